@@ -6,6 +6,7 @@
 #include "common/store/baseline.h"
 #include "common/store/import.h"
 #include "common/store/store.h"
+#include "common/store/clear.h"
 
 struct file {
     struct store *store;

@@ -1,8 +1,7 @@
 #include "common/store/answer_key.h"
+#include "common/store/answer_cells.h"
 
 #include <string.h>
-
-#include "common/store/reader.h"
 
 static enum status answer_status(struct result *answer, unsigned column, int64_t number,
                                  struct error *err)

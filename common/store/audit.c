@@ -13,6 +13,8 @@
 #include "common/store/reader.h"
 #include "common/store/schema.h"
 #include "common/sys/clock.h"
+#include "common/store/session_state.h"
+#include "common/store/session.h"
 
 enum {
     SEARCHES_MAX = 3,              // runs of a page whose wrong numbers are looked for

@@ -32,6 +32,7 @@
 #include "common/core/base/error.h"
 #include "common/core/delivery/delivery.h"
 #include "common/core/query/query.h"
+#include "common/core/query/result.h"
 #include "common/core/record/record.h"
 
 struct store;
@@ -117,5 +118,9 @@ MUST_CHECK enum status audit_page(struct audit *audit, struct store *store,
 void audit_deinit(struct audit *audit);
 
 enum audit_verdict audit_verdict(const struct audit_run *run);
+
+// Answers QUERY_AUDIT (store.h).
+MUST_CHECK enum status query_audit(struct store *store, const struct query *query,
+                                   struct result **out, struct error *err);
 
 #endif

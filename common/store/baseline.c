@@ -14,6 +14,8 @@
 #include "common/store/expired.h"
 #include "common/store/reader.h"
 #include "common/sys/clock.h"
+#include "common/store/session_state.h"
+#include "common/store/session.h"
 
 void baseline_free(struct baseline *baseline)
 {

@@ -13,6 +13,7 @@
 #include "common/store/setting.h"
 
 struct sqlite3;
+struct store;
 
 // One side of a comparison: a baseline, or what a filter covers just now.
 struct baseline {
@@ -88,5 +89,11 @@ unsigned char *baseline_encode(const char *metric, const struct sample *sample, 
 // is no finite number, or there are more than STATS_SAMPLES_MAX.
 MUST_CHECK enum status baseline_decode(struct sample *sample, const char *metric, uint64_t count,
                                        const void *blob, size_t size, struct error *err);
+
+// Answer QUERY_BASELINES and QUERY_COMPARE (store.h).
+MUST_CHECK enum status query_baselines(struct store *store, const struct query *query,
+                                       struct result **out, struct error *err);
+MUST_CHECK enum status query_compare(struct store *store, const struct query *query,
+                                     struct result **out, struct error *err);
 
 #endif

@@ -4,8 +4,9 @@
 #include "common/store/baseline.h"
 #include "common/store/database.h"
 #include "common/store/lock.h"
-#include "common/store/reader.h"
 #include "common/store/database_open.h"
+#include "common/store/answer_cells.h"
+#include "common/store/session.h"
 
 static enum status answer_saved(struct result **out, const struct baseline *baseline,
                                 struct error *err)

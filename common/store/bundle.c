@@ -18,10 +18,10 @@
 #include "common/store/database.h"
 #include "common/store/filter.h"
 #include "common/store/fingerprint.h"
-#include "common/store/reader.h"
 #include "common/store/schema.h"
 #include "common/store/database_open.h"
 #include "common/store/schema_migrate.h"
+#include "common/store/session_state.h"
 
 enum { STEPS_PER_LOOK = 100000 }; // of SQLite's machine
 

@@ -9,7 +9,7 @@
 #include "common/store/filter.h"
 #include "common/store/gap_table.h"
 #include "common/store/lock.h"
-#include "common/store/store.h"
+#include "common/store/session.h"
 #include "common/sys/log.h"
 #include "common/store/database_open.h"
 

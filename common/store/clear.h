@@ -45,4 +45,10 @@ MUST_CHECK enum status clear_slice(struct clearing *clearing, struct sqlite3 *db
 // few rows or none say nothing of one with many.
 void clear_took(struct clearing *clearing, uint64_t took_ns);
 
+// Forgets the rows of all kinds that the filter covers (runs, ledgers and names
+// stay; the ledger counts them as cleared) in the file at `path`.  Takes the
+// store's lock: STATUS_BUSY while a collector has it.  `*cleared`: rows.
+MUST_CHECK enum status store_clear(const char *path, const struct query_filter *filter,
+                                   uint64_t *cleared, struct error *err);
+
 #endif

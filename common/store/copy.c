@@ -10,9 +10,11 @@
 #include "common/store/baseline.h"
 #include "common/store/database.h"
 #include "common/store/new_file.h"
-#include "common/store/reader.h"
 #include "common/store/structure.h"
 #include "common/sys/clock.h"
+#include "common/store/answer_cells.h"
+#include "common/store/session.h"
+#include "common/store/session_state.h"
 
 enum {
     PAGES_A_STEP = 1024,    // between two looks at the clock

@@ -13,6 +13,8 @@
 #include "common/store/reader.h"
 #include "common/store/run_list.h"
 #include "common/sys/clock.h"
+#include "common/store/session_state.h"
+#include "common/store/session.h"
 
 enum { KEY_HOST, KEY_RUN, KEY_STEP, KEY_COUNT };
 

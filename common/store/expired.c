@@ -7,6 +7,7 @@
 
 #include "common/store/filter.h"
 #include "common/store/reader.h"
+#include "common/store/session_state.h"
 
 static enum status take_until(void *context, sqlite3_stmt *row, struct error *err)
 {

@@ -12,6 +12,7 @@
 #include "common/store/database.h"
 #include "common/store/filter.h"
 #include "common/store/reader.h"
+#include "common/store/session_state.h"
 
 // What samples say of a place, being summed up.
 struct sampled {

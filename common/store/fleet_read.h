@@ -13,7 +13,8 @@
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
 #include "common/store/fleet.h"
-#include "common/store/store.h"
+
+struct store;
 
 enum { FLEET_RUNS_MAX = 50000, FLEET_SLICES = 20, FLEET_SLICE_SAMPLES = 5000 };
 

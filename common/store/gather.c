@@ -13,6 +13,8 @@
 #include "common/store/gather_parts.h"
 #include "common/store/schema.h"
 #include "common/store/schema_select.h"
+#include "common/store/reader.h"
+#include "common/store/session_state.h"
 
 #define NS_A_SECOND INT64_C(1000000000)
 

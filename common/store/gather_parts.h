@@ -4,7 +4,8 @@
 
 #include "common/store/cell.h"
 #include "common/store/gather.h"
-#include "common/store/reader.h"
+
+struct store;
 
 // A gathering at work.
 struct gathering {

@@ -4,6 +4,8 @@
 #include "common/store/filter.h"
 #include "common/store/gather_parts.h"
 #include "common/store/schema_select.h"
+#include "common/store/reader.h"
+#include "common/store/session_state.h"
 
 // A scan of records; places of columns in its rows.
 struct scan {

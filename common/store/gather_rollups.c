@@ -5,6 +5,8 @@
 
 #include "common/store/cell.h"
 #include "common/store/gather_parts.h"
+#include "common/store/reader.h"
+#include "common/store/session_state.h"
 
 // A series of the grouping that the filter lets through.
 struct member {

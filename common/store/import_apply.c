@@ -10,8 +10,7 @@
 #include "common/store/gap_table.h"
 #include "common/store/import_reading.h"
 #include "common/store/lock.h"
-#include "common/store/reader.h"
-#include "common/store/store.h"
+#include "common/store/session.h"
 #include "common/store/database_open.h"
 #include "common/store/schema_tables.h"
 

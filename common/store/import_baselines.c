@@ -9,7 +9,7 @@
 #include "common/store/baseline.h"
 #include "common/store/database.h"
 #include "common/store/import_reading.h"
-#include "common/store/reader.h"
+#include "common/store/session_state.h"
 
 // Of the samples of one baseline together.
 #define SAMPLE_BYTES_MAX (INT64_C(256) << 20)

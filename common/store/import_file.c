@@ -10,10 +10,12 @@
 #include "common/core/base/text.h"
 #include "common/store/database.h"
 #include "common/store/import_reading.h"
-#include "common/store/reader.h"
 #include "common/store/store_file.h"
 #include "common/store/structure.h"
 #include "common/sys/clock.h"
+#include "common/store/answer_cells.h"
+#include "common/store/session.h"
+#include "common/store/session_state.h"
 
 enum {
     STEPS_PER_LOOK = 20000,    // of SQLite's machine

@@ -5,6 +5,7 @@
 #include "common/store/import.h"
 
 struct sqlite3_str;
+struct store;
 
 enum { IMPORT_NOTE_SIZE = 256 };
 

@@ -5,7 +5,7 @@
 #include "common/store/filter.h"
 #include "common/store/fingerprint.h"
 #include "common/store/import_reading.h"
-#include "common/store/reader.h"
+#include "common/store/session_state.h"
 
 static enum status send_records(struct importing *importing, enum record_kind kind,
                                 struct error *err)

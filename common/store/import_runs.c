@@ -6,7 +6,7 @@
 #include "common/core/delivery/delivery.h"
 #include "common/store/database.h"
 #include "common/store/import_reading.h"
-#include "common/store/reader.h"
+#include "common/store/session_state.h"
 
 // How many rows of a table one run may have.
 static const size_t rows_max[IMPORT_RECORD] = {

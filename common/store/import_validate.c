@@ -9,7 +9,7 @@
 #include "common/store/audit.h"
 #include "common/store/database.h"
 #include "common/store/import_reading.h"
-#include "common/store/reader.h"
+#include "common/store/session_state.h"
 
 // ---- Which runs ---------------------------------------------------------------------------
 

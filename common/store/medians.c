@@ -7,7 +7,7 @@
 
 #include "common/store/database.h"
 #include "common/store/gather.h"
-#include "common/store/reader.h"
+#include "common/store/session_state.h"
 
 static const char *const names[MEDIAN_COUNT] = {
 #define MEDIAN_NAME(name, metric) [MEDIAN_##name] = metric,

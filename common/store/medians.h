@@ -7,7 +7,8 @@
 
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
-#include "common/store/store.h"
+
+struct store;
 
 // One line a median: enum's end, the metric of inferences.
 #define MEDIANS(X)                                                                                 \

@@ -5,6 +5,7 @@
 #include "common/store/filter.h"
 #include "common/store/reader.h"
 #include "common/store/rollup.h"
+#include "common/store/session_state.h"
 
 struct search {
     struct store *store;

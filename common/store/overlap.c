@@ -8,6 +8,7 @@
 #include "common/core/base/saturate.h"
 #include "common/core/record/throttle.h"
 #include "common/store/reader.h"
+#include "common/store/session_state.h"
 
 // A time for which something went on, by shares of it.
 struct span {

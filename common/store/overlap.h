@@ -12,7 +12,8 @@
 
 #include "common/core/base/error.h"
 #include "common/store/blame.h"
-#include "common/store/store.h"
+
+struct store;
 
 #define OVERLAP_BEFORE_NS INT64_C(3600000000000)
 #define OVERLAP_SAMPLE_NS INT64_C(10000000000)

@@ -4,9 +4,10 @@
 #include "common/core/base/saturate.h"
 #include "common/store/audit.h"
 #include "common/store/filter.h"
-#include "common/store/reader.h"
 #include "common/store/structure.h"
 #include "common/store/schema_select.h"
+#include "common/store/answer_cells.h"
+#include "common/store/session_state.h"
 
 static const struct answer_column columns[] = {
     {"run", UNIT_NONE},

@@ -10,7 +10,8 @@
 #include "common/store/coverage.h"
 #include "common/store/gather.h"
 #include "common/store/goodput.h"
-#include "common/store/reader.h"
+#include "common/store/answer_cells.h"
+#include "common/store/query_list.h"
 
 static const struct answer_column figures[] = {
     {"metric", UNIT_NONE},

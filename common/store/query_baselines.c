@@ -3,6 +3,8 @@
 
 #include "common/store/baseline.h"
 #include "common/store/reader.h"
+#include "common/store/answer_cells.h"
+#include "common/store/session_state.h"
 
 static const struct answer_column columns[] = {
     {"baseline", UNIT_NONE},    {"created_ns", UNIT_TIME}, {"filter", UNIT_NONE},

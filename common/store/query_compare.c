@@ -10,7 +10,8 @@
 #include "common/core/base/text.h"
 #include "common/store/baseline.h"
 #include "common/store/expired.h"
-#include "common/store/reader.h"
+#include "common/store/answer_cells.h"
+#include "common/store/session_state.h"
 
 static const struct answer_column columns[] = {
     {"model", UNIT_NONE},

@@ -8,8 +8,9 @@
 #include "common/store/fleet.h"
 #include "common/store/fleet_read.h"
 #include "common/store/gather.h"
-#include "common/store/reader.h"
 #include "common/store/schema_select.h"
+#include "common/store/answer_cells.h"
+#include "common/store/query_list.h"
 
 enum {
     VALUES_LEAST = 10, // of a host, for its median to say something

@@ -11,6 +11,9 @@
 #include "common/store/gather.h"
 #include "common/store/reader.h"
 #include "common/store/run_list.h"
+#include "common/store/answer_cells.h"
+#include "common/store/query_list.h"
+#include "common/store/session_state.h"
 
 static const struct answer_column columns[] = {
     {"host", UNIT_NONE},

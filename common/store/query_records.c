@@ -8,6 +8,9 @@
 #include "common/store/filter.h"
 #include "common/store/reader.h"
 #include "common/store/schema_select.h"
+#include "common/store/query_list.h"
+#include "common/store/answer_cells.h"
+#include "common/store/session_state.h"
 
 // An answer ends early beyond so many bytes of text, so that it fits a message.
 enum { TEXT_BYTES_MAX = 4 * 1024 * 1024 };

@@ -11,6 +11,9 @@
 #include "common/store/medians.h"
 #include "common/store/overlap.h"
 #include "common/store/reader.h"
+#include "common/store/answer_cells.h"
+#include "common/store/query_list.h"
+#include "common/store/session_state.h"
 
 enum {
     SLOWEST_DEFAULT = 10,

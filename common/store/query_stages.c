@@ -10,6 +10,9 @@
 #include "common/store/filter.h"
 #include "common/store/reader.h"
 #include "common/store/schema_select.h"
+#include "common/store/answer_cells.h"
+#include "common/store/query_list.h"
+#include "common/store/session_state.h"
 
 enum {
     LOADS_MAX = 200000, // the newest, where there are more

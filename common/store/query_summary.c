@@ -16,6 +16,9 @@
 #include "common/store/schema.h"
 #include "common/sys/clock.h"
 #include "common/store/schema_select.h"
+#include "common/store/answer_cells.h"
+#include "common/store/query_list.h"
+#include "common/store/session_state.h"
 
 static const struct answer_column ping_columns[] = {
     {"version", UNIT_NONE},       {"protocol", UNIT_NONE},    {"store", UNIT_NONE},

@@ -10,6 +10,7 @@
 #include "common/store/aggregate.h"
 #include "common/store/filter.h"
 #include "common/store/reader.h"
+#include "common/store/session_state.h"
 
 // What all samples of a side may take.
 enum { SAMPLE_BYTES_MAX = 256 * 1024 * 1024 };

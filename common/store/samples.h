@@ -10,7 +10,8 @@
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
 #include "common/core/stats/stats.h"
-#include "common/store/store.h"
+
+struct store;
 
 // A metric that is sampled.  Of records that did not fail: requests that were answered
 // to the end, loads and pipelines with status ok (but for the model_load of a load, which

@@ -10,6 +10,7 @@
 #include "common/store/filter.h"
 #include "common/store/reader.h"
 #include "common/store/schema_select.h"
+#include "common/store/session_state.h"
 
 enum {
     FACTS_MAX = 10000,      // of one setting

@@ -12,6 +12,7 @@
 #include "common/store/samples.h"
 
 struct sqlite3_str;
+struct store;
 
 // What the facts are about: the runs' machines, one device, one model, how the pipelines
 // of one model (or workload) were set.

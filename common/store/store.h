@@ -1,37 +1,11 @@
-// A store file, opened to be asked.  One thread at a time.
+// Queries of an open store.  One thread at a time.
 #ifndef INFERSTAT_STORE_STORE_H
 #define INFERSTAT_STORE_STORE_H
-
-#include <stdint.h>
 
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
 #include "common/core/query/result.h"
-
-struct store;
-
-// Opens an existing store file for reading; a collector may be writing to it.
-// STATUS_NOT_FOUND, STATUS_DENIED, STATUS_CORRUPT (not SQLite, or not ours: says
-// which), STATUS_TOO_NEW (names both versions), STATUS_IO.
-MUST_CHECK enum status store_open(struct store **out, const char *path, struct error *err);
-void store_close(struct store *store);
-
-// What the user has to be told once of the file, such as that it is the copy of an
-// open store without its log; "" where there is nothing.  Lives as long as the store.
-const char *store_warning(const struct store *store);
-
-// Queries that take longer than `budget_ns` fail with STATUS_TIMEOUT from now on;
-// 0, as at first: no limit.
-void store_set_budget(struct store *store, uint64_t budget_ns);
-
-// Queries during which the store's log grows by more than `bytes` fail with STATUS_FULL
-// from now on: as long as they read, nothing of it can be used again.  0, as at first:
-// no limit.
-void store_set_log_limit(struct store *store, int64_t bytes);
-
-// Ends the query at work in another thread, and every later one, with
-// STATUS_CANCELLED.  Any thread, until store_close.
-void store_cancel(struct store *store);
+#include "common/store/session.h"
 
 // Answers a query (every kind but QUERY_CLEAR; QUERY_PING gives what a file can
 // know).  On success `*out` is to be freed with result_free.  STATUS_INVALID for
@@ -153,21 +127,5 @@ void store_cancel(struct store *store);
 // runs, not of windows: all they ever stored and lost.
 MUST_CHECK enum status store_query(struct store *store, const struct query *query,
                                    struct result **out, struct error *err);
-
-// The records of one kind with ids (in order of arrival) first..last, at most
-// `limit`, oldest first, as QUERY_RECORDS gives them.  For the live feed.
-MUST_CHECK enum status store_records_between(struct store *store, enum record_kind kind,
-                                             int64_t first, int64_t last, uint32_t limit,
-                                             struct result **out, struct error *err);
-
-// The highest id of a record of that kind, 0 where there is none.
-MUST_CHECK enum status store_last_id(struct store *store, enum record_kind kind, int64_t *out,
-                                     struct error *err);
-
-// Forgets the rows of all kinds that the filter covers (runs, ledgers and names
-// stay; the ledger counts them as cleared) in the file at `path`.  Takes the
-// store's lock: STATUS_BUSY while a collector has it.  `*cleared`: rows.
-MUST_CHECK enum status store_clear(const char *path, const struct query_filter *filter,
-                                   uint64_t *cleared, struct error *err);
 
 #endif

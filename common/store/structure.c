@@ -8,6 +8,7 @@
 #include "common/store/cell.h"
 #include "common/store/database.h"
 #include "common/store/reader.h"
+#include "common/store/session_state.h"
 
 // The heading is "*** in database main ***".
 const char *structure_finding(char out[STRUCTURE_FINDING_SIZE], const char *text)

@@ -9,7 +9,7 @@
 #include "common/store/audit.h"
 #include "common/store/database.h"
 #include "common/store/expire.h"
-#include "common/store/reader.h"
+#include "common/store/session_state.h"
 #include "common/store/database_open.h"
 #include "server/collector/maintenance/retention.h"
 #include "tests/support/folder.h"

@@ -11,7 +11,7 @@
 #include "common/store/clear.h"
 #include "common/store/database.h"
 #include "common/store/expire.h"
-#include "common/store/reader.h"
+#include "common/store/session_state.h"
 #include "common/store/schema.h"
 #include "common/store/store.h"
 #include "common/store/database_open.h"

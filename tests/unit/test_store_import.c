@@ -13,6 +13,7 @@
 #include "common/store/import.h"
 #include "common/store/store.h"
 #include "common/store/database_open.h"
+#include "common/store/clear.h"
 #include "tests/support/test.h"
 #include "tests/unit/copy_fixture.h"
 

@@ -8,6 +8,8 @@
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "common/wire/codec.h"
+#include "common/store/reader.h"
+#include "common/store/query_list.h"
 #include "server/collector/services/admission.h"
 #include "server/collector/threads/service.h"
 #include "server/collector/threads/job.h"
