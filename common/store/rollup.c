@@ -169,7 +169,7 @@ unsigned rollup_metrics(enum record_kind kind, const struct query_metric *out[RO
 
 // ---- Series ------------------------------------------------------------------------------
 
-struct rollup_series rollup_fold(enum rollup_grouping grouping, struct rollup_series full)
+struct rollup_series rollup_series_in(enum rollup_grouping grouping, struct rollup_series full)
 {
     switch (grouping) {
     case ROLLUP_FULL:

@@ -86,7 +86,7 @@ unsigned rollup_metrics(enum record_kind kind, const struct query_metric *out[RO
 
 // The series of a grouping that a full series belongs to: what the grouping does not
 // keep apart becomes 0.
-struct rollup_series rollup_fold(enum rollup_grouping grouping, struct rollup_series full);
+struct rollup_series rollup_series_in(enum rollup_grouping grouping, struct rollup_series full);
 
 // Whether a gap of a level (or ROLLUP_MONTHS_ALONE) forbids the rows of another.
 static inline bool rollup_gap_covers(int64_t gap, enum rollup_level level)

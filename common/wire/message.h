@@ -50,6 +50,12 @@ struct wire_column {
     const struct wire_bytes *texts; // TEXT and BLOB
 };
 
+// Whether a row has a value in a column with this presence bitmap.
+static inline bool wire_has_value(const uint8_t *present, size_t row)
+{
+    return !present || (present[row / 8] >> row % 8 & 1);
+}
+
 struct wire_table {
     enum record_kind kind;
     size_t count;

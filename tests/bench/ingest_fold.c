@@ -7,8 +7,8 @@
 #include "common/sys/clock.h"
 #include "common/wire/codec.h"
 #include "common/store/database_open.h"
-#include "server/collector/rollup_sheet.h"
-#include "server/collector/rollups.h"
+#include "server/collector/rollup/rollup_memtable.h"
+#include "server/collector/rollup/rollups.h"
 #include "server/collector/writer/writer_insert.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/ingest.h"
@@ -137,7 +137,7 @@ static uint64_t run_groups(const struct load *load, struct side *plain, struct s
         store_group(plain, tables, number);
         store_group(rolled, tables, number);
         unfolded += (uint64_t)INGEST_PRODUCERS * BATCH_ROWS;
-        if (unfolded + (uint64_t)INGEST_PRODUCERS * BATCH_ROWS > ROLLUP_SHEET_ROWS) {
+        if (unfolded + (uint64_t)INGEST_PRODUCERS * BATCH_ROWS > ROLLUP_MEMTABLE_ROWS) {
             fold(rolled, false);
             unfolded = 0;
         }

@@ -10,7 +10,7 @@
 #include "common/sys/clock.h"
 #include "common/store/database_open.h"
 #include "server/collector/maintenance/retention_rules.h"
-#include "server/collector/rollups.h"
+#include "server/collector/rollup/rollups.h"
 
 // ---- Levels that are old ---------------------------------------------------------------
 

@@ -198,7 +198,7 @@ static void fill_level(const struct builder *builder, sqlite3_stmt *insert,
     for (size_t i = 0; i < builder->count; i++)
         places[i] = (struct place){
             rollup_bucket(level, builder->rows[i].started_ns),
-            series_id(builder->db, grouping, rollup_fold(grouping, builder->rows[i].series)),
+            series_id(builder->db, grouping, rollup_series_in(grouping, builder->rows[i].series)),
             &builder->rows[i]};
     qsort(places, builder->count, sizeof *places, by_place);
     for (size_t first = 0, end = 0; first < builder->count; first = end) {

@@ -15,7 +15,7 @@
 #include "common/sys/clock.h"
 #include "common/store/database_open.h"
 #include "common/store/schema_select.h"
-#include "server/collector/rollup_values.h"
+#include "server/collector/rollup/rollup_metrics.h"
 #include "tests/support/test.h"
 
 struct rollup_rig rollup_rig;
@@ -384,7 +384,7 @@ static void expect_row(struct expectation *all, sqlite3_stmt *row)
     if (!has_value(all->metric, row, 5))
         return;
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++) {
-        const struct rollup_series series = rollup_fold((enum rollup_grouping)g, full);
+        const struct rollup_series series = rollup_series_in((enum rollup_grouping)g, full);
         for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT; level++) {
             const int64_t bucket =
                 rollup_bucket((enum rollup_level)level, sqlite3_column_int64(row, 0));

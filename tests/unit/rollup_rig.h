@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "common/wire/codec.h"
-#include "server/collector/rollups.h"
+#include "server/collector/rollup/rollups.h"
 #include "server/collector/writer/writer_insert.h"
 #include "tests/support/folder.h"
 

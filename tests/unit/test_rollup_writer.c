@@ -9,7 +9,7 @@
 #include "common/store/rollup.h"
 #include "common/store/store.h"
 #include "common/sys/clock.h"
-#include "server/collector/rollup_values.h"
+#include "server/collector/rollup/rollup_metrics.h"
 #include "tests/support/test.h"
 #include "tests/unit/rollup_rig.h"
 

@@ -12,7 +12,7 @@
 #include "common/store/rollup_plan.h"
 #include "common/store/database_open.h"
 #include "common/store/schema_select.h"
-#include "server/collector/rollups.h"
+#include "server/collector/rollup/rollups.h"
 #include "tests/support/rollup_builder.h"
 #include "tests/support/test.h"
 #include "tests/unit/random_store.h"

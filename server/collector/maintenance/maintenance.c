@@ -7,7 +7,7 @@
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "server/collector/maintenance/retention.h"
-#include "server/collector/rollups.h"
+#include "server/collector/rollup/rollups.h"
 #include "server/collector/maintenance/writer_clear.h"
 
 #define LONG_NS   UINT64_C(1000000000)  // somebody looks again before that

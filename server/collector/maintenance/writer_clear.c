@@ -7,7 +7,7 @@
 #include "common/store/expire.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
-#include "server/collector/rollups.h"
+#include "server/collector/rollup/rollups.h"
 #include "server/collector/threads/reply.h"
 
 struct writer_clear {

@@ -13,7 +13,7 @@
 #include "common/sys/log.h"
 #include "common/store/database_open.h"
 #include "server/collector/maintenance/maintenance.h"
-#include "server/collector/rollups.h"
+#include "server/collector/rollup/rollups.h"
 #include "server/collector/threads/job.h"
 #include "server/collector/threads/service.h"
 #include "server/collector/writer/writer_baseline.h"

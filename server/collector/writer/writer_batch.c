@@ -318,7 +318,7 @@ static bool wants_unkept(const struct run *run, const struct message_batch *batc
         for (size_t c = 0; c < table->column_count; c++) {
             const uint32_t *names = table->columns[c].names;
             for (size_t row = 0; names && row < table->count; row++)
-                if (names[row] > run->names_kept && rows_has(table->columns[c].present, row))
+                if (names[row] > run->names_kept && wire_has_value(table->columns[c].present, row))
                     return true;
         }
     }

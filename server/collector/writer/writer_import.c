@@ -6,7 +6,7 @@
 #include "common/store/rollup.h"
 #include "common/sys/log.h"
 #include "server/collector/threads/import_request.h"
-#include "server/collector/rollups.h"
+#include "server/collector/rollup/rollups.h"
 
 struct writer_import {
     struct writer_import_parts parts;

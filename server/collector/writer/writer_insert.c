@@ -9,7 +9,7 @@
 #include "common/store/gap_table.h"
 #include "common/store/schema.h"
 #include "common/sys/clock.h"
-#include "server/collector/rollups.h"
+#include "server/collector/rollup/rollups.h"
 #include "server/collector/writer/writer_rows.h"
 
 struct inserter {
@@ -84,7 +84,7 @@ const char *insert_fault(const struct message_batch *batch, uint32_t name_count)
         for (size_t c = 0; c < table->column_count; c++) {
             const struct wire_column *column = &table->columns[c];
             for (size_t row = 0; column->names && row < table->count; row++)
-                if (column->names[row] > name_count && rows_has(column->present, row))
+                if (column->names[row] > name_count && wire_has_value(column->present, row))
                     return "a name that the run has not told";
         }
     }

@@ -127,7 +127,7 @@ static void give_own(const struct rows_cursor *cursor, sqlite3_context *out, uns
 {
     const struct wire_column *column = cursor->columns[index];
     const size_t row = cursor->row;
-    if (!column || !rows_has(column->present, row))
+    if (!column || !wire_has_value(column->present, row))
         return; // NULL is what a result is at first
     if (column->ints)
         sqlite3_result_int64(out, column->ints[row]);

@@ -34,10 +34,4 @@ struct rows {
 MUST_CHECK enum status rows_prepare(struct sqlite3 *db, struct rows *rows,
                                     struct sqlite3_stmt **insert, struct error *err);
 
-// Whether the row has a value in a column with this presence bitmap.
-static inline bool rows_has(const uint8_t *present, size_t row)
-{
-    return !present || (present[row / 8] >> row % 8 & 1);
-}
-
 #endif

@@ -1,11 +1,10 @@
-#include "server/collector/rollup_sheet.h"
+#include "server/collector/rollup/rollup_memtable.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include <sqlite3.h>
 
-#include "server/collector/writer/writer_rows.h"
 #include "common/store/schema_select.h"
 
 // Room grows in large steps: what is not used takes no memory, and many columns that grow
@@ -26,7 +25,7 @@ static int dimension_column(enum record_kind kind, enum query_dimension dimensio
     return column;
 }
 
-void rollup_sheet_init(struct rollup_sheet *sheet, enum record_kind kind)
+void rollup_memtable_init(struct rollup_memtable *sheet, enum record_kind kind)
 {
     const struct rollup_metrics *metrics = rollup_metrics_of(kind);
     sheet->kind = kind;
@@ -41,7 +40,7 @@ void rollup_sheet_init(struct rollup_sheet *sheet, enum record_kind kind)
     }
 }
 
-static void free_rows(struct rollup_sheet *sheet)
+static void free_rows(struct rollup_memtable *sheet)
 {
     free(sheet->ids);
     free(sheet->started_ns);
@@ -58,16 +57,16 @@ static void free_rows(struct rollup_sheet *sheet)
     sheet->room = 0;
 }
 
-void rollup_sheet_deinit(struct rollup_sheet *sheet)
+void rollup_memtable_deinit(struct rollup_memtable *sheet)
 {
     free_rows(sheet);
     free(sheet->list);
     free(sheet->places);
     free(sheet->bytes);
-    *sheet = (struct rollup_sheet){0};
+    *sheet = (struct rollup_memtable){0};
 }
 
-void rollup_sheet_clear(struct rollup_sheet *sheet, bool shrink)
+void rollup_memtable_clear(struct rollup_memtable *sheet, bool shrink)
 {
     const enum record_kind kind = sheet->kind;
     sheet->count = 0;
@@ -78,14 +77,15 @@ void rollup_sheet_clear(struct rollup_sheet *sheet, bool shrink)
         memset(sheet->places, 0, 2 * sheet->series_room * sizeof *sheet->places);
     sheet->series_count = 0;
     if (shrink) {
-        rollup_sheet_deinit(sheet);
-        rollup_sheet_init(sheet, kind);
+        rollup_memtable_deinit(sheet);
+        rollup_memtable_init(sheet, kind);
     }
 }
 
-bool rollup_sheet_fits(const struct rollup_sheet *sheet, size_t count)
+bool rollup_memtable_fits(const struct rollup_memtable *sheet, size_t count)
 {
-    return count <= ROLLUP_SHEET_ROWS - sheet->count && sheet->bytes_used < ROLLUP_SHEET_BYTES;
+    return count <= ROLLUP_MEMTABLE_ROWS - sheet->count &&
+           sheet->bytes_used < ROLLUP_MEMTABLE_BYTES;
 }
 
 // The array with room for so many; itself, and `*done` false, where there is no memory.
@@ -116,15 +116,15 @@ static void grow_column(struct rollup_column *column, size_t room, bool *done)
 }
 
 // Makes room for `count` rows in all.
-static enum status reserve(struct rollup_sheet *sheet, size_t count)
+static enum status reserve(struct rollup_memtable *sheet, size_t count)
 {
     if (count <= sheet->room)
         return STATUS_OK;
     size_t room = sheet->room ? sheet->room : ROWS_AT_FIRST;
     while (room < count)
         room *= ROOM_TIMES;
-    if (room > ROLLUP_SHEET_ROWS && count <= ROLLUP_SHEET_ROWS)
-        room = ROLLUP_SHEET_ROWS;
+    if (room > ROLLUP_MEMTABLE_ROWS && count <= ROLLUP_MEMTABLE_ROWS)
+        room = ROLLUP_MEMTABLE_ROWS;
     bool done = true;
     sheet->ids = grown(sheet->ids, room, sizeof *sheet->ids, &done);
     sheet->started_ns = grown(sheet->started_ns, room, sizeof *sheet->started_ns, &done);
@@ -141,7 +141,7 @@ _Static_assert(sizeof(double) == sizeof(int64_t) && sizeof(struct rollup_blob) =
                "wide values of columns are of one size");
 
 // Where the column has all values so far: from now on it says which rows have one.
-static enum status begin_lacking(const struct rollup_sheet *sheet, struct rollup_column *column)
+static enum status begin_lacking(const struct rollup_memtable *sheet, struct rollup_column *column)
 {
     if (column->lacks)
         return STATUS_OK;
@@ -154,7 +154,7 @@ static enum status begin_lacking(const struct rollup_sheet *sheet, struct rollup
     return STATUS_OK;
 }
 
-static enum status widen(const struct rollup_sheet *sheet, struct rollup_column *column)
+static enum status widen(const struct rollup_memtable *sheet, struct rollup_column *column)
 {
     int64_t *wide = malloc(sheet->room * sizeof *wide);
     if (!wide)
@@ -168,7 +168,7 @@ static enum status widen(const struct rollup_sheet *sheet, struct rollup_column 
 }
 
 // Puts integers behind those of the rows there are.
-static enum status put_integers(const struct rollup_sheet *sheet, struct rollup_column *column,
+static enum status put_integers(const struct rollup_memtable *sheet, struct rollup_column *column,
                                 const int64_t *values, size_t count)
 {
     uint64_t bits = 0;
@@ -202,7 +202,7 @@ static bool same_series(const struct rollup_series *a, const struct rollup_serie
 }
 
 // Where the series is in the table of places, or would be.
-static size_t place_of(const struct rollup_sheet *sheet, const struct rollup_series *series)
+static size_t place_of(const struct rollup_memtable *sheet, const struct rollup_series *series)
 {
     const size_t size = 2 * sheet->series_room;
     uint64_t hash = mix(UINT64_C(0x9e3779b97f4a7c15), series->model);
@@ -213,7 +213,7 @@ static size_t place_of(const struct rollup_sheet *sheet, const struct rollup_ser
     return place;
 }
 
-static enum status grow_series(struct rollup_sheet *sheet)
+static enum status grow_series(struct rollup_memtable *sheet)
 {
     const size_t room = sheet->series_room ? 2 * sheet->series_room : SERIES_AT_FIRST;
     uint32_t *places = calloc(2 * room, sizeof *places);
@@ -231,7 +231,7 @@ static enum status grow_series(struct rollup_sheet *sheet)
     return STATUS_OK;
 }
 
-static enum status find_series(struct rollup_sheet *sheet, const struct rollup_series *series,
+static enum status find_series(struct rollup_memtable *sheet, const struct rollup_series *series,
                                uint32_t *out)
 {
     if (sheet->series_count == sheet->series_room && grow_series(sheet) != STATUS_OK)
@@ -257,11 +257,11 @@ static const struct wire_column *find_column(const struct wire_table *table, int
 
 static uint32_t name_in_row(const struct wire_column *column, size_t row)
 {
-    return column && column->names && rows_has(column->present, row) ? column->names[row] : 0;
+    return column && column->names && wire_has_value(column->present, row) ? column->names[row] : 0;
 }
 
 // Neighbours are of one series, mostly.
-static enum status add_series(struct rollup_sheet *sheet, const struct rollup_batch *batch)
+static enum status add_series(struct rollup_memtable *sheet, const struct rollup_batch *batch)
 {
     const struct wire_table *table = batch->table;
     const struct wire_column *columns[DIMENSIONS];
@@ -288,7 +288,7 @@ static enum status add_series(struct rollup_sheet *sheet, const struct rollup_ba
 }
 
 // Which of the batch's rows have a value of the column.
-static enum status add_presence(const struct rollup_sheet *sheet, struct rollup_column *column,
+static enum status add_presence(const struct rollup_memtable *sheet, struct rollup_column *column,
                                 const uint8_t *present, size_t first, size_t count)
 {
     if (!present && !column->lacks)
@@ -299,11 +299,11 @@ static enum status add_presence(const struct rollup_sheet *sheet, struct rollup_
     if (!present)
         memset(out, 1, count);
     for (size_t i = 0; present && i < count; i++)
-        out[i] = rows_has(present, first + i);
+        out[i] = wire_has_value(present, first + i);
     return STATUS_OK;
 }
 
-static enum status add_bytes(struct rollup_sheet *sheet, const void *bytes, size_t size,
+static enum status add_bytes(struct rollup_memtable *sheet, const void *bytes, size_t size,
                              struct rollup_blob *out)
 {
     if (size > UINT32_MAX / 4)
@@ -325,7 +325,7 @@ static enum status add_bytes(struct rollup_sheet *sheet, const void *bytes, size
     return STATUS_OK;
 }
 
-static enum status add_column(struct rollup_sheet *sheet, struct rollup_column *column,
+static enum status add_column(struct rollup_memtable *sheet, struct rollup_column *column,
                               const struct wire_column *from, size_t first, size_t count)
 {
     if (!from) {
@@ -348,7 +348,7 @@ static enum status add_column(struct rollup_sheet *sheet, struct rollup_column *
     return STATUS_OK;
 }
 
-enum status rollup_sheet_add(struct rollup_sheet *sheet, const struct rollup_batch *batch)
+enum status rollup_memtable_add(struct rollup_memtable *sheet, const struct rollup_batch *batch)
 {
     const struct wire_table *table = batch->table;
     const size_t first = batch->first_row, count = table->count - first;
@@ -376,10 +376,10 @@ enum {
     PLACE_OWN = PLACE_DIMENSIONS + DIMENSIONS
 };
 
-void rollup_sheet_select(sqlite3_str *sql, enum record_kind kind)
+void rollup_memtable_select(sqlite3_str *sql, enum record_kind kind)
 {
-    struct rollup_sheet sheet = {0};
-    rollup_sheet_init(&sheet, kind);
+    struct rollup_memtable sheet = {0};
+    rollup_memtable_init(&sheet, kind);
     sqlite3_str_appendf(sql, "t.id, t.started_ns, %s", schema_dimension(kind, QUERY_BY_HOST));
     for (size_t d = 0; d < DIMENSIONS; d++)
         sqlite3_str_appendf(sql, ", %s",
@@ -391,7 +391,7 @@ void rollup_sheet_select(sqlite3_str *sql, enum record_kind kind)
             sqlite3_str_appendf(sql, ", t.\"%w\"", record_kind_info(kind)->columns[c].name);
 }
 
-static enum status take_value(struct rollup_sheet *sheet, struct rollup_column *column,
+static enum status take_value(struct rollup_memtable *sheet, struct rollup_column *column,
                               sqlite3_stmt *row, int place)
 {
     const size_t at = sheet->count;
@@ -413,9 +413,9 @@ static enum status take_value(struct rollup_sheet *sheet, struct rollup_column *
     return STATUS_OK;
 }
 
-enum status rollup_sheet_add_row(struct rollup_sheet *sheet, sqlite3_stmt *row)
+enum status rollup_memtable_add_row(struct rollup_memtable *sheet, sqlite3_stmt *row)
 {
-    if (!rollup_sheet_fits(sheet, 1))
+    if (!rollup_memtable_fits(sheet, 1))
         return STATUS_FULL;
     const struct rollup_series full = {sqlite3_column_int64(row, PLACE_DIMENSIONS),
                                        sqlite3_column_int64(row, PLACE_HOST),
@@ -436,7 +436,7 @@ enum status rollup_sheet_add_row(struct rollup_sheet *sheet, sqlite3_stmt *row)
     return STATUS_OK;
 }
 
-size_t rollup_sheet_above(const struct rollup_sheet *sheet, int64_t id)
+size_t rollup_memtable_above(const struct rollup_memtable *sheet, int64_t id)
 {
     size_t low = 0, high = sheet->count;
     while (low < high) {

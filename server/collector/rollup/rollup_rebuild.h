@@ -15,15 +15,15 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "server/collector/rollup_fold.h"
-#include "server/collector/rollup_levels.h"
+#include "server/collector/rollup/rollup_flush.h"
+#include "server/collector/rollup/rollup_levels.h"
 
 struct sqlite3;
 struct rollup_rebuild;
 
 // `fold` and `levels` are borrowed, and used within a step only.
 MUST_CHECK enum status rollup_rebuild_new(struct rollup_rebuild **out, struct sqlite3 *db,
-                                          struct rollup_fold *fold, struct rollup_levels *levels,
+                                          struct rollup_flush *fold, struct rollup_levels *levels,
                                           struct error *err);
 void rollup_rebuild_free(struct rollup_rebuild *rebuild); // NULL is fine
 

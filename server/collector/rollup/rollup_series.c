@@ -1,4 +1,4 @@
-#include "server/collector/rollup_series.h"
+#include "server/collector/rollup/rollup_series.h"
 
 #include <stdlib.h>
 
@@ -102,7 +102,7 @@ static enum status look_up(struct series_ids *ids, struct known *wanted, struct 
 enum status series_ids_find(struct series_ids *ids, enum rollup_grouping grouping,
                             struct rollup_series full, int64_t *id, struct error *err)
 {
-    struct known wanted = {.series = rollup_fold(grouping, full), .grouping = grouping};
+    struct known wanted = {.series = rollup_series_in(grouping, full), .grouping = grouping};
     struct known *known = place_of(ids, grouping, &wanted.series);
     if (known->id != 0 && known->grouping == grouping &&
         known->series.model == wanted.series.model && known->series.host == wanted.series.host &&

@@ -8,8 +8,8 @@
 
 #include "common/core/base/error.h"
 #include "common/store/rollup.h"
-#include "server/collector/rollup_series.h"
-#include "server/collector/rollup_sheet.h"
+#include "server/collector/rollup/rollup_series.h"
+#include "server/collector/rollup/rollup_memtable.h"
 
 // The records of one full series in one minute.
 struct rollup_minute {
@@ -30,16 +30,16 @@ struct rollup_member {
 // Which rows of a sheet: from one on, so many that their groups are no more than that
 // and their sketches not larger.
 struct rollup_slice {
-    const struct rollup_sheet *sheet;
+    const struct rollup_memtable *sheet;
     size_t first_row;
     size_t groups_most, bytes_most; // 0: any
 };
 
 // Zeroed: of no sheet.
 struct rollup_groups {
-    const struct rollup_sheet *sheet; // borrowed
-    size_t first_row, end_row;        // those of its rows that are in groups
-    uint32_t *order;                  // they by group
+    const struct rollup_memtable *sheet; // borrowed
+    size_t first_row, end_row;           // those of its rows that are in groups
+    uint32_t *order;                     // they by group
     struct rollup_minute *list;
     size_t count, room;
     struct rollup_member *members[ROLLUP_GROUPING_COUNT]; // `count`, by series, then minute

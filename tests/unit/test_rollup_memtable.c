@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "common/wire/codec.h"
-#include "server/collector/rollup_sheet.h"
-#include "server/collector/rollup_tally.h"
+#include "server/collector/rollup/rollup_memtable.h"
+#include "server/collector/rollup/rollup_accumulator.h"
 
 enum { ROUNDS = 40, BATCHES = 12, BATCH_MOST = 300, COUNT_MOST = BATCHES * BATCH_MOST };
 
@@ -53,7 +53,7 @@ static void make_record(struct record *record, const struct shape *shape, uint64
             record_set_int(record, columns[c], random_value(seed, shape->width[c]));
 }
 
-static void check_sheet(const struct rollup_sheet *sheet, const struct record *records)
+static void check_sheet(const struct rollup_memtable *sheet, const struct record *records)
 {
     for (size_t row = 0; row < sheet->count; row++) {
         assert_int_equal(sheet->started_ns[row], records[row].started_ns);
@@ -72,11 +72,11 @@ static void sheets_have_what_came(void **state)
 {
     static const int64_t names[] = {11, 12};
     static struct record records[COUNT_MOST];
-    struct rollup_sheet sheet = {.count = 0};
+    struct rollup_memtable sheet = {.count = 0};
     struct table_builder *builder = NULL;
     uint64_t seed = 20260101;
     (void)state;
-    rollup_sheet_init(&sheet, RECORD_KIND_INFERENCE);
+    rollup_memtable_init(&sheet, RECORD_KIND_INFERENCE);
     assert_int_equal(table_builder_new(&builder), STATUS_OK);
     for (unsigned round = 0; round < ROUNDS; round++) {
         for (unsigned batch = 0; batch < BATCHES; batch++) {
@@ -92,24 +92,24 @@ static void sheets_have_what_came(void **state)
                                               .first_id = (int64_t)first + 1,
                                               .host = 1,
                                               .names = names};
-            assert_int_equal(rollup_sheet_add(&sheet, &from), STATUS_OK);
+            assert_int_equal(rollup_memtable_add(&sheet, &from), STATUS_OK);
         }
         check_sheet(&sheet, records);
-        rollup_sheet_clear(&sheet, round % 3 == 0);
+        rollup_memtable_clear(&sheet, round % 3 == 0);
     }
     table_builder_free(builder);
-    rollup_sheet_deinit(&sheet);
+    rollup_memtable_deinit(&sheet);
 }
 
 // ---- Tallies -----------------------------------------------------------------------------
 
-static void check_tally(const struct tally *tally, const struct tally_pool *pool,
+static void check_tally(const struct accumulator *tally, const struct accumulator_pool *pool,
                         const struct aggregate *right)
 {
     unsigned char bytes[1 << 16], right_bytes[1 << 16];
     struct ratio got = {.values.sketch = NULL};
     assert_int_equal(sketch_new(&got.values.sketch), STATUS_OK);
-    tally_to_ratio(tally, pool, false, &got);
+    accumulator_to_ratio(tally, pool, false, &got);
     assert_int_equal(got.values.count, right->count);
     assert_true(got.values.integers == right->integers);
     assert_int_equal(got.values.min_integer, right->min_integer);
@@ -124,14 +124,14 @@ static void check_tally(const struct tally *tally, const struct tally_pool *pool
 // Parts that are tallied apart, then merged, are the whole.
 static void tallies_count_like_one_by_one(void **state)
 {
-    static struct tally_counts counts;
+    static struct accumulator_counts counts;
     static int64_t values[COUNT_MOST];
-    struct tally_pool pool = {.used = 0};
+    struct accumulator_pool pool = {.used = 0};
     uint64_t seed = 7;
     (void)state;
     for (unsigned round = 0; round < ROUNDS; round++) {
         const unsigned width = 1 + (unsigned)(test_random(&seed) % 64);
-        struct tally whole = {.count = 0}, merged = {.count = 0}, parts[4] = {{.count = 0}};
+        struct accumulator whole = {.count = 0}, merged = {.count = 0}, parts[4] = {{.count = 0}};
         struct aggregate right = {.count = 0};
         assert_int_equal(aggregate_want_quantiles(&right, NULL), STATUS_OK);
         pool.used = 0;
@@ -141,21 +141,21 @@ static void tallies_count_like_one_by_one(void **state)
                 values[v] = random_value(&seed, width);
                 aggregate_add_int(&right, values[v]);
             }
-            tally_integers(&parts[i], &counts, values, count);
-            assert_int_equal(tally_end(&parts[i], &counts, &pool), STATUS_OK);
+            accumulator_integers(&parts[i], &counts, values, count);
+            assert_int_equal(accumulator_end(&parts[i], &counts, &pool), STATUS_OK);
         }
         for (size_t i = 0; i < COUNT_OF(parts); i++)
-            tally_merge(&merged, &counts, &parts[i], &pool);
-        assert_int_equal(tally_end(&merged, &counts, &pool), STATUS_OK);
+            accumulator_merge(&merged, &counts, &parts[i], &pool);
+        assert_int_equal(accumulator_end(&merged, &counts, &pool), STATUS_OK);
         for (size_t i = 1; i < merged.number; i++)
             assert_true(pool.buckets[merged.first + i - 1].bucket <
                         pool.buckets[merged.first + i].bucket);
         check_tally(&merged, &pool, &right);
-        assert_int_equal(tally_end(&whole, &counts, &pool), STATUS_OK);
+        assert_int_equal(accumulator_end(&whole, &counts, &pool), STATUS_OK);
         assert_int_equal(whole.number, 0); // nothing was left behind
         aggregate_deinit(&right);
     }
-    tally_pool_deinit(&pool);
+    accumulator_pool_deinit(&pool);
 }
 
 int main(void)

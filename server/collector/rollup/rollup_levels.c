@@ -1,4 +1,4 @@
-#include "server/collector/rollup_levels.h"
+#include "server/collector/rollup/rollup_levels.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "common/core/base/array.h"
 #include "common/store/database.h"
-#include "server/collector/rollup_values.h"
+#include "server/collector/rollup/rollup_metrics.h"
 
 // A row takes up to 400 bytes for each metric; a record's own row takes about 110 for all
 // of them.  Minutes go after 35 days, so they may hold fewer.  Of the series that only the

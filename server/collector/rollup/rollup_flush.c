@@ -1,12 +1,12 @@
-#include "server/collector/rollup_fold.h"
+#include "server/collector/rollup/rollup_flush.h"
 
 #include <stdlib.h>
 
 #include <sqlite3.h>
 
-#include "server/collector/rollup_rows.h"
-#include "server/collector/rollup_series.h"
-#include "server/collector/rollup_tally.h"
+#include "server/collector/rollup/rollup_upsert.h"
+#include "server/collector/rollup/rollup_series.h"
+#include "server/collector/rollup/rollup_accumulator.h"
 
 enum {
     NO_LEVEL = ROLLUP_LEVEL_COUNT,
@@ -30,24 +30,24 @@ struct steps {
 
 // A row at work.
 struct job {
-    struct tally tally;
-    struct tally_counts counts;
+    struct accumulator tally;
+    struct accumulator_counts counts;
 };
 
-struct rollup_fold {
+struct rollup_flush {
     struct series_ids *ids;
-    struct rollup_rows *rows;
-    struct tally_pool pool;
+    struct rollup_upsert *rows;
+    struct accumulator_pool pool;
     struct sketch *spans;                 // of a record of sketches
     struct job works[ROLLUP_LEVEL_COUNT]; // empty between steps, [0] between groups
     struct rollup_groups groups;          // of the sheet at work
     struct steps steps[ROLLUP_GROUPING_COUNT];
-    struct tally *tallies; // of the metric at work, by group
+    struct accumulator *tallies; // of the metric at work, by group
 };
 
-enum status rollup_fold_new(struct rollup_fold **out, sqlite3 *db, struct error *err)
+enum status rollup_flush_new(struct rollup_flush **out, sqlite3 *db, struct error *err)
 {
-    struct rollup_fold *fold = calloc(1, sizeof *fold);
+    struct rollup_flush *fold = calloc(1, sizeof *fold);
     if (!fold)
         return error_no_memory(err, "rollups");
     enum status status =
@@ -55,9 +55,9 @@ enum status rollup_fold_new(struct rollup_fold **out, sqlite3 *db, struct error 
     if (status == STATUS_OK)
         status = series_ids_new(&fold->ids, db, err);
     if (status == STATUS_OK)
-        status = rollup_rows_new(&fold->rows, db, err);
+        status = rollup_upsert_new(&fold->rows, db, err);
     if (status != STATUS_OK) {
-        rollup_fold_free(fold);
+        rollup_flush_free(fold);
         return status;
     }
     *out = fold;
@@ -65,48 +65,48 @@ enum status rollup_fold_new(struct rollup_fold **out, sqlite3 *db, struct error 
 }
 
 // Forgets the slice at work.
-static void end_slice(struct rollup_fold *fold)
+static void end_slice(struct rollup_flush *fold)
 {
     rollup_groups_deinit(&fold->groups);
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
         fold->steps[g].count = 0;
     for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT; level++) {
-        tally_counts_clear(&fold->works[level].counts);
-        fold->works[level].tally = (struct tally){0};
+        accumulator_counts_clear(&fold->works[level].counts);
+        fold->works[level].tally = (struct accumulator){0};
     }
     free(fold->tallies);
     fold->tallies = NULL;
 }
 
-void rollup_fold_end(struct rollup_fold *fold)
+void rollup_flush_end(struct rollup_flush *fold)
 {
     end_slice(fold);
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++) {
         free(fold->steps[g].list);
         fold->steps[g] = (struct steps){0};
     }
-    tally_pool_deinit(&fold->pool);
+    accumulator_pool_deinit(&fold->pool);
 }
 
-void rollup_fold_free(struct rollup_fold *fold)
+void rollup_flush_free(struct rollup_flush *fold)
 {
     if (!fold)
         return;
-    rollup_fold_end(fold);
+    rollup_flush_end(fold);
     series_ids_free(fold->ids);
-    rollup_rows_free(fold->rows);
+    rollup_upsert_free(fold->rows);
     sketch_free(fold->spans);
     free(fold);
 }
 
-void rollup_fold_forget(struct rollup_fold *fold)
+void rollup_flush_forget(struct rollup_flush *fold)
 {
-    rollup_fold_end(fold);
+    rollup_flush_end(fold);
     series_ids_forget(fold->ids);
 }
 
-enum status rollup_fold_begin(struct rollup_fold *fold, const struct rollup_slice *slice,
-                              struct error *err)
+enum status rollup_flush_begin(struct rollup_flush *fold, const struct rollup_slice *slice,
+                               struct error *err)
 {
     end_slice(fold);
     enum status status = rollup_groups_init(&fold->groups, slice, fold->ids, err);
@@ -116,11 +116,11 @@ enum status rollup_fold_begin(struct rollup_fold *fold, const struct rollup_slic
     fold->tallies = calloc(groups, sizeof *fold->tallies);
     if (fold->tallies)
         return STATUS_OK;
-    rollup_fold_end(fold);
+    rollup_flush_end(fold);
     return error_no_memory(err, "rollups");
 }
 
-const struct rollup_groups *rollup_fold_groups(const struct rollup_fold *fold)
+const struct rollup_groups *rollup_flush_groups(const struct rollup_flush *fold)
 {
     return &fold->groups;
 }
@@ -205,7 +205,7 @@ static int left_level(const struct place *places, int64_t minute)
     return level;
 }
 
-static enum status plan_grouping(struct rollup_fold *fold, const struct rollup_scope *scope,
+static enum status plan_grouping(struct rollup_flush *fold, const struct rollup_scope *scope,
                                  enum rollup_grouping grouping)
 {
     const struct rollup_member *members = fold->groups.members[grouping];
@@ -236,7 +236,7 @@ static enum status plan_grouping(struct rollup_fold *fold, const struct rollup_s
     return STATUS_OK;
 }
 
-static enum status make_plan(struct rollup_fold *fold, const struct rollup_scope *scope,
+static enum status make_plan(struct rollup_flush *fold, const struct rollup_scope *scope,
                              struct error *err)
 {
     enum status status = STATUS_OK;
@@ -275,28 +275,30 @@ static void look_up(const struct rollup_column *column, struct rows rows, int64_
             out[i] = column->narrow[rows.list[i]];
 }
 
-static void tally_block_of_integers(struct tally *tally, struct tally_counts *counts,
-                                    const struct rollup_column *column, struct rows rows)
+static void accumulator_block_of_integers(struct accumulator *tally,
+                                          struct accumulator_counts *counts,
+                                          const struct rollup_column *column, struct rows rows)
 {
     int64_t values[BLOCK];
     look_up(column, rows, values);
-    tally_integers(tally, counts, values, rows.count);
+    accumulator_integers(tally, counts, values, rows.count);
 }
 
-static void tally_block_of_reals(struct tally *tally, struct tally_counts *counts,
-                                 const struct rollup_column *column, struct rows rows)
+static void accumulator_block_of_reals(struct accumulator *tally, struct accumulator_counts *counts,
+                                       const struct rollup_column *column, struct rows rows)
 {
     double values[BLOCK];
     for (size_t i = 0; i < rows.count; i++)
         values[i] = column->reals[rows.list[i]];
-    tally_reals(tally, counts, values, rows.count);
+    accumulator_reals(tally, counts, values, rows.count);
 }
 
-_Static_assert(ROLLUP_INPUTS_MAX == 3, "tally_block_of_ratios takes as many");
+_Static_assert(ROLLUP_INPUTS_MAX == 3, "accumulator_block_of_ratios takes as many");
 
-static void tally_block_of_ratios(struct tally *tally, struct tally_counts *counts,
-                                  const struct rollup_column *columns,
-                                  const struct rollup_metric *metric, struct rows rows)
+static void accumulator_block_of_ratios(struct accumulator *tally,
+                                        struct accumulator_counts *counts,
+                                        const struct rollup_column *columns,
+                                        const struct rollup_metric *metric, struct rows rows)
 {
     int64_t inputs[ROLLUP_INPUTS_MAX][BLOCK];
     double numerators[BLOCK], denominators[BLOCK];
@@ -313,27 +315,27 @@ static void tally_block_of_ratios(struct tally *tally, struct tally_counts *coun
         count += rollup_formula_value(&metric->formula, values, &numerators[count],
                                       &denominators[count]);
     }
-    tally_ratios(tally, counts, numerators, denominators, count);
+    accumulator_ratios(tally, counts, numerators, denominators, count);
 }
 
 // A fold and the tally that a sketch's buckets go to.
 struct taking {
-    struct tally *tally;
-    struct tally_counts *counts;
+    struct accumulator *tally;
+    struct accumulator_counts *counts;
 };
 
 static void take_bucket(void *context, double value, uint64_t count)
 {
     const struct taking *taking = context;
-    tally_add(taking->tally, taking->counts, value, count);
+    accumulator_add(taking->tally, taking->counts, value, count);
 }
 
 // What a record's sketch may count: a sum of them stays far below 64 bits.
 #define SKETCH_COUNT_MAX (UINT64_C(1) << 40)
 
 // Sketches that are none have no values.
-static void tally_sketches(struct rollup_fold *fold, struct tally *tally,
-                           const struct rollup_column *column, struct rows rows)
+static void accumulator_sketches(struct rollup_flush *fold, struct accumulator *tally,
+                                 const struct rollup_column *column, struct rows rows)
 {
     struct taking taking = {tally, &fold->works[0].counts};
     for (size_t i = 0; i < rows.count; i++) {
@@ -346,40 +348,40 @@ static void tally_sketches(struct rollup_fold *fold, struct tally *tally,
     }
 }
 
-static void tally_block(struct rollup_fold *fold, const struct rollup_metric *metric,
-                        struct rows rows, struct tally *tally)
+static void accumulator_block(struct rollup_flush *fold, const struct rollup_metric *metric,
+                              struct rows rows, struct accumulator *tally)
 {
     const struct rollup_column *columns = fold->groups.sheet->columns;
     const struct rollup_column *column = &columns[metric->formula.columns[0]];
-    struct tally_counts *counts = &fold->works[0].counts;
+    struct accumulator_counts *counts = &fold->works[0].counts;
     uint32_t room[BLOCK];
     switch (metric->source) {
     case ROLLUP_INTEGERS:
-        tally_block_of_integers(tally, counts, column, rows_with(column, rows, room));
+        accumulator_block_of_integers(tally, counts, column, rows_with(column, rows, room));
         break;
     case ROLLUP_REALS:
-        tally_block_of_reals(tally, counts, column, rows_with(column, rows, room));
+        accumulator_block_of_reals(tally, counts, column, rows_with(column, rows, room));
         break;
     case ROLLUP_RATIOS:
-        tally_block_of_ratios(tally, counts, columns, metric, rows);
+        accumulator_block_of_ratios(tally, counts, columns, metric, rows);
         break;
     case ROLLUP_SKETCHES:
-        tally_sketches(fold, tally, column, rows_with(column, rows, room));
+        accumulator_sketches(fold, tally, column, rows_with(column, rows, room));
         break;
     }
 }
 
-static enum status tally_group(struct rollup_fold *fold, const struct rollup_metric *metric,
-                               const struct rollup_minute *group, struct tally *tally)
+static enum status accumulator_group(struct rollup_flush *fold, const struct rollup_metric *metric,
+                                     const struct rollup_minute *group, struct accumulator *tally)
 {
     const uint32_t *row = fold->groups.order + group->first, *const end = row + group->count;
-    *tally = (struct tally){0};
+    *tally = (struct accumulator){0};
     while (row < end) {
         const struct rows rows = {row, end - row < BLOCK ? (size_t)(end - row) : BLOCK};
-        tally_block(fold, metric, rows, tally);
+        accumulator_block(fold, metric, rows, tally);
         row += rows.count;
     }
-    return tally_end(tally, &fold->works[0].counts, &fold->pool);
+    return accumulator_end(tally, &fold->works[0].counts, &fold->pool);
 }
 
 // Groups of one record are counted from their row.
@@ -388,17 +390,17 @@ static bool has_rows(const struct rollup_metric *metric)
     return metric->source != ROLLUP_SKETCHES;
 }
 
-static enum status tally_groups(struct rollup_fold *fold, const struct rollup_metric *metric)
+static enum status accumulator_groups(struct rollup_flush *fold, const struct rollup_metric *metric)
 {
     fold->pool.used = 0;
     enum status status = STATUS_OK;
     for (size_t g = 0; g < fold->groups.count && status == STATUS_OK; g++)
         if (fold->groups.list[g].count > 1 || !has_rows(metric))
-            status = tally_group(fold, metric, &fold->groups.list[g], &fold->tallies[g]);
+            status = accumulator_group(fold, metric, &fold->groups.list[g], &fold->tallies[g]);
     return status;
 }
 
-static void take_row(struct rollup_fold *fold, const struct rollup_metric *metric, uint32_t row,
+static void take_row(struct rollup_flush *fold, const struct rollup_metric *metric, uint32_t row,
                      struct job *job)
 {
     const struct rollup_column *columns = fold->groups.sheet->columns;
@@ -406,17 +408,18 @@ static void take_row(struct rollup_fold *fold, const struct rollup_metric *metri
     if (!rollup_column_has(column, row))
         return;
     if (metric->source == ROLLUP_INTEGERS)
-        tally_add_integer(&job->tally, &job->counts, rollup_column_integer(column, row));
+        accumulator_add_integer(&job->tally, &job->counts, rollup_column_integer(column, row));
     else if (metric->source == ROLLUP_REALS)
-        tally_add(&job->tally, &job->counts, column->reals[row], 1);
+        accumulator_add(&job->tally, &job->counts, column->reals[row], 1);
     else
-        tally_block_of_ratios(&job->tally, &job->counts, columns, metric, (struct rows){&row, 1});
+        accumulator_block_of_ratios(&job->tally, &job->counts, columns, metric,
+                                    (struct rows){&row, 1});
 }
 
 // ---- Rows ----------------------------------------------------------------------------------
 
 // Counts a step's members, and what finer rows left there.
-static void take_members(struct rollup_fold *fold, const struct rollup_metric *metric,
+static void take_members(struct rollup_flush *fold, const struct rollup_metric *metric,
                          const struct rollup_member *members, const struct step *step)
 {
     struct job *job = &fold->works[step->level];
@@ -426,30 +429,32 @@ static void take_members(struct rollup_fold *fold, const struct rollup_metric *m
         if (by_row && member->row != ROLLUP_NO_ROW)
             take_row(fold, metric, member->row, job);
         else
-            tally_merge(&job->tally, &job->counts, &fold->tallies[member->group], &fold->pool);
+            accumulator_merge(&job->tally, &job->counts, &fold->tallies[member->group],
+                              &fold->pool);
     }
 }
 
 // Writes a row that is done.
-static enum status end_row(struct rollup_fold *fold, const struct rollup_metric *metric,
+static enum status end_row(struct rollup_flush *fold, const struct rollup_metric *metric,
                            enum rollup_grouping grouping, const struct step *step,
-                           const struct tally *tally, struct cell_key *damaged, struct error *err)
+                           const struct accumulator *tally, struct cell_key *damaged,
+                           struct error *err)
 {
     const enum rollup_level level = (enum rollup_level)step->level;
     if (tally->count == 0)
         return STATUS_OK;
     const struct cell_key key = {metric->number, grouping, level, step->bucket, step->series};
     const enum status status =
-        rollup_rows_add(fold->rows, &key, tally, &fold->pool, metric->source, err);
+        rollup_upsert_add(fold->rows, &key, tally, &fold->pool, metric->source, err);
     if (status == STATUS_CORRUPT)
         *damaged = key;
     if (status == STATUS_OK && step->coarser != NO_LEVEL)
-        tally_merge(&fold->works[step->coarser].tally, &fold->works[step->coarser].counts, tally,
-                    &fold->pool);
+        accumulator_merge(&fold->works[step->coarser].tally, &fold->works[step->coarser].counts,
+                          tally, &fold->pool);
     return status;
 }
 
-static enum status take_step(struct rollup_fold *fold, const struct rollup_metric *metric,
+static enum status take_step(struct rollup_flush *fold, const struct rollup_metric *metric,
                              enum rollup_grouping grouping, const struct step *step,
                              struct cell_key *damaged, struct error *err)
 {
@@ -462,37 +467,37 @@ static enum status take_step(struct rollup_fold *fold, const struct rollup_metri
     take_members(fold, metric, members, step);
     if (!step->ends)
         return STATUS_OK;
-    if (tally_end(&job->tally, &job->counts, &fold->pool) != STATUS_OK)
+    if (accumulator_end(&job->tally, &job->counts, &fold->pool) != STATUS_OK)
         return error_no_memory(err, "rollups");
     const enum status status = end_row(fold, metric, grouping, step, &job->tally, damaged, err);
-    job->tally = (struct tally){0};
+    job->tally = (struct accumulator){0};
     fold->pool.used = used;
     return status;
 }
 
-static enum status write_metric(struct rollup_fold *fold, const struct rollup_metric *metric,
+static enum status write_metric(struct rollup_flush *fold, const struct rollup_metric *metric,
                                 struct cell_key *damaged, struct error *err)
 {
-    if (tally_groups(fold, metric) != STATUS_OK)
+    if (accumulator_groups(fold, metric) != STATUS_OK)
         return error_no_memory(err, "rollups");
     enum status status = STATUS_OK;
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++) {
         const struct steps *steps = &fold->steps[g];
         if (steps->count > 0)
-            status = rollup_rows_begin(fold->rows, metric->number, (enum rollup_grouping)g, err);
+            status = rollup_upsert_begin(fold->rows, metric->number, (enum rollup_grouping)g, err);
         for (size_t i = 0; i < steps->count && status == STATUS_OK; i++)
             status =
                 take_step(fold, metric, (enum rollup_grouping)g, &steps->list[i], damaged, err);
     }
     for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT && status != STATUS_OK; level++) {
-        tally_counts_clear(&fold->works[level].counts);
-        fold->works[level].tally = (struct tally){0};
+        accumulator_counts_clear(&fold->works[level].counts);
+        fold->works[level].tally = (struct accumulator){0};
     }
     return status;
 }
 
-enum status rollup_fold_write(struct rollup_fold *fold, const struct rollup_scope *scope,
-                              struct cell_key *damaged, struct error *err)
+enum status rollup_flush_write(struct rollup_flush *fold, const struct rollup_scope *scope,
+                               struct cell_key *damaged, struct error *err)
 {
     const struct rollup_metrics *metrics = rollup_metrics_of(fold->groups.sheet->kind);
     *damaged = (struct cell_key){0};

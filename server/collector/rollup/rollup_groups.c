@@ -1,4 +1,4 @@
-#include "server/collector/rollup_groups.h"
+#include "server/collector/rollup/rollup_groups.h"
 
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ static bool add_group(struct rollup_groups *all, uint32_t series, int64_t minute
 }
 
 // Bytes of the sketches that a row has.
-static size_t sketches_size(const struct rollup_sheet *sheet, size_t row)
+static size_t sketches_size(const struct rollup_memtable *sheet, size_t row)
 {
     size_t size = 0;
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX && sheet->bytes_used > 0; c++) {
@@ -56,7 +56,7 @@ static size_t find_place(const struct rollup_groups *all, const uint32_t *places
 static bool name_groups(struct rollup_groups *all, const struct rollup_slice *slice, uint32_t *of,
                         uint32_t *places, size_t size)
 {
-    const struct rollup_sheet *sheet = slice->sheet;
+    const struct rollup_memtable *sheet = slice->sheet;
     const size_t groups_most = slice->groups_most ? slice->groups_most : sheet->count;
     const size_t bytes_most = slice->bytes_most ? slice->bytes_most : SIZE_MAX;
     uint32_t group = 0;
@@ -130,7 +130,7 @@ static int by_series(const void *a, const void *b)
 static enum status make_members(struct rollup_groups *all, struct series_ids *series,
                                 enum rollup_grouping grouping, struct error *err)
 {
-    const struct rollup_sheet *sheet = all->sheet;
+    const struct rollup_memtable *sheet = all->sheet;
     int64_t *ids = calloc(sheet->series_count ? sheet->series_count : 1, sizeof *ids);
     struct rollup_member *members = calloc(all->count ? all->count : 1, sizeof *members);
     all->members[grouping] = members;

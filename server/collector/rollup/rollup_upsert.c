@@ -1,4 +1,4 @@
-#include "server/collector/rollup_rows.h"
+#include "server/collector/rollup/rollup_upsert.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "common/store/database.h"
 
-struct rollup_rows {
+struct rollup_upsert {
     sqlite3 *db;
     sqlite3_stmt *newest, *find, *insert, *update;
     struct ratio cell; // the row at work
@@ -21,7 +21,7 @@ static enum status out_of_memory(struct error *err)
     return error_set(err, STATUS_NOMEM, "rollups: out of memory");
 }
 
-static enum status prepare(struct rollup_rows *rows, struct error *err)
+static enum status prepare(struct rollup_upsert *rows, struct error *err)
 {
     static const char key[] =
         " WHERE metric = ?1 AND grouping = ?2 AND level = ?3 AND started_ns = ?4 AND series = ?5";
@@ -47,9 +47,9 @@ static enum status prepare(struct rollup_rows *rows, struct error *err)
     return status;
 }
 
-enum status rollup_rows_new(struct rollup_rows **out, sqlite3 *db, struct error *err)
+enum status rollup_upsert_new(struct rollup_upsert **out, sqlite3 *db, struct error *err)
 {
-    struct rollup_rows *rows = calloc(1, sizeof *rows);
+    struct rollup_upsert *rows = calloc(1, sizeof *rows);
     if (!rows)
         return out_of_memory(err);
     rows->db = db;
@@ -59,14 +59,14 @@ enum status rollup_rows_new(struct rollup_rows **out, sqlite3 *db, struct error 
     if (status == STATUS_OK)
         status = prepare(rows, err);
     if (status != STATUS_OK) {
-        rollup_rows_free(rows);
+        rollup_upsert_free(rows);
         return status;
     }
     *out = rows;
     return STATUS_OK;
 }
 
-void rollup_rows_free(struct rollup_rows *rows)
+void rollup_upsert_free(struct rollup_upsert *rows)
 {
     if (!rows)
         return;
@@ -78,8 +78,8 @@ void rollup_rows_free(struct rollup_rows *rows)
     free(rows);
 }
 
-enum status rollup_rows_begin(struct rollup_rows *rows, int metric, enum rollup_grouping grouping,
-                              struct error *err)
+enum status rollup_upsert_begin(struct rollup_upsert *rows, int metric,
+                                enum rollup_grouping grouping, struct error *err)
 {
     enum status status = STATUS_OK;
     for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT && status == STATUS_OK; level++) {
@@ -107,7 +107,7 @@ static void bind_key(sqlite3_stmt *stmt, const struct cell_key *key)
 }
 
 // Adds what the row has already to the cell at work.
-static enum status read_row(struct rollup_rows *rows, const struct cell_key *key, bool *found,
+static enum status read_row(struct rollup_upsert *rows, const struct cell_key *key, bool *found,
                             struct error *err)
 {
     *found = false;
@@ -125,12 +125,12 @@ static enum status read_row(struct rollup_rows *rows, const struct cell_key *key
     return status;
 }
 
-enum status rollup_rows_add(struct rollup_rows *rows, const struct cell_key *key,
-                            const struct tally *tally, const struct tally_pool *pool,
-                            enum rollup_source source, struct error *err)
+enum status rollup_upsert_add(struct rollup_upsert *rows, const struct cell_key *key,
+                              const struct accumulator *tally, const struct accumulator_pool *pool,
+                              enum rollup_source source, struct error *err)
 {
     bool found = false;
-    tally_to_ratio(tally, pool, source != ROLLUP_INTEGERS, &rows->cell);
+    accumulator_to_ratio(tally, pool, source != ROLLUP_INTEGERS, &rows->cell);
     enum status status = read_row(rows, key, &found, err);
     if (status != STATUS_OK)
         return status;

@@ -1,4 +1,4 @@
-#include "server/collector/rollup_formula.h"
+#include "server/collector/rollup/rollup_formula.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 // Records of one kind that rollups do not hold yet, in memory: the columns that rollups
 // count, as arrays, with the ids of the records rising.  Filled from batches as they are
 // inserted, or from rows of the store.  Writer thread only.
-#ifndef INFERSTAT_COLLECTOR_ROLLUP_SHEET_H
-#define INFERSTAT_COLLECTOR_ROLLUP_SHEET_H
+#ifndef INFERSTAT_COLLECTOR_ROLLUP_MEMTABLE_H
+#define INFERSTAT_COLLECTOR_ROLLUP_MEMTABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,15 +11,15 @@
 #include "common/core/base/error.h"
 #include "common/store/rollup.h"
 #include "common/wire/message.h"
-#include "server/collector/rollup_values.h"
+#include "server/collector/rollup/rollup_metrics.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
 struct sqlite3_str;
 
 enum {
-    ROLLUP_SHEET_ROWS = 131072, // most records in one
-    ROLLUP_SHEET_BYTES = 8388608,
+    ROLLUP_MEMTABLE_ROWS = 131072, // most records in one
+    ROLLUP_MEMTABLE_BYTES = 8388608,
 };
 
 // Where a sketch lies in the sheet's bytes.
@@ -53,7 +53,7 @@ static inline int64_t rollup_column_integer(const struct rollup_column *column, 
     return column->is_wide ? column->integers[row] : (int64_t)column->narrow[row];
 }
 
-struct rollup_sheet {
+struct rollup_memtable {
     enum record_kind kind;
     size_t count, room;
     int64_t *ids, *started_ns;
@@ -68,14 +68,14 @@ struct rollup_sheet {
 };
 
 // Of the caller's memory, zeroed; holds nothing and takes no memory yet.
-void rollup_sheet_init(struct rollup_sheet *sheet, enum record_kind kind);
-void rollup_sheet_deinit(struct rollup_sheet *sheet);
+void rollup_memtable_init(struct rollup_memtable *sheet, enum record_kind kind);
+void rollup_memtable_deinit(struct rollup_memtable *sheet);
 
 // Forgets all records; keeps the memory, or gives it back where `shrink`.
-void rollup_sheet_clear(struct rollup_sheet *sheet, bool shrink);
+void rollup_memtable_clear(struct rollup_memtable *sheet, bool shrink);
 
 // Whether that many records more fit in its bounds.
-bool rollup_sheet_fits(const struct rollup_sheet *sheet, size_t count);
+bool rollup_memtable_fits(const struct rollup_memtable *sheet, size_t count);
 
 // Whose records a batch's are.
 struct rollup_batch {
@@ -86,18 +86,19 @@ struct rollup_batch {
     const int64_t *names; // [i]: the store's id of the run's name i + 1
 };
 
-// Adds the rows of a batch, which rollup_sheet_fits.  STATUS_NOMEM: none were added.
-MUST_CHECK enum status rollup_sheet_add(struct rollup_sheet *sheet,
-                                        const struct rollup_batch *batch);
+// Adds the rows of a batch, which rollup_memtable_fits.  STATUS_NOMEM: none were added.
+MUST_CHECK enum status rollup_memtable_add(struct rollup_memtable *sheet,
+                                           const struct rollup_batch *batch);
 
-// Appends the select list that rollup_sheet_add_row reads, over a row `t` of the kind.
-void rollup_sheet_select(struct sqlite3_str *sql, enum record_kind kind);
+// Appends the select list that rollup_memtable_add_row reads, over a row `t` of the kind.
+void rollup_memtable_select(struct sqlite3_str *sql, enum record_kind kind);
 
 // Adds a positioned row of such a select.  STATUS_FULL: no room; STATUS_NOMEM.
-MUST_CHECK enum status rollup_sheet_add_row(struct rollup_sheet *sheet, struct sqlite3_stmt *row);
+MUST_CHECK enum status rollup_memtable_add_row(struct rollup_memtable *sheet,
+                                               struct sqlite3_stmt *row);
 
 // The first row whose id is above `id`; `count` where there is none.  Of sheets whose
 // ids rise.
-size_t rollup_sheet_above(const struct rollup_sheet *sheet, int64_t id);
+size_t rollup_memtable_above(const struct rollup_memtable *sheet, int64_t id);
 
 #endif

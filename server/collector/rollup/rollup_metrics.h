@@ -1,6 +1,6 @@
 // The metrics that rollups count, and the columns of records that they are made from.  Pure.
-#ifndef INFERSTAT_COLLECTOR_ROLLUP_VALUES_H
-#define INFERSTAT_COLLECTOR_ROLLUP_VALUES_H
+#ifndef INFERSTAT_COLLECTOR_ROLLUP_METRICS_H
+#define INFERSTAT_COLLECTOR_ROLLUP_METRICS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include "common/core/query/query.h"
 #include "common/core/record/record.h"
 #include "common/store/rollup.h"
-#include "server/collector/rollup_formula.h"
+#include "server/collector/rollup/rollup_formula.h"
 
 // How the values of a metric are had from a record.
 enum rollup_source {

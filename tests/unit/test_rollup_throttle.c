@@ -1,6 +1,6 @@
 // How much of the thread rollups take: in a second of turns, each of which works for a
 // millisecond where it may.
-#include "server/collector/rollup_pace.h"
+#include "server/collector/rollup/rollup_throttle.h"
 #include "tests/support/test.h"
 
 #define MS UINT64_C(1000000)
@@ -13,17 +13,17 @@ struct load {
 };
 
 static unsigned job_for(const struct load *load, unsigned turns, uint64_t *now_ns,
-                        struct rollup_pace *pace)
+                        struct rollup_throttle *pace)
 {
     unsigned worked = 0;
     for (unsigned turn = 0; turn < turns; turn++, *now_ns += MS) {
-        rollup_pace_tell(pace, load->is_busy);
-        rollup_pace_lack(pace, load->lag_rows);
+        rollup_throttle_tell(pace, load->is_busy);
+        rollup_throttle_lack(pace, load->lag_rows);
         if (load->rows_per_ms > 0)
-            rollup_pace_hear(pace, load->rows_per_ms, *now_ns);
-        if (!rollup_pace_allows(pace, *now_ns))
+            rollup_throttle_hear(pace, load->rows_per_ms, *now_ns);
+        if (!rollup_throttle_allows(pace, *now_ns))
             continue;
-        rollup_pace_worked(pace, *now_ns, *now_ns + MS);
+        rollup_throttle_worked(pace, *now_ns, *now_ns + MS);
         worked++;
     }
     return worked;
@@ -45,7 +45,7 @@ static void load_says_how_much(void **state)
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(loads); i++) {
-        struct rollup_pace pace = {0};
+        struct rollup_throttle pace = {0};
         uint64_t now_ns = 3600000 * MS;
         (void)job_for(&loads[i], 5000, &now_ns, &pace); // what may be saved up is used
         assert_in_range(job_for(&loads[i], 1000, &now_ns, &pace), loads[i].least, loads[i].most);
@@ -54,25 +54,25 @@ static void load_says_how_much(void **state)
 
 static void silence_ends_a_rest(void **state)
 {
-    struct rollup_pace pace = {0};
+    struct rollup_throttle pace = {0};
     const uint64_t now_ns = 3600000 * MS;
     (void)state;
-    rollup_pace_hear(&pace, 1000, now_ns);
-    assert_false(rollup_pace_is_quiet(&pace, now_ns));
-    rollup_pace_worked(&pace, now_ns, now_ns + 3000 * MS); // more than is saved up
-    assert_false(rollup_pace_allows(&pace, now_ns + 499 * MS));
-    assert_true(rollup_pace_allows(&pace, now_ns + 500 * MS));
-    rollup_pace_tell(&pace, true);
-    assert_false(rollup_pace_is_quiet(&pace, now_ns + 500 * MS));
-    assert_false(rollup_pace_allows(&pace, now_ns + 500 * MS));
-    assert_true(rollup_pace_allows(&pace, now_ns + 63000 * MS));
+    rollup_throttle_hear(&pace, 1000, now_ns);
+    assert_false(rollup_throttle_is_quiet(&pace, now_ns));
+    rollup_throttle_worked(&pace, now_ns, now_ns + 3000 * MS); // more than is saved up
+    assert_false(rollup_throttle_allows(&pace, now_ns + 499 * MS));
+    assert_true(rollup_throttle_allows(&pace, now_ns + 500 * MS));
+    rollup_throttle_tell(&pace, true);
+    assert_false(rollup_throttle_is_quiet(&pace, now_ns + 500 * MS));
+    assert_false(rollup_throttle_allows(&pace, now_ns + 500 * MS));
+    assert_true(rollup_throttle_allows(&pace, now_ns + 63000 * MS));
 }
 
 // A minute of catching up alone, which asks for no rest, and then much comes again.
 static void silence_is_not_paid_for(void **state)
 {
     static const struct load silence = {0, false, 1000000, 60000, 60000};
-    struct rollup_pace pace = {0};
+    struct rollup_throttle pace = {0};
     uint64_t now_ns = 3600000 * MS;
     (void)state;
     assert_int_equal(job_for(&silence, 60000, &now_ns, &pace), 60000);
@@ -98,21 +98,21 @@ static void lag_is_bounded(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(lives); i++) {
         const struct writer_life *life = &lives[i];
-        struct rollup_pace pace = {0};
+        struct rollup_throttle pace = {0};
         double lag = 0, most = 0;
         uint64_t now_ns = first_ns, worked_ns = 0;
         while (now_ns < first_ns + life_ns) {
             now_ns += (uint64_t)(GROUP_ROWS * life->store_ns);
             lag += GROUP_ROWS;
             most = lag > most ? lag : most;
-            rollup_pace_hear(&pace, GROUP_ROWS, now_ns);
-            rollup_pace_tell(&pace, true);
-            for (unsigned step = 0; step < 2 && rollup_pace_allows(&pace, now_ns); step++) {
+            rollup_throttle_hear(&pace, GROUP_ROWS, now_ns);
+            rollup_throttle_tell(&pace, true);
+            for (unsigned step = 0; step < 2 && rollup_throttle_allows(&pace, now_ns); step++) {
                 const double all_ns = lag * life->fold_ns, step_ns = (double)(STEP_MS * MS);
                 const uint64_t took_ns = (uint64_t)(all_ns < step_ns ? all_ns : step_ns);
                 lag -= (double)took_ns / life->fold_ns;
-                rollup_pace_lack(&pace, lag > 0 ? (uint64_t)lag : 0);
-                rollup_pace_worked(&pace, now_ns, now_ns + took_ns);
+                rollup_throttle_lack(&pace, lag > 0 ? (uint64_t)lag : 0);
+                rollup_throttle_worked(&pace, now_ns, now_ns + took_ns);
                 now_ns += took_ns;
                 worked_ns += took_ns;
             }

@@ -1,4 +1,4 @@
-#include "server/collector/rollup_values.h"
+#include "server/collector/rollup/rollup_metrics.h"
 
 #include <assert.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "server/collector/rollup_pace.h"
+#include "server/collector/rollup/rollup_throttle.h"
 
 // After work the thread is left alone, times what that took: less the more records are
 // lacking, up to half a sheet.  What does not fit into the two sheets must be read from the
@@ -22,17 +22,17 @@ enum {
 // measured of a step is as uneven as the machine.
 #define SLACK_NS UINT64_C(2000000000)
 
-void rollup_pace_tell(struct rollup_pace *pace, bool is_busy)
+void rollup_throttle_tell(struct rollup_throttle *pace, bool is_busy)
 {
     pace->busy = is_busy;
 }
 
-void rollup_pace_lack(struct rollup_pace *pace, uint64_t rows)
+void rollup_throttle_lack(struct rollup_throttle *pace, uint64_t rows)
 {
     pace->lag_rows = rows;
 }
 
-void rollup_pace_hear(struct rollup_pace *pace, size_t rows, uint64_t now_ns)
+void rollup_throttle_hear(struct rollup_throttle *pace, size_t rows, uint64_t now_ns)
 {
     pace->heard_ns = now_ns;
     pace->counted_rows += rows;
@@ -44,25 +44,25 @@ void rollup_pace_hear(struct rollup_pace *pace, size_t rows, uint64_t now_ns)
     pace->counted_ns = now_ns;
 }
 
-bool rollup_pace_is_quiet(const struct rollup_pace *pace, uint64_t now_ns)
+bool rollup_throttle_is_quiet(const struct rollup_throttle *pace, uint64_t now_ns)
 {
     return !pace->busy && now_ns >= pace->heard_ns + QUIET_NS;
 }
 
-bool rollup_pace_is_light(const struct rollup_pace *pace)
+bool rollup_throttle_is_light(const struct rollup_throttle *pace)
 {
     return pace->light && !pace->busy;
 }
 
-bool rollup_pace_allows(const struct rollup_pace *pace, uint64_t now_ns)
+bool rollup_throttle_allows(const struct rollup_throttle *pace, uint64_t now_ns)
 {
-    return now_ns >= pace->rest_ns || rollup_pace_is_quiet(pace, now_ns);
+    return now_ns >= pace->rest_ns || rollup_throttle_is_quiet(pace, now_ns);
 }
 
-static uint64_t rest_ns(const struct rollup_pace *pace, uint64_t took_ns)
+static uint64_t rest_ns(const struct rollup_throttle *pace, uint64_t took_ns)
 {
     const uint64_t lag_rows = pace->lag_rows < BEHIND_ROWS ? pace->lag_rows : BEHIND_ROWS;
-    if (rollup_pace_is_light(pace))
+    if (rollup_throttle_is_light(pace))
         return REST_TIMES_LIGHT * took_ns;
     if (pace->lag_rows >= PRESSED_ROWS && pace->lag_rows < FULL_ROWS)
         return REST_TIMES_PRESSED * took_ns;
@@ -70,10 +70,10 @@ static uint64_t rest_ns(const struct rollup_pace *pace, uint64_t took_ns)
            (REST_TIMES - REST_TIMES_BEHIND) * took_ns * lag_rows / BEHIND_ROWS;
 }
 
-void rollup_pace_worked(struct rollup_pace *pace, uint64_t began_ns, uint64_t ended_ns)
+void rollup_throttle_worked(struct rollup_throttle *pace, uint64_t began_ns, uint64_t ended_ns)
 {
     const uint64_t took_ns = ended_ns - began_ns;
-    if (rollup_pace_is_quiet(pace, began_ns)) { // nobody paid: only what came meanwhile waits
+    if (rollup_throttle_is_quiet(pace, began_ns)) { // nobody paid: only what came meanwhile waits
         pace->rest_ns = ended_ns + rest_ns(pace, took_ns);
         return;
     }

@@ -15,7 +15,7 @@
 
 #include "common/core/base/error.h"
 #include "common/store/gap_table.h"
-#include "server/collector/rollup_groups.h"
+#include "server/collector/rollup/rollup_groups.h"
 
 struct sqlite3;
 struct rollup_levels;

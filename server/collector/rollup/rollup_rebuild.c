@@ -1,4 +1,4 @@
-#include "server/collector/rollup_rebuild.h"
+#include "server/collector/rollup/rollup_rebuild.h"
 
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@ enum phase { PHASE_ERASE, PHASE_READ, PHASE_WRITE, PHASE_END };
 
 struct rollup_rebuild {
     sqlite3 *db;
-    struct rollup_fold *fold;
+    struct rollup_flush *fold;
     struct rollup_levels *levels;
     sqlite3_stmt *read;
     enum record_kind kind; // RECORD_KIND_COUNT: nothing is at work
@@ -27,11 +27,11 @@ struct rollup_rebuild {
     int64_t read_ns, read_id; // the last record that was read
     bool is_at_end;           // there are no more
     bool is_first;            // nothing was written yet
-    struct rollup_sheet sheet;
+    struct rollup_memtable sheet;
     size_t first_row; // rows before it are written
 };
 
-enum status rollup_rebuild_new(struct rollup_rebuild **out, sqlite3 *db, struct rollup_fold *fold,
+enum status rollup_rebuild_new(struct rollup_rebuild **out, sqlite3 *db, struct rollup_flush *fold,
                                struct rollup_levels *levels, struct error *err)
 {
     struct rollup_rebuild *rebuild = calloc(1, sizeof *rebuild);
@@ -48,7 +48,7 @@ enum status rollup_rebuild_new(struct rollup_rebuild **out, sqlite3 *db, struct 
 
 static void end(struct rollup_rebuild *rebuild)
 {
-    rollup_sheet_deinit(&rebuild->sheet);
+    rollup_memtable_deinit(&rebuild->sheet);
     (void)sqlite3_finalize(rebuild->read);
     rebuild->read = NULL;
     rebuild->kind = RECORD_KIND_COUNT;
@@ -264,7 +264,7 @@ static enum status prepare_read(struct rollup_rebuild *rebuild, struct error *er
 {
     sqlite3_str *sql = sqlite3_str_new(rebuild->db);
     sqlite3_str_appendall(sql, "SELECT ");
-    rollup_sheet_select(sql, rebuild->kind);
+    rollup_memtable_select(sql, rebuild->kind);
     sqlite3_str_appendf(sql,
                         " FROM \"%w\" t WHERE (t.started_ns, t.id) > (?, ?) AND t.started_ns <= ?"
                         " AND t.id <= ? ORDER BY t.started_ns, t.id LIMIT %d",
@@ -278,7 +278,7 @@ static enum status prepare_read(struct rollup_rebuild *rebuild, struct error *er
 
 static enum status read_some(struct rollup_rebuild *rebuild, struct error *err)
 {
-    struct rollup_sheet *sheet = &rebuild->sheet;
+    struct rollup_memtable *sheet = &rebuild->sheet;
     unsigned rows = 0;
     int rc = SQLITE_DONE;
     enum status status = STATUS_OK;
@@ -288,7 +288,7 @@ static enum status read_some(struct rollup_rebuild *rebuild, struct error *err)
                              rebuild->day.until_ns - (rebuild->day.until_ns < INT64_MAX));
     (void)sqlite3_bind_int64(rebuild->read, 4, rebuild->watermark);
     while (status == STATUS_OK && (rc = sqlite3_step(rebuild->read)) == SQLITE_ROW) {
-        status = rollup_sheet_add_row(sheet, rebuild->read);
+        status = rollup_memtable_add_row(sheet, rebuild->read);
         rows += status == STATUS_OK;
     }
     if (status == STATUS_OK && rc != SQLITE_DONE)
@@ -330,11 +330,11 @@ static enum status write_slice(struct rollup_rebuild *rebuild, struct gap_set *g
     bool added = false;
     enum status status = STATUS_OK;
     if (rebuild->first_row == 0) {
-        status = rollup_fold_begin(rebuild->fold, &whole, err);
+        status = rollup_flush_begin(rebuild->fold, &whole, err);
         if (status == STATUS_OK)
             status = rollup_levels_forecast(
                 rebuild->levels,
-                &(struct rollup_forecast){rollup_fold_groups(rebuild->fold), gaps,
+                &(struct rollup_forecast){rollup_flush_groups(rebuild->fold), gaps,
                                           rebuild->is_first && rebuild->is_at_end, wall_ns,
                                           rebuild->keeps_days},
                 &added, err);
@@ -343,14 +343,14 @@ static enum status write_slice(struct rollup_rebuild *rebuild, struct gap_set *g
     }
     struct cell_key damaged;
     if (status == STATUS_OK)
-        status = rollup_fold_begin(rebuild->fold, &slice, err);
+        status = rollup_flush_begin(rebuild->fold, &slice, err);
     if (status == STATUS_OK)
-        status = rollup_fold_write(rebuild->fold,
-                                   &(struct rollup_scope){.levels = DAY_LEVELS, .gaps = gaps},
-                                   &damaged, err);
+        status = rollup_flush_write(rebuild->fold,
+                                    &(struct rollup_scope){.levels = DAY_LEVELS, .gaps = gaps},
+                                    &damaged, err);
     if (status == STATUS_OK)
-        rebuild->first_row = rollup_fold_groups(rebuild->fold)->end_row;
-    rollup_fold_end(rebuild->fold);
+        rebuild->first_row = rollup_flush_groups(rebuild->fold)->end_row;
+    rollup_flush_end(rebuild->fold);
     return status;
 }
 
@@ -367,7 +367,7 @@ static enum status write_some(struct rollup_rebuild *rebuild, int64_t wall_ns, s
         gap_set_deinit(&gaps[g]);
     if (status != STATUS_OK || rebuild->first_row < rebuild->sheet.count)
         return status;
-    rollup_sheet_clear(&rebuild->sheet, false);
+    rollup_memtable_clear(&rebuild->sheet, false);
     rebuild->first_row = 0;
     rebuild->is_first = false;
     rebuild->phase = rebuild->is_at_end ? PHASE_END : PHASE_READ;
@@ -397,7 +397,7 @@ static enum status erase_some(struct rollup_rebuild *rebuild, int64_t watermark,
     rebuild->read_id = INT64_MIN;
     rebuild->first_row = 0;
     rebuild->is_first = true;
-    rollup_sheet_init(&rebuild->sheet, rebuild->kind);
+    rollup_memtable_init(&rebuild->sheet, rebuild->kind);
     return prepare_read(rebuild, err);
 }
 

@@ -1,4 +1,4 @@
-#include "server/collector/rollup_tally.h"
+#include "server/collector/rollup/rollup_accumulator.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -6,23 +6,23 @@
 
 enum { BUCKETS_AT_FIRST = 1024 };
 
-void tally_pool_deinit(struct tally_pool *pool)
+void accumulator_pool_deinit(struct accumulator_pool *pool)
 {
     free(pool->buckets);
-    *pool = (struct tally_pool){0};
+    *pool = (struct accumulator_pool){0};
 }
 
-void tally_counts_clear(struct tally_counts *counts)
+void accumulator_counts_clear(struct accumulator_counts *counts)
 {
-    for (size_t page = 0; page < TALLY_PAGES; page++)
+    for (size_t page = 0; page < ACCUMULATOR_PAGES; page++)
         if (counts->touched[page])
-            memset(&counts->counts[page * TALLY_PAGE_KEYS], 0,
-                   TALLY_PAGE_KEYS * sizeof *counts->counts);
+            memset(&counts->counts[page * ACCUMULATOR_PAGE_KEYS], 0,
+                   ACCUMULATOR_PAGE_KEYS * sizeof *counts->counts);
     memset(counts->touched, 0, sizeof counts->touched);
 }
 
-void tally_integers(struct tally *tally, struct tally_counts *counts, const int64_t *values,
-                    size_t count)
+void accumulator_integers(struct accumulator *tally, struct accumulator_counts *counts,
+                          const int64_t *values, size_t count)
 {
     __extension__ __int128 sum = 0;
     int64_t min = INT64_MAX, max = INT64_MIN;
@@ -31,7 +31,7 @@ void tally_integers(struct tally *tally, struct tally_counts *counts, const int6
         sum += value;
         min = value < min ? value : min;
         max = value > max ? value : max;
-        tally_count(counts, tally_integer_key(value), 1);
+        accumulator_count(counts, accumulator_integer_key(value), 1);
     }
     if (count == 0)
         return;
@@ -43,7 +43,8 @@ void tally_integers(struct tally *tally, struct tally_counts *counts, const int6
     tally->count += count;
 }
 
-void tally_add(struct tally *tally, struct tally_counts *counts, double value, uint64_t count)
+void accumulator_add(struct accumulator *tally, struct accumulator_counts *counts, double value,
+                     uint64_t count)
 {
     if (tally->count == 0 || value < tally->min)
         tally->min = value;
@@ -52,14 +53,14 @@ void tally_add(struct tally *tally, struct tally_counts *counts, double value, u
     real_sum_add(&tally->reals, count == 1 ? value : value * (double)count);
     tally->is_real = true;
     tally->count += count;
-    tally_count(counts, tally_key(value), count);
+    accumulator_count(counts, accumulator_key(value), count);
 }
 
-void tally_reals(struct tally *tally, struct tally_counts *counts, const double *values,
-                 size_t count)
+void accumulator_reals(struct accumulator *tally, struct accumulator_counts *counts,
+                       const double *values, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        tally_add(tally, counts, values[i], 1);
+        accumulator_add(tally, counts, values[i], 1);
 }
 
 // Like real_sum_add, without a branch: what a sum of two loses comes out the same in
@@ -72,8 +73,8 @@ static inline void add_real(struct real_sum *sum, double value)
     sum->sum = total;
 }
 
-void tally_ratios(struct tally *tally, struct tally_counts *counts, const double *numerators,
-                  const double *denominators, size_t count)
+void accumulator_ratios(struct accumulator *tally, struct accumulator_counts *counts,
+                        const double *numerators, const double *denominators, size_t count)
 {
     // In registers.
     struct real_sum values = tally->reals, above = tally->numerator, below = tally->denominator;
@@ -87,7 +88,7 @@ void tally_ratios(struct tally *tally, struct tally_counts *counts, const double
         add_real(&values, value);
         add_real(&above, numerator);
         add_real(&below, denominator);
-        tally_count(counts, tally_key(value), 1);
+        accumulator_count(counts, accumulator_key(value), 1);
     }
     if (count == 0)
         return;
@@ -106,8 +107,8 @@ static void merge_sum(struct real_sum *into, const struct real_sum *from)
     real_sum_add(into, from->lost);
 }
 
-void tally_merge(struct tally *tally, struct tally_counts *counts, const struct tally *from,
-                 const struct tally_pool *pool)
+void accumulator_merge(struct accumulator *tally, struct accumulator_counts *counts,
+                       const struct accumulator *from, const struct accumulator_pool *pool)
 {
     if (from->count == 0)
         return;
@@ -128,19 +129,19 @@ void tally_merge(struct tally *tally, struct tally_counts *counts, const struct 
     }
     tally->count += from->count;
     for (size_t i = 0; i < from->number; i++)
-        tally_count(counts, pool->buckets[from->first + i].bucket,
-                    pool->buckets[from->first + i].count);
+        accumulator_count(counts, pool->buckets[from->first + i].bucket,
+                          pool->buckets[from->first + i].count);
 }
 
-static size_t touched_keys(const struct tally_counts *counts)
+static size_t touched_keys(const struct accumulator_counts *counts)
 {
     size_t pages = 0;
-    for (size_t page = 0; page < TALLY_PAGES; page++)
+    for (size_t page = 0; page < ACCUMULATOR_PAGES; page++)
         pages += counts->touched[page];
-    return pages * TALLY_PAGE_KEYS;
+    return pages * ACCUMULATOR_PAGE_KEYS;
 }
 
-static enum status reserve(struct tally_pool *pool, size_t buckets)
+static enum status reserve(struct accumulator_pool *pool, size_t buckets)
 {
     if (pool->used + buckets <= pool->room)
         return STATUS_OK;
@@ -156,11 +157,11 @@ static enum status reserve(struct tally_pool *pool, size_t buckets)
 }
 
 // Moves the counts of a page to `out`, rising; returns behind the last of them.
-static struct sketch_count *take_page(struct tally_counts *counts, size_t page,
+static struct sketch_count *take_page(struct accumulator_counts *counts, size_t page,
                                       struct sketch_count *out)
 {
-    const size_t first = page * TALLY_PAGE_KEYS;
-    for (size_t key = first; key < first + TALLY_PAGE_KEYS; key++) {
+    const size_t first = page * ACCUMULATOR_PAGE_KEYS;
+    for (size_t key = first; key < first + ACCUMULATOR_PAGE_KEYS; key++) {
         if (!counts->counts[key])
             continue;
         *out++ = (struct sketch_count){(uint32_t)key, counts->counts[key]};
@@ -170,12 +171,13 @@ static struct sketch_count *take_page(struct tally_counts *counts, size_t page,
     return out;
 }
 
-enum status tally_end(struct tally *tally, struct tally_counts *counts, struct tally_pool *pool)
+enum status accumulator_end(struct accumulator *tally, struct accumulator_counts *counts,
+                            struct accumulator_pool *pool)
 {
     if (reserve(pool, touched_keys(counts)) != STATUS_OK)
         return STATUS_NOMEM;
     struct sketch_count *out = pool->buckets + pool->used;
-    for (size_t page = 0; page < TALLY_PAGES; page++)
+    for (size_t page = 0; page < ACCUMULATOR_PAGES; page++)
         if (counts->touched[page])
             out = take_page(counts, page, out);
     tally->first = pool->used;
@@ -184,8 +186,8 @@ enum status tally_end(struct tally *tally, struct tally_counts *counts, struct t
     return STATUS_OK;
 }
 
-void tally_to_ratio(const struct tally *tally, const struct tally_pool *pool, bool is_real,
-                    struct ratio *out)
+void accumulator_to_ratio(const struct accumulator *tally, const struct accumulator_pool *pool,
+                          bool is_real, struct ratio *out)
 {
     struct sketch *sketch = out->values.sketch;
     *out = (struct ratio){.numerator = tally->numerator, .denominator = tally->denominator};
@@ -201,12 +203,12 @@ void tally_to_ratio(const struct tally *tally, const struct tally_pool *pool, bo
     sketch_reset(sketch);
     const struct sketch_count *list = pool->buckets + tally->first;
     size_t positive = 0;
-    while (positive < tally->number && list[positive].bucket < TALLY_NEGATIVE)
+    while (positive < tally->number && list[positive].bucket < ACCUMULATOR_NEGATIVE)
         positive++;
     sketch_add_counts(sketch, list, positive);
     for (size_t i = positive; i < tally->number; i++)
-        if (list[i].bucket < TALLY_ZERO)
-            sketch_add(sketch, -sketch_bucket_value(list[i].bucket - TALLY_NEGATIVE),
+        if (list[i].bucket < ACCUMULATOR_ZERO)
+            sketch_add(sketch, -sketch_bucket_value(list[i].bucket - ACCUMULATOR_NEGATIVE),
                        list[i].count);
         else
             sketch_add(sketch, 0, list[i].count);
