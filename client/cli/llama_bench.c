@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-#include "common/store/making.h"
+#include "common/store/store_builder.h"
 
 enum {
     FILE_BYTES_MAX = 64 << 20,
@@ -29,7 +29,7 @@ static const char who[] = "llama-bench";
 
 // One result being converted.
 struct bench {
-    struct making *making;
+    struct store_builder *builder;
     json_t *result;
     size_t index; // from 1
     char model[NAME_SIZE], device[NAME_SIZE];
@@ -212,7 +212,7 @@ static enum status put_model(struct bench *bench, struct error *err)
         record_set_int(&record, MODEL_PARAMETERS, parameters);
     if (bytes > 0)
         record_set_int(&record, MODEL_FILE_BYTES, bytes);
-    return making_put(bench->making, &record, err);
+    return store_builder_put(bench->builder, &record, err);
 }
 
 // Requests do not wait, and generation tests have no prefill: these are 0.  The memory of
@@ -239,7 +239,7 @@ static enum status put_sample(struct bench *bench, int64_t request, int64_t at_n
         if (bench->n_gen > 1)
             record_set_int(&record, INFERENCE_DECODE_NS, sample_ns - first_ns);
     }
-    return making_put(bench->making, &record, err);
+    return store_builder_put(bench->builder, &record, err);
 }
 
 // ---- Results ---------------------------------------------------------------------------------
@@ -268,14 +268,14 @@ static enum status begin_run(struct bench *bench, int64_t total_ns, struct error
 {
     char commit[64], cpu[NAME_SIZE], version[128];
     int64_t build = 0, threads = 0;
-    struct making_run run = {.host = who,
-                             .worker_version = version,
-                             .os = "unknown",
-                             .kernel = "unknown",
-                             .cpu = cpu,
-                             .device_count = 1,
-                             .started_ns = bench->started_ns,
-                             .ended_ns = bench->started_ns + total_ns};
+    struct store_builder_run run = {.host = who,
+                                    .worker_version = version,
+                                    .os = "unknown",
+                                    .kernel = "unknown",
+                                    .cpu = cpu,
+                                    .device_count = 1,
+                                    .started_ns = bench->started_ns,
+                                    .ended_ns = bench->started_ns + total_ns};
     enum status status = parse_text(bench, "build_commit", commit, sizeof commit, err);
     if (status == STATUS_OK)
         status = parse_optional(bench, "build_number", &build, err);
@@ -289,11 +289,11 @@ static enum status begin_run(struct bench *bench, int64_t total_ns, struct error
     run.cpu_count = threads;
     if (!identify(bench, run.uuid))
         return error_no_memory(err, "import");
-    status = making_run(bench->making, &run, err);
+    status = store_builder_run(bench->builder, &run, err);
     if (status == STATUS_OK)
-        status = making_name(bench->making, bench->model, &bench->model_name, err);
+        status = store_builder_name(bench->builder, bench->model, &bench->model_name, err);
     if (status == STATUS_OK)
-        status = making_name(bench->making, bench->device, &bench->device_name, err);
+        status = store_builder_name(bench->builder, bench->device, &bench->device_name, err);
     return status;
 }
 
@@ -376,7 +376,7 @@ static json_t *read_results(FILE *file, const char *path, struct error *err)
     return results;
 }
 
-static enum status convert(struct making *making, const json_t *results, struct error *err)
+static enum status convert(struct store_builder *builder, const json_t *results, struct error *err)
 {
     const size_t count = json_array_size(results);
     if (count == 0)
@@ -386,7 +386,7 @@ static enum status convert(struct making *making, const json_t *results, struct 
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         struct bench bench = {
-            .making = making, .result = json_array_get(results, i), .index = i + 1};
+            .builder = builder, .result = json_array_get(results, i), .index = i + 1};
         if (!is_repeated(results, i))
             status = parse_result(&bench, err);
     }
@@ -404,13 +404,13 @@ enum status llama_bench_convert(const char *path, const char *into, struct error
     (void)fclose(file);
     if (!results)
         return error_set(err, why.status, "%s", why.text);
-    struct making *making = NULL;
-    enum status status = making_new(&making, into, err);
+    struct store_builder *builder = NULL;
+    enum status status = store_builder_new(&builder, into, err);
     if (status == STATUS_OK) {
-        status = convert(making, results, &why);
+        status = convert(builder, results, &why);
         if (status != STATUS_OK)
             (void)error_set(err, status, "%s: %s", path, why.text);
-        status = making_end(making, status, err);
+        status = store_builder_end(builder, status, err);
     }
     json_decref(results);
     return status;

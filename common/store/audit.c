@@ -9,7 +9,7 @@
 
 #include "common/core/base/saturate.h"
 #include "common/store/filter.h"
-#include "common/store/fingerprint.h"
+#include "common/store/set_hash.h"
 #include "common/store/reader.h"
 #include "common/store/schema.h"
 #include "common/sys/clock.h"
@@ -266,7 +266,7 @@ static enum status read_ledgers(struct audit *audit, struct error *err)
 {
     return scan_page(audit,
                      "SELECT l.run, l.kind, l.stored, l.expired, l.cleared, l.gone_sum,"
-                     " (SELECT value FROM meta WHERE key = '" SCHEMA_NO_FINGERPRINTS "'),"
+                     " (SELECT value FROM meta WHERE key = '" SCHEMA_NO_SET_HASHES "'),"
                      " EXISTS(SELECT 1 FROM expiry e WHERE e.kind = l.kind) FROM ledger l"
                      " WHERE l.run BETWEEN $1 AND $2",
                      on_ledger, err);
@@ -293,7 +293,7 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
         run->strays++;
         return STATUS_OK;
     }
-    const uint64_t hash = fingerprint_of(stream->stream, sqlite3_column_int64(row, 2));
+    const uint64_t hash = set_hash_of(stream->stream, sqlite3_column_int64(row, 2));
     stream->rows++;
     stream->sum += hash;
     run->hashes[audit->kind] += hash;
@@ -333,7 +333,7 @@ static enum status add_stored(struct audit *audit, struct audit_run *run,
     if (stream->is_too_many)
         return STATUS_OK;
     for (int64_t number = first; number <= last; number++) {
-        stream->expected += fingerprint_of(stream->stream, number);
+        stream->expected += set_hash_of(stream->stream, number);
         if (number % NUMBERS_PER_LOOK == 0 && store_is_over_budget(audit->store))
             return error_set(err, STATUS_TIMEOUT, "store: the audit takes too long");
     }

@@ -8,7 +8,7 @@
 //     streams
 //   * each kind's table has stored - expired - cleared rows of the run
 //   * the rows and what expired or was cleared are exactly the numbers stored: as many, with
-//     the same set hash (fingerprint.h)
+//     the same set hash (set_hash.h)
 //   * ranges, streams, ledgers and rows belong to a run and a stream that exist
 //   * nothing is counted as expired of a kind of which nothing has (table expiry)
 //   * an open run has no time at which it ended

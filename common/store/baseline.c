@@ -11,7 +11,7 @@
 #include "common/core/base/parse.h"
 #include "common/store/coverage.h"
 #include "common/store/database.h"
-#include "common/store/expired.h"
+#include "common/store/expiry_info.h"
 #include "common/store/reader.h"
 #include "common/sys/clock.h"
 #include "common/store/session_state.h"
@@ -22,7 +22,7 @@ void baseline_free(struct baseline *baseline)
     if (!baseline)
         return;
     free(baseline->filter);
-    setting_deinit(&baseline->setting);
+    environment_deinit(&baseline->environment);
     samples_deinit(&baseline->samples);
     free(baseline);
 }
@@ -100,8 +100,8 @@ static enum status read_expired(struct baseline *baseline, struct store *store,
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < count && status == STATUS_OK; i++)
         if (i == 0 || metrics[i].kind != metrics[i - 1].kind)
-            status = expired_until(store, metrics[i].kind, filter,
-                                   &baseline->expired_ns[metrics[i].kind], err);
+            status = expiry_info_until(store, metrics[i].kind, filter,
+                                       &baseline->expired_ns[metrics[i].kind], err);
     return status;
 }
 
@@ -117,10 +117,10 @@ int64_t baseline_expired_ns(const struct baseline *baseline)
 static enum status say_nothing_matches(const struct baseline *baseline, struct error *err)
 {
     const int64_t expired_ns = baseline_expired_ns(baseline);
-    char text[EXPIRED_TEXT_SIZE];
+    char text[EXPIRY_TEXT_SIZE];
     return error_set(err, STATUS_NO_DATA,
                      "no requests, loads, operations or pipelines in the store that match%s%s",
-                     expired_ns ? ": " : "", expired_ns ? expired_text(text, expired_ns) : "");
+                     expired_ns ? ": " : "", expired_ns ? expiry_info_text(text, expired_ns) : "");
 }
 
 static enum status collect(struct baseline *baseline, struct store *store,
@@ -132,7 +132,8 @@ static enum status collect(struct baseline *baseline, struct store *store,
     if (status == STATUS_OK && samples_count(&baseline->samples) == 0)
         return say_nothing_matches(baseline, err);
     if (status == STATUS_OK)
-        status = setting_collect(&baseline->setting, store, &baseline->samples, filter, err);
+        status =
+            environment_collect(&baseline->environment, store, &baseline->samples, filter, err);
     if (status == STATUS_OK)
         status = read_coverage(baseline, store, filter, err);
     baseline->filter = filter_words(filter);
@@ -251,7 +252,7 @@ static enum status take_about(void *context, sqlite3_stmt *row, struct error *er
     if (!json || !sqlite3_column_int(row, 6))
         return error_set(err, STATUS_CORRUPT, "store: the fingerprint of baseline %s is damaged",
                          baseline->name);
-    return setting_read_json(&baseline->setting, reading->store, json, err);
+    return environment_read_json(&baseline->environment, reading->store, json, err);
 }
 
 static enum status take_sample(void *context, sqlite3_stmt *row, struct error *err)
@@ -337,7 +338,7 @@ static enum status insert_about(sqlite3 *db, const struct baseline *baseline, in
                                 struct error *err)
 {
     sqlite3_str *json = sqlite3_str_new(db);
-    setting_append_json(json, &baseline->setting);
+    environment_append_json(json, &baseline->environment);
     char *text = sqlite3_str_finish(json);
     if (!text)
         return out_of_memory(err);

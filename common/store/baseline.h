@@ -10,7 +10,7 @@
 #include "common/core/query/query.h"
 #include "common/core/query/result.h"
 #include "common/store/samples.h"
-#include "common/store/setting.h"
+#include "common/store/environment.h"
 
 struct sqlite3;
 struct store;
@@ -25,7 +25,7 @@ struct baseline {
     // one that was kept.
     int64_t expired_ns[RECORD_KIND_COUNT];
     char *filter; // in words; "" where nothing is left out
-    struct setting setting;
+    struct environment environment;
     struct samples samples;
 };
 

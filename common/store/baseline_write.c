@@ -28,7 +28,7 @@ static enum status answer_saved(struct result **out, const struct baseline *base
         for (unsigned place = 0; place < SAMPLED_MAX; place++)
             values += samples_at(&baseline->samples, i)->samples[place].kept;
     answer_int(*out, "values", (int64_t)values);
-    answer_int(*out, "runs", baseline->setting.runs);
+    answer_int(*out, "runs", baseline->environment.runs);
     answer_int(*out, "since_ns", baseline->since_ns);
     answer_int(*out, "until_ns", baseline->until_ns);
     answer_real(*out, "coverage_ratio", baseline->coverage_ratio);

@@ -10,14 +10,14 @@
 // that are of nothing else (bundle_baselines.c).  Of rollups only those of expired rows go
 // (bundle_expired.c): a collector that opens the bundle builds the others from its rows.  What
 // is said of the bundle is in its table meta: `bundle` (whose it is, and the filter) and
-// `fingerprint` (on what its records were measured: setting.h), both as JSON.
+// `fingerprint` (on what its records were measured: environment.h), both as JSON.
 
 #include <sqlite3.h>
 
 #include "common/store/copy.h"
 #include "common/store/database.h"
 #include "common/store/filter.h"
-#include "common/store/fingerprint.h"
+#include "common/store/set_hash.h"
 #include "common/store/schema.h"
 #include "common/store/database_open.h"
 #include "common/store/schema_migrate.h"
@@ -78,7 +78,7 @@ static enum status open_both(struct bundling *bundling, const char *path, struct
 {
     enum status status = database_open_source(&bundling->db, bundling->copying->store->path, err);
     if (status == STATUS_OK)
-        status = fingerprint_register(bundling->db, err);
+        status = set_hash_register(bundling->db, err);
     if (status == STATUS_OK)
         status = attach(bundling, path, err);
     if (status == STATUS_OK)
@@ -274,11 +274,11 @@ static enum status account_kind(struct bundling *bundling, enum record_kind kind
     sqlite3_str_appendf(
         sql,
         "INSERT OR REPLACE INTO temp.left_out SELECT t.run, count(*),"
-        " fingerprint(t.stream, t.number) FROM main.\"%w\" t NOT INDEXED WHERE t.run IN"
+        " set_hash(t.stream, t.number) FROM main.\"%w\" t NOT INDEXED WHERE t.run IN"
         " (SELECT run FROM temp.left_out) AND NOT EXISTS (SELECT 1 FROM bundle.\"%w\" b"
         " WHERE b.id = t.id) GROUP BY t.run;"
         "UPDATE bundle.ledger SET cleared = cleared + o.rows,"
-        " gone_sum = fingerprint_add(gone_sum, o.hash) FROM temp.left_out o"
+        " gone_sum = set_hash_add(gone_sum, o.hash) FROM temp.left_out o"
         " WHERE o.run = ledger.run AND kind = %d AND o.rows > 0",
         table, table, (int)kind);
     status = database_exec_built(bundling->db, sql, err);
@@ -349,7 +349,7 @@ static enum status copy_rest(struct bundling *bundling, struct error *err)
     if (status == STATUS_OK)
         status = copy_baselines(bundling, err);
     if (status == STATUS_OK)
-        status = copy_where(bundling, "meta", "WHERE t.key = '" SCHEMA_NO_FINGERPRINTS "'", err);
+        status = copy_where(bundling, "meta", "WHERE t.key = '" SCHEMA_NO_SET_HASHES "'", err);
     if (status == STATUS_OK)
         status = copy_names(bundling, err);
     if (status == STATUS_OK)

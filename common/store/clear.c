@@ -114,13 +114,13 @@ static enum status count_cleared(const struct rows *rows, sqlite3 *db, struct er
     sqlite3_str *sql = sqlite3_str_new(db);
     sqlite3_str_appendall(
         sql,
-        "WITH gone AS (SELECT t.run AS run, count(*) AS n, fingerprint(t.stream, t.number) AS sum");
+        "WITH gone AS (SELECT t.run AS run, count(*) AS n, set_hash(t.stream, t.number) AS sum");
     append_from(sql, rows);
     append_where(sql, rows);
     sqlite3_str_appendf(sql,
                         " GROUP BY t.run) UPDATE ledger SET cleared = cleared +"
                         " (SELECT n FROM gone WHERE gone.run = ledger.run),"
-                        " gone_sum = fingerprint_add(gone_sum,"
+                        " gone_sum = set_hash_add(gone_sum,"
                         " (SELECT sum FROM gone WHERE gone.run = ledger.run))"
                         " WHERE kind = %d AND run IN (SELECT run FROM gone)",
                         clearing->kind);

@@ -9,8 +9,8 @@
 
 #include "common/store/baseline.h"
 #include "common/store/database.h"
-#include "common/store/new_file.h"
-#include "common/store/structure.h"
+#include "common/store/atomic_file.h"
+#include "common/store/integrity_check.h"
 #include "common/sys/clock.h"
 #include "common/store/answer_cells.h"
 #include "common/store/session.h"
@@ -74,7 +74,7 @@ static enum status copy_pages(struct copying *copying, struct sqlite3 *db, struc
 
 // The pages are those of a store with a log.  The copy has none and needs none, so
 // that the one file can be read anywhere (https://sqlite.org/fileformat2.html, 1.3.3).
-static enum status end_log(const struct new_file *file, struct error *err)
+static enum status end_log(const struct atomic_file *file, struct error *err)
 {
     static const unsigned char without[2] = {1, 1};
     if (pwrite(file->fd, without, sizeof without, FORMAT_AT) == (ssize_t)sizeof without)
@@ -82,7 +82,7 @@ static enum status end_log(const struct new_file *file, struct error *err)
     return error_set(err, STATUS_IO, "%s: cannot be written", file->path);
 }
 
-static enum status fill_backup(struct copying *copying, const struct new_file *file,
+static enum status fill_backup(struct copying *copying, const struct atomic_file *file,
                                struct error *err)
 {
     struct sqlite3 *db = NULL;
@@ -91,7 +91,7 @@ static enum status fill_backup(struct copying *copying, const struct new_file *f
         copying->store->db,
         "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", &bytes, err);
     if (status == STATUS_OK)
-        status = new_file_room(file, bytes, err);
+        status = atomic_file_room(file, bytes, err);
     if (status == STATUS_OK)
         status = open_copy(&db, file->partial, err);
     if (status == STATUS_OK)
@@ -113,7 +113,7 @@ static enum status check_structure(struct sqlite3 *db, const char *path, struct 
     enum status status = database_prepare(db, &stmt, "PRAGMA quick_check(1)", false, err);
     if (status != STATUS_OK)
         return status;
-    char finding[STRUCTURE_FINDING_SIZE];
+    char finding[INTEGRITY_FINDING_SIZE];
     const int rc = sqlite3_step(stmt);
     const char *found = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
     if (rc != SQLITE_ROW)
@@ -121,7 +121,7 @@ static enum status check_structure(struct sqlite3 *db, const char *path, struct 
     else if (!found || strcmp(found, "ok") != 0)
         status = error_set(err, STATUS_CORRUPT,
                            "%s: not kept: the store it was copied from is damaged: %s", path,
-                           found ? structure_finding(finding, found) : "");
+                           found ? integrity_finding(finding, found) : "");
     (void)sqlite3_finalize(stmt);
     return status;
 }
@@ -153,10 +153,10 @@ static enum status count_rows(struct counts *counts, struct sqlite3 *db, struct 
     return status;
 }
 
-// The row `open` of meta is of the collector that has the store open (mark.h), not of
+// The row `open` of meta is of the collector that has the store open (open_marker.h), not of
 // a copy.
 static enum status check_copy(struct counts *counts, struct store *store,
-                              const struct new_file *file, struct error *err)
+                              const struct atomic_file *file, struct error *err)
 {
     struct sqlite3 *db = NULL;
     enum status status = open_copy(&db, file->partial, err);
@@ -174,7 +174,8 @@ static enum status check_copy(struct counts *counts, struct store *store,
 
 // ---- The setting -----------------------------------------------------------------------
 
-static enum status save_setting(const struct new_file *file, const char *json, struct error *err)
+static enum status save_environment(const struct atomic_file *file, const char *json,
+                                    struct error *err)
 {
     struct sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
@@ -192,7 +193,7 @@ static enum status save_setting(const struct new_file *file, const char *json, s
 }
 
 // On what the records of a bundle were measured, as a baseline of them would have it.
-static enum status add_setting(const struct new_file *file, struct error *err)
+static enum status add_environment(const struct atomic_file *file, struct error *err)
 {
     static const struct query_filter all;
     struct store *made = NULL;
@@ -204,11 +205,11 @@ static enum status add_setting(const struct new_file *file, struct error *err)
     if (status != STATUS_OK)
         return status == STATUS_NO_DATA ? STATUS_OK : status;
     sqlite3_str *text = sqlite3_str_new(NULL);
-    setting_append_json(text, &baseline->setting);
+    environment_append_json(text, &baseline->environment);
     baseline_free(baseline);
     char *json = sqlite3_str_finish(text);
-    status =
-        json ? save_setting(file, json, err) : error_set(err, STATUS_NOMEM, "store: out of memory");
+    status = json ? save_environment(file, json, err)
+                  : error_set(err, STATUS_NOMEM, "store: out of memory");
     sqlite3_free(json);
     return status;
 }
@@ -277,9 +278,9 @@ enum status query_copy(struct store *store, const struct query *query, struct re
 {
     struct copying copying;
     struct counts counts = {0};
-    struct new_file file;
+    struct atomic_file file;
     const uint64_t began_ns = clock_monotonic_ns();
-    enum status status = new_file_begin(&file, query->file.path, NEW_FILE_OWNER, err);
+    enum status status = atomic_file_begin(&file, query->file.path, ATOMIC_FILE_OWNER, err);
     if (status != STATUS_OK)
         return status;
     begin(&copying, store, query);
@@ -291,8 +292,8 @@ enum status query_copy(struct store *store, const struct query *query, struct re
     if (status == STATUS_OK && query->file.bundle && counts.runs == 0 && counts.rollups == 0)
         status = error_set(err, STATUS_NO_DATA, "no run and no record is covered");
     if (status == STATUS_OK && query->file.bundle)
-        status = add_setting(&file, err);
-    status = new_file_end(&file, status, err);
+        status = add_environment(&file, err);
+    status = atomic_file_end(&file, status, err);
     if (status == STATUS_OK)
         status = fill_answer(out, &copying, &counts, began_ns, err);
     free(copying.log);

@@ -1,6 +1,6 @@
 // Copies of a store: all of it, as it is at one moment (a backup), or what a filter
 // covers as a store of its own (a bundle).  The copy is one file, without a log,
-// that is there whole or not at all (new_file.h).
+// that is there whole or not at all (atomic_file.h).
 //
 // A copy reads one state of the store from its beginning to its end.  While it does,
 // what the writer commits stays in the store's log, which cannot be used again from

@@ -7,7 +7,7 @@
 
 #include "common/core/base/saturate.h"
 #include "common/core/delivery/delivery.h"
-#include "common/store/expired.h"
+#include "common/store/expiry_info.h"
 #include "common/store/filter.h"
 #include "common/store/gather.h"
 #include "common/store/reader.h"
@@ -294,7 +294,7 @@ static enum status count_kind(struct reading *reading, enum record_kind kind, st
     if (status == STATUS_OK)
         add_counts(reading->of, &gather);
     if (status == STATUS_OK && gather.lacks_expired)
-        status = expired_until(reading->store, kind, &reading->query.filter, &expired_ns, err);
+        status = expiry_info_until(reading->store, kind, &reading->query.filter, &expired_ns, err);
     if (expired_ns != 0)
         reading->of->remarks |= COVERAGE_EXPIRED;
     gather_deinit(&gather);

@@ -12,10 +12,10 @@
 #include <sqlite3.h>
 
 #include "common/store/database.h"
-#include "common/store/fingerprint.h"
-#include "common/store/new_file.h"
+#include "common/store/set_hash.h"
+#include "common/store/atomic_file.h"
 #include "common/store/schema_migrate.h"
-#include "common/store/store_file.h"
+#include "common/store/file_probe.h"
 
 static enum status open_connection(sqlite3 **out, const char *name, int flags, const char *path,
                                    struct error *err)
@@ -98,7 +98,7 @@ static enum status open_to_read(sqlite3 **out, const char *path, bool attaches, 
     const int flags =
         attaches ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
     char name[3 * PATH_MAX];
-    enum status status = store_file_look(path, err);
+    enum status status = file_probe_look(path, err);
     if (status != STATUS_OK)
         return status;
     if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0)
@@ -152,7 +152,7 @@ static enum status sync_new_file(sqlite3 *db, const char *path, struct error *er
 
 // ---- New stores -------------------------------------------------------------------
 
-static enum status fill_new(const struct new_file *file, struct error *err)
+static enum status fill_new(const struct atomic_file *file, struct error *err)
 {
     sqlite3 *db = NULL;
     enum status status =
@@ -175,10 +175,10 @@ static enum status make_new(const char *path, struct error *err)
     struct stat about;
     if (lstat(path, &about) == 0 || errno != ENOENT)
         return STATUS_OK; // a link to nothing: the file is made where it leads
-    struct new_file file;
-    enum status status = new_file_begin(&file, path, NEW_FILE_USUAL, err);
+    struct atomic_file file;
+    enum status status = atomic_file_begin(&file, path, ATOMIC_FILE_USUAL, err);
     if (status == STATUS_OK)
-        status = new_file_end(&file, fill_new(&file, err), err);
+        status = atomic_file_end(&file, fill_new(&file, err), err);
     return status == STATUS_OK ? status : error_prefix(err, status, "store");
 }
 
@@ -219,7 +219,7 @@ static enum status prepare_writer(sqlite3 *db, const char *path, struct error *e
 {
     enum status status = prepare_new(db, path, err);
     if (status == STATUS_OK)
-        status = fingerprint_register(db, err);
+        status = set_hash_register(db, err);
     if (status == STATUS_OK)
         status = schema_migrate(db, path, err);
     if (status != STATUS_OK)
@@ -236,7 +236,7 @@ static enum status prepare_writer(sqlite3 *db, const char *path, struct error *e
 
 enum status database_open_writer(sqlite3 **out, const char *path, struct error *err)
 {
-    enum status status = store_file_look(path, err);
+    enum status status = file_probe_look(path, err);
     if (status != STATUS_OK && status != STATUS_NOT_FOUND)
         return status;
     if (status == STATUS_OK && faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0)

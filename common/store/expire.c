@@ -6,7 +6,7 @@
 #include <sqlite3.h>
 
 #include "common/store/database.h"
-#include "common/store/fingerprint.h"
+#include "common/store/set_hash.h"
 #include "common/store/gap_table.h"
 
 enum {
@@ -123,7 +123,7 @@ static enum status write_ledgers(struct slice *slice, struct error *err)
         (void)sqlite3_bind_int64(slice->ledger, 1, gone->run);
         (void)sqlite3_bind_int64(slice->ledger, 2, (int64_t)slice->rows->kind);
         (void)sqlite3_bind_int64(slice->ledger, 3, gone->count);
-        (void)sqlite3_bind_int64(slice->ledger, 4, fingerprint_signed(gone->sum));
+        (void)sqlite3_bind_int64(slice->ledger, 4, set_hash_signed(gone->sum));
         status = database_run(slice->db, slice->ledger, err);
         *gone = (struct gone){0};
     }
@@ -134,7 +134,7 @@ static enum status write_ledgers(struct slice *slice, struct error *err)
 // The place of a run, or a free one; there always is one.
 static struct gone *find_place(struct slice *slice, int64_t run)
 {
-    uint64_t place = (uint64_t)fingerprint_of(0, run) % TALLY_PLACES;
+    uint64_t place = (uint64_t)set_hash_of(0, run) % TALLY_PLACES;
     while (slice->tally[place].run != 0 && slice->tally[place].run != run)
         place = (place + 1) % TALLY_PLACES;
     return &slice->tally[place];
@@ -150,7 +150,7 @@ static enum status count_row(struct slice *slice, sqlite3_stmt *row, struct erro
     slice->used += gone->run == 0;
     gone->run = run;
     gone->count++;
-    gone->sum += fingerprint_of(sqlite3_column_int64(row, 2), sqlite3_column_int64(row, 3));
+    gone->sum += set_hash_of(sqlite3_column_int64(row, 2), sqlite3_column_int64(row, 3));
     slice->last_ns = sqlite3_column_int64(row, 4);
     return status;
 }
@@ -173,7 +173,7 @@ static enum status prepare(struct slice *slice, struct error *err)
     if (status == STATUS_OK)
         status = database_prepare(slice->db, &slice->ledger,
                                   "UPDATE ledger SET expired = expired + ?3, gone_sum ="
-                                  " fingerprint_add(gone_sum, ?4) WHERE run = ?1 AND kind = ?2",
+                                  " set_hash_add(gone_sum, ?4) WHERE run = ?1 AND kind = ?2",
                                   false, err);
     return status;
 }

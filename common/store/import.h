@@ -69,7 +69,7 @@ enum import_table {
 // A row of any table, in the order of its INSERT.  Names are their text.
 struct import_row {
     int64_t run;   // records: of this store; else the place of the run in the batch
-    uint64_t hash; // records: of the number (fingerprint.h)
+    uint64_t hash; // records: of the number (set_hash.h)
     struct sqlite3_value **values;
     unsigned count;
 };

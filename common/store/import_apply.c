@@ -6,7 +6,7 @@
 
 #include "common/store/baseline.h"
 #include "common/store/database.h"
-#include "common/store/fingerprint.h"
+#include "common/store/set_hash.h"
 #include "common/store/gap_table.h"
 #include "common/store/import_reading.h"
 #include "common/store/lock.h"
@@ -23,7 +23,7 @@ static const char *const texts[STATEMENTS] = {
     [RUN_FIND] = "SELECT run FROM run WHERE uuid = ?",
     [LEDGER_TAKE] = "UPDATE ledger SET cleared = cleared - min(cleared, ?3),"
                     " expired = expired - (?3 - min(cleared, ?3)),"
-                    " gone_sum = fingerprint_add(gone_sum, ?4)"
+                    " gone_sum = set_hash_add(gone_sum, ?4)"
                     " WHERE run = ?1 AND kind = ?2 AND cleared + expired >= ?3",
     [NAME_FIND] = "SELECT id FROM name WHERE text = ?",
     [NAME_ADD] = "INSERT INTO name(text) VALUES(?)",
@@ -234,7 +234,7 @@ static enum status take_from_ledger(struct import_target *target, const struct i
     (void)sqlite3_bind_int64(stmt, 1, run);
     (void)sqlite3_bind_int64(stmt, 2, batch->kind);
     (void)sqlite3_bind_int64(stmt, 3, (int64_t)(to - from));
-    (void)sqlite3_bind_int64(stmt, 4, fingerprint_signed(-sum));
+    (void)sqlite3_bind_int64(stmt, 4, set_hash_signed(-sum));
     enum status status = database_run(target->db, stmt, err);
     if (status == STATUS_OK && sqlite3_changes(target->db) != 1)
         status = error_set(err, STATUS_CORRUPT,

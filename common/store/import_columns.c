@@ -9,7 +9,7 @@
 #include "common/core/delivery/delivery.h"
 #include "common/core/stats/sketch.h"
 #include "common/store/database.h"
-#include "common/store/fingerprint.h"
+#include "common/store/set_hash.h"
 #include "common/store/schema.h"
 
 #define ANY          INT64_MIN, INT64_MAX
@@ -291,7 +291,7 @@ static void add_hash(sqlite3_context *context, int count, sqlite3_value **values
     uint64_t hash = (uint64_t)sqlite3_value_int64(values[1]);
     if (kind >= 0 && kind < RECORD_KIND_COUNT)
         hash += importing->at_run->hashes[kind];
-    sqlite3_result_int64(context, fingerprint_signed(hash));
+    sqlite3_result_int64(context, set_hash_signed(hash));
 }
 
 enum status import_register(sqlite3 *db, struct importing *importing, struct error *err)

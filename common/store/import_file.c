@@ -10,8 +10,8 @@
 #include "common/core/base/text.h"
 #include "common/store/database.h"
 #include "common/store/import_reading.h"
-#include "common/store/store_file.h"
-#include "common/store/structure.h"
+#include "common/store/file_probe.h"
+#include "common/store/integrity_check.h"
 #include "common/sys/clock.h"
 #include "common/store/answer_cells.h"
 #include "common/store/session.h"
@@ -31,13 +31,13 @@ static bool is_same(const struct stat *file, const char *path)
 }
 
 // This store's own file is not even opened: closing it would let go of SQLite's locks
-// on it (store_file.h).
+// on it (file_probe.h).
 static enum status check_file(const char *path, const char *own, struct error *err)
 {
     struct stat about;
     if (lstat(path, &about) == 0 && S_ISLNK(about.st_mode))
         return error_set(err, STATUS_INVALID, "%s: a link (name the file itself)", path);
-    enum status status = store_file_look(path, err);
+    enum status status = file_probe_look(path, err);
     if (status != STATUS_OK)
         return status;
     if (stat(path, &about) != 0)
@@ -47,7 +47,7 @@ static enum status check_file(const char *path, const char *own, struct error *e
     if (about.st_size > IMPORT_BYTES_MAX)
         return error_set(err, STATUS_FULL, "%s: larger than %lld GB (export a bundle of less)",
                          path, (long long)(IMPORT_BYTES_MAX >> 30));
-    return store_file_check(path, err);
+    return file_probe_check(path, err);
 }
 
 static int is_over_budget(void *store)
@@ -108,7 +108,7 @@ static enum status open_file(struct importing *importing, const char *path, stru
     sqlite3_progress_handler(db, STEPS_PER_LOOK, is_over_budget, importing->store);
     status = check_tables(importing, path, err);
     if (status == STATUS_OK)
-        status = structure_check(importing->from, err);
+        status = integrity_check(importing->from, err);
     if (status == STATUS_OK)
         status = database_exec(db, "BEGIN", err);
     return status == STATUS_OK ? prepare_all(importing, err) : status;

@@ -3,7 +3,7 @@
 
 #include "common/store/database.h"
 #include "common/store/filter.h"
-#include "common/store/fingerprint.h"
+#include "common/store/set_hash.h"
 #include "common/store/import_reading.h"
 #include "common/store/session_state.h"
 
@@ -51,8 +51,8 @@ static enum status add_record(struct importing *importing, struct coming *coming
     enum status status = import_rows_add(rows, coming->to, row, IMPORT_FIRST_COLUMN, err);
     if (status != STATUS_OK)
         return status;
-    rows->list[rows->count - 1].hash = fingerprint_of(sqlite3_column_int64(row, COLUMN_STREAM),
-                                                      sqlite3_column_int64(row, COLUMN_NUMBER));
+    rows->list[rows->count - 1].hash = set_hash_of(sqlite3_column_int64(row, COLUMN_STREAM),
+                                                   sqlite3_column_int64(row, COLUMN_NUMBER));
     coming->taken++;
     return STATUS_OK;
 }

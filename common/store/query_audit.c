@@ -4,7 +4,7 @@
 #include "common/core/base/saturate.h"
 #include "common/store/audit.h"
 #include "common/store/filter.h"
-#include "common/store/structure.h"
+#include "common/store/integrity_check.h"
 #include "common/store/schema_select.h"
 #include "common/store/answer_cells.h"
 #include "common/store/session_state.h"
@@ -112,7 +112,7 @@ enum status query_audit(struct store *store, const struct query *query, struct r
     struct audit audit = {0};
     // Reads all of the file: for who has it to himself, not beside other queries.
     enum status status =
-        query->cursor == 0 && store->budget_ns == 0 ? structure_check(store, err) : STATUS_OK;
+        query->cursor == 0 && store->budget_ns == 0 ? integrity_check(store, err) : STATUS_OK;
     if (status == STATUS_OK)
         status = audit_page(&audit, store, &query->filter, after, limit, err);
     if (status == STATUS_OK)

@@ -9,7 +9,7 @@
 
 #include "common/core/base/text.h"
 #include "common/store/baseline.h"
-#include "common/store/expired.h"
+#include "common/store/expiry_info.h"
 #include "common/store/answer_cells.h"
 #include "common/store/session_state.h"
 
@@ -214,14 +214,14 @@ static enum status refuse(sqlite3_str *text, const char *what, struct error *err
 // Refuses what cannot be compared; else keeps in words what differs.
 static enum status look_at_differences(struct comparison *comparison, struct error *err)
 {
-    const struct setting *before = &comparison->before.baseline->setting;
-    const struct setting *after = &comparison->after.baseline->setting;
+    const struct environment *before = &comparison->before.baseline->environment;
+    const struct environment *after = &comparison->after.baseline->environment;
     sqlite3_str *text = sqlite3_str_new(comparison->store->db);
-    setting_append_differences(text, before, after, true);
+    environment_append_differences(text, before, after, true);
     if (!comparison->query->compare.force && sqlite3_str_length(text) > 0)
         return refuse(text, "the fingerprints are unlike", err);
     sqlite3_str *others = sqlite3_str_new(comparison->store->db);
-    setting_append_differences(others, before, after, false);
+    environment_append_differences(others, before, after, false);
     append_unpaired(comparison, others, &comparison->before);
     append_unpaired(comparison, others, &comparison->after);
     if (comparison->pair_count == 0) {
@@ -336,10 +336,10 @@ static void note_expired(sqlite3_str *note, const struct comparison *comparison,
     const struct side *sides[] = {&comparison->before, &comparison->after};
     for (unsigned i = 0; i < 2; i++) {
         const int64_t expired_ns = sides[i]->baseline->expired_ns[kind];
-        char text[EXPIRED_TEXT_SIZE];
+        char text[EXPIRY_TEXT_SIZE];
         if (expired_ns)
             sqlite3_str_appendf(note, "%sof %s, %s", sqlite3_str_length(note) ? "; " : "",
-                                sides[i]->title, expired_text(text, expired_ns));
+                                sides[i]->title, expiry_info_text(text, expired_ns));
     }
 }
 
@@ -376,8 +376,8 @@ static void set_sides(const struct comparison *comparison)
     struct result *answer = comparison->answer;
     const struct baseline *before = comparison->before.baseline;
     const struct baseline *after = comparison->after.baseline;
-    answer_int(answer, "before_runs", before->setting.runs);
-    answer_int(answer, "after_runs", after->setting.runs);
+    answer_int(answer, "before_runs", before->environment.runs);
+    answer_int(answer, "after_runs", after->environment.runs);
     answer_real(answer, "before_coverage_ratio", before->coverage_ratio);
     answer_real(answer, "after_coverage_ratio", after->coverage_ratio);
 }

@@ -4,7 +4,7 @@
 #include <sqlite3.h>
 
 #include "common/store/database.h"
-#include "common/store/expired.h"
+#include "common/store/expiry_info.h"
 #include "common/store/filter.h"
 #include "common/store/reader.h"
 #include "common/store/schema_select.h"
@@ -135,9 +135,10 @@ static enum status say_expired(struct store *store, const struct query *query, s
                                struct error *err)
 {
     int64_t until_ns = 0;
-    enum status status = expired_until(store, query->records.kind, &query->filter, &until_ns, err);
+    enum status status =
+        expiry_info_until(store, query->records.kind, &query->filter, &until_ns, err);
     if (status == STATUS_OK && until_ns != 0)
-        status = expired_error(until_ns, err);
+        status = expiry_info_error(until_ns, err);
     if (status != STATUS_OK) {
         result_free(*out);
         *out = NULL;

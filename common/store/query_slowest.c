@@ -5,11 +5,11 @@
 
 #include <sqlite3.h>
 
-#include "common/store/blame.h"
-#include "common/store/expired.h"
+#include "common/store/latency_attribution.h"
+#include "common/store/expiry_info.h"
 #include "common/store/filter.h"
-#include "common/store/medians.h"
-#include "common/store/overlap.h"
+#include "common/store/peer_medians.h"
+#include "common/store/concurrent_events.h"
 #include "common/store/reader.h"
 #include "common/store/answer_cells.h"
 #include "common/store/query_list.h"
@@ -44,7 +44,7 @@ static const struct answer_column columns[] = {
     {"took_ns", UNIT_DURATION},
     {"median_ns", UNIT_DURATION},
     {"excess_ns", UNIT_DURATION},
-    BLAME_PARTS(EXCESS_COLUMN){"blame", UNIT_NONE},
+    ATTRIBUTION_PARTS(EXCESS_COLUMN){"blame", UNIT_NONE},
     {"throttle_reasons", UNIT_NONE},
     {"note", UNIT_NONE},
     {"expired_ns", UNIT_TIME}, // requests before are gone; null: none
@@ -58,7 +58,7 @@ enum { VALUE_COLUMN = 8 };
 struct scope {
     const char *metric;
     enum median whole;
-    bool phases[BLAME_PHASES];
+    bool phases[ATTRIBUTION_PHASES];
     bool is_rate;
 };
 
@@ -143,7 +143,7 @@ static enum status choose_metric(struct answer *answer, struct error *err)
 // Whatever a store says, sums of times stay in 64 bits.
 static int64_t clamp(int64_t ns)
 {
-    return ns < 0 ? 0 : ns < BLAME_TIME_MAX_NS ? ns : BLAME_TIME_MAX_NS;
+    return ns < 0 ? 0 : ns < ATTRIBUTION_TIME_MAX_NS ? ns : ATTRIBUTION_TIME_MAX_NS;
 }
 
 static int64_t column_or_absent(sqlite3_stmt *row, int place)
@@ -229,8 +229,8 @@ static enum status read_peers(struct answer *answer, struct error *err)
             answer->peers[answer->peer_count++] =
                 (struct peers){.model = request->model, .device = request->device};
     }
-    return medians_read(answer->peers, answer->peer_count, answer->store, &answer->query->filter,
-                        err);
+    return peer_medians_read(answer->peers, answer->peer_count, answer->store,
+                             &answer->query->filter, err);
 }
 
 // ---- The blame -----------------------------------------------------------------------
@@ -238,7 +238,7 @@ static enum status read_peers(struct answer *answer, struct error *err)
 static int64_t median_ns(const struct peers *peers, enum median median)
 {
     const double value = peers->medians[median];
-    return value > 0 ? clamp(value < 0x1p60 ? llround(value) : BLAME_TIME_MAX_NS) : 0;
+    return value > 0 ? clamp(value < 0x1p60 ? llround(value) : ATTRIBUTION_TIME_MAX_NS) : 0;
 }
 
 static bool has_median(const struct peers *peers, enum median median)
@@ -281,61 +281,63 @@ static int64_t whole_ns(const struct request *request, enum median whole)
     return request->e2e_ns;
 }
 
-static struct overlap_request place_in_time(const struct request *request)
+static struct concurrent_events_request place_in_time(const struct request *request)
 {
     const int64_t decode = request->decode_ns > 0 ? request->decode_ns : 0;
-    struct overlap_request place = {.host = request->host, .device = request->device};
-    const int64_t phases[BLAME_PHASES] = {request->queue_ns, request->prefill_ns, decode};
+    struct concurrent_events_request place = {.host = request->host, .device = request->device};
+    const int64_t phases[ATTRIBUTION_PHASES] = {request->queue_ns, request->prefill_ns, decode};
     place.starts_ns[0] = request->started_ns;
-    for (unsigned i = 0; i < BLAME_PHASES; i++)
+    for (unsigned i = 0; i < ATTRIBUTION_PHASES; i++)
         if (__builtin_add_overflow(place.starts_ns[i], phases[i], &place.starts_ns[i + 1]))
             place.starts_ns[i + 1] = INT64_MAX;
     return place;
 }
 
-static void set_phases(struct blame *blame, const struct request *request,
-                       const struct peers *peers, const struct overlap *overlap)
+static void set_phases(struct attribution *attribution, const struct request *request,
+                       const struct peers *peers, const struct concurrent_events *events)
 {
     const double usual_prompt = peers->medians[MEDIAN_PROMPT] - peers->medians[MEDIAN_CACHED];
-    blame->phases[PHASE_QUEUE] = (struct blame_times){
+    attribution->phases[PHASE_QUEUE] = (struct attribution_times){
         .known = has_median(peers, MEDIAN_QUEUE),
         .took_ns = request->queue_ns,
         .median_ns = median_ns(peers, MEDIAN_QUEUE),
     };
-    blame->phases[PHASE_PREFILL] = (struct blame_times){
+    attribution->phases[PHASE_PREFILL] = (struct attribution_times){
         .known = has_median(peers, MEDIAN_PREFILL),
         .took_ns = request->prefill_ns,
         .median_ns = median_ns(peers, MEDIAN_PREFILL),
         .more_units = tokens_beyond(request->prompt_tokens - request->cached_tokens, usual_prompt),
         .unit_ns = unit_ns(peers, MEDIAN_PREFILL_RATE),
     };
-    blame->phases[PHASE_DECODE] = (struct blame_times){
+    attribution->phases[PHASE_DECODE] = (struct attribution_times){
         .known = has_median(peers, MEDIAN_DECODE) && request->decode_ns >= 0,
         .took_ns = request->decode_ns,
         .median_ns = median_ns(peers, MEDIAN_DECODE),
         .more_units = tokens_beyond(request->generated_tokens, peers->medians[MEDIAN_GENERATED]),
         .unit_ns = unit_ns(peers, MEDIAN_DECODE_RATE),
     };
-    for (unsigned i = 0; i < BLAME_PHASES; i++) {
-        struct blame_times *phase = &blame->phases[i];
-        memcpy(phase->overlap_ns, overlap->ns[i], sizeof phase->overlap_ns);
+    for (unsigned i = 0; i < ATTRIBUTION_PHASES; i++) {
+        struct attribution_times *phase = &attribution->phases[i];
+        memcpy(phase->overlap_ns, events->ns[i], sizeof phase->overlap_ns);
         if (i != PHASE_QUEUE) // those in a queue wait for others, however many these are
-            phase->overlap_ns[BLAME_CONCURRENCY - BLAME_COPY] = blame_concurrency_ns(
-                phase->took_ns, request->concurrent, peers->medians[MEDIAN_CONCURRENT]);
+            phase->overlap_ns[ATTRIBUTION_CONCURRENCY - ATTRIBUTION_COPY] =
+                attribution_concurrency_ns(phase->took_ns, request->concurrent,
+                                           peers->medians[MEDIAN_CONCURRENT]);
     }
     // A queue is in front of the device: what slows the device does not make its own
     // waiting longer, but a load does.
-    struct blame_times *queue = &blame->phases[PHASE_QUEUE];
-    for (unsigned i = 0; i < BLAME_CAUSES; i++)
-        if (BLAME_COPY + i != BLAME_LOAD)
+    struct attribution_times *queue = &attribution->phases[PHASE_QUEUE];
+    for (unsigned i = 0; i < ATTRIBUTION_CAUSES; i++)
+        if (ATTRIBUTION_COPY + i != ATTRIBUTION_LOAD)
             queue->overlap_ns[i] = 0;
 }
 
 // Sets what is usual for this much work beside what it took.
-static void use_rate(struct blame *blame, const struct scope *scope, const struct request *request)
+static void use_rate(struct attribution *attribution, const struct scope *scope,
+                     const struct request *request)
 {
-    for (unsigned i = 0; i < BLAME_PHASES; i++) {
-        struct blame_times *phase = &blame->phases[i];
+    for (unsigned i = 0; i < ATTRIBUTION_PHASES; i++) {
+        struct attribution_times *phase = &attribution->phases[i];
         const double units =
             (double)(i == PHASE_DECODE ? request->generated_tokens - 1
                                        : request->prompt_tokens - request->cached_tokens);
@@ -344,51 +346,51 @@ static void use_rate(struct blame *blame, const struct scope *scope, const struc
             continue;
         phase->median_ns = llround(usual);
         phase->more_units = 0;
-        blame->median_ns = phase->median_ns;
+        attribution->median_ns = phase->median_ns;
     }
 }
 
-static const char *excess_key(enum blame_part part)
+static const char *excess_key(enum attribution_part part)
 {
-    static const char *const keys[BLAME_PART_COUNT] = {
-#define EXCESS_KEY(name, text) [BLAME_##name] = text "_excess_ns",
-        BLAME_PARTS(EXCESS_KEY)
+    static const char *const keys[ATTRIBUTION_PART_COUNT] = {
+#define EXCESS_KEY(name, text) [ATTRIBUTION_##name] = text "_excess_ns",
+        ATTRIBUTION_PARTS(EXCESS_KEY)
 #undef EXCESS_KEY
     };
     return keys[part];
 }
 
-static enum status add_blame(struct answer *answer, const struct request *request,
-                             const struct peers *peers, struct error *err)
+static enum status add_attribution(struct answer *answer, const struct request *request,
+                                   const struct peers *peers, struct error *err)
 {
     const struct scope *scope = answer->scope;
-    struct blame blame = {.took_ns = whole_ns(request, scope->whole)};
-    if (blame.took_ns < 0 || !has_median(peers, scope->whole))
+    struct attribution attribution = {.took_ns = whole_ns(request, scope->whole)};
+    if (attribution.took_ns < 0 || !has_median(peers, scope->whole))
         return STATUS_OK; // such as a rate of a request without the time
-    struct overlap overlap;
-    const struct overlap_request place = place_in_time(request);
-    enum status status = overlap_read(&overlap, answer->store, &place, err);
+    struct concurrent_events events;
+    const struct concurrent_events_request place = place_in_time(request);
+    enum status status = concurrent_events_read(&events, answer->store, &place, err);
     if (status != STATUS_OK)
         return status;
-    blame.median_ns = median_ns(peers, scope->whole);
-    set_phases(&blame, request, peers, &overlap);
+    attribution.median_ns = median_ns(peers, scope->whole);
+    set_phases(&attribution, request, peers, &events);
     if (scope->is_rate)
-        use_rate(&blame, scope, request);
-    for (unsigned i = 0; i < BLAME_PHASES; i++)
-        blame.phases[i].known = blame.phases[i].known && scope->phases[i];
-    int64_t parts[BLAME_PART_COUNT];
-    blame_split(&blame, parts);
-    answer_int(answer->result, "took_ns", blame.took_ns);
-    answer_int(answer->result, "median_ns", blame.median_ns);
-    answer_int(answer->result, "excess_ns", blame.took_ns - blame.median_ns);
-    for (unsigned i = 0; i < BLAME_PART_COUNT; i++)
-        answer_int(answer->result, excess_key((enum blame_part)i), parts[i]);
-    if (overlap.throttle_reasons)
-        answer_int(answer->result, "throttle_reasons", overlap.throttle_reasons);
-    const enum blame_part most = blame_main(parts, blame.median_ns);
-    if (most == BLAME_PART_COUNT || peers->count < PEERS_LEAST)
+        use_rate(&attribution, scope, request);
+    for (unsigned i = 0; i < ATTRIBUTION_PHASES; i++)
+        attribution.phases[i].known = attribution.phases[i].known && scope->phases[i];
+    int64_t parts[ATTRIBUTION_PART_COUNT];
+    attribution_split(&attribution, parts);
+    answer_int(answer->result, "took_ns", attribution.took_ns);
+    answer_int(answer->result, "median_ns", attribution.median_ns);
+    answer_int(answer->result, "excess_ns", attribution.took_ns - attribution.median_ns);
+    for (unsigned i = 0; i < ATTRIBUTION_PART_COUNT; i++)
+        answer_int(answer->result, excess_key((enum attribution_part)i), parts[i]);
+    if (events.throttle_reasons)
+        answer_int(answer->result, "throttle_reasons", events.throttle_reasons);
+    const enum attribution_part most = attribution_main(parts, attribution.median_ns);
+    if (most == ATTRIBUTION_PART_COUNT || peers->count < PEERS_LEAST)
         return STATUS_OK;
-    return answer_text(answer->result, "blame", blame_part_name(most), err);
+    return answer_text(answer->result, "blame", attribution_part_name(most), err);
 }
 
 // ---- The answer ----------------------------------------------------------------------
@@ -451,7 +453,7 @@ static enum status add_row(struct answer *answer, const struct request *request,
     if (peers->count < PEERS_LEAST)
         status = answer_text(answer->result, "note",
                              "too few requests of this model and device to say what is usual", err);
-    return status == STATUS_OK ? add_blame(answer, request, peers, err) : status;
+    return status == STATUS_OK ? add_attribution(answer, request, peers, err) : status;
 }
 
 static enum status add_rows(struct answer *answer, struct result **out, struct error *err)
@@ -479,7 +481,7 @@ static enum status explain(struct answer *answer, struct result **out, struct er
 static enum status say_nothing_matches(const struct answer *answer, struct error *err)
 {
     if (answer->expired_ns)
-        return expired_error(answer->expired_ns, err);
+        return expiry_info_error(answer->expired_ns, err);
     return error_set(err, STATUS_NO_DATA, "no inference.%s in the store that match",
                      answer->metric->name);
 }
@@ -497,8 +499,8 @@ enum status query_slowest(struct store *store, const struct query *query, struct
     if (status == STATUS_OK)
         status = read_requests(&answer, err);
     if (status == STATUS_OK)
-        status =
-            expired_until(store, RECORD_KIND_INFERENCE, &query->filter, &answer.expired_ns, err);
+        status = expiry_info_until(store, RECORD_KIND_INFERENCE, &query->filter, &answer.expired_ns,
+                                   err);
     if (status == STATUS_OK && answer.count == 0)
         status = say_nothing_matches(&answer, err);
     if (status == STATUS_OK)

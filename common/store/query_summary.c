@@ -11,7 +11,7 @@
 #include "common/store/database.h"
 #include "common/store/filter.h"
 #include "common/store/gather.h"
-#include "common/store/newest.h"
+#include "common/store/latest_hint.h"
 #include "common/store/reader.h"
 #include "common/store/schema.h"
 #include "common/sys/clock.h"
@@ -404,7 +404,7 @@ static enum status add_newest(struct store *store, const struct query_filter *fi
     struct result *record = NULL;
     bool is_there = false;
     enum status status =
-        newest_since(store, of->kind, filter, &query.filter.since_ns, &is_there, err);
+        latest_hint_since(store, of->kind, filter, &query.filter.since_ns, &is_there, err);
     if (status != STATUS_OK || !is_there)
         return status;
     status = query_records(store, &query, &record, err);

@@ -23,7 +23,7 @@ enum status reader_scan_with(struct store *store, sqlite3_str *sql,
                              unsigned count, row_take *take, void *context, struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
-    enum status status = statements_take(&store->statements, store->db, sql, &stmt, err);
+    enum status status = statement_cache_take(&store->statements, store->db, sql, &stmt, err);
     if (status != STATUS_OK)
         return status;
     if (filter)
@@ -37,7 +37,7 @@ enum status reader_scan_with(struct store *store, sqlite3_str *sql,
     }
     if (status == STATUS_OK && rc != SQLITE_DONE)
         status = database_error(store->db, "store", err);
-    statements_release(&store->statements, stmt);
+    statement_cache_release(&store->statements, stmt);
     return status;
 }
 

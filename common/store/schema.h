@@ -2,7 +2,7 @@
 //
 // Tables
 //   meta       key, value: the store's UUID, when it was made, and of a store that
-//              is older than version 3 the last run of then (SCHEMA_NO_FINGERPRINTS)
+//              is older than version 3 the last run of then (SCHEMA_NO_SET_HASHES)
 //   name       id, text: models, hosts, devices, operations, stages
 //   run        a row a run: the record table's columns, and heard_ns (when the
 //              collector last heard of it), refused, clock_suspects, unknown_columns,
@@ -20,7 +20,7 @@
 //              was lost at times that nobody knows
 //   ledger     per run and kind: rows stored, expired, cleared; the rows in the
 //              kind's table are stored - expired - cleared.  gone_sum is the
-//              fingerprint (fingerprint.h) of what expired or was cleared; null: not
+//              fingerprint (set_hash.h) of what expired or was cleared; null: not
 //              known, since it went before version 3
 //   refusal    per reason: how many messages, connections or names were not taken
 //   series     what a rollup counts together: a grouping (rollup.h) and the ids of its
@@ -61,7 +61,7 @@ enum {
 
 // The key of `meta` for the last run that may have ledgers without gone_sum; none
 // where the key is missing.
-#define SCHEMA_NO_FINGERPRINTS "no_fingerprints_to_run"
+#define SCHEMA_NO_SET_HASHES "no_fingerprints_to_run"
 
 // The slower of the rates that bring a load's weights (row t), as far as they are known.
 #define SCHEMA_LOAD_RATE                                                                           \

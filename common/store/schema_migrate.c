@@ -12,7 +12,7 @@
 #include "common/store/migration_space.h"
 #include "common/store/schema_rebuild.h"
 #include "common/store/schema_tables.h"
-#include "common/store/store_file.h"
+#include "common/store/file_probe.h"
 #include "common/store/unseal.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
@@ -249,7 +249,7 @@ static enum status add_column(sqlite3 *db, const char *table, const char *column
     return database_exec_built(db, sql, err);
 }
 
-// What was cleared before there were fingerprints has none.  SCHEMA_NO_FINGERPRINTS
+// What was cleared before there were fingerprints has none.  SCHEMA_NO_SET_HASHES
 // is the last run that this can be said of.
 static enum status add_gone_sum(sqlite3 *db, struct error *err)
 {
@@ -260,7 +260,7 @@ static enum status add_gone_sum(sqlite3 *db, struct error *err)
     return database_exec(db,
                          "ALTER TABLE ledger ADD COLUMN gone_sum INTEGER DEFAULT 0;"
                          "UPDATE ledger SET gone_sum = NULL WHERE expired + cleared > 0;"
-                         "INSERT OR REPLACE INTO meta SELECT '" SCHEMA_NO_FINGERPRINTS
+                         "INSERT OR REPLACE INTO meta SELECT '" SCHEMA_NO_SET_HASHES
                          "', coalesce(max(run), 0) FROM run",
                          err);
 }
@@ -388,7 +388,7 @@ static enum status read_version(sqlite3 *db, const char *path, struct file_versi
     if (status == STATUS_OK)
         return STATUS_OK;
     if (sqlite3_errcode(db) == SQLITE_NOTADB)
-        return store_file_is_no_database(path, err);
+        return file_probe_is_no_database(path, err);
     if (status == STATUS_CORRUPT)
         return database_is_damaged(path, sqlite3_errmsg(db), err);
     char text[ERROR_TEXT_SIZE];
@@ -408,9 +408,9 @@ static enum status check_version(const struct file_version *file, const char *pa
         return error_set(err, STATUS_CORRUPT, "store %s: an empty file, no store of inferstat",
                          path);
     if (file->application != SCHEMA_APPLICATION_ID)
-        return store_file_is_foreign(path, file->application, err);
+        return file_probe_is_foreign(path, file->application, err);
     if (file->version > newest)
-        return store_file_is_newer(path, file->version, newest, err);
+        return file_probe_is_newer(path, file->version, newest, err);
     if (file->version < 1)
         return error_set(err, STATUS_CORRUPT, "store %s: its schema has no version", path);
     return STATUS_OK;

@@ -7,7 +7,7 @@
 #include <sqlite3.h>
 
 #include "common/store/database.h"
-#include "common/store/mark.h"
+#include "common/store/open_marker.h"
 #include "common/sys/clock.h"
 #include "common/store/database_open.h"
 #include "common/store/session_state.h"
@@ -57,7 +57,7 @@ static enum status look_for_log(struct store *store, struct error *err)
                                "(%s-wal): records committed shortly before the copy may be missing "
                                "(copy it with: inferstat backup)";
     bool lacks = false;
-    enum status status = mark_lacks_log(store->db, store->path, &lacks, err);
+    enum status status = open_marker_lacks_log(store->db, store->path, &lacks, err);
     if (status != STATUS_OK || !lacks)
         return status;
     const size_t size = sizeof text + 2 * strlen(store->path);
@@ -99,7 +99,7 @@ void store_close(struct store *store)
         return;
     (void)sqlite3_finalize(store->name);
     (void)sqlite3_finalize(store->uuid);
-    statements_end(&store->statements);
+    statement_cache_end(&store->statements);
     database_close(store->db);
     free(store->warning);
     free(store->path);

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "common/store/statements.h"
+#include "common/store/statement_cache.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -14,7 +14,7 @@ struct store {
     struct sqlite3 *db;
     struct sqlite3_stmt *name; // SELECT text FROM name WHERE id = ?
     struct sqlite3_stmt *uuid; // SELECT uuid FROM run WHERE run = ?
-    struct statements statements;
+    struct statement_cache statements;
     char *path;
     char *warning; // or NULL
     uint64_t budget_ns;

@@ -73,7 +73,7 @@
 //
 // COPY, one row: copy.h lists the keys.  The file at query->file.path is made.
 // BASELINES: baseline created_ns filter (in words) since_ns until_ns coverage_ratio
-//   runs samples values (numbers kept in all) fingerprint (JSON: setting.h)
+//   runs samples values (numbers kept in all) fingerprint (JSON: environment.h)
 // COMPARE, a row per model (or operation; of a pipeline that says no model its workload,
 //   as model), device, size of a pipeline's batches and metric that both sides have: model
 //   operation device metric unit
@@ -102,8 +102,8 @@
 //   excess_ns? and its parts, whose sum it is: queue_excess_ns prompt_excess_ns
 //   prefill_excess_ns tokens_excess_ns decode_excess_ns copy_excess_ns load_excess_ns
 //   starvation_excess_ns throttle_excess_ns concurrency_excess_ns other_excess_ns
-//   (blame.h), blame (the largest; null up to 10 % above the median and with fewer than
-//   5 peers) throttle_reasons? note?.  Medians are within 1 %.
+//   (latency_attribution.h), blame (the largest; null up to 10 % above the median and with fewer
+//   than 5 peers) throttle_reasons? note?.  Medians are within 1 %.
 // STAGES, rows per group (none: one), largest first: the dimensions, cache (all, then
 //   cold mixed warm unknown as far as there are such loads: cold from 0 to 0.1 of the
 //   file in the page cache, warm from 0.9), part (total; stage, in order; other), stage?

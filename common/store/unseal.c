@@ -7,7 +7,7 @@
 #include "common/core/base/crc32c.h"
 #include "common/core/record/record.h"
 #include "common/store/database.h"
-#include "common/store/fingerprint.h"
+#include "common/store/set_hash.h"
 #include "common/store/seal_decoder.h"
 #include "common/sys/log.h"
 
@@ -138,7 +138,7 @@ static enum status clear_run(sqlite3_stmt *update, sqlite3 *db, const unsigned c
     *cleared += (int64_t)rows;
     (void)sqlite3_bind_int64(update, 1, *run);
     (void)sqlite3_bind_int64(update, 2, (int64_t)rows);
-    (void)sqlite3_bind_int64(update, 3, fingerprint_signed(little_endian(*at, SUM_BYTES)));
+    (void)sqlite3_bind_int64(update, 3, set_hash_signed(little_endian(*at, SUM_BYTES)));
     *at += SUM_BYTES;
     return database_run(db, update, err);
 }
@@ -173,7 +173,7 @@ static enum status drop_damaged(const struct segment *segment, sqlite3 *db, stru
     if (status == STATUS_OK && lists > 0)
         status = database_prepare(db, &update,
                                   "UPDATE ledger SET cleared = cleared + ?2,"
-                                  " gone_sum = fingerprint_add(gone_sum, ?3)"
+                                  " gone_sum = set_hash_add(gone_sum, ?3)"
                                   " WHERE run = ?1 AND kind = 6",
                                   false, err);
     if (status == STATUS_OK && lists > 0)

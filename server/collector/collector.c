@@ -8,7 +8,7 @@
 
 #include "common/store/lock.h"
 #include "common/store/store.h"
-#include "common/store/store_file.h"
+#include "common/store/file_probe.h"
 #include "common/sys/clock.h"
 #include "common/sys/files.h"
 #include "common/sys/log.h"
@@ -107,7 +107,7 @@ static void warn_of_store(const char *db)
 static enum status take_store(const struct collector_config *config, struct lock *lock,
                               struct error *err)
 {
-    enum status status = store_file_check(config->db, err);
+    enum status status = file_probe_check(config->db, err);
     if (status == STATUS_NOT_FOUND)
         status = make_store_folder(config->db, config->db_is_default, err);
     else if (status == STATUS_OK)

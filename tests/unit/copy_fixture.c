@@ -8,7 +8,7 @@
 #include "common/core/stats/sketch.h"
 #include "common/store/baseline.h"
 #include "common/store/database.h"
-#include "common/store/making.h"
+#include "common/store/store_builder.h"
 #include "common/store/store.h"
 #include "tests/support/test.h"
 
@@ -37,7 +37,7 @@ const char *copy_path(const char *name)
 
 // ---- A store ---------------------------------------------------------------------------------
 
-static struct making *making;
+static struct store_builder *builder;
 
 static void must(enum status status, const struct error *err)
 {
@@ -51,14 +51,14 @@ static uint32_t name_of(const char *format, unsigned number)
     uint32_t id = 0;
     struct error err;
     (void)snprintf(text, sizeof text, "%s%u", format, number);
-    must(making_name(making, text, &id, &err), &err);
+    must(store_builder_name(builder, text, &id, &err), &err);
     return id;
 }
 
 static void put(const struct record *record)
 {
     struct error err;
-    must(making_put(making, record, &err), &err);
+    must(store_builder_put(builder, record, &err), &err);
 }
 
 static void put_device(int64_t at_ns)
@@ -140,29 +140,29 @@ static void put_samples(int64_t at_ns)
 void copy_make_store(const char *path, unsigned runs, unsigned inferences)
 {
     struct error err;
-    must(making_new(&making, path, &err), &err);
+    must(store_builder_new(&builder, path, &err), &err);
     for (unsigned r = 0; r < runs; r++) {
         const int64_t at_ns = COPY_BASE_NS + INT64_C(1000) * r * COPY_SECOND;
         char host[32];
         (void)snprintf(host, sizeof host, "host-%u", r % 2);
-        const struct making_run run = {.uuid = {1, 2, 3, (unsigned char)r, 5},
-                                       .host = host,
-                                       .worker_version = "9",
-                                       .os = "os",
-                                       .kernel = "k",
-                                       .cpu = "cpu",
-                                       .cpu_count = 2,
-                                       .device_count = 1,
-                                       .started_ns = at_ns,
-                                       .ended_ns = at_ns + inferences * COPY_SECOND};
-        must(making_run(making, &run, &err), &err);
+        const struct store_builder_run run = {.uuid = {1, 2, 3, (unsigned char)r, 5},
+                                              .host = host,
+                                              .worker_version = "9",
+                                              .os = "os",
+                                              .kernel = "k",
+                                              .cpu = "cpu",
+                                              .cpu_count = 2,
+                                              .device_count = 1,
+                                              .started_ns = at_ns,
+                                              .ended_ns = at_ns + inferences * COPY_SECOND};
+        must(store_builder_run(builder, &run, &err), &err);
         put_device(at_ns);
         put_load(at_ns);
         for (unsigned i = 0; i < inferences; i++)
             put_inference(at_ns + i * COPY_SECOND, i);
         put_samples(at_ns);
     }
-    must(making_end(making, STATUS_OK, &err), &err);
+    must(store_builder_end(builder, STATUS_OK, &err), &err);
     copy_exec(path, "INSERT INTO unnumbered(run, told_ns, lost, since_ns, until_ns)"
                     " SELECT run, 600000000000, 3 * run, started_ns, started_ns + run FROM run");
 }

@@ -1,5 +1,5 @@
 # What is slow, and why: slow requests, loads by stage, hosts beside each other.
-inferstat_unit_test(test_blame LINK inferstat_store)
+inferstat_unit_test(test_latency_attribution LINK inferstat_store)
 inferstat_unit_test(test_store_slowest
   LINK inferstat_store inferstat_test_folder inferstat_test_rows PkgConfig::SQLITE3 m)
 target_sources(test_store_slowest PRIVATE request_fixture.c)

@@ -11,7 +11,7 @@
 
 #include <sqlite3.h>
 
-#include "common/store/held_path.h"
+#include "common/store/fd_path.h"
 #include "server/collector/access/files_under.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
@@ -130,7 +130,7 @@ TEST_CASE(test_a_link_in_the_place_of_a_held_folder)
     struct files_hold hold;
     sqlite3 *db = NULL;
     assert_int_equal(mkdir(in_folder("files/swapped"), 0700), 0);
-    assert_int_equal(held_path_allow(&err), STATUS_OK);
+    assert_int_equal(fd_path_allow(&err), STATUS_OK);
     assert_int_equal(
         files_under_hold(&hold, in_folder("files"), in_folder("files/swapped/new"), &err),
         STATUS_OK);
@@ -155,7 +155,7 @@ TEST_CASE(test_a_link_in_the_place_of_the_file)
     struct error err = {0};
     struct files_hold hold;
     sqlite3 *db = NULL;
-    assert_int_equal(held_path_allow(&err), STATUS_OK);
+    assert_int_equal(fd_path_allow(&err), STATUS_OK);
     assert_int_equal(files_under_hold(&hold, in_folder("files"), in_folder("files/later"), &err),
                      STATUS_OK);
     assert_int_equal(symlink(in_folder("secret"), in_folder("files/later")), 0);

@@ -153,7 +153,7 @@ static void expect_balance(void)
     if (audit.runs[0].findings > 0)
         fail_msg("%s", audit.runs[0].finding);
     audit_deinit(&audit);
-    statements_end(&store.statements);
+    statement_cache_end(&store.statements);
 }
 
 // ---- Passes -----------------------------------------------------------------------------

@@ -190,7 +190,7 @@ TEST_CASE(test_baselines_are_passed_on)
     assert_int_equal(job->from.socket, 3);
     assert_true(job->query->baseline.force);
     assert_string_equal(job->baseline->name, "june");
-    assert_int_equal(job->baseline->setting.runs, 1);
+    assert_int_equal(job->baseline->environment.runs, 1);
     job_free(job);
     assert_null(queue_pop(replies));
 }

@@ -232,7 +232,7 @@ static const struct {
      "UPDATE ledger SET expired = 1, gone_sum = 4711 WHERE run = 1 AND kind = 6",
      "rows and what expired or was cleared are not the numbers stored"},
     {"INSERT INTO expiry VALUES(8, 5000); DELETE FROM inference WHERE run = 1 AND number = 10;"
-     "UPDATE ledger SET expired = 1, gone_sum = (SELECT fingerprint(0, 10)) WHERE run = 1 AND kind "
+     "UPDATE ledger SET expired = 1, gone_sum = (SELECT set_hash(0, 10)) WHERE run = 1 AND kind "
      "= 6",
      "the ledger of inference has 1 expired, and nothing of it expired"},
     {"UPDATE run SET ended_ns = 7 WHERE run = 2",
@@ -333,7 +333,7 @@ static uint64_t count_findings(void)
     for (size_t i = 0; i < audit.stranger_count; i++)
         findings += audit.strangers[i].findings;
     audit_deinit(&audit);
-    statements_end(&store.statements);
+    statement_cache_end(&store.statements);
     return findings;
 }
 
@@ -350,13 +350,13 @@ static void take_away_number_11(const char *sum)
 TEST_CASE(test_a_missing_fingerprint_is_excused_by_age_alone)
 {
     add_small_store();
-    take_away_number_11("(SELECT fingerprint(0, 11))");
+    take_away_number_11("(SELECT set_hash(0, 11))");
     assert_int_equal(count_findings(), 0);
     exec("UPDATE ledger SET gone_sum = NULL WHERE run <= 2 AND kind = 8");
     assert_int_equal(count_findings(), 2);
-    exec("INSERT INTO meta VALUES('" SCHEMA_NO_FINGERPRINTS "', 1)");
+    exec("INSERT INTO meta VALUES('" SCHEMA_NO_SET_HASHES "', 1)");
     assert_int_equal(count_findings(), 1);
-    exec("UPDATE meta SET value = 2 WHERE key = '" SCHEMA_NO_FINGERPRINTS "'");
+    exec("UPDATE meta SET value = 2 WHERE key = '" SCHEMA_NO_SET_HASHES "'");
     assert_int_equal(count_findings(), 0);
     exec("UPDATE ledger SET gone_sum = NULL WHERE run = 1 AND kind = 6"); // nothing is gone
     assert_int_equal(count_findings(), 1);
@@ -366,7 +366,7 @@ TEST_CASE(test_a_missing_fingerprint_is_excused_by_age_alone)
 TEST_CASE(test_cleared_is_not_expired)
 {
     add_small_store();
-    take_away_number_11("(SELECT fingerprint(0, 11))");
+    take_away_number_11("(SELECT set_hash(0, 11))");
     assert_int_equal(count_findings(), 0);
     exec("UPDATE ledger SET expired = 1, cleared = 0 WHERE run = 1 AND kind = 8");
     expect_finding("the ledger of operation has 1 expired");

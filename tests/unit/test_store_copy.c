@@ -12,7 +12,7 @@
 
 #include "common/store/copy.h"
 #include "common/store/database.h"
-#include "common/store/new_file.h"
+#include "common/store/atomic_file.h"
 #include "common/store/store.h"
 #include "common/store/database_open.h"
 #include "tests/support/test.h"

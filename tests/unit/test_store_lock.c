@@ -10,7 +10,7 @@
 #include "common/store/database.h"
 #include "common/store/lock.h"
 #include "common/store/schema.h"
-#include "common/store/store_file.h"
+#include "common/store/file_probe.h"
 #include "common/store/database_open.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
@@ -108,7 +108,7 @@ TEST_CASE(test_a_lock_taken_away_is_made_anew)
 static void expect_verdict(enum status expected, const char *words)
 {
     struct error err = {0};
-    assert_int_equal(store_file_check(path, &err), expected);
+    assert_int_equal(file_probe_check(path, &err), expected);
     if (expected != STATUS_OK && (!strstr(err.text, words) || !strstr(err.text, path)))
         fail_msg("\"%s\" does not say \"%s\" and the path", err.text, words);
 }

@@ -103,7 +103,7 @@ static const struct expectation kept[] = {
         {"SELECT count(*) FROM ledger WHERE gone_sum IS NULL AND run = 1", 1},                     \
         {"SELECT count(*) FROM ledger WHERE gone_sum IS NULL", 1},                                 \
     {                                                                                              \
-        "SELECT value FROM meta WHERE key = '" SCHEMA_NO_FINGERPRINTS "'", 2                       \
+        "SELECT value FROM meta WHERE key = '" SCHEMA_NO_SET_HASHES "'", 2                         \
     }
 
 // Of inferences, as the program that wrote the dump read them.
@@ -128,9 +128,9 @@ static const struct {
      {{"SELECT count FROM refusal WHERE reason = 'names'", 2},
       {"SELECT pid FROM v_run WHERE key = 'K'", 42},
       {"SELECT activity = 'decode' FROM v_stream WHERE activity_since_ns > 0", 1},
-      {"SELECT gone_sum = fingerprint(0, 3) FROM ledger WHERE run = 1", 1},
+      {"SELECT gone_sum = set_hash(0, 3) FROM ledger WHERE run = 1", 1},
       {"SELECT count(*) FROM ledger WHERE gone_sum IS NULL", 0},
-      {"SELECT count(*) FROM meta WHERE key = '" SCHEMA_NO_FINGERPRINTS "'", 0}}},
+      {"SELECT count(*) FROM meta WHERE key = '" SCHEMA_NO_SET_HASHES "'", 0}}},
     {STORE_VERSION "4.sql",
      "version 4,",
      {{"SELECT count(*) FROM inference WHERE typeof(prefill_ns) = 'integer' AND"

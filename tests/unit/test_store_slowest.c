@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/store/blame.h"
+#include "common/store/latency_attribution.h"
 #include "common/store/store.h"
 #include "tests/support/rows.h"
 #include "tests/support/test.h"
@@ -98,9 +98,10 @@ static const char *text_of(const struct result *result, size_t row, const char *
 static void expect_sum(const struct result *result, size_t row)
 {
     int64_t sum = 0;
-    for (unsigned i = 0; i < BLAME_PART_COUNT; i++) {
+    for (unsigned i = 0; i < ATTRIBUTION_PART_COUNT; i++) {
         char key[64];
-        (void)snprintf(key, sizeof key, "%s_excess_ns", blame_part_name((enum blame_part)i));
+        (void)snprintf(key, sizeof key, "%s_excess_ns",
+                       attribution_part_name((enum attribution_part)i));
         assert_true(result_find(result, key) >= 0);
         sum += result_integer(result, row, key, 0);
     }
@@ -168,7 +169,7 @@ TEST_CASE(test_planted_causes_are_named)
         const char *name;
         struct request more; // than usual
         void (*plant)(void);
-        const char *blame;
+        const char *attribution;
     } cases[] = {
         {"nothing", {.decode_ns = 30 * MS}, NULL, "-"},
         {"a queue", {.queue_ns = SECOND}, NULL, "queue"},
@@ -214,8 +215,8 @@ TEST_CASE(test_planted_causes_are_named)
         assert_int_equal(result_integer(result, 0, "started_ns", 0), SLOW_NS);
         assert_int_equal(result_integer(result, 0, "peers", 0), 61);
         char text[64];
-        if (strcmp(text_of(result, 0, "blame", text), cases[i].blame) != 0)
-            fail_msg("%s: %s is blamed instead of %s", cases[i].name, text, cases[i].blame);
+        if (strcmp(text_of(result, 0, "blame", text), cases[i].attribution) != 0)
+            fail_msg("%s: %s is blamed instead of %s", cases[i].name, text, cases[i].attribution);
         for (size_t row = 0; row < 3; row++)
             expect_sum(result, row);
         for (size_t row = 1; row < 3; row++)
@@ -232,7 +233,7 @@ TEST_CASE(test_other_metrics)
     static const struct {
         const char *metric;
         struct request more;
-        const char *blame;
+        const char *attribution;
         int64_t took_ns;
     } cases[] = {
         {"ttft_ns", {.queue_ns = SECOND, .decode_ns = 0}, "queue", 1060 * MS},
@@ -263,7 +264,7 @@ TEST_CASE(test_other_metrics)
         struct result *result = ask(&query);
         char text[64];
         assert_int_equal(result_integer(result, 0, "started_ns", 0), SLOW_NS);
-        assert_string_equal(text_of(result, 0, "blame", text), cases[i].blame);
+        assert_string_equal(text_of(result, 0, "blame", text), cases[i].attribution);
         assert_in_range(result_integer(result, 0, "took_ns", 0), cases[i].took_ns - 20 * MS,
                         cases[i].took_ns + 20 * MS);
         expect_sum(result, 0);

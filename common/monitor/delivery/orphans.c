@@ -27,7 +27,7 @@ enum {
 static const int64_t making_ns = INT64_C(60000000000);
 
 static const char file_end[] = ".run";
-static const char making_end[] = ".run.new";
+static const char store_builder_end[] = ".run.new";
 
 // ---- Finding ----------------------------------------------------------------------
 
@@ -82,7 +82,7 @@ static enum status find_in(struct orphans_list *list, size_t *room, const char *
             continue;
         if (strcmp(name + UUID_TEXT, is_spool ? "" : file_end) == 0)
             status = add_place(list, room, name, is_spool);
-        else if (!is_spool && strcmp(name + UUID_TEXT, making_end) == 0)
+        else if (!is_spool && strcmp(name + UUID_TEXT, store_builder_end) == 0)
             remove_unmade(folder, name);
     }
     (void)closedir(entries);

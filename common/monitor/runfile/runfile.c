@@ -145,7 +145,7 @@ static void *map(int fd, uint64_t offset, uint64_t size, int flags)
 
 // ---- Creating -------------------------------------------------------------------
 
-static struct runfile *new_file(void)
+static struct runfile *atomic_file(void)
 {
     struct runfile *file = calloc(1, sizeof *file);
     if (file) {
@@ -219,7 +219,7 @@ static enum status name_it(const struct runfile *file, const char *making, struc
 enum status runfile_create(struct runfile **out, const char *folder, const struct runfile_run *run,
                            uint32_t ring_records, struct error *err)
 {
-    struct runfile *file = new_file();
+    struct runfile *file = atomic_file();
     if (!file)
         return error_set(err, STATUS_NOMEM, "run file: out of memory");
 
@@ -406,7 +406,7 @@ static enum status attach_header(struct runfile *file, struct error *err)
 
 enum status runfile_look(struct runfile_run *out, const char *path, struct error *err)
 {
-    struct runfile *file = new_file();
+    struct runfile *file = atomic_file();
     if (!file)
         return error_set(err, STATUS_NOMEM, "run file: out of memory");
     const struct runfile_header *header;
@@ -477,7 +477,7 @@ static enum status open_locked(struct runfile *file, struct error *err)
 
 enum status runfile_attach(struct runfile **out, const char *path, struct error *err)
 {
-    struct runfile *file = new_file();
+    struct runfile *file = atomic_file();
     if (!file)
         return error_set(err, STATUS_NOMEM, "run file: out of memory");
     enum status status = set_path(file, path, err);

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/store/held_path.h"
+#include "common/store/fd_path.h"
 
 enum { FOLDER_FLAGS = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 
@@ -41,7 +41,7 @@ static bool resolve(char real[PATH_MAX], char name[NAME_MAX + 1], const char *pa
 static bool name_of(char out[PATH_MAX], int folder)
 {
     char link[64];
-    (void)snprintf(link, sizeof link, HELD_PATH "%d", folder);
+    (void)snprintf(link, sizeof link, FD_PATH "%d", folder);
     return realpath(link, out) != NULL;
 }
 
@@ -88,7 +88,7 @@ enum status files_under_hold(struct files_hold *out, const char *folder, const c
                          "start it with --files-under FOLDER)");
     out->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (out->folder >= 0 && reach(&out->folder, name, path)) {
-        (void)snprintf(out->path, sizeof out->path, HELD_PATH "%d/%s", out->folder, name);
+        (void)snprintf(out->path, sizeof out->path, FD_PATH "%d/%s", out->folder, name);
         return STATUS_OK;
     }
     files_under_release(out);

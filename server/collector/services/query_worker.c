@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/store/baseline.h"
-#include "common/store/held_path.h"
+#include "common/store/fd_path.h"
 #include "common/store/import.h"
 #include "common/store/rollup.h"
 #include "common/store/store.h"
@@ -235,7 +235,7 @@ enum status query_worker_start(struct query_worker **out, const char *path, unsi
     lane->room = room;
     lane->inbox = inbox;
     lane->replies = replies;
-    enum status status = held_path_allow(err);
+    enum status status = fd_path_allow(err);
     if (status == STATUS_OK)
         status = service_start(&lane->service, lane_body, lane, err);
     if (status != STATUS_OK) {

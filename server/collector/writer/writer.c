@@ -8,7 +8,7 @@
 
 #include "common/core/base/text.h"
 #include "common/store/database.h"
-#include "common/store/mark.h"
+#include "common/store/open_marker.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "common/store/database_open.h"
@@ -84,7 +84,7 @@ static enum status read_identity(struct writer *writer, struct error *err)
 static void mark_as_open(struct writer *writer)
 {
     struct error err;
-    if (mark_open(writer->db, &err) != STATUS_OK)
+    if (open_marker_set(writer->db, &err) != STATUS_OK)
         log_write(LOG_LEVEL_WARNING, "%s", err.text);
 }
 
@@ -137,7 +137,7 @@ static enum status open_store(struct writer *writer, struct error *err)
 static void close_store(struct writer *writer)
 {
     struct error err;
-    if (writer->db && mark_closed(writer->db, &err) != STATUS_OK)
+    if (writer->db && open_marker_clear(writer->db, &err) != STATUS_OK)
         log_write(LOG_LEVEL_DEBUG, "%s", err.text);
     batches_free(writer->batches);
     runs_free(writer->runs);

@@ -15,7 +15,7 @@ static enum status out_of_memory(struct error *err)
 static enum status find_name(struct runs *runs, const char *text, size_t size, int64_t *id,
                              struct error *err)
 {
-    struct statements *statements = &runs->statements;
+    struct statement_cache *statements = &runs->statements;
     enum status status = STATUS_OK;
     *id = 0;
     statement_text(statements, STATEMENT_NAME_FIND, 1, text, size);
@@ -36,7 +36,7 @@ enum status runs_know_name(struct runs *runs, struct wire_bytes name, bool *know
 static enum status intern(struct runs *runs, const char *text, size_t size, int64_t *id,
                           struct error *err)
 {
-    struct statements *statements = &runs->statements;
+    struct statement_cache *statements = &runs->statements;
     statement_text(statements, STATEMENT_NAME_ADD, 1, text, size);
     enum status status = statement_run(statements, STATEMENT_NAME_ADD, err);
     if (status == STATUS_OK)
@@ -46,7 +46,7 @@ static enum status intern(struct runs *runs, const char *text, size_t size, int6
     return status;
 }
 
-static void bind_optional(struct statements *statements, enum statement which, int place,
+static void bind_optional(struct statement_cache *statements, enum statement which, int place,
                           struct wire_bytes text)
 {
     if (text.size)
@@ -55,12 +55,12 @@ static void bind_optional(struct statements *statements, enum statement which, i
         statement_null(statements, which, place);
 }
 
-static void bind_required(struct statements *statements, int place, struct wire_bytes text)
+static void bind_required(struct statement_cache *statements, int place, struct wire_bytes text)
 {
     statement_text(statements, STATEMENT_RUN_ADD, place, text.bytes, text.size);
 }
 
-static void bind_hello(struct statements *statements, const struct message_hello *hello,
+static void bind_hello(struct statement_cache *statements, const struct message_hello *hello,
                        const char *uuid, int64_t host, int64_t received_ns)
 {
     statement_int(statements, STATEMENT_RUN_ADD, 1, hello->started_ns);
@@ -83,8 +83,8 @@ static void bind_hello(struct statements *statements, const struct message_hello
     bind_optional(statements, STATEMENT_RUN_ADD, 18, hello->cuda);
 }
 
-static void bind_key(struct statements *statements, enum statement which, int place, char *text,
-                     const unsigned char *key)
+static void bind_key(struct statement_cache *statements, enum statement which, int place,
+                     char *text, const unsigned char *key)
 {
     if (key)
         statement_text(statements, which, place, wire_key_text(text, key), WIRE_KEY_TEXT_SIZE - 1);
@@ -95,7 +95,7 @@ static void bind_key(struct statements *statements, enum statement which, int pl
 enum status runs_add(struct runs *runs, const struct message_hello *hello, const unsigned char *key,
                      int64_t received_ns, struct run **out, struct error *err)
 {
-    struct statements *statements = &runs->statements;
+    struct statement_cache *statements = &runs->statements;
     int64_t host = 0;
     enum status status = intern(runs, hello->host.bytes, hello->host.size, &host, err);
     if (status != STATUS_OK)
@@ -128,7 +128,7 @@ enum status runs_add(struct runs *runs, const struct message_hello *hello, const
 enum status runs_count_unfinished(struct runs *runs, const unsigned char *key, int64_t since_ns,
                                   int64_t *count, struct error *err)
 {
-    struct statements *statements = &runs->statements;
+    struct statement_cache *statements = &runs->statements;
     char text[WIRE_KEY_TEXT_SIZE];
     enum status status = STATUS_OK;
     bind_key(statements, STATEMENT_RUN_UNFINISHED, 1, text, key);
@@ -141,7 +141,7 @@ enum status runs_count_unfinished(struct runs *runs, const unsigned char *key, i
 enum status runs_describe(struct runs *runs, struct run *run, const struct message_hello *hello,
                           struct error *err)
 {
-    struct statements *statements = &runs->statements;
+    struct statement_cache *statements = &runs->statements;
     run_count_devices(run, hello->device_count);
     bind_optional(statements, STATEMENT_RUN_DESCRIBE, 1, hello->cpu_governor);
     bind_optional(statements, STATEMENT_RUN_DESCRIBE, 2, hello->container);
@@ -167,7 +167,7 @@ static enum status keep_name(struct runs *runs, const struct run *run, struct wi
 static enum status add_name(struct runs *runs, struct run *run, struct wire_bytes text,
                             struct error *err)
 {
-    struct statements *statements = &runs->statements;
+    struct statement_cache *statements = &runs->statements;
     int64_t name = 0;
     enum status status = keep_name(runs, run, text, &name, err);
     if (status == STATUS_OK && name != 0) {

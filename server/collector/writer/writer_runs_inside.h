@@ -8,7 +8,7 @@
 enum { RUNS_BUCKETS = 1024 };
 
 struct runs {
-    struct statements statements;
+    struct statement_cache statements;
     struct run *buckets[RUNS_BUCKETS];
     int64_t last_id;
     int64_t last_name;  // highest id of a name: so many are in the store

@@ -74,7 +74,7 @@ enum status run_record_range(struct runs *runs, struct run *run, size_t place, i
 enum status run_record_unnumbered(struct runs *runs, struct run *run, int64_t received_ns,
                                   int64_t now_ns, struct error *err)
 {
-    struct statements *statements = &runs->statements;
+    struct statement_cache *statements = &runs->statements;
     const uint64_t risen = run->delivery.risen;
     const int64_t since_ns = run->told_ns < now_ns ? run->told_ns : now_ns;
     run->delivery.risen = 0;

@@ -20,7 +20,7 @@ static char *copy_text(const unsigned char *text)
 static enum status read_range(struct runs *runs, const struct run *run, size_t place,
                               struct error *err)
 {
-    struct statements *statements = &runs->statements;
+    struct statement_cache *statements = &runs->statements;
     struct run_stream *stream = &run->streams[place];
     sqlite3_stmt *row = statements->list[STATEMENT_RANGE_LAST];
     statement_int(statements, STATEMENT_RANGE_LAST, 1, run->id);
@@ -42,7 +42,7 @@ static enum status read_range(struct runs *runs, const struct run *run, size_t p
 
 static enum status read_streams(struct runs *runs, struct run *run, struct error *err)
 {
-    struct statements *statements = &runs->statements;
+    struct statement_cache *statements = &runs->statements;
     sqlite3_stmt *row = statements->list[STATEMENT_STREAMS];
     statement_int(statements, STATEMENT_STREAMS, 1, run->id);
     enum status status = STATUS_OK, added = STATUS_OK;
@@ -72,7 +72,7 @@ static enum status read_streams(struct runs *runs, struct run *run, struct error
 
 static enum status read_names(struct runs *runs, struct run *run, struct error *err)
 {
-    struct statements *statements = &runs->statements;
+    struct statement_cache *statements = &runs->statements;
     sqlite3_stmt *row = statements->list[STATEMENT_RUN_NAMES];
     statement_int(statements, STATEMENT_RUN_NAMES, 1, run->id);
     enum status status = STATUS_OK, added = STATUS_OK;
@@ -116,7 +116,7 @@ static struct run *read_run(sqlite3_stmt *row, const unsigned char uuid[MESSAGE_
 enum status runs_read(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
                       struct run **out, struct error *err)
 {
-    struct statements *statements = &runs->statements;
+    struct statement_cache *statements = &runs->statements;
     char text[37];
     text_from_uuid(text, uuid);
     statement_text(statements, STATEMENT_RUN_FIND, 1, text, strlen(text));

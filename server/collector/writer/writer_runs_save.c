@@ -7,7 +7,7 @@
 enum status runs_save_range(struct runs *runs, const struct run *run, size_t place,
                             struct error *err)
 {
-    struct statements *statements = &runs->statements;
+    struct statement_cache *statements = &runs->statements;
     struct run_range *range = &run->streams[place].range;
     if (!range->dirty)
         return STATUS_OK;
@@ -28,7 +28,7 @@ enum status runs_save_range(struct runs *runs, const struct run *run, size_t pla
     return statement_run(statements, STATEMENT_RANGE_SAVE, err);
 }
 
-static void bind_activity(struct statements *statements, const struct run_stream *stream)
+static void bind_activity(struct statement_cache *statements, const struct run_stream *stream)
 {
     statement_null(statements, STATEMENT_STREAM_SAVE, 6);
     statement_null(statements, STATEMENT_STREAM_SAVE, 7);
@@ -42,7 +42,7 @@ static void bind_activity(struct statements *statements, const struct run_stream
 static enum status save_streams(struct runs *runs, struct run *run, uint64_t *produced,
                                 struct error *err)
 {
-    struct statements *statements = &runs->statements;
+    struct statement_cache *statements = &runs->statements;
     enum status status = STATUS_OK;
     *produced = 0;
     for (size_t i = 0; i < run->stream_count && status == STATUS_OK; i++) {
@@ -68,7 +68,7 @@ static enum status save_streams(struct runs *runs, struct run *run, uint64_t *pr
 
 static enum status save_ledger(struct runs *runs, struct run *run, struct error *err)
 {
-    struct statements *statements = &runs->statements;
+    struct statement_cache *statements = &runs->statements;
     enum status status = STATUS_OK;
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT && status == STATUS_OK; kind++) {
         if (run->stored_by_kind[kind] == 0)
@@ -82,7 +82,7 @@ static enum status save_ledger(struct runs *runs, struct run *run, struct error 
     return status;
 }
 
-static void bind_clock(struct statements *statements, const struct run *run)
+static void bind_clock(struct statement_cache *statements, const struct run *run)
 {
     statement_null(statements, STATEMENT_RUN_UPDATE, 12);
     statement_null(statements, STATEMENT_RUN_UPDATE, 13);
@@ -94,7 +94,7 @@ static void bind_clock(struct statements *statements, const struct run *run)
 
 enum status runs_save(struct runs *runs, struct run *run, struct error *err)
 {
-    struct statements *statements = &runs->statements;
+    struct statement_cache *statements = &runs->statements;
     enum status status = run->complete ? save_streams(runs, run, &run->produced, err) : STATUS_OK;
     if (status == STATUS_OK)
         status = save_ledger(runs, run, err);

@@ -52,9 +52,9 @@ static const char *const texts[STATEMENT_COUNT] = {
         " since_ns = min(since_ns, ?4), until_ns = max(until_ns, ?5)",
 };
 
-enum status statements_init(struct statements *statements, sqlite3 *db, struct error *err)
+enum status statements_init(struct statement_cache *statements, sqlite3 *db, struct error *err)
 {
-    *statements = (struct statements){.db = db};
+    *statements = (struct statement_cache){.db = db};
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < STATEMENT_COUNT && status == STATUS_OK; i++)
         status = database_prepare(db, &statements->list[i], texts[i], true, err);
@@ -63,7 +63,7 @@ enum status statements_init(struct statements *statements, sqlite3 *db, struct e
     return status;
 }
 
-void statements_deinit(struct statements *statements)
+void statements_deinit(struct statement_cache *statements)
 {
     for (unsigned i = 0; i < STATEMENT_COUNT; i++) {
         (void)sqlite3_finalize(statements->list[i]);
@@ -71,12 +71,13 @@ void statements_deinit(struct statements *statements)
     }
 }
 
-enum status statement_run(struct statements *statements, enum statement which, struct error *err)
+enum status statement_run(struct statement_cache *statements, enum statement which,
+                          struct error *err)
 {
     return database_run(statements->db, statements->list[which], err);
 }
 
-bool statement_row(struct statements *statements, enum statement which, enum status *status,
+bool statement_row(struct statement_cache *statements, enum statement which, enum status *status,
                    struct error *err)
 {
     sqlite3_stmt *stmt = statements->list[which];
@@ -88,12 +89,13 @@ bool statement_row(struct statements *statements, enum statement which, enum sta
     return false;
 }
 
-void statement_int(struct statements *statements, enum statement which, int place, int64_t value)
+void statement_int(struct statement_cache *statements, enum statement which, int place,
+                   int64_t value)
 {
     (void)sqlite3_bind_int64(statements->list[which], place, value);
 }
 
-void statement_text(struct statements *statements, enum statement which, int place,
+void statement_text(struct statement_cache *statements, enum statement which, int place,
                     const char *text, size_t size)
 {
     // A null pointer would bind NULL, and an empty text is one all the same.
@@ -101,7 +103,7 @@ void statement_text(struct statements *statements, enum statement which, int pla
                               SQLITE_UTF8);
 }
 
-void statement_null(struct statements *statements, enum statement which, int place)
+void statement_null(struct statement_cache *statements, enum statement which, int place)
 {
     (void)sqlite3_bind_null(statements->list[which], place);
 }

@@ -32,28 +32,29 @@ enum statement {
     STATEMENT_COUNT
 };
 
-struct statements {
+struct statement_cache {
     struct sqlite3 *db;
     struct sqlite3_stmt *list[STATEMENT_COUNT];
 };
 
-MUST_CHECK enum status statements_init(struct statements *statements, struct sqlite3 *db,
+MUST_CHECK enum status statements_init(struct statement_cache *statements, struct sqlite3 *db,
                                        struct error *err);
-void statements_deinit(struct statements *statements);
+void statements_deinit(struct statement_cache *statements);
 
 // Runs a statement, all parameters bound, for its effect; and resets it.
-MUST_CHECK enum status statement_run(struct statements *statements, enum statement which,
+MUST_CHECK enum status statement_run(struct statement_cache *statements, enum statement which,
                                      struct error *err);
 
 // The next row: true while there is one.  At the end, or after a failure, the
 // statement is reset and `*status` says which.
-bool statement_row(struct statements *statements, enum statement which, enum status *status,
+bool statement_row(struct statement_cache *statements, enum statement which, enum status *status,
                    struct error *err);
 
 // Binding; places from 1.  Texts are borrowed until the statement has run.
-void statement_int(struct statements *statements, enum statement which, int place, int64_t value);
-void statement_text(struct statements *statements, enum statement which, int place,
+void statement_int(struct statement_cache *statements, enum statement which, int place,
+                   int64_t value);
+void statement_text(struct statement_cache *statements, enum statement which, int place,
                     const char *text, size_t size);
-void statement_null(struct statements *statements, enum statement which, int place);
+void statement_null(struct statement_cache *statements, enum statement which, int place);
 
 #endif

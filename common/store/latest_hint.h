@@ -1,7 +1,7 @@
 // Where to look for the newest record of a kind, so that a rare one is not searched for
 // through all of the history.
-#ifndef INFERSTAT_STORE_NEWEST_H
-#define INFERSTAT_STORE_NEWEST_H
+#ifndef INFERSTAT_STORE_LATEST_HINT_H
+#define INFERSTAT_STORE_LATEST_HINT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,8 +14,8 @@ struct store;
 // A time that the newest record that passes the filter did not start before; that of the
 // filter itself where nothing more is known (0: none).  `*is_there` false: there is no
 // such record.
-MUST_CHECK enum status newest_since(struct store *store, enum record_kind kind,
-                                    const struct query_filter *filter, int64_t *since_ns,
-                                    bool *is_there, struct error *err);
+MUST_CHECK enum status latest_hint_since(struct store *store, enum record_kind kind,
+                                         const struct query_filter *filter, int64_t *since_ns,
+                                         bool *is_there, struct error *err);
 
 #endif

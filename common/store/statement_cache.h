@@ -1,7 +1,7 @@
 // Prepared statements that are kept by their text, so that a question that is asked
 // again costs no parsing.  Of one connection, for its thread.
-#ifndef INFERSTAT_STORE_STATEMENTS_H
-#define INFERSTAT_STORE_STATEMENTS_H
+#ifndef INFERSTAT_STORE_STATEMENT_CACHE_H
+#define INFERSTAT_STORE_STATEMENT_CACHE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,29 +12,29 @@ struct sqlite3;
 struct sqlite3_stmt;
 struct sqlite3_str;
 
-enum { STATEMENTS_KEPT = 48 };
+enum { STATEMENT_CACHE_SIZE = 48 };
 
 // Zeroed before its first use.
-struct statements {
+struct statement_cache {
     struct {
         char *sql;
         struct sqlite3_stmt *stmt;
         uint64_t used; // the last time, by `clock`
         bool is_taken;
-    } kept[STATEMENTS_KEPT];
+    } kept[STATEMENT_CACHE_SIZE];
     uint64_t clock;
 };
 
 // Before the connection is closed.
-void statements_end(struct statements *statements);
+void statement_cache_end(struct statement_cache *statements);
 
 // Takes `sql` apart (also when out of memory) and gives its statement, which goes back
-// with statements_release.  The one that was not used longest makes room.
-MUST_CHECK enum status statements_take(struct statements *statements, struct sqlite3 *db,
-                                       struct sqlite3_str *sql, struct sqlite3_stmt **out,
-                                       struct error *err);
+// with statement_cache_release.  The one that was not used longest makes room.
+MUST_CHECK enum status statement_cache_take(struct statement_cache *statements, struct sqlite3 *db,
+                                            struct sqlite3_str *sql, struct sqlite3_stmt **out,
+                                            struct error *err);
 
 // Resets a statement and its parameters, or ends it where it is not kept.  NULL is fine.
-void statements_release(struct statements *statements, struct sqlite3_stmt *stmt);
+void statement_cache_release(struct statement_cache *statements, struct sqlite3_stmt *stmt);
 
 #endif

@@ -1,4 +1,4 @@
-#include "common/store/structure.h"
+#include "common/store/integrity_check.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,18 +11,18 @@
 #include "common/store/session_state.h"
 
 // The heading is "*** in database main ***".
-const char *structure_finding(char out[STRUCTURE_FINDING_SIZE], const char *text)
+const char *integrity_finding(char out[INTEGRITY_FINDING_SIZE], const char *text)
 {
     if (strncmp(text, "***", 3) == 0 && strchr(text, '\n'))
         text = strchr(text, '\n') + 1;
-    (void)snprintf(out, STRUCTURE_FINDING_SIZE, "%.*s", (int)strcspn(text, "\n"), text);
+    (void)snprintf(out, INTEGRITY_FINDING_SIZE, "%.*s", (int)strcspn(text, "\n"), text);
     return out;
 }
 
 static enum status report(const struct store *store, const char *text, struct error *err)
 {
-    char finding[STRUCTURE_FINDING_SIZE];
-    return database_is_damaged(store->path, structure_finding(finding, text), err);
+    char finding[INTEGRITY_FINDING_SIZE];
+    return database_is_damaged(store->path, integrity_finding(finding, text), err);
 }
 
 static enum status check_file(struct store *store, struct error *err)
@@ -58,7 +58,7 @@ static enum status check_rollup(void *context, sqlite3_stmt *row, struct error *
     return cell_add(&cell, &key, row, 5, err);
 }
 
-enum status structure_check(struct store *store, struct error *err)
+enum status integrity_check(struct store *store, struct error *err)
 {
     enum status status = check_file(store, err);
     if (status != STATUS_OK)

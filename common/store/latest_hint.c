@@ -1,4 +1,4 @@
-#include "common/store/newest.h"
+#include "common/store/latest_hint.h"
 
 #include <sqlite3.h>
 
@@ -115,9 +115,9 @@ static enum status narrow(const struct search *search, struct found *found, stru
     return status;
 }
 
-enum status newest_since(struct store *store, enum record_kind kind,
-                         const struct query_filter *filter, int64_t *since_ns, bool *is_there,
-                         struct error *err)
+enum status latest_hint_since(struct store *store, enum record_kind kind,
+                              const struct query_filter *filter, int64_t *since_ns, bool *is_there,
+                              struct error *err)
 {
     struct query query = {.filter = *filter};
     struct search search = {

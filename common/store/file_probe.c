@@ -1,4 +1,4 @@
-#include "common/store/store_file.h"
+#include "common/store/file_probe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 enum { HEADER_SIZE = 100, VERSION_AT = 60, APPLICATION_AT = 68 };
 static const char magic[16] = "SQLite format 3";
 
-enum status store_file_is_foreign(const char *path, int64_t application, struct error *err)
+enum status file_probe_is_foreign(const char *path, int64_t application, struct error *err)
 {
     return error_set(err, STATUS_CORRUPT,
                      "store %s: a database of another program, not of inferstat (its application "
@@ -22,7 +22,7 @@ enum status store_file_is_foreign(const char *path, int64_t application, struct 
                      path, (long long)application);
 }
 
-enum status store_file_is_newer(const char *path, int64_t version, int newest, struct error *err)
+enum status file_probe_is_newer(const char *path, int64_t version, int newest, struct error *err)
 {
     return error_set(err, STATUS_TOO_NEW,
                      "store %s: its schema is version %lld, this program knows up to %d"
@@ -30,7 +30,7 @@ enum status store_file_is_newer(const char *path, int64_t version, int newest, s
                      path, (long long)version, newest);
 }
 
-enum status store_file_is_no_database(const char *path, struct error *err)
+enum status file_probe_is_no_database(const char *path, struct error *err)
 {
     return error_set(err, STATUS_CORRUPT, "store %s: not an SQLite database (name another file)",
                      path);
@@ -49,11 +49,11 @@ static enum status check_header(const char *path, const unsigned char *header, s
     const int64_t application = number_at(header, APPLICATION_AT);
     const int64_t version = number_at(header, VERSION_AT);
     if (memcmp(header, magic, sizeof magic) != 0)
-        return store_file_is_no_database(path, err);
+        return file_probe_is_no_database(path, err);
     if (application != 0 && application != SCHEMA_APPLICATION_ID)
-        return store_file_is_foreign(path, application, err);
+        return file_probe_is_foreign(path, application, err);
     if (application != 0 && version > SCHEMA_VERSION)
-        return store_file_is_newer(path, version, SCHEMA_VERSION, err);
+        return file_probe_is_newer(path, version, SCHEMA_VERSION, err);
     return STATUS_OK;
 }
 
@@ -73,7 +73,7 @@ static enum status read_header(const char *path, unsigned char header[HEADER_SIZ
     return STATUS_OK;
 }
 
-enum status store_file_look(const char *path, struct error *err)
+enum status file_probe_look(const char *path, struct error *err)
 {
     struct stat about;
     if (stat(path, &about) != 0) {
@@ -89,15 +89,15 @@ enum status store_file_look(const char *path, struct error *err)
     return STATUS_OK;
 }
 
-enum status store_file_check(const char *path, struct error *err)
+enum status file_probe_check(const char *path, struct error *err)
 {
     unsigned char header[HEADER_SIZE];
     size_t size = 0;
-    enum status status = store_file_look(path, err);
+    enum status status = file_probe_look(path, err);
     if (status == STATUS_OK)
         status = read_header(path, header, &size, err);
     if (status != STATUS_OK || size == 0)
         return status;
-    return size < sizeof header ? store_file_is_no_database(path, err)
+    return size < sizeof header ? file_probe_is_no_database(path, err)
                                 : check_header(path, header, err);
 }

@@ -23,14 +23,14 @@
 // the excess to the nanosecond.
 //
 // So what is named was there at the time; that it was the cause is likely, not proven.
-#ifndef INFERSTAT_STORE_BLAME_H
-#define INFERSTAT_STORE_BLAME_H
+#ifndef INFERSTAT_STORE_LATENCY_ATTRIBUTION_H
+#define INFERSTAT_STORE_LATENCY_ATTRIBUTION_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 // One line a part: enum's end, name.
-#define BLAME_PARTS(X)                                                                             \
+#define ATTRIBUTION_PARTS(X)                                                                       \
     X(QUEUE, "queue")                                                                              \
     X(PROMPT, "prompt")                                                                            \
     X(PREFILL, "prefill")                                                                          \
@@ -43,46 +43,50 @@
     X(CONCURRENCY, "concurrency")                                                                  \
     X(OTHER, "other")
 
-enum blame_part {
-#define BLAME_ENUM(name, text) BLAME_##name,
-    BLAME_PARTS(BLAME_ENUM)
-#undef BLAME_ENUM
-        BLAME_PART_COUNT
+enum attribution_part {
+#define ATTRIBUTION_ENUM(name, text) ATTRIBUTION_##name,
+    ATTRIBUTION_PARTS(ATTRIBUTION_ENUM)
+#undef ATTRIBUTION_ENUM
+        ATTRIBUTION_PART_COUNT
 };
 
-enum { BLAME_CAUSES = BLAME_CONCURRENCY - BLAME_COPY + 1 }; // the parts from copy on
+enum {
+    ATTRIBUTION_CAUSES = ATTRIBUTION_CONCURRENCY - ATTRIBUTION_COPY + 1
+}; // the parts from copy on
 
 // The part's name; static.
-const char *blame_part_name(enum blame_part part);
+const char *attribution_part_name(enum attribution_part part);
 
-enum blame_phase { PHASE_QUEUE, PHASE_PREFILL, PHASE_DECODE, BLAME_PHASES };
+enum attribution_phase { PHASE_QUEUE, PHASE_PREFILL, PHASE_DECODE, ATTRIBUTION_PHASES };
 
 // A phase of one request, beside its median.  Times in nanoseconds, not negative.
-struct blame_times {
+struct attribution_times {
     bool known; // whether the request has it and the median, too
     int64_t took_ns, median_ns;
-    double more_units;                // tokens beyond the median (below: negative)
-    double unit_ns;                   // the median time of one; 0: not known
-    int64_t overlap_ns[BLAME_CAUSES]; // for how long each cause was there meanwhile
+    double more_units;                      // tokens beyond the median (below: negative)
+    double unit_ns;                         // the median time of one; 0: not known
+    int64_t overlap_ns[ATTRIBUTION_CAUSES]; // for how long each cause was there meanwhile
 };
 
-struct blame {
+struct attribution {
     int64_t took_ns, median_ns; // of the whole
-    struct blame_times phases[BLAME_PHASES];
+    struct attribution_times phases[ATTRIBUTION_PHASES];
 };
 
 // Splits took_ns - median_ns into `parts`, whose sum it is.  All times are below
-// BLAME_TIME_MAX_NS (36 years): what a store says may be anything.
-#define BLAME_TIME_MAX_NS (INT64_C(1) << 60)
-void blame_split(const struct blame *blame, int64_t parts[BLAME_PART_COUNT]);
+// ATTRIBUTION_TIME_MAX_NS (36 years): what a store says may be anything.
+#define ATTRIBUTION_TIME_MAX_NS (INT64_C(1) << 60)
+void attribution_split(const struct attribution *attribution,
+                       int64_t parts[ATTRIBUTION_PART_COUNT]);
 
 // How much of a phase that took `took_ns` a number of requests above the median may
 // account for; 0 where it is not above.
-int64_t blame_concurrency_ns(int64_t took_ns, int64_t requests, double median);
+int64_t attribution_concurrency_ns(int64_t took_ns, int64_t requests, double median);
 
 // The part that explains most: the largest, when the excess is above
-// BLAME_NOTABLE of the median.  BLAME_PART_COUNT where nothing is to be explained.
-#define BLAME_NOTABLE 0.1
-enum blame_part blame_main(const int64_t parts[BLAME_PART_COUNT], int64_t median_ns);
+// ATTRIBUTION_NOTABLE of the median.  ATTRIBUTION_PART_COUNT where nothing is to be explained.
+#define ATTRIBUTION_NOTABLE 0.1
+enum attribution_part attribution_main(const int64_t parts[ATTRIBUTION_PART_COUNT],
+                                       int64_t median_ns);
 
 #endif

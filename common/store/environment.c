@@ -1,4 +1,4 @@
-#include "common/store/setting.h"
+#include "common/store/environment.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,44 +24,44 @@ enum {
 // What is known of each subject.  The table is what collecting, JSON and comparing go
 // by.
 static const struct property {
-    enum setting_subject subject;
+    enum environment_subject subject;
     const char *name;
     bool decisive;   // samples with different ones are not comparable
     bool in_table;   // a column of the subject's table
     bool in_samples; // a column of device_sample, of which the highest counts
 } properties[] = {
-    {SETTING_MACHINE, "worker_version", false, true, false},
-    {SETTING_MACHINE, "os", false, true, false},
-    {SETTING_MACHINE, "kernel", false, true, false},
-    {SETTING_MACHINE, "container", false, true, false},
-    {SETTING_MACHINE, "host_memory_bytes", false, true, false},
-    {SETTING_MACHINE, "cpu", true, true, false},
-    {SETTING_MACHINE, "cpu_count", true, true, false},
-    {SETTING_MACHINE, "cpu_governor", true, true, false},
-    {SETTING_MACHINE, "driver", true, true, false},
-    {SETTING_MACHINE, "cuda", true, true, false},
-    {SETTING_DEVICE, "memory_bytes", true, true, false},
-    {SETTING_DEVICE, "compute_capability", true, true, false},
-    {SETTING_DEVICE, "pcie_width", true, true, false},
-    {SETTING_DEVICE, "pcie_generation", true, true, true},
-    {SETTING_DEVICE, "pcie_width_max", true, true, false},
-    {SETTING_DEVICE, "pcie_generation_max", true, true, false},
-    {SETTING_DEVICE, "sm_clock_hz", true, false, true},
-    {SETTING_DEVICE, "memory_clock_hz", true, false, true},
-    {SETTING_DEVICE, "power_cap_watts", true, true, false},
-    {SETTING_DEVICE, "sm_clock_max_hz", true, true, false},
-    {SETTING_DEVICE, "memory_clock_max_hz", true, true, false},
-    {SETTING_MODEL, "digest", true, true, false},
-    {SETTING_MODEL, "format", true, true, false},
-    {SETTING_MODEL, "architecture", true, true, false},
-    {SETTING_MODEL, "quantisation", true, true, false},
-    {SETTING_MODEL, "parameters", true, true, false},
-    {SETTING_MODEL, "file_bytes", true, true, false},
-    {SETTING_MODEL, "context", false, true, false},
-    {SETTING_PIPELINE, "sync", false, true, false},
-    {SETTING_PIPELINE, "chunk_bytes", false, true, false},
-    {SETTING_PIPELINE, "pool_size", false, true, false},
-    {SETTING_PIPELINE, "prefetch", false, true, false},
+    {ENVIRONMENT_MACHINE, "worker_version", false, true, false},
+    {ENVIRONMENT_MACHINE, "os", false, true, false},
+    {ENVIRONMENT_MACHINE, "kernel", false, true, false},
+    {ENVIRONMENT_MACHINE, "container", false, true, false},
+    {ENVIRONMENT_MACHINE, "host_memory_bytes", false, true, false},
+    {ENVIRONMENT_MACHINE, "cpu", true, true, false},
+    {ENVIRONMENT_MACHINE, "cpu_count", true, true, false},
+    {ENVIRONMENT_MACHINE, "cpu_governor", true, true, false},
+    {ENVIRONMENT_MACHINE, "driver", true, true, false},
+    {ENVIRONMENT_MACHINE, "cuda", true, true, false},
+    {ENVIRONMENT_DEVICE, "memory_bytes", true, true, false},
+    {ENVIRONMENT_DEVICE, "compute_capability", true, true, false},
+    {ENVIRONMENT_DEVICE, "pcie_width", true, true, false},
+    {ENVIRONMENT_DEVICE, "pcie_generation", true, true, true},
+    {ENVIRONMENT_DEVICE, "pcie_width_max", true, true, false},
+    {ENVIRONMENT_DEVICE, "pcie_generation_max", true, true, false},
+    {ENVIRONMENT_DEVICE, "sm_clock_hz", true, false, true},
+    {ENVIRONMENT_DEVICE, "memory_clock_hz", true, false, true},
+    {ENVIRONMENT_DEVICE, "power_cap_watts", true, true, false},
+    {ENVIRONMENT_DEVICE, "sm_clock_max_hz", true, true, false},
+    {ENVIRONMENT_DEVICE, "memory_clock_max_hz", true, true, false},
+    {ENVIRONMENT_MODEL, "digest", true, true, false},
+    {ENVIRONMENT_MODEL, "format", true, true, false},
+    {ENVIRONMENT_MODEL, "architecture", true, true, false},
+    {ENVIRONMENT_MODEL, "quantisation", true, true, false},
+    {ENVIRONMENT_MODEL, "parameters", true, true, false},
+    {ENVIRONMENT_MODEL, "file_bytes", true, true, false},
+    {ENVIRONMENT_MODEL, "context", false, true, false},
+    {ENVIRONMENT_PIPELINE, "sync", false, true, false},
+    {ENVIRONMENT_PIPELINE, "chunk_bytes", false, true, false},
+    {ENVIRONMENT_PIPELINE, "pool_size", false, true, false},
+    {ENVIRONMENT_PIPELINE, "prefetch", false, true, false},
 };
 
 enum { PROPERTY_COUNT = sizeof properties / sizeof *properties };
@@ -69,20 +69,20 @@ enum { PROPERTY_COUNT = sizeof properties / sizeof *properties };
 static const struct {
     enum record_kind kind;
     const char *name; // the name's id; NULL: machines have none
-} tables[SETTING_SUBJECT_COUNT] = {
-    [SETTING_MACHINE] = {RECORD_KIND_RUN, NULL},
-    [SETTING_DEVICE] = {RECORD_KIND_DEVICE, "t.name"},
-    [SETTING_MODEL] = {RECORD_KIND_MODEL, "t.name"},
-    [SETTING_PIPELINE] = {RECORD_KIND_PIPELINE, "coalesce(t.model, t.workload)"},
+} tables[ENVIRONMENT_SUBJECT_COUNT] = {
+    [ENVIRONMENT_MACHINE] = {RECORD_KIND_RUN, NULL},
+    [ENVIRONMENT_DEVICE] = {RECORD_KIND_DEVICE, "t.name"},
+    [ENVIRONMENT_MODEL] = {RECORD_KIND_MODEL, "t.name"},
+    [ENVIRONMENT_PIPELINE] = {RECORD_KIND_PIPELINE, "coalesce(t.model, t.workload)"},
 };
 
-static const char *const subjects[SETTING_SUBJECT_COUNT] = {
-#define SETTING_SUBJECT_TEXT(name, text) [SETTING_##name] = text,
-    SETTING_SUBJECTS(SETTING_SUBJECT_TEXT)
-#undef SETTING_SUBJECT_TEXT
+static const char *const subjects[ENVIRONMENT_SUBJECT_COUNT] = {
+#define ENVIRONMENT_SUBJECT_TEXT(name, text) [ENVIRONMENT_##name] = text,
+    ENVIRONMENT_SUBJECTS(ENVIRONMENT_SUBJECT_TEXT)
+#undef ENVIRONMENT_SUBJECT_TEXT
 };
 
-static const struct property *find_property(enum setting_subject subject, const char *name)
+static const struct property *find_property(enum environment_subject subject, const char *name)
 {
     for (unsigned i = 0; i < PROPERTY_COUNT; i++)
         if (properties[i].subject == subject && strcmp(properties[i].name, name) == 0)
@@ -92,19 +92,19 @@ static const struct property *find_property(enum setting_subject subject, const 
 
 // ---- Facts --------------------------------------------------------------------------
 
-static void deinit_fact(struct setting_fact *fact)
+static void deinit_fact(struct environment_fact *fact)
 {
     free(fact->of);
     free(fact->property);
     free(fact->value);
 }
 
-void setting_deinit(struct setting *setting)
+void environment_deinit(struct environment *environment)
 {
-    for (size_t i = 0; i < setting->count; i++)
-        deinit_fact(&setting->facts[i]);
-    free(setting->facts);
-    *setting = (struct setting){0};
+    for (size_t i = 0; i < environment->count; i++)
+        deinit_fact(&environment->facts[i]);
+    free(environment->facts);
+    *environment = (struct environment){0};
 }
 
 static enum status out_of_memory(struct error *err)
@@ -112,23 +112,23 @@ static enum status out_of_memory(struct error *err)
     return error_set(err, STATUS_NOMEM, "store: out of memory");
 }
 
-static enum status make_room(struct setting *setting, struct error *err)
+static enum status make_room(struct environment *environment, struct error *err)
 {
-    if (setting->count < setting->room)
+    if (environment->count < environment->room)
         return STATUS_OK;
-    if (setting->count >= FACTS_MAX)
+    if (environment->count >= FACTS_MAX)
         return error_set(err, STATUS_FULL,
                          "store: the samples are from too many devices and models (narrow them)");
-    const size_t room = setting->room ? 2 * setting->room : 64;
-    struct setting_fact *facts = realloc(setting->facts, room * sizeof *facts);
+    const size_t room = environment->room ? 2 * environment->room : 64;
+    struct environment_fact *facts = realloc(environment->facts, room * sizeof *facts);
     if (!facts)
         return out_of_memory(err);
-    setting->facts = facts;
-    setting->room = room;
+    environment->facts = facts;
+    environment->room = room;
     return STATUS_OK;
 }
 
-static int by_property(const struct setting_fact *a, const struct setting_fact *b)
+static int by_property(const struct environment_fact *a, const struct environment_fact *b)
 {
     if (a->subject != b->subject)
         return a->subject < b->subject ? -1 : 1;
@@ -136,7 +136,7 @@ static int by_property(const struct setting_fact *a, const struct setting_fact *
     return order ? order : strcmp(a->property, b->property);
 }
 
-static int by_value(const struct setting_fact *a, const struct setting_fact *b)
+static int by_value(const struct environment_fact *a, const struct environment_fact *b)
 {
     if (strlen(a->value) != strlen(b->value) && !a->is_text && !b->is_text)
         return strlen(a->value) < strlen(b->value) ? -1 : 1; // numbers by size
@@ -149,21 +149,21 @@ static int by_all(const void *left, const void *right)
     return order ? order : by_value(left, right);
 }
 
-static void sort(struct setting *setting)
+static void sort(struct environment *environment)
 {
-    if (setting->count > 1)
-        qsort(setting->facts, setting->count, sizeof *setting->facts, by_all);
+    if (environment->count > 1)
+        qsort(environment->facts, environment->count, sizeof *environment->facts, by_all);
 }
 
 // The fact that says the same, or of which only the highest value counts; NULL where
 // there is none.
-static struct setting_fact *find_like(const struct setting *setting,
-                                      const struct setting_fact *fact)
+static struct environment_fact *find_like(const struct environment *environment,
+                                          const struct environment_fact *fact)
 {
     const struct property *property = find_property(fact->subject, fact->property);
     const bool is_highest = property && property->in_samples;
-    for (size_t i = 0; i < setting->count; i++) {
-        struct setting_fact *here = &setting->facts[i];
+    for (size_t i = 0; i < environment->count; i++) {
+        struct environment_fact *here = &environment->facts[i];
         if (by_property(here, fact) == 0 && (is_highest || by_value(here, fact) == 0))
             return here;
     }
@@ -171,18 +171,19 @@ static struct setting_fact *find_like(const struct setting *setting,
 }
 
 // Takes the fact over; one that is there already is not taken twice.
-static enum status add_fact(struct setting *setting, struct setting_fact fact, struct error *err)
+static enum status add_fact(struct environment *environment, struct environment_fact fact,
+                            struct error *err)
 {
     enum status status = STATUS_OK;
-    struct setting_fact *like = NULL;
+    struct environment_fact *like = NULL;
     if (!fact.of || !fact.property || !fact.value)
         status = out_of_memory(err);
     if (status == STATUS_OK)
-        like = find_like(setting, &fact);
+        like = find_like(environment, &fact);
     if (status == STATUS_OK && !like)
-        status = make_room(setting, err);
+        status = make_room(environment, err);
     if (status == STATUS_OK && !like) {
-        setting->facts[setting->count++] = fact;
+        environment->facts[environment->count++] = fact;
         return STATUS_OK;
     }
     if (like && by_value(like, &fact) < 0) {
@@ -196,8 +197,9 @@ static enum status add_fact(struct setting *setting, struct setting_fact fact, s
 
 // Takes the value of a row's column, where it has one.  A number of 0 is none: nothing
 // has no memory, no processor, no clock, and imports have 0 where nobody knows.
-static enum status take_fact(struct setting *setting, enum setting_subject subject, const char *of,
-                             const char *property, sqlite3_stmt *row, int place, struct error *err)
+static enum status take_fact(struct environment *environment, enum environment_subject subject,
+                             const char *of, const char *property, sqlite3_stmt *row, int place,
+                             struct error *err)
 {
     const int type = sqlite3_column_type(row, place);
     if (type == SQLITE_NULL || type == SQLITE_BLOB ||
@@ -206,21 +208,21 @@ static enum status take_fact(struct setting *setting, enum setting_subject subje
     const char *value = (const char *)sqlite3_column_text(row, place);
     if (!value || !of || !property)
         return out_of_memory(err);
-    const struct setting_fact fact = {.subject = subject,
-                                      .of = strdup(of),
-                                      .property = strdup(property),
-                                      .value = strdup(value),
-                                      .is_text = type == SQLITE_TEXT};
-    return add_fact(setting, fact, err);
+    const struct environment_fact fact = {.subject = subject,
+                                          .of = strdup(of),
+                                          .property = strdup(property),
+                                          .value = strdup(value),
+                                          .is_text = type == SQLITE_TEXT};
+    return add_fact(environment, fact, err);
 }
 
 // ---- Collecting ----------------------------------------------------------------------
 
 struct collecting {
-    struct setting *setting;
+    struct environment *environment;
     const struct samples *samples;
     const struct query_filter *filter;
-    enum setting_subject subject;
+    enum environment_subject subject;
 };
 
 static bool is_of_run(const struct samples *samples, int64_t run)
@@ -241,15 +243,15 @@ static bool is_of_run(const struct samples *samples, int64_t run)
 // Whether a device or model is one that the samples are of.
 static bool is_sampled(const struct collecting *collecting, int64_t name)
 {
-    if (collecting->subject == SETTING_MACHINE)
+    if (collecting->subject == ENVIRONMENT_MACHINE)
         return true;
     for (size_t i = 0; i < samples_count(collecting->samples); i++) {
         const struct sample_group *group = samples_at(collecting->samples, i);
-        const bool fits = collecting->subject == SETTING_PIPELINE
+        const bool fits = collecting->subject == ENVIRONMENT_PIPELINE
                               ? group->key.kind == RECORD_KIND_PIPELINE
                               : samples_are_of_models(group->key.kind);
-        if (collecting->subject == SETTING_DEVICE ? group->key.device == name
-                                                  : fits && group->key.subject == name)
+        if (collecting->subject == ENVIRONMENT_DEVICE ? group->key.device == name
+                                                      : fits && group->key.subject == name)
             return true;
     }
     return false;
@@ -268,7 +270,7 @@ static enum status take_row(void *context, sqlite3_stmt *row, struct error *err)
     int place = FIRST_VALUE;
     for (unsigned i = 0; i < PROPERTY_COUNT && status == STATUS_OK; i++)
         if (properties[i].subject == collecting->subject && properties[i].in_table)
-            status = take_fact(collecting->setting, collecting->subject, of, properties[i].name,
+            status = take_fact(collecting->environment, collecting->subject, of, properties[i].name,
                                row, place++, err);
     return status;
 }
@@ -302,7 +304,7 @@ static enum status collect_subject(struct store *store, struct collecting *colle
         if (properties[i].subject == collecting->subject && properties[i].in_table)
             append_column(sql, tables[collecting->subject].kind, properties[i].name);
     sqlite3_str_appendf(sql, " FROM \"%w\" t", info->name);
-    if (collecting->subject != SETTING_PIPELINE)
+    if (collecting->subject != ENVIRONMENT_PIPELINE)
         return reader_scan(store, sql, NULL, take_row, collecting, err);
     // A run may have had others, set otherwise, before and after.
     filter_where(sql, RECORD_KIND_PIPELINE, collecting->filter);
@@ -321,8 +323,8 @@ static enum status take_clocks(void *context, sqlite3_stmt *row, struct error *e
     int place = FIRST_VALUE;
     for (unsigned i = 0; i < PROPERTY_COUNT && status == STATUS_OK; i++)
         if (properties[i].in_samples)
-            status = take_fact(collecting->setting, SETTING_DEVICE, of, properties[i].name, row,
-                               place++, err);
+            status = take_fact(collecting->environment, ENVIRONMENT_DEVICE, of, properties[i].name,
+                               row, place++, err);
     return status;
 }
 
@@ -346,21 +348,22 @@ static enum status collect_clocks(struct store *store, struct collecting *collec
     return status;
 }
 
-enum status setting_collect(struct setting *setting, struct store *store,
-                            const struct samples *samples, const struct query_filter *filter,
-                            struct error *err)
+enum status environment_collect(struct environment *environment, struct store *store,
+                                const struct samples *samples, const struct query_filter *filter,
+                                struct error *err)
 {
-    struct collecting collecting = {.setting = setting, .samples = samples, .filter = filter};
+    struct collecting collecting = {
+        .environment = environment, .samples = samples, .filter = filter};
     enum status status = STATUS_OK;
-    for (unsigned i = 0; i < SETTING_SUBJECT_COUNT && status == STATUS_OK; i++) {
-        collecting.subject = (enum setting_subject)i;
+    for (unsigned i = 0; i < ENVIRONMENT_SUBJECT_COUNT && status == STATUS_OK; i++) {
+        collecting.subject = (enum environment_subject)i;
         status = collect_subject(store, &collecting, err);
     }
-    collecting.subject = SETTING_DEVICE;
+    collecting.subject = ENVIRONMENT_DEVICE;
     if (status == STATUS_OK)
         status = collect_clocks(store, &collecting, err);
-    setting->runs = (int64_t)samples->run_count;
-    sort(setting);
+    environment->runs = (int64_t)samples->run_count;
+    sort(environment);
     return status;
 }
 
@@ -375,9 +378,9 @@ static void put_sql(void *sql, const char *bytes, size_t size)
 // before.
 enum change { CHANGE_NONE, CHANGE_PROPERTY, CHANGE_OF, CHANGE_SUBJECT };
 
-static enum change change_at(const struct setting *setting, size_t i)
+static enum change change_at(const struct environment *environment, size_t i)
 {
-    const struct setting_fact *now = &setting->facts[i], *before = now - 1;
+    const struct environment_fact *now = &environment->facts[i], *before = now - 1;
     if (i == 0 || before->subject != now->subject)
         return CHANGE_SUBJECT;
     if (strcmp(before->of, now->of) != 0)
@@ -386,85 +389,86 @@ static enum change change_at(const struct setting *setting, size_t i)
 }
 
 // Closes what such a change ends behind a fact of that subject.
-static void close_facts(struct json_writer *json, enum setting_subject subject, enum change change)
+static void close_facts(struct json_writer *json, enum environment_subject subject,
+                        enum change change)
 {
     if (change >= CHANGE_PROPERTY)
         json_write_end_list(json);
-    if (change >= CHANGE_OF && subject != SETTING_MACHINE)
+    if (change >= CHANGE_OF && subject != ENVIRONMENT_MACHINE)
         json_write_end(json);
     if (change >= CHANGE_SUBJECT)
         json_write_end(json);
 }
 
-static void open_facts(struct json_writer *json, const struct setting_fact *fact,
+static void open_facts(struct json_writer *json, const struct environment_fact *fact,
                        enum change change)
 {
     if (change >= CHANGE_SUBJECT)
         json_write_begin(json, subjects[fact->subject]);
-    if (change >= CHANGE_OF && fact->subject != SETTING_MACHINE)
+    if (change >= CHANGE_OF && fact->subject != ENVIRONMENT_MACHINE)
         json_write_begin(json, fact->of);
     if (change >= CHANGE_PROPERTY)
         json_write_begin_list(json, fact->property);
 }
 
-void setting_append_json(sqlite3_str *sql, const struct setting *setting)
+void environment_append_json(sqlite3_str *sql, const struct environment *environment)
 {
     struct json_writer json = {.put = put_sql, .sink = sql};
     json_write_begin(&json, NULL);
-    json_write_int(&json, "runs", setting->runs);
-    for (size_t i = 0; i < setting->count; i++) {
-        const struct setting_fact *fact = &setting->facts[i];
-        const enum change change = change_at(setting, i);
+    json_write_int(&json, "runs", environment->runs);
+    for (size_t i = 0; i < environment->count; i++) {
+        const struct environment_fact *fact = &environment->facts[i];
+        const enum change change = change_at(environment, i);
         if (i > 0)
-            close_facts(&json, setting->facts[i - 1].subject, change);
+            close_facts(&json, environment->facts[i - 1].subject, change);
         open_facts(&json, fact, change);
         if (fact->is_text)
             json_write_text(&json, NULL, fact->value);
         else
             json_write_number(&json, NULL, fact->value);
     }
-    if (setting->count > 0)
-        close_facts(&json, setting->facts[setting->count - 1].subject, CHANGE_SUBJECT);
+    if (environment->count > 0)
+        close_facts(&json, environment->facts[environment->count - 1].subject, CHANGE_SUBJECT);
     json_write_end(&json);
 }
 
 static enum status take_json(void *context, sqlite3_stmt *row, struct error *err)
 {
-    struct setting *setting = context;
+    struct environment *environment = context;
     const char *of = (const char *)sqlite3_column_text(row, 1);
     const char *property = (const char *)sqlite3_column_text(row, 2);
-    const enum setting_subject subject = (enum setting_subject)sqlite3_column_int(row, 0);
-    return take_fact(setting, subject, of, property, row, 3, err);
+    const enum environment_subject subject = (enum environment_subject)sqlite3_column_int(row, 0);
+    return take_fact(environment, subject, of, property, row, 3, err);
 }
 
 static enum status take_runs(void *context, sqlite3_stmt *row, struct error *err)
 {
     (void)err;
-    struct setting *setting = context;
-    setting->runs = sqlite3_column_int64(row, 0);
+    struct environment *environment = context;
+    environment->runs = sqlite3_column_int64(row, 0);
     return STATUS_OK;
 }
 
-enum status setting_read_json(struct setting *setting, struct store *store, const char *json,
-                              struct error *err)
+enum status environment_read_json(struct environment *environment, struct store *store,
+                                  const char *json, struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql, "SELECT json_extract(%Q, '$.runs')", json);
-    enum status status = reader_scan(store, sql, NULL, take_runs, setting, err);
-    for (unsigned i = 0; i < SETTING_SUBJECT_COUNT && status == STATUS_OK; i++) {
+    enum status status = reader_scan(store, sql, NULL, take_runs, environment, err);
+    for (unsigned i = 0; i < ENVIRONMENT_SUBJECT_COUNT && status == STATUS_OK; i++) {
         sql = sqlite3_str_new(store->db);
         // Machines have no names: one of them stands for all.
         sqlite3_str_appendf(sql,
-                            i == SETTING_MACHINE
+                            i == ENVIRONMENT_MACHINE
                                 ? "SELECT %u, '', p.key, v.value FROM json_each(%Q, '$.%s') p,"
                                   " json_each(p.value) v WHERE p.type = 'array'"
                                 : "SELECT %u, o.key, p.key, v.value FROM json_each(%Q, '$.%s') o,"
                                   " json_each(o.value) p, json_each(p.value) v"
                                   " WHERE o.type = 'object' AND p.type = 'array'",
                             i, json, subjects[i]);
-        status = reader_scan(store, sql, NULL, take_json, setting, err);
+        status = reader_scan(store, sql, NULL, take_json, environment, err);
     }
-    sort(setting);
+    sort(environment);
     return status;
 }
 
@@ -475,27 +479,27 @@ struct span {
     size_t first, end;
 };
 
-static struct span span_at(const struct setting *setting, size_t first)
+static struct span span_at(const struct environment *environment, size_t first)
 {
     struct span span = {first, first + 1};
-    while (span.end < setting->count && change_at(setting, span.end) == CHANGE_NONE)
+    while (span.end < environment->count && change_at(environment, span.end) == CHANGE_NONE)
         span.end++;
     return span;
 }
 
-static struct span find(const struct setting *setting, const struct setting_fact *fact)
+static struct span find(const struct environment *environment, const struct environment_fact *fact)
 {
-    size_t low = 0, high = setting->count;
+    size_t low = 0, high = environment->count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (by_property(&setting->facts[middle], fact) < 0)
+        if (by_property(&environment->facts[middle], fact) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low == setting->count || by_property(&setting->facts[low], fact) != 0)
+    if (low == environment->count || by_property(&environment->facts[low], fact) != 0)
         return (struct span){low, low};
-    return span_at(setting, low);
+    return span_at(environment, low);
 }
 
 static bool is_near(const char *before, const char *after)
@@ -505,8 +509,8 @@ static bool is_near(const char *before, const char *after)
     return (most - least) * 100 <= most * TOLERANCE_PERCENT;
 }
 
-static bool is_same(const struct setting *before, struct span a, const struct setting *after,
-                    struct span b, bool by_size)
+static bool is_same(const struct environment *before, struct span a,
+                    const struct environment *after, struct span b, bool by_size)
 {
     if (by_size)
         return is_near(before->facts[a.first].value, after->facts[b.first].value);
@@ -518,12 +522,13 @@ static bool is_same(const struct setting *before, struct span a, const struct se
     return true;
 }
 
-static void append_values(sqlite3_str *text, const struct setting *setting, struct span span)
+static void append_values(sqlite3_str *text, const struct environment *environment,
+                          struct span span)
 {
     const size_t count = span.end - span.first;
     const size_t named = count < VALUES_SHOWN ? count : VALUES_SHOWN;
     for (size_t i = span.first; i < span.first + named; i++) {
-        const char *value = setting->facts[i].value;
+        const char *value = environment->facts[i].value;
         const size_t size = strlen(value), shown = text_cut(value, size, VALUE_SHOWN);
         sqlite3_str_appendf(text, "%s%.*s%s", i > span.first ? ", " : "", (int)shown, value,
                             shown < size ? "..." : "");
@@ -532,11 +537,11 @@ static void append_values(sqlite3_str *text, const struct setting *setting, stru
         sqlite3_str_appendf(text, " and %llu more", (unsigned long long)(count - named));
 }
 
-static void append_difference(sqlite3_str *text, const struct setting *before, struct span a,
-                              const struct setting *after, struct span b)
+static void append_difference(sqlite3_str *text, const struct environment *before, struct span a,
+                              const struct environment *after, struct span b)
 {
-    const struct setting_fact *fact = &before->facts[a.first];
-    if (fact->subject != SETTING_MACHINE)
+    const struct environment_fact *fact = &before->facts[a.first];
+    if (fact->subject != ENVIRONMENT_MACHINE)
         sqlite3_str_appendf(text, "%s %s: ", subjects[fact->subject], fact->of);
     sqlite3_str_appendf(text, "%s ", fact->property);
     append_values(text, before, a);
@@ -544,14 +549,14 @@ static void append_difference(sqlite3_str *text, const struct setting *before, s
     append_values(text, after, b);
 }
 
-void setting_append_differences(sqlite3_str *text, const struct setting *before,
-                                const struct setting *after, bool decisive)
+void environment_append_differences(sqlite3_str *text, const struct environment *before,
+                                    const struct environment *after, bool decisive)
 {
     unsigned found = 0;
     for (size_t i = 0; i < before->count; i++) {
         if (change_at(before, i) == CHANGE_NONE)
             continue;
-        const struct setting_fact *fact = &before->facts[i];
+        const struct environment_fact *fact = &before->facts[i];
         const struct property *property = find_property(fact->subject, fact->property);
         const struct span a = span_at(before, i), b = find(after, fact);
         if (!property || property->decisive != decisive || b.first == b.end ||

@@ -1,4 +1,4 @@
-#include "common/store/overlap.h"
+#include "common/store/concurrent_events.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -75,7 +75,7 @@ static enum status take_sample(void *context, sqlite3_stmt *row, struct error *e
     return add_span(context,
                     (struct span){.run = sqlite3_column_int64(row, 0),
                                   .since_ns = started,
-                                  .until_ns = saturate_add(started, OVERLAP_SAMPLE_NS),
+                                  .until_ns = saturate_add(started, EVENTS_SAMPLE_NS),
                                   .reasons = throttle_bits(sqlite3_column_int64(row, 2))},
                     err);
 }
@@ -83,13 +83,13 @@ static enum status take_sample(void *context, sqlite3_stmt *row, struct error *e
 // The records of a table that began in a stretch of time, of the request's host and,
 // where `on_device`, its device.
 static enum status read_spans(struct spans *spans, struct store *store,
-                              const struct overlap_request *request, const char *table,
+                              const struct concurrent_events_request *request, const char *table,
                               const char *columns, bool on_device, row_take *take,
                               struct error *err)
 {
     const bool samples = take == take_sample;
-    const int64_t before = samples ? OVERLAP_SAMPLE_NS : OVERLAP_BEFORE_NS;
-    const int64_t behind = samples ? OVERLAP_SAMPLE_NS : 0; // where the last one ends
+    const int64_t before = samples ? EVENTS_SAMPLE_NS : EVENTS_BEFORE_NS;
+    const int64_t behind = samples ? EVENTS_SAMPLE_NS : 0; // where the last one ends
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql,
                         "SELECT t.run, t.started_ns, %s FROM (SELECT * FROM %s"
@@ -97,9 +97,8 @@ static enum status read_spans(struct spans *spans, struct store *store,
                         " ORDER BY started_ns DESC LIMIT %d) t"
                         " WHERE (SELECT r.host FROM run r WHERE r.run = t.run) = %lld",
                         columns, table, (long long)saturate_add(request->starts_ns[0], -before),
-                        (long long)saturate_add(request->starts_ns[BLAME_PHASES], behind),
-                        samples ? OVERLAP_SAMPLES_MAX : OVERLAP_SPANS_MAX,
-                        (long long)request->host);
+                        (long long)saturate_add(request->starts_ns[ATTRIBUTION_PHASES], behind),
+                        samples ? EVENTS_SAMPLES_MAX : EVENTS_SPANS_MAX, (long long)request->host);
     if (on_device)
         sqlite3_str_appendf(sql, " AND t.device = %lld", (long long)request->device);
     return reader_scan(store, sql, NULL, take, spans, err);
@@ -148,16 +147,16 @@ static void sort_spans(struct spans *spans, int (*order)(const void *, const voi
         qsort(spans->list, spans->count, sizeof *spans->list, order);
 }
 
-static int64_t *place_of(struct overlap *out, unsigned phase, enum blame_part cause)
+static int64_t *place_of(struct concurrent_events *out, unsigned phase, enum attribution_part cause)
 {
-    return &out->ns[phase][cause - BLAME_COPY];
+    return &out->ns[phase][cause - ATTRIBUTION_COPY];
 }
 
-static void set_any(struct overlap *out, enum blame_part cause, struct spans *spans,
-                    const struct overlap_request *request)
+static void set_any(struct concurrent_events *out, enum attribution_part cause, struct spans *spans,
+                    const struct concurrent_events_request *request)
 {
     sort_spans(spans, by_time);
-    for (unsigned i = 0; i < BLAME_PHASES; i++)
+    for (unsigned i = 0; i < ATTRIBUTION_PHASES; i++)
         *place_of(out, i, cause) = any_ns(spans, request->starts_ns[i], request->starts_ns[i + 1]);
 }
 
@@ -166,10 +165,10 @@ static int64_t at_most(double ns, int64_t limit)
     return ns < (double)limit ? llround(ns) : limit;
 }
 
-static void set_pipelines(struct overlap *out, const struct spans *spans,
-                          const struct overlap_request *request)
+static void set_pipelines(struct concurrent_events *out, const struct spans *spans,
+                          const struct concurrent_events_request *request)
 {
-    for (unsigned i = 0; i < BLAME_PHASES; i++) {
+    for (unsigned i = 0; i < ATTRIBUTION_PHASES; i++) {
         const int64_t since = request->starts_ns[i], until = request->starts_ns[i + 1];
         double copy = 0, starvation = 0;
         for (size_t k = 0; k < spans->count; k++) {
@@ -177,8 +176,8 @@ static void set_pipelines(struct overlap *out, const struct spans *spans,
             copy += common * spans->list[k].copy;
             starvation += common * spans->list[k].starvation;
         }
-        *place_of(out, i, BLAME_COPY) = at_most(copy, until - since);
-        *place_of(out, i, BLAME_STARVATION) = at_most(starvation, until - since);
+        *place_of(out, i, ATTRIBUTION_COPY) = at_most(copy, until - since);
+        *place_of(out, i, ATTRIBUTION_STARVATION) = at_most(starvation, until - since);
     }
 }
 
@@ -206,21 +205,22 @@ static void end_samples(struct spans *samples)
     samples->count = kept;
 }
 
-static void set_throttle(struct overlap *out, struct spans *samples,
-                         const struct overlap_request *request)
+static void set_throttle(struct concurrent_events *out, struct spans *samples,
+                         const struct concurrent_events_request *request)
 {
     end_samples(samples);
-    set_any(out, BLAME_THROTTLE, samples, request);
+    set_any(out, ATTRIBUTION_THROTTLE, samples, request);
     for (size_t i = 0; i < samples->count; i++)
         if (common_ns(&samples->list[i], request->starts_ns[PHASE_PREFILL],
-                      request->starts_ns[BLAME_PHASES]) > 0)
+                      request->starts_ns[ATTRIBUTION_PHASES]) > 0)
             out->throttle_reasons |= samples->list[i].reasons;
 }
 
-enum status overlap_read(struct overlap *out, struct store *store,
-                         const struct overlap_request *request, struct error *err)
+enum status concurrent_events_read(struct concurrent_events *out, struct store *store,
+                                   const struct concurrent_events_request *request,
+                                   struct error *err)
 {
-    *out = (struct overlap){0};
+    *out = (struct concurrent_events){0};
     struct spans loads = {0}, pipelines = {0}, samples = {0};
     enum status status =
         read_spans(&loads, store, request, "load", "t.duration_ns", false, take_load, err);
@@ -232,7 +232,7 @@ enum status overlap_read(struct overlap *out, struct store *store,
         status = read_spans(&samples, store, request, "device_sample",
                             "coalesce(t.throttle_reasons, 0)", true, take_sample, err);
     if (status == STATUS_OK) {
-        set_any(out, BLAME_LOAD, &loads, request);
+        set_any(out, ATTRIBUTION_LOAD, &loads, request);
         set_pipelines(out, &pipelines, request);
         set_throttle(out, &samples, request);
     }

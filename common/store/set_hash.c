@@ -1,4 +1,4 @@
-#include "common/store/fingerprint.h"
+#include "common/store/set_hash.h"
 
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "common/store/database.h"
 
 // The finaliser of splitmix64 (Steele, Lea and Flood, 2014).
-uint64_t fingerprint_of(int64_t stream, int64_t number)
+uint64_t set_hash_of(int64_t stream, int64_t number)
 {
     uint64_t x = (uint64_t)number + (uint64_t)stream * UINT64_C(0xd1342543de82ef95) +
                  UINT64_C(0x9e3779b97f4a7c15);
@@ -16,7 +16,7 @@ uint64_t fingerprint_of(int64_t stream, int64_t number)
     return x ^ x >> 31;
 }
 
-int64_t fingerprint_signed(uint64_t bits)
+int64_t set_hash_signed(uint64_t bits)
 {
     int64_t value;
     memcpy(&value, &bits, sizeof value);
@@ -28,7 +28,7 @@ static void step(sqlite3_context *context, int count, sqlite3_value **values)
     (void)count;
     uint64_t *sum = sqlite3_aggregate_context(context, sizeof *sum);
     if (sum)
-        *sum += fingerprint_of(sqlite3_value_int64(values[0]), sqlite3_value_int64(values[1]));
+        *sum += set_hash_of(sqlite3_value_int64(values[0]), sqlite3_value_int64(values[1]));
     else
         sqlite3_result_error_nomem(context);
 }
@@ -36,7 +36,7 @@ static void step(sqlite3_context *context, int count, sqlite3_value **values)
 static void finish(sqlite3_context *context)
 {
     const uint64_t *sum = sqlite3_aggregate_context(context, 0);
-    sqlite3_result_int64(context, sum ? fingerprint_signed(*sum) : 0);
+    sqlite3_result_int64(context, sum ? set_hash_signed(*sum) : 0);
 }
 
 static void add(sqlite3_context *context, int count, sqlite3_value **values)
@@ -45,16 +45,16 @@ static void add(sqlite3_context *context, int count, sqlite3_value **values)
     if (sqlite3_value_type(values[0]) == SQLITE_NULL ||
         sqlite3_value_type(values[1]) == SQLITE_NULL)
         return;
-    sqlite3_result_int64(context, fingerprint_signed((uint64_t)sqlite3_value_int64(values[0]) +
-                                                     (uint64_t)sqlite3_value_int64(values[1])));
+    sqlite3_result_int64(context, set_hash_signed((uint64_t)sqlite3_value_int64(values[0]) +
+                                                  (uint64_t)sqlite3_value_int64(values[1])));
 }
 
-enum status fingerprint_register(sqlite3 *db, struct error *err)
+enum status set_hash_register(sqlite3 *db, struct error *err)
 {
     const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC;
-    if (sqlite3_create_function_v2(db, "fingerprint", 2, flags, NULL, NULL, step, finish, NULL) ==
+    if (sqlite3_create_function_v2(db, "set_hash", 2, flags, NULL, NULL, step, finish, NULL) ==
             SQLITE_OK &&
-        sqlite3_create_function_v2(db, "fingerprint_add", 2, flags, NULL, add, NULL, NULL, NULL) ==
+        sqlite3_create_function_v2(db, "set_hash_add", 2, flags, NULL, add, NULL, NULL, NULL) ==
             SQLITE_OK)
         return STATUS_OK;
     return database_error(db, "store", err);

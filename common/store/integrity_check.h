@@ -1,6 +1,6 @@
 // Whether the store's file is whole: as SQLite sees it, and what has checksums of ours.
-#ifndef INFERSTAT_STORE_STRUCTURE_H
-#define INFERSTAT_STORE_STRUCTURE_H
+#ifndef INFERSTAT_STORE_INTEGRITY_CHECK_H
+#define INFERSTAT_STORE_INTEGRITY_CHECK_H
 
 #include "common/core/base/error.h"
 
@@ -9,11 +9,11 @@ struct store;
 // Reads every page of the file, compares tables with their indexes, then every rollup
 // with its checksum (cell.h).  STATUS_CORRUPT names the first damage found;
 // STATUS_TIMEOUT over the store's budget.
-MUST_CHECK enum status structure_check(struct store *store, struct error *err);
+MUST_CHECK enum status integrity_check(struct store *store, struct error *err);
 
 // What SQLite's checks have found, as one line of at most 199 bytes: the first finding
 // without the heading above it.
-enum { STRUCTURE_FINDING_SIZE = 200 };
-const char *structure_finding(char out[STRUCTURE_FINDING_SIZE], const char *text);
+enum { INTEGRITY_FINDING_SIZE = 200 };
+const char *integrity_finding(char out[INTEGRITY_FINDING_SIZE], const char *text);
 
 #endif

@@ -1,4 +1,4 @@
-#include "common/store/held_path.h"
+#include "common/store/fd_path.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,13 +15,13 @@ static struct {
 static int full_path(sqlite3_vfs *vfs, const char *path, int size, char *out)
 {
     (void)vfs;
-    if (strncmp(path, HELD_PATH, strlen(HELD_PATH)) != 0)
+    if (strncmp(path, FD_PATH, strlen(FD_PATH)) != 0)
         return held.usual->xFullPathname(held.usual, path, size, out);
     const int n = snprintf(out, (size_t)size, "%s", path);
     return n >= 0 && n < size ? SQLITE_OK : SQLITE_CANTOPEN;
 }
 
-enum status held_path_allow(struct error *err)
+enum status fd_path_allow(struct error *err)
 {
     if (held.usual)
         return STATUS_OK;

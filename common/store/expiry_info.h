@@ -1,7 +1,7 @@
 // What a query cannot see any more: records that have expired, of the runs and the time
 // that its filter covers (the table expiry, and the ledger's counts).
-#ifndef INFERSTAT_STORE_EXPIRED_H
-#define INFERSTAT_STORE_EXPIRED_H
+#ifndef INFERSTAT_STORE_EXPIRY_INFO_H
+#define INFERSTAT_STORE_EXPIRY_INFO_H
 
 #include <stdint.h>
 
@@ -14,15 +14,15 @@ struct sqlite3_str;
 
 // Until when records of the kind have expired in what the filter's host, run and window
 // cover, as a wall clock; 0: none has.
-MUST_CHECK enum status expired_until(struct store *store, enum record_kind kind,
-                                     const struct query_filter *filter, int64_t *until_ns,
-                                     struct error *err);
+MUST_CHECK enum status expiry_info_until(struct store *store, enum record_kind kind,
+                                         const struct query_filter *filter, int64_t *until_ns,
+                                         struct error *err);
 
 // "records before 2026-03-28 12:00 UTC have expired".
-enum { EXPIRED_TEXT_SIZE = 64 };
-const char *expired_text(char text[EXPIRED_TEXT_SIZE], int64_t until_ns);
+enum { EXPIRY_TEXT_SIZE = 64 };
+const char *expiry_info_text(char text[EXPIRY_TEXT_SIZE], int64_t until_ns);
 
 // STATUS_NO_DATA with that text and its time.
-enum status expired_error(int64_t until_ns, struct error *err);
+enum status expiry_info_error(int64_t until_ns, struct error *err);
 
 #endif

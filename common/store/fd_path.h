@@ -3,15 +3,15 @@
 //
 // SQLite as it comes takes such a path for the name that the folder has at that moment,
 // and opens that: between the two the name may have come to lead elsewhere.
-#ifndef INFERSTAT_STORE_HELD_PATH_H
-#define INFERSTAT_STORE_HELD_PATH_H
+#ifndef INFERSTAT_STORE_FD_PATH_H
+#define INFERSTAT_STORE_FD_PATH_H
 
 #include "common/core/base/error.h"
 
-#define HELD_PATH "/proc/self/fd/"
+#define FD_PATH "/proc/self/fd/"
 
 // From now on SQLite takes such paths in this process as they are; all others as before.
 // Before any other thread opens a database; again is fine.
-MUST_CHECK enum status held_path_allow(struct error *err);
+MUST_CHECK enum status fd_path_allow(struct error *err);
 
 #endif

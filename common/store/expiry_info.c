@@ -1,4 +1,4 @@
-#include "common/store/expired.h"
+#include "common/store/expiry_info.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -17,8 +17,9 @@ static enum status take_until(void *context, sqlite3_stmt *row, struct error *er
 }
 
 // A run of the window that lost none of the kind to expiry has all that it had.
-enum status expired_until(struct store *store, enum record_kind kind,
-                          const struct query_filter *filter, int64_t *until_ns, struct error *err)
+enum status expiry_info_until(struct store *store, enum record_kind kind,
+                              const struct query_filter *filter, int64_t *until_ns,
+                              struct error *err)
 {
     const int64_t numbers[] = {kind, filter->since_ns};
     *until_ns = 0;
@@ -32,21 +33,21 @@ enum status expired_until(struct store *store, enum record_kind kind,
                             take_until, until_ns, err);
 }
 
-const char *expired_text(char text[EXPIRED_TEXT_SIZE], int64_t until_ns)
+const char *expiry_info_text(char text[EXPIRY_TEXT_SIZE], int64_t until_ns)
 {
     const time_t seconds = (time_t)(until_ns / 1000000000);
     struct tm parts;
-    (void)snprintf(text, EXPIRED_TEXT_SIZE, "records have expired");
+    (void)snprintf(text, EXPIRY_TEXT_SIZE, "records have expired");
     if (gmtime_r(&seconds, &parts))
-        (void)strftime(text, EXPIRED_TEXT_SIZE, "records before %Y-%m-%d %H:%M UTC have expired",
+        (void)strftime(text, EXPIRY_TEXT_SIZE, "records before %Y-%m-%d %H:%M UTC have expired",
                        &parts);
     return text;
 }
 
-enum status expired_error(int64_t until_ns, struct error *err)
+enum status expiry_info_error(int64_t until_ns, struct error *err)
 {
-    char text[EXPIRED_TEXT_SIZE];
-    (void)error_set(err, STATUS_NO_DATA, "%s", expired_text(text, until_ns));
+    char text[EXPIRY_TEXT_SIZE];
+    (void)error_set(err, STATUS_NO_DATA, "%s", expiry_info_text(text, until_ns));
     if (err)
         err->expired_ns = until_ns;
     return STATUS_NO_DATA;

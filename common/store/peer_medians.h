@@ -1,7 +1,7 @@
 // What is usual for the requests of a model on a device: the medians that slow ones
 // are compared with.
-#ifndef INFERSTAT_STORE_MEDIANS_H
-#define INFERSTAT_STORE_MEDIANS_H
+#ifndef INFERSTAT_STORE_PEER_MEDIANS_H
+#define INFERSTAT_STORE_PEER_MEDIANS_H
 
 #include <stdint.h>
 
@@ -39,7 +39,7 @@ struct peers {
 };
 
 // Reads the medians of `count` pairs over what the filter covers.
-MUST_CHECK enum status medians_read(struct peers *peers, size_t count, struct store *store,
-                                    const struct query_filter *filter, struct error *err);
+MUST_CHECK enum status peer_medians_read(struct peers *peers, size_t count, struct store *store,
+                                         const struct query_filter *filter, struct error *err);
 
 #endif

@@ -1,7 +1,7 @@
 // The store's file as bytes, looked at before SQLite is let near it: a file of
 // another program is neither opened nor locked.
-#ifndef INFERSTAT_STORE_STORE_FILE_H
-#define INFERSTAT_STORE_STORE_FILE_H
+#ifndef INFERSTAT_STORE_FILE_PROBE_H
+#define INFERSTAT_STORE_FILE_PROBE_H
 
 #include <stdint.h>
 
@@ -9,18 +9,18 @@
 
 // Whether there is a file.  STATUS_NOT_FOUND, STATUS_DENIED, STATUS_IO (a folder
 // and the like).
-MUST_CHECK enum status store_file_look(const char *path, struct error *err);
+MUST_CHECK enum status file_probe_look(const char *path, struct error *err);
 
 // The same, and what its first bytes can tell: STATUS_CORRUPT (not SQLite, or
 // another program's), STATUS_TOO_NEW.  STATUS_OK does not mean that it is a
 // store, only that nothing speaks against it; an empty file passes.  Never while
 // this process has the file open through SQLite, whose locks would be lost with
 // the closing of any descriptor.
-MUST_CHECK enum status store_file_check(const char *path, struct error *err);
+MUST_CHECK enum status file_probe_check(const char *path, struct error *err);
 
 // Refusals that schema_migrate.c shares.
-enum status store_file_is_foreign(const char *path, int64_t application, struct error *err);
-enum status store_file_is_newer(const char *path, int64_t version, int newest, struct error *err);
-enum status store_file_is_no_database(const char *path, struct error *err);
+enum status file_probe_is_foreign(const char *path, int64_t application, struct error *err);
+enum status file_probe_is_newer(const char *path, int64_t version, int newest, struct error *err);
+enum status file_probe_is_no_database(const char *path, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-#include "common/store/mark.h"
+#include "common/store/open_marker.h"
 
 #include <limits.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@
 
 #include "common/store/database.h"
 
-enum status mark_open(sqlite3 *db, struct error *err)
+enum status open_marker_set(sqlite3 *db, struct error *err)
 {
     enum status status = database_exec(db,
                                        "INSERT OR REPLACE INTO meta(key, value)"
@@ -23,7 +23,7 @@ enum status mark_open(sqlite3 *db, struct error *err)
     return rc == SQLITE_OK || rc == SQLITE_BUSY ? STATUS_OK : database_error(db, "store", err);
 }
 
-enum status mark_closed(sqlite3 *db, struct error *err)
+enum status open_marker_clear(sqlite3 *db, struct error *err)
 {
     return database_exec(db, "DELETE FROM meta WHERE key = 'open'", err);
 }
@@ -39,7 +39,7 @@ static int64_t size_beside(const char *real, const char *ending)
                : -1;
 }
 
-enum status mark_lacks_log(sqlite3 *db, const char *path, bool *lacks, struct error *err)
+enum status open_marker_lacks_log(sqlite3 *db, const char *path, bool *lacks, struct error *err)
 {
     int64_t marked = 0;
     char real[PATH_MAX]; // what lies beside it lies beside the file, not beside a link to it

@@ -1,4 +1,4 @@
-#include "common/store/statements.h"
+#include "common/store/statement_cache.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,51 +7,52 @@
 
 #include "common/store/database.h"
 
-static void drop(struct statements *statements, unsigned place)
+static void drop(struct statement_cache *statements, unsigned place)
 {
     (void)sqlite3_finalize(statements->kept[place].stmt);
     sqlite3_free(statements->kept[place].sql);
     memset(&statements->kept[place], 0, sizeof statements->kept[place]);
 }
 
-void statements_end(struct statements *statements)
+void statement_cache_end(struct statement_cache *statements)
 {
-    for (unsigned i = 0; i < STATEMENTS_KEPT; i++)
+    for (unsigned i = 0; i < STATEMENT_CACHE_SIZE; i++)
         drop(statements, i);
 }
 
-// The place of a statement that nobody is using, or STATEMENTS_KEPT.
-static unsigned find(const struct statements *statements, const char *sql)
+// The place of a statement that nobody is using, or STATEMENT_CACHE_SIZE.
+static unsigned find(const struct statement_cache *statements, const char *sql)
 {
-    for (unsigned i = 0; i < STATEMENTS_KEPT; i++)
+    for (unsigned i = 0; i < STATEMENT_CACHE_SIZE; i++)
         if (statements->kept[i].sql && strcmp(statements->kept[i].sql, sql) == 0 &&
             !statements->kept[i].is_taken)
             return i;
-    return STATEMENTS_KEPT;
+    return STATEMENT_CACHE_SIZE;
 }
 
-// The place that is free, or free to be taken; STATEMENTS_KEPT where all are at work.
-static unsigned find_room(const struct statements *statements)
+// The place that is free, or free to be taken; STATEMENT_CACHE_SIZE where all are at work.
+static unsigned find_room(const struct statement_cache *statements)
 {
-    unsigned best = STATEMENTS_KEPT;
-    for (unsigned i = 0; i < STATEMENTS_KEPT; i++) {
+    unsigned best = STATEMENT_CACHE_SIZE;
+    for (unsigned i = 0; i < STATEMENT_CACHE_SIZE; i++) {
         if (!statements->kept[i].stmt)
             return i;
         if (!statements->kept[i].is_taken &&
-            (best == STATEMENTS_KEPT || statements->kept[i].used < statements->kept[best].used))
+            (best == STATEMENT_CACHE_SIZE ||
+             statements->kept[i].used < statements->kept[best].used))
             best = i;
     }
     return best;
 }
 
-enum status statements_take(struct statements *statements, sqlite3 *db, sqlite3_str *sql,
-                            sqlite3_stmt **out, struct error *err)
+enum status statement_cache_take(struct statement_cache *statements, sqlite3 *db, sqlite3_str *sql,
+                                 sqlite3_stmt **out, struct error *err)
 {
     char *text = sqlite3_str_finish(sql);
     if (!text)
         return error_set(err, STATUS_NOMEM, "store: out of memory");
     unsigned place = find(statements, text);
-    if (place < STATEMENTS_KEPT) {
+    if (place < STATEMENT_CACHE_SIZE) {
         sqlite3_free(text);
         statements->kept[place].used = ++statements->clock;
         statements->kept[place].is_taken = true;
@@ -60,7 +61,7 @@ enum status statements_take(struct statements *statements, sqlite3 *db, sqlite3_
     }
     enum status status = database_prepare(db, out, text, true, err);
     place = find_room(statements);
-    if (status != STATUS_OK || place == STATEMENTS_KEPT) {
+    if (status != STATUS_OK || place == STATEMENT_CACHE_SIZE) {
         sqlite3_free(text);
         return status;
     }
@@ -72,9 +73,9 @@ enum status statements_take(struct statements *statements, sqlite3 *db, sqlite3_
     return STATUS_OK;
 }
 
-void statements_release(struct statements *statements, sqlite3_stmt *stmt)
+void statement_cache_release(struct statement_cache *statements, sqlite3_stmt *stmt)
 {
-    for (unsigned i = 0; stmt && i < STATEMENTS_KEPT; i++) {
+    for (unsigned i = 0; stmt && i < STATEMENT_CACHE_SIZE; i++) {
         if (statements->kept[i].stmt != stmt)
             continue;
         (void)sqlite3_reset(stmt);

@@ -1,4 +1,4 @@
-#include "common/store/new_file.h"
+#include "common/store/atomic_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,13 +14,13 @@
 
 #include "common/core/base/unit.h"
 
-static void release(struct new_file *file)
+static void release(struct atomic_file *file)
 {
     if (file->fd >= 0)
         (void)close(file->fd);
     free(file->path);
     free(file->partial);
-    *file = NEW_FILE_NONE;
+    *file = ATOMIC_FILE_NONE;
 }
 
 static enum status cannot_make(const char *path, int reason, struct error *err)
@@ -81,7 +81,7 @@ static bool is_ours(int fd, const char *partial)
 }
 
 // Keeps others off the partial file, which is open.
-static enum status take(const struct new_file *file, struct error *err)
+static enum status take(const struct atomic_file *file, struct error *err)
 {
     if (flock(file->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return error_set(err, STATUS_BUSY, "%s: another is making it (try again)", file->path);
@@ -93,7 +93,7 @@ static enum status take(const struct new_file *file, struct error *err)
 }
 
 // Removes what a process left that died.
-static enum status remove_left(struct new_file *file, struct error *err)
+static enum status remove_left(struct atomic_file *file, struct error *err)
 {
     file->fd = open(file->partial, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file->fd < 0)
@@ -106,7 +106,7 @@ static enum status remove_left(struct new_file *file, struct error *err)
     return status;
 }
 
-static enum status open_partial(struct new_file *file, unsigned mode, struct error *err)
+static enum status open_partial(struct atomic_file *file, unsigned mode, struct error *err)
 {
     enum status status = remove_left(file, err);
     if (status != STATUS_OK)
@@ -122,10 +122,10 @@ static enum status open_partial(struct new_file *file, unsigned mode, struct err
     return status;
 }
 
-enum status new_file_begin(struct new_file *file, const char *path, unsigned mode,
-                           struct error *err)
+enum status atomic_file_begin(struct atomic_file *file, const char *path, unsigned mode,
+                              struct error *err)
 {
-    *file = NEW_FILE_NONE;
+    *file = ATOMIC_FILE_NONE;
     enum status status = check_absent(path, err);
     if (status != STATUS_OK)
         return status;
@@ -146,7 +146,7 @@ enum status new_file_begin(struct new_file *file, const char *path, unsigned mod
     return status;
 }
 
-enum status new_file_room(const struct new_file *file, int64_t bytes, struct error *err)
+enum status atomic_file_room(const struct atomic_file *file, int64_t bytes, struct error *err)
 {
     struct statvfs about;
     if (fstatvfs(file->fd, &about) != 0)
@@ -176,7 +176,7 @@ static bool sync_folder(const char *path)
 
 // Where the file system cannot move without replacing, a second name and the removal
 // of the first do the same.
-static bool move(const struct new_file *file)
+static bool move(const struct atomic_file *file)
 {
     if (renameat2(AT_FDCWD, file->partial, AT_FDCWD, file->path, RENAME_NOREPLACE) == 0)
         return true;
@@ -185,7 +185,7 @@ static bool move(const struct new_file *file)
     return link(file->partial, file->path) == 0 && unlink(file->partial) == 0;
 }
 
-enum status new_file_end(struct new_file *file, enum status status, struct error *err)
+enum status atomic_file_end(struct atomic_file *file, enum status status, struct error *err)
 {
     if (file->fd < 0)
         return status;

@@ -1,4 +1,4 @@
-#include "common/store/medians.h"
+#include "common/store/peer_medians.h"
 
 #include <math.h>
 #include <string.h>
@@ -69,8 +69,8 @@ static enum status narrow_all(struct query *query, const struct peers *peers, si
     return status;
 }
 
-enum status medians_read(struct peers *peers, size_t count, struct store *store,
-                         const struct query_filter *filter, struct error *err)
+enum status peer_medians_read(struct peers *peers, size_t count, struct store *store,
+                              const struct query_filter *filter, struct error *err)
 {
     struct query query = {
         .kind = QUERY_AVERAGE,

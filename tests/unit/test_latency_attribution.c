@@ -1,0 +1,266 @@
+// Where the time of slow requests went: cases with a known cause, and sums.
+#include <math.h>
+#include <stdio.h>
+
+#include "common/core/record/throttle.h"
+#include "common/store/latency_attribution.h"
+#include "tests/support/test.h"
+
+#define MS INT64_C(1000000)
+
+// A request of 10 + 40 + 450 ms whose median is that, too; `change` makes it slow.
+static struct attribution usual(void)
+{
+    const struct attribution attribution = {
+        .took_ns = 500 * MS,
+        .median_ns = 500 * MS,
+        .phases = {[PHASE_QUEUE] = {.known = true, .took_ns = 10 * MS, .median_ns = 10 * MS},
+                   [PHASE_PREFILL] =
+                       {.known = true, .took_ns = 40 * MS, .median_ns = 40 * MS, .unit_ns = 1e6},
+                   [PHASE_DECODE] = {.known = true,
+                                     .took_ns = 450 * MS,
+                                     .median_ns = 450 * MS,
+                                     .unit_ns = 10e6}},
+    };
+    return attribution;
+}
+
+static void slow_down(struct attribution *attribution, enum attribution_phase phase, int64_t ns)
+{
+    attribution->phases[phase].took_ns += ns;
+    attribution->took_ns += ns;
+}
+
+static void claim(struct attribution *attribution, enum attribution_phase phase,
+                  enum attribution_part cause, int64_t ns)
+{
+    attribution->phases[phase].overlap_ns[cause - ATTRIBUTION_COPY] = ns;
+}
+
+static void expect(const struct attribution *attribution,
+                   const int64_t expected[ATTRIBUTION_PART_COUNT], const char *name)
+{
+    int64_t parts[ATTRIBUTION_PART_COUNT];
+    attribution_split(attribution, parts);
+    for (unsigned i = 0; i < ATTRIBUTION_PART_COUNT; i++)
+        if (parts[i] != expected[i])
+            fail_msg("%s: %s has %lld ns instead of %lld", name,
+                     attribution_part_name((enum attribution_part)i), (long long)parts[i],
+                     (long long)expected[i]);
+}
+
+TEST_CASE(test_causes)
+{
+    static const struct {
+        const char *name;
+        enum attribution_phase phase;
+        int64_t slower_ns;
+        double more_units;
+        struct {
+            enum attribution_part cause;
+            int64_t ns;
+        } claims[3];
+        int64_t expected[ATTRIBUTION_PART_COUNT];
+        enum attribution_part most;
+    } cases[] = {
+        {"nothing", PHASE_QUEUE, 0, 0, {{0}}, {0}, ATTRIBUTION_PART_COUNT},
+        {"a trifle",
+         PHASE_DECODE,
+         50 * MS,
+         0,
+         {{0}},
+         {[ATTRIBUTION_DECODE] = 50 * MS},
+         ATTRIBUTION_PART_COUNT},
+        {"waiting",
+         PHASE_QUEUE,
+         90 * MS,
+         0,
+         {{0}},
+         {[ATTRIBUTION_QUEUE] = 90 * MS},
+         ATTRIBUTION_QUEUE},
+        {"a longer prompt",
+         PHASE_PREFILL,
+         100 * MS,
+         100,
+         {{0}},
+         {[ATTRIBUTION_PROMPT] = 100 * MS},
+         ATTRIBUTION_PROMPT},
+        {"a longer prompt, computed faster",
+         PHASE_PREFILL,
+         100 * MS,
+         300,
+         {{0}},
+         {[ATTRIBUTION_PROMPT] = 100 * MS},
+         ATTRIBUTION_PROMPT},
+        {"a longer prompt, and slow",
+         PHASE_PREFILL,
+         100 * MS,
+         20,
+         {{0}},
+         {[ATTRIBUTION_PROMPT] = 20 * MS, [ATTRIBUTION_PREFILL] = 80 * MS},
+         ATTRIBUTION_PREFILL},
+        {"fewer tokens, though slow",
+         PHASE_DECODE,
+         100 * MS,
+         -10,
+         {{0}},
+         {[ATTRIBUTION_TOKENS] = -100 * MS, [ATTRIBUTION_DECODE] = 200 * MS},
+         ATTRIBUTION_DECODE},
+        {"more tokens",
+         PHASE_DECODE,
+         200 * MS,
+         20,
+         {{0}},
+         {[ATTRIBUTION_TOKENS] = 200 * MS},
+         ATTRIBUTION_TOKENS},
+        {"throttled all the time",
+         PHASE_DECODE,
+         200 * MS,
+         0,
+         {{ATTRIBUTION_THROTTLE, 650 * MS}},
+         {[ATTRIBUTION_THROTTLE] = 200 * MS},
+         ATTRIBUTION_THROTTLE},
+        {"throttled for a moment",
+         PHASE_DECODE,
+         200 * MS,
+         0,
+         {{ATTRIBUTION_THROTTLE, 30 * MS}},
+         {[ATTRIBUTION_THROTTLE] = 30 * MS, [ATTRIBUTION_DECODE] = 170 * MS},
+         ATTRIBUTION_DECODE},
+        {"more tokens while copying",
+         PHASE_DECODE,
+         200 * MS,
+         10,
+         {{ATTRIBUTION_COPY, 300 * MS}},
+         {[ATTRIBUTION_TOKENS] = 100 * MS, [ATTRIBUTION_COPY] = 100 * MS},
+         ATTRIBUTION_TOKENS},
+        {"two causes share",
+         PHASE_DECODE,
+         200 * MS,
+         0,
+         {{ATTRIBUTION_COPY, 300 * MS}, {ATTRIBUTION_CONCURRENCY, 100 * MS}},
+         {[ATTRIBUTION_COPY] = 150 * MS, [ATTRIBUTION_CONCURRENCY] = 50 * MS},
+         ATTRIBUTION_COPY},
+        {"two causes, and more",
+         PHASE_DECODE,
+         200 * MS,
+         0,
+         {{ATTRIBUTION_STARVATION, 30 * MS}, {ATTRIBUTION_LOAD, 60 * MS}},
+         {[ATTRIBUTION_STARVATION] = 30 * MS,
+          [ATTRIBUTION_LOAD] = 60 * MS,
+          [ATTRIBUTION_DECODE] = 110 * MS},
+         ATTRIBUTION_DECODE},
+        {"faster than usual",
+         PHASE_DECODE,
+         -100 * MS,
+         0,
+         {{ATTRIBUTION_COPY, 300 * MS}},
+         {[ATTRIBUTION_DECODE] = -100 * MS},
+         ATTRIBUTION_PART_COUNT},
+    };
+    for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+        struct attribution attribution = usual();
+        slow_down(&attribution, cases[i].phase, cases[i].slower_ns);
+        attribution.phases[cases[i].phase].more_units = cases[i].more_units;
+        for (unsigned k = 0; k < COUNT_OF(cases[i].claims) && cases[i].claims[k].ns; k++)
+            claim(&attribution, cases[i].phase, cases[i].claims[k].cause, cases[i].claims[k].ns);
+        expect(&attribution, cases[i].expected, cases[i].name);
+        int64_t parts[ATTRIBUTION_PART_COUNT];
+        attribution_split(&attribution, parts);
+        if (attribution_main(parts, attribution.median_ns) != cases[i].most)
+            fail_msg("%s: the wrong part is named", cases[i].name);
+    }
+}
+
+TEST_CASE(test_what_no_phase_has_is_other)
+{
+    struct attribution attribution = usual();
+    attribution.took_ns += 300 * MS;
+    const int64_t other[ATTRIBUTION_PART_COUNT] = {[ATTRIBUTION_OTHER] = 300 * MS};
+    expect(&attribution, other, "outside of the phases");
+    attribution = usual();
+    slow_down(&attribution, PHASE_DECODE, 300 * MS);
+    attribution.phases[PHASE_DECODE].known = false;
+    expect(&attribution, other, "a phase that is not known");
+}
+
+// Whatever the figures, the parts sum to the excess, and a cause gets no more than
+// its time nor anything below zero.
+TEST_CASE(test_parts_sum)
+{
+    uint64_t random = 4711;
+    for (unsigned round = 0; round < 200000; round++) {
+        struct attribution attribution = {
+            .took_ns = (int64_t)(test_random(&random) >> (4 + round % 60)),
+            .median_ns = (int64_t)(test_random(&random) >> (4 + round % 59))};
+        for (unsigned i = 0; i < ATTRIBUTION_PHASES; i++) {
+            struct attribution_times *phase = &attribution.phases[i];
+            phase->known = test_random(&random) % 8 != 0;
+            phase->took_ns = (int64_t)(test_random(&random) >> (4 + test_random(&random) % 60));
+            phase->median_ns = (int64_t)(test_random(&random) >> (4 + test_random(&random) % 60));
+            phase->more_units =
+                ((double)test_random(&random) - 0x1p63) / exp2((double)(test_random(&random) % 64));
+            phase->unit_ns = test_random(&random) % 4 ? 1e9 / (double)test_random(&random) : 0;
+            phase->unit_ns *= exp2((double)(test_random(&random) % 64));
+            for (unsigned k = 0; k < ATTRIBUTION_CAUSES; k++)
+                if (test_random(&random) % 2)
+                    phase->overlap_ns[k] =
+                        (int64_t)(test_random(&random) >> (4 + test_random(&random) % 60));
+        }
+        int64_t parts[ATTRIBUTION_PART_COUNT];
+        attribution_split(&attribution, parts);
+        int64_t sum = 0;
+        for (unsigned i = 0; i < ATTRIBUTION_PART_COUNT; i++)
+            sum += parts[i];
+        assert_int_equal(sum, attribution.took_ns - attribution.median_ns);
+        for (unsigned k = 0; k < ATTRIBUTION_CAUSES; k++) {
+            double most = ATTRIBUTION_PHASES; // rounding
+            for (unsigned i = 0; i < ATTRIBUTION_PHASES; i++)
+                most += (double)attribution.phases[i].overlap_ns[k];
+            assert_true(parts[ATTRIBUTION_COPY + k] >= 0);
+            assert_true((double)parts[ATTRIBUTION_COPY + k] <= most * (1 + 1e-12));
+        }
+    }
+}
+
+TEST_CASE(test_concurrency)
+{
+    assert_int_equal(attribution_concurrency_ns(100, 4, 1), 75);
+    assert_int_equal(attribution_concurrency_ns(100, 2, 2), 0);
+    assert_int_equal(attribution_concurrency_ns(100, 1, 2), 0);
+    assert_int_equal(attribution_concurrency_ns(100, -1, 2), 0);
+    assert_int_equal(attribution_concurrency_ns(100, 4, (double)NAN), 0);
+    assert_int_equal(attribution_concurrency_ns(100, 4, 0), 0);
+}
+
+TEST_CASE(test_throttle_reasons)
+{
+    static const struct {
+        int64_t reasons, bits;
+        const char *text;
+    } cases[] = {
+        {0, 0, ""},
+        {0x1, 0, ""}, // idle
+        {0x103, 0, ""},
+        {0x4, 0x4, "power cap"},
+        {0x29, 0x28, "hardware slowdown, software thermal"},
+        {-1, 0xfc,
+         "power cap, hardware slowdown, sync boost, software thermal, hardware thermal, power "
+         "brake"},
+    };
+    for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+        char text[THROTTLE_TEXT_SIZE];
+        assert_int_equal(throttle_bits(cases[i].reasons), cases[i].bits);
+        assert_string_equal(throttle_text(text, cases[i].reasons), cases[i].text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_causes),           cmocka_unit_test(test_what_no_phase_has_is_other),
+        cmocka_unit_test(test_parts_sum),        cmocka_unit_test(test_concurrency),
+        cmocka_unit_test(test_throttle_reasons),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
