@@ -45,7 +45,7 @@ static const struct column_text columns[] = {
     {"meta", "key",
      "store (the file's identity, a UUID), created_ns, open (a collector has the file open, or it "
      "is the copy of such a file), no_fingerprints_to_run (the last run of a time before ledgers "
-     "had fingerprints)"},
+     "had set hashes)"},
     {"meta", "value", "the fact"},
     {"name", "id", "id of the name in other tables"},
     {"name", "text", "the name, as it was reported"},
@@ -71,7 +71,7 @@ static const struct column_text columns[] = {
     {"ledger", "stored", "rows stored"},
     {"ledger", "expired", "stored rows that have expired"},
     {"ledger", "cleared", "stored rows that were cleared"},
-    {"ledger", "gone_sum", "a fingerprint of the rows that expired or were cleared; NULL: unknown"},
+    {"ledger", "gone_sum", "a set hash of the rows that expired or were cleared; NULL: unknown"},
     {"refusal", "count", "number of occurrences"},
     {"refusal", "last_ns", "time of the last one"},
     {"series", "id", "id of the series in rollups"},

@@ -1,5 +1,5 @@
-// A database file that is there whole or not at all: built beside its name and moved
-// to it when done.  What replaces nothing cannot take anything away.
+// Creates a database file atomically: it is built under a temporary name and renamed when it is
+// complete.  Existing files are never replaced.
 #ifndef INFERSTAT_STORE_ATOMIC_FILE_H
 #define INFERSTAT_STORE_ATOMIC_FILE_H
 

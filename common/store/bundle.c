@@ -4,7 +4,7 @@
 // With the rows go their runs and, where only time, hosts and runs are asked for, those
 // that lost records then; of these the streams, ranges and ledgers as they are.  What a
 // run has and the bundle does not hold, its ledger says to be cleared, with its
-// fingerprint: the bundle's audit is that of the store.  Descriptions of the runs
+// set hash: the bundle's audit is that of the store.  Descriptions of the runs
 // (devices, models) go with them whatever their time, but for the devices and models
 // that the filter does not name; names go that something here refers to.  Baselines go
 // that are of nothing else (bundle_baselines.c).  Of rollups only those of expired rows go

@@ -1,10 +1,9 @@
-// What else was going on while a request was at work: loads on its host, pipelines and
+// Measures what else ran during a request: model loads on its host, and pipelines and
 // throttling on its device, by overlap in time (the host's clock).
 //
-// Looked at are loads and pipelines that began up to EVENTS_BEFORE_NS before the
-// request did, the EVENTS_SPANS_MAX last of them on all hosts; and of the device's
-// samples EVENTS_SAMPLES_MAX.  A sample speaks for the time up to its run's next one,
-// EVENTS_SAMPLE_NS at most.
+// It reads loads and pipelines that began up to EVENTS_BEFORE_NS before the request, at most
+// the last EVENTS_SPANS_MAX of all hosts, and EVENTS_SAMPLES_MAX samples of the device.  A
+// sample holds until its run's next sample, for EVENTS_SAMPLE_NS at most.
 #ifndef INFERSTAT_STORE_CONCURRENT_EVENTS_H
 #define INFERSTAT_STORE_CONCURRENT_EVENTS_H
 

@@ -172,7 +172,7 @@ static enum status check_copy(struct counts *counts, struct store *store,
     return status;
 }
 
-// ---- The setting -----------------------------------------------------------------------
+// ---- The environment -----------------------------------------------------------------------
 
 static enum status save_environment(const struct atomic_file *file, const char *json,
                                     struct error *err)

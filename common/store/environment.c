@@ -13,7 +13,7 @@
 #include "common/store/session_state.h"
 
 enum {
-    FACTS_MAX = 10000,      // of one setting
+    FACTS_MAX = 10000,      // of one environment
     SAMPLES_OF_A_RUN = 600, // of a device's counters that are looked at, the last ones
     DIFFERENCES_MAX = 12,   // that are named
     VALUES_SHOWN = 4,       // of what something had on one side

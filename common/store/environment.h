@@ -1,5 +1,5 @@
-// The setting of measurements: on which machines, with which devices and models they
-// were made.  What makes two samples comparable, or not: a baseline's fingerprint.
+// The environment of measurements: hardware, drivers, models and pipeline settings.  It decides
+// whether two sets of samples are comparable, and is stored as a baseline's fingerprint.
 #ifndef INFERSTAT_STORE_ENVIRONMENT_H
 #define INFERSTAT_STORE_ENVIRONMENT_H
 
@@ -52,7 +52,7 @@ MUST_CHECK enum status environment_collect(struct environment *environment, stru
                                            const struct samples *samples,
                                            const struct query_filter *filter, struct error *err);
 
-// The setting as JSON: {"runs": 3, "machine": {"driver": ["550.54"], ...},
+// The environment as JSON: {"runs": 3, "machine": {"driver": ["550.54"], ...},
 // "device": {"NVIDIA H200": {"pcie_width": [16], ...}}, "model": {...}}.
 void environment_append_json(struct sqlite3_str *sql, const struct environment *environment);
 
@@ -60,8 +60,8 @@ void environment_append_json(struct sqlite3_str *sql, const struct environment *
 MUST_CHECK enum status environment_read_json(struct environment *environment, struct store *store,
                                              const char *json, struct error *err);
 
-// Whether two settings differ in what decides speed (else: in what may), where both
-// say something; in words, ends with what differs, or nothing: "driver 550.54 / 560.28;
+// Appends what differs between two environments, of what decides speed (else: of what may), where
+// both have a value; nothing where they agree: "driver 550.54 / 560.28;
 // model tiny: digest ab12... / cd34...".
 void environment_append_differences(struct sqlite3_str *text, const struct environment *before,
                                     const struct environment *after, bool decisive);

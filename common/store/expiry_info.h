@@ -1,5 +1,5 @@
-// What a query cannot see any more: records that have expired, of the runs and the time
-// that its filter covers (the table expiry, and the ledger's counts).
+// Tells queries which records have expired, for the runs and the time that their filter covers
+// (the table expiry and the ledger's counts).
 #ifndef INFERSTAT_STORE_EXPIRY_INFO_H
 #define INFERSTAT_STORE_EXPIRY_INFO_H
 
@@ -12,8 +12,8 @@
 struct store;
 struct sqlite3_str;
 
-// Until when records of the kind have expired in what the filter's host, run and window
-// cover, as a wall clock; 0: none has.
+// Sets `*until_ns` to the time (wall clock) before which records of the kind have expired, among
+// the runs that the filter covers; 0: none have.
 MUST_CHECK enum status expiry_info_until(struct store *store, enum record_kind kind,
                                          const struct query_filter *filter, int64_t *until_ns,
                                          struct error *err);

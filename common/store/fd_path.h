@@ -1,8 +1,8 @@
-// Paths by way of a folder that this process holds open: /proc/self/fd/N/NAME is the file
-// in the folder that was opened, whatever its name leads to by now.
+// Lets SQLite open files relative to an open directory: /proc/self/fd/N/NAME names the file in
+// the directory that was opened, wherever the directory's own path leads by now.
 //
-// SQLite as it comes takes such a path for the name that the folder has at that moment,
-// and opens that: between the two the name may have come to lead elsewhere.
+// By default SQLite resolves such a path to the directory's current name and opens that; an
+// attacker could replace the directory in between.
 #ifndef INFERSTAT_STORE_FD_PATH_H
 #define INFERSTAT_STORE_FD_PATH_H
 
@@ -10,8 +10,8 @@
 
 #define FD_PATH "/proc/self/fd/"
 
-// From now on SQLite takes such paths in this process as they are; all others as before.
-// Before any other thread opens a database; again is fine.
+// Makes SQLite use such paths unresolved, in the whole process.  To be called before any other
+// thread opens a database; calling it again is fine.
 MUST_CHECK enum status fd_path_allow(struct error *err);
 
 #endif

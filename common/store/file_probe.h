@@ -1,5 +1,5 @@
-// The store's file as bytes, looked at before SQLite is let near it: a file of
-// another program is neither opened nor locked.
+// Inspects a store's file before SQLite opens it, so that another program's file is neither
+// opened nor locked.
 #ifndef INFERSTAT_STORE_FILE_PROBE_H
 #define INFERSTAT_STORE_FILE_PROBE_H
 
@@ -13,9 +13,9 @@ MUST_CHECK enum status file_probe_look(const char *path, struct error *err);
 
 // The same, and what its first bytes can tell: STATUS_CORRUPT (not SQLite, or
 // another program's), STATUS_TOO_NEW.  STATUS_OK does not mean that it is a
-// store, only that nothing speaks against it; an empty file passes.  Never while
-// this process has the file open through SQLite, whose locks would be lost with
-// the closing of any descriptor.
+// store, only that nothing contradicts it; an empty file passes.  Must not be called while this
+// process has the file open through SQLite: closing any descriptor of a file drops the
+// process's POSIX locks on it.
 MUST_CHECK enum status file_probe_check(const char *path, struct error *err);
 
 // Refusals that schema_migrate.c shares.

@@ -1,4 +1,4 @@
-// Whether the store's file is whole: as SQLite sees it, and what has checksums of ours.
+// Checks a store's file for damage: SQLite's own integrity check, then the store's checksums.
 #ifndef INFERSTAT_STORE_INTEGRITY_CHECK_H
 #define INFERSTAT_STORE_INTEGRITY_CHECK_H
 

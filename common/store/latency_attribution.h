@@ -1,5 +1,5 @@
-// Where the time of a slow request went, compared with the median of its peers.
-// Pure: no database.
+// Attributes the time that a slow request took beyond the median of its peers to phases and
+// causes.  Pure: no database.
 //
 // A request's time is queue + prefill + decode.  What each took more than its median
 // (the excess) is split:
@@ -7,13 +7,13 @@
 //   prompt       the prompt had more tokens to compute: those x the median time of one
 //   tokens       more tokens were put out: those x the median time of one
 //
-// each up to what the phase took more.  What then is left of a phase, if it was slower,
-// goes to what was going on meanwhile, each up to the time for which it was:
+// each at most the excess of its phase.  What is left of a phase's excess goes to the causes
+// that were present at the time, each at most for as long as it was:
 //
 //   throttle     the device's clocks were held back
 //   load         a model was being loaded on the host
 //   copy         a pipeline was copying to or from the device
-//   starvation   a pipeline on the device wanted for filled slots
+//   starvation   a pipeline on the device waited for filled slots
 //   concurrency  more requests than usual were in progress: up to the share of the
 //                phase that those above the median take (1 - median / requests)
 //
@@ -22,7 +22,7 @@
 // median of a sum is not the sum of the medians.  Parts are signed, and their sum is
 // the excess to the nanosecond.
 //
-// So what is named was there at the time; that it was the cause is likely, not proven.
+// A named cause was present at the time; that it caused the delay is likely, not proven.
 #ifndef INFERSTAT_STORE_LATENCY_ATTRIBUTION_H
 #define INFERSTAT_STORE_LATENCY_ATTRIBUTION_H
 

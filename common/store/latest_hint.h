@@ -1,5 +1,5 @@
-// Where to look for the newest record of a kind, so that a rare one is not searched for
-// through all of the history.
+// A lower bound for the start of the newest record that passes a filter, so that a query for a
+// rare record does not scan the whole history.
 #ifndef INFERSTAT_STORE_LATEST_HINT_H
 #define INFERSTAT_STORE_LATEST_HINT_H
 
@@ -11,8 +11,8 @@
 
 struct store;
 
-// A time that the newest record that passes the filter did not start before; that of the
-// filter itself where nothing more is known (0: none).  `*is_there` false: there is no
+// Sets `*since_ns` to a time at or before the start of the newest record that passes the filter;
+// the filter's own where nothing better is known (0: none).  `*is_there` false: there is no
 // such record.
 MUST_CHECK enum status latest_hint_since(struct store *store, enum record_kind kind,
                                          const struct query_filter *filter, int64_t *since_ns,

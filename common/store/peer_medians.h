@@ -1,5 +1,5 @@
-// What is usual for the requests of a model on a device: the medians that slow ones
-// are compared with.
+// Medians over all requests with the same model and device: the baseline that slow requests are
+// compared with.
 #ifndef INFERSTAT_STORE_PEER_MEDIANS_H
 #define INFERSTAT_STORE_PEER_MEDIANS_H
 
@@ -31,7 +31,7 @@ enum median {
         MEDIAN_COUNT
 };
 
-// The pair of names that requests are compared within; ids of the table name.
+// Requests with this model and device are compared with each other; ids of the table name.
 struct peers {
     int64_t model, device;
     uint64_t count;               // requests of theirs

@@ -233,7 +233,7 @@ static enum status read_peers(struct answer *answer, struct error *err)
                              &answer->query->filter, err);
 }
 
-// ---- The blame -----------------------------------------------------------------------
+// ---- Attribution -----------------------------------------------------------------------
 
 static int64_t median_ns(const struct peers *peers, enum median median)
 {

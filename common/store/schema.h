@@ -20,7 +20,7 @@
 //              was lost at times that nobody knows
 //   ledger     per run and kind: rows stored, expired, cleared; the rows in the
 //              kind's table are stored - expired - cleared.  gone_sum is the
-//              fingerprint (set_hash.h) of what expired or was cleared; null: not
+//              set hash (set_hash.h) of what expired or was cleared; null: not
 //              known, since it went before version 3
 //   refusal    per reason: how many messages, connections or names were not taken
 //   series     what a rollup counts together: a grouping (rollup.h) and the ids of its

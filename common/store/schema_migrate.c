@@ -249,7 +249,7 @@ static enum status add_column(sqlite3 *db, const char *table, const char *column
     return database_exec_built(db, sql, err);
 }
 
-// What was cleared before there were fingerprints has none.  SCHEMA_NO_SET_HASHES
+// What was cleared before there were set hashes has none.  SCHEMA_NO_SET_HASHES
 // is the last run that this can be said of.
 static enum status add_gone_sum(sqlite3 *db, struct error *err)
 {

@@ -1,5 +1,5 @@
-// Prepared statements that are kept by their text, so that a question that is asked
-// again costs no parsing.  Of one connection, for its thread.
+// A cache of prepared statements by their SQL, with least-recently-used eviction.  One per
+// connection, for the connection's thread.
 #ifndef INFERSTAT_STORE_STATEMENT_CACHE_H
 #define INFERSTAT_STORE_STATEMENT_CACHE_H
 
@@ -28,13 +28,13 @@ struct statement_cache {
 // Before the connection is closed.
 void statement_cache_end(struct statement_cache *statements);
 
-// Takes `sql` apart (also when out of memory) and gives its statement, which goes back
-// with statement_cache_release.  The one that was not used longest makes room.
+// Consumes `sql` (freed even on failure) and gives its statement, to be returned with
+// statement_cache_release.
 MUST_CHECK enum status statement_cache_take(struct statement_cache *statements, struct sqlite3 *db,
                                             struct sqlite3_str *sql, struct sqlite3_stmt **out,
                                             struct error *err);
 
-// Resets a statement and its parameters, or ends it where it is not kept.  NULL is fine.
+// Resets a statement and its parameters; finalizes it where it is not cached.  NULL is fine.
 void statement_cache_release(struct statement_cache *statements, struct sqlite3_stmt *stmt);
 
 #endif

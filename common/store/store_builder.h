@@ -1,5 +1,5 @@
-// A store made of records that came otherwise than from a run: a bundle like any
-// other, to be imported.
+// Builds a new store file from records that did not come from a run, such as the results of a
+// benchmark.  The file can be imported like any bundle.
 #ifndef INFERSTAT_STORE_STORE_BUILDER_H
 #define INFERSTAT_STORE_STORE_BUILDER_H
 

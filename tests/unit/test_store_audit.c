@@ -337,7 +337,7 @@ static uint64_t count_findings(void)
     return findings;
 }
 
-// Clears number 11 of the runs, as a collector that knows fingerprints does, or not.
+// Clears number 11 of the runs, as a collector that knows set hashes does, or not.
 static void take_away_number_11(const char *sum)
 {
     execf("DELETE FROM operation WHERE number = 11;"
@@ -345,9 +345,9 @@ static void take_away_number_11(const char *sum)
           sum);
 }
 
-// Only what came from a store without fingerprints may lack one, and only where rows
+// Only what came from a store without set hashes may lack one, and only where rows
 // were gone by then.
-TEST_CASE(test_a_missing_fingerprint_is_excused_by_age_alone)
+TEST_CASE(test_a_missing_set_hash_is_excused_by_age_alone)
 {
     add_small_store();
     take_away_number_11("(SELECT set_hash(0, 11))");
@@ -662,7 +662,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_a_sound_store, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_every_change_is_found, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_missing_fingerprint_is_excused_by_age_alone, set_up,
+        cmocka_unit_test_setup_teardown(test_a_missing_set_hash_is_excused_by_age_alone, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_cleared_is_not_expired, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_expires_balances, set_up, tear_down),
