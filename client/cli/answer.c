@@ -8,16 +8,16 @@
 
 enum { PAGE_ROWS = 1000 };
 
-// Takes a page (borrowed); anything but STATUS_OK ends the asking.
+// Called with each page (borrowed); anything but STATUS_OK stops.
 typedef enum status answer_on_page(void *context, const struct result *page, struct error *err);
 
-// Only listings have as many rows as they are asked for.
+// Only listings are split into pages.
 static bool has_pages(const struct query *query)
 {
     return query->kind == QUERY_RECORDS;
 }
 
-// Rows to ask for next, of `limit` (0: all) with `done` taken.
+// Rows of the next page, of `limit` (0: all) after `done`.
 static uint32_t page_rows(uint32_t limit, uint64_t done)
 {
     const uint64_t left = limit - done;
@@ -85,7 +85,7 @@ static void free_filled(struct filled *filled)
     free(filled->titles);
 }
 
-// Keys come from whoever answers.
+// Column keys come from the collector: they are not trusted.
 static char *escaped(const char *key)
 {
     const size_t room = 4 * strlen(key) + 1;
@@ -121,7 +121,7 @@ static enum status fill_page(void *context, const struct result *page, struct er
     struct filled *filled = context;
     if (!filled->table && begin_table(filled, page) != STATUS_OK)
         return error_no_memory(err, filled->what);
-    const unsigned columns = result_column_count(page); // of a page that is like the first
+    const unsigned columns = result_column_count(page); // expected to equal those of the first page
     for (size_t row = 0; row < result_row_count(page); row++)
         for (unsigned i = 0; i < filled->count; i++) {
             table_add_value(filled->table, result_cell(page, row, i),

@@ -1,12 +1,12 @@
-// Answers that have no command of their own: all columns, as they come.
+// Prints answers of queries that have no command of their own, with all their columns.
 #ifndef INFERSTAT_CLIENT_CLI_ANSWER_H
 #define INFERSTAT_CLIENT_CLI_ANSWER_H
 
 #include "client/cli/cli.h"
 #include "client/cli/rows.h"
 
-// Asks, page by page where the answer has pages, and writes the rows; at most
-// query->limit of them, 0: all.  rows_end is the caller's.
+// Sends the query, page by page where the answer has pages, and writes at most query->limit
+// rows (0: all).  The caller calls rows_end.
 MUST_CHECK enum status answer_write(struct cli *cli, const struct query *query, struct rows *rows,
                                     struct error *err);
 

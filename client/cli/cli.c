@@ -103,7 +103,7 @@ void cli_note_expired(const struct cli *cli, const struct result *result)
 
 // ---- The program ------------------------------------------------------------------
 
-// Which command the words name; none is the dashboard where there is a terminal.
+// Finds the command; without one it is the dashboard on a terminal.
 static enum status choose_command(struct cli *cli, struct error *err)
 {
     const char *name = cli->options.command;

@@ -1,4 +1,4 @@
-// The program `inferstat`: its commands, and what each of them is given.
+// The program `inferstat`: its commands and the state that each of them gets.
 #ifndef INFERSTAT_CLIENT_CLI_CLI_H
 #define INFERSTAT_CLIENT_CLI_CLI_H
 
@@ -11,7 +11,7 @@
 #include "common/core/base/error.h"
 #include "common/core/query/result.h"
 
-// What the program stands in, given by main.
+// Streams, terminal and clock of the process, set by main.
 struct cli_environment {
     FILE *in;
     FILE *out;
@@ -43,53 +43,52 @@ struct cli_command {
     enum status (*run)(struct cli *cli, struct error *err);
 };
 
-// All commands, in the order of help.
+// All commands, in the order that help lists them.
 const struct cli_command *cli_commands(unsigned *count);
 
 // The command of that name.  STATUS_INVALID names the nearest one.
 MUST_CHECK enum status cli_command_find(const struct cli_command **out, const char *name,
                                         struct error *err);
 
-// Runs the program on a command line: results go to env->out, what went
-// wrong into `err`.
+// Runs the program on a command line.  Results go to env->out, errors into `err`.
 MUST_CHECK enum status cli_run(const struct cli_environment *env, int argc, char *const *argv,
                                struct error *err);
 
-// The exit code for what cli_run answered: 0 done, 1 a check said no, 2 usage, 3 no data, 4 the
-// collector or file is out of reach or of use, 5 undecided.
+// The exit code of a status: 0 done, 1 a check failed, 2 usage, 3 no data, 4 the collector or
+// file cannot be reached or used, 5 undecided.
 int cli_exit_code(enum status status);
 
 // ---- For commands -----------------------------------------------------------------
 
-// Asks the collector or file of the options.
+// Sends a query to the collector or file that the options name.
 MUST_CHECK enum status cli_ask(struct cli *cli, const struct query *query, struct result **out,
                                struct error *err);
 
-// Where the options say to ask.
+// The collector or file that the options name.
 struct remote_target cli_target(const struct cli *cli);
 
-// The name of where answers come from; opens it when it is not open yet.
+// The name of the collector or file, which is opened first if necessary.
 MUST_CHECK enum status cli_source(struct cli *cli, const char **out, struct error *err);
 
-// STATUS_NO_DATA with a text that says whether filters may be why.
+// STATUS_NO_DATA with the reason: expiry, a window in the future, the filters, an empty store.
 enum status cli_no_data(const struct cli *cli, const char *what, struct error *err);
 
-// The line below an answer whose first row has an expired_ns: what it cannot tell of.
+// Prints until when records have expired, if the answer's first row has an expired_ns.
 void cli_note_expired(const struct cli *cli, const struct result *result);
 
-// Asks for something to be done with a file, whose path may be relative, and shows the
-// answer, which has one row: as JSON where that is wanted, else with `print`.
+// Sends a query about a file, whose path may be relative, and prints the answer, which has
+// one row: as JSON with --json, else by `print`.
 MUST_CHECK enum status cli_ask_of_file(struct cli *cli, struct query *query, const char *path,
                                        void (*print)(struct cli *cli, const struct result *answer),
                                        struct error *err);
 
-// Asks for a comparison and prints it; the status is its verdict.
+// Sends a comparison and prints its answer; the status is the verdict.
 MUST_CHECK enum status cli_compare(struct cli *cli, const struct query *query, struct error *err);
 
-// export --bundle: the store makes it.
+// export --bundle: the store writes it.
 MUST_CHECK enum status cli_bundle(struct cli *cli, struct error *err);
 
-// One function a command; commands.c has the table.
+// One function per command; commands.c has the table.
 MUST_CHECK enum status command_top(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_summary(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_average(struct cli *cli, struct error *err);

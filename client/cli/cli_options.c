@@ -23,7 +23,7 @@ static const char *role_word(unsigned i)
 
 #define OPTION_TARGET struct cli_options
 
-// A text whose words completion offers.
+// A text with values for completion.
 #define WORDS_AT(member, words) OPTION_AT(TEXT, member), .choices = words
 
 static const struct option rows[OPTION_COUNT] = {
@@ -40,8 +40,7 @@ const struct option *option_row(enum cli_option option)
 
 // ---- The command line ---------------------------------------------------------
 
-// Public keys may begin with a dash: such a word behind a command that takes keys is
-// no option.
+// Public keys may begin with a dash: after a command that takes keys such a word is a key.
 static bool is_key(const struct cli_options *options, const char *word)
 {
     static const char *const commands[] = {"authorize", "revoke", "trust"};

@@ -112,7 +112,7 @@ enum cli_format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSON, FORMAT_JSONL };
 
 enum { CLI_ARGUMENTS_MAX = 64 };
 
-// Texts are borrowed from argv.
+// The options as given.  Texts are borrowed from argv.
 struct cli_options {
     bool given[OPTION_COUNT];
     const char *collector;

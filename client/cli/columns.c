@@ -6,7 +6,7 @@
 
 enum { RUN_SHOWN = 8, COLUMNS_MAX = 24 };
 
-// The number is how minor a column is (table.h).
+// The number is the column's `minor` (table.h).
 #define LEFT(key, title, minor)                                                                    \
     {                                                                                              \
         key, title, SHOWN_PLAIN, TABLE_LEFT, minor                                                 \
@@ -210,7 +210,7 @@ enum status columns_new_table(struct table **out, const struct columns *view)
     return table_new(out, columns, view->count);
 }
 
-// A host's clock less the collector's, and how far off that may be.
+// The offset of a host's clock from the collector's, with its error bound.
 static char *clock_text(int64_t offset_ns, int64_t error_ns)
 {
     char offset[UNIT_TEXT_SIZE], error[UNIT_TEXT_SIZE] = "?", *text = NULL;

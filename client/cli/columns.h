@@ -1,5 +1,4 @@
-// Which columns of a kind people see, and under what titles.  One table; lists
-// and the live tail read it.
+// The columns that tables and the live tail show for each kind of record, with their titles.
 #ifndef INFERSTAT_CLIENT_CLI_COLUMNS_H
 #define INFERSTAT_CLIENT_CLI_COLUMNS_H
 
@@ -29,14 +28,14 @@ struct columns {
 
 const struct columns *columns_of(enum record_kind kind);
 
-// An empty table of a view.
+// Creates an empty table with these columns.
 MUST_CHECK enum status columns_new_table(struct table **out, const struct columns *view);
 
-// Adds a row of a result to it; columns that the result lacks show as absent.
+// Adds a row of a result to the table; columns that the result lacks are shown as absent.
 void columns_add_row(const struct columns *view, struct table *table, const struct result *result,
                      size_t row);
 
-// One cell as people see it; the caller frees it.  NULL when out of memory.
+// The text of one cell; the caller frees it.  NULL when out of memory.
 char *columns_cell(const struct shown_column *column, const struct result *result, size_t row);
 
 #endif

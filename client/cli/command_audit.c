@@ -12,8 +12,8 @@
 
 enum { BALANCED_SHOWN = 20, LINE_SIZE = 512 };
 
-// How long a page that is not the first is asked for while the collector is busy
-// with another's audit, and how often.
+// How long, and at what interval, a later page is retried while the collector runs another
+// client's audit.
 #define BUSY_LIMIT_NS UINT64_C(10000000000)
 #define BUSY_PAUSE_NS UINT64_C(100000000)
 
@@ -35,7 +35,7 @@ static const struct shown_column columns[] = {
 
 static const struct columns view = {columns, sizeof columns / sizeof *columns};
 
-// The verdicts, in the order of the last line.
+// The verdicts, in the order of the summary line.
 static const char *const verdicts[] = {"balanced", "unbalanced", "open", "unknown"};
 
 enum { BALANCED, UNBALANCED, VERDICTS = sizeof verdicts / sizeof *verdicts };
@@ -43,8 +43,8 @@ enum { BALANCED, UNBALANCED, VERDICTS = sizeof verdicts / sizeof *verdicts };
 struct audit {
     struct cli *cli;
     uint64_t runs, counts[VERDICTS];
-    struct rows rows;      // for machines
-    struct result **pages; // for people, all of them
+    struct rows rows;      // with --json and --csv
+    struct result **pages; // without: all of them
     size_t page_count;
 };
 
@@ -82,7 +82,7 @@ static enum status consume_page(struct audit *audit, struct result *page, struct
     return STATUS_OK;
 }
 
-// What was read so far is not given up for another's audit that came between.
+// Retries while another client's audit is running, so that earlier pages are not lost.
 static enum status ask_page(struct cli *cli, const struct query *query, struct result **out,
                             struct error *err)
 {
@@ -112,7 +112,7 @@ static enum status ask_pages(struct audit *audit, struct error *err)
 
 // ---- For people -------------------------------------------------------------------
 
-// Findings stand behind each other with "; " between: a line each.
+// Splits the findings at "; " into one line each.
 static void add_findings(struct table *table, const struct result *page, size_t row)
 {
     const struct value value = result_cell(page, row, (unsigned)result_find(page, "finding"));

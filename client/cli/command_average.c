@@ -9,12 +9,12 @@
 
 enum { FIGURES_MAX = 16, NOTE_SIZE = 1024 };
 
-// Figures behind the groups' names; those in the metric's unit, and counts.
+// The figures shown after the columns of the groups.
 static const struct figure {
     const char *key;
     const char *title;
-    bool in_unit;   // of the metric; else a count or ratio
-    bool needed;    // shown even where no row has it
+    bool in_unit;   // the metric's unit; else a count or ratio
+    bool needed;    // shown even if no row has it
     unsigned minor; // as in a table
 } figures[] = {
     {"count", "count", false, true, 0},
@@ -43,9 +43,9 @@ static bool any_row_has(const struct result *result, const char *key)
     return false;
 }
 
-enum { GROUPS_MAX = QUERY_DIMENSION_COUNT + 1 }; // the step among them
+enum { GROUPS_MAX = QUERY_DIMENSION_COUNT + 1 }; // with the step
 
-// What is shown of an answer: groups first, then figures.
+// The columns shown: groups first, then figures.
 struct shown {
     struct shown_column groups[GROUPS_MAX];
     unsigned group_count;
@@ -97,10 +97,10 @@ static void add_figure(struct table *table, const struct figure *figure,
     table_add_value(table, value, unit);
 }
 
-// Says what the figures leave out, where they do.
+// Notes incomplete coverage.
 static void note_coverage(FILE *out, const struct result *result)
 {
-    double least = 1.0; // where it is not known the store's note says so
+    double least = 1.0; // where it is unknown, the store's note says so
     for (size_t row = 0; row < result_row_count(result); row++) {
         double coverage = result_number(result, row, "coverage_ratio", 1.0);
         least = coverage < least ? coverage : least;
@@ -115,7 +115,7 @@ static void note_coverage(FILE *out, const struct result *result)
                   unit_format(text, UNIT_RATIO, least));
 }
 
-// What the store says about the whole answer, such as that older rows have expired.
+// Prints the store's note on the whole answer, such as that older rows have expired.
 static void print_note(FILE *out, const struct result *result)
 {
     const struct value note = result_cell(result, 0, (unsigned)result_find(result, "note"));
@@ -151,7 +151,7 @@ static enum status print_for_people(struct cli *cli, const struct query_metric *
     return status;
 }
 
-// Whether the filters cover records of the kind all the same.
+// Whether the filters match records of the kind that lack the metric.
 static bool covers_records(struct cli *cli, const struct query_metric *metric)
 {
     const struct query query = {.kind = QUERY_RECORDS,
@@ -167,7 +167,7 @@ static bool covers_records(struct cli *cli, const struct query_metric *metric)
     return covers;
 }
 
-// What few stores can have a value of is said, and that records have none.
+// Explains why there is no data: few stores can have the metric, or the records lack it.
 static enum status no_data(struct cli *cli, const struct query_metric *metric, struct error *err)
 {
     if (strcmp(metric->name, QUERY_METRIC_MBU) == 0)

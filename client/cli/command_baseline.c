@@ -115,7 +115,7 @@ static enum status change(struct cli *cli, enum query_kind kind, struct error *e
     return STATUS_OK;
 }
 
-// The sub-commands: what each takes.
+// The sub-commands.
 static const struct {
     const char *name;
     bool takes_name;

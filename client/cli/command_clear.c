@@ -6,7 +6,7 @@
 #include "client/cli/number.h"
 #include "common/core/base/text.h"
 
-// Names what would go: "all records" or "records of model stories15M, ...".
+// Prints what would be deleted: "ALL records" or "the records of model stories15M, ...".
 static void print_scope(FILE *out, const struct query_filter *filter)
 {
     bool filtered = false;
@@ -28,7 +28,7 @@ static void print_scope(FILE *out, const struct query_filter *filter)
         (void)fprintf(out, " until %s", unit_format_int(time, UNIT_TIME, filter->until_ns));
 }
 
-// Whether the user says yes.
+// Asks the user to confirm.
 static bool confirm(struct cli *cli, const char *source)
 {
     FILE *notes = cli->env.notes;

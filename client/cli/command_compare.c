@@ -6,7 +6,7 @@
 #include "client/cli/rows.h"
 #include "common/core/stats/stats.h"
 
-// A margin of none at all; 0 asks for the default.
+// The smallest margin; 0 means the default.
 static const double no_margin = 1e-9;
 
 static bool is_filtered(const struct query_filter *filter)
@@ -17,7 +17,7 @@ static bool is_filtered(const struct query_filter *filter)
     return filtered;
 }
 
-// What the options say together: two baselines, or one and what filters cover.
+// Checks the options against each other: two baselines, or one baseline and filters.
 static enum status check_sides(const struct cli *cli, struct error *err)
 {
     const struct cli_options *options = &cli->options;
@@ -35,8 +35,8 @@ static enum status check_sides(const struct cli *cli, struct error *err)
     return STATUS_OK;
 }
 
-// What the whole comes to: one that is worse decides; then one that had values enough
-// and is undecided all the same; then whether any had.
+// The overall verdict: any comparison that is worse; else any that is undecided despite
+// enough values; else undecided if none had enough values.
 static enum status judge(const struct result *result, struct error *err)
 {
     const struct comparison_tally tally = comparison_tally(result);

@@ -1,5 +1,5 @@
-// inferstat completion bash|zsh|fish: scripts made from the tables of commands,
-// options and kinds of records, so that they never lag behind.
+// inferstat completion bash|zsh|fish: scripts generated from the tables of commands, options
+// and kinds of records.
 #include <string.h>
 
 #include "client/cli/cli.h"
@@ -8,7 +8,7 @@
 
 // ---- Words ------------------------------------------------------------------------
 
-// All options where `taken` is NULL.
+// `taken` NULL: all options.
 static void write_options(FILE *out, const enum cli_option *taken)
 {
     for (int i = 0; i < OPTION_COUNT; i++)
@@ -24,7 +24,7 @@ static void write_commands(FILE *out)
         (void)fprintf(out, " %s", commands[i].name);
 }
 
-// With their kinds; those that one kind has alone also without, as one types them.
+// Each as KIND.NAME, and as NAME if only one kind has it.
 static void write_metrics(FILE *out)
 {
     unsigned count;
@@ -58,7 +58,7 @@ static void write_language(FILE *out)
     write_metrics(out);
 }
 
-// What may stand behind a command.
+// The arguments of a command.
 static void write_words(FILE *out, const struct cli_command *command)
 {
     if (command->run == command_average) {
@@ -83,7 +83,7 @@ static void write_values(FILE *out, const struct option *option)
         (void)fprintf(out, " %s", value);
 }
 
-// Options whose value is a file, or a key that may be given as one.
+// Options whose value is a file, or a key that a file may hold.
 static bool is_file(const struct option *option)
 {
     return option->argument &&
@@ -106,7 +106,7 @@ static void write_value_case(FILE *out, bool files)
                   files ? "COMPREPLY=($(compgen -f -- \"$word\"));" : "COMPREPLY=();");
 }
 
-// Options with values of ours, one line each.
+// Options with known values, one line each.
 static void write_word_cases(FILE *out)
 {
     for (int i = 0; i < OPTION_COUNT; i++) {

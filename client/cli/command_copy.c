@@ -9,7 +9,7 @@
 #include "client/cli/rows.h"
 #include "common/core/base/text.h"
 
-// A path as another program takes it: beginning with "/".
+// Makes a path absolute, as the collector has another working folder.
 static enum status whole_path(char out[QUERY_PATH_SIZE], const char *path, struct error *err)
 {
     char *here = path[0] == '/' ? strdup("") : getcwd(NULL, 0);

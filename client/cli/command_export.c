@@ -8,7 +8,7 @@
 #include "client/cli/saved_queries.h"
 #include "client/cli/output.h"
 
-// What is to be written: kinds of records, or what a query answers.
+// What to write: kinds of records, or the answer of a query.
 struct wanted {
     uint32_t kinds;
     const struct query *query; // NULL: the kinds
@@ -38,8 +38,7 @@ static enum status write_kinds(struct cli *cli, uint32_t kinds, struct rows *row
         rows->kind = record_kind_info((enum record_kind)kind)->name;
         enum status status = record_pages_write(cli, (enum record_kind)kind, true,
                                                 limit ? limit - rows->count : 0, rows, err);
-        // Where all kinds are meant, those that lack what a filter names have
-        // nothing under it.
+        // Without KIND, kinds that lack a filter's dimension are skipped.
         if (status == STATUS_INVALID && cli->options.argument_count == 0)
             continue;
         if (status != STATUS_OK)
@@ -94,7 +93,7 @@ static enum status write_wanted(struct cli *cli, const struct wanted *wanted, st
     return status;
 }
 
-// A query says itself what is asked for.
+// --query takes no kinds and filters beside it.
 static enum status export_query(struct cli *cli, struct error *err)
 {
     static const enum cli_option others[] = {OPTION_MODEL,    OPTION_HOST,      OPTION_DEVICE,

@@ -8,7 +8,7 @@
 
 enum { HOSTS_LEAST = 3 };
 
-// What people call the metrics.
+// Short names of the metrics.
 static const struct {
     const char *metric, *word;
 } words[] = {
@@ -26,10 +26,10 @@ static const struct table_column columns[] = {
     {"why", TABLE_LEFT, true, 0},
 };
 
-// What all rows come to.
+// Totals over all rows.
 struct tally {
     size_t worse, better, different, usual, few_hosts, few_values;
-    int64_t most_hosts; // of a model and device that are too few
+    int64_t most_hosts; // the largest number of hosts that is too few
 };
 
 static bool cell_is(const struct result *result, size_t row, const char *key, const char *text)

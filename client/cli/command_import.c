@@ -72,8 +72,8 @@ static enum status import_bundle(struct cli *cli, const char *path, struct error
     return cli_ask_of_file(cli, &query, path, print_import, err);
 }
 
-// The bundle is made where the collector, which may be another user's, can read it, and
-// removed again.
+// Writes the bundle to a folder that the collector, perhaps of another user, can read, and
+// removes it afterwards.
 static enum status import_results(struct cli *cli, const char *path, struct error *err)
 {
     const char *place = getenv("TMPDIR");

@@ -21,7 +21,7 @@ static void write_comment(char comment[KEYS_COMMENT_SIZE], bool is_server)
                    (is_server || user[0]) && host[0] ? "@" : "", host);
 }
 
-// Moves a file aside, to FILE.old; one that is not there is fine.
+// Renames a file to FILE.old, if it exists.
 static enum status move_aside(const char *path, struct error *err)
 {
     char old[KEYS_PATH_SIZE + 8];

@@ -1,4 +1,4 @@
-// inferstat authorize | revoke | keys: what a collector's list of keys holds, through
+// inferstat authorize | revoke | keys: changes and lists a collector's authorized keys through
 // its admin socket.
 #include <stdlib.h>
 #include <string.h>
@@ -109,7 +109,7 @@ enum status command_authorize(struct cli *cli, struct error *err)
     return status == STATUS_OK ? ask_and_print(cli, &query, err) : status;
 }
 
-// A key, the file of one, or the name it was given.
+// The argument is a key, a file of one, or the name of an authorized key.
 enum status command_revoke(struct cli *cli, struct error *err)
 {
     const char *word = cli->options.arguments[0];

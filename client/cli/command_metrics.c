@@ -7,7 +7,7 @@
 #include "client/cli/table.h"
 #include "common/core/record/record.h"
 
-// Fills cells of a result, remembering whether memory ran out.
+// Fills cells of a result and remembers a failed allocation.
 struct filler {
     struct result *result;
     enum status status;

@@ -10,7 +10,7 @@
 
 enum { TITLE_WIDTH = 11 };
 
-// Asks twice: the first makes the connection, the second is timed.
+// Pings twice: the first opens the connection, the second is timed.
 static enum status ask(struct cli *cli, struct result **out, uint64_t *round_trip_ns,
                        struct error *err)
 {

@@ -20,11 +20,11 @@ static enum status list_baselines(struct cli *cli, struct error *err)
     return command_baseline(cli, err);
 }
 
-// The commands that ask such queries; others show the answer as it comes.
+// The commands that print such answers; other answers are printed with all columns.
 static const struct form {
     enum query_kind kind;
-    const char *command;                                    // NULL: that of the verb's name
-    enum status (*run)(struct cli *cli, struct error *err); // NULL: that of the command
+    const char *command;                                    // NULL: the verb's name
+    enum status (*run)(struct cli *cli, struct error *err); // NULL: the command's
 } forms[] = {
     {QUERY_AVERAGE, NULL, NULL},
     {QUERY_SUMMARY, NULL, NULL},
@@ -42,7 +42,7 @@ static enum status run_as(struct cli *cli, const struct form *form, struct error
     const struct cli_command listing = {.name = name, .run = command_list};
     const struct cli_command *own = cli->command;
     if (cli_command_find(&cli->command, name, NULL) != STATUS_OK)
-        cli->command = &listing; // of records that have no command of their own
+        cli->command = &listing; // of kinds that have no command
     enum status status = form->run ? form->run(cli, err) : cli->command->run(cli, err);
     cli->command = own;
     return status;
@@ -85,7 +85,7 @@ static enum status list_names(struct cli *cli, struct error *err)
     return status;
 }
 
-// The words with a blank between, as the shell has cut them.
+// Joins the arguments with blanks.
 static char *join_words(const struct cli_options *options)
 {
     size_t size = 1;

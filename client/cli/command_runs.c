@@ -4,7 +4,7 @@
 #include "client/cli/record_pages.h"
 #include "common/core/query/loss_text.h"
 
-// A run that has lost something says why below its row.
+// A run with losses has a line with the reasons below its row.
 static enum status add_rows(struct cli *cli, const struct columns *view, struct table *table,
                             const struct result *page, struct error *err)
 {

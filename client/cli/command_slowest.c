@@ -7,7 +7,7 @@
 #include "client/cli/columns.h"
 #include "common/core/record/throttle.h"
 
-// A part smaller than this share of all that a request took more is not worth a word.
+// A part below this share of the excess is not mentioned.
 #define PART_LEAST 0.05
 
 enum { PARTS_MAX = 16, LINE_SIZE = 1024 };
@@ -47,7 +47,7 @@ static int by_size(const void *left, const void *right)
     return (a->ns < b->ns) - (a->ns > b->ns);
 }
 
-// The parts of a row that are worth a word, the largest first.
+// The parts of a row worth mentioning, largest first.
 static unsigned find_parts(struct part parts[PARTS_MAX], const struct result *result, size_t row)
 {
     static const char end[] = "_excess_ns";
@@ -69,8 +69,7 @@ static unsigned find_parts(struct part parts[PARTS_MAX], const struct result *re
     return count;
 }
 
-// What the parts found leave of the excess, so that what is said sums to it; 0 where
-// people would not see that it is missing.
+// The rest of the excess, so that the parts add up to it; 0 if it is negligible.
 static int64_t find_rest(const struct part *parts, unsigned count, int64_t excess)
 {
     char said[UNIT_TEXT_SIZE], whole[UNIT_TEXT_SIZE];
@@ -132,7 +131,7 @@ static enum status print_for_people(struct cli *cli, const struct result *result
     }
     memcpy(columns, slowest_columns, sizeof columns);
     columns[VALUE_PLACE].title = title;
-    // Where the metric is that time itself, once is enough.
+    // Omitted if the metric is that time itself.
     const bool is_took =
         result_integer(result, 0, "took_ns", -1) == result_integer(result, 0, "value", -2);
     if (is_took)

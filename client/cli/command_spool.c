@@ -41,7 +41,7 @@ static const struct shown_column columns[] = {
 
 static const struct columns view = {columns, sizeof columns / sizeof *columns};
 
-// Where runs of this user leave what they leave.
+// The folders where runs of this user keep run files and spools.
 struct places {
     char runs[PATH_ROOM], spools[PATH_ROOM];
     struct orphans_folders folders;
@@ -70,7 +70,7 @@ struct row {
     struct runfile_run run;
     const char *state;
     bool counted;     // `records` is known
-    uint64_t records; // of a living run those in its spool alone
+    uint64_t records; // of a live run only those in its spool
     uint64_t bytes;
     int64_t since_ns;
 };
@@ -88,7 +88,7 @@ static void add_orphan(struct row *row, const struct orphan *orphan)
     }
 }
 
-// Reads what is known of a run.  False: there is nothing (any more).
+// Reads the state of a run.  False: nothing is left of it.
 static bool read_row(struct row *row, const struct orphans_folders *folders,
                      const struct orphans_place *place)
 {
@@ -206,7 +206,7 @@ static enum status list_runs(struct cli *cli, const struct places *places, struc
 struct flush {
     struct cli *cli;
     uint64_t records;  // sent
-    char trouble[256]; // why the first that stayed did, where that is known; else ""
+    char trouble[256]; // why the first run was not sent; "": unknown
 };
 
 static void on_report(void *context, const struct replay_report *report)
@@ -244,7 +244,7 @@ static void log_of_replay(void *context, enum inferstat_log_level level, const c
     log_write(levels[level], "%s", text);
 }
 
-// What is most worth saying of what stays.
+// The most important reason why runs were not sent.
 static const char *why_left(const struct replay_counts *counts)
 {
     static const struct {

@@ -26,7 +26,7 @@ static bool same_value(struct value a, struct value b)
     return a.text.size == b.text.size && memcmp(a.text.bytes, b.text.bytes, a.text.size) == 0;
 }
 
-// Whether two rows, also of two answers, agree in the first `count` columns.
+// Whether two rows, perhaps of different answers, are equal in the first `count` columns.
 static bool same_cells(const struct result *a, size_t row_a, const struct result *b, size_t row_b,
                        unsigned count)
 {
@@ -43,7 +43,7 @@ static struct value cell_of(const struct result *result, size_t row, const char 
 
 // ---- Tables ---------------------------------------------------------------------------
 
-// A column behind those of the groups, the cache and the stage.
+// A column after those of the groups, the cache and the stage.
 struct figure {
     const char *key, *title;
     unsigned minor;
@@ -76,7 +76,7 @@ static void add_stage(struct table *table, struct value stage)
     table_take(table, indented);
 }
 
-// The names of a waterfall stand in its first row only.
+// The names of a waterfall are in its first row only.
 static void add_names(struct table *table, const struct result *result, size_t row, unsigned groups,
                       const char *cache)
 {
@@ -113,7 +113,7 @@ static void copy_cache(char cache[16], const struct result *result, size_t row)
                    value.type == VALUE_TEXT ? value.text.bytes : "");
 }
 
-// How many kinds of cache the group of a row has, beside "all"; in `cache` the last.
+// Counts the cache states of the row's group except "all"; `cache` gets the last one.
 static unsigned count_caches(char cache[16], const struct result *result, size_t row,
                              unsigned groups)
 {
@@ -128,7 +128,7 @@ static unsigned count_caches(char cache[16], const struct result *result, size_t
     return kinds;
 }
 
-// Adds all rows.  What was as much in the page cache each time is shown once.
+// Adds all rows.  "all" is omitted if the group has only one cache state.
 static void add_waterfalls(struct table *table, const struct result *result, unsigned groups,
                            const struct figure *figures, unsigned count)
 {
@@ -208,8 +208,8 @@ static enum status no_loads(struct cli *cli, struct error *err)
     return cli_no_data(cli, "loads", err);
 }
 
-// What is kept apart: the groups of --by, or else model and device.  Of the sides of a
-// comparison (NULL: there are none), what both name alike.
+// The dimensions to group by: those of --by, else model and device.  In a comparison (`sides`
+// not NULL) only those that both sides filter alike.
 static unsigned choose_groups(const struct query *query, const struct query_filter *sides,
                               enum query_dimension *out)
 {
@@ -283,8 +283,8 @@ static const struct {
 
 enum { COMPARED_COUNT = sizeof compared / sizeof *compared, COMPARED_TEXTS = 3 };
 
-// The row that is about the same, or the count of rows.  What a row is about stands in
-// its groups, cache, part and stage: the first columns of both answers.
+// Finds the row with the same groups, cache, part and stage; the number of rows if there is
+// none.
 static size_t find_row(const struct result *in, const struct result *of, size_t row,
                        unsigned groups)
 {
@@ -294,7 +294,7 @@ static size_t find_row(const struct result *in, const struct result *of, size_t 
     return found;
 }
 
-// Adds what A and B (rows beyond the end: nothing) say of one part.
+// Adds a row with the figures of A and B for one part (a row past the end: absent).
 static enum status add_compared(struct result *out, const struct result *a, size_t row_a,
                                 const struct result *b, size_t row_b, unsigned groups)
 {
@@ -319,7 +319,7 @@ static enum status add_compared(struct result *out, const struct result *a, size
     return STATUS_OK;
 }
 
-// Adds what only B has of what the row is of: a group, and a kind of cache.
+// Adds the rows that only B has of the group and cache state of a row.
 static enum status add_missing(struct result *out, const struct result *a, const struct result *b,
                                size_t of, unsigned groups)
 {
@@ -339,7 +339,7 @@ static bool has_kind(const struct result *in, const struct result *of, size_t ro
     return false;
 }
 
-// Lines up two answers: what A has in its order, then what only B has.
+// Joins two answers: the rows of A in order, then those only in B.
 static enum status line_up(const struct result *a, const struct result *b, unsigned groups,
                            struct result **out)
 {
@@ -360,7 +360,7 @@ static enum status line_up(const struct result *a, const struct result *b, unsig
     return status;
 }
 
-// A side's words, as a terminal shows them.
+// Prints the text of a side, escaped for the terminal.
 static char *side_text(char text[QUERY_TEXT_SIZE], const struct cli *cli, int side)
 {
     const char *words = cli->options.arguments[side];
@@ -388,7 +388,7 @@ static enum status print_comparison(struct cli *cli, const struct result *result
     return status;
 }
 
-// Asks for both sides; the absence of one is said with its letter.
+// Queries both sides; an error names the side without data.
 static enum status ask_sides(struct cli *cli, const struct query_filter sides[2],
                              const enum query_dimension *group_by, unsigned group_count,
                              struct result *answers[2], struct error *err)
@@ -407,7 +407,7 @@ static enum status ask_sides(struct cli *cli, const struct query_filter sides[2]
     return STATUS_OK;
 }
 
-// Whether anything is in both answers.
+// Whether the answers have a row in common.
 static bool have_common(const struct result *a, const struct result *b, unsigned groups)
 {
     for (size_t row = 0; row < result_row_count(a); row++)
@@ -430,7 +430,7 @@ static enum status compare_sides(struct cli *cli, struct query_filter sides[2], 
         status = ask_sides(cli, sides, group_by, groups, answers, err);
     }
     if (status == STATUS_OK && groups > 0 && !have_common(answers[0], answers[1], groups)) {
-        groups = 0; // other models, or devices: all of one side beside all of the other
+        groups = 0; // different models or devices: compares the totals of both sides
         status = ask_sides(cli, sides, group_by, groups, answers, err);
     }
     if (status == STATUS_OK && line_up(answers[0], answers[1], groups, &both) != STATUS_OK)

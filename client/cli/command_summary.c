@@ -16,7 +16,7 @@ enum { TEXT_SIZE = 256, BAR_WIDTH = 30, BAR_TERMINAL_LEAST = 72 };
 
 // ---- Figures as text --------------------------------------------------------------
 
-// One figure of the answer as people see it, "-" where absent.
+// One figure of the answer as text, "-" if absent.
 static const char *figure(char text[TEXT_SIZE], const struct result *summary, const char *key)
 {
     int column = result_find(summary, key);
@@ -221,7 +221,7 @@ static void print_for_people(const struct last_load *last, const char *source,
     print_losses(out, summary);
 }
 
-// Whose figures the line has: the model's name where there is one only.
+// The model's name, if the figures are of one model.
 static const char *whose(char text[TEXT_SIZE], const struct result *summary)
 {
     const int64_t models = count_of(summary, "models");
@@ -244,7 +244,7 @@ static void print_line(FILE *out, const struct result *summary)
 
 // ---- For machines -----------------------------------------------------------------
 
-// The answer as one object, the last load's stages with it.
+// The answer as one object with the last load's stages.
 static void print_json(const struct last_load *last, const struct result *summary)
 {
     FILE *out = last->cli->env.out;

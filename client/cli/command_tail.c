@@ -15,9 +15,9 @@ static const uint64_t wait_ns = UINT64_C(1000000000);
 
 struct tail {
     struct cli *cli;
-    struct rows rows; // JSON Lines; its count is of all rows shown
+    struct rows rows; // JSON Lines; counts all rows shown
     uint64_t limit;   // 0: none
-    uint64_t missed;  // as last told
+    uint64_t missed;  // as last reported
 };
 
 static bool is_text(const struct value *value, const char *text)
@@ -30,8 +30,8 @@ static struct value cell_of(const struct result *page, size_t row, const char *k
     return result_cell(page, row, (unsigned)result_find(page, key));
 }
 
-// What a filter goes by.  The status of a request is how it finished: "stop" and "length"
-// are both "ok".
+// The value that a filter is compared with.  A request that finished with "stop" or "length"
+// has the status "ok".
 static struct value filtered_cell(const struct result *page, size_t row,
                                   enum query_dimension dimension)
 {
@@ -48,7 +48,7 @@ static struct value filtered_cell(const struct result *page, size_t row,
     return finish;
 }
 
-// The keys that filters go by; a run is filtered by how its UUID begins.
+// The columns that filters test; a run matches by the beginning of its UUID.
 static bool passes(const struct query_filter *filter, const struct result *page, size_t row)
 {
     for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++) {
@@ -113,7 +113,7 @@ static void tell_missed(struct tail *tail, uint64_t missed)
     tail->missed = missed;
 }
 
-// Shows what comes until a stop, the limit, or a reader that has gone.
+// Prints records until a stop, the limit, or a closed pipe.
 static enum status follow(struct tail *tail, struct remote_live *live, struct error *err)
 {
     while (!stop_requested() && !is_done(tail)) {
@@ -147,8 +147,8 @@ enum status command_tail(struct cli *cli, struct error *err)
     if (status != STATUS_OK)
         return status;
 
-    // Whether anybody is there, and the filters make sense, is worth knowing at
-    // once; what follows waits.
+    // The live feed waits for records: an unreachable collector and invalid filters are
+    // reported first.
     struct query ping = {.kind = QUERY_PING, .filter = cli->query.filter};
     struct result *answer;
     status = cli_ask(cli, &ping, &answer, err);

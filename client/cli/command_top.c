@@ -12,13 +12,13 @@ enum status command_top(struct cli *cli, struct error *err)
         return error_set(err, STATUS_INVALID,
                          "top: the dashboard needs a terminal (use inferstat summary, or "
                          "inferstat tail)");
-    const char *source; // a connection that cannot be, or has to be warned of, is said before
+    const char *source; // connection errors and warnings are printed before the dashboard starts
     enum status status = cli->options.db ? STATUS_OK : cli_source(cli, &source, err);
     if (status == STATUS_OK)
         status = stop_install(err);
     if (status != STATUS_OK)
         return status;
-    stop_on(SIGQUIT); // Ctrl-\ would leave the terminal as the dashboard has it
+    stop_on(SIGQUIT); // Ctrl-\ would not restore the terminal
     const char *no_color = getenv("NO_COLOR");
     struct remote_target target = cli_target(cli);
     struct tui_options options = {

@@ -20,8 +20,8 @@ struct list {
     FILE *out;
     const char *key;
     struct address address;
-    bool alone;    // the key is to be the address's only one
-    bool is_there; // a line has the key already
+    bool alone;    // remove other keys of the address
+    bool is_there; // the file has the key already
 };
 
 static bool is_same(const struct address *left, const struct address *right)
@@ -30,7 +30,7 @@ static bool is_same(const struct address *left, const struct address *right)
     return strcasecmp(address_text(a, left), address_text(b, right)) == 0;
 }
 
-// Copies a line, unless it is another key of the address and goes.
+// Copies a line, unless it is another key of the address that is removed.
 static void add_line(struct list *list, const char *line)
 {
     char copy[KEYS_LINE_SIZE];

@@ -115,7 +115,7 @@ static const struct table_column columns[COLUMNS] = {
     [VERDICT] = {"verdict", TABLE_LEFT, false, 0},
 };
 
-// What was measured: a model, an operation, a pipeline's batches.
+// The subject of a row: a model, an operation, a pipeline's batches.
 static char *what_text(const struct result *result, size_t row)
 {
     const struct value model = cell(result, row, "model");
@@ -131,7 +131,7 @@ static char *what_text(const struct result *result, size_t row)
     return both;
 }
 
-// The text of a cell, as a terminal may show it; the caller frees it.
+// The text of a cell, escaped for the terminal; the caller frees it.
 static char *cell_text(const struct result *result, size_t row, enum column column)
 {
     char text[CELL_SIZE];
@@ -153,7 +153,7 @@ static char *cell_text(const struct result *result, size_t row, enum column colu
         write_interval(text, result, row, "ratio_low", "ratio_high");
         return strdup(text);
     case TAIL_CHANGE:
-        // Of few values it would be that of the slowest.
+        // Of few values it would be the slowest one.
         write_change(text, isfinite(result_number(result, row, "p95_ratio_high", (double)NAN))
                                ? result_number(result, row, "p95_ratio", (double)NAN)
                                : (double)NAN);
@@ -288,7 +288,7 @@ static enum status print_table(const struct cli *cli, const struct query *query,
 
 // ---- Markdown -------------------------------------------------------------------------
 
-// Text of a cell: what Markdown takes as its own is escaped.
+// Writes the text of a cell with Markdown's own characters escaped.
 static void write_markdown(FILE *out, const char *text)
 {
     for (; *text; text++) {

@@ -1,4 +1,4 @@
-// Comparisons as people read them: a table, or Markdown for a page or pull request.
+// Prints comparisons as a table, or as Markdown for a page or pull request.
 #ifndef INFERSTAT_CLIENT_CLI_COMPARISON_H
 #define INFERSTAT_CLIENT_CLI_COMPARISON_H
 
@@ -17,7 +17,7 @@ struct comparison_tally {
 
 struct comparison_tally comparison_tally(const struct result *result);
 
-// The answer to `query` as the options have it, but for machines' formats.
+// Prints the answer to `query` as a table or, with --markdown, as Markdown.
 MUST_CHECK enum status comparison_print(const struct cli *cli, const struct query *query,
                                         const struct result *result, struct error *err);
 

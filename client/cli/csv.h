@@ -1,6 +1,6 @@
 // CSV (RFC 4180 quoting, lines end with LF) to a stream.  Absent values are
-// empty fields; an empty text is "".  On a terminal what would work on it stands escaped
-// (text_escape); a file and a pipe get texts as they are.  Failures stay in the stream
+// empty fields; an empty text is "".  On a terminal, control characters are escaped
+// (text_escape); a file and a pipe get texts unchanged.  Failures stay in the stream
 // (ferror).
 #ifndef INFERSTAT_CLIENT_CLI_CSV_H
 #define INFERSTAT_CLIENT_CLI_CSV_H
@@ -9,10 +9,10 @@
 
 #include "common/core/query/result.h"
 
-// One field, quoted where it has to be.
+// One field, quoted if necessary.
 void csv_write_value(FILE *out, struct value value);
 
-// The line of keys.
+// The header line of keys.
 void csv_write_header(FILE *out, const struct result *result);
 
 void csv_write_row(FILE *out, const struct result *result, size_t row);

@@ -1,4 +1,4 @@
-// Help, made from the tables of commands and options.
+// Writes help from the tables of commands and options.
 #ifndef INFERSTAT_CLIENT_CLI_HELP_H
 #define INFERSTAT_CLIENT_CLI_HELP_H
 

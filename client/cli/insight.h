@@ -1,4 +1,4 @@
-// What options turn listings into: parts of the commands loads and inferences.
+// Variants of the commands loads and inferences, selected by options.
 #ifndef INFERSTAT_CLIENT_CLI_INSIGHT_H
 #define INFERSTAT_CLIENT_CLI_INSIGHT_H
 

@@ -7,7 +7,7 @@
 #include "common/core/base/text.h"
 #include "common/wire/keys.h"
 
-// A key, or the line of a FILE.pub: the key and a comment behind it.
+// A key, or the line of a FILE.pub: a key and a comment.
 static bool is_key(unsigned char bytes[WIRE_KEY_SIZE], const char *word)
 {
     char first[WIRE_KEY_TEXT_SIZE];
@@ -24,7 +24,7 @@ enum status key_arg_parse(char key[WIRE_KEY_TEXT_SIZE], const char *word, const 
                           struct error *err)
 {
     unsigned char bytes[1][WIRE_KEY_SIZE];
-    // A path may look like a key; a key that is the name of a file does not happen.
+    // A path may look like a key: an existing file is a path.
     if (access(word, F_OK) != 0 && is_key(bytes[0], word)) {
         (void)wire_key_text(key, bytes[0]);
         return STATUS_OK;

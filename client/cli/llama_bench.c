@@ -22,7 +22,7 @@ enum {
     TEXT_SIZE = 1024,
 };
 
-// What is believed of a number: doubles hold it exactly, and it is a hundred days.
+// The largest number accepted: exact as a double, and a hundred days in nanoseconds.
 static const int64_t value_max = INT64_C(1) << 53;
 
 static const char who[] = "llama-bench";
@@ -87,7 +87,7 @@ static enum status parse_integer(const struct bench *bench, const char *key, int
     return STATUS_OK;
 }
 
-// What older versions do not say is 0.
+// A key that older versions lack is 0.
 static enum status parse_optional(const struct bench *bench, const char *key, int64_t *out,
                                   struct error *err)
 {
@@ -95,8 +95,7 @@ static enum status parse_optional(const struct bench *bench, const char *key, in
     return json_object_get(bench->result, key) ? parse_integer(bench, key, 0, out, err) : STATUS_OK;
 }
 
-// The parser has seen to it that texts are UTF-8.  Control characters are shown later
-// as they are; NULs cannot be, and jansson refuses them.
+// The parser has checked that texts are UTF-8 and have no NUL.
 static enum status parse_text(const struct bench *bench, const char *key, char *out, size_t size,
                               struct error *err)
 {
@@ -126,7 +125,7 @@ static enum status parse_model(struct bench *bench, struct error *err)
     return STATUS_OK;
 }
 
-// The GPU where there is one and layers are on it, else the CPU.
+// The GPU if layers run on it, else the CPU.
 static enum status parse_device(struct bench *bench, struct error *err)
 {
     const json_t *layers = json_object_get(bench->result, "n_gpu_layers");
@@ -159,7 +158,7 @@ static enum status parse_time(struct bench *bench, struct error *err)
 // ---- Identity --------------------------------------------------------------------------------
 
 // 128 bits of FNV-1a (Fowler, Noll and Vo), of the result written in one way only,
-// as a UUID of version 8 (RFC 9562: what its maker says).
+// as a UUID of version 8 (RFC 9562).
 static bool identify(const struct bench *bench, unsigned char uuid[16])
 {
     __extension__ typedef unsigned __int128 wide;
@@ -215,8 +214,8 @@ static enum status put_model(struct bench *bench, struct error *err)
     return store_builder_put(bench->builder, &record, err);
 }
 
-// Requests do not wait, and generation tests have no prefill: these are 0.  The memory of
-// the process is unknown, and its column cannot be absent: 0.
+// Requests do not queue, and generation tests have no prefill: these are 0.  The memory of
+// the process is unknown: 0, as the column is required.
 static enum status put_sample(struct bench *bench, int64_t request, int64_t at_ns,
                               int64_t sample_ns, struct error *err)
 {
@@ -244,7 +243,7 @@ static enum status put_sample(struct bench *bench, int64_t request, int64_t at_n
 
 // ---- Results ---------------------------------------------------------------------------------
 
-// The samples, and how long they took together.
+// The samples and their total duration.
 static enum status check_samples(struct bench *bench, const json_t **out, int64_t *total_ns,
                                  struct error *err)
 {
@@ -340,7 +339,7 @@ static enum status parse_result(struct bench *bench, struct error *err)
 
 // ---- All of it -------------------------------------------------------------------------------
 
-// The same result twice is one run.
+// A duplicate result is one run.
 static bool is_repeated(const json_t *results, size_t at)
 {
     for (size_t i = 0; i < at; i++)

@@ -1,4 +1,4 @@
-// What llama-bench measured ("llama-bench -o json" or jsonl), as a bundle.
+// Converts results of llama-bench ("llama-bench -o json" or jsonl) to a bundle.
 #ifndef INFERSTAT_CLIENT_CLI_LLAMA_BENCH_H
 #define INFERSTAT_CLIENT_CLI_LLAMA_BENCH_H
 

@@ -1,4 +1,4 @@
-// inferstat: the client.  Everything is in cli.c; here are the surroundings.
+// inferstat: the client.  Sets up streams, terminal and locale for cli_run.
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
@@ -14,7 +14,7 @@
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 
-// Columns of the terminal that standard output is; 0 where it is none.
+// Terminal columns of standard output; 0 if it is no terminal.
 static unsigned terminal_width(void)
 {
     struct winsize size;
@@ -23,7 +23,7 @@ static unsigned terminal_width(void)
     return 0;
 }
 
-// Names are UTF-8 whatever the locale; their widths need one that says so.
+// Names are UTF-8 in any locale; character widths need a UTF-8 LC_CTYPE.
 static void set_locale(void)
 {
     if (!setlocale(LC_CTYPE, "") || strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
@@ -33,7 +33,7 @@ static void set_locale(void)
 int main(int argc, char **argv)
 {
     set_locale();
-    (void)signal(SIGXFSZ, SIG_IGN); // a file that may grow no more fails as a full disk does
+    (void)signal(SIGXFSZ, SIG_IGN); // writing past the file size limit fails like a full disk
     log_open("inferstat", LOG_LEVEL_WARNING);
     struct cli_environment env = {
         .in = stdin,

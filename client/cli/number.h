@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-// What the noun behind a count ends in: "" for one, else "s".
+// The plural ending of a noun after a count: "" for one, else "s".
 static inline const char *number_plural(int64_t count)
 {
     return count == 1 ? "" : "s";

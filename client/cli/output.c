@@ -20,7 +20,7 @@ static void release(struct output *output)
     *output = (struct output){0};
 }
 
-// A new file beside the path; `old` is what is to be replaced, NULL for nothing.
+// Creates the temporary file; `old` is the file to be replaced (NULL: none).
 static FILE *open_beside(struct output *output, const struct stat *old)
 {
     if (asprintf(&output->temporary, "%s.tmp-%ld", output->path, (long)getpid()) < 0) {
@@ -50,7 +50,7 @@ enum status output_open(struct output *output, const char *path, struct error *e
     if (exists && !S_ISREG(old.st_mode))
         output->out = fopen(output->path, "w");
     else if (exists && access(output->path, W_OK) != 0)
-        output->out = NULL; // protected, though its folder would let it be replaced
+        output->out = NULL; // read-only, although its folder allows replacing it
     else
         output->out = open_beside(output, exists ? &old : NULL);
     if (output->out)
@@ -60,7 +60,7 @@ enum status output_open(struct output *output, const char *path, struct error *e
     return status;
 }
 
-// Writes the last of it, to the disk where it is a file.
+// Flushes the output, and syncs it if it is a file.
 static bool finish(struct output *output)
 {
     bool written = fflush(output->out) == 0 && !ferror(output->out);

@@ -1,5 +1,5 @@
-// A file of results that is there whole or not at all: written beside its name and
-// moved there when done.  Terminals, pipes and devices are written to as they are.
+// An output file that is replaced atomically: written under a temporary name and renamed when
+// complete.  Terminals, pipes and devices are written to directly.
 #ifndef INFERSTAT_CLIENT_CLI_OUTPUT_H
 #define INFERSTAT_CLIENT_CLI_OUTPUT_H
 
@@ -8,17 +8,17 @@
 #include "common/core/base/error.h"
 
 struct output {
-    FILE *out;       // to write to
-    char *path;      // where it is to be: the file itself where a link was named
-    char *temporary; // where it is until then; NULL where nothing is to be moved
+    FILE *out;       // write to this
+    char *path;      // the target; if a link was given, the file it points to
+    char *temporary; // the temporary name; NULL if nothing is renamed
 };
 
-// Opens FILE.tmp-PID beside `path`, with the rights of the file it is to replace.
+// Opens FILE.tmp-PID beside `path`, with the permissions of the file it replaces.
 MUST_CHECK enum status output_open(struct output *output, const char *path, struct error *err);
 
-// Puts the file in place when `status`, of what wrote it, is STATUS_OK; else, or
-// when it cannot be written to the end, removes it: what was at `path` stays.
-// Returns `status` or what went wrong.  Frees what `output` holds.
+// Renames the file to its target if `status`, the writer's, is STATUS_OK; otherwise, or if
+// the last write fails, removes it, and the old file at `path` stays.  Returns `status` or
+// the error.  Frees what `output` holds.
 MUST_CHECK enum status output_close(struct output *output, enum status status, struct error *err);
 
 #endif

@@ -9,7 +9,7 @@
 
 enum { PARTS_MAX = 32 };
 
-// A line being written, and which option (or word) each part of it comes from.
+// A line being written, with the option (or argument) that each part comes from.
 struct line {
     char text[QUERY_LINE_SIZE];
     size_t used;
@@ -145,7 +145,7 @@ static const struct query_verb *find_verb(const struct query_line *from)
     return NULL;
 }
 
-// What stands behind the verb: a metric, or the baseline that is compared.
+// Writes the subject of the verb: a metric, or the baseline that is compared.
 static void put_subject(struct line *line, const struct query_verb *verb,
                         const struct query_line *from)
 {
@@ -206,7 +206,7 @@ static void cut_prefix(struct error *err, const char *prefix, size_t size)
         memmove(text, text + size + 2, strlen(text + size + 2) + 1);
 }
 
-// Names the option in place of the column: the line is not one that the user wrote.
+// Names the option instead of the column: the user did not write the line.
 static enum status blame(const struct line *line, struct query_place place, struct error *err)
 {
     unsigned part = 0;

@@ -1,5 +1,5 @@
-// The query of a command line: its options that are clauses of the query language become a
-// line of it, which is read as any other.
+// Builds the query of a command line: options that are clauses of the query language are
+// written as a line of it, which is parsed as any other.
 #ifndef INFERSTAT_CLIENT_CLI_QUERY_LINE_H
 #define INFERSTAT_CLIENT_CLI_QUERY_LINE_H
 
@@ -9,7 +9,7 @@
 #include "client/cli/cli_options.h"
 #include "common/core/query/query.h"
 
-// What the query is made from.
+// The parts of the command line that the query depends on.
 struct query_line {
     const char *command; // for messages
     const char *verb;    // of the language; NULL: filters only
@@ -18,8 +18,8 @@ struct query_line {
     int64_t now_ns;
 };
 
-// Reads the verb with the clauses of the options that it takes, or only a filter (as
-// QUERY_SUMMARY) where there is no verb.  STATUS_INVALID names the option at fault.
+// Parses the verb with those options that are clauses of it, or only a filter (as
+// QUERY_SUMMARY) if there is no verb.  STATUS_INVALID names the option at fault.
 MUST_CHECK enum status query_line_read(struct query *out, const struct query_line *from,
                                        struct error *err);
 

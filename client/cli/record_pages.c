@@ -8,7 +8,7 @@
 
 enum { PAGE_ROWS = 1000, NEWEST_FOR_PEOPLE = 20 };
 
-// Rows to ask for next, of `limit` (0: all) with `done` taken.
+// Rows of the next page, of `limit` (0: all) after `done`.
 static uint32_t page_rows(uint64_t limit, uint64_t done)
 {
     if (limit == 0 || limit - done > PAGE_ROWS)
@@ -71,8 +71,8 @@ enum status record_pages_write(struct cli *cli, enum record_kind kind, bool olde
     return record_pages_read(cli, kind, oldest_first, limit, write_page, rows, err);
 }
 
-// How many rows are asked for: --limit, else all for machines and the newest
-// for people.  0: all.
+// The number of rows to read: --limit, else all with --json and --csv, and the newest 20
+// without.  0: all.
 static uint64_t page_limit(const struct cli *cli)
 {
     if (option_given(&cli->options, OPTION_LIMIT))
@@ -80,7 +80,7 @@ static uint64_t page_limit(const struct cli *cli)
     return cli->options.format == FORMAT_TEXT ? NEWEST_FOR_PEOPLE : 0;
 }
 
-// The line below a listing that holds no more than the first rows.
+// Prints that the listing is cut, if it is.
 static void note_limit(const struct cli *cli, uint64_t rows)
 {
     if (!option_given(&cli->options, OPTION_LIMIT) && rows == NEWEST_FOR_PEOPLE)

@@ -1,5 +1,5 @@
-// Rows of results for machines, in any of their formats, as a stream: pages of
-// one listing follow each other.  Failures stay in the stream (ferror).
+// Writes rows of results as CSV, JSON or JSON Lines to a stream, page by page.  Failures stay
+// in the stream (ferror).
 #ifndef INFERSTAT_CLIENT_CLI_ROWS_H
 #define INFERSTAT_CLIENT_CLI_ROWS_H
 
@@ -16,14 +16,14 @@ struct rows {
     enum cli_format format;
     const char *kind; // NULL, or a "kind" for each row (not in CSV)
     uint64_t count;   // rows written
-    bool begun;       // what stands before the first row is written
+    bool begun;       // the header or opening bracket is written
 };
 
-// Writes rows `first` up to `end` (not included) of a result; before the first,
-// what the format opens with.  So nothing is written when no answer comes.
+// Writes rows `first` up to `end` (not included) of a result, after the header on the first
+// call: nothing is written before there is an answer.
 void rows_write(struct rows *rows, const struct result *result, size_t first, size_t end);
 
-// Behind the last row, also where there is none: JSON's closing.
+// Ends the output, also without rows: writes JSON's closing brackets.
 void rows_end(struct rows *rows);
 
 // Writes one row as a JSON object on a line of its own.

@@ -44,7 +44,7 @@ struct naming {
     FILE *notes;
 };
 
-// Takes a line of the file; what its text says is looked at when it is asked for.
+// Adds a line of the file; its text is parsed when the query is used.
 static enum status add_line(void *context, const char *name, const char *text, struct error *err)
 {
     struct result *list = ((struct naming *)context)->list;
@@ -121,7 +121,7 @@ static char *escaped(const char *text, size_t size)
     return out ? text_escape(out, room, text, size) : NULL;
 }
 
-// The line as a terminal shows it, and marks under the place.
+// Prints the line, escaped for the terminal, with marks under the place.
 static void point(FILE *notes, const char *line, struct query_place place)
 {
     char *all = escaped(line, strlen(line));
@@ -161,7 +161,7 @@ static enum status read_named(const struct cli *cli, const struct result *list, 
     return status;
 }
 
-// A word that is neither a verb nor a name, where a name is near.
+// STATUS_INVALID if a saved query has a similar name.
 static enum status unknown_name(const struct result *list, const char *name, struct error *err)
 {
     const size_t count = result_row_count(list);
@@ -208,7 +208,7 @@ static enum status read_word(const struct cli *cli, const char *word, struct que
 enum status saved_queries_read(const struct cli *cli, const char *text, struct query *out,
                                struct error *err)
 {
-    // Only one word can be a name; the file of those who give text is not read.
+    // Only a single word can be a name: for other text the file is not read.
     const bool may_be_name = text[0] != '\0' && text[strspn(text, name_characters)] == '\0';
     enum status status = may_be_name && !is_verb(text) ? read_word(cli, text, out, err)
                                                        : read_text(cli, text, out, err);

@@ -11,7 +11,7 @@
 
 enum { NAME_WIDTH = 18, DURATION_WIDTH = 9, SHARE_WIDTH = 8, INDENT = 4, BAR_MOST = 100 };
 
-// One stage as asked for, and whose it is.
+// One stage as read, with its run.
 struct owned_stage {
     char run[40]; // UUID
     int64_t stream;
@@ -50,7 +50,7 @@ static void read_run(char run[40], const struct result *result, size_t row)
     }
 }
 
-// The names that loaders use are few: each is kept once.
+// Stage names repeat: each is stored once.
 static const char *keep_text(struct stages *stages, const char *bytes, size_t size)
 {
     for (size_t i = 0; i < stages->text_count; i++) {
@@ -99,8 +99,8 @@ static enum status on_page(void *context, const struct result *page, struct erro
     return STATUS_OK;
 }
 
-// Narrows the query's filter to the window of time that the loads of a page
-// fill, and to their run where it is one.
+// Narrows the filter to the time window of the loads in a page, and to their run if they have
+// one in common.
 static void narrow(struct query_filter *filter, const struct result *loads)
 {
     int64_t since = INT64_MAX;

@@ -34,7 +34,7 @@ struct table {
     bool failed; // out of memory
 };
 
-// How a table is laid out for one width, a place a column.
+// The layout of a table for one width, one element per column.
 struct layout {
     unsigned count;
     struct laid {
@@ -136,7 +136,7 @@ void table_add_below(struct table *table, const char *line)
 
 // ---- Laying out ---------------------------------------------------------------
 
-// Every column as wide as its cells need.
+// Makes each column as wide as its cells need.
 static void measure(const struct table *table, struct layout *layout)
 {
     for (unsigned i = 0; i < layout->count; i++)
@@ -185,7 +185,7 @@ static bool leave_minor_out(const struct table *table, const struct layout *layo
     return minor > 0;
 }
 
-// Takes one terminal column from the widest shrinkable one; false when none is.
+// Shrinks the widest shrinkable column by one; false if none can shrink.
 static bool shrink_widest(const struct table *table, const struct layout *layout)
 {
     struct laid *widest = NULL;

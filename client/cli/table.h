@@ -1,5 +1,5 @@
-// Tables for people: columns aligned by what a terminal shows, not by bytes.
-// Running out of memory while filling is remembered and told by table_print.
+// Text tables, aligned by terminal columns, not bytes.  A failed allocation while filling is
+// remembered and reported by table_print.
 #ifndef INFERSTAT_CLIENT_CLI_TABLE_H
 #define INFERSTAT_CLIENT_CLI_TABLE_H
 
@@ -29,10 +29,10 @@ void table_free(struct table *table);
 // for the terminal; nulls become "-"; numbers are written in their unit.
 void table_add(struct table *table, const char *text);
 void table_add_value(struct table *table, struct value value, enum unit unit);
-// Adds a finished cell and takes ownership of it; NULL says memory ran out.
+// Adds the text of a cell and takes ownership of it; NULL means a failed allocation.
 void table_take(struct table *table, char *cell);
 
-// Adds a line of its own below the row begun last (copied as it is).
+// Adds a line below the last row (copied unchanged).
 void table_add_below(struct table *table, const char *line);
 
 // Prints titles and rows in at most `width` terminal columns (0: as wide as
@@ -42,7 +42,7 @@ void table_add_below(struct table *table, const char *line);
 MUST_CHECK enum status table_print(const struct table *table, FILE *out, unsigned width,
                                    struct error *err);
 
-// A value as a table shows it; the caller frees it.  NULL when out of memory.
+// The text of a value in a table; the caller frees it.  NULL when out of memory.
 char *table_cell_text(struct value value, enum unit unit);
 
 #endif

@@ -6,7 +6,7 @@
 
 enum { TIME_SIZE = 40 };
 
-// With its offset from UTC, as it may be given.
+// The time with its offset from UTC, in a form that can be given.
 static const char *zoned(char text[TIME_SIZE], int64_t time_ns)
 {
     const time_t seconds = (time_t)(time_ns / INT64_C(1000000000));

@@ -1,4 +1,4 @@
-// Points in time on the command line and in queries.
+// Times on the command line and in queries.
 #ifndef INFERSTAT_CLIENT_CLI_TIME_ARG_H
 #define INFERSTAT_CLIENT_CLI_TIME_ARG_H
 
@@ -8,13 +8,13 @@
 
 #include "common/core/base/error.h"
 
-// Reads a time as when_parse does.
+// Parses a time as when_parse does, with the warning below.
 MUST_CHECK enum status time_arg_parse(FILE *notes, int64_t *out_ns, const char *text,
                                       int64_t now_ns, bool latest, const char *what,
                                       struct error *err);
 
-// Where the clocks of this zone show the time twice, as in the hour that is set back, says
-// on `notes` which of the two it was taken for.  A text that is no time says nothing.
+// Warns on `notes` if the local time occurs twice (clocks set back), naming the one used.  Does
+// nothing for a text that is no time.
 void time_arg_warn_ambiguous(FILE *notes, const char *text, int64_t now_ns, bool latest,
                              const char *what);
 

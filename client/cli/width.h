@@ -1,4 +1,4 @@
-// How many terminal columns a text takes.  Needs a UTF-8 LC_CTYPE (main sets
+// The terminal columns that a text takes.  Needs a UTF-8 LC_CTYPE (main sets
 // one); elsewhere every byte counts as one column.
 #ifndef INFERSTAT_CLIENT_CLI_WIDTH_H
 #define INFERSTAT_CLIENT_CLI_WIDTH_H
