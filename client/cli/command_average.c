@@ -109,8 +109,8 @@ static void note_coverage(FILE *out, const struct result *result)
         return;
     char text[UNIT_TEXT_SIZE];
     (void)fprintf(out,
-                  "Note: records were lost; these figures cover %s%s of all that was produced in "
-                  "their time, of whatever kind and model (inferstat runs shows where).\n",
+                  "Note: records were lost; these figures cover %s%s of all records of "
+                  "their time, of any kind and model (inferstat runs lists the losses).\n",
                   result_row_count(result) > 1 ? "as little as " : "",
                   unit_format(text, UNIT_RATIO, least));
 }

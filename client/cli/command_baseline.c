@@ -53,8 +53,9 @@ static enum status list(struct cli *cli, struct error *err)
         rows_end(&rows);
     }
     if (result_row_count(result) == 0)
-        status = error_set(err, STATUS_NO_DATA,
-                           "baseline: no data: none is kept (inferstat baseline save NAME)");
+        status =
+            error_set(err, STATUS_NO_DATA,
+                      "baseline: no data: no baselines are stored (inferstat baseline save NAME)");
     else if (cli->options.format == FORMAT_TEXT)
         status = print_list(cli, result, err);
     result_free(result);

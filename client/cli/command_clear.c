@@ -35,7 +35,7 @@ static bool confirm(struct cli *cli, const char *source)
     char name[1024];
     (void)fputs("Forget ", notes);
     print_scope(notes, &cli->query.filter);
-    (void)fprintf(notes, " in %s? They cannot be brought back. [y/N] ",
+    (void)fprintf(notes, " in %s? They cannot be restored. [y/N] ",
                   text_escape(name, sizeof name, source, strlen(source)));
     (void)fflush(notes);
     char answer[16] = "";
@@ -50,7 +50,7 @@ enum status command_clear(struct cli *cli, struct error *err)
     bool sure = option_given(&cli->options, OPTION_YES);
     if (!sure && !cli->env.in_is_terminal)
         return error_set(err, STATUS_INVALID,
-                         "clear: refused: there is no terminal to ask on (say --yes)");
+                         "clear: refused: there is no terminal to confirm on (give --yes)");
     const char *source;
     enum status status = cli_source(cli, &source, err);
     if (status != STATUS_OK)

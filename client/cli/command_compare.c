@@ -26,12 +26,12 @@ static enum status check_sides(const struct cli *cli, struct error *err)
         return error_set(err, STATUS_INVALID, "--json, --csv and --markdown: only one of them");
     if (options->against ? words != 0 : words != 2)
         return error_set(err, STATUS_INVALID,
-                         "compare: say two baselines, or --against BASELINE and filters (see "
+                         "compare: give two baselines, or --against BASELINE and filters (see "
                          "inferstat compare --help)");
     if (!options->against && is_filtered(&cli->query.compare.other))
         return error_set(err, STATUS_INVALID,
-                         "compare: two baselines have no filters any longer (--against compares "
-                         "one with what filters cover)");
+                         "compare: filters do not apply to two baselines (--against compares one "
+                         "with what filters cover)");
     return STATUS_OK;
 }
 

@@ -17,7 +17,7 @@ static enum status whole_path(char out[QUERY_PATH_SIZE], const char *path, struc
         here ? snprintf(out, QUERY_PATH_SIZE, "%s%s%s", here, here[0] ? "/" : "", path) : -1;
     free(here);
     if (n < 0)
-        return error_set(err, STATUS_IO, "%s: the working folder cannot be found", path);
+        return error_set(err, STATUS_IO, "%s: cannot find the working folder", path);
     if (n >= QUERY_PATH_SIZE)
         return error_set(err, STATUS_INVALID, "%s: the path is longer than %d bytes", path,
                          QUERY_PATH_SIZE - 1);

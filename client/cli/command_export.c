@@ -103,7 +103,7 @@ static enum status export_query(struct cli *cli, struct error *err)
     if (cli->options.argument_count > 0 ||
         options_first_given(&cli->options, others) != OPTION_COUNT)
         return error_set(err, STATUS_INVALID,
-                         "export: --query takes no kinds and no filters beside it (they stand in "
+                         "export: --query takes no kinds and no filters beside it (write them in "
                          "its text)");
     enum status status = saved_queries_read(cli, cli->options.query, &cli->query, err);
     return status == STATUS_OK ? write_wanted(cli, &(struct wanted){.query = &cli->query}, err)

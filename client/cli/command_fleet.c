@@ -150,7 +150,7 @@ static enum status judge(const struct tally *tally, struct error *err)
                          tally->worse, standing_out(tally) + tally->usual);
     if (standing_out(tally) + tally->usual == 0)
         return error_set(err, STATUS_UNDECIDED,
-                         "fleet: undecided: no model and device has %d hosts with requests enough",
+                         "fleet: undecided: no model and device has %d hosts with enough requests",
                          HOSTS_LEAST);
     return STATUS_OK;
 }

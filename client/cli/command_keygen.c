@@ -39,7 +39,7 @@ static enum status find_path(struct cli *cli, char path[KEYS_PATH_SIZE], struct 
     const int size = snprintf(path, KEYS_PATH_SIZE, "%s", cli->options.arguments[0]);
     if (size > 0 && size < KEYS_PATH_SIZE)
         return STATUS_OK;
-    return error_set(err, STATUS_INVALID, "keygen: no path of a file");
+    return error_set(err, STATUS_INVALID, "keygen: invalid path");
 }
 
 static enum status create(struct cli *cli, struct wire_keypair *pair, const char *path,

@@ -94,7 +94,7 @@ enum status command_authorize(struct cli *cli, struct error *err)
     char key[WIRE_KEY_TEXT_SIZE], replaces[WIRE_KEY_TEXT_SIZE] = "";
     if (!options->roles || !options->name)
         return error_set(err, STATUS_INVALID,
-                         "authorize: --%s is missing (say --role producer, reader or admin, and "
+                         "authorize: --%s is missing (give --role producer, reader or admin, and "
                          "--name, such as that of the host)",
                          options->roles ? "name" : "role");
     enum status status = key_arg_parse(key, options->arguments[0], "authorize", err);

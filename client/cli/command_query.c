@@ -79,7 +79,7 @@ static enum status list_names(struct cli *cli, struct error *err)
     }
     if (status == STATUS_OK && result_row_count(list) == 0)
         status = error_set(err, STATUS_NO_DATA,
-                           "query: no query has a name (write NAME = TEXT into "
+                           "query: no saved queries (write NAME = TEXT into "
                            "~/.config/inferstat/queries)");
     result_free(list);
     return status;

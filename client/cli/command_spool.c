@@ -60,7 +60,7 @@ static enum status find_places(struct places *places, const struct cli *cli, str
 static enum status nothing(struct error *err)
 {
     return error_set(err, STATUS_NO_DATA,
-                     "spool: no data: no run has left anything here (INFERSTAT_RUN_DIR and "
+                     "spool: no data: no run left records here (INFERSTAT_RUN_DIR and "
                      "INFERSTAT_SPOOL say where to look)");
 }
 
@@ -291,8 +291,9 @@ static enum status flush_runs(struct cli *cli, const struct places *places, stru
         (void)fprintf(cli->env.out, "{\"sent\": %u, \"records\": %" PRIu64 ", \"left\": %u}\n",
                       sent, flush.records, left);
     if (left > 0)
-        return error_set(err, STATUS_UNREACHABLE, "spool: what %u run%s left stays here: %s", left,
-                         left == 1 ? "" : "s", *flush.trouble ? flush.trouble : why_left(&counts));
+        return error_set(err, STATUS_UNREACHABLE, "spool: records of %u run%s were not sent: %s",
+                         left, left == 1 ? "" : "s",
+                         *flush.trouble ? flush.trouble : why_left(&counts));
     return sent > 0 ? STATUS_OK : nothing(err);
 }
 

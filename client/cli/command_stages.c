@@ -447,7 +447,7 @@ enum status command_load_comparison(struct cli *cli, struct error *err)
 {
     if (cli->options.argument_count != 2)
         return error_set(err, STATUS_INVALID,
-                         "loads --compare: two sides are wanted, as \"host=a\" \"host=b\" (see "
+                         "loads --compare: give two sides, such as \"host=a\" \"host=b\" (see "
                          "inferstat loads --help)");
     struct query_filter *sides = calloc(2, sizeof *sides);
     if (!sides)

@@ -114,8 +114,8 @@ enum status command_trust(struct cli *cli, struct error *err)
     enum status status = address_parse(&list.address, cli->options.arguments[0], err);
     if (status == STATUS_OK && list.address.is_ipc)
         status = error_set(err, STATUS_INVALID,
-                           "trust: an ipc:// address takes no key: the folder's permissions say "
-                           "whose collector it is");
+                           "trust: an ipc:// address takes no key: its folder's permissions "
+                           "control access");
     if (status == STATUS_OK)
         status = key_arg_parse(key, cli->options.arguments[1], "trust", err);
     if (status == STATUS_OK)

@@ -219,7 +219,7 @@ static void write_tally(FILE *out, const struct comparison_tally *tally)
                   tally->counts[STATS_WORSE], tally->counts[STATS_BETTER],
                   tally->counts[STATS_SAME], tally->counts[STATS_UNDECIDED]);
     if (tally->too_few > 0)
-        (void)fprintf(out, " (%zu of them for want of values)", tally->too_few);
+        (void)fprintf(out, " (%zu of them with too few values)", tally->too_few);
     if (tally->p95_worse > 0)
         (void)fprintf(out, "; the 95th percentile of %zu is worse", tally->p95_worse);
 }

@@ -61,7 +61,7 @@ static enum status write_page(void *context, const struct result *page, struct e
     struct rows *rows = context;
     rows_write(rows, page, 0, result_row_count(page));
     if (ferror(rows->out))
-        return error_set(err, STATUS_IO, "output: cannot write: it is incomplete");
+        return error_set(err, STATUS_IO, "output: cannot write: the output is incomplete");
     return STATUS_OK;
 }
 

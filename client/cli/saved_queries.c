@@ -50,13 +50,13 @@ static enum status add_line(void *context, const char *name, const char *text, s
     struct result *list = ((struct naming *)context)->list;
     if (strlen(name) >= NAME_SIZE || name[strspn(name, name_characters)] != '\0')
         return error_set(err, STATUS_INVALID,
-                         "the name \"%.60s\" has other characters than a-z A-Z 0-9 . _ - or more "
-                         "than %d",
-                         name, NAME_SIZE - 1);
+                         "invalid name \"%.60s\": 1 to %d characters of a-z A-Z 0-9 . _ -", name,
+                         NAME_SIZE - 1);
     if (is_verb(name))
-        return error_set(err, STATUS_INVALID, "\"%s\" is a word of the language: no name", name);
+        return error_set(err, STATUS_INVALID,
+                         "\"%s\" is a verb of the query language and cannot be a name", name);
     if (find(list, name) >= 0)
-        return error_set(err, STATUS_INVALID, "\"%s\" is there twice", name);
+        return error_set(err, STATUS_INVALID, "\"%s\" is given twice", name);
     if (result_row_count(list) == NAMES_MAX)
         return error_set(err, STATUS_INVALID, "more than %d queries", NAMES_MAX);
     enum status status = result_add_row(list);
@@ -177,8 +177,8 @@ static enum status unknown_name(const struct result *list, const char *name, str
         nearest = parse_nearest(name, names, (unsigned)count);
     enum status status = STATUS_OK;
     if (nearest)
-        status = error_set(err, STATUS_INVALID, "%s: there is no such query (did you mean %s?)",
-                           name, nearest);
+        status =
+            error_set(err, STATUS_INVALID, "%s: unknown query (did you mean %s?)", name, nearest);
     free(names);
     free(copies);
     return status;

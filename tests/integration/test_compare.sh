@@ -36,7 +36,7 @@ expect_exit 0 "$INFERSTAT" baseline list --csv
 # ---- Verdicts ----------------------------------------------------------------------------
 
 expect_exit 0 "$INFERSTAT" compare ordinary again
-expect_text "$WORK/out" '0 worse, 0 better, 6 the same, 1 undecided (1 of them for want of values).'
+expect_text "$WORK/out" '0 worse, 0 better, 6 the same, 1 undecided (1 of them with too few values).'
 expect_exit 1 "$INFERSTAT" compare ordinary slow
 expect_text "$WORK/err" 'inferstat: compare: 6 of 7 are worse'
 expect_exit 0 "$INFERSTAT" compare slow ordinary

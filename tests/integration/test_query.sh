@@ -164,12 +164,12 @@ in_file() {
   cmp "$WORK/named" "$WORK/out" || fail "behind \"$1\" a name is not its text"
   expect_text "$WORK/err" "inferstat: WARNING: $HOME/.config/inferstat/queries:1: $2"
 }
-in_file "summary = loads" '"summary" is a word of the language'
-in_file "a b = loads" 'the name "a b" has other characters'
+in_file "summary = loads" '"summary" is a verb of the query language'
+in_file "a b = loads" 'invalid name "a b"'
 in_file "nonsense" '"nonsense" is no "key = value"'
 printf 'x = loads\nx = runs\n' >"$HOME/.config/inferstat/queries"
 expect_exit 0 ask query x # the first
-expect_text "$WORK/err" 'queries:2: "x" is there twice'
+expect_text "$WORK/err" 'queries:2: "x" is given twice'
 rm "$HOME/.config/inferstat/queries"
 mkdir "$HOME/.config/inferstat/queries"
 expect_exit 4 ask query x

@@ -116,7 +116,7 @@ class WorkerKeysTest(FaultCase):
         self.assertIn("it refuses this key (", ping.stderr)
         done = self.client("spool", "flush", *keys, source=[], code=4)
         self.assertIn("stay: %s: it refuses this key (" % self.remote, done.stdout)
-        self.assertIn("what 1 run left stays here: it refuses this key (", done.stderr)
+        self.assertIn("records of 1 run were not sent: it refuses this key (", done.stderr)
         self.assertNotIn("no answer", done.stdout + done.stderr)
         self.authorize(key)
         self.client("spool", "flush", *keys, source=[])

@@ -194,7 +194,7 @@ static enum status take_by(struct reader *reader)
             return status;
         for (unsigned i = 0; i < query->group_count; i++) {
             if (query->group_by[i] == dimension) {
-                (void)error_set(reader->err, STATUS_INVALID, "%s is there twice", word.text);
+                (void)error_set(reader->err, STATUS_INVALID, "%s is given twice", word.text);
                 return blame(reader, word.place);
             }
         }
@@ -227,7 +227,7 @@ static enum status take_condition(struct reader *reader)
         return status;
     char *name = reader->filter->by[dimension];
     if (name[0]) {
-        (void)error_set(reader->err, STATUS_INVALID, "%s is there twice", word.text);
+        (void)error_set(reader->err, STATUS_INVALID, "%s is given twice", word.text);
         return blame(reader, word.place);
     }
     if (reader->word.kind != QUERY_WORD_EQUALS)
@@ -474,7 +474,7 @@ static enum status begin_clause(struct reader *reader, unsigned *clause)
         return blame(reader, word.place);
     }
     if (reader->seen >> *clause & 1 && *clause != QUERY_CLAUSE_WHERE) {
-        (void)error_set(reader->err, STATUS_INVALID, "%s is there twice", clause_words[*clause]);
+        (void)error_set(reader->err, STATUS_INVALID, "%s is given twice", clause_words[*clause]);
         return blame(reader, word.place);
     }
     reader->seen |= 1U << *clause;

@@ -129,7 +129,7 @@ static enum status parse_objective(struct slo *out, struct word whole, struct wo
         return unknown(err, name);
     }
     if (out->limit_ns[metric] >= 0)
-        return refuse(err, whole, "is there twice");
+        return refuse(err, whole, "is given twice");
     *wrong = trim(equals + 1, whole.begin + whole.size);
     return parse_limit(&out->limit_ns[metric], (enum slo_metric)metric, *wrong, err);
 }

@@ -30,7 +30,7 @@ static const struct {
     {"ttft= soon", "\"soon\" is no duration", 6},
     {"ttft=", "\"\" is no duration", 5},
     {"ttft=-1s", "\"-1s\" is no duration", 5},
-    {"ttft=1s,e2e=2s,ttft=3s", "\"ttft=3s\" is there twice", 15},
+    {"ttft=1s,e2e=2s,ttft=3s", "\"ttft=3s\" is given twice", 15},
     {"ttft=20", "\"20\" has no unit (say ttft=20ms or ttft=20s)", 5},
     {"ttft=1s, itl_p99_ns = 1.5", "\"1.5\" has no unit (say itl_p99=1.5ms or itl_p99=1.5s)", 22},
     {"e2e=0x1f", "is no duration", 4},
