@@ -355,7 +355,7 @@ static void print(const struct table tables[SIDE_COUNT], const struct settings *
         bench_json_end();
         return;
     }
-    printf("the store's row to the same fields without an index   %.3f   <= 1.1\n", to_minimal);
+    printf("the store's row to the same fields without an index   %.3f   <= 1.25\n", to_minimal);
     printf("the store's row to the clustered one                  %.3f\n", to_clustered);
     printf("the store's row to columns as read                    %.3f\n", to_plain);
     printf("the store's rows a second to columns as read          %.3f\n", speed);
