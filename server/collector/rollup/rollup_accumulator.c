@@ -21,7 +21,7 @@ void accumulator_counts_clear(struct accumulator_counts *counts)
     memset(counts->touched, 0, sizeof counts->touched);
 }
 
-void accumulator_integers(struct accumulator *tally, struct accumulator_counts *counts,
+void accumulator_integers(struct accumulator *accumulator, struct accumulator_counts *counts,
                           const int64_t *values, size_t count)
 {
     __extension__ __int128 sum = 0;
@@ -35,32 +35,32 @@ void accumulator_integers(struct accumulator *tally, struct accumulator_counts *
     }
     if (count == 0)
         return;
-    if (tally->count == 0 || min < tally->min_integer)
-        tally->min_integer = min;
-    if (tally->count == 0 || max > tally->max_integer)
-        tally->max_integer = max;
-    tally->integers += sum;
-    tally->count += count;
+    if (accumulator->count == 0 || min < accumulator->min_integer)
+        accumulator->min_integer = min;
+    if (accumulator->count == 0 || max > accumulator->max_integer)
+        accumulator->max_integer = max;
+    accumulator->integers += sum;
+    accumulator->count += count;
 }
 
-void accumulator_add(struct accumulator *tally, struct accumulator_counts *counts, double value,
-                     uint64_t count)
+void accumulator_add(struct accumulator *accumulator, struct accumulator_counts *counts,
+                     double value, uint64_t count)
 {
-    if (tally->count == 0 || value < tally->min)
-        tally->min = value;
-    if (tally->count == 0 || value > tally->max)
-        tally->max = value;
-    real_sum_add(&tally->reals, count == 1 ? value : value * (double)count);
-    tally->is_real = true;
-    tally->count += count;
+    if (accumulator->count == 0 || value < accumulator->min)
+        accumulator->min = value;
+    if (accumulator->count == 0 || value > accumulator->max)
+        accumulator->max = value;
+    real_sum_add(&accumulator->reals, count == 1 ? value : value * (double)count);
+    accumulator->is_real = true;
+    accumulator->count += count;
     accumulator_count(counts, accumulator_key(value), count);
 }
 
-void accumulator_reals(struct accumulator *tally, struct accumulator_counts *counts,
+void accumulator_reals(struct accumulator *accumulator, struct accumulator_counts *counts,
                        const double *values, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        accumulator_add(tally, counts, values[i], 1);
+        accumulator_add(accumulator, counts, values[i], 1);
 }
 
 // Like real_sum_add, without a branch: what a sum of two loses comes out the same in
@@ -73,13 +73,14 @@ static inline void add_real(struct real_sum *sum, double value)
     sum->sum = total;
 }
 
-void accumulator_ratios(struct accumulator *tally, struct accumulator_counts *counts,
+void accumulator_ratios(struct accumulator *accumulator, struct accumulator_counts *counts,
                         const double *numerators, const double *denominators, size_t count)
 {
     // In registers.
-    struct real_sum values = tally->reals, above = tally->numerator, below = tally->denominator;
-    double min = tally->count ? tally->min : (double)INFINITY;
-    double max = tally->count ? tally->max : (double)-INFINITY;
+    struct real_sum values = accumulator->reals, above = accumulator->numerator,
+                    below = accumulator->denominator;
+    double min = accumulator->count ? accumulator->min : (double)INFINITY;
+    double max = accumulator->count ? accumulator->max : (double)-INFINITY;
     for (size_t i = 0; i < count; i++) {
         const double numerator = numerators[i], denominator = denominators[i];
         const double value = numerator / denominator;
@@ -92,13 +93,13 @@ void accumulator_ratios(struct accumulator *tally, struct accumulator_counts *co
     }
     if (count == 0)
         return;
-    tally->count += count;
-    tally->reals = values;
-    tally->numerator = above;
-    tally->denominator = below;
-    tally->min = min;
-    tally->max = max;
-    tally->is_real = true;
+    accumulator->count += count;
+    accumulator->reals = values;
+    accumulator->numerator = above;
+    accumulator->denominator = below;
+    accumulator->min = min;
+    accumulator->max = max;
+    accumulator->is_real = true;
 }
 
 static void merge_sum(struct real_sum *into, const struct real_sum *from)
@@ -107,27 +108,27 @@ static void merge_sum(struct real_sum *into, const struct real_sum *from)
     real_sum_add(into, from->lost);
 }
 
-void accumulator_merge(struct accumulator *tally, struct accumulator_counts *counts,
+void accumulator_merge(struct accumulator *accumulator, struct accumulator_counts *counts,
                        const struct accumulator *from, const struct accumulator_pool *pool)
 {
     if (from->count == 0)
         return;
-    if (tally->count == 0 || from->min < tally->min)
-        tally->min = from->min;
-    if (tally->count == 0 || from->max > tally->max)
-        tally->max = from->max;
-    if (tally->count == 0 || from->min_integer < tally->min_integer)
-        tally->min_integer = from->min_integer;
-    if (tally->count == 0 || from->max_integer > tally->max_integer)
-        tally->max_integer = from->max_integer;
-    tally->integers += from->integers;
+    if (accumulator->count == 0 || from->min < accumulator->min)
+        accumulator->min = from->min;
+    if (accumulator->count == 0 || from->max > accumulator->max)
+        accumulator->max = from->max;
+    if (accumulator->count == 0 || from->min_integer < accumulator->min_integer)
+        accumulator->min_integer = from->min_integer;
+    if (accumulator->count == 0 || from->max_integer > accumulator->max_integer)
+        accumulator->max_integer = from->max_integer;
+    accumulator->integers += from->integers;
     if (from->is_real) {
-        merge_sum(&tally->reals, &from->reals);
-        merge_sum(&tally->numerator, &from->numerator);
-        merge_sum(&tally->denominator, &from->denominator);
-        tally->is_real = true;
+        merge_sum(&accumulator->reals, &from->reals);
+        merge_sum(&accumulator->numerator, &from->numerator);
+        merge_sum(&accumulator->denominator, &from->denominator);
+        accumulator->is_real = true;
     }
-    tally->count += from->count;
+    accumulator->count += from->count;
     for (size_t i = 0; i < from->number; i++)
         accumulator_count(counts, pool->buckets[from->first + i].bucket,
                           pool->buckets[from->first + i].count);
@@ -171,7 +172,7 @@ static struct sketch_count *take_page(struct accumulator_counts *counts, size_t 
     return out;
 }
 
-enum status accumulator_end(struct accumulator *tally, struct accumulator_counts *counts,
+enum status accumulator_end(struct accumulator *accumulator, struct accumulator_counts *counts,
                             struct accumulator_pool *pool)
 {
     if (reserve(pool, touched_keys(counts)) != STATUS_OK)
@@ -180,33 +181,35 @@ enum status accumulator_end(struct accumulator *tally, struct accumulator_counts
     for (size_t page = 0; page < ACCUMULATOR_PAGES; page++)
         if (counts->touched[page])
             out = take_page(counts, page, out);
-    tally->first = pool->used;
-    tally->number = (size_t)(out - pool->buckets) - pool->used;
-    pool->used += tally->number;
+    accumulator->first = pool->used;
+    accumulator->number = (size_t)(out - pool->buckets) - pool->used;
+    pool->used += accumulator->number;
     return STATUS_OK;
 }
 
-void accumulator_to_ratio(const struct accumulator *tally, const struct accumulator_pool *pool,
-                          bool is_real, struct ratio *out)
+void accumulator_to_ratio(const struct accumulator *accumulator,
+                          const struct accumulator_pool *pool, bool is_real, struct ratio *out)
 {
     struct sketch *sketch = out->values.sketch;
-    *out = (struct ratio){.numerator = tally->numerator, .denominator = tally->denominator};
-    out->values = (struct aggregate){.count = tally->count,
-                                     .has_reals = is_real,
-                                     .integers = tally->integers,
-                                     .reals = tally->reals,
-                                     .min_integer = tally->min_integer,
-                                     .max_integer = tally->max_integer,
-                                     .min = is_real ? tally->min : (double)tally->min_integer,
-                                     .max = is_real ? tally->max : (double)tally->max_integer,
-                                     .sketch = sketch};
+    *out = (struct ratio){.numerator = accumulator->numerator,
+                          .denominator = accumulator->denominator};
+    out->values =
+        (struct aggregate){.count = accumulator->count,
+                           .has_reals = is_real,
+                           .integers = accumulator->integers,
+                           .reals = accumulator->reals,
+                           .min_integer = accumulator->min_integer,
+                           .max_integer = accumulator->max_integer,
+                           .min = is_real ? accumulator->min : (double)accumulator->min_integer,
+                           .max = is_real ? accumulator->max : (double)accumulator->max_integer,
+                           .sketch = sketch};
     sketch_reset(sketch);
-    const struct sketch_count *list = pool->buckets + tally->first;
+    const struct sketch_count *list = pool->buckets + accumulator->first;
     size_t positive = 0;
-    while (positive < tally->number && list[positive].bucket < ACCUMULATOR_NEGATIVE)
+    while (positive < accumulator->number && list[positive].bucket < ACCUMULATOR_NEGATIVE)
         positive++;
     sketch_add_counts(sketch, list, positive);
-    for (size_t i = positive; i < tally->number; i++)
+    for (size_t i = positive; i < accumulator->number; i++)
         if (list[i].bucket < ACCUMULATOR_ZERO)
             sketch_add(sketch, -sketch_bucket_value(list[i].bucket - ACCUMULATOR_NEGATIVE),
                        list[i].count);

@@ -1,5 +1,5 @@
-// Values counted on their way into rollups: like a cell (common/store/cell.h), but small
-// where there are few of them.  The buckets of many tallies lie in one pool.  Pure.
+// Aggregates the values of a rollup row in memory: like a cell (common/store/cell.h), but small
+// for few values.  The sketch buckets of many accumulators share a pool.  Pure.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_ACCUMULATOR_H
 #define INFERSTAT_COLLECTOR_ROLLUP_ACCUMULATOR_H
 
@@ -12,16 +12,16 @@
 
 struct accumulator {
     uint64_t count;
-    bool is_real; // its values are
+    bool is_real; // of reals, not of integers
     __extension__ __int128 integers;
     struct real_sum reals, numerator, denominator;
     int64_t min_integer, max_integer;
     double min, max;      // of reals
-    size_t first, number; // its buckets in the pool
+    size_t first, number; // index and count of its buckets in the pool
 };
 
-// A bucket of a sketch that is not empty: 0 to SKETCH_BUCKETS - 1 of positive values, as
-// many of negative ones, zero.
+// Numbers of sketch buckets: SKETCH_BUCKETS for positive values, as many for negative ones,
+// and one for zero.
 enum {
     ACCUMULATOR_NEGATIVE = SKETCH_BUCKETS,
     ACCUMULATOR_ZERO = 2 * SKETCH_BUCKETS,
@@ -33,19 +33,18 @@ enum {
     ACCUMULATOR_PAGES = ACCUMULATOR_KEYS / ACCUMULATOR_PAGE_KEYS + 1
 };
 
-// The counts of a tally at work; zeroed, and after its end, there are none.  Pages say where
-// to look for them, which comes cheaper than a list: nothing hangs on what a count was.
+// Dense bucket counts of the accumulator that is being filled; all zero before and after.
+// Pages mark which counts may not be zero.
 struct accumulator_counts {
     uint64_t counts[ACCUMULATOR_PAGES * ACCUMULATOR_PAGE_KEYS];
     uint8_t touched[ACCUMULATOR_PAGES]; // pages whose counts may not be 0
 };
 
-// Forgets a tally at work.
+// Clears the counts of an accumulator that is given up.
 void accumulator_counts_clear(struct accumulator_counts *counts);
 
-// The buckets of tallies that are done, each tally's rising by key; zeroed there are none.
-// `used` may be set back to what it was, which forgets the buckets of tallies that ended
-// since.
+// Buckets of ended accumulators, those of each by rising key.  Zero-initialised: empty.
+// Setting `used` back drops the buckets of accumulators that ended since.
 struct accumulator_pool {
     struct sketch_count *buckets; // their numbers are keys
     size_t used, room;
@@ -60,7 +59,7 @@ static inline uint32_t accumulator_key(double value)
     return value > -0x1p-64 ? ACCUMULATOR_ZERO : ACCUMULATOR_NEGATIVE + sketch_bucket(-value);
 }
 
-// The same of a whole number: those above zero are all in the range of buckets.
+// The same for an integer: positive ones are always in the range of buckets.
 static inline uint32_t accumulator_integer_key(int64_t value)
 {
     if (value <= 0)
@@ -78,41 +77,42 @@ static inline void accumulator_count(struct accumulator_counts *counts, uint32_t
     counts->touched[key / ACCUMULATOR_PAGE_KEYS] = 1;
 }
 
-// Add values to a tally at work.
-void accumulator_integers(struct accumulator *tally, struct accumulator_counts *counts,
+// Add values.
+void accumulator_integers(struct accumulator *accumulator, struct accumulator_counts *counts,
                           const int64_t *values, size_t count);
-void accumulator_reals(struct accumulator *tally, struct accumulator_counts *counts,
+void accumulator_reals(struct accumulator *accumulator, struct accumulator_counts *counts,
                        const double *values, size_t count);
-void accumulator_ratios(struct accumulator *tally, struct accumulator_counts *counts,
+void accumulator_ratios(struct accumulator *accumulator, struct accumulator_counts *counts,
                         const double *numerators, const double *denominators, size_t count);
 
 // Add one value.
-static inline void accumulator_add_integer(struct accumulator *tally,
+static inline void accumulator_add_integer(struct accumulator *accumulator,
                                            struct accumulator_counts *counts, int64_t value)
 {
-    if (tally->count == 0 || value < tally->min_integer)
-        tally->min_integer = value;
-    if (tally->count == 0 || value > tally->max_integer)
-        tally->max_integer = value;
-    tally->integers += value;
-    tally->count++;
+    if (accumulator->count == 0 || value < accumulator->min_integer)
+        accumulator->min_integer = value;
+    if (accumulator->count == 0 || value > accumulator->max_integer)
+        accumulator->max_integer = value;
+    accumulator->integers += value;
+    accumulator->count++;
     accumulator_count(counts, accumulator_integer_key(value), 1);
 }
 
 // Adds `count` values that are about `value` to one of reals.
-void accumulator_add(struct accumulator *tally, struct accumulator_counts *counts, double value,
-                     uint64_t count);
+void accumulator_add(struct accumulator *accumulator, struct accumulator_counts *counts,
+                     double value, uint64_t count);
 
-// Adds another one, which is done.
-void accumulator_merge(struct accumulator *tally, struct accumulator_counts *counts,
+// Adds an ended accumulator.
+void accumulator_merge(struct accumulator *accumulator, struct accumulator_counts *counts,
                        const struct accumulator *from, const struct accumulator_pool *pool);
 
-// Ends the work on a tally: its buckets go to the pool.
-MUST_CHECK enum status accumulator_end(struct accumulator *tally, struct accumulator_counts *counts,
+// Ends an accumulator: moves its bucket counts to the pool.
+MUST_CHECK enum status accumulator_end(struct accumulator *accumulator,
+                                       struct accumulator_counts *counts,
                                        struct accumulator_pool *pool);
 
-// Sets `*out` to the tally, which is done and not empty; its sketch is used again.
-void accumulator_to_ratio(const struct accumulator *tally, const struct accumulator_pool *pool,
-                          bool is_real, struct ratio *out);
+// Converts an ended accumulator that is not empty; reuses the sketch of `*out`.
+void accumulator_to_ratio(const struct accumulator *accumulator,
+                          const struct accumulator_pool *pool, bool is_real, struct ratio *out);
 
 #endif

@@ -30,7 +30,7 @@ struct steps {
 
 // A row at work.
 struct job {
-    struct accumulator tally;
+    struct accumulator accumulator;
     struct accumulator_counts counts;
 };
 
@@ -40,89 +40,89 @@ struct rollup_flush {
     struct accumulator_pool pool;
     struct sketch *spans;                 // of a record of sketches
     struct job works[ROLLUP_LEVEL_COUNT]; // empty between steps, [0] between groups
-    struct rollup_groups groups;          // of the sheet at work
+    struct rollup_groups groups;          // of the memtable at work
     struct steps steps[ROLLUP_GROUPING_COUNT];
-    struct accumulator *tallies; // of the metric at work, by group
+    struct accumulator *accumulators; // of the metric at work, by group
 };
 
 enum status rollup_flush_new(struct rollup_flush **out, sqlite3 *db, struct error *err)
 {
-    struct rollup_flush *fold = calloc(1, sizeof *fold);
-    if (!fold)
+    struct rollup_flush *flush = calloc(1, sizeof *flush);
+    if (!flush)
         return error_no_memory(err, "rollups");
     enum status status =
-        sketch_new(&fold->spans) == STATUS_OK ? STATUS_OK : error_no_memory(err, "rollups");
+        sketch_new(&flush->spans) == STATUS_OK ? STATUS_OK : error_no_memory(err, "rollups");
     if (status == STATUS_OK)
-        status = series_ids_new(&fold->ids, db, err);
+        status = series_ids_new(&flush->ids, db, err);
     if (status == STATUS_OK)
-        status = rollup_upsert_new(&fold->rows, db, err);
+        status = rollup_upsert_new(&flush->rows, db, err);
     if (status != STATUS_OK) {
-        rollup_flush_free(fold);
+        rollup_flush_free(flush);
         return status;
     }
-    *out = fold;
+    *out = flush;
     return STATUS_OK;
 }
 
 // Forgets the slice at work.
-static void end_slice(struct rollup_flush *fold)
+static void end_slice(struct rollup_flush *flush)
 {
-    rollup_groups_deinit(&fold->groups);
+    rollup_groups_deinit(&flush->groups);
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
-        fold->steps[g].count = 0;
+        flush->steps[g].count = 0;
     for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT; level++) {
-        accumulator_counts_clear(&fold->works[level].counts);
-        fold->works[level].tally = (struct accumulator){0};
+        accumulator_counts_clear(&flush->works[level].counts);
+        flush->works[level].accumulator = (struct accumulator){0};
     }
-    free(fold->tallies);
-    fold->tallies = NULL;
+    free(flush->accumulators);
+    flush->accumulators = NULL;
 }
 
-void rollup_flush_end(struct rollup_flush *fold)
+void rollup_flush_end(struct rollup_flush *flush)
 {
-    end_slice(fold);
+    end_slice(flush);
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++) {
-        free(fold->steps[g].list);
-        fold->steps[g] = (struct steps){0};
+        free(flush->steps[g].list);
+        flush->steps[g] = (struct steps){0};
     }
-    accumulator_pool_deinit(&fold->pool);
+    accumulator_pool_deinit(&flush->pool);
 }
 
-void rollup_flush_free(struct rollup_flush *fold)
+void rollup_flush_free(struct rollup_flush *flush)
 {
-    if (!fold)
+    if (!flush)
         return;
-    rollup_flush_end(fold);
-    series_ids_free(fold->ids);
-    rollup_upsert_free(fold->rows);
-    sketch_free(fold->spans);
-    free(fold);
+    rollup_flush_end(flush);
+    series_ids_free(flush->ids);
+    rollup_upsert_free(flush->rows);
+    sketch_free(flush->spans);
+    free(flush);
 }
 
-void rollup_flush_forget(struct rollup_flush *fold)
+void rollup_flush_forget(struct rollup_flush *flush)
 {
-    rollup_flush_end(fold);
-    series_ids_forget(fold->ids);
+    rollup_flush_end(flush);
+    series_ids_forget(flush->ids);
 }
 
-enum status rollup_flush_begin(struct rollup_flush *fold, const struct rollup_slice *slice,
+enum status rollup_flush_begin(struct rollup_flush *flush, const struct rollup_slice *slice,
                                struct error *err)
 {
-    end_slice(fold);
-    enum status status = rollup_groups_init(&fold->groups, slice, fold->ids, err);
+    end_slice(flush);
+    enum status status = rollup_groups_init(&flush->groups, slice, flush->ids, err);
     if (status != STATUS_OK)
         return status;
-    const size_t groups = fold->groups.count ? fold->groups.count : 1;
-    fold->tallies = calloc(groups, sizeof *fold->tallies);
-    if (fold->tallies)
+    const size_t groups = flush->groups.count ? flush->groups.count : 1;
+    flush->accumulators = calloc(groups, sizeof *flush->accumulators);
+    if (flush->accumulators)
         return STATUS_OK;
-    rollup_flush_end(fold);
+    rollup_flush_end(flush);
     return error_no_memory(err, "rollups");
 }
 
-const struct rollup_groups *rollup_flush_groups(const struct rollup_flush *fold)
+const struct rollup_groups *rollup_flush_groups(const struct rollup_flush *flush)
 {
-    return &fold->groups;
+    return &flush->groups;
 }
 
 // ---- Steps -------------------------------------------------------------------------------
@@ -205,14 +205,14 @@ static int left_level(const struct place *places, int64_t minute)
     return level;
 }
 
-static enum status plan_grouping(struct rollup_flush *fold, const struct rollup_scope *scope,
+static enum status plan_grouping(struct rollup_flush *flush, const struct rollup_scope *scope,
                                  enum rollup_grouping grouping)
 {
-    const struct rollup_member *members = fold->groups.members[grouping];
-    struct steps *steps = &fold->steps[grouping];
+    const struct rollup_member *members = flush->groups.members[grouping];
+    struct steps *steps = &flush->steps[grouping];
     struct place places[ROLLUP_LEVEL_COUNT] = {{0}};
     steps->count = 0;
-    for (uint32_t i = 0; i < fold->groups.count; i++) {
+    for (uint32_t i = 0; i < flush->groups.count; i++) {
         const bool is_new = i == 0 || members[i].series != members[i - 1].series;
         const int left = is_new ? ROLLUP_MONTH : left_level(places, members[i].minute);
         if (left >= 0 && i > 0 && !end_rows(steps, places, members[i - 1].series, (unsigned)left))
@@ -230,24 +230,24 @@ static enum status plan_grouping(struct rollup_flush *fold, const struct rollup_
         if (!count_member(steps, places, i))
             return STATUS_NOMEM;
     }
-    if (fold->groups.count > 0 &&
-        !end_rows(steps, places, members[fold->groups.count - 1].series, ROLLUP_MONTH))
+    if (flush->groups.count > 0 &&
+        !end_rows(steps, places, members[flush->groups.count - 1].series, ROLLUP_MONTH))
         return STATUS_NOMEM;
     return STATUS_OK;
 }
 
-static enum status make_plan(struct rollup_flush *fold, const struct rollup_scope *scope,
+static enum status make_plan(struct rollup_flush *flush, const struct rollup_scope *scope,
                              struct error *err)
 {
     enum status status = STATUS_OK;
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
-        status = plan_grouping(fold, scope, (enum rollup_grouping)g);
+        status = plan_grouping(flush, scope, (enum rollup_grouping)g);
     return status == STATUS_OK ? status : error_no_memory(err, "rollups");
 }
 
 // ---- Values of a metric by group -----------------------------------------------------------
 
-// Rows of the sheet, at most a block.
+// Rows of the memtable, at most a block.
 struct rows {
     const uint32_t *list;
     size_t count;
@@ -275,27 +275,28 @@ static void look_up(const struct rollup_column *column, struct rows rows, int64_
             out[i] = column->narrow[rows.list[i]];
 }
 
-static void accumulator_block_of_integers(struct accumulator *tally,
+static void accumulator_block_of_integers(struct accumulator *accumulator,
                                           struct accumulator_counts *counts,
                                           const struct rollup_column *column, struct rows rows)
 {
     int64_t values[BLOCK];
     look_up(column, rows, values);
-    accumulator_integers(tally, counts, values, rows.count);
+    accumulator_integers(accumulator, counts, values, rows.count);
 }
 
-static void accumulator_block_of_reals(struct accumulator *tally, struct accumulator_counts *counts,
+static void accumulator_block_of_reals(struct accumulator *accumulator,
+                                       struct accumulator_counts *counts,
                                        const struct rollup_column *column, struct rows rows)
 {
     double values[BLOCK];
     for (size_t i = 0; i < rows.count; i++)
         values[i] = column->reals[rows.list[i]];
-    accumulator_reals(tally, counts, values, rows.count);
+    accumulator_reals(accumulator, counts, values, rows.count);
 }
 
 _Static_assert(ROLLUP_INPUTS_MAX == 3, "accumulator_block_of_ratios takes as many");
 
-static void accumulator_block_of_ratios(struct accumulator *tally,
+static void accumulator_block_of_ratios(struct accumulator *accumulator,
                                         struct accumulator_counts *counts,
                                         const struct rollup_column *columns,
                                         const struct rollup_metric *metric, struct rows rows)
@@ -315,73 +316,74 @@ static void accumulator_block_of_ratios(struct accumulator *tally,
         count += rollup_formula_value(&metric->formula, values, &numerators[count],
                                       &denominators[count]);
     }
-    accumulator_ratios(tally, counts, numerators, denominators, count);
+    accumulator_ratios(accumulator, counts, numerators, denominators, count);
 }
 
-// A fold and the tally that a sketch's buckets go to.
+// A flush and the accumulator that a sketch's buckets go to.
 struct taking {
-    struct accumulator *tally;
+    struct accumulator *accumulator;
     struct accumulator_counts *counts;
 };
 
 static void take_bucket(void *context, double value, uint64_t count)
 {
     const struct taking *taking = context;
-    accumulator_add(taking->tally, taking->counts, value, count);
+    accumulator_add(taking->accumulator, taking->counts, value, count);
 }
 
 // What a record's sketch may count: a sum of them stays far below 64 bits.
 #define SKETCH_COUNT_MAX (UINT64_C(1) << 40)
 
 // Sketches that are none have no values.
-static void accumulator_sketches(struct rollup_flush *fold, struct accumulator *tally,
+static void accumulator_sketches(struct rollup_flush *flush, struct accumulator *accumulator,
                                  const struct rollup_column *column, struct rows rows)
 {
-    struct taking taking = {tally, &fold->works[0].counts};
+    struct taking taking = {accumulator, &flush->works[0].counts};
     for (size_t i = 0; i < rows.count; i++) {
         const struct rollup_blob blob = column->blobs[rows.list[i]];
-        sketch_reset(fold->spans);
-        if (sketch_decode(fold->spans, fold->groups.sheet->bytes + blob.at, blob.size) ==
+        sketch_reset(flush->spans);
+        if (sketch_decode(flush->spans, flush->groups.memtable->bytes + blob.at, blob.size) ==
                 STATUS_OK &&
-            sketch_count(fold->spans) <= SKETCH_COUNT_MAX)
-            sketch_each(fold->spans, take_bucket, &taking);
+            sketch_count(flush->spans) <= SKETCH_COUNT_MAX)
+            sketch_each(flush->spans, take_bucket, &taking);
     }
 }
 
-static void accumulator_block(struct rollup_flush *fold, const struct rollup_metric *metric,
-                              struct rows rows, struct accumulator *tally)
+static void accumulator_block(struct rollup_flush *flush, const struct rollup_metric *metric,
+                              struct rows rows, struct accumulator *accumulator)
 {
-    const struct rollup_column *columns = fold->groups.sheet->columns;
+    const struct rollup_column *columns = flush->groups.memtable->columns;
     const struct rollup_column *column = &columns[metric->formula.columns[0]];
-    struct accumulator_counts *counts = &fold->works[0].counts;
+    struct accumulator_counts *counts = &flush->works[0].counts;
     uint32_t room[BLOCK];
     switch (metric->source) {
     case ROLLUP_INTEGERS:
-        accumulator_block_of_integers(tally, counts, column, rows_with(column, rows, room));
+        accumulator_block_of_integers(accumulator, counts, column, rows_with(column, rows, room));
         break;
     case ROLLUP_REALS:
-        accumulator_block_of_reals(tally, counts, column, rows_with(column, rows, room));
+        accumulator_block_of_reals(accumulator, counts, column, rows_with(column, rows, room));
         break;
     case ROLLUP_RATIOS:
-        accumulator_block_of_ratios(tally, counts, columns, metric, rows);
+        accumulator_block_of_ratios(accumulator, counts, columns, metric, rows);
         break;
     case ROLLUP_SKETCHES:
-        accumulator_sketches(fold, tally, column, rows_with(column, rows, room));
+        accumulator_sketches(flush, accumulator, column, rows_with(column, rows, room));
         break;
     }
 }
 
-static enum status accumulator_group(struct rollup_flush *fold, const struct rollup_metric *metric,
-                                     const struct rollup_minute *group, struct accumulator *tally)
+static enum status accumulator_group(struct rollup_flush *flush, const struct rollup_metric *metric,
+                                     const struct rollup_minute *group,
+                                     struct accumulator *accumulator)
 {
-    const uint32_t *row = fold->groups.order + group->first, *const end = row + group->count;
-    *tally = (struct accumulator){0};
+    const uint32_t *row = flush->groups.order + group->first, *const end = row + group->count;
+    *accumulator = (struct accumulator){0};
     while (row < end) {
         const struct rows rows = {row, end - row < BLOCK ? (size_t)(end - row) : BLOCK};
-        accumulator_block(fold, metric, rows, tally);
+        accumulator_block(flush, metric, rows, accumulator);
         row += rows.count;
     }
-    return accumulator_end(tally, &fold->works[0].counts, &fold->pool);
+    return accumulator_end(accumulator, &flush->works[0].counts, &flush->pool);
 }
 
 // Groups of one record are counted from their row.
@@ -390,119 +392,123 @@ static bool has_rows(const struct rollup_metric *metric)
     return metric->source != ROLLUP_SKETCHES;
 }
 
-static enum status accumulator_groups(struct rollup_flush *fold, const struct rollup_metric *metric)
+static enum status accumulator_groups(struct rollup_flush *flush,
+                                      const struct rollup_metric *metric)
 {
-    fold->pool.used = 0;
+    flush->pool.used = 0;
     enum status status = STATUS_OK;
-    for (size_t g = 0; g < fold->groups.count && status == STATUS_OK; g++)
-        if (fold->groups.list[g].count > 1 || !has_rows(metric))
-            status = accumulator_group(fold, metric, &fold->groups.list[g], &fold->tallies[g]);
+    for (size_t g = 0; g < flush->groups.count && status == STATUS_OK; g++)
+        if (flush->groups.list[g].count > 1 || !has_rows(metric))
+            status =
+                accumulator_group(flush, metric, &flush->groups.list[g], &flush->accumulators[g]);
     return status;
 }
 
-static void take_row(struct rollup_flush *fold, const struct rollup_metric *metric, uint32_t row,
+static void take_row(struct rollup_flush *flush, const struct rollup_metric *metric, uint32_t row,
                      struct job *job)
 {
-    const struct rollup_column *columns = fold->groups.sheet->columns;
+    const struct rollup_column *columns = flush->groups.memtable->columns;
     const struct rollup_column *column = &columns[metric->formula.columns[0]];
     if (!rollup_column_has(column, row))
         return;
     if (metric->source == ROLLUP_INTEGERS)
-        accumulator_add_integer(&job->tally, &job->counts, rollup_column_integer(column, row));
+        accumulator_add_integer(&job->accumulator, &job->counts,
+                                rollup_column_integer(column, row));
     else if (metric->source == ROLLUP_REALS)
-        accumulator_add(&job->tally, &job->counts, column->reals[row], 1);
+        accumulator_add(&job->accumulator, &job->counts, column->reals[row], 1);
     else
-        accumulator_block_of_ratios(&job->tally, &job->counts, columns, metric,
+        accumulator_block_of_ratios(&job->accumulator, &job->counts, columns, metric,
                                     (struct rows){&row, 1});
 }
 
 // ---- Rows ----------------------------------------------------------------------------------
 
 // Counts a step's members, and what finer rows left there.
-static void take_members(struct rollup_flush *fold, const struct rollup_metric *metric,
+static void take_members(struct rollup_flush *flush, const struct rollup_metric *metric,
                          const struct rollup_member *members, const struct step *step)
 {
-    struct job *job = &fold->works[step->level];
+    struct job *job = &flush->works[step->level];
     const bool by_row = has_rows(metric);
     for (uint32_t i = 0; i < step->count; i++) {
         const struct rollup_member *member = &members[step->first + i];
         if (by_row && member->row != ROLLUP_NO_ROW)
-            take_row(fold, metric, member->row, job);
+            take_row(flush, metric, member->row, job);
         else
-            accumulator_merge(&job->tally, &job->counts, &fold->tallies[member->group],
-                              &fold->pool);
+            accumulator_merge(&job->accumulator, &job->counts, &flush->accumulators[member->group],
+                              &flush->pool);
     }
 }
 
 // Writes a row that is done.
-static enum status end_row(struct rollup_flush *fold, const struct rollup_metric *metric,
+static enum status end_row(struct rollup_flush *flush, const struct rollup_metric *metric,
                            enum rollup_grouping grouping, const struct step *step,
-                           const struct accumulator *tally, struct cell_key *damaged,
+                           const struct accumulator *accumulator, struct cell_key *damaged,
                            struct error *err)
 {
     const enum rollup_level level = (enum rollup_level)step->level;
-    if (tally->count == 0)
+    if (accumulator->count == 0)
         return STATUS_OK;
     const struct cell_key key = {metric->number, grouping, level, step->bucket, step->series};
     const enum status status =
-        rollup_upsert_add(fold->rows, &key, tally, &fold->pool, metric->source, err);
+        rollup_upsert_add(flush->rows, &key, accumulator, &flush->pool, metric->source, err);
     if (status == STATUS_CORRUPT)
         *damaged = key;
     if (status == STATUS_OK && step->coarser != NO_LEVEL)
-        accumulator_merge(&fold->works[step->coarser].tally, &fold->works[step->coarser].counts,
-                          tally, &fold->pool);
+        accumulator_merge(&flush->works[step->coarser].accumulator,
+                          &flush->works[step->coarser].counts, accumulator, &flush->pool);
     return status;
 }
 
-static enum status take_step(struct rollup_flush *fold, const struct rollup_metric *metric,
+static enum status take_step(struct rollup_flush *flush, const struct rollup_metric *metric,
                              enum rollup_grouping grouping, const struct step *step,
                              struct cell_key *damaged, struct error *err)
 {
-    const struct rollup_member *members = fold->groups.members[grouping];
+    const struct rollup_member *members = flush->groups.members[grouping];
     if (step->is_whole && (members[step->first].row == ROLLUP_NO_ROW || !has_rows(metric)))
-        return end_row(fold, metric, grouping, step, &fold->tallies[members[step->first].group],
-                       damaged, err);
-    struct job *job = &fold->works[step->level];
-    const size_t used = fold->pool.used;
-    take_members(fold, metric, members, step);
+        return end_row(flush, metric, grouping, step,
+                       &flush->accumulators[members[step->first].group], damaged, err);
+    struct job *job = &flush->works[step->level];
+    const size_t used = flush->pool.used;
+    take_members(flush, metric, members, step);
     if (!step->ends)
         return STATUS_OK;
-    if (accumulator_end(&job->tally, &job->counts, &fold->pool) != STATUS_OK)
+    if (accumulator_end(&job->accumulator, &job->counts, &flush->pool) != STATUS_OK)
         return error_no_memory(err, "rollups");
-    const enum status status = end_row(fold, metric, grouping, step, &job->tally, damaged, err);
-    job->tally = (struct accumulator){0};
-    fold->pool.used = used;
+    const enum status status =
+        end_row(flush, metric, grouping, step, &job->accumulator, damaged, err);
+    job->accumulator = (struct accumulator){0};
+    flush->pool.used = used;
     return status;
 }
 
-static enum status write_metric(struct rollup_flush *fold, const struct rollup_metric *metric,
+static enum status write_metric(struct rollup_flush *flush, const struct rollup_metric *metric,
                                 struct cell_key *damaged, struct error *err)
 {
-    if (accumulator_groups(fold, metric) != STATUS_OK)
+    if (accumulator_groups(flush, metric) != STATUS_OK)
         return error_no_memory(err, "rollups");
     enum status status = STATUS_OK;
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++) {
-        const struct steps *steps = &fold->steps[g];
+        const struct steps *steps = &flush->steps[g];
         if (steps->count > 0)
-            status = rollup_upsert_begin(fold->rows, metric->number, (enum rollup_grouping)g, err);
+            status = rollup_upsert_begin(flush->rows, metric->number, (enum rollup_grouping)g, err);
         for (size_t i = 0; i < steps->count && status == STATUS_OK; i++)
             status =
-                take_step(fold, metric, (enum rollup_grouping)g, &steps->list[i], damaged, err);
+                take_step(flush, metric, (enum rollup_grouping)g, &steps->list[i], damaged, err);
     }
     for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT && status != STATUS_OK; level++) {
-        accumulator_counts_clear(&fold->works[level].counts);
-        fold->works[level].tally = (struct accumulator){0};
+        accumulator_counts_clear(&flush->works[level].counts);
+        flush->works[level].accumulator = (struct accumulator){0};
     }
     return status;
 }
 
-enum status rollup_flush_write(struct rollup_flush *fold, const struct rollup_scope *scope,
+enum status rollup_flush_write(struct rollup_flush *flush, const struct rollup_scope *scope,
                                struct cell_key *damaged, struct error *err)
 {
-    const struct rollup_metrics *metrics = rollup_metrics_of(fold->groups.sheet->kind);
+    const struct rollup_metrics *metrics = rollup_metrics_of(flush->groups.memtable->kind);
     *damaged = (struct cell_key){0};
-    enum status status = make_plan(fold, scope, err);
+    enum status status = make_plan(flush, scope, err);
     for (unsigned m = 0; m < metrics->count && status == STATUS_OK; m++)
-        status = write_metric(fold, &metrics->list[m], damaged, err);
+        status = write_metric(flush, &metrics->list[m], damaged, err);
     return status;
 }

@@ -1,7 +1,7 @@
-// From records in memory to rows of the table rollup: a sheet's records are counted in
-// all groupings and levels, a metric at a time, and each row that they belong to is
-// read, merged and written again.  Writer thread only; inside of a transaction of the
-// caller's.
+// Flushes records from a memtable to the table rollup: aggregates them by series and time
+// bucket, one metric after the other, and merges the results into the rows that are there.
+//
+// Writer thread only; inside of a transaction of the caller's.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_FLUSH_H
 #define INFERSTAT_COLLECTOR_ROLLUP_FLUSH_H
 
@@ -22,21 +22,20 @@ struct rollup_flush;
 
 MUST_CHECK enum status rollup_flush_new(struct rollup_flush **out, struct sqlite3 *db,
                                         struct error *err);
-void rollup_flush_free(struct rollup_flush *fold);
+void rollup_flush_free(struct rollup_flush *flush);
 
-// After a rollback: ids of series that the store does not have any longer, and the
-// sheet at work, are forgotten.
-void rollup_flush_forget(struct rollup_flush *fold);
+// Call after a rollback: drops the ids of series, which may not be stored any longer, and
+// the slice.
+void rollup_flush_forget(struct rollup_flush *flush);
 
-// Takes up a slice of a sheet, which is borrowed until the next end, forget or free: sorts
-// its records into series and minutes, and gives series their ids.  What follows is of
-// these records alone.
-MUST_CHECK enum status rollup_flush_begin(struct rollup_flush *fold,
+// Groups the records of a slice by series and minute, and looks up or inserts the ids of
+// their series.  Borrows the slice's memtable until the next end, forget or free.
+MUST_CHECK enum status rollup_flush_begin(struct rollup_flush *flush,
                                           const struct rollup_slice *slice, struct error *err);
-void rollup_flush_end(struct rollup_flush *fold);
+void rollup_flush_end(struct rollup_flush *flush);
 
-// The slice's records by series and minute, until it ends.
-const struct rollup_groups *rollup_flush_groups(const struct rollup_flush *fold);
+// The groups of the slice; valid until it ends.
+const struct rollup_groups *rollup_flush_groups(const struct rollup_flush *flush);
 
 enum { ROLLUP_ALL_LEVELS = (1 << ROLLUP_LEVEL_COUNT) - 1 };
 
@@ -46,9 +45,10 @@ struct rollup_scope {
     const struct gap_set *gaps; // by grouping; rows that touch them are not written
 };
 
-// Adds the slice's records to the rows of the scope, in all metrics.  Where a row that is
-// there is damaged, fails with STATUS_CORRUPT and `*damaged` is its key; else its metric is 0.
-MUST_CHECK enum status rollup_flush_write(struct rollup_flush *fold,
+// Adds the slice's records to the rows of the scope, for all metrics.  Fails with
+// STATUS_CORRUPT where an existing row is damaged: `*damaged` is its key.  Otherwise
+// `damaged->metric` is 0.
+MUST_CHECK enum status rollup_flush_write(struct rollup_flush *flush,
                                           const struct rollup_scope *scope,
                                           struct cell_key *damaged, struct error *err);
 

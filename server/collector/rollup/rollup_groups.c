@@ -29,11 +29,11 @@ static bool add_group(struct rollup_groups *all, uint32_t series, int64_t minute
 }
 
 // Bytes of the sketches that a row has.
-static size_t sketches_size(const struct rollup_memtable *sheet, size_t row)
+static size_t sketches_size(const struct rollup_memtable *memtable, size_t row)
 {
     size_t size = 0;
-    for (size_t c = 0; c < MESSAGE_COLUMNS_MAX && sheet->bytes_used > 0; c++) {
-        const struct rollup_column *column = &sheet->columns[c];
+    for (size_t c = 0; c < MESSAGE_COLUMNS_MAX && memtable->bytes_used > 0; c++) {
+        const struct rollup_column *column = &memtable->columns[c];
         if (column->used && column->source == ROLLUP_SKETCHES && rollup_column_has(column, row))
             size += column->blobs[row].size;
     }
@@ -56,25 +56,25 @@ static size_t find_place(const struct rollup_groups *all, const uint32_t *places
 static bool name_groups(struct rollup_groups *all, const struct rollup_slice *slice, uint32_t *of,
                         uint32_t *places, size_t size)
 {
-    const struct rollup_memtable *sheet = slice->sheet;
-    const size_t groups_most = slice->groups_most ? slice->groups_most : sheet->count;
+    const struct rollup_memtable *memtable = slice->memtable;
+    const size_t groups_most = slice->groups_most ? slice->groups_most : memtable->count;
     const size_t bytes_most = slice->bytes_most ? slice->bytes_most : SIZE_MAX;
     uint32_t group = 0;
     int64_t minute = 0, next = 0;
     size_t bytes = 0, row = slice->first_row;
-    for (; row < sheet->count && bytes < bytes_most; row++) {
-        const int64_t started = sheet->started_ns[row];
+    for (; row < memtable->count && bytes < bytes_most; row++) {
+        const int64_t started = memtable->started_ns[row];
         const bool same_minute = all->count > 0 && started >= minute && started < next;
         if (!same_minute) {
             minute = rollup_bucket(ROLLUP_MINUTE, started);
             next = rollup_next(ROLLUP_MINUTE, minute);
         }
-        if (!same_minute || all->list[group].series != sheet->series[row]) {
-            const size_t place = find_place(all, places, size, sheet->series[row], minute);
+        if (!same_minute || all->list[group].series != memtable->series[row]) {
+            const size_t place = find_place(all, places, size, memtable->series[row], minute);
             if (!places[place]) {
                 if (all->count == groups_most)
                     break;
-                if (!add_group(all, sheet->series[row], minute))
+                if (!add_group(all, memtable->series[row], minute))
                     return false;
                 places[place] = (uint32_t)all->count;
             }
@@ -82,7 +82,7 @@ static bool name_groups(struct rollup_groups *all, const struct rollup_slice *sl
         }
         of[row - slice->first_row] = group;
         all->list[group].count++;
-        bytes += sketches_size(sheet, row);
+        bytes += sketches_size(memtable, row);
     }
     all->end_row = row;
     return true;
@@ -91,7 +91,7 @@ static bool name_groups(struct rollup_groups *all, const struct rollup_slice *sl
 // Rows by group, in their order within each.
 static enum status sort_rows(struct rollup_groups *all, const struct rollup_slice *slice)
 {
-    const size_t first_row = slice->first_row, most = slice->sheet->count - first_row;
+    const size_t first_row = slice->first_row, most = slice->memtable->count - first_row;
     const size_t groups =
         slice->groups_most && slice->groups_most < most ? slice->groups_most : most;
     size_t size = 64;
@@ -130,8 +130,8 @@ static int by_series(const void *a, const void *b)
 static enum status make_members(struct rollup_groups *all, struct series_ids *series,
                                 enum rollup_grouping grouping, struct error *err)
 {
-    const struct rollup_memtable *sheet = all->sheet;
-    int64_t *ids = calloc(sheet->series_count ? sheet->series_count : 1, sizeof *ids);
+    const struct rollup_memtable *memtable = all->memtable;
+    int64_t *ids = calloc(memtable->series_count ? memtable->series_count : 1, sizeof *ids);
     struct rollup_member *members = calloc(all->count ? all->count : 1, sizeof *members);
     all->members[grouping] = members;
     enum status status = ids && members ? STATUS_OK : out_of_memory(err);
@@ -139,7 +139,7 @@ static enum status make_members(struct rollup_groups *all, struct series_ids *se
         const struct rollup_minute *group = &all->list[i];
         int64_t *id = &ids[group->series];
         if (*id == 0)
-            status = series_ids_find(series, grouping, sheet->list[group->series], id, err);
+            status = series_ids_find(series, grouping, memtable->list[group->series], id, err);
         members[i] =
             (struct rollup_member){*id, group->minute, (uint32_t)i,
                                    group->count == 1 ? all->order[group->first] : ROLLUP_NO_ROW};
@@ -162,7 +162,7 @@ void rollup_groups_deinit(struct rollup_groups *groups)
 enum status rollup_groups_init(struct rollup_groups *groups, const struct rollup_slice *slice,
                                struct series_ids *series, struct error *err)
 {
-    groups->sheet = slice->sheet;
+    groups->memtable = slice->memtable;
     groups->first_row = groups->end_row = slice->first_row;
     enum status status = sort_rows(groups, slice) == STATUS_OK ? STATUS_OK : out_of_memory(err);
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)

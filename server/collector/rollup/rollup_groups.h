@@ -1,5 +1,4 @@
-// The records of a sheet by series and minute: what one metric's numbers and those of all
-// others are counted by.  Writer thread only.
+// Groups the records of a memtable by series and minute.  Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_GROUPS_H
 #define INFERSTAT_COLLECTOR_ROLLUP_GROUPS_H
 
@@ -14,46 +13,46 @@
 // The records of one full series in one minute.
 struct rollup_minute {
     int64_t minute;
-    uint32_t series;       // of the sheet
+    uint32_t series;       // of the memtable
     uint32_t first, count; // in `order`
 };
 
 #define ROLLUP_NO_ROW UINT32_MAX
 
-// A group as one grouping sees it.
+// A group in one grouping.
 struct rollup_member {
     int64_t series, minute; // the series' id in the grouping
     uint32_t group;
     uint32_t row; // the group's only one, or ROLLUP_NO_ROW
 };
 
-// Which rows of a sheet: from one on, so many that their groups are no more than that
-// and their sketches not larger.
+// A range of a memtable's rows: from `first_row` on, until the groups or the bytes of
+// sketches reach a limit.
 struct rollup_slice {
-    const struct rollup_memtable *sheet;
+    const struct rollup_memtable *memtable;
     size_t first_row;
     size_t groups_most, bytes_most; // 0: any
 };
 
-// Zeroed: of no sheet.
+// Zero-initialised: empty.
 struct rollup_groups {
-    const struct rollup_memtable *sheet; // borrowed
-    size_t first_row, end_row;           // those of its rows that are in groups
-    uint32_t *order;                     // they by group
+    const struct rollup_memtable *memtable; // borrowed
+    size_t first_row, end_row;              // those of its rows that are in groups
+    uint32_t *order;                        // they by group
     struct rollup_minute *list;
     size_t count, room;
     struct rollup_member *members[ROLLUP_GROUPING_COUNT]; // `count`, by series, then minute
 };
 
-// Sorts the records of a slice, one at least where its sheet has one; series get their
-// ids, inside of the caller's transaction.  `groups` is zeroed.
+// Groups the records of a slice, at least one if there is any, and looks up or inserts the
+// ids of their series in the caller's transaction.  `groups` is zeroed.
 MUST_CHECK enum status rollup_groups_init(struct rollup_groups *groups,
                                           const struct rollup_slice *slice,
                                           struct series_ids *series, struct error *err);
 void rollup_groups_deinit(struct rollup_groups *groups);
 
-// The rows that the records make in a grouping and level, and how many records are in
-// them: calls `take` for each, rising by series, then by time.
+// Calls `take` for each row that the records make in a grouping and level, with the number of
+// its records; ordered by series, then time.
 typedef void rollup_groups_take(void *context, int64_t bucket, size_t records);
 void rollup_groups_each(const struct rollup_groups *groups, enum rollup_grouping grouping,
                         enum rollup_level level, rollup_groups_take *take, void *context);

@@ -270,7 +270,7 @@ static enum status forecast_level(struct rollup_levels *levels, const struct sub
                                   bool *added, struct error *err)
 {
     const struct rollup_groups *groups = forecast->groups;
-    const int64_t *started_ns = groups->sheet->started_ns;
+    const int64_t *started_ns = groups->memtable->started_ns;
     struct shares shares = {.period = period_of(of->level),
                             .first = rollup_bucket(of->level, started_ns[groups->first_row]),
                             .last = rollup_bucket(of->level, started_ns[groups->end_row - 1])};
@@ -289,7 +289,7 @@ enum status rollup_levels_forecast(struct rollup_levels *levels,
                                    const struct rollup_forecast *forecast, bool *added,
                                    struct error *err)
 {
-    const enum record_kind kind = forecast->groups->sheet->kind;
+    const enum record_kind kind = forecast->groups->memtable->kind;
     int64_t days_from_ns = INT64_MAX;
     enum status status = STATUS_OK;
     if (forecast->groups->end_row == forecast->groups->first_row)

@@ -1,6 +1,7 @@
-// Records of one kind that rollups do not hold yet, in memory: the columns that rollups
-// count, as arrays, with the ids of the records rising.  Filled from batches as they are
-// inserted, or from rows of the store.  Writer thread only.
+// Records of one kind that are not in the table rollup yet: the columns that rollups
+// aggregate, as arrays.  Filled from batches while they are inserted, or from stored rows.
+//
+// Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_MEMTABLE_H
 #define INFERSTAT_COLLECTOR_ROLLUP_MEMTABLE_H
 
@@ -22,18 +23,18 @@ enum {
     ROLLUP_MEMTABLE_BYTES = 8388608,
 };
 
-// Where a sketch lies in the sheet's bytes.
+// Position of a sketch in the memtable's bytes.
 struct rollup_blob {
     uint32_t at, size;
 };
 
-// One column; of the arrays only that of its type is there.  Most integers are counts and
-// durations of less than four seconds: they take 32 bits each until one comes that does
-// not fit, which is what lets a sheet have so many records.
+// One column; only the array of its type is allocated.  Most integers fit 32 bits (counts,
+// durations below four seconds): the column is widened when one does not.
 struct rollup_column {
-    bool used, is_wide, lacks;
+    bool used, is_wide;
+    bool lacks;                // some rows have no value
     enum rollup_source source; // not ROLLUP_RATIOS
-    uint8_t *has;              // whether the row has a value, where `lacks`; else all have
+    uint8_t *has;              // [row]: whether it has a value; only where `lacks`
     union {
         uint32_t *narrow;  // of integers, not is_wide
         int64_t *integers; // of integers, is_wide
@@ -47,7 +48,7 @@ static inline bool rollup_column_has(const struct rollup_column *column, size_t 
     return !column->lacks || column->has[row];
 }
 
-// The row's integer; anything where it has none.
+// The row's integer; undefined if it has none.
 static inline int64_t rollup_column_integer(const struct rollup_column *column, size_t row)
 {
     return column->is_wide ? column->integers[row] : (int64_t)column->narrow[row];
@@ -57,27 +58,27 @@ struct rollup_memtable {
     enum record_kind kind;
     size_t count, room;
     int64_t *ids, *started_ns;
-    uint32_t *series; // of a row: its place in `list`
+    uint32_t *series; // [row]: index into `list`
     struct rollup_column columns[MESSAGE_COLUMNS_MAX];
 
     struct rollup_series *list; // full series, in order of appearance
     size_t series_count, series_room;
-    uint32_t *places; // of the list, + 1, by hash; 0: free; 2 * series_room
+    uint32_t *places; // hash table of 2 * series_room: index into `list` + 1; 0: free
     unsigned char *bytes;
     size_t bytes_used, bytes_room;
 };
 
-// Of the caller's memory, zeroed; holds nothing and takes no memory yet.
-void rollup_memtable_init(struct rollup_memtable *sheet, enum record_kind kind);
-void rollup_memtable_deinit(struct rollup_memtable *sheet);
+// `memtable` is zeroed; allocates nothing yet.
+void rollup_memtable_init(struct rollup_memtable *memtable, enum record_kind kind);
+void rollup_memtable_deinit(struct rollup_memtable *memtable);
 
-// Forgets all records; keeps the memory, or gives it back where `shrink`.
-void rollup_memtable_clear(struct rollup_memtable *sheet, bool shrink);
+// Drops all records; frees the memory if `shrink`.
+void rollup_memtable_clear(struct rollup_memtable *memtable, bool shrink);
 
-// Whether that many records more fit in its bounds.
-bool rollup_memtable_fits(const struct rollup_memtable *sheet, size_t count);
+// Whether `count` more records fit.
+bool rollup_memtable_fits(const struct rollup_memtable *memtable, size_t count);
 
-// Whose records a batch's are.
+// A batch of one run.
 struct rollup_batch {
     const struct wire_table *table;
     size_t first_row;     // rows before it are left out
@@ -86,19 +87,15 @@ struct rollup_batch {
     const int64_t *names; // [i]: the store's id of the run's name i + 1
 };
 
-// Adds the rows of a batch, which rollup_memtable_fits.  STATUS_NOMEM: none were added.
-MUST_CHECK enum status rollup_memtable_add(struct rollup_memtable *sheet,
+// Adds the rows of a batch; they must fit.  On STATUS_NOMEM none is added.
+MUST_CHECK enum status rollup_memtable_add(struct rollup_memtable *memtable,
                                            const struct rollup_batch *batch);
 
-// Appends the select list that rollup_memtable_add_row reads, over a row `t` of the kind.
+// Appends the select list for rollup_memtable_add_row; the kind's table is `t`.
 void rollup_memtable_select(struct sqlite3_str *sql, enum record_kind kind);
 
-// Adds a positioned row of such a select.  STATUS_FULL: no room; STATUS_NOMEM.
-MUST_CHECK enum status rollup_memtable_add_row(struct rollup_memtable *sheet,
+// Adds the current row of such a select.  STATUS_FULL, STATUS_NOMEM.
+MUST_CHECK enum status rollup_memtable_add_row(struct rollup_memtable *memtable,
                                                struct sqlite3_stmt *row);
-
-// The first row whose id is above `id`; `count` where there is none.  Of sheets whose
-// ids rise.
-size_t rollup_memtable_above(const struct rollup_memtable *sheet, int64_t id);
 
 #endif

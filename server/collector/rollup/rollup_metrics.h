@@ -11,21 +11,21 @@
 #include "common/store/rollup.h"
 #include "server/collector/rollup/rollup_formula.h"
 
-// How the values of a metric are had from a record.
+// Where a metric's values come from.
 enum rollup_source {
-    ROLLUP_INTEGERS, // a column
-    ROLLUP_REALS,
-    ROLLUP_RATIOS,   // of a derived metric
-    ROLLUP_SKETCHES, // all buckets of a sketch of values
+    ROLLUP_INTEGERS, // a column of integers
+    ROLLUP_REALS,    // a column of reals
+    ROLLUP_RATIOS,   // a formula (derived metrics)
+    ROLLUP_SKETCHES, // a column of sketches, each of many values
 };
 
 struct rollup_metric {
     int number; // rollup_metric_number's
     enum rollup_source source;
-    struct rollup_formula formula; // of others than ROLLUP_RATIOS: one input
+    struct rollup_formula formula; // except of ROLLUP_RATIOS only its one input
 };
 
-// What rollups count of a kind, rising by number.  None where it has no rollups.
+// The metrics of a kind, by rising number; none if the kind has no rollups.
 struct rollup_metrics {
     unsigned count;
     struct rollup_metric list[ROLLUP_METRICS_MAX];

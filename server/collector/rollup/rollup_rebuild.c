@@ -15,7 +15,7 @@ enum phase { PHASE_ERASE, PHASE_READ, PHASE_WRITE, PHASE_END };
 
 struct rollup_rebuild {
     sqlite3 *db;
-    struct rollup_flush *fold;
+    struct rollup_flush *flush;
     struct rollup_levels *levels;
     sqlite3_stmt *read;
     enum record_kind kind; // RECORD_KIND_COUNT: nothing is at work
@@ -27,18 +27,18 @@ struct rollup_rebuild {
     int64_t read_ns, read_id; // the last record that was read
     bool is_at_end;           // there are no more
     bool is_first;            // nothing was written yet
-    struct rollup_memtable sheet;
+    struct rollup_memtable memtable;
     size_t first_row; // rows before it are written
 };
 
-enum status rollup_rebuild_new(struct rollup_rebuild **out, sqlite3 *db, struct rollup_flush *fold,
+enum status rollup_rebuild_new(struct rollup_rebuild **out, sqlite3 *db, struct rollup_flush *flush,
                                struct rollup_levels *levels, struct error *err)
 {
     struct rollup_rebuild *rebuild = calloc(1, sizeof *rebuild);
     if (!rebuild)
         return error_no_memory(err, "rollups");
     *rebuild = (struct rollup_rebuild){.db = db,
-                                       .fold = fold,
+                                       .flush = flush,
                                        .levels = levels,
                                        .kind = RECORD_KIND_COUNT,
                                        .before_ns = INT64_MAX};
@@ -48,7 +48,7 @@ enum status rollup_rebuild_new(struct rollup_rebuild **out, sqlite3 *db, struct 
 
 static void end(struct rollup_rebuild *rebuild)
 {
-    rollup_memtable_deinit(&rebuild->sheet);
+    rollup_memtable_deinit(&rebuild->memtable);
     (void)sqlite3_finalize(rebuild->read);
     rebuild->read = NULL;
     rebuild->kind = RECORD_KIND_COUNT;
@@ -278,7 +278,7 @@ static enum status prepare_read(struct rollup_rebuild *rebuild, struct error *er
 
 static enum status read_some(struct rollup_rebuild *rebuild, struct error *err)
 {
-    struct rollup_memtable *sheet = &rebuild->sheet;
+    struct rollup_memtable *memtable = &rebuild->memtable;
     unsigned rows = 0;
     int rc = SQLITE_DONE;
     enum status status = STATUS_OK;
@@ -288,15 +288,15 @@ static enum status read_some(struct rollup_rebuild *rebuild, struct error *err)
                              rebuild->day.until_ns - (rebuild->day.until_ns < INT64_MAX));
     (void)sqlite3_bind_int64(rebuild->read, 4, rebuild->watermark);
     while (status == STATUS_OK && (rc = sqlite3_step(rebuild->read)) == SQLITE_ROW) {
-        status = rollup_memtable_add_row(sheet, rebuild->read);
+        status = rollup_memtable_add_row(memtable, rebuild->read);
         rows += status == STATUS_OK;
     }
     if (status == STATUS_OK && rc != SQLITE_DONE)
         status = database_error(rebuild->db, "rollups", err);
     (void)sqlite3_reset(rebuild->read);
     if (rows > 0) {
-        rebuild->read_ns = sheet->started_ns[sheet->count - 1];
-        rebuild->read_id = sheet->ids[sheet->count - 1];
+        rebuild->read_ns = memtable->started_ns[memtable->count - 1];
+        rebuild->read_id = memtable->ids[memtable->count - 1];
     }
     rebuild->is_at_end = status == STATUS_OK && rows < READ_ROWS;
     if (status == STATUS_FULL || rebuild->is_at_end)
@@ -318,23 +318,23 @@ static enum status read_gaps(struct rollup_rebuild *rebuild, struct gap_set *gap
     return status;
 }
 
-// Writes the rows of a slice of the sheet, of all metrics.
+// Writes the rows of a slice of the memtable, of all metrics.
 static enum status write_slice(struct rollup_rebuild *rebuild, struct gap_set *gaps,
                                int64_t wall_ns, struct error *err)
 {
-    const struct rollup_slice slice = {.sheet = &rebuild->sheet,
+    const struct rollup_slice slice = {.memtable = &rebuild->memtable,
                                        .first_row = rebuild->first_row,
                                        .groups_most = SLICE_GROUPS,
                                        .bytes_most = SLICE_BYTES};
-    const struct rollup_slice whole = {.sheet = &rebuild->sheet};
+    const struct rollup_slice whole = {.memtable = &rebuild->memtable};
     bool added = false;
     enum status status = STATUS_OK;
     if (rebuild->first_row == 0) {
-        status = rollup_flush_begin(rebuild->fold, &whole, err);
+        status = rollup_flush_begin(rebuild->flush, &whole, err);
         if (status == STATUS_OK)
             status = rollup_levels_forecast(
                 rebuild->levels,
-                &(struct rollup_forecast){rollup_flush_groups(rebuild->fold), gaps,
+                &(struct rollup_forecast){rollup_flush_groups(rebuild->flush), gaps,
                                           rebuild->is_first && rebuild->is_at_end, wall_ns,
                                           rebuild->keeps_days},
                 &added, err);
@@ -343,14 +343,14 @@ static enum status write_slice(struct rollup_rebuild *rebuild, struct gap_set *g
     }
     struct cell_key damaged;
     if (status == STATUS_OK)
-        status = rollup_flush_begin(rebuild->fold, &slice, err);
+        status = rollup_flush_begin(rebuild->flush, &slice, err);
     if (status == STATUS_OK)
-        status = rollup_flush_write(rebuild->fold,
+        status = rollup_flush_write(rebuild->flush,
                                     &(struct rollup_scope){.levels = DAY_LEVELS, .gaps = gaps},
                                     &damaged, err);
     if (status == STATUS_OK)
-        rebuild->first_row = rollup_flush_groups(rebuild->fold)->end_row;
-    rollup_flush_end(rebuild->fold);
+        rebuild->first_row = rollup_flush_groups(rebuild->flush)->end_row;
+    rollup_flush_end(rebuild->flush);
     return status;
 }
 
@@ -358,16 +358,16 @@ static enum status write_some(struct rollup_rebuild *rebuild, int64_t wall_ns, s
 {
     struct gap_set gaps[ROLLUP_GROUPING_COUNT] = {{{0}, {0}}};
     enum status status = STATUS_OK;
-    if (rebuild->first_row < rebuild->sheet.count) {
+    if (rebuild->first_row < rebuild->memtable.count) {
         status = read_gaps(rebuild, gaps, err);
         if (status == STATUS_OK)
             status = write_slice(rebuild, gaps, wall_ns, err);
     }
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
         gap_set_deinit(&gaps[g]);
-    if (status != STATUS_OK || rebuild->first_row < rebuild->sheet.count)
+    if (status != STATUS_OK || rebuild->first_row < rebuild->memtable.count)
         return status;
-    rollup_memtable_clear(&rebuild->sheet, false);
+    rollup_memtable_clear(&rebuild->memtable, false);
     rebuild->first_row = 0;
     rebuild->is_first = false;
     rebuild->phase = rebuild->is_at_end ? PHASE_END : PHASE_READ;
@@ -397,7 +397,7 @@ static enum status erase_some(struct rollup_rebuild *rebuild, int64_t watermark,
     rebuild->read_id = INT64_MIN;
     rebuild->first_row = 0;
     rebuild->is_first = true;
-    rollup_memtable_init(&rebuild->sheet, rebuild->kind);
+    rollup_memtable_init(&rebuild->memtable, rebuild->kind);
     return prepare_read(rebuild, err);
 }
 

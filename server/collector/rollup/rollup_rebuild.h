@@ -21,9 +21,9 @@
 struct sqlite3;
 struct rollup_rebuild;
 
-// `fold` and `levels` are borrowed, and used within a step only.
+// `flush` and `levels` are borrowed, and used within a step only.
 MUST_CHECK enum status rollup_rebuild_new(struct rollup_rebuild **out, struct sqlite3 *db,
-                                          struct rollup_flush *fold, struct rollup_levels *levels,
+                                          struct rollup_flush *flush, struct rollup_levels *levels,
                                           struct error *err);
 void rollup_rebuild_free(struct rollup_rebuild *rebuild); // NULL is fine
 

@@ -1,4 +1,4 @@
-// Ids of the table series.  Writer thread only.
+// Looks up and inserts rows of the table series.  Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_SERIES_H
 #define INFERSTAT_COLLECTOR_ROLLUP_SERIES_H
 
@@ -14,12 +14,12 @@ MUST_CHECK enum status series_ids_new(struct series_ids **out, struct sqlite3 *d
                                       struct error *err);
 void series_ids_free(struct series_ids *ids);
 
-// The id of the series of a grouping that a full one belongs to; made, inside of the
-// caller's transaction, where it is not there.
+// The id of the series of a grouping that a full series belongs to.  Inserts it, inside of
+// the caller's transaction, if there is none.
 MUST_CHECK enum status series_ids_find(struct series_ids *ids, enum rollup_grouping grouping,
                                        struct rollup_series full, int64_t *id, struct error *err);
 
-// After a rollback: ids that were given may be another's.
+// Call after a rollback: drops cached ids, which may belong to other series from now on.
 void series_ids_forget(struct series_ids *ids);
 
 #endif

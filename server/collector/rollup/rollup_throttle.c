@@ -1,7 +1,7 @@
 #include "server/collector/rollup/rollup_throttle.h"
 
 // After work the thread is left alone, times what that took: less the more records are
-// lacking, up to half a sheet.  What does not fit into the two sheets must be read from the
+// lacking, up to half a memtable.  What does not fit into the two memtables must be read from the
 // store, which costs more than twice as much as folding it: so a bit more of the thread, while
 // they fill, is less in the end.  Where they are full nevertheless that did not help.
 enum {
@@ -18,67 +18,69 @@ enum {
 #define QUIET_NS UINT64_C(500000000)
 #define RATE_NS  UINT64_C(500000000) // over which rows are counted
 
-// What was not used of the share may be used later: sheets come all at once, and what is
+// What was not used of the share may be used later: memtables come all at once, and what is
 // measured of a step is as uneven as the machine.
 #define SLACK_NS UINT64_C(2000000000)
 
-void rollup_throttle_tell(struct rollup_throttle *pace, bool is_busy)
+void rollup_throttle_tell(struct rollup_throttle *throttle, bool is_busy)
 {
-    pace->busy = is_busy;
+    throttle->busy = is_busy;
 }
 
-void rollup_throttle_lack(struct rollup_throttle *pace, uint64_t rows)
+void rollup_throttle_lack(struct rollup_throttle *throttle, uint64_t rows)
 {
-    pace->lag_rows = rows;
+    throttle->lag_rows = rows;
 }
 
-void rollup_throttle_hear(struct rollup_throttle *pace, size_t rows, uint64_t now_ns)
+void rollup_throttle_hear(struct rollup_throttle *throttle, size_t rows, uint64_t now_ns)
 {
-    pace->heard_ns = now_ns;
-    pace->counted_rows += rows;
-    const uint64_t over_ns = now_ns - pace->counted_ns;
+    throttle->heard_ns = now_ns;
+    throttle->counted_rows += rows;
+    const uint64_t over_ns = now_ns - throttle->counted_ns;
     if (over_ns < RATE_NS)
         return;
-    pace->light = (double)pace->counted_rows * 1e9 < (double)over_ns * LIGHT_ROWS_PER_SECOND;
-    pace->counted_rows = 0;
-    pace->counted_ns = now_ns;
+    throttle->light =
+        (double)throttle->counted_rows * 1e9 < (double)over_ns * LIGHT_ROWS_PER_SECOND;
+    throttle->counted_rows = 0;
+    throttle->counted_ns = now_ns;
 }
 
-bool rollup_throttle_is_quiet(const struct rollup_throttle *pace, uint64_t now_ns)
+bool rollup_throttle_is_quiet(const struct rollup_throttle *throttle, uint64_t now_ns)
 {
-    return !pace->busy && now_ns >= pace->heard_ns + QUIET_NS;
+    return !throttle->busy && now_ns >= throttle->heard_ns + QUIET_NS;
 }
 
-bool rollup_throttle_is_light(const struct rollup_throttle *pace)
+bool rollup_throttle_is_light(const struct rollup_throttle *throttle)
 {
-    return pace->light && !pace->busy;
+    return throttle->light && !throttle->busy;
 }
 
-bool rollup_throttle_allows(const struct rollup_throttle *pace, uint64_t now_ns)
+bool rollup_throttle_allows(const struct rollup_throttle *throttle, uint64_t now_ns)
 {
-    return now_ns >= pace->rest_ns || rollup_throttle_is_quiet(pace, now_ns);
+    return now_ns >= throttle->rest_ns || rollup_throttle_is_quiet(throttle, now_ns);
 }
 
-static uint64_t rest_ns(const struct rollup_throttle *pace, uint64_t took_ns)
+static uint64_t rest_ns(const struct rollup_throttle *throttle, uint64_t took_ns)
 {
-    const uint64_t lag_rows = pace->lag_rows < BEHIND_ROWS ? pace->lag_rows : BEHIND_ROWS;
-    if (rollup_throttle_is_light(pace))
+    const uint64_t lag_rows = throttle->lag_rows < BEHIND_ROWS ? throttle->lag_rows : BEHIND_ROWS;
+    if (rollup_throttle_is_light(throttle))
         return REST_TIMES_LIGHT * took_ns;
-    if (pace->lag_rows >= PRESSED_ROWS && pace->lag_rows < FULL_ROWS)
+    if (throttle->lag_rows >= PRESSED_ROWS && throttle->lag_rows < FULL_ROWS)
         return REST_TIMES_PRESSED * took_ns;
     return REST_TIMES * took_ns -
            (REST_TIMES - REST_TIMES_BEHIND) * took_ns * lag_rows / BEHIND_ROWS;
 }
 
-void rollup_throttle_worked(struct rollup_throttle *pace, uint64_t began_ns, uint64_t ended_ns)
+void rollup_throttle_worked(struct rollup_throttle *throttle, uint64_t began_ns, uint64_t ended_ns)
 {
     const uint64_t took_ns = ended_ns - began_ns;
-    if (rollup_throttle_is_quiet(pace, began_ns)) { // nobody paid: only what came meanwhile waits
-        pace->rest_ns = ended_ns + rest_ns(pace, took_ns);
+    if (rollup_throttle_is_quiet(throttle,
+                                 began_ns)) { // nobody paid: only what came meanwhile waits
+        throttle->rest_ns = ended_ns + rest_ns(throttle, took_ns);
         return;
     }
     const uint64_t oldest_ns = began_ns > SLACK_NS ? began_ns - SLACK_NS : 0;
-    if (pace->rest_ns < oldest_ns)
-        pace->rest_ns = oldest_ns;
-    pace->rest_ns += took_ns + rest_ns(pace, took_ns);
+    if (throttle->rest_ns < oldest_ns)
+        throttle->rest_ns = oldest_ns;
+    throttle->rest_ns += took_ns + rest_ns(throttle, took_ns);
 }

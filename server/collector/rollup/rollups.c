@@ -32,13 +32,13 @@ enum {
 #define RETRY_LAST_NS  UINT64_C(60000000000)
 
 // Of one kind.  The table has the records with ids up to `watermark`, memory those up to
-// `fed`; rows of the sheet before `first_row` are written.
+// `fed`; rows of the memtable before `first_row` are written.
 struct of_kind {
     const struct rollup_metrics *metrics;
-    struct rollup_memtable sheet;
+    struct rollup_memtable memtable;
     size_t first_row;
     int64_t watermark, fed, last; // `last`: the highest id there is
-    uint64_t since_ns;            // when the first record of the sheet came
+    uint64_t since_ns;            // when the first record of the memtable came
     sqlite3_stmt *read;
 };
 
@@ -49,14 +49,14 @@ struct host {
 struct rollups {
     sqlite3 *db;
     sqlite3_stmt *save, *find_host;
-    struct rollup_flush *fold;
+    struct rollup_flush *flush;
     struct rollup_levels *levels;
     struct rollup_rebuild *rebuild;
     struct of_kind kinds[RECORD_KIND_COUNT];
     struct host hosts[HOSTS];
     struct gap_set gaps[ROLLUP_GROUPING_COUNT];
     unsigned gaps_kind; // whose gaps these are; RECORD_KIND_COUNT: nobody's
-    struct rollup_throttle pace;
+    struct rollup_throttle throttle;
     bool (*is_awaited)(void *context);
     void *context;
     int64_t wall_ns;             // as told last
@@ -71,7 +71,7 @@ struct rollups {
 
 static void clear_sheet(struct of_kind *kind)
 {
-    rollup_memtable_clear(&kind->sheet, true);
+    rollup_memtable_clear(&kind->memtable, true);
     kind->first_row = 0;
 }
 
@@ -159,13 +159,13 @@ enum status rollups_new(struct rollups **out, sqlite3 *db, struct error *err)
     rollups->pause_ns = RETRY_FIRST_NS;
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
         rollups->kinds[k].metrics = rollup_metrics_of((enum record_kind)k);
-        rollup_memtable_init(&rollups->kinds[k].sheet, (enum record_kind)k);
+        rollup_memtable_init(&rollups->kinds[k].memtable, (enum record_kind)k);
     }
-    enum status status = rollup_flush_new(&rollups->fold, db, err);
+    enum status status = rollup_flush_new(&rollups->flush, db, err);
     if (status == STATUS_OK)
         status = rollup_levels_new(&rollups->levels, db, err);
     if (status == STATUS_OK)
-        status = rollup_rebuild_new(&rollups->rebuild, db, rollups->fold, rollups->levels, err);
+        status = rollup_rebuild_new(&rollups->rebuild, db, rollups->flush, rollups->levels, err);
     if (status == STATUS_OK)
         status = database_prepare(db, &rollups->save,
                                   "INSERT OR REPLACE INTO rollup_state(metric, watermark)"
@@ -189,14 +189,14 @@ void rollups_free(struct rollups *rollups)
     if (!rollups)
         return;
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
-        rollup_memtable_deinit(&rollups->kinds[k].sheet);
+        rollup_memtable_deinit(&rollups->kinds[k].memtable);
         (void)sqlite3_finalize(rollups->kinds[k].read);
     }
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
         gap_set_deinit(&rollups->gaps[g]);
     rollup_rebuild_free(rollups->rebuild);
     rollup_levels_free(rollups->levels);
-    rollup_flush_free(rollups->fold);
+    rollup_flush_free(rollups->flush);
     (void)sqlite3_finalize(rollups->save);
     (void)sqlite3_finalize(rollups->find_host);
     free(rollups);
@@ -235,23 +235,24 @@ static enum status take(struct rollups *rollups, struct of_kind *kind,
                         const struct rollups_batch *batch)
 {
     int64_t host = 0;
-    if (!rollup_memtable_fits(&kind->sheet, batch->table->count - batch->first_row) ||
+    if (!rollup_memtable_fits(&kind->memtable, batch->table->count - batch->first_row) ||
         !find_host(rollups, batch->run, &host))
         return STATUS_FULL;
-    if (kind->sheet.count == 0)
+    if (kind->memtable.count == 0)
         kind->since_ns = batch->now_ns;
-    return rollup_memtable_add(&kind->sheet, &(struct rollup_batch){.table = batch->table,
-                                                                    .first_row = batch->first_row,
-                                                                    .first_id = batch->first_id,
-                                                                    .host = host,
-                                                                    .names = batch->names});
+    return rollup_memtable_add(&kind->memtable,
+                               &(struct rollup_batch){.table = batch->table,
+                                                      .first_row = batch->first_row,
+                                                      .first_id = batch->first_id,
+                                                      .host = host,
+                                                      .names = batch->names});
 }
 
 void rollups_add(struct rollups *rollups, const struct rollups_batch *batch)
 {
     struct of_kind *kind = &rollups->kinds[batch->table->kind];
     const size_t count = batch->table->count - batch->first_row;
-    rollup_throttle_hear(&rollups->pace, count, batch->now_ns);
+    rollup_throttle_hear(&rollups->throttle, count, batch->now_ns);
     if (rollups->is_stale || kind->metrics->count == 0 || count == 0)
         return;
     // What is left out here makes the kind fall behind, and is read later.
@@ -263,7 +264,7 @@ void rollups_add(struct rollups *rollups, const struct rollups_batch *batch)
 
 static size_t unwritten(const struct of_kind *kind)
 {
-    return kind->sheet.count - kind->first_row;
+    return kind->memtable.count - kind->first_row;
 }
 
 // Tells the pace how much work there is left.
@@ -276,8 +277,8 @@ static void worked(struct rollups *rollups, uint64_t began_ns)
         if (kind->fed < kind->last)
             rows += (uint64_t)(kind->last - kind->fed);
     }
-    rollup_throttle_lack(&rollups->pace, rows);
-    rollup_throttle_worked(&rollups->pace, began_ns, clock_monotonic_ns());
+    rollup_throttle_lack(&rollups->throttle, rows);
+    rollup_throttle_worked(&rollups->throttle, began_ns, clock_monotonic_ns());
 }
 
 // ---- Forgetting ------------------------------------------------------------------------------
@@ -297,7 +298,7 @@ void rollups_cleared(struct rollups *rollups)
 void rollups_forget(struct rollups *rollups)
 {
     rollups_cleared(rollups);
-    rollup_flush_forget(rollups->fold);
+    rollup_flush_forget(rollups->flush);
     rollup_levels_restart(rollups->levels);
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
         clear_sheet(&rollups->kinds[k]);
@@ -338,21 +339,21 @@ static void fail(struct rollups *rollups, const struct error *err, uint64_t now_
 
 static bool is_full(const struct of_kind *kind)
 {
-    return !rollup_memtable_fits(&kind->sheet, 1);
+    return !rollup_memtable_fits(&kind->memtable, 1);
 }
 
-// A sheet that is begun is written to its end.  Otherwise the larger it is, the fewer rows a
+// A memtable that is begun is written to its end.  Otherwise the larger it is, the fewer rows a
 // record: where there is more to read, it is filled first.
 static bool is_due(const struct rollups *rollups, const struct of_kind *kind, uint64_t now_ns)
 {
-    const struct rollup_throttle *pace = &rollups->pace;
+    const struct rollup_throttle *throttle = &rollups->throttle;
     const bool is_loaded =
-        !rollup_throttle_is_light(pace) && !rollup_throttle_is_quiet(pace, now_ns);
+        !rollup_throttle_is_light(throttle) && !rollup_throttle_is_quiet(throttle, now_ns);
     const size_t rows = unwritten(kind), enough = is_loaded ? LOADED_ROWS : TAIL_ROWS;
     const bool is_ready = is_full(kind) || kind->first_row > 0 ||
                           now_ns - kind->since_ns >= AGE_NS ||
                           (rows >= enough && kind->fed == kind->last);
-    return rows > 0 && is_ready && rollup_throttle_allows(pace, now_ns);
+    return rows > 0 && is_ready && rollup_throttle_allows(throttle, now_ns);
 }
 
 bool rollups_are_due(const struct rollups *rollups, uint64_t now_ns)
@@ -394,16 +395,16 @@ static enum status read_gaps(struct rollups *rollups, unsigned k, struct error *
     return status;
 }
 
-// Before the first slice of a sheet: decides which levels of its days are written.
+// Before the first slice of a memtable: decides which levels of its days are written.
 static enum status forecast(struct rollups *rollups, struct of_kind *kind, struct error *err)
 {
     bool added = false;
-    enum status status =
-        rollup_flush_begin(rollups->fold, &(struct rollup_slice){.sheet = &kind->sheet}, err);
+    enum status status = rollup_flush_begin(
+        rollups->flush, &(struct rollup_slice){.memtable = &kind->memtable}, err);
     if (status == STATUS_OK)
         status = rollup_levels_forecast(
             rollups->levels,
-            &(struct rollup_forecast){.groups = rollup_flush_groups(rollups->fold),
+            &(struct rollup_forecast){.groups = rollup_flush_groups(rollups->flush),
                                       .gaps = rollups->gaps,
                                       .wall_ns = rollups->wall_ns},
             &added, err);
@@ -416,9 +417,9 @@ static enum status write_slice(struct rollups *rollups, unsigned k, uint64_t now
                                struct cell_key *damaged, struct error *err)
 {
     struct of_kind *kind = &rollups->kinds[k];
-    const bool is_quiet = rollup_throttle_is_quiet(&rollups->pace, now_ns) &&
+    const bool is_quiet = rollup_throttle_is_quiet(&rollups->throttle, now_ns) &&
                           !(rollups->is_awaited && rollups->is_awaited(rollups->context));
-    const struct rollup_slice slice = {.sheet = &kind->sheet,
+    const struct rollup_slice slice = {.memtable = &kind->memtable,
                                        .first_row = kind->first_row,
                                        .groups_most = is_quiet ? 0 : SLICE_GROUPS,
                                        .bytes_most = is_quiet ? 0 : SLICE_BYTES};
@@ -430,22 +431,22 @@ static enum status write_slice(struct rollups *rollups, unsigned k, uint64_t now
     if (status == STATUS_OK && rollups->gaps_kind != k)
         status = read_gaps(rollups, k, err);
     if (status == STATUS_OK)
-        status = rollup_flush_begin(rollups->fold, &slice, err);
+        status = rollup_flush_begin(rollups->flush, &slice, err);
     if (status == STATUS_OK)
         status = rollup_flush_write(
-            rollups->fold,
+            rollups->flush,
             &(struct rollup_scope){.levels = ROLLUP_ALL_LEVELS, .gaps = rollups->gaps}, damaged,
             err);
-    const size_t end_row = status == STATUS_OK ? rollup_flush_groups(rollups->fold)->end_row : 0;
-    rollup_flush_end(rollups->fold);
+    const size_t end_row = status == STATUS_OK ? rollup_flush_groups(rollups->flush)->end_row : 0;
+    rollup_flush_end(rollups->flush);
     if (status == STATUS_OK)
-        status = save_watermark(rollups, kind, kind->sheet.ids[end_row - 1], err);
+        status = save_watermark(rollups, kind, kind->memtable.ids[end_row - 1], err);
     if (status != STATUS_OK)
         return status;
     kind->first_row = end_row;
-    if (kind->first_row == kind->sheet.count) {
+    if (kind->first_row == kind->memtable.count) {
         // Memory for a burst is not kept for ever.
-        rollup_memtable_clear(&kind->sheet, is_quiet && kind->sheet.room > 4 * TAIL_ROWS);
+        rollup_memtable_clear(&kind->memtable, is_quiet && kind->memtable.room > 4 * TAIL_ROWS);
         kind->first_row = 0;
     }
     return STATUS_OK;
@@ -513,7 +514,7 @@ static unsigned lagging(const struct rollups *rollups)
 
 bool rollups_are_behind(const struct rollups *rollups, uint64_t now_ns)
 {
-    if (now_ns < rollups->retry_ns || !rollup_throttle_allows(&rollups->pace, now_ns))
+    if (now_ns < rollups->retry_ns || !rollup_throttle_allows(&rollups->throttle, now_ns))
         return false;
     return rollups->is_stale || lagging(rollups) != RECORD_KIND_COUNT;
 }
@@ -540,7 +541,7 @@ static enum status end_reading(struct rollups *rollups, struct of_kind *kind, bo
                                struct error *err)
 {
     kind->fed = kind->last;
-    if (kind->sheet.count > 0)
+    if (kind->memtable.count > 0)
         return STATUS_OK;
     enum status status = database_exec(rollups->db, "BEGIN IMMEDIATE", err);
     if (status == STATUS_OK)
@@ -560,16 +561,16 @@ static enum status read_some(struct rollups *rollups, unsigned k, uint64_t now_n
     enum status status = prepare_read(rollups, k, err);
     if (status != STATUS_OK)
         return status;
-    if (kind->sheet.count == 0)
+    if (kind->memtable.count == 0)
         kind->since_ns = now_ns;
     (void)sqlite3_bind_int64(kind->read, 1, kind->fed);
     (void)sqlite3_bind_int64(kind->read, 2, kind->last);
     int rc = SQLITE_DONE;
     unsigned rows = 0;
     while (status == STATUS_OK && (rc = sqlite3_step(kind->read)) == SQLITE_ROW) {
-        status = is_full(kind) ? STATUS_FULL : rollup_memtable_add_row(&kind->sheet, kind->read);
+        status = is_full(kind) ? STATUS_FULL : rollup_memtable_add_row(&kind->memtable, kind->read);
         if (status == STATUS_OK) {
-            kind->fed = kind->sheet.ids[kind->sheet.count - 1];
+            kind->fed = kind->memtable.ids[kind->memtable.count - 1];
             rows++;
         }
     }
@@ -589,8 +590,8 @@ bool rollups_catch_up(struct rollups *rollups, uint64_t now_ns, bool is_busy)
 {
     struct error err = {.text = ""};
     bool committed = false;
-    rollup_throttle_tell(&rollups->pace, is_busy);
-    if (now_ns < rollups->retry_ns || !rollup_throttle_allows(&rollups->pace, now_ns))
+    rollup_throttle_tell(&rollups->throttle, is_busy);
+    if (now_ns < rollups->retry_ns || !rollup_throttle_allows(&rollups->throttle, now_ns))
         return false;
     const uint64_t began_ns = clock_monotonic_ns();
     const bool was_stale = rollups->is_stale;
@@ -656,7 +657,7 @@ bool rollups_rebuild(struct rollups *rollups, uint64_t now_ns)
         return !rollups->is_rebuilt;
     }
     database_rollback(rollups->db);
-    rollup_flush_forget(rollups->fold);
+    rollup_flush_forget(rollups->flush);
     if (!rollups->rebuild_has_complained)
         log_write(LOG_LEVEL_WARNING, "%s (what was cleared is read without rollups)", err.text);
     rollups->rebuild_has_complained = true;
