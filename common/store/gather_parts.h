@@ -1,4 +1,4 @@
-// What the files of gather.h share.
+// Shared by the source files of gather.h.
 #ifndef INFERSTAT_STORE_GATHER_PARTS_H
 #define INFERSTAT_STORE_GATHER_PARTS_H
 
@@ -7,7 +7,7 @@
 
 struct store;
 
-// A gathering at work.
+// An aggregation in progress.
 struct gathering {
     struct gather *of;
     struct store *store;
@@ -19,11 +19,11 @@ struct gathering {
     int64_t asked_ns; // where the window begins, before steps cut it to what there is
 };
 
-// The sums of the group of those keys and of the step that holds a time.
+// Finds or adds the group with these keys and the step that holds a time.
 MUST_CHECK enum status gathering_find(struct gathering *gathering, const int64_t *keys,
                                       int64_t time_ns, struct ratio **out, struct error *err);
 
-// Adds what the rollups of the plan's pieces say of one metric.
+// Merges the rollups of the plan's pieces for one metric.
 MUST_CHECK enum status gather_rollups(struct gathering *gathering, unsigned metric,
                                       struct error *err);
 
