@@ -1,17 +1,17 @@
-// A bundle: the rows that a filter covers, as a store of their own.
+// Writes a bundle: the records that a filter covers, as a store of their own.
 //
-// Nothing goes that was not asked for.  Rows keep their ids, and so do runs and names.
-// With the rows go their runs and, where only time, hosts and runs are asked for, those
-// that lost records then; of these the streams, ranges and ledgers as they are.  What a
-// run has and the bundle does not hold, its ledger says to be cleared, with its
-// set hash: the bundle's audit is that of the store.  Descriptions of the runs
-// (devices, models) go with them whatever their time, but for the devices and models
-// that the filter does not name; names go that something here refers to.  Baselines go
-// that are of nothing else (bundle_baselines.c).  Of rollups only those of expired rows go
-// (bundle_expired.c): a collector that opens the bundle builds the others from its rows.  What
-// is said of the bundle is in its table meta: `bundle` (whose it is, and the filter) and
-// `fingerprint` (on what its records were measured: environment.h), both as JSON.
-
+// A bundle contains nothing that was not asked for.  Records, runs and names keep their ids.
+// - Runs of these records; where the filter names only a time, hosts or runs, also runs that lost
+//   records in that time.  Their streams, ranges and ledgers are copied unchanged; records that
+//   are left out are counted as cleared in the ledger, with their set hash, so that the
+//   bundle balances as its store does.
+// - Descriptions of these runs (device, model), of any time, as far as the filter names them.
+// - Names that any of this refers to.
+// - Baselines that the filter covers (bundle_baselines.c).
+// - Rollups of expired records (bundle_expired.c).  A collector that opens the bundle builds
+//   the others from its records.
+// The table meta describes it, as JSON: `bundle` (the store's identity and the filter) and
+// `fingerprint` (the environment of its records: environment.h).
 #include <sqlite3.h>
 
 #include "common/store/copy.h"

@@ -1,12 +1,9 @@
-// The baselines of a bundle: those that say of nothing but what the bundle is of.
+// Selects the baselines of a bundle: those whose own filter has every name that the bundle's has,
+// with the same values.  Their time does not matter.
 //
-// A baseline goes where its own filter has every name that the bundle's has, and the same
-// ones: it is of these then, or of a part of them.  Its time does not matter, a comparison
-// is with another one.
-//
-// What a baseline keeps of its filter are words, "model=a, host=b", and a model may be
-// called so.  Where the store has such a name in the words, nobody knows what they mean,
-// and the baseline stays.
+// A baseline stores its filter as text, "model=a, host=b", and a model's name may contain such
+// text.  Where the store has a name that does, the filter is ambiguous, and the baseline is left
+// out.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,27 +1,24 @@
-// Records of another store, brought into this one.
+// Imports the records of another store into this one.
 //
-// Nothing is trusted of the other file: it is looked at before SQLite is (no link, no
-// other program's, not too large), its structure is checked and every run of it
-// audited, and each value is held against what the wire would let in, by SQL that is
-// generated from the record table (import_columns.c).  One thread reads and checks the file,
-// in one snapshot; the thread that writes the store never opens it: it is given batches of
-// checked rows.
+// The other file is not trusted.  Before SQLite opens it, it must be a regular file of ours and
+// not too large; then its structure is checked, every run is audited, and every value must be
+// one that the wire would accept, by SQL that is generated from the record table
+// (import_columns.c).  One thread reads and checks the file in one snapshot.  The thread that
+// writes the store never opens the file: it receives batches of checked rows.
 //
-// First come the runs, with all records that are to come accounted as cleared; then
-// the records, kind by kind in the order they had, a few thousand in a transaction,
-// which moves them from the cleared ones in the ledgers.  So the store balances after
-// each of them, ingest goes on in between, and one that was cut short is completed by
-// doing it again: what is there already is known and not stored twice.  The same
-// brings the rows of a run back that were cleared here, or that another bundle of the
-// run left out.
+// First the new runs are inserted, with all of their records counted as cleared.  Then the
+// records follow, kind by kind in their order, IMPORT_ROWS_MAX in a transaction, which moves
+// them out of the cleared ones in the ledgers.  So the store balances after each transaction
+// and ingest continues in between.  An interrupted import is completed by repeating it:
+// records that are here already are skipped.  In the same way an import restores records that
+// were cleared here, or that another bundle of the run left out.
 //
-// Baselines come where their names are free; one of a name that is here already stays
-// out, and is said where it is another.
+// Baselines are imported where their name is free.
 //
-// A run that is here is left alone where nothing of it is gone, and where this store
-// does not have all the ranges that the other has.  Rollups are not brought: the
-// records get new ids, and are counted like any others.  So of a kind and run some of
-// which have expired here none of that time comes: rollups count these still.
+// A run that is here already is skipped where none of its records are gone, or where this
+// store lacks ranges that the file has.  Rollups are not imported: the records get new ids and
+// are rolled up like any others.  So where records of a kind and run have expired here, none of
+// that time are imported: the rollups still count them.
 #ifndef INFERSTAT_STORE_IMPORT_H
 #define INFERSTAT_STORE_IMPORT_H
 
@@ -66,7 +63,7 @@ enum import_table {
     IMPORT_TABLES,
 };
 
-// A row of any table, in the order of its INSERT.  Names are their text.
+// A row of any table, its values in the order of the INSERT.  A name is given by its text.
 struct import_row {
     int64_t run;   // records: of this store; else the place of the run in the batch
     uint64_t hash; // records: of the number (set_hash.h)
@@ -85,8 +82,8 @@ struct import_batch {
     enum record_kind kind;     // of records
     struct baseline *baseline; // borrowed; its ids are changed to those of this store
     struct import_rows rows[IMPORT_TABLES];
-    // Set where it is applied: the runs' ids in this store, 0 for one that is here by
-    // now.
+    // Set by the sink: the runs' ids in this store, 0 for a run that another import brought
+    // in the meantime.
     int64_t ids[IMPORT_RUNS_MAX];
 };
 
@@ -102,20 +99,20 @@ void import_rows_cut(struct import_rows *rows, size_t count);
 
 // ---- Where it goes ---------------------------------------------------------------------
 
-// Takes a batch into the store, in one transaction, and sets its `ids`.
+// Writes a batch to the store in one transaction and sets its `ids`.
 struct import_sink {
     enum status (*apply)(void *context, struct import_batch *batch, struct error *err);
     void *context;
 };
 
-// The store's writing connection as what takes batches; its thread only.
+// Writes batches by the store's writing connection, on its thread.
 struct import_target;
 
 MUST_CHECK enum status import_target_new(struct import_target **out, struct sqlite3 *db,
                                          struct error *err);
 void import_target_free(struct import_target *target); // NULL is fine
 
-// Ids of the kind are given out above `last` from now on.
+// New records of the kind get ids above `last` from now on.
 void import_target_set_last(struct import_target *target, enum record_kind kind, int64_t last);
 
 // Applies a batch in a transaction of its own, outside of any other.
@@ -124,16 +121,16 @@ MUST_CHECK enum status import_apply(struct import_target *target, struct import_
 
 // ---- Where it comes from ---------------------------------------------------------------
 
-// Answers QUERY_IMPORT from the thread that reads: `store` is this store, whose budget
-// and cancelling hold.  One row with
-//   store (identity of the one the file is of), runs (that are new), runs_completed,
-//   runs_there, refused (runs and records), records, note (what was refused first and
-//   why, or null), baselines, baselines_there, baselines_refused, baseline_note (as note)
+// Answers QUERY_IMPORT, on the reading thread.  `store` is this store; its budget and
+// cancellation apply.  One row with
+//   store (identity of the file's store), runs (new), runs_completed, runs_there (skipped),
+//   refused (runs and records), records, note (the first refusal and its reason, or null),
+//   baselines, baselines_there, baselines_refused, baseline_note (as note)
 MUST_CHECK enum status import_file(struct store *store, const char *path,
                                    const struct import_sink *sink, struct result **out,
                                    struct error *err);
 
-// The same into the file at `into`, which no collector has: takes the store's lock.
+// The same into the file at `into`, without a collector: takes the store's lock.
 MUST_CHECK enum status store_import(const char *into, const char *path, struct result **out,
                                     struct error *err);
 

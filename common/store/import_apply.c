@@ -1,4 +1,4 @@
-// The writing half of an import.
+// Writes import batches to the store.
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +17,8 @@
 // Those of fixed text.
 enum statement { RUN_FIND, LEDGER_TAKE, NAME_FIND, NAME_ADD, NAME_COUNT, STATEMENTS };
 
-// What is brought was counted as cleared when the run came, or was cleared or has expired
-// here.
+// Imported records were counted as cleared when their run was inserted, or were cleared or have
+// expired here.
 static const char *const texts[STATEMENTS] = {
     [RUN_FIND] = "SELECT run FROM run WHERE uuid = ?",
     [LEDGER_TAKE] = "UPDATE ledger SET cleared = cleared - min(cleared, ?3),"
@@ -109,7 +109,7 @@ void import_target_set_last(struct import_target *target, enum record_kind kind,
 
 // ---- Values -------------------------------------------------------------------------------
 
-// Runs a statement that gives one integer, or none.
+// Runs a statement that gives at most one integer.
 static enum status ask(struct import_target *target, enum statement which, bool *found,
                        int64_t *out, struct error *err)
 {
@@ -222,7 +222,7 @@ static enum status apply_runs(struct import_target *target, struct import_batch 
 
 // ---- Records ------------------------------------------------------------------------------
 
-// What a run's ledger gives back for the records from `from` up to `to`, all its own.
+// Moves the records from `from` up to `to`, all of one run, out of its ledger's cleared ones.
 static enum status take_from_ledger(struct import_target *target, const struct import_batch *batch,
                                     size_t from, size_t to, struct error *err)
 {
@@ -343,8 +343,8 @@ static enum status import_locked(const char *into, struct store *store, const ch
     return status;
 }
 
-// The reading connection is there before the lock: no lock file beside what is no
-// store.
+// The reading connection is opened before the lock is taken: no lock file is created beside a
+// file that is not a store.
 enum status store_import(const char *into, const char *path, struct result **out, struct error *err)
 {
     struct store *store = NULL;

@@ -1,5 +1,5 @@
-// Baselines of a file on their way into this store, each in one batch: its samples keep
-// their checksums, and the names they are of go beside it.
+// Imports the baselines of a file, each in one batch: its samples with their checksums, and the
+// names that they refer to.
 #include <stdio.h>
 #include <string.h>
 
@@ -11,10 +11,10 @@
 #include "common/store/import_reading.h"
 #include "common/store/session_state.h"
 
-// Of the samples of one baseline together.
+// Of all samples of one baseline.
 #define SAMPLE_BYTES_MAX (INT64_C(256) << 20)
 
-// One of the file, and one of that name here.
+// A baseline of the file.
 struct kept {
     int64_t id;
     int64_t bytes; // of its samples
@@ -34,7 +34,7 @@ static void refuse(struct importing *importing, const char *name, const char *wh
 
 // ---- Which there are --------------------------------------------------------------------
 
-// Copies the name; empty where no baseline can have it.
+// Copies the name; empty where it is not a valid one.
 static void take_name(struct kept *kept, sqlite3_stmt *row)
 {
     struct query query = {.kind = QUERY_BASELINE_DELETE};
@@ -49,7 +49,7 @@ static void take_name(struct kept *kept, sqlite3_stmt *row)
         memcpy(kept->name, query.baseline.name, sizeof kept->name);
 }
 
-// The one behind `*kept`; id 0: there is none.
+// Reads the baseline after `*kept`; id 0: there is none.
 static enum status next_kept(struct importing *importing, struct kept *kept, struct error *err)
 {
     sqlite3 *db = importing->from->db;
@@ -106,7 +106,7 @@ static enum status look_here(struct importing *importing, const struct baseline 
 
 // ---- One of them ------------------------------------------------------------------------
 
-// Adds the names that the samples of a group are of: what, and on which device.
+// Adds the names of a group of samples: its subject and its device.
 static enum status add_names(struct importing *importing, const struct sample_key *key,
                              struct error *err)
 {

@@ -1,4 +1,4 @@
-// SQL that reads the rows of a file from elsewhere together with what is wrong with them.
+// Generates the SQL that reads and validates rows of an untrusted file.
 #include "common/store/import_reading.h"
 
 #include <string.h>
@@ -17,8 +17,8 @@
 #define FAULT_TEXT   "a text that is too long, or not UTF-8"
 #define FAULT_NUMBER "a number that cannot be"
 
-// What the values of a column may be, besides of its type; and where it is not the column,
-// what is brought instead.
+// Valid values of a column, in addition to its type, and the expression that is imported where
+// it is not the column itself.
 struct rule {
     struct record_column column;
     int64_t least, most; // of integers
@@ -81,8 +81,8 @@ static const struct rule unnumbered_rules[] = {
     INT("until_ns", ANY),
 };
 
-// All records are counted as cleared until they are here.  So is for ever what expired there:
-// it did not expire here.
+// All records count as cleared until they are imported.  Those that expired in the file's store
+// stay cleared here: they did not expire here.
 static const struct rule ledger_rules[] = {
     INT("kind", RECORD_KIND_RUN + 1, RECORD_KIND_COUNT - 1),
     INT("stored", 0, IMPORT_VALUE_MAX),
@@ -111,8 +111,8 @@ static const struct {
     [IMPORT_RECORD] = {"", RULES(record_rules)},
 };
 
-// As on the wire; and the offset of a run's clock, which is no record's.  A run that is open
-// there hears from nobody any more.
+// The wire's limits; a run's clock offset may be negative.  A run that is open in the file becomes
+// silent: nobody will report its end.
 static struct rule rule_of(enum record_kind kind, const struct record_column *column)
 {
     struct rule rule = {*column, ANY, NULL};
@@ -200,7 +200,7 @@ static const char *table_name(enum import_table table, enum record_kind kind)
     return table == IMPORT_RECORD ? record_kind_info(kind)->name : tables[table].name;
 }
 
-// The rule of a table's column of that place; false behind the last one.
+// Gets the rule of a table's column; false behind the last one.
 static bool find_rule(enum import_table table, enum record_kind kind, size_t place,
                       struct rule *out)
 {
@@ -282,7 +282,7 @@ static void is_sketch(sqlite3_context *context, int count, sqlite3_value **value
     sqlite3_result_int(context, is_sound);
 }
 
-// The set hash of all records of a kind that the run at work had: here and gone.
+// SQL: the set hash of all records that the current run ever had of a kind.
 static void add_hash(sqlite3_context *context, int count, sqlite3_value **values)
 {
     (void)count;

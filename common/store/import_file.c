@@ -1,4 +1,4 @@
-// The reading half of an import: the file, and what is answered in the end.
+// Opens and checks the file of an import, and builds the answer.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,8 +30,8 @@ static bool is_same(const struct stat *file, const char *path)
     return stat(path, &other) == 0 && other.st_dev == file->st_dev && other.st_ino == file->st_ino;
 }
 
-// This store's own file is not even opened: closing it would let go of SQLite's locks
-// on it (file_probe.h).
+// This store's own file is not opened: closing it would drop SQLite's locks on it
+// (file_probe.h).
 static enum status check_file(const char *path, const char *own, struct error *err)
 {
     struct stat about;
@@ -55,7 +55,7 @@ static int is_over_budget(void *store)
     return store_is_over_budget(store);
 }
 
-// The tables have to be tables: a view or a virtual one runs what its maker wrote.
+// Requires real tables: views and virtual tables run code of the file's author.
 static enum status check_tables(struct importing *importing, const char *path, struct error *err)
 {
     static const char *const others[] = {"meta",   "run_name", "name",
@@ -114,7 +114,7 @@ static enum status open_file(struct importing *importing, const char *path, stru
     return status == STATUS_OK ? prepare_all(importing, err) : status;
 }
 
-// Keeps the first reason why something was not taken.
+// Keeps the first refusal.
 void import_note(struct importing *importing, const char *what, const char *why)
 {
     char text[IMPORT_NOTE_SIZE];
@@ -128,7 +128,7 @@ void import_note(struct importing *importing, const char *what, const char *why)
 
 // ---- The answer ----------------------------------------------------------------------------
 
-// Which store the file is of, as it says.
+// The identity of the file's store, as the file states it.
 static enum status answer_identity(struct result *result, struct store *from, struct error *err)
 {
     sqlite3_stmt *stmt = NULL;

@@ -1,4 +1,4 @@
-// What the files of an import's reading half share.
+// Shared by the files that read and validate an import.
 #ifndef INFERSTAT_STORE_IMPORT_READING_H
 #define INFERSTAT_STORE_IMPORT_READING_H
 
@@ -9,7 +9,7 @@ struct store;
 
 enum { IMPORT_NOTE_SIZE = 256 };
 
-// A run of the file that is to come: `to` is its id in this store.
+// A run of the file that is imported: `to` is its id in this store.
 struct coming {
     int64_t from, to;
     bool is_here;                       // some of its records may be here already
@@ -33,10 +33,10 @@ struct importing {
     char note[IMPORT_NOTE_SIZE], baseline_note[IMPORT_NOTE_SIZE];
 };
 
-// Keeps the first reason why something was not taken.
+// Keeps the first refusal for the answer.
 void import_note(struct importing *importing, const char *what, const char *why);
 
-// The run of that id in the file, or NULL where it is not to come.
+// The run of that id in the file, or NULL where it is not imported.
 struct coming *import_find_run(struct importing *importing, int64_t from);
 
 // ---- SQL (import_columns.c) ---------------------------------------------------------------
@@ -59,16 +59,16 @@ uint64_t import_names_of(enum import_table table, enum record_kind kind);
 
 // ---- Steps ----------------------------------------------------------------------------------
 
-// Decides of every run whether it comes.
+// Decides which runs are imported.
 MUST_CHECK enum status import_validate_runs(struct importing *importing, struct error *err);
 
-// Sends those that are new, with all their records as cleared.
+// Sends the new runs, with all their records as cleared.
 MUST_CHECK enum status import_send_runs(struct importing *importing, struct error *err);
 
-// Sends the records of all that come.
+// Sends the records of these runs.
 MUST_CHECK enum status import_send_records(struct importing *importing, struct error *err);
 
-// Sends the baselines whose names are free here.
+// Sends the baselines whose names are free.
 MUST_CHECK enum status import_send_baselines(struct importing *importing, struct error *err);
 
 #endif

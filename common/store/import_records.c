@@ -1,4 +1,4 @@
-// Records of a file on their way into this store.
+// Imports the records of the runs that import_validate.c accepted.
 #include <sqlite3.h>
 
 #include "common/store/database.h"
@@ -37,7 +37,7 @@ static bool is_known(struct importing *importing, enum record_kind kind,
     return is;
 }
 
-// A record with a value that cannot be stays out, and counts as cleared.
+// A record with an invalid value is refused and stays counted as cleared.
 static enum status add_record(struct importing *importing, struct coming *coming, sqlite3_stmt *row,
                               struct error *err)
 {
@@ -57,8 +57,8 @@ static enum status add_record(struct importing *importing, struct coming *coming
     return STATUS_OK;
 }
 
-// A record of a run that is here is known by its identity and start.  Of a kind of which some of
-// the run's records have expired, none comes of that time: rollups count these still.
+// Prepares the check whether this store has a record of a run that is here already, or had it
+// until it expired: rollups still count expired records.
 static enum status prepare_here(struct importing *importing, enum record_kind kind,
                                 struct error *err)
 {
@@ -100,7 +100,7 @@ static enum status send_kind(struct importing *importing, enum record_kind kind,
     return status == STATUS_OK ? send_records(importing, kind, err) : status;
 }
 
-// Stages know their model by their load: so loads come first, as the kinds are.
+// In the order of the kinds: stages find their model by their load.
 enum status import_send_records(struct importing *importing, struct error *err)
 {
     enum status status = STATUS_OK;

@@ -1,4 +1,4 @@
-// Runs of a file, with what belongs to them, on their way into this store.
+// Imports new runs with their streams, ranges, ledgers and names.
 #include <string.h>
 
 #include <sqlite3.h>
@@ -18,8 +18,8 @@ static const size_t rows_max[IMPORT_RECORD] = {
     [IMPORT_RUN_NAME] = 65535, // as on the wire
 };
 
-// Adds the run's rows of a table; `place` is the run's in the batch.  A name that is not sound
-// stays out, and so will its records.
+// Adds the run's rows of a table; `place` is the run's in the batch.  An invalid name is left
+// out, and so will be the records that use it.
 static enum status add_rows(struct importing *importing, enum import_table table, int64_t place,
                             struct error *err)
 {
@@ -47,7 +47,7 @@ static enum status add_rows(struct importing *importing, enum import_table table
     return status;
 }
 
-// Adds the run to the batch; nothing of it where that fails.
+// Adds the run to the batch; on failure the batch is unchanged.
 static enum status add_run(struct importing *importing, struct error *err)
 {
     struct import_rows *rows = importing->batch.rows;

@@ -1,4 +1,4 @@
-// Which runs of a file are brought.
+// Decides which runs of a file are imported, by their audit.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ struct coming *import_find_run(struct importing *importing, int64_t from)
     return importing->at_run;
 }
 
-// Whether this store has all that the file says is stored of the run.
+// Whether this store has all ranges that the file has stored of the run.
 static enum status is_covered(struct importing *importing, int64_t from, int64_t to, bool *covered,
                               struct error *err)
 {
@@ -71,7 +71,7 @@ static enum status is_covered(struct importing *importing, int64_t from, int64_t
     return status;
 }
 
-// A run whose identity is here already.
+// A run whose UUID is here already.
 static enum status validate_known(struct importing *importing, const char *uuid, int64_t from,
                                   int64_t to, int64_t gone, struct error *err)
 {
