@@ -99,7 +99,8 @@ TEST_CASE(test_full_ring_counts_and_takes_no_number)
     void *memory = ring_memory(4);
     struct ring *ring;
     assert_int_equal(ring_init(&ring, memory, 4), STATUS_OK);
-    const struct record records[4] = {record_of(1), record_of(2), record_of(3), record_of(4)};
+    const struct record records[5] = {record_of(1), record_of(2), record_of(3), record_of(4),
+                                      record_of(5)};
     assert_int_equal(ring_push(ring, records, 3), 1);
 
     assert_int_equal(ring_push(ring, records, 2), 0); // all or none
