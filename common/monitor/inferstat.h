@@ -264,7 +264,7 @@ struct inferstat_request {
     uint64_t request;       // the engine's own number
     uint64_t arrival_ns;    // inferstat_clock_ns() at arrival; 0: now
     uint32_t prompt_tokens;
-    uint32_t cached_prompt_tokens; // of those, not computed anew
+    uint32_t cached_prompt_tokens; // of those, taken from a cache and not computed
 };
 
 // A tracker for one request at a time, to be used again and again: begin, end,
@@ -344,14 +344,13 @@ struct inferstat_pipeline {
     uint64_t bytes_h2d; // copied to the device
     int64_t copy_busy_ns, compute_busy_ns, both_busy_ns;
     int64_t exposed_copy_ns; // a copy to the device ran and no kernel did
-    int64_t
-        copy_starved_ns; // no copy ran for want of a filled slot, though there were slots to fill
-    int64_t idle_ns;     // neither ran, between the first and the last of them
+    int64_t copy_starved_ns; // no copy ran because no slot was filled, though slots were free
+    int64_t idle_ns;         // neither ran, between the first and the last of them
     int64_t pool_acquires, pool_waits, pool_wait_ns;
     int64_t pool_waits_below_64us, pool_waits_below_4096us; // of pool_waits, the shorter ones
     int64_t pool_available_min, pool_available_max;
     int64_t item_p50_ns, item_p95_ns, item_p99_ns; // first copy to result
-    int64_t unmeasured_chunks;                     // whose times were not taken
+    int64_t unmeasured_chunks;                     // chunks without measured times
 };
 
 INFERSTAT_API void inferstat_pipeline_init(struct inferstat_pipeline *pipeline);

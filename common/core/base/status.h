@@ -12,7 +12,7 @@
     X(NOT_FOUND, "not found")                                                                      \
     X(BUSY, "in use by another")                                                                   \
     X(TIMEOUT, "took too long")                                                                    \
-    X(UNREACHABLE, "nobody answers")                                                               \
+    X(UNREACHABLE, "no answer")                                                                    \
     X(CORRUPT, "damaged data")                                                                     \
     X(UNSUPPORTED, "not supported")                                                                \
     X(TOO_NEW, "made by a newer version")                                                          \

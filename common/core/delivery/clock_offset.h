@@ -21,9 +21,9 @@ struct clock_offset {
 
 // An answer arrived: sent_ns, received_ns by the host's wall clock, answered_ns by
 // the collector's, now_ns by the host's monotonic one.  What cannot be (times of no
-// possible year, an answer before the question) is ignored; one that fits nothing
-// known begins anew.  Where the host's clock was set since the last answer nothing is
-// known for ten seconds: questions from before are still under way.
+// possible year, an answer before the question) is ignored; one that contradicts
+// the estimate starts a new estimate.  Where the host's clock was set since the last answer nothing
+// is known for ten seconds: questions from before are still under way.
 void clock_offset_take(struct clock_offset *offset, int64_t sent_ns, int64_t answered_ns,
                        int64_t received_ns, uint64_t now_ns);
 

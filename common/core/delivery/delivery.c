@@ -401,7 +401,7 @@ static void take_answer(struct delivery_producer *producer, const struct deliver
         found_contact(producer);
 }
 
-// Collectors of version 1 wait for ever for what a host took with it.
+// Collectors of version 1 wait forever for records that a host crash lost.
 static bool is_done_without_an_end(const struct delivery_producer *producer)
 {
     return producer->config.replay && producer->goodbyes_refused >= GOODBYES_OF_A_REPLAY;

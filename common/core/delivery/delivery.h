@@ -146,7 +146,7 @@ MUST_CHECK enum status delivery_producer_ack(struct delivery_producer *producer,
 // The owner is done: once everything is acknowledged, say goodbye.
 void delivery_producer_close(struct delivery_producer *producer);
 
-// The connection was made anew: begin with Hello.
+// After a reconnect: starts again with Hello.
 void delivery_producer_reconnect(struct delivery_producer *producer);
 
 // The next thing to do now, or false when there is nothing.  A SEND is taken as

@@ -186,8 +186,8 @@ static bool next_free(struct delivery_producer *producer, struct delivery_action
 
 // ---- Spool -------------------------------------------------------------------------
 
-// While nobody answers, what the rings hold goes to the spool every spool_after_ns,
-// all streams as they are then.
+// While the collector does not answer, the contents of all rings go to the spool every
+// spool_after_ns.
 static void begin_sweep(struct delivery_producer *producer, uint64_t now_ns)
 {
     const uint64_t since_ns = producer->swept ? producer->swept_at_ns : producer->contact_lost_ns;
@@ -287,7 +287,7 @@ void delivery_producer_unsent(struct delivery_producer *producer,
     producer->held = true;
     producer->held_until_ns = now_ns + producer->config.resend_after_ns / UNSENT_PART;
     if (action->sequence && action->sequence == producer->sequence)
-        producer->sequence--; // nobody will ever answer it
+        producer->sequence--; // it was never sent
     switch (action->kind) {
     case DELIVERY_SEND_HELLO:
         if (producer->phase == DELIVERY_PHASE_HELLO_SENT)

@@ -192,8 +192,8 @@ enum delivery_hearing delivery_hear(struct delivery_run *run,
     return is_doubtful(run, message) ? DELIVERY_HELLO_WANTED : DELIVERY_HEARD;
 }
 
-// A stream that there is no room for is left out: its sender sees it by what it is
-// not told of.
+// A stream that does not fit is omitted: its sender sees that from the missing entry in the
+// Ack.
 static enum status know_stream(struct delivery_run *run, uint32_t stream)
 {
     size_t place;
@@ -355,7 +355,7 @@ static bool says_last(const struct delivery_taking *taking, size_t place, uint64
     const struct delivery_message *message = taking->message;
     *last = 0;
     if (taking->run->told_all)
-        return true; // more of it has come to light, late; nobody brings that
+        return true; // records appeared after the final counts; no sender has them
     for (size_t i = 0; i < message->stream_count; i++) {
         *last = message->streams[i].produced;
         if (message->streams[i].stream == taking->run->lanes[place].stream)

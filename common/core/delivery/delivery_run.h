@@ -4,7 +4,7 @@
 // message does: which names to keep, which ranges to record as dropped, which
 // records to store.  It holds neither records nor ranges; its driver does what the
 // steps say inside of one transaction, commits, and only then sends the Ack.  After
-// a rollback the driver makes the machine anew from what is committed.
+// a rollback the driver rebuilds the machine from the committed state.
 #ifndef INFERSTAT_CORE_DELIVERY_RUN_H
 #define INFERSTAT_CORE_DELIVERY_RUN_H
 
@@ -51,7 +51,7 @@ struct delivery_run {
 void delivery_run_deinit(struct delivery_run *run);
 
 // Adds a stream as it was committed.  STATUS_FULL beyond DELIVERY_STREAMS_MAX,
-// STATUS_INVALID when it is there already.
+// STATUS_INVALID for a known stream.
 MUST_CHECK enum status delivery_run_restore(struct delivery_run *run,
                                             const struct delivery_lane *lane);
 
@@ -96,9 +96,9 @@ struct delivery_message {
 
 enum delivery_hearing {
     DELIVERY_HEARD,
-    DELIVERY_HELLO_WANTED,     // nothing is taken before Hello
-    DELIVERY_FOREIGN,          // nor from anybody but the owner
-    DELIVERY_UNKNOWN_PROTOCOL, // nor in a language that is not spoken
+    DELIVERY_HELLO_WANTED,     // nothing is accepted before Hello
+    DELIVERY_FOREIGN,          // nor from another key than the owner's
+    DELIVERY_UNKNOWN_PROTOCOL, // nor in an unsupported protocol version
     DELIVERY_TOO_MANY_STREAMS, // nor records of more streams than a run has
 };
 
@@ -116,8 +116,8 @@ uint32_t delivery_run_names_after(const struct delivery_run *run,
 enum delivery_step_kind {
     DELIVERY_STEP_NAMES, // keep names first..last of the message; names_known follows
     DELIVERY_STEP_DROP,  // record first..last as dropped, as drops[index] says
-    DELIVERY_STEP_LOST,  // record first..last as dropped (DELIVERY_HOST_LOST): the run is
-                         // dead, and nobody has them
+    DELIVERY_STEP_LOST,  // record first..last as dropped (DELIVERY_HOST_LOST): the run has
+                         // ended, and no sender has them
     DELIVERY_STEP_STORE, // store records first..last of the batch; where that can never
                          // be done, record them as dropped (DELIVERY_REFUSED)
 };

@@ -99,7 +99,7 @@ bool delivery_all_acknowledged(const struct delivery_producer *producer);
 // Whatever was under way does not count any longer: Hello comes next.
 void delivery_begin_with_hello(struct delivery_producer *producer);
 
-// Makes `drops` anew after what is dropped, released or acknowledged has changed.
+// Rebuilds `drops` after a change of the dropped, released or acknowledged numbers.
 void delivery_list_drops(struct delivery_producer *producer);
 
 #endif

@@ -4,7 +4,7 @@
 // `inferstat metrics`, the dashboard's labels and the manual page all come from
 // these lines.  Adding a column is a line here, at the end of its kind, and a
 // raised schema version (common/store/schema.c).  The position of a column in
-// its kind is its number on the wire, for ever.
+// its kind is its number on the wire, permanently.
 //
 // Common to all kinds and not repeated here: run, stream, number (identity),
 // started_ns (the host's wall clock, UTC) and received_ns (the collector's).

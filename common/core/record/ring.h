@@ -5,8 +5,8 @@
 // A record's number is its position in the ring's whole history: 1, 2, 3, ...
 // It takes one slot of 256 bytes or, with more values and text than fit there, two
 // consecutive ones, published together: the consumer sees both or neither.  The
-// consumer reads records where they lie and releases them, in order, once nobody
-// needs them any more; until then their slots are taken.
+// consumer reads records in place and releases them, in order, once they are no longer
+// needed; until then their slots stay occupied.
 #ifndef INFERSTAT_CORE_RING_H
 #define INFERSTAT_CORE_RING_H
 
@@ -80,6 +80,6 @@ void ring_free_parts(struct ring *ring, struct ring_part parts[2]);
 // ---- Any thread -------------------------------------------------------------
 
 uint64_t ring_produced(const struct ring *ring); // highest number given out
-uint64_t ring_dropped(const struct ring *ring);  // lost for want of room, unnumbered
+uint64_t ring_dropped(const struct ring *ring);  // dropped, unnumbered: ring full
 
 #endif

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// One line a bit that means less speed than there could be: number, words.  Idle
-// clocks and clocks that somebody has chosen are none of these.
+// One line per NVML bit that means reduced clocks: number, text.  Idle clocks and clocks
+// set by an administrator are excluded.
 #define THROTTLE_REASONS(X)                                                                        \
     X(0x04, "power cap")                                                                           \
     X(0x08, "hardware slowdown")                                                                   \

@@ -18,7 +18,7 @@ struct sketch {
     uint64_t zeros;
     struct side positive, negative;
     struct sketch_budget *budget; // NULL: none
-    bool starved;                 // a page could not be had: counts are missing
+    bool starved;                 // a page could not be allocated: counts are missing
 };
 
 enum { ENCODING_VERSION = 1, LEB128_MAX = 10 };
@@ -55,7 +55,7 @@ static uint64_t side_count(const struct side *side, uint32_t bucket)
     return page ? page[bucket % PAGE_BUCKETS] : 0;
 }
 
-// The page of a bucket, made where it is missing; NULL when it cannot be had.
+// The page of a bucket, allocated if missing; NULL on failure.
 static uint64_t *side_page(struct sketch *sketch, struct side *side, uint32_t bucket)
 {
     uint64_t **page = &side->pages[bucket / PAGE_BUCKETS];

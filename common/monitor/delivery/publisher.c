@@ -343,10 +343,10 @@ static void note_store(struct publisher *publisher, const unsigned char store[16
 
 static void take_ack(struct publisher *publisher, const struct message_ack *ack)
 {
-    static const unsigned char nobody[MESSAGE_RUN_SIZE];
+    static const unsigned char no_run[MESSAGE_RUN_SIZE];
     const struct runfile_run *run = runfile_run(publisher->settings.file);
-    // A collector that could not read our message does not know whose it was.
-    if (memcmp(ack->run, nobody, sizeof nobody) == 0)
+    // A collector that could not decode the message does not know its run.
+    if (memcmp(ack->run, no_run, sizeof no_run) == 0)
         note_error(publisher, &ack->error);
     if (memcmp(ack->run, run->uuid, sizeof run->uuid) != 0)
         return;

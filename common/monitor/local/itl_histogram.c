@@ -104,8 +104,8 @@ static void span_to_sketch(const struct itl_span *span, struct sketch *sketch)
     }
 }
 
-// Writes a span as one record or, where its sketch is too long for one, several
-// whose sketches add up to it; then empties it.
+// Writes a span as one record or, if its sketch is too long, as several records whose
+// sketches sum up to it; then empties it.
 static void write_span(struct itl_span *span, int64_t wall_offset_ns, struct ring *ring,
                        struct sketch *sketch)
 {

@@ -152,8 +152,8 @@ enum status spool_folder_make(struct spool *spool, struct error *err)
 {
     if (spool->folder >= 0)
         return STATUS_OK;
-    // Somebody who looks for the spools of the dead may find ours between its making
-    // and its locking, and remove it: then once more.
+    // A process that looks for orphaned spools may remove ours between its creation and its
+    // locking: then retry.
     enum status status = STATUS_NOT_FOUND;
     for (unsigned attempt = 0; attempt < 3 && status == STATUS_NOT_FOUND; attempt++)
         status = make(spool, err);

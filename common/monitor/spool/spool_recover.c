@@ -1,4 +1,4 @@
-// Reading a spool that somebody else wrote, perhaps up to the middle of a write.
+// Reads the spool of another process, which may end in an incomplete write.
 //
 // Missing records are detected: each entry names the last number of its predecessor, each
 // append ends with a MARK that names its own, and each segment begins with the positions
@@ -37,7 +37,7 @@ static struct spool_stream *stream_of(const struct recovery *recovery, uint32_t 
     return spool_stream(recovery->spool, stream);
 }
 
-// Somebody says that the stream's records up to `number` were appended.
+// Notes that the stream's records up to `number` were appended.
 static void hear_of(struct recovery *recovery, uint32_t stream, uint64_t number, int64_t since_ns,
                     int64_t until_ns)
 {
@@ -67,7 +67,7 @@ static void take_records(struct recovery *recovery, struct spool_segment *segmen
     const uint64_t last = segment_entry_last(entry);
     if (last <= about->spooled)
         return; // appended once more, after an attempt that seemed to have failed
-    // Numbers that nobody appended were acknowledged, and so was all before them.
+    // Numbers that were never appended were acknowledged, and so were all lower ones.
     if (entry->first > about->spooled + 1 && entry->first - 1 > about->released)
         about->released = entry->first - 1;
     const uint64_t first = entry->first > about->spooled ? entry->first : about->spooled + 1;
@@ -160,8 +160,8 @@ static void take_entry(struct recovery *recovery, struct spool_segment *segment,
     }
 }
 
-// Takes whose the spool is from the segment, where nobody said so before.  Returns
-// where its entries begin.
+// Reads the run's identity from the segment if it is unknown.  Returns the offset of the
+// first entry.
 static uint64_t take_header(struct recovery *recovery, uint64_t bytes, uint32_t number)
 {
     struct spool *spool = recovery->spool;

@@ -8,7 +8,7 @@
 //           checksum is over all of it, with 0 in its own place.
 //   entry   struct segment_entry_header, then its body.  Checksums go on from the
 //           segment's seed (of the run's UUID and the segment's number, so that an
-//           entry is nobody else's): one of the header, one of the body.
+//           entry of another segment does not match): one of the header, one of the body.
 //
 // Magic, version, size and checksum of the header keep their places in all later
 // versions.
