@@ -23,7 +23,11 @@ FILES_KNOWN = {"client/cli": 70, "common/store": 160, "tests/unit": 200}
 CORE = ["common/core/" + name for name in ("base", "record", "stats", "query", "delivery")]
 
 # A room and the rooms it may include, itself among them.  The longest match wins.
-COMMON = CORE + ["common/sys", "common/wire", "common/store"]
+# The sub-rooms of the store; what each may include stands in ROOMS.
+STORE = ["common/store/" + name
+         for name in ("sqlite", "schema", "rollup", "read", "aggregate", "compare", "audit", "query",
+                      "retention", "transfer")] + ["common/store"]
+COMMON = CORE + ["common/sys", "common/wire"] + STORE
 # libinferstat's public header is a room by itself.  Its sub-rooms, each of which may
 # include those before it.
 LIBRARY = "common/monitor/inferstat.h"
@@ -42,7 +46,17 @@ ROOMS = {
     "common/core/delivery": CORE[:2] + CORE[4:],
     "common/sys": CORE + ["common/sys"],
     "common/wire": CORE + ["common/sys", "common/wire", "proto"],
-    "common/store": CORE + ["common/sys", "common/store"],
+    "common/store/sqlite": CORE + ["common/sys"] + STORE[:1],
+    "common/store/schema": CORE + ["common/sys"] + STORE[:2],
+    "common/store/rollup": CORE + ["common/sys", "common/store/sqlite", "common/store/rollup"],
+    "common/store/read": CORE + ["common/sys"] + STORE[:4],
+    "common/store/aggregate": CORE + ["common/sys"] + STORE[:5],
+    "common/store/compare": CORE + ["common/sys"] + STORE[:6],
+    "common/store/audit": CORE + ["common/sys"] + STORE[:4] + ["common/store/audit"],
+    "common/store/query": CORE + ["common/sys"] + STORE[:5] + ["common/store/query"],
+    "common/store/retention": CORE + ["common/sys"] + STORE[:4] + ["common/store/retention"],
+    "common/store/transfer": CORE + ["common/sys"] + STORE[:7] + ["common/store/transfer"],
+    "common/store": CORE + ["common/sys"] + STORE,
     LIBRARY: [],
     "common/monitor/runfile": REPORTS + MONITOR[1:2],
     "common/monitor/local": CORE + MONITOR[:1] + MONITOR[2:3],
@@ -60,13 +74,12 @@ ROOMS = {
     "server/collector/threads": COMMON + COLLECTOR[:1],
     "server/collector/access": COMMON + COLLECTOR[:2],
     "server/collector/rollup": COMMON + COLLECTOR[:3],
-    "server/collector/maintenance": COMMON + COLLECTOR[:4] + COLLECTOR[-1:],
-    "server/collector/writer": COMMON + COLLECTOR[:5] + COLLECTOR[-1:],
+    "server/collector/maintenance": COMMON + COLLECTOR[:4],
+    "server/collector/writer": COMMON + COLLECTOR[:5],
     "server/collector/services": COMMON + COLLECTOR[:6],
     "server/collector": COMMON + COLLECTOR,
-    "client/man": CORE + ["common/store", "client/man"],
-    "client/remote": CORE + ["common/sys", "common/wire", "common/store",
-                      "client/remote"],
+    "client/man": CORE + STORE + ["client/man"],
+    "client/remote": COMMON + ["client/remote"],
     "client/tui": CORE + ["common/sys", "client/remote", "client/tui"],
     "client/tui/views": CORE + ["client/tui"],
     "client/cli": COMMON + MONITOR[:5] + ["client/remote", "client/tui", "client/cli"],

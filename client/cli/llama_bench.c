@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-#include "common/store/store_builder.h"
+#include "common/store/transfer/store_builder.h"
 
 enum {
     FILE_BYTES_MAX = 64 << 20,

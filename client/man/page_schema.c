@@ -4,8 +4,8 @@
 
 #include "client/man/pages.h"
 #include "client/man/roff.h"
-#include "common/store/schema.h"
-#include "common/store/schema_list.h"
+#include "common/store/schema/schema.h"
+#include "common/store/schema/schema_list.h"
 
 enum { TEXT_SIZE = 512 };
 

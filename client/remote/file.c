@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "client/remote/source.h"
-#include "common/store/baseline.h"
-#include "common/store/import.h"
+#include "common/store/compare/baseline.h"
+#include "common/store/transfer/import.h"
 #include "common/store/store.h"
-#include "common/store/clear.h"
+#include "common/store/retention/clear.h"
 
 struct file {
     struct store *store;

@@ -6,7 +6,7 @@
 #include "client/remote/source.h"
 #include "common/store/store.h"
 #include "common/sys/clock.h"
-#include "common/store/query_list.h"
+#include "common/store/query/query_list.h"
 
 enum { PAGE_ROWS = 1000 };
 

@@ -1,10 +1,10 @@
 #include "common/store/store.h"
 
-#include "common/store/audit.h"
-#include "common/store/baseline.h"
-#include "common/store/copy.h"
-#include "common/store/query_list.h"
-#include "common/store/session.h"
+#include "common/store/audit/audit.h"
+#include "common/store/compare/baseline.h"
+#include "common/store/transfer/copy.h"
+#include "common/store/query/query_list.h"
+#include "common/store/read/session.h"
 
 static query_answer *const answers[QUERY_KIND_COUNT] = {
     [QUERY_PING] = query_ping,           [QUERY_SUMMARY] = query_summary,

@@ -5,7 +5,7 @@
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
 #include "common/core/query/result.h"
-#include "common/store/session.h"
+#include "common/store/read/session.h"
 
 // Answers a query (every kind but QUERY_CLEAR; QUERY_PING gives what a file can
 // know).  On success `*out` is to be freed with result_free.  STATUS_INVALID for

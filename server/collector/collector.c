@@ -6,9 +6,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "common/store/lock.h"
+#include "common/store/sqlite/lock.h"
 #include "common/store/store.h"
-#include "common/store/file_probe.h"
+#include "common/store/schema/file_probe.h"
 #include "common/sys/clock.h"
 #include "common/sys/files.h"
 #include "common/sys/log.h"

@@ -23,10 +23,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/store/database.h"
-#include "common/store/rollup.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/rollup/rollup.h"
 #include "common/sys/clock.h"
-#include "common/store/database_open.h"
+#include "common/store/schema/database_open.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/bench_store.h"
 #include "tests/support/daemon.h"

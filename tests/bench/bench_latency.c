@@ -18,9 +18,9 @@
 #include <sqlite3.h>
 
 #include "common/monitor/inferstat.h"
-#include "common/store/database.h"
+#include "common/store/sqlite/database.h"
 #include "common/sys/clock.h"
-#include "common/store/database_open.h"
+#include "common/store/schema/database_open.h"
 #include "tests/bench/bench.h"
 #include "tests/support/daemon.h"
 #include "tests/support/folder.h"

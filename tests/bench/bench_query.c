@@ -33,11 +33,11 @@
 #include <sqlite3.h>
 
 #include "client/remote/remote.h"
-#include "common/store/database.h"
-#include "common/store/rollup.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/rollup/rollup.h"
 #include "common/sys/clock.h"
 #include "common/sys/process.h"
-#include "common/store/database_open.h"
+#include "common/store/schema/database_open.h"
 #include "tests/bench/query.h"
 #include "tests/bench/victoria.h"
 #include "tests/support/history.h"

@@ -22,10 +22,10 @@
 
 #include <sqlite3.h>
 
-#include "common/store/database.h"
-#include "common/store/schema_tables.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/schema/schema_tables.h"
 #include "common/sys/clock.h"
-#include "common/store/schema_migrate.h"
+#include "common/store/schema/schema_migrate.h"
 #include "tests/bench/bench.h"
 #include "tests/support/folder.h"
 #include "tests/support/producer.h"

@@ -1,7 +1,7 @@
 #include "tests/bench/bench_store.h"
 
-#include "common/store/database.h"
-#include "common/store/database_open.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/schema/database_open.h"
 #include "tests/bench/bench.h"
 
 int64_t bench_ask(const char *path, const char *sql)

@@ -3,10 +3,10 @@
 
 #include <sqlite3.h>
 
-#include "common/store/database.h"
+#include "common/store/sqlite/database.h"
 #include "common/sys/clock.h"
 #include "common/wire/codec.h"
-#include "common/store/database_open.h"
+#include "common/store/schema/database_open.h"
 #include "server/collector/rollup/rollup_memtable.h"
 #include "server/collector/rollup/rollups.h"
 #include "server/collector/writer/writer_insert.h"

@@ -2,10 +2,10 @@
 
 #include <sqlite3.h>
 
-#include "common/store/database.h"
+#include "common/store/sqlite/database.h"
 #include "common/sys/clock.h"
-#include "common/store/database_open.h"
-#include "common/store/schema_tables.h"
+#include "common/store/schema/database_open.h"
+#include "common/store/schema/schema_tables.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/ingest.h"
 #include "tests/support/folder.h"

@@ -7,9 +7,9 @@
 #include <sqlite3.h>
 
 #include "client/remote/remote.h"
-#include "common/store/database.h"
+#include "common/store/sqlite/database.h"
 #include "common/sys/clock.h"
-#include "common/store/database_open.h"
+#include "common/store/schema/database_open.h"
 #include "tests/bench/query.h"
 
 #define SPREAD_NS INT64_C(3600000000000)

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/store/database.h"
+#include "common/store/sqlite/database.h"
 #include "common/sys/clock.h"
-#include "common/store/database_open.h"
+#include "common/store/schema/database_open.h"
 #include "tests/support/daemon.h"
 #include "tests/support/folder.h"
 #include "tests/support/producer.h"

@@ -4,11 +4,11 @@
 
 #include <sqlite3.h>
 
-#include "common/store/database.h"
-#include "common/store/gap_table.h"
-#include "common/store/rollup.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/rollup/gap_table.h"
+#include "common/store/rollup/rollup.h"
 #include "common/sys/clock.h"
-#include "common/store/database_open.h"
+#include "common/store/schema/database_open.h"
 #include "server/collector/maintenance/retention_rules.h"
 #include "server/collector/rollup/rollups.h"
 

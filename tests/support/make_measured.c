@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/store/database.h"
-#include "common/store/database_open.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/schema/database_open.h"
 #include "tests/support/measured.h"
 
 static const struct measured runs[] = {

@@ -11,9 +11,9 @@
 #include <sqlite3.h>
 
 #include "common/core/record/record.h"
-#include "common/store/database.h"
-#include "common/store/database_open.h"
-#include "common/store/schema_tables.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/schema/database_open.h"
+#include "common/store/schema/schema_tables.h"
 
 #define MS INT64_C(1000000)
 #define MB INT64_C(1048576)

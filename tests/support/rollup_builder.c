@@ -4,9 +4,9 @@
 
 #include <sqlite3.h>
 
-#include "common/store/cell.h"
-#include "common/store/rollup.h"
-#include "common/store/schema_select.h"
+#include "common/store/rollup/cell.h"
+#include "common/store/rollup/rollup.h"
+#include "common/store/schema/schema_select.h"
 #include "tests/support/test.h"
 
 struct row {

@@ -4,8 +4,8 @@
 
 #include <sqlite3.h>
 
-#include "common/store/database.h"
-#include "common/store/schema_tables.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/schema/schema_tables.h"
 #include "tests/support/test.h"
 
 void rows_exec(sqlite3 *db, const char *sql)

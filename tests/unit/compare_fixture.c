@@ -5,10 +5,10 @@
 
 #include <sqlite3.h>
 
-#include "common/store/baseline.h"
-#include "common/store/database.h"
+#include "common/store/compare/baseline.h"
+#include "common/store/sqlite/database.h"
 #include "common/store/store.h"
-#include "common/store/database_open.h"
+#include "common/store/schema/database_open.h"
 #include "tests/support/test.h"
 
 char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];

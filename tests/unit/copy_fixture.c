@@ -6,9 +6,9 @@
 #include <sqlite3.h>
 
 #include "common/core/stats/sketch.h"
-#include "common/store/baseline.h"
-#include "common/store/database.h"
-#include "common/store/store_builder.h"
+#include "common/store/compare/baseline.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/transfer/store_builder.h"
 #include "common/store/store.h"
 #include "tests/support/test.h"
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/store/database.h"
-#include "common/store/database_open.h"
-#include "common/store/schema_tables.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/schema/database_open.h"
+#include "common/store/schema/schema_tables.h"
 #include "tests/support/test.h"
 
 char folder[FOLDER_PATH_SIZE];

@@ -6,7 +6,7 @@
 #include <sqlite3.h>
 
 #include "common/core/query/query.h"
-#include "common/store/rollup.h"
+#include "common/store/rollup/rollup.h"
 #include "common/store/store.h"
 #include "tests/support/folder.h"
 

@@ -7,14 +7,14 @@
 
 #include <sqlite3.h>
 
-#include "common/store/cell.h"
-#include "common/store/database.h"
-#include "common/store/gap_table.h"
-#include "common/store/reader.h"
-#include "common/store/rollup.h"
+#include "common/store/rollup/cell.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/rollup/gap_table.h"
+#include "common/store/read/reader.h"
+#include "common/store/rollup/rollup.h"
 #include "common/sys/clock.h"
-#include "common/store/database_open.h"
-#include "common/store/schema_select.h"
+#include "common/store/schema/database_open.h"
+#include "common/store/schema/schema_select.h"
 #include "server/collector/rollup/rollup_metrics.h"
 #include "tests/support/test.h"
 

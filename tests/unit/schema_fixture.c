@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#include "common/store/database.h"
+#include "common/store/sqlite/database.h"
 #include "common/store/store.h"
-#include "common/store/database_open.h"
+#include "common/store/schema/database_open.h"
 #include "tests/support/test.h"
 
 char folder[FOLDER_PATH_SIZE];

@@ -7,10 +7,10 @@
 #include <sqlite3.h>
 
 #include "common/core/record/record.h"
-#include "common/store/database.h"
-#include "common/store/schema_tables.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/schema/schema_tables.h"
 #include "common/store/store.h"
-#include "common/store/database_open.h"
+#include "common/store/schema/database_open.h"
 #include "tests/support/test.h"
 
 char folder[FOLDER_PATH_SIZE];

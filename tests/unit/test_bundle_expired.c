@@ -6,10 +6,10 @@
 
 #include <sqlite3.h>
 
-#include "common/store/database.h"
-#include "common/store/expire.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/retention/expire.h"
 #include "common/store/store.h"
-#include "common/store/database_open.h"
+#include "common/store/schema/database_open.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 #include "tests/unit/copy_fixture.h"

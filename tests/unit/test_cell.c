@@ -5,7 +5,7 @@
 
 #include <sqlite3.h>
 
-#include "common/store/cell.h"
+#include "common/store/rollup/cell.h"
 #include "tests/support/test.h"
 
 __extension__ typedef __int128 wide;

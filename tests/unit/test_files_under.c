@@ -11,7 +11,7 @@
 
 #include <sqlite3.h>
 
-#include "common/store/fd_path.h"
+#include "common/store/sqlite/fd_path.h"
 #include "server/collector/access/files_under.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"

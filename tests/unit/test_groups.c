@@ -1,5 +1,5 @@
 // Groups by keys: each found again, in the order in which they came, up to the limit.
-#include "common/store/aggregate.h"
+#include "common/store/rollup/aggregate.h"
 #include "tests/support/test.h"
 
 enum { KEYS = 3 };

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "common/core/record/throttle.h"
-#include "common/store/latency_attribution.h"
+#include "common/store/query/latency_attribution.h"
 #include "tests/support/test.h"
 
 #define MS INT64_C(1000000)

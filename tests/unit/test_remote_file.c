@@ -7,9 +7,9 @@
 #include <sqlite3.h>
 
 #include "client/remote/remote.h"
-#include "common/store/database.h"
-#include "common/store/lock.h"
-#include "common/store/database_open.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/sqlite/lock.h"
+#include "common/store/schema/database_open.h"
 #include "tests/support/folder.h"
 
 #define SECOND_NS UINT64_C(1000000000)

@@ -6,11 +6,11 @@
 
 #include <sqlite3.h>
 
-#include "common/store/audit.h"
-#include "common/store/database.h"
-#include "common/store/expire.h"
-#include "common/store/session_state.h"
-#include "common/store/database_open.h"
+#include "common/store/audit/audit.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/retention/expire.h"
+#include "common/store/read/session_state.h"
+#include "common/store/schema/database_open.h"
 #include "server/collector/maintenance/retention.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"

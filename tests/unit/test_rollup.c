@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/store/rollup.h"
+#include "common/store/rollup/rollup.h"
 #include "tests/support/test.h"
 
 static int64_t ns_of(const char *text)

@@ -2,10 +2,10 @@
 // rows that are damaged.
 #include <stdio.h>
 
-#include "common/store/clear.h"
-#include "common/store/expire.h"
-#include "common/store/gap_table.h"
-#include "common/store/rollup.h"
+#include "common/store/retention/clear.h"
+#include "common/store/retention/expire.h"
+#include "common/store/rollup/gap_table.h"
+#include "common/store/rollup/rollup.h"
 #include "tests/support/test.h"
 #include "tests/unit/rollup_rig.h"
 

@@ -1,5 +1,5 @@
 // Which pieces answer a window: the cases by hand, then what must hold of any.
-#include "common/store/rollup_plan.h"
+#include "common/store/rollup/rollup_plan.h"
 
 #include <stdio.h>
 #include <string.h>

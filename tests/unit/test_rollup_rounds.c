@@ -4,8 +4,8 @@
 
 #include <sqlite3.h>
 
-#include "common/store/clear.h"
-#include "common/store/rollup.h"
+#include "common/store/retention/clear.h"
+#include "common/store/rollup/rollup.h"
 #include "common/sys/clock.h"
 #include "server/collector/rollup/rollup_metrics.h"
 #include "tests/support/test.h"

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/store/clear.h"
-#include "common/store/database.h"
-#include "common/store/rollup.h"
+#include "common/store/retention/clear.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/rollup/rollup.h"
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "server/collector/rollup/rollup_metrics.h"

@@ -2,7 +2,7 @@
 // refused, whatever they are.
 #include <string.h>
 
-#include "common/store/seal_decoder.h"
+#include "common/store/schema/seal_decoder.h"
 #include "tests/support/test.h"
 
 enum { COLUMNS = 8, ROWS = 48, FLIPS = 4000 };

@@ -6,12 +6,12 @@
 
 #include <sqlite3.h>
 
-#include "common/store/baseline.h"
-#include "common/store/database.h"
+#include "common/store/compare/baseline.h"
+#include "common/store/sqlite/database.h"
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "common/wire/codec.h"
-#include "common/store/database_open.h"
+#include "common/store/schema/database_open.h"
 #include "server/collector/services/query_worker.h"
 #include "tests/support/folder.h"
 #include "tests/support/measured.h"

@@ -7,14 +7,14 @@
 #include <sqlite3.h>
 
 #include "common/core/record/record.h"
-#include "common/store/audit.h"
-#include "common/store/clear.h"
-#include "common/store/database.h"
-#include "common/store/expire.h"
-#include "common/store/session_state.h"
-#include "common/store/schema.h"
+#include "common/store/audit/audit.h"
+#include "common/store/retention/clear.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/retention/expire.h"
+#include "common/store/read/session_state.h"
+#include "common/store/schema/schema.h"
 #include "common/store/store.h"
-#include "common/store/database_open.h"
+#include "common/store/schema/database_open.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 

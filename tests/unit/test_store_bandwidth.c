@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/core/record/record.h"
-#include "common/store/rollup_plan.h"
+#include "common/store/rollup/rollup_plan.h"
 #include "common/store/store.h"
 #include "tests/support/test.h"
 #include "tests/unit/random_store.h"

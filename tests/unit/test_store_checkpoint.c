@@ -5,9 +5,9 @@
 
 #include <sqlite3.h>
 
-#include "common/store/checkpoint.h"
-#include "common/store/database.h"
-#include "common/store/database_open.h"
+#include "common/store/sqlite/checkpoint.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/schema/database_open.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 

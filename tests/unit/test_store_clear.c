@@ -4,11 +4,11 @@
 
 #include <sqlite3.h>
 
-#include "common/store/clear.h"
-#include "common/store/database.h"
-#include "common/store/lock.h"
+#include "common/store/retention/clear.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/sqlite/lock.h"
 #include "common/store/store.h"
-#include "common/store/database_open.h"
+#include "common/store/schema/database_open.h"
 #include "tests/support/test.h"
 #include "tests/unit/store_fixture.h"
 

@@ -7,9 +7,9 @@
 
 #include <sqlite3.h>
 
-#include "common/store/baseline.h"
-#include "common/store/database.h"
-#include "common/store/lock.h"
+#include "common/store/compare/baseline.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/sqlite/lock.h"
 #include "common/store/store.h"
 #include "tests/support/test.h"
 #include "tests/unit/compare_fixture.h"

@@ -10,11 +10,11 @@
 
 #include <sqlite3.h>
 
-#include "common/store/copy.h"
-#include "common/store/database.h"
-#include "common/store/atomic_file.h"
+#include "common/store/transfer/copy.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/sqlite/atomic_file.h"
 #include "common/store/store.h"
-#include "common/store/database_open.h"
+#include "common/store/schema/database_open.h"
 #include "tests/support/test.h"
 #include "tests/unit/copy_fixture.h"
 

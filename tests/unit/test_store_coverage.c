@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "common/core/delivery/delivery.h"
-#include "common/store/database.h"
-#include "common/store/database_open.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/schema/database_open.h"
 #include "tests/support/rollup_builder.h"
 #include "tests/support/test.h"
 #include "tests/unit/random_store.h"

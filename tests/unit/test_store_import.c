@@ -8,12 +8,12 @@
 
 #include <sqlite3.h>
 
-#include "common/store/database.h"
-#include "common/store/expire.h"
-#include "common/store/import.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/retention/expire.h"
+#include "common/store/transfer/import.h"
 #include "common/store/store.h"
-#include "common/store/database_open.h"
-#include "common/store/clear.h"
+#include "common/store/schema/database_open.h"
+#include "common/store/retention/clear.h"
 #include "tests/support/test.h"
 #include "tests/unit/copy_fixture.h"
 

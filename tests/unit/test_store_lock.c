@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/store/database.h"
-#include "common/store/lock.h"
-#include "common/store/schema.h"
-#include "common/store/file_probe.h"
-#include "common/store/database_open.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/sqlite/lock.h"
+#include "common/store/schema/schema.h"
+#include "common/store/schema/file_probe.h"
+#include "common/store/schema/database_open.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"
 

@@ -9,14 +9,14 @@
 #include <sqlite3.h>
 
 #include "common/core/base/unit.h"
-#include "common/store/database.h"
-#include "common/store/import.h"
-#include "common/store/migration_space.h"
-#include "common/store/schema.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/transfer/import.h"
+#include "common/store/schema/migration_space.h"
+#include "common/store/schema/schema.h"
 #include "common/store/store.h"
-#include "common/store/unseal.h"
-#include "common/store/database_open.h"
-#include "common/store/schema_migrate.h"
+#include "common/store/schema/unseal.h"
+#include "common/store/schema/database_open.h"
+#include "common/store/schema/schema_migrate.h"
 #include "tests/support/test.h"
 #include "tests/unit/schema_fixture.h"
 

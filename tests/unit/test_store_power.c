@@ -15,11 +15,11 @@
 #include <sqlite3.h>
 
 #include "common/core/base/text.h"
-#include "common/store/database.h"
-#include "common/store/rollup.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/rollup/rollup.h"
 #include "common/store/store.h"
 #include "common/sys/clock.h"
-#include "common/store/database_open.h"
+#include "common/store/schema/database_open.h"
 #include "server/collector/threads/job.h"
 #include "server/collector/writer/writer.h"
 #include "tests/support/folder.h"

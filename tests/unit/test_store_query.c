@@ -9,9 +9,9 @@
 
 #include "common/core/record/record.h"
 #include "common/core/stats/sketch.h"
-#include "common/store/database.h"
-#include "common/store/session.h"
-#include "common/store/session_state.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/read/session.h"
+#include "common/store/read/session_state.h"
 #include "common/store/store.h"
 #include "tests/support/test.h"
 #include "tests/unit/store_fixture.h"

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "common/core/stats/sketch.h"
-#include "common/store/database.h"
-#include "common/store/rollup_plan.h"
-#include "common/store/database_open.h"
-#include "common/store/schema_select.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/rollup/rollup_plan.h"
+#include "common/store/schema/database_open.h"
+#include "common/store/schema/schema_select.h"
 #include "server/collector/rollup/rollups.h"
 #include "tests/support/rollup_builder.h"
 #include "tests/support/test.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/store/database.h"
+#include "common/store/sqlite/database.h"
 #include "tests/support/rollup_builder.h"
 #include "tests/support/test.h"
 #include "tests/unit/random_store.h"

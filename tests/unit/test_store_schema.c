@@ -8,10 +8,10 @@
 #include <sqlite3.h>
 
 #include "common/core/record/record.h"
-#include "common/store/database.h"
-#include "common/store/schema.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/schema/schema.h"
 #include "common/store/store.h"
-#include "common/store/schema_select.h"
+#include "common/store/schema/schema_select.h"
 #include "tests/support/test.h"
 #include "tests/unit/schema_fixture.h"
 

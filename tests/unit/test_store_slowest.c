@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/store/latency_attribution.h"
+#include "common/store/query/latency_attribution.h"
 #include "common/store/store.h"
 #include "tests/support/rows.h"
 #include "tests/support/test.h"

@@ -6,9 +6,9 @@
 
 #include <sqlite3.h>
 
-#include "common/store/database.h"
+#include "common/store/sqlite/database.h"
 #include "common/store/store.h"
-#include "common/store/database_open.h"
+#include "common/store/schema/database_open.h"
 #include "tests/support/folder.h"
 #include "tests/support/rows.h"
 #include "tests/support/test.h"

@@ -3,9 +3,9 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 
-#include "common/store/database.h"
+#include "common/store/sqlite/database.h"
 #include "common/sys/clock.h"
-#include "common/store/database_open.h"
+#include "common/store/schema/database_open.h"
 #include "server/collector/maintenance/retention_rules.h"
 #include "server/collector/maintenance/maintenance.h"
 #include "server/collector/maintenance/writer_clear.h"

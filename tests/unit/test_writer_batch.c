@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/store/database.h"
+#include "common/store/sqlite/database.h"
 #include "common/store/store.h"
 #include "server/collector/threads/job.h"
 #include "tests/support/test.h"

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/store/database.h"
+#include "common/store/sqlite/database.h"
 #include "common/wire/codec.h"
-#include "common/store/database_open.h"
+#include "common/store/schema/database_open.h"
 #include "server/collector/threads/job.h"
 #include "tests/support/test.h"
 

@@ -14,7 +14,7 @@
 
 struct files_hold {
     int folder;               // that the file is in, or is to be; -1: none
-    char path[NAME_MAX + 64]; // of the file by way of it (common/store/fd_path.h)
+    char path[NAME_MAX + 64]; // of the file by way of it (common/store/sqlite/fd_path.h)
 };
 
 #define FILES_HOLD_NONE ((struct files_hold){.folder = -1})

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "common/store/checkpoint.h"
-#include "common/store/database.h"
+#include "common/store/sqlite/checkpoint.h"
+#include "common/store/sqlite/database.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "server/collector/maintenance/retention.h"

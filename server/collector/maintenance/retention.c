@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "common/core/base/slice_size.h"
-#include "common/store/expire.h"
+#include "common/store/retention/expire.h"
 #include "common/sys/log.h"
 
 #define HOUR_NS INT64_C(3600000000000)

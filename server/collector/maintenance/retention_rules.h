@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/store/rollup.h"
+#include "common/store/rollup/rollup.h"
 
 // Ages in nanoseconds; RETENTION_FOREVER, and what was never set: nothing is too old.
 #define RETENTION_FOREVER INT64_MAX

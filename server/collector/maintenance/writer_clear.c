@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "common/core/query/result.h"
-#include "common/store/clear.h"
-#include "common/store/expire.h"
+#include "common/store/retention/clear.h"
+#include "common/store/retention/expire.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "server/collector/rollup/rollups.h"

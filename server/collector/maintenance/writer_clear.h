@@ -1,4 +1,4 @@
-// Clearing (common/store/clear.h) for an administrator who waits for the answer, a slice
+// Clearing (common/store/retention/clear.h) for an administrator who waits for the answer, a slice
 // at a time.  Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_MAINTENANCE_WRITER_CLEAR_H
 #define INFERSTAT_COLLECTOR_MAINTENANCE_WRITER_CLEAR_H

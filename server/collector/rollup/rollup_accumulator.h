@@ -1,5 +1,5 @@
-// Aggregates the values of a rollup row in memory: like a cell (common/store/cell.h), but small
-// for few values.  The sketch buckets of many accumulators share a pool.  Pure.
+// Aggregates the values of a rollup row in memory: like a cell (common/store/rollup/cell.h), but
+// small for few values.  The sketch buckets of many accumulators share a pool.  Pure.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_ACCUMULATOR_H
 #define INFERSTAT_COLLECTOR_ROLLUP_ACCUMULATOR_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "common/store/aggregate.h"
+#include "common/store/rollup/aggregate.h"
 
 struct accumulator {
     uint64_t count;

@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/store/cell.h"
-#include "common/store/gap_table.h"
-#include "common/store/rollup.h"
+#include "common/store/rollup/cell.h"
+#include "common/store/rollup/gap_table.h"
+#include "common/store/rollup/rollup.h"
 #include "server/collector/rollup/rollup_groups.h"
 #include "server/collector/rollup/rollup_memtable.h"
 #include "server/collector/rollup/rollup_metrics.h"

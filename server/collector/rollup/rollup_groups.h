@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/store/rollup.h"
+#include "common/store/rollup/rollup.h"
 #include "server/collector/rollup/rollup_series.h"
 #include "server/collector/rollup/rollup_memtable.h"
 

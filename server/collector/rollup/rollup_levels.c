@@ -6,7 +6,7 @@
 #include <sqlite3.h>
 
 #include "common/core/base/array.h"
-#include "common/store/database.h"
+#include "common/store/sqlite/database.h"
 #include "server/collector/rollup/rollup_metrics.h"
 
 // A row takes up to 400 bytes for each metric; a record's own row takes about 110 for all

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/store/gap_table.h"
+#include "common/store/rollup/gap_table.h"
 #include "server/collector/rollup/rollup_groups.h"
 
 struct sqlite3;

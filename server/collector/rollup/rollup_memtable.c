@@ -5,7 +5,7 @@
 
 #include <sqlite3.h>
 
-#include "common/store/schema_select.h"
+#include "common/store/schema/schema_select.h"
 
 // Room grows in large steps: what is not used takes no memory, and many columns that grow
 // often leave holes between them.

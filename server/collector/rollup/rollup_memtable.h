@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/store/rollup.h"
+#include "common/store/rollup/rollup.h"
 #include "common/wire/message.h"
 #include "server/collector/rollup/rollup_metrics.h"
 

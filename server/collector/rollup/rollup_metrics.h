@@ -8,7 +8,7 @@
 
 #include "common/core/query/query.h"
 #include "common/core/record/record.h"
-#include "common/store/rollup.h"
+#include "common/store/rollup/rollup.h"
 #include "server/collector/rollup/rollup_formula.h"
 
 // Where a metric's values come from.

@@ -4,7 +4,7 @@
 
 #include <sqlite3.h>
 
-#include "common/store/database.h"
+#include "common/store/sqlite/database.h"
 
 // Records read in one step, and groups written: some milliseconds.
 enum { READ_ROWS = 2048, SLICE_GROUPS = 128, SLICE_BYTES = 1048576 };

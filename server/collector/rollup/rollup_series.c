@@ -4,7 +4,7 @@
 
 #include <sqlite3.h>
 
-#include "common/store/database.h"
+#include "common/store/sqlite/database.h"
 
 // What was asked for last is kept: a table of places, each for whatever came to it last.
 enum { PLACES = 4096 };

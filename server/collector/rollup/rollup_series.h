@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/store/rollup.h"
+#include "common/store/rollup/rollup.h"
 
 struct sqlite3;
 struct series_ids;

@@ -5,7 +5,7 @@
 
 #include <sqlite3.h>
 
-#include "common/store/database.h"
+#include "common/store/sqlite/database.h"
 
 struct rollup_upsert {
     sqlite3 *db;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/store/cell.h"
+#include "common/store/rollup/cell.h"
 #include "server/collector/rollup/rollup_accumulator.h"
 #include "server/collector/rollup/rollup_metrics.h"
 

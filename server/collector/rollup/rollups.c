@@ -5,8 +5,8 @@
 
 #include <sqlite3.h>
 
-#include "common/store/database.h"
-#include "common/store/gap_table.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/rollup/gap_table.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "server/collector/rollup/rollup_flush.h"

@@ -1,4 +1,4 @@
-// Keeps the rollups of a store (common/store/rollup.h) up with its records.
+// Keeps the rollups of a store (common/store/rollup/rollup.h) up with its records.
 //
 // Records are copied into memory as they are inserted.  Now and then they are written to
 // the table in slices, each with the watermark that says which records are in.  Records

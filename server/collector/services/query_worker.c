@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/store/baseline.h"
-#include "common/store/fd_path.h"
-#include "common/store/import.h"
-#include "common/store/rollup.h"
+#include "common/store/compare/baseline.h"
+#include "common/store/sqlite/fd_path.h"
+#include "common/store/transfer/import.h"
+#include "common/store/rollup/rollup.h"
 #include "common/store/store.h"
 #include "server/collector/access/files_under.h"
 #include "server/collector/threads/import_request.h"

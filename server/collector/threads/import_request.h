@@ -4,7 +4,7 @@
 #define INFERSTAT_COLLECTOR_THREADS_IMPORT_REQUEST_H
 
 #include "common/core/base/error.h"
-#include "common/store/import.h"
+#include "common/store/transfer/import.h"
 #include "server/collector/threads/queue.h"
 
 struct import_request;

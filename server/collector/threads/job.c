@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "common/store/baseline.h"
+#include "common/store/compare/baseline.h"
 #include "common/wire/codec.h"
 #include "server/collector/threads/import_request.h"
 #include "server/collector/threads/queue.h"

@@ -7,11 +7,11 @@
 #include <sqlite3.h>
 
 #include "common/core/base/text.h"
-#include "common/store/database.h"
-#include "common/store/open_marker.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/schema/open_marker.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
-#include "common/store/database_open.h"
+#include "common/store/schema/database_open.h"
 #include "server/collector/maintenance/maintenance.h"
 #include "server/collector/rollup/rollups.h"
 #include "server/collector/threads/job.h"

@@ -1,6 +1,6 @@
 #include "server/collector/writer/writer_baseline.h"
 
-#include "common/store/baseline.h"
+#include "common/store/compare/baseline.h"
 #include "common/sys/log.h"
 #include "server/collector/threads/reply.h"
 

@@ -5,7 +5,7 @@
 
 #include "common/core/base/saturate.h"
 #include "common/core/delivery/delivery_run.h"
-#include "common/store/schema.h"
+#include "common/store/schema/schema.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "server/collector/writer/writer_rows.h"

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "common/store/import.h"
-#include "common/store/rollup.h"
+#include "common/store/transfer/import.h"
+#include "common/store/rollup/rollup.h"
 #include "common/sys/log.h"
 #include "server/collector/threads/import_request.h"
 #include "server/collector/rollup/rollups.h"

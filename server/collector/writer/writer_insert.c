@@ -5,9 +5,9 @@
 
 #include <sqlite3.h>
 
-#include "common/store/database.h"
-#include "common/store/gap_table.h"
-#include "common/store/schema.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/rollup/gap_table.h"
+#include "common/store/schema/schema.h"
 #include "common/sys/clock.h"
 #include "server/collector/rollup/rollups.h"
 #include "server/collector/writer/writer_rows.h"

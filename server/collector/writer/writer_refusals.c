@@ -2,7 +2,7 @@
 
 #include <sqlite3.h>
 
-#include "common/store/database.h"
+#include "common/store/sqlite/database.h"
 
 static enum status save_one(sqlite3 *db, const char *key, uint64_t count, int64_t now_ns,
                             struct error *err)

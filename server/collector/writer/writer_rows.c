@@ -5,8 +5,8 @@
 
 #include <sqlite3.h>
 
-#include "common/store/database.h"
-#include "common/store/schema_tables.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/schema/schema_tables.h"
 
 // The columns that every kind has, in front of its own.
 enum { PLACE_ID, PLACE_RUN, PLACE_STREAM, PLACE_NUMBER, PLACE_STARTED, PLACE_RECEIVED, PLACE_OWN };

@@ -6,7 +6,7 @@
 #include <sqlite3.h>
 
 #include "common/core/base/text.h"
-#include "common/store/database.h"
+#include "common/store/sqlite/database.h"
 #include "server/collector/threads/limits.h"
 #include "server/collector/writer/writer_runs_inside.h"
 

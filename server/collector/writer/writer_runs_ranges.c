@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/store/schema.h"
+#include "common/store/schema/schema.h"
 #include "server/collector/writer/writer_runs_inside.h"
 
 static enum status out_of_memory(struct error *err)

@@ -1,7 +1,7 @@
 // Writing what has changed of runs.
 #include <string.h>
 
-#include "common/store/schema.h"
+#include "common/store/schema/schema.h"
 #include "server/collector/writer/writer_runs_inside.h"
 
 enum status runs_save_range(struct runs *runs, const struct run *run, size_t place,

@@ -2,7 +2,7 @@
 
 #include <sqlite3.h>
 
-#include "common/store/database.h"
+#include "common/store/sqlite/database.h"
 
 static const char *const texts[STATEMENT_COUNT] = {
     [STATEMENT_RUN_FIND] = "SELECT run, \"end\", ended_ns, heard_ns, stored, duplicates, refused,"

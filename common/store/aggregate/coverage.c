@@ -1,0 +1,404 @@
+#include "common/store/aggregate/coverage.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/core/base/saturate.h"
+#include "common/core/delivery/delivery.h"
+#include "common/store/read/expiry_info.h"
+#include "common/store/read/filter.h"
+#include "common/store/aggregate/gather.h"
+#include "common/store/read/reader.h"
+#include "common/store/read/run_list.h"
+#include "common/sys/clock.h"
+#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
+
+enum { KEY_HOST, KEY_RUN, KEY_STEP, KEY_COUNT };
+
+// What was lost and stored of a host and run in a step.
+struct share {
+    int64_t lost, stored;
+    bool wants_count; // its runs' ledgers do not say what was stored
+};
+
+struct reading {
+    struct coverage *of;
+    struct store *store;
+    struct query query; // by hosts and runs alone
+    struct rollup_span window;
+};
+
+static void find_key(const struct coverage *coverage, int64_t host, int64_t run, int64_t step_ns,
+                     int64_t keys[GROUP_KEYS_MAX])
+{
+    memset(keys, 0, GROUP_KEYS_MAX * sizeof *keys);
+    keys[KEY_HOST] = coverage->by_host ? host : GROUP_KEY_NONE;
+    keys[KEY_RUN] = coverage->by_run ? run : GROUP_KEY_NONE;
+    keys[KEY_STEP] = coverage->step_ns > 0 ? step_ns : 0;
+}
+
+static struct share *find_share(const struct coverage *coverage, int64_t host, int64_t run,
+                                int64_t step_ns)
+{
+    int64_t keys[GROUP_KEYS_MAX];
+    if (!coverage->shares)
+        return NULL;
+    find_key(coverage, host, run, step_ns, keys);
+    struct group *group = groups_get(coverage->shares, keys);
+    return group ? group->data : NULL;
+}
+
+// ---- What was lost --------------------------------------------------------------------
+
+struct loss {
+    int64_t run, host, count;
+    struct rollup_span span; // when it may have been
+};
+
+static enum status add_to_step(struct reading *reading, const struct loss *loss, int64_t step_ns,
+                               struct error *err)
+{
+    struct coverage *coverage = reading->of;
+    int64_t keys[GROUP_KEYS_MAX];
+    struct group *group = NULL;
+    find_key(coverage, loss->host, loss->run, step_ns, keys);
+    enum status status = reader_group(coverage->shares, keys, &group, err);
+    if (status != STATUS_OK)
+        return status;
+    struct share *share = group->data;
+    share->lost = saturate_add(share->lost, loss->count);
+    share->wants_count = coverage->step_ns > 0;
+    return STATUS_OK;
+}
+
+// Steps that are too many are as those of an answer (gather.h): they fill the groups.
+static enum status add_loss(struct reading *reading, const struct loss *loss, struct error *err)
+{
+    struct coverage *coverage = reading->of;
+    struct rollup_span span = loss->span;
+    if (loss->count <= 0 || span.last_ns < reading->window.first_ns ||
+        span.first_ns > reading->window.last_ns)
+        return STATUS_OK;
+    if (span.first_ns < reading->window.first_ns || span.last_ns > reading->window.last_ns)
+        coverage->remarks |= COVERAGE_VAGUE;
+    if (span.first_ns < reading->window.first_ns)
+        span.first_ns = reading->window.first_ns;
+    if (span.last_ns > reading->window.last_ns)
+        span.last_ns = reading->window.last_ns;
+    if (coverage->step_ns <= 0)
+        return add_to_step(reading, loss, 0, err);
+    int64_t at = rollup_step(coverage->step_ns, span.first_ns);
+    const int64_t last = rollup_step(coverage->step_ns, span.last_ns);
+    if (at < last)
+        coverage->remarks |= COVERAGE_VAGUE;
+    enum status status = STATUS_OK;
+    bool goes_on = true;
+    while (goes_on && status == STATUS_OK) {
+        status = add_to_step(reading, loss, at, err);
+        goes_on = at < last && !__builtin_add_overflow(at, coverage->step_ns, &at);
+        if (status == STATUS_OK && store_is_over_budget(reading->store))
+            status = error_set(err, STATUS_TIMEOUT, "store: out of time");
+    }
+    return status;
+}
+
+// Columns of a loss: its run, that run's host and life, then how many, the reason, and
+// from when to when.
+enum {
+    LOSS_RUN,
+    LOSS_HOST,
+    LOSS_BEGAN,
+    LOSS_HEARD,
+    LOSS_COUNT,
+    LOSS_REASON,
+    LOSS_SINCE,
+    LOSS_UNTIL
+};
+#define LOSS_OF_RUN "t.run, t.host, t.started_ns, t.heard_ns, "
+
+static int64_t within(const struct rollup_span *life, int64_t time_ns)
+{
+    if (time_ns > life->last_ns)
+        return life->last_ns;
+    return time_ns < life->first_ns ? life->first_ns : time_ns;
+}
+
+static enum status take_loss(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct rollup_span life = {sqlite3_column_int64(row, LOSS_BEGAN),
+                               sqlite3_column_int64(row, LOSS_HEARD)};
+    if (life.last_ns < life.first_ns)
+        life.last_ns = life.first_ns;
+    struct loss loss = {.run = sqlite3_column_int64(row, LOSS_RUN),
+                        .host = sqlite3_column_int64(row, LOSS_HOST),
+                        .count = sqlite3_column_int64(row, LOSS_COUNT),
+                        .span = life};
+    const int64_t since_ns = sqlite3_column_int64(row, LOSS_SINCE); // 0: null, or not known
+    const int64_t until_ns = sqlite3_column_int64(row, LOSS_UNTIL);
+    if (since_ns != 0 && until_ns >= since_ns) {
+        loss.span.last_ns = within(&life, until_ns);
+        if (sqlite3_column_int(row, LOSS_REASON) != DELIVERY_ACKNOWLEDGED_ELSEWHERE)
+            loss.span.first_ns = within(&life, since_ns);
+    }
+    return add_loss(context, &loss, err);
+}
+
+// Of the few runs that lost anything (schema.h): small indexes hold them, so that nothing
+// is asked of other runs.
+static enum status read_losses(struct reading *reading, struct error *err)
+{
+    static const struct {
+        const char *from, *where;
+    } sources[] = {
+        {"g.last - g.first + 1, g.reason, g.since_ns, g.until_ns"
+         " FROM range g INDEXED BY range_dropped CROSS JOIN run t ON t.run = g.run",
+         " AND g.state = 1"},
+        {"u.lost, NULL, u.since_ns, u.until_ns FROM unnumbered u CROSS JOIN run t ON t.run = u.run",
+         ""},
+        {"CAST(total(s.unnumbered) AS INTEGER) - (SELECT CAST(total(u.lost) AS INTEGER)"
+         " FROM unnumbered u WHERE u.run = s.run), NULL, NULL, NULL"
+         " FROM stream s INDEXED BY stream_unnumbered CROSS JOIN run t ON t.run = s.run",
+         " AND s.unnumbered > 0 GROUP BY s.run"},
+    };
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof sources / sizeof *sources && status == STATUS_OK; i++) {
+        sqlite3_str *sql = sqlite3_str_new(reading->store->db);
+        sqlite3_str_appendf(sql, "SELECT " LOSS_OF_RUN "%s", sources[i].from);
+        filter_where_run(sql, &reading->query.filter);
+        sqlite3_str_appendall(sql, sources[i].where);
+        status = reader_scan(reading->store, sql, &reading->query.filter, take_loss, reading, err);
+    }
+    return status;
+}
+
+// ---- What was stored, by the ledgers -----------------------------------------------------
+
+struct ledgers {
+    const struct reading *reading;
+    const struct run_list *runs;
+};
+
+static bool is_inside(const struct reading *reading, const struct listed_run *run)
+{
+    const struct query_filter *filter = &reading->query.filter;
+    if (!filter->since_ns && !filter->until_ns)
+        return true;
+    return !run->has_suspects && run->started_ns >= reading->window.first_ns &&
+           run->heard_ns <= reading->window.last_ns;
+}
+
+static enum status take_ledger(void *context, sqlite3_stmt *row, struct error *err)
+{
+    (void)err;
+    const struct ledgers *ledgers = context;
+    const struct listed_run *run = run_list_find(ledgers->runs, sqlite3_column_int64(row, 0));
+    struct share *share = run ? find_share(ledgers->reading->of, run->host, run->run, 0) : NULL;
+    if (share && !share->wants_count)
+        share->stored = saturate_add(share->stored, sqlite3_column_int64(row, 1));
+    return STATUS_OK;
+}
+
+// Sums where all runs of a share lie in the window, and else says that it has to be counted.
+static enum status read_ledgers(struct reading *reading, bool *wants_count, struct error *err)
+{
+    struct run_list runs;
+    const struct coverage *coverage = reading->of;
+    enum status status = run_list_read(&runs, reading->store, &reading->query.filter, err);
+    for (size_t i = 0; i < runs.count && status == STATUS_OK; i++) {
+        struct share *share = find_share(coverage, runs.list[i].host, runs.list[i].run, 0);
+        if (share && !is_inside(reading, &runs.list[i]))
+            share->wants_count = true;
+    }
+    bool wants_sum = false;
+    *wants_count = coverage->step_ns > 0;
+    for (size_t i = 0; i < groups_count(coverage->shares); i++) {
+        const struct share *share = groups_at(coverage->shares, i)->data;
+        *wants_count |= share->wants_count;
+        wants_sum |= !share->wants_count;
+    }
+    if (status == STATUS_OK && wants_sum && runs.count > 0) {
+        struct ledgers ledgers = {reading, &runs};
+        const int64_t of[] = {runs.list[0].run, runs.list[runs.count - 1].run};
+        sqlite3_str *sql = sqlite3_str_new(reading->store->db);
+        sqlite3_str_appendall(sql, "SELECT run, CAST(total(stored - cleared) AS INTEGER)"
+                                   " FROM ledger WHERE run BETWEEN $1 AND $2 GROUP BY run");
+        status = reader_scan_bound(reading->store, sql, of, 2, take_ledger, &ledgers, err);
+    }
+    run_list_deinit(&runs);
+    return status;
+}
+
+// ---- What was stored, counted -------------------------------------------------------------
+
+// A value that every record has, or (with several) one that nearly every one has.
+static const struct {
+    enum record_kind kind;
+    const char *names[GATHER_METRICS_MAX];
+} counted[] = {
+    {RECORD_KIND_STARTUP, {"duration_ns"}},
+    {RECORD_KIND_LOAD, {"duration_ns"}},
+    {RECORD_KIND_INFERENCE, {"e2e_ns"}},
+    {RECORD_KIND_ITL, {"duration_ns"}},
+    {RECORD_KIND_OPERATION, {"duration_ns"}},
+    {RECORD_KIND_PIPELINE, {"duration_ns"}},
+    {RECORD_KIND_DEVICE_SAMPLE, {"memory_used_bytes", "gpu_util_ratio", "temperature_celsius"}},
+    {RECORD_KIND_PROCESS_SAMPLE, {"host_memory_bytes"}},
+};
+
+// Each record is 1: for what no rollup has.
+static const struct record_derived one_each = {
+    .name = "records", .numerator = "1", .denominator = "1"};
+
+static void want_count(struct gather *gather, struct query_metric *records)
+{
+    enum rollup_grouping grouping;
+    *records = (struct query_metric){.kind = gather->kind, .name = one_each.name, .column = -1};
+    if (rollup_has_kind(gather->kind) && rollup_grouping_for(&grouping, gather->query)) {
+        for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
+            for (unsigned n = 0; counted[i].kind == gather->kind && counted[i].names[n]; n++)
+                gather_want(gather, counted[i].names[n], false);
+        return;
+    }
+    gather->metrics[gather->metric_count++] =
+        (struct gather_metric){.metric = records, .derived = &one_each};
+}
+
+static void add_counts(struct coverage *coverage, const struct gather *gather)
+{
+    for (size_t i = 0; i < groups_count(gather->groups); i++) {
+        const struct group *group = groups_at(gather->groups, i);
+        unsigned place = 0;
+        const int64_t host = coverage->by_host ? group->keys[place++] : GROUP_KEY_NONE;
+        const int64_t run = coverage->by_run ? group->keys[place++] : GROUP_KEY_NONE;
+        struct share *share = find_share(coverage, host, run, group->keys[place]);
+        uint64_t most = 0;
+        for (unsigned metric = 0; metric < gather->metric_count; metric++) {
+            const uint64_t count = gather_ratio(group, metric)->values.count;
+            most = count > most ? count : most;
+        }
+        if (share && share->wants_count)
+            share->stored = saturate_add(share->stored, (int64_t)most);
+    }
+}
+
+static enum status count_kind(struct reading *reading, enum record_kind kind, struct error *err)
+{
+    struct gather gather = {.query = &reading->query, .kind = kind};
+    struct query_metric records;
+    int64_t expired_ns = 0;
+    want_count(&gather, &records);
+    enum status status = gather_run(&gather, reading->store, err);
+    if (status == STATUS_OK)
+        add_counts(reading->of, &gather);
+    if (status == STATUS_OK && gather.lacks_expired)
+        status = expiry_info_until(reading->store, kind, &reading->query.filter, &expired_ns, err);
+    if (expired_ns != 0)
+        reading->of->remarks |= COVERAGE_EXPIRED;
+    gather_deinit(&gather);
+    return status;
+}
+
+static enum status read_stored(struct reading *reading, struct error *err)
+{
+    bool wants_count = false;
+    enum status status = read_ledgers(reading, &wants_count, err);
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT && wants_count && status == STATUS_OK; kind++)
+        if (kind != RECORD_KIND_RUN)
+            status = count_kind(reading, (enum record_kind)kind, err);
+    return status;
+}
+
+// ---- All together -------------------------------------------------------------------------
+
+static void ask_by(struct reading *reading, const struct query *query)
+{
+    struct coverage *coverage = reading->of;
+    const struct query_filter *filter = &query->filter;
+    for (unsigned i = 0; i < query->group_count; i++) {
+        coverage->by_host |= query->group_by[i] == QUERY_BY_HOST;
+        coverage->by_run |= query->group_by[i] == QUERY_BY_RUN;
+    }
+    coverage->step_ns = query->step_ns;
+    struct query *own = &reading->query;
+    own->kind = QUERY_AVERAGE;
+    own->step_ns = query->step_ns;
+    own->filter.since_ns = filter->since_ns;
+    own->filter.until_ns = filter->until_ns;
+    memcpy(own->filter.by[QUERY_BY_HOST], filter->by[QUERY_BY_HOST], QUERY_TEXT_SIZE);
+    memcpy(own->filter.by[QUERY_BY_RUN], filter->by[QUERY_BY_RUN], QUERY_TEXT_SIZE);
+    if (coverage->by_host)
+        own->group_by[own->group_count++] = QUERY_BY_HOST;
+    if (coverage->by_run)
+        own->group_by[own->group_count++] = QUERY_BY_RUN;
+    reading->window = (struct rollup_span){filter->since_ns ? filter->since_ns : INT64_MIN,
+                                           filter->until_ns ? filter->until_ns - 1 : INT64_MAX};
+}
+
+static enum status read_all(struct reading *reading, struct error *err)
+{
+    if (groups_new(&reading->of->shares, KEY_COUNT, sizeof(struct share), NULL) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    enum status status = read_losses(reading, err);
+    if (status == STATUS_OK && groups_count(reading->of->shares) > 0)
+        status = read_stored(reading, err);
+    return status;
+}
+
+enum status coverage_read(struct coverage *coverage, struct store *store, const struct query *query,
+                          struct error *err)
+{
+    *coverage = (struct coverage){0};
+    struct reading reading = {.of = coverage, .store = store};
+    ask_by(&reading, query);
+    // An answer without its coverage is better than none.
+    const uint64_t deadline_ns = store->deadline_ns, now_ns = clock_monotonic_ns();
+    if (deadline_ns > now_ns)
+        store->deadline_ns = now_ns + (deadline_ns - now_ns) / 2;
+    enum status status = read_all(&reading, err);
+    store->deadline_ns = deadline_ns;
+    if (status == STATUS_FULL || (status == STATUS_TIMEOUT && !store_is_over_budget(store))) {
+        coverage->remarks |= COVERAGE_UNKNOWN;
+        status = STATUS_OK;
+    }
+    return status;
+}
+
+void coverage_deinit(struct coverage *coverage)
+{
+    groups_free(coverage->shares);
+    *coverage = (struct coverage){0};
+}
+
+void coverage_of(const struct coverage *coverage, int64_t host, int64_t run, int64_t step_ns,
+                 double *ratio, int64_t *lost)
+{
+    const struct share *share = find_share(coverage, host, run, step_ns);
+    *lost = share ? share->lost : 0;
+    *ratio = share ? coverage_ratio(share->stored, share->lost) : 1;
+    if (coverage->remarks & COVERAGE_UNKNOWN)
+        *ratio = (double)NAN;
+}
+
+double coverage_ratio(int64_t stored, int64_t lost)
+{
+    const double all = (double)stored + (double)lost;
+    return all > 0 ? (double)stored / all : (double)NAN;
+}
+
+const char *coverage_remark(unsigned remark)
+{
+    switch (remark) {
+    case COVERAGE_VAGUE:
+        return "some records were lost at a time that is known in part, and count wherever that "
+               "may have been";
+    case COVERAGE_EXPIRED:
+        return "the coverage leaves out records that have expired";
+    case COVERAGE_UNKNOWN:
+        return "the coverage is not known: counting what was stored takes too long";
+    default:
+        return "";
+    }
+}

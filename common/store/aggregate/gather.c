@@ -1,0 +1,486 @@
+#include "common/store/aggregate/gather.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <sqlite3.h>
+
+#include "common/store/aggregate/bandwidth.h"
+#include "common/store/read/filter.h"
+#include "common/store/aggregate/gather_parts.h"
+#include "common/store/schema/schema.h"
+#include "common/store/schema/schema_select.h"
+#include "common/store/read/reader.h"
+#include "common/store/read/session_state.h"
+
+#define NS_A_SECOND INT64_C(1000000000)
+
+// What a group has.
+struct cells {
+    int64_t last_ns;
+    unsigned count;
+    struct ratio ratios[];
+};
+
+static void deinit_cells(void *data)
+{
+    struct cells *cells = data;
+    for (unsigned i = 0; i < cells->count; i++)
+        aggregate_deinit(&cells->ratios[i].values);
+}
+
+int64_t gather_last_ns(const struct group *group)
+{
+    const struct cells *cells = group->data;
+    return cells->last_ns;
+}
+
+const struct ratio *gather_ratio(const struct group *group, unsigned metric)
+{
+    const struct cells *cells = group->data;
+    return &cells->ratios[metric];
+}
+
+void gather_want(struct gather *gather, const char *name, bool wants_quantiles)
+{
+    unsigned count = 0;
+    const struct query_metric *metrics = query_metrics(&count);
+    for (unsigned i = 0; i < count; i++) {
+        if (metrics[i].kind != gather->kind || strcmp(metrics[i].name, name) != 0)
+            continue;
+        assert(gather->metric_count < GATHER_METRICS_MAX);
+        gather->metrics[gather->metric_count++] =
+            (struct gather_metric){.metric = &metrics[i], .wants_quantiles = wants_quantiles};
+        return;
+    }
+    assert(!"the kind has the metric");
+}
+
+enum status gathering_find(struct gathering *gathering, const int64_t *keys, int64_t time_ns,
+                           struct ratio **out, struct error *err)
+{
+    struct gather *gather = gathering->of;
+    int64_t all[GROUP_KEYS_MAX] = {0};
+    unsigned count = 0;
+    while (count < gather->query->group_count) {
+        all[count] = keys[count];
+        count++;
+    }
+    if (gather->query->step_ns > 0) {
+        const int64_t first_ns = gather->window.first_ns;
+        all[count] = rollup_step(gather->query->step_ns, time_ns > first_ns ? time_ns : first_ns);
+    }
+    struct group *group = NULL;
+    enum status status = reader_group(gather->groups, all, &group, err);
+    if (status != STATUS_OK)
+        return status;
+    struct cells *cells = group->data;
+    *out = cells->ratios;
+    if (cells->count == 0 || time_ns > cells->last_ns)
+        cells->last_ns = time_ns;
+    for (; cells->count < gather->metric_count; cells->count++)
+        if (gather->metrics[cells->count].wants_quantiles &&
+            aggregate_want_quantiles(&cells->ratios[cells->count].values, &gather->budget) !=
+                STATUS_OK)
+            return error_set(err, STATUS_NOMEM, "store: out of memory");
+    return STATUS_OK;
+}
+
+// ---- What there is to go by -------------------------------------------------------------
+
+static enum status take_integer(void *context, sqlite3_stmt *row, struct error *err)
+{
+    (void)err;
+    int64_t *out = context;
+    if (sqlite3_column_type(row, 0) != SQLITE_NULL)
+        *out = sqlite3_column_int64(row, 0);
+    return STATUS_OK;
+}
+
+// The first column of the first row, with $1 bound; `*out` stays where there is none.
+static enum status read_integer(struct gathering *gathering, const char *text, int64_t of,
+                                int64_t *out, struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
+    sqlite3_str_appendall(sql, text);
+    return reader_scan_bound(gathering->store, sql, &of, 1, take_integer, out, err);
+}
+
+// The ids of the filter's names; -1 for a name that the store does not know.
+static enum status read_filter(struct gathering *gathering, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT && status == STATUS_OK; i++) {
+        gathering->filter_ids[i] = GROUP_KEY_NONE;
+        if (!gathering->of->query->filter.by[i][0] || i == QUERY_BY_RUN)
+            continue;
+        gathering->filter_ids[i] = -1;
+        sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
+        sqlite3_str_appendf(sql, "SELECT id FROM name WHERE text = :%s",
+                            query_dimension_name((enum query_dimension)i));
+        status = reader_scan(gathering->store, sql, &gathering->of->query->filter, take_integer,
+                             &gathering->filter_ids[i], err);
+    }
+    return status;
+}
+
+static enum status read_state(struct gathering *gathering, struct error *err)
+{
+    struct gather *gather = gathering->of;
+    enum status status = read_integer(gathering, "SELECT until_ns FROM expiry WHERE kind = $1",
+                                      gather->kind, &gathering->of->expired_ns, err);
+    bool can = rollup_grouping_for(&gathering->grouping, gather->query);
+    for (unsigned i = 0; i < gather->metric_count; i++) {
+        gathering->number[i] = rollup_metric_number(gather->metrics[i].metric);
+        can = can && gathering->number[i] >= 0;
+    }
+    for (unsigned i = 0; i < gather->metric_count && can && status == STATUS_OK; i++) {
+        gathering->watermark[i] = 0;
+        status = read_integer(gathering, "SELECT watermark FROM rollup_state WHERE metric = $1",
+                              gathering->number[i], &gathering->watermark[i], err);
+        gathering->has_rollups |= gathering->watermark[i] > 0;
+    }
+    for (unsigned i = 0; i < gather->metric_count && !gathering->has_rollups; i++)
+        gathering->watermark[i] = INT64_MIN;
+    return status;
+}
+
+static enum status take_bounds(void *context, sqlite3_stmt *row, struct error *err)
+{
+    (void)err;
+    struct rollup_span *span = context;
+    if (sqlite3_column_type(row, 0) == SQLITE_NULL)
+        return STATUS_OK;
+    const int64_t first_ns = sqlite3_column_int64(row, 0), last_ns = sqlite3_column_int64(row, 1);
+    span->first_ns = first_ns < span->first_ns ? first_ns : span->first_ns;
+    span->last_ns = last_ns > span->last_ns ? last_ns : span->last_ns;
+    return STATUS_OK;
+}
+
+// The times of a level's buckets, from the first to the last; `out` stays where there are none.
+static enum status read_buckets(struct gathering *gathering, enum rollup_level level,
+                                struct rollup_span *out, struct error *err)
+{
+    struct rollup_span starts = {INT64_MAX, INT64_MIN};
+    const int64_t of[] = {gathering->number[0], gathering->grouping, level};
+    sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
+#define OF_LEVEL "FROM rollup WHERE metric = $1 AND grouping = $2 AND level = $3"
+    sqlite3_str_appendall(sql, "SELECT (SELECT min(started_ns) " OF_LEVEL "),"
+                               " (SELECT max(started_ns) " OF_LEVEL ")");
+#undef OF_LEVEL
+    enum status status = reader_scan_bound(gathering->store, sql, of, 3, take_bounds, &starts, err);
+    if (status == STATUS_OK && starts.first_ns <= starts.last_ns)
+        *out = (struct rollup_span){starts.first_ns, rollup_next(level, starts.last_ns) - 1};
+    return status;
+}
+
+// Moves an edge over a time that a level has nothing of, unless it is not kept there.
+static enum status move_edge(struct gathering *gathering, enum rollup_level level,
+                             struct rollup_span over, int64_t *edge_ns, int64_t to_ns,
+                             struct error *err)
+{
+    int64_t has_gap = 0;
+    const int64_t of[] = {gathering->of->kind, gathering->grouping, level, over.first_ns,
+                          over.last_ns};
+    sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
+    sqlite3_str_appendall(sql, "SELECT EXISTS(SELECT 1 FROM rollup_gap WHERE kind = $1"
+                               " AND grouping = $2 AND level >= $3"
+                               " AND until_ns > $4 AND since_ns <= $5)");
+    enum status status =
+        reader_scan_bound(gathering->store, sql, of, 5, take_integer, &has_gap, err);
+    if (status == STATUS_OK && !has_gap)
+        *edge_ns = to_ns;
+    return status;
+}
+
+// The time that rollups cover, as exact as the finest level that is kept at each end.
+static enum status read_rollups_time(struct gathering *gathering, struct rollup_span *out,
+                                     struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned level = ROLLUP_LEVEL_COUNT; level-- > 0 && status == STATUS_OK;) {
+        struct rollup_span finer = *out;
+        status = read_buckets(gathering, (enum rollup_level)level, &finer, err);
+        if (finer.first_ns < out->first_ns)
+            out->first_ns = finer.first_ns;
+        if (finer.last_ns > out->last_ns)
+            out->last_ns = finer.last_ns;
+        if (status == STATUS_OK && finer.first_ns > out->first_ns)
+            status = move_edge(gathering, (enum rollup_level)level,
+                               (struct rollup_span){out->first_ns, finer.first_ns - 1},
+                               &out->first_ns, finer.first_ns, err);
+        if (status == STATUS_OK && finer.last_ns < out->last_ns)
+            status = move_edge(gathering, (enum rollup_level)level,
+                               (struct rollup_span){finer.last_ns + 1, out->last_ns}, &out->last_ns,
+                               finer.last_ns, err);
+    }
+    return status;
+}
+
+// Steps are counted where there are records, or rollups of such as have expired.
+static enum status cut_window(struct gathering *gathering, struct error *err)
+{
+    struct gather *gather = gathering->of;
+    struct rollup_span there = {INT64_MAX, INT64_MIN};
+    sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
+    const char *table = record_kind_info(gather->kind)->name;
+    sqlite3_str_appendf(sql,
+                        "SELECT (SELECT min(started_ns) FROM main.\"%w\"),"
+                        " (SELECT max(started_ns) FROM main.\"%w\")",
+                        table, table);
+    enum status status = reader_scan(gathering->store, sql, NULL, take_bounds, &there, err);
+    if (status == STATUS_OK && gathering->has_rollups && gathering->of->expired_ns != INT64_MIN) {
+        struct rollup_span rollups = {INT64_MAX, INT64_MIN};
+        status = read_rollups_time(gathering, &rollups, err);
+        if (rollups.last_ns >= gathering->of->expired_ns) // what is newer are records
+            rollups.last_ns = gathering->of->expired_ns - 1;
+        there.first_ns = rollups.first_ns < there.first_ns ? rollups.first_ns : there.first_ns;
+        there.last_ns = rollups.last_ns > there.last_ns ? rollups.last_ns : there.last_ns;
+    }
+    struct rollup_span *window = &gather->window;
+    window->first_ns = there.first_ns > window->first_ns ? there.first_ns : window->first_ns;
+    window->last_ns = there.last_ns < window->last_ns ? there.last_ns : window->last_ns;
+    return status;
+}
+
+enum { DAY_SIZE = 32, STEP_SIZE = 32 };
+
+static const char *day_text(char text[DAY_SIZE], int64_t time_ns)
+{
+    const time_t seconds = (time_t)(time_ns / NS_A_SECOND);
+    struct tm parts;
+    if (!gmtime_r(&seconds, &parts) || strftime(text, DAY_SIZE, "%Y-%m-%d", &parts) == 0)
+        (void)snprintf(text, DAY_SIZE, "%lld", (long long)time_ns);
+    return text;
+}
+
+// The shortest step, in whole units, of which a window has few enough.
+static const char *step_text(char text[STEP_SIZE], const struct rollup_span *window)
+{
+    static const struct {
+        int64_t seconds;
+        char unit;
+    } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {1, 's'}};
+    const int64_t least =
+        (window->last_ns / NS_A_SECOND - window->first_ns / NS_A_SECOND) / (QUERY_ROWS_MAX - 2) + 1;
+    unsigned i = 0;
+    while (units[i].seconds > least)
+        i++;
+    (void)snprintf(text, STEP_SIZE, "%lld%c",
+                   (long long)((least + units[i].seconds - 1) / units[i].seconds), units[i].unit);
+    return text;
+}
+
+static enum status check_steps(const struct gather *gather, struct error *err)
+{
+    const int64_t step_ns = gather->query->step_ns;
+    const struct rollup_span *window = &gather->window;
+    if (window->first_ns > window->last_ns)
+        return STATUS_OK;
+    const int64_t steps = window->last_ns / step_ns - window->first_ns / step_ns;
+    if (steps < QUERY_ROWS_MAX)
+        return STATUS_OK;
+    char first[DAY_SIZE], last[DAY_SIZE], step[STEP_SIZE];
+    return error_set(err, STATUS_INVALID,
+                     "query: %lld steps from %s to %s, at most %d (--step %s or longer, or less of "
+                     "it with --since and --until)",
+                     (long long)steps + 1, day_text(first, window->first_ns),
+                     day_text(last, window->last_ns), QUERY_ROWS_MAX, step_text(step, window));
+}
+
+// ---- The plan ---------------------------------------------------------------------------
+
+struct gaps {
+    struct rollup_gap *list;
+    size_t count, room;
+};
+
+static enum status take_gap(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct gaps *gaps = context;
+    const int64_t level = sqlite3_column_int64(row, 0);
+    if (level < 0 || level > ROLLUP_MONTHS_ALONE)
+        return error_set(err, STATUS_CORRUPT, "store: a gap of rollups of no level");
+    if (gaps->count == gaps->room) {
+        const size_t room = gaps->room ? 2 * gaps->room : 16;
+        struct rollup_gap *list = realloc(gaps->list, room * sizeof *list);
+        if (!list)
+            return error_set(err, STATUS_NOMEM, "store: out of memory");
+        gaps->list = list;
+        gaps->room = room;
+    }
+    const int64_t until_ns = sqlite3_column_int64(row, 2);
+    gaps->list[gaps->count++] = (struct rollup_gap){
+        {sqlite3_column_int64(row, 1), until_ns == INT64_MAX ? until_ns : until_ns - 1},
+        (enum rollup_level)level};
+    return STATUS_OK;
+}
+
+static enum status make_plan(struct gathering *gathering, struct error *err)
+{
+    struct gather *gather = gathering->of;
+    struct gaps gaps = {0};
+    // What touches a bucket that the window only touches counts, too.
+    const int64_t of[] = {
+        gather->kind, gathering->grouping,
+        rollup_next(ROLLUP_MONTH, rollup_bucket(ROLLUP_MONTH, gather->window.last_ns)),
+        rollup_bucket(ROLLUP_MONTH, gather->window.first_ns)};
+    sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
+    sqlite3_str_appendall(sql, "SELECT level, since_ns, until_ns FROM rollup_gap WHERE kind = $1"
+                               " AND grouping = $2 AND since_ns <= $3 AND until_ns > $4");
+    enum status status = reader_scan_bound(gathering->store, sql, of, 4, take_gap, &gaps, err);
+    const struct rollup_question question = {.window = gather->window,
+                                             .step_ns = gather->query->step_ns,
+                                             .gaps = gaps.list,
+                                             .gap_count = gaps.count,
+                                             .expired_ns = gathering->of->expired_ns};
+    if (status == STATUS_OK && rollup_plan_make(&gather->plan, &question) != STATUS_OK)
+        status = error_set(err, STATUS_NOMEM, "store: out of memory");
+    free(gaps.list);
+    return status;
+}
+
+// ---- What is to be said -------------------------------------------------------------------
+
+// Cut where there is no more room.
+void gather_say(struct gather *gather, const char *text)
+{
+    size_t used = strlen(gather->note);
+    const char *const parts[] = {used ? "; " : "", text};
+    for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
+        for (const char *c = parts[i]; *c && used + 1 < sizeof gather->note; c++)
+            gather->note[used++] = *c;
+    gather->note[used] = '\0';
+}
+
+static void append_expiry(const struct gathering *gathering, const char *what)
+{
+    const time_t seconds = (time_t)(gathering->of->expired_ns / NS_A_SECOND);
+    struct tm parts;
+    char day[64] = "records have expired";
+    if (gmtime_r(&seconds, &parts))
+        (void)strftime(day, sizeof day, "records before %Y-%m-%d %H:%M UTC have expired", &parts);
+    gather_say(gathering->of, day);
+    gather_say(gathering->of, what);
+}
+
+static void say(const struct gathering *gathering)
+{
+    struct gather *gather = gathering->of;
+    char text[256];
+    gather->lacks_expired =
+        gather->plan.is_lacking ||
+        (!gathering->has_rollups && gathering->asked_ns < gathering->of->expired_ns);
+    if (gather->plan.is_widened) {
+        (void)snprintf(text, sizeof text, "rollups of a whole %s and finer stand in for them %s",
+                       rollup_level_name(gather->plan.widened_to),
+                       gather->query->step_ns > 0 ? "whole, counted in the step where it begins"
+                                                  : "at the window's edges");
+        append_expiry(gathering, text);
+    }
+    if (gather->lacks_expired)
+        append_expiry(gathering, gathering->has_rollups
+                                     ? "a part of them is in no rollup, and not counted"
+                                     : "they are in no rollup of this question, and not counted");
+    if (gather->sketches > GATHER_SKETCHES_MAX) {
+        (void)snprintf(text, sizeof text,
+                       "%lld rollups were read, more than %d: so many %s and pieces of time",
+                       (long long)gather->sketches, GATHER_SKETCHES_MAX,
+                       gathering->grouping == ROLLUP_MODEL ? "models" : "series");
+        gather_say(gather, text);
+    }
+}
+
+// ---- All together -----------------------------------------------------------------------
+
+static enum status check_dimensions(const struct gather *gather, struct error *err)
+{
+    for (unsigned i = 0; i < gather->query->group_count; i++)
+        if (!schema_dimension(gather->kind, gather->query->group_by[i]))
+            return error_set(err, STATUS_INVALID, "records of kind %s have no %s to group by",
+                             record_kind_info(gather->kind)->name,
+                             query_dimension_name(gather->query->group_by[i]));
+    return filter_check(gather->kind, &gather->query->filter, err);
+}
+
+static const struct record_derived load_floor = {
+    .name = QUERY_METRIC_FLOOR,
+    .numerator = "t.model_bytes * 1e9",
+    .denominator = SCHEMA_LOAD_RATE,
+};
+
+static enum status find_formulas(struct gather *gather, struct error *err)
+{
+    for (unsigned i = 0; i < gather->metric_count; i++) {
+        struct gather_metric *one = &gather->metrics[i];
+        if (one->metric->derived)
+            one->derived = one->metric->derived;
+        else if (strcmp(one->metric->name, QUERY_METRIC_MBU) == 0)
+            one->derived = &bandwidth_used;
+        else if (strcmp(one->metric->name, QUERY_METRIC_FLOOR) == 0)
+            one->derived = &load_floor;
+        else if (one->metric->column < 0 && !one->derived)
+            return error_set(err, STATUS_INVALID,
+                             "%s needs objectives (inferstat avg --slo ttft=200ms,tpot=30ms)",
+                             one->metric->name);
+    }
+    return STATUS_OK;
+}
+
+static enum status gather_window(struct gathering *gathering, struct error *err)
+{
+    struct gather *gather = gathering->of;
+    enum status status = STATUS_OK;
+    if (gather->query->step_ns > 0) {
+        status = cut_window(gathering, err);
+        if (status == STATUS_OK)
+            status = check_steps(gather, err);
+    }
+    if (status != STATUS_OK || gather->window.first_ns > gather->window.last_ns)
+        return status;
+    if (gathering->has_rollups)
+        status = make_plan(gathering, err);
+    for (unsigned i = 0; i < gather->metric_count && status == STATUS_OK; i++)
+        if (gathering->watermark[i] > 0)
+            status = gather_rollups(gathering, i, err);
+    return status == STATUS_OK ? gather_records(gathering, err) : status;
+}
+
+enum status gather_run(struct gather *gather, struct store *store, struct error *err)
+{
+    struct gathering gathering = {.of = gather, .store = store};
+    gather->expired_ns = INT64_MIN;
+    const struct query_filter *filter = &gather->query->filter;
+    gather->window = (struct rollup_span){filter->since_ns ? filter->since_ns : INT64_MIN,
+                                          filter->until_ns ? filter->until_ns - 1 : INT64_MAX};
+    gathering.asked_ns = gather->window.first_ns;
+    gather->seen = (struct rollup_span){INT64_MAX, INT64_MIN};
+    gather->budget.left = QUANTILE_BYTES_MAX;
+    enum status status = check_dimensions(gather, err);
+    if (status == STATUS_OK)
+        status = find_formulas(gather, err);
+    if (status != STATUS_OK)
+        return status;
+    const unsigned keys = gather->query->group_count + (gather->query->step_ns > 0);
+    const size_t size = sizeof(struct cells) + gather->metric_count * sizeof(struct ratio);
+    if (groups_new(&gather->groups, keys, size, deinit_cells) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    status = read_state(&gathering, err);
+    if (status == STATUS_OK && gathering.has_rollups)
+        status = read_filter(&gathering, err);
+    if (status == STATUS_OK)
+        status = gather_window(&gathering, err);
+    if (status == STATUS_OK)
+        say(&gathering);
+    return status;
+}
+
+void gather_deinit(struct gather *gather)
+{
+    groups_free(gather->groups);
+    rollup_plan_deinit(&gather->plan);
+    gather->groups = NULL;
+}

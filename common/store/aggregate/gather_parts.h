@@ -1,0 +1,34 @@
+// Shared by the source files of gather.h.
+#ifndef INFERSTAT_STORE_AGGREGATE_GATHER_PARTS_H
+#define INFERSTAT_STORE_AGGREGATE_GATHER_PARTS_H
+
+#include "common/store/rollup/cell.h"
+#include "common/store/aggregate/gather.h"
+
+struct store;
+
+// An aggregation in progress.
+struct gathering {
+    struct gather *of;
+    struct store *store;
+    enum rollup_grouping grouping;
+    bool has_rollups;
+    int number[GATHER_METRICS_MAX];            // of the metric in the table rollup
+    int64_t watermark[GATHER_METRICS_MAX];     // INT64_MIN: no rollups
+    int64_t filter_ids[QUERY_DIMENSION_COUNT]; // GROUP_KEY_NONE: not filtered by; -1: no such name
+    int64_t asked_ns; // where the window begins, before steps cut it to what there is
+};
+
+// Finds or adds the group with these keys and the step that holds a time.
+MUST_CHECK enum status gathering_find(struct gathering *gathering, const int64_t *keys,
+                                      int64_t time_ns, struct ratio **out, struct error *err);
+
+// Merges the rollups of the plan's pieces for one metric.
+MUST_CHECK enum status gather_rollups(struct gathering *gathering, unsigned metric,
+                                      struct error *err);
+
+// Adds the records of the plan's raw pieces up to the watermarks, and those of the
+// window above them.
+MUST_CHECK enum status gather_records(struct gathering *gathering, struct error *err);
+
+#endif

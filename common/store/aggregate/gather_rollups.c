@@ -1,0 +1,133 @@
+// The rollups of a plan's pieces, merged into groups.
+#include <stdlib.h>
+
+#include <sqlite3.h>
+
+#include "common/store/rollup/cell.h"
+#include "common/store/aggregate/gather_parts.h"
+#include "common/store/read/reader.h"
+#include "common/store/read/session_state.h"
+
+// A series of the grouping that the filter lets through.
+struct member {
+    int64_t id;
+    int64_t keys[QUERY_DIMENSION_COUNT]; // as the query groups
+};
+
+struct members {
+    struct gathering *gathering;
+    struct member *list; // rising by id
+    size_t count, room;
+    unsigned metric;
+    const struct rollup_piece *piece;
+};
+
+// ---- Series -----------------------------------------------------------------------------
+
+// The columns of a series, in the order of enum query_dimension; -1: it has none.
+static const int columns[QUERY_DIMENSION_COUNT] = {
+    [QUERY_BY_MODEL] = 1, [QUERY_BY_HOST] = 2,   [QUERY_BY_DEVICE] = 3,    [QUERY_BY_OPERATION] = 4,
+    [QUERY_BY_RUN] = -1,  [QUERY_BY_STAGE] = -1, [QUERY_BY_WORKLOAD] = -1, [QUERY_BY_STATUS] = -1,
+};
+
+static bool passes_filter(const struct gathering *gathering, sqlite3_stmt *row)
+{
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        if (gathering->filter_ids[i] != GROUP_KEY_NONE && columns[i] >= 0 &&
+            sqlite3_column_int64(row, columns[i]) != gathering->filter_ids[i])
+            return false;
+    return true;
+}
+
+static enum status take_series(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct members *members = context;
+    if (!passes_filter(members->gathering, row))
+        return STATUS_OK;
+    if (members->count == members->room) {
+        const size_t room = members->room ? 2 * members->room : 64;
+        struct member *list = realloc(members->list, room * sizeof *list);
+        if (!list)
+            return error_set(err, STATUS_NOMEM, "store: out of memory");
+        members->list = list;
+        members->room = room;
+    }
+    struct member *member = &members->list[members->count++];
+    *member = (struct member){.id = sqlite3_column_int64(row, 0)};
+    const struct query *query = members->gathering->of->query;
+    for (unsigned i = 0; i < query->group_count; i++) {
+        const int64_t id = sqlite3_column_int64(row, columns[query->group_by[i]]);
+        member->keys[i] = id ? id : GROUP_KEY_NONE;
+    }
+    return STATUS_OK;
+}
+
+static const struct member *find_member(const struct members *members, int64_t id)
+{
+    size_t low = 0, high = members->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (members->list[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < members->count && members->list[low].id == id ? &members->list[low] : NULL;
+}
+
+// ---- Cells ------------------------------------------------------------------------------
+
+enum { FIRST_CELL_COLUMN = 2 };
+
+static enum status take_cell(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct members *members = context;
+    struct gathering *gathering = members->gathering;
+    const struct member *member = find_member(members, sqlite3_column_int64(row, 1));
+    if (!member)
+        return STATUS_OK;
+    const struct cell_key key = {.metric = gathering->number[members->metric],
+                                 .grouping = gathering->grouping,
+                                 .level = members->piece->level,
+                                 .started_ns = sqlite3_column_int64(row, 0),
+                                 .series = member->id};
+    struct ratio *ratios = NULL;
+    enum status status = gathering_find(gathering, member->keys, key.started_ns, &ratios, err);
+    if (status != STATUS_OK)
+        return status;
+    gathering->of->sketches++;
+    status = cell_add(&ratios[members->metric], &key, row, FIRST_CELL_COLUMN, err);
+    const enum status budget = reader_budget(&gathering->of->budget, err);
+    return budget == STATUS_OK ? status : budget;
+}
+
+static enum status read_piece(struct members *members, const struct rollup_piece *piece,
+                              struct error *err)
+{
+    const struct gathering *gathering = members->gathering;
+    const int64_t of[] = {gathering->number[members->metric], gathering->grouping, piece->level,
+                          piece->span.first_ns, piece->span.last_ns};
+    members->piece = piece;
+    sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
+    sqlite3_str_appendall(sql, "SELECT started_ns, series, " CELL_COLUMNS
+                               " FROM rollup WHERE metric = $1 AND grouping = $2 AND level = $3"
+                               " AND started_ns BETWEEN $4 AND $5");
+    return reader_scan_bound(gathering->store, sql, of, 5, take_cell, members, err);
+}
+
+enum status gather_rollups(struct gathering *gathering, unsigned metric, struct error *err)
+{
+    struct members members = {.gathering = gathering, .metric = metric};
+    const int64_t of[] = {gathering->grouping};
+    sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
+    sqlite3_str_appendall(sql, "SELECT id, model, host, device, operation FROM series"
+                               " WHERE grouping = $1 ORDER BY id");
+    enum status status =
+        reader_scan_bound(gathering->store, sql, of, 1, take_series, &members, err);
+    const struct rollup_plan *plan = &gathering->of->plan;
+    for (size_t i = 0; i < plan->count && members.count && status == STATUS_OK; i++)
+        if (!plan->pieces[i].is_raw)
+            status = read_piece(&members, &plan->pieces[i], err);
+    free(members.list);
+    return status;
+}

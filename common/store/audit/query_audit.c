@@ -1,0 +1,124 @@
+// AUDIT: a row a run, what was recounted and what was found.
+#include <sqlite3.h>
+
+#include "common/core/base/saturate.h"
+#include "common/store/audit/audit.h"
+#include "common/store/read/filter.h"
+#include "common/store/audit/integrity_check.h"
+#include "common/store/schema/schema_select.h"
+#include "common/store/read/answer_cells.h"
+#include "common/store/read/session_state.h"
+
+static const struct answer_column columns[] = {
+    {"run", UNIT_NONE},
+    {"host", UNIT_NONE},
+    {"started_ns", UNIT_TIME},
+    {"end", UNIT_NONE},
+    {"produced", UNIT_COUNT},
+    {"stored", UNIT_COUNT},
+    {"lost", UNIT_COUNT}, // all of what follows
+    DROP_COLUMNS{"expired", UNIT_COUNT},
+    {"cleared", UNIT_COUNT},
+    {"duplicates", UNIT_COUNT},
+    {"in_flight", UNIT_COUNT},
+    {"rows", UNIT_COUNT},
+    {"verdict", UNIT_NONE},
+    {"finding", UNIT_NONE},
+};
+
+enum { COLUMN_RUN, COLUMN_HOST };
+
+// What a full ring has lost never had numbers.
+static void set_drops(struct result *answer, const struct audit_run *run)
+{
+    int64_t lost = 0;
+    for (unsigned reason = 0; reason < DELIVERY_REASON_COUNT; reason++) {
+        const int64_t unnumbered = reason == DELIVERY_RING_FULL ? run->unnumbered : 0;
+        const int64_t dropped = saturate_add(run->dropped[reason], unnumbered);
+        answer_int(answer, drop_key((enum delivery_reason)reason), dropped);
+        lost = saturate_add(lost, dropped);
+    }
+    answer_int(answer, "lost", lost);
+}
+
+static void set_counts(struct result *answer, const struct audit_run *run)
+{
+    answer_int(answer, "started_ns", run->started_ns);
+    answer_int(answer, "produced", run->produced);
+    answer_int(answer, "stored", run->stored);
+    answer_int(answer, "expired", run->expired);
+    answer_int(answer, "cleared", run->cleared);
+    answer_int(answer, "duplicates", run->duplicates);
+    answer_int(answer, "in_flight", run->in_flight);
+    set_drops(answer, run);
+}
+
+static enum status set_identity(struct store *store, struct result *answer,
+                                const struct audit_run *run, struct error *err)
+{
+    enum status status = answer_run(store, answer, COLUMN_RUN, run->run, err);
+    if (status == STATUS_OK)
+        status = answer_name(store, answer, COLUMN_HOST, run->host, err);
+    const char *end = column_enum_text(COLUMN_RUN_END, run->end);
+    if (status == STATUS_OK && end)
+        status = answer_text(answer, "end", end, err);
+    return status;
+}
+
+// What is not in the table run has nothing but rows, a verdict and a finding.
+static enum status add_row(struct store *store, struct result *answer, const struct audit_run *run,
+                           struct error *err)
+{
+    if (result_add_row(answer) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    enum status status = STATUS_OK;
+    if (!run->is_stranger) {
+        status = set_identity(store, answer, run, err);
+        set_counts(answer, run);
+    }
+    answer_int(answer, "rows", run->rows);
+    if (status == STATUS_OK)
+        status = answer_text(answer, "verdict", audit_verdict_text(audit_verdict(run)), err);
+    if (status == STATUS_OK && run->findings > 0)
+        status = answer_text(answer, "finding", run->finding ? run->finding : "out of memory", err);
+    return status;
+}
+
+static enum status add_rows(struct store *store, struct result *answer, const struct audit *audit,
+                            struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < audit->run_count && status == STATUS_OK; i++)
+        status = add_row(store, answer, &audit->runs[i], err);
+    for (size_t i = 0; i < audit->stranger_count && status == STATUS_OK; i++)
+        status = add_row(store, answer, &audit->strangers[i], err);
+    if (audit->more)
+        result_set_next_cursor(answer, (uint64_t)audit->last);
+    return status;
+}
+
+enum status query_audit(struct store *store, const struct query *query, struct result **out,
+                        struct error *err)
+{
+    if (query->cursor > INT64_MAX)
+        return error_set(err, STATUS_INVALID, "query: no such cursor");
+    enum query_dimension missing;
+    if (!filter_applies(RECORD_KIND_RUN, &query->filter, &missing))
+        return error_set(err, STATUS_INVALID, "an audit is of whole runs, not of a %s",
+                         query_dimension_name(missing));
+    const int64_t after = query->cursor ? (int64_t)query->cursor : INT64_MIN;
+    const uint32_t limit =
+        query->limit == 0 || query->limit > AUDIT_RUNS_MAX ? AUDIT_RUNS_MAX : query->limit;
+    struct audit audit = {0};
+    // Reads all of the file: for who has it to himself, not beside other queries.
+    enum status status =
+        query->cursor == 0 && store->budget_ns == 0 ? integrity_check(store, err) : STATUS_OK;
+    if (status == STATUS_OK)
+        status = audit_page(&audit, store, &query->filter, after, limit, err);
+    if (status == STATUS_OK)
+        status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
+    if (status == STATUS_OK)
+        status = add_rows(store, *out, &audit, err);
+    audit_deinit(&audit);
+    return status;
+}

@@ -1,0 +1,463 @@
+#include "common/store/compare/baseline.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/core/base/parse.h"
+#include "common/store/aggregate/coverage.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/read/expiry_info.h"
+#include "common/store/read/reader.h"
+#include "common/sys/clock.h"
+#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
+
+void baseline_free(struct baseline *baseline)
+{
+    if (!baseline)
+        return;
+    free(baseline->filter);
+    environment_deinit(&baseline->environment);
+    samples_deinit(&baseline->samples);
+    free(baseline);
+}
+
+static enum status out_of_memory(struct error *err)
+{
+    return error_set(err, STATUS_NOMEM, "store: out of memory");
+}
+
+// A metric's name as the table has it: "load.duration_ns"; of batches of a size with that
+// behind it: "pipeline.items_per_second@64".
+enum { METRIC_SIZE = 96 };
+
+static const char *metric_name(char text[METRIC_SIZE], unsigned place, int64_t batch_items)
+{
+    const struct query_metric *metric = samples_metric(place);
+    char batch[32] = "";
+    if (batch_items)
+        (void)snprintf(batch, sizeof batch, "@%" PRId64, batch_items);
+    (void)snprintf(text, METRIC_SIZE, "%s.%s%s", record_kind_info(metric->kind)->name, metric->name,
+                   batch);
+    return text;
+}
+
+// The other way round; -1: the metric is of another version.
+static int read_metric_name(const char *text, int64_t *batch_items)
+{
+    char name[METRIC_SIZE];
+    const size_t size = strcspn(text, "@");
+    *batch_items = 0;
+    if (size >= sizeof name)
+        return -1;
+    if (text[size] == '@' &&
+        parse_int(batch_items, text + size + 1, 1, INT64_MAX, "batch_items", NULL) != STATUS_OK)
+        return -1;
+    memcpy(name, text, size);
+    name[size] = '\0';
+    return samples_find_metric(name);
+}
+
+// ---- Collecting ---------------------------------------------------------------------
+
+// The filter but for its times, which have columns of their own.
+static char *filter_words(const struct query_filter *filter)
+{
+    sqlite3_str *words = sqlite3_str_new(NULL);
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        if (filter->by[i][0])
+            sqlite3_str_appendf(words, "%s%s=%s", sqlite3_str_length(words) > 0 ? ", " : "",
+                                query_dimension_name((enum query_dimension)i), filter->by[i]);
+    const bool failed = sqlite3_str_errcode(words) != SQLITE_OK;
+    char *text = sqlite3_str_finish(words); // NULL also where it is empty
+    char *copy = failed ? NULL : strdup(text ? text : "");
+    sqlite3_free(text);
+    return copy;
+}
+
+static enum status read_coverage(struct baseline *baseline, struct store *store,
+                                 const struct query_filter *filter, struct error *err)
+{
+    struct coverage coverage;
+    const struct query query = {.filter = *filter};
+    int64_t lost;
+    enum status status = coverage_read(&coverage, store, &query, err);
+    coverage_of(&coverage, GROUP_KEY_NONE, GROUP_KEY_NONE, 0, &baseline->coverage_ratio, &lost);
+    coverage_deinit(&coverage);
+    return status;
+}
+
+static enum status read_expired(struct baseline *baseline, struct store *store,
+                                const struct query_filter *filter, struct error *err)
+{
+    unsigned count = 0;
+    const struct sampled *metrics = samples_metrics(&count);
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < count && status == STATUS_OK; i++)
+        if (i == 0 || metrics[i].kind != metrics[i - 1].kind)
+            status = expiry_info_until(store, metrics[i].kind, filter,
+                                       &baseline->expired_ns[metrics[i].kind], err);
+    return status;
+}
+
+int64_t baseline_expired_ns(const struct baseline *baseline)
+{
+    int64_t last_ns = 0;
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
+        if (baseline->expired_ns[kind] > last_ns)
+            last_ns = baseline->expired_ns[kind];
+    return last_ns;
+}
+
+static enum status say_nothing_matches(const struct baseline *baseline, struct error *err)
+{
+    const int64_t expired_ns = baseline_expired_ns(baseline);
+    char text[EXPIRY_TEXT_SIZE];
+    return error_set(err, STATUS_NO_DATA,
+                     "no requests, loads, operations or pipelines in the store that match%s%s",
+                     expired_ns ? ": " : "", expired_ns ? expiry_info_text(text, expired_ns) : "");
+}
+
+static enum status collect(struct baseline *baseline, struct store *store,
+                           const struct query_filter *filter, struct error *err)
+{
+    enum status status = samples_collect(&baseline->samples, store, filter, err);
+    if (status == STATUS_OK)
+        status = read_expired(baseline, store, filter, err);
+    if (status == STATUS_OK && samples_count(&baseline->samples) == 0)
+        return say_nothing_matches(baseline, err);
+    if (status == STATUS_OK)
+        status =
+            environment_collect(&baseline->environment, store, &baseline->samples, filter, err);
+    if (status == STATUS_OK)
+        status = read_coverage(baseline, store, filter, err);
+    baseline->filter = filter_words(filter);
+    if (status == STATUS_OK && !baseline->filter)
+        status = out_of_memory(err);
+    return status;
+}
+
+enum status baseline_collect(struct baseline **out, struct store *store,
+                             const struct query_filter *filter, struct error *err)
+{
+    struct baseline *baseline = calloc(1, sizeof *baseline);
+    if (!baseline)
+        return out_of_memory(err);
+    enum status status = collect(baseline, store, filter, err);
+    if (status != STATUS_OK) {
+        baseline_free(baseline);
+        return status;
+    }
+    baseline->created_ns = clock_wall_ns();
+    baseline->since_ns = filter->since_ns ? filter->since_ns : baseline->samples.first_ns;
+    const int64_t last_ns = baseline->samples.last_ns; // of any clock
+    baseline->until_ns = filter->until_ns      ? filter->until_ns
+                         : last_ns < INT64_MAX ? last_ns + 1
+                                               : last_ns;
+    *out = baseline;
+    return STATUS_OK;
+}
+
+static enum status prepare(struct store *store, const struct query *query, void *out,
+                           struct error *err)
+{
+    return baseline_collect(out, store, &query->filter, err);
+}
+
+enum status baseline_prepare(struct baseline **out, struct store *store, const struct query *query,
+                             struct error *err)
+{
+    struct baseline *baseline = NULL;
+    enum status status = reader_run(store, prepare, query, &baseline, err);
+    if (status != STATUS_OK)
+        return status;
+    memcpy(baseline->name, query->baseline.name, sizeof baseline->name);
+    *out = baseline;
+    return STATUS_OK;
+}
+
+// ---- Reading what is kept -------------------------------------------------------------
+
+enum { NAMES_MAX = 1000 }; // among which a nearest name is looked for
+
+// STATUS_NO_DATA with the nearest name there is.
+static enum status unknown_name(sqlite3 *db, const char *name, struct error *err)
+{
+    char *names[NAMES_MAX];
+    unsigned count = 0;
+    sqlite3_stmt *stmt = NULL;
+    enum status status = database_prepare(db, &stmt, "SELECT name FROM baseline", false, err);
+    if (status != STATUS_OK)
+        return status;
+    while (count < NAMES_MAX && sqlite3_step(stmt) == SQLITE_ROW) {
+        const char *text = (const char *)sqlite3_column_text(stmt, 0);
+        names[count] = text ? strdup(text) : NULL;
+        count += names[count] != NULL;
+    }
+    (void)sqlite3_finalize(stmt);
+    const char *nearest = parse_nearest(name, (const char *const *)names, count);
+    status =
+        nearest
+            ? error_set(err, STATUS_NO_DATA, "no baseline is called \"%s\" (did you mean %s?)",
+                        name, nearest)
+            : error_set(err, STATUS_NO_DATA,
+                        "no baseline is called \"%s\" (inferstat baseline list names them)", name);
+    while (count > 0)
+        free(names[--count]);
+    return status;
+}
+
+// The id of a baseline; 0: there is none.
+static enum status find(sqlite3 *db, const char *name, int64_t *id, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status =
+        database_prepare(db, &stmt, "SELECT id FROM baseline WHERE name = ?", false, err);
+    if (status != STATUS_OK)
+        return status;
+    (void)sqlite3_bind_text(stmt, 1, name, -1, SQLITE_STATIC);
+    const int rc = sqlite3_step(stmt);
+    *id = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        status = database_error(db, "store", err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+// What is read, and of which store: its fingerprint is JSON, which SQLite takes apart.
+struct reading {
+    struct baseline *baseline;
+    struct store *store;
+};
+
+static enum status take_about(void *context, sqlite3_stmt *row, struct error *err)
+{
+    const struct reading *reading = context;
+    struct baseline *baseline = reading->baseline;
+    const char *filter = (const char *)sqlite3_column_text(row, 1);
+    const char *json = (const char *)sqlite3_column_text(row, 5);
+    baseline->created_ns = sqlite3_column_int64(row, 0);
+    baseline->filter = strdup(filter ? filter : "");
+    baseline->since_ns = sqlite3_column_int64(row, 2);
+    baseline->until_ns = sqlite3_column_int64(row, 3);
+    baseline->coverage_ratio =
+        sqlite3_column_type(row, 4) == SQLITE_NULL ? (double)NAN : sqlite3_column_double(row, 4);
+    if (!baseline->filter)
+        return out_of_memory(err);
+    if (!json || !sqlite3_column_int(row, 6))
+        return error_set(err, STATUS_CORRUPT, "store: the fingerprint of baseline %s is damaged",
+                         baseline->name);
+    return environment_read_json(&baseline->environment, reading->store, json, err);
+}
+
+static enum status take_sample(void *context, sqlite3_stmt *row, struct error *err)
+{
+    const struct reading *reading = context;
+    const char *metric = (const char *)sqlite3_column_text(row, 0);
+    int64_t batch_items = 0;
+    const int place = metric ? read_metric_name(metric, &batch_items) : -1;
+    if (place < 0)
+        return STATUS_OK; // of another version
+    const struct sample_key key = {samples_metric((unsigned)place)->kind,
+                                   sqlite3_column_int64(row, 1), sqlite3_column_int64(row, 2),
+                                   batch_items};
+    struct sample_group *group;
+    enum status status = samples_group(&reading->baseline->samples, &key, &group, err);
+    if (status != STATUS_OK)
+        return status;
+    const void *blob = sqlite3_column_blob(row, 4);
+    const int size = sqlite3_column_bytes(row, 4);
+    struct sample *sample = &group->samples[place];
+    if (sample->values || !blob)
+        return error_set(err, STATUS_CORRUPT, "store: the baseline's sample of %.64s is damaged",
+                         metric);
+    return baseline_decode(sample, metric, (uint64_t)sqlite3_column_int64(row, 3), blob,
+                           (size_t)size, err);
+}
+
+static enum status load(struct baseline *baseline, struct store *store, int64_t id,
+                        struct error *err)
+{
+    struct reading reading = {baseline, store};
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(sql,
+                        "SELECT created_ns, filter, since_ns, until_ns, coverage_ratio,"
+                        " fingerprint, json_valid(fingerprint) FROM baseline WHERE id = %lld",
+                        (long long)id);
+    enum status status = reader_scan(store, sql, NULL, take_about, &reading, err);
+    if (status != STATUS_OK)
+        return status;
+    sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(sql,
+                        "SELECT metric, model, device, count, samples FROM baseline_sample"
+                        " WHERE baseline = %lld",
+                        (long long)id);
+    return reader_scan(store, sql, NULL, take_sample, &reading, err);
+}
+
+enum status baseline_load(struct baseline **out, struct store *store, const char *name,
+                          struct error *err)
+{
+    int64_t id = 0;
+    enum status status = find(store->db, name, &id, err);
+    if (status == STATUS_OK && id == 0)
+        status = unknown_name(store->db, name, err);
+    if (status != STATUS_OK)
+        return status;
+    struct baseline *baseline = calloc(1, sizeof *baseline);
+    if (!baseline)
+        return out_of_memory(err);
+    (void)snprintf(baseline->name, sizeof baseline->name, "%s", name);
+    status = load(baseline, store, id, err);
+    if (status != STATUS_OK) {
+        baseline_free(baseline);
+        return status;
+    }
+    *out = baseline;
+    return STATUS_OK;
+}
+
+// ---- Keeping and forgetting -------------------------------------------------------------
+
+static enum status delete_rows(sqlite3 *db, int64_t id, struct error *err)
+{
+    char sql[128];
+    (void)snprintf(sql, sizeof sql,
+                   "DELETE FROM baseline_sample WHERE baseline = %" PRId64
+                   "; DELETE FROM baseline WHERE id = %" PRId64,
+                   id, id);
+    return database_exec(db, sql, err);
+}
+
+static enum status insert_about(sqlite3 *db, const struct baseline *baseline, int64_t *id,
+                                struct error *err)
+{
+    sqlite3_str *json = sqlite3_str_new(db);
+    environment_append_json(json, &baseline->environment);
+    char *text = sqlite3_str_finish(json);
+    if (!text)
+        return out_of_memory(err);
+    sqlite3_stmt *stmt = NULL;
+    enum status status =
+        database_prepare(db, &stmt,
+                         "INSERT INTO baseline(name, created_ns, filter, since_ns, until_ns,"
+                         " coverage_ratio, fingerprint) VALUES(?, ?, ?, ?, ?, ?, ?)",
+                         false, err);
+    if (status == STATUS_OK) {
+        (void)sqlite3_bind_text(stmt, 1, baseline->name, -1, SQLITE_STATIC);
+        (void)sqlite3_bind_int64(stmt, 2, baseline->created_ns);
+        (void)sqlite3_bind_text(stmt, 3, baseline->filter, -1, SQLITE_STATIC);
+        (void)sqlite3_bind_int64(stmt, 4, baseline->since_ns);
+        (void)sqlite3_bind_int64(stmt, 5, baseline->until_ns);
+        (void)sqlite3_bind_double(stmt, 6, baseline->coverage_ratio); // NaN becomes NULL
+        (void)sqlite3_bind_text(stmt, 7, text, -1, SQLITE_STATIC);
+        status = database_run(db, stmt, err);
+    }
+    *id = sqlite3_last_insert_rowid(db);
+    (void)sqlite3_finalize(stmt);
+    sqlite3_free(text);
+    return status;
+}
+
+static enum status insert_sample(sqlite3 *db, sqlite3_stmt *stmt, int64_t id,
+                                 const struct sample_group *group, unsigned place,
+                                 struct error *err)
+{
+    char metric[METRIC_SIZE];
+    const struct sample *sample = &group->samples[place];
+    if (sample->kept == 0)
+        return STATUS_OK;
+    size_t size = 0;
+    unsigned char *blob =
+        baseline_encode(metric_name(metric, place, group->key.batch_items), sample, &size);
+    if (!blob)
+        return out_of_memory(err);
+    (void)sqlite3_bind_int64(stmt, 1, id);
+    (void)sqlite3_bind_text(stmt, 2, metric, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(stmt, 3, group->key.subject);
+    (void)sqlite3_bind_int64(stmt, 4, group->key.device);
+    (void)sqlite3_bind_int64(stmt, 5, (int64_t)sample->count);
+    (void)sqlite3_bind_blob(stmt, 6, blob, (int)size, SQLITE_STATIC);
+    enum status status = database_run(db, stmt, err);
+    free(blob);
+    return status;
+}
+
+static enum status insert_samples(sqlite3 *db, const struct baseline *baseline, int64_t id,
+                                  struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status =
+        database_prepare(db, &stmt,
+                         "INSERT INTO baseline_sample(baseline, metric, model, device, count,"
+                         " samples) VALUES(?, ?, ?, ?, ?, ?)",
+                         false, err);
+    unsigned metrics = 0;
+    (void)samples_metrics(&metrics);
+    for (size_t i = 0; i < samples_count(&baseline->samples); i++)
+        for (unsigned place = 0; place < metrics && status == STATUS_OK; place++)
+            status = insert_sample(db, stmt, id, samples_at(&baseline->samples, i), place, err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+static enum status keep(sqlite3 *db, const struct baseline *baseline, bool replace,
+                        struct error *err)
+{
+    int64_t id = 0;
+    enum status status = find(db, baseline->name, &id, err);
+    if (status == STATUS_OK && id != 0 && !replace)
+        return error_set(err, STATUS_BUSY,
+                         "a baseline is called \"%s\" already (--force replaces it)",
+                         baseline->name);
+    if (status == STATUS_OK && id != 0)
+        status = delete_rows(db, id, err);
+    if (status == STATUS_OK)
+        status = insert_about(db, baseline, &id, err);
+    return status == STATUS_OK ? insert_samples(db, baseline, id, err) : status;
+}
+
+enum status baseline_insert(sqlite3 *db, const struct baseline *baseline, struct error *err)
+{
+    return keep(db, baseline, false, err);
+}
+
+static enum status forget(sqlite3 *db, const char *name, struct error *err)
+{
+    int64_t id = 0;
+    enum status status = find(db, name, &id, err);
+    if (status == STATUS_OK && id == 0)
+        return unknown_name(db, name, err);
+    return status == STATUS_OK ? delete_rows(db, id, err) : status;
+}
+
+static enum status commit(sqlite3 *db, enum status status, struct error *err)
+{
+    if (status == STATUS_OK)
+        status = database_exec(db, "COMMIT", err);
+    if (status != STATUS_OK)
+        database_rollback(db);
+    return status;
+}
+
+enum status baseline_keep(sqlite3 *db, const struct baseline *baseline, bool replace,
+                          struct error *err)
+{
+    enum status status = database_exec(db, "BEGIN IMMEDIATE", err);
+    if (status == STATUS_OK)
+        status = keep(db, baseline, replace, err);
+    return commit(db, status, err);
+}
+
+enum status baseline_forget(sqlite3 *db, const char *name, struct error *err)
+{
+    enum status status = database_exec(db, "BEGIN IMMEDIATE", err);
+    if (status == STATUS_OK)
+        status = forget(db, name, err);
+    return commit(db, status, err);
+}

@@ -1,0 +1,338 @@
+#include "common/store/compare/samples.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/rollup/aggregate.h"
+#include "common/store/read/filter.h"
+#include "common/store/read/reader.h"
+#include "common/store/read/session_state.h"
+
+// What all samples of a side may take.
+enum { SAMPLE_BYTES_MAX = 256 * 1024 * 1024 };
+
+// ---- The table --------------------------------------------------------------------
+
+enum { PROMPT = 1, GENERATED = 2, CACHED = 4 }; // kinds of work
+
+static const struct sampled metrics[] = {
+    {RECORD_KIND_INFERENCE, "ttft_ns", STATS_SERIAL, 0, PROMPT, false},
+    {RECORD_KIND_INFERENCE, "tpot_ns", STATS_SERIAL, 0, 0, false},
+    {RECORD_KIND_INFERENCE, "tokens_per_second", STATS_SERIAL, 0, 0, false},
+    {RECORD_KIND_INFERENCE, "prefill_tokens_per_second", STATS_SERIAL, 0, PROMPT, false},
+    {RECORD_KIND_INFERENCE, "e2e_ns", STATS_SERIAL, 0, PROMPT | GENERATED, false},
+    {RECORD_KIND_INFERENCE, "itl_p99_ns", STATS_SERIAL, 0, 0, false},
+    {RECORD_KIND_INFERENCE, "prompt_tokens", STATS_SERIAL, PROMPT, 0, false},
+    {RECORD_KIND_INFERENCE, "generated_tokens", STATS_SERIAL, GENERATED, 0, false},
+    {RECORD_KIND_LOAD, "duration_ns", STATS_INDEPENDENT, 0, CACHED, false},
+    {RECORD_KIND_LOAD, "page_cache_ratio", STATS_INDEPENDENT, CACHED, 0, false},
+    {RECORD_KIND_OPERATION, "duration_ns", STATS_SERIAL, 0, 0, false},
+    {RECORD_KIND_PIPELINE, "items_per_second", STATS_INDEPENDENT, 0, 0, false},
+    {RECORD_KIND_PIPELINE, "overlap_ratio", STATS_INDEPENDENT, 0, 0, true},
+    {RECORD_KIND_PIPELINE, "exposed_copy_ns", STATS_INDEPENDENT, 0, 0, true},
+    {RECORD_KIND_PIPELINE, "copy_starved_ns", STATS_INDEPENDENT, 0, 0, true},
+    {RECORD_KIND_PIPELINE, "duration_ns", STATS_INDEPENDENT, 0, 0, true},
+    {RECORD_KIND_PIPELINE, "item_p50_ns", STATS_INDEPENDENT, 0, 0, true},
+};
+
+enum { METRIC_COUNT = sizeof metrics / sizeof *metrics };
+_Static_assert(sizeof metrics / sizeof *metrics <= SAMPLED_MAX, "a group has room for all metrics");
+
+// What records of a kind are of, and what they must be to count.
+static const struct {
+    const char *subject, *device, *batch_items;
+    const char *condition;
+    bool of_models;
+} sources[RECORD_KIND_COUNT] = {
+    [RECORD_KIND_INFERENCE] = {"t.model", "t.device", "0", " AND t.finish IN (0, 1)", true},
+    [RECORD_KIND_LOAD] = {"t.model", "t.device", "0", " AND t.status = 0", true},
+    [RECORD_KIND_OPERATION] = {"t.operation", "coalesce(t.device, 0)", "0",
+                               " AND t.operation NOT IN (SELECT p.workload FROM pipeline p)",
+                               false},
+    [RECORD_KIND_PIPELINE] = {"coalesce(t.model, t.workload)", "t.device",
+                              "coalesce(t.batch_items, 0)",
+                              " AND t.status = 0 AND t.workload NOT IN (SELECT n.id FROM name n"
+                              " WHERE n.text = 'model_load')",
+                              true},
+};
+_Static_assert((int)RECORD_FINISH_STOP == 0 && (int)RECORD_FINISH_LENGTH == 1 &&
+                   (int)RECORD_STATUS_OK == 0,
+               "what the conditions say");
+
+const struct sampled *samples_metrics(unsigned *count)
+{
+    *count = METRIC_COUNT;
+    return metrics;
+}
+
+bool samples_are_of_models(enum record_kind kind)
+{
+    return sources[kind].of_models;
+}
+
+const struct query_metric *samples_metric(unsigned place)
+{
+    assert(place < METRIC_COUNT);
+    unsigned count = 0;
+    const struct query_metric *all = query_metrics(&count);
+    unsigned i = 0;
+    while (i < count &&
+           (all[i].kind != metrics[place].kind || strcmp(all[i].name, metrics[place].name) != 0))
+        i++;
+    assert(i < count);
+    return &all[i];
+}
+
+int samples_find_metric(const char *name)
+{
+    const struct query_metric *found = NULL;
+    if (query_metric_find(&found, name, NULL) != STATUS_OK)
+        return -1;
+    for (unsigned i = 0; i < METRIC_COUNT; i++)
+        if (samples_metric(i) == found)
+            return (int)i;
+    return -1;
+}
+
+// ---- One sample -------------------------------------------------------------------
+
+static enum status grow(struct sample *sample)
+{
+    const size_t wanted = sample->room ? 2 * sample->room : 16;
+    const size_t room = wanted < STATS_SAMPLES_MAX ? wanted : STATS_SAMPLES_MAX;
+    double *values = realloc(sample->values, room * sizeof *values);
+    if (!values)
+        return STATUS_NOMEM;
+    sample->values = values;
+    uint16_t *runs = realloc(sample->sources, room * sizeof *runs);
+    if (!runs)
+        return STATUS_NOMEM;
+    sample->sources = runs;
+    sample->room = room;
+    return STATUS_OK;
+}
+
+static void thin_out(struct sample *sample)
+{
+    sample->kept = (sample->kept + 1) / 2;
+    for (size_t i = 1; i < sample->kept; i++) {
+        sample->values[i] = sample->values[2 * i];
+        sample->sources[i] = sample->sources[2 * i];
+    }
+    sample->stride *= 2;
+}
+
+void sample_deinit(struct sample *sample)
+{
+    free(sample->values);
+    free(sample->sources);
+    *sample = (struct sample){0};
+}
+
+enum status sample_add(struct sample *sample, double value, uint16_t source)
+{
+    if (sample->stride == 0)
+        sample->stride = 1;
+    const uint64_t place = sample->count++;
+    if (place % sample->stride != 0)
+        return STATUS_OK;
+    if (sample->kept == STATS_SAMPLES_MAX) {
+        thin_out(sample);
+        if (place % sample->stride != 0)
+            return STATUS_OK;
+    }
+    if (sample->kept == sample->room && grow(sample) != STATUS_OK)
+        return STATUS_NOMEM;
+    sample->values[sample->kept] = value;
+    sample->sources[sample->kept++] = source;
+    return STATUS_OK;
+}
+
+// ---- All of a side ------------------------------------------------------------------
+
+static enum status out_of_memory(struct error *err)
+{
+    return error_set(err, STATUS_NOMEM, "store: out of memory");
+}
+
+static void deinit_group(void *data)
+{
+    struct sample_group *group = data;
+    for (unsigned i = 0; i < METRIC_COUNT; i++)
+        sample_deinit(&group->samples[i]);
+}
+
+void samples_deinit(struct samples *samples)
+{
+    groups_free(samples->groups);
+    free(samples->runs);
+    *samples = (struct samples){0};
+}
+
+size_t samples_count(const struct samples *samples)
+{
+    return samples->groups ? groups_count(samples->groups) : 0;
+}
+
+struct sample_group *samples_at(const struct samples *samples, size_t index)
+{
+    return groups_at(samples->groups, index)->data;
+}
+
+enum status samples_group(struct samples *samples, const struct sample_key *key,
+                          struct sample_group **out, struct error *err)
+{
+    enum { KEYS = 4 };
+    if (!samples->groups &&
+        groups_new(&samples->groups, KEYS, sizeof(struct sample_group), deinit_group) != STATUS_OK)
+        return out_of_memory(err);
+    const int64_t keys[KEYS] = {(int64_t)key->kind, key->subject, key->device, key->batch_items};
+    struct group *found;
+    enum status status = reader_group(samples->groups, keys, &found, err);
+    if (status != STATUS_OK)
+        return status;
+    *out = found->data;
+    (*out)->key = *key;
+    return STATUS_OK;
+}
+
+// The place of the run among the others, or where it belongs.
+static size_t place_of_run(const struct samples *samples, int64_t run)
+{
+    size_t low = 0, high = samples->run_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (samples->runs[middle] < run)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static enum status add_run(struct samples *samples, int64_t run, struct error *err)
+{
+    const size_t place = place_of_run(samples, run), count = samples->run_count;
+    if (place < count && samples->runs[place] == run)
+        return STATUS_OK;
+    if ((count & (count - 1)) == 0) { // full at each power of two
+        int64_t *runs = realloc(samples->runs, (count ? 2 * count : 1) * sizeof *runs);
+        if (!runs)
+            return out_of_memory(err);
+        samples->runs = runs;
+    }
+    memmove(&samples->runs[place + 1], &samples->runs[place],
+            (count - place) * sizeof *samples->runs);
+    samples->runs[place] = run;
+    samples->run_count++;
+    return STATUS_OK;
+}
+
+// ---- Reading ------------------------------------------------------------------------
+
+// The rows of one kind on their way into samples.
+struct collecting {
+    struct samples *samples;
+    enum record_kind kind;
+};
+
+enum { RUN, STARTED, SUBJECT, DEVICE, BATCH_ITEMS, FIRST_VALUE }; // columns of the rows
+
+static enum status take_value(struct samples *samples, struct sample *sample, double value,
+                              uint16_t source, struct error *err)
+{
+    const size_t room = sample->room;
+    if (!isfinite(value))
+        return STATUS_OK;
+    if (sample_add(sample, value, source) != STATUS_OK)
+        return out_of_memory(err);
+    samples->bytes += (sample->room - room) * (sizeof value + sizeof source);
+    if (samples->bytes > SAMPLE_BYTES_MAX)
+        return error_set(err, STATUS_FULL,
+                         "store: the samples take more than %d MiB of memory (narrow them with "
+                         "--model, --device or another filter)",
+                         SAMPLE_BYTES_MAX / (1024 * 1024));
+    return STATUS_OK;
+}
+
+static enum status take_row(void *context, sqlite3_stmt *row, struct error *err)
+{
+    const struct collecting *collecting = context;
+    struct samples *samples = collecting->samples;
+    const struct sample_key key = {collecting->kind, sqlite3_column_int64(row, SUBJECT),
+                                   sqlite3_column_int64(row, DEVICE),
+                                   sqlite3_column_int64(row, BATCH_ITEMS)};
+    const int64_t run = sqlite3_column_int64(row, RUN);
+    struct sample_group *group;
+    enum status status = samples_group(samples, &key, &group, err);
+    if (status == STATUS_OK)
+        status = add_run(samples, run, err);
+    int place = FIRST_VALUE;
+    for (unsigned i = 0; i < METRIC_COUNT && status == STATUS_OK; i++) {
+        if (metrics[i].kind != collecting->kind)
+            continue;
+        if (sqlite3_column_type(row, place) != SQLITE_NULL)
+            status = take_value(samples, &group->samples[i], sqlite3_column_double(row, place),
+                                (uint16_t)run, err);
+        place++;
+    }
+    const int64_t started_ns = sqlite3_column_int64(row, STARTED);
+    if (samples->first_ns == 0 || started_ns < samples->first_ns)
+        samples->first_ns = started_ns;
+    if (started_ns > samples->last_ns)
+        samples->last_ns = started_ns;
+    return status;
+}
+
+static void append_value(sqlite3_str *sql, const struct query_metric *metric)
+{
+    const struct record_derived *derived = metric->derived;
+    if (derived)
+        sqlite3_str_appendf(sql, ", CASE WHEN (%s) > 0 THEN CAST(%s AS REAL) / (%s) END",
+                            derived->denominator, derived->numerator, derived->denominator);
+    else
+        sqlite3_str_appendf(sql, ", t.\"%w\"", metric->name);
+}
+
+static enum status collect_kind(struct samples *samples, struct store *store, enum record_kind kind,
+                                const struct query_filter *filter, struct error *err)
+{
+    struct collecting collecting = {.samples = samples, .kind = kind};
+    sqlite3_str *values = sqlite3_str_new(store->db);
+    for (unsigned i = 0; i < METRIC_COUNT; i++)
+        if (metrics[i].kind == kind)
+            append_value(values, samples_metric(i));
+    char *list = sqlite3_str_finish(values);
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(sql, "SELECT t.run, t.started_ns, %s, %s, %s%s", sources[kind].subject,
+                        sources[kind].device, sources[kind].batch_items, list ? list : "");
+    sqlite3_str_appendall(sql, " FROM ");
+    sqlite3_str_appendf(sql, "main.\"%w\" t", record_kind_info(kind)->name);
+    filter_where(sql, kind, filter);
+    sqlite3_str_appendf(sql, "%s ORDER BY t.started_ns, t.id", sources[kind].condition);
+    const bool has_list = list != NULL;
+    sqlite3_free(list);
+    if (!has_list) {
+        sqlite3_free(sqlite3_str_finish(sql));
+        return out_of_memory(err);
+    }
+    return reader_scan(store, sql, filter, take_row, &collecting, err);
+}
+
+enum status samples_collect(struct samples *samples, struct store *store,
+                            const struct query_filter *filter, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < METRIC_COUNT && status == STATUS_OK; i++) {
+        const enum record_kind kind = metrics[i].kind;
+        enum query_dimension missing;
+        const bool is_first = i == 0 || metrics[i - 1].kind != kind;
+        if (is_first && filter_applies(kind, filter, &missing))
+            status = collect_kind(samples, store, kind, filter, err);
+    }
+    return status;
+}

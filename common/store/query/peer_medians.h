@@ -1,0 +1,45 @@
+// Medians over all requests with the same model and device: the baseline that slow requests are
+// compared with.
+#ifndef INFERSTAT_STORE_QUERY_PEER_MEDIANS_H
+#define INFERSTAT_STORE_QUERY_PEER_MEDIANS_H
+
+#include <stdint.h>
+
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
+
+struct store;
+
+// One line a median: enum's end, the metric of inferences.
+#define MEDIANS(X)                                                                                 \
+    X(E2E, "e2e_ns")                                                                               \
+    X(QUEUE, "queue_ns")                                                                           \
+    X(PREFILL, "prefill_ns")                                                                       \
+    X(TTFT, "ttft_ns")                                                                             \
+    X(DECODE, "decode_ns")                                                                         \
+    X(PROMPT, "prompt_tokens")                                                                     \
+    X(CACHED, "cached_prompt_tokens")                                                              \
+    X(GENERATED, "generated_tokens")                                                               \
+    X(CONCURRENT, "concurrent_requests")                                                           \
+    X(PREFILL_RATE, "prefill_tokens_per_second")                                                   \
+    X(DECODE_RATE, "tokens_per_second")
+
+enum median {
+#define MEDIAN_ENUM(name, metric) MEDIAN_##name,
+    MEDIANS(MEDIAN_ENUM)
+#undef MEDIAN_ENUM
+        MEDIAN_COUNT
+};
+
+// Requests with this model and device are compared with each other; ids of the table name.
+struct peers {
+    int64_t model, device;
+    uint64_t count;               // requests of theirs
+    double medians[MEDIAN_COUNT]; // within 1 % (sketch.h); NaN where none has the metric
+};
+
+// Reads the medians of `count` pairs over what the filter covers.
+MUST_CHECK enum status peer_medians_read(struct peers *peers, size_t count, struct store *store,
+                                         const struct query_filter *filter, struct error *err);
+
+#endif

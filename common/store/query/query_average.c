@@ -1,0 +1,312 @@
+// AVERAGE: count, mean, extremes and quantiles of one metric, by group and step of time.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/read/answer_key.h"
+#include "common/store/aggregate/bandwidth.h"
+#include "common/store/aggregate/coverage.h"
+#include "common/store/aggregate/gather.h"
+#include "common/store/aggregate/goodput.h"
+#include "common/store/read/answer_cells.h"
+#include "common/store/query/query_list.h"
+
+static const struct answer_column figures[] = {
+    {"metric", UNIT_NONE},
+    {"unit", UNIT_NONE},
+    {"count", UNIT_COUNT},
+    {"mean", UNIT_NONE},
+    {"total_over_total", UNIT_NONE},
+    {"min", UNIT_NONE},
+    {"max", UNIT_NONE},
+    {"p50", UNIT_NONE},
+    {"p90", UNIT_NONE},
+    {"p95", UNIT_NONE},
+    {"p99", UNIT_NONE},
+    {"met_ratio", UNIT_RATIO},
+    {"coverage_ratio", UNIT_RATIO},
+    {"lost", UNIT_COUNT},
+    {"sketches", UNIT_COUNT},
+    {"rows", UNIT_COUNT},
+    {"note", UNIT_NONE},
+};
+
+enum { FIGURE_COUNT = sizeof figures / sizeof *figures, FIRST_OWN_UNIT = 3, LAST_OWN_UNIT = 10 };
+
+static const struct {
+    const char *key;
+    double q;
+} quantiles[] = {{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}};
+
+struct average {
+    const struct query *query;
+    const struct query_metric *metric;
+    struct gather gather;
+    struct coverage coverage;
+    bool is_bandwidth;
+    bool is_goodput;
+    double end_ns; // of the last request, for goodput
+    char good[GOODPUT_SQL_SIZE];
+    struct record_derived goodput;
+};
+
+// ---- The answer ---------------------------------------------------------------------
+
+static enum status new_answer(struct result **out, const struct average *average, struct error *err)
+{
+    struct answer_column columns[QUERY_DIMENSION_COUNT + 1 + FIGURE_COUNT];
+    unsigned count = 0;
+    for (unsigned i = 0; i < average->query->group_count; i++)
+        columns[count++] =
+            (struct answer_column){query_dimension_name(average->query->group_by[i]), UNIT_NONE};
+    if (average->query->step_ns > 0)
+        columns[count++] = (struct answer_column){"started_ns", UNIT_TIME};
+    for (unsigned i = 0; i < FIGURE_COUNT; i++) {
+        columns[count] = figures[i];
+        if (i >= FIRST_OWN_UNIT && i <= LAST_OWN_UNIT)
+            columns[count].unit = average->metric->unit;
+        count++;
+    }
+    return answer_new(out, columns, count, err);
+}
+
+// Who met the objectives, by time and of all.
+static void set_goodput(struct result *answer, const struct average *average,
+                        const struct group *group)
+{
+    const struct ratio *ratio = gather_ratio(group, 0);
+    const unsigned keys = average->query->group_count;
+    const int64_t step_ns = average->query->step_ns > 0 ? group->keys[keys] : 0;
+    answer_int(answer, "count", (int64_t)ratio->values.count);
+    answer_real(answer, "mean",
+                real_sum_total(&ratio->numerator) /
+                    goodput_seconds(average->query, &average->gather, step_ns, average->end_ns));
+    answer_real(answer, "met_ratio", ratio_total(ratio));
+}
+
+static void set_figures(struct result *answer, const struct average *average,
+                        const struct ratio *ratio)
+{
+    const struct aggregate *values = &ratio->values;
+    answer_int(answer, "count", (int64_t)values->count);
+    answer_real(answer, "mean", aggregate_mean(values));
+    if (average->gather.metrics[0].derived)
+        answer_real(answer, "total_over_total", ratio_total(ratio));
+    for (unsigned i = 0; i < sizeof quantiles / sizeof *quantiles; i++)
+        answer_real(answer, quantiles[i].key, aggregate_quantile(values, quantiles[i].q));
+    if (values->has_reals) {
+        answer_real(answer, "min", values->min);
+        answer_real(answer, "max", values->max);
+    } else {
+        answer_int(answer, "min", values->min_integer);
+        answer_int(answer, "max", values->max_integer);
+    }
+}
+
+static void set_coverage(struct result *answer, const struct average *average, const int64_t *keys)
+{
+    int64_t host = GROUP_KEY_NONE, run = GROUP_KEY_NONE, lost = 0;
+    double ratio;
+    for (unsigned i = 0; i < average->query->group_count; i++) {
+        if (average->query->group_by[i] == QUERY_BY_HOST)
+            host = keys[i];
+        if (average->query->group_by[i] == QUERY_BY_RUN)
+            run = keys[i];
+    }
+    const int64_t step_ns = average->query->step_ns > 0 ? keys[average->query->group_count] : 0;
+    coverage_of(&average->coverage, host, run, step_ns, &ratio, &lost);
+    answer_real(answer, "coverage_ratio", ratio);
+    answer_int(answer, "lost", lost);
+}
+
+static enum status add_group_row(struct store *store, struct result *answer,
+                                 const struct average *average, const struct group *group,
+                                 struct error *err)
+{
+    if (result_add_row(answer) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < average->query->group_count && status == STATUS_OK; i++)
+        status = answer_key(store, answer, i, average->query->group_by[i], group->keys[i], err);
+    if (status == STATUS_OK)
+        status = answer_text(answer, "metric", average->metric->name, err);
+    if (status == STATUS_OK)
+        status = answer_text(answer, "unit", unit_name(average->metric->unit), err);
+    if (status != STATUS_OK)
+        return status;
+    if (average->query->step_ns > 0)
+        answer_int(answer, "started_ns", group->keys[average->query->group_count]);
+    if (average->is_goodput)
+        set_goodput(answer, average, group);
+    else
+        set_figures(answer, average, gather_ratio(group, 0));
+    set_coverage(answer, average, group->keys);
+    answer_int(answer, "sketches", average->gather.sketches);
+    answer_int(answer, "rows", average->gather.rows);
+    return average->gather.note[0] ? answer_text(answer, "note", average->gather.note, err)
+                                   : STATUS_OK;
+}
+
+// The oldest step first, and in it the largest group; among equals the one of the
+// lower names.
+struct place {
+    const struct group *group;
+    unsigned key_count;
+    int64_t step_ns; // start of the group's step
+};
+
+static int by_step_and_count(const void *left, const void *right)
+{
+    const struct place *a = left, *b = right;
+    const uint64_t count_a = gather_ratio(a->group, 0)->values.count;
+    const uint64_t count_b = gather_ratio(b->group, 0)->values.count;
+    if (a->step_ns != b->step_ns)
+        return a->step_ns < b->step_ns ? -1 : 1;
+    if (count_a != count_b)
+        return count_a > count_b ? -1 : 1;
+    for (unsigned i = 0; i < a->key_count; i++)
+        if (a->group->keys[i] != b->group->keys[i])
+            return a->group->keys[i] < b->group->keys[i] ? -1 : 1;
+    return 0;
+}
+
+static struct place *sorted_groups(const struct average *average, size_t *count)
+{
+    const struct groups *groups = average->gather.groups;
+    const unsigned key_count = average->query->group_count;
+    *count = groups_count(groups);
+    struct place *places = calloc(*count ? *count : 1, sizeof *places);
+    for (size_t i = 0; places && i < *count; i++) {
+        const struct group *group = groups_at(groups, i);
+        const int64_t step_ns = average->query->step_ns > 0 ? group->keys[key_count] : 0;
+        places[i] = (struct place){group, key_count, step_ns};
+    }
+    if (places)
+        qsort(places, *count, sizeof *places, by_step_and_count);
+    return places;
+}
+
+static enum status add_rows(struct store *store, struct result *answer,
+                            const struct average *average, struct error *err)
+{
+    const uint32_t asked = average->query->limit;
+    const uint32_t limit = asked && asked < QUERY_ROWS_MAX ? asked : QUERY_ROWS_MAX;
+    size_t count = 0;
+    struct place *places = sorted_groups(average, &count);
+    if (!places)
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && status == STATUS_OK && result_row_count(answer) < limit; i++)
+        if (gather_ratio(places[i].group, 0)->values.count > 0)
+            status = add_group_row(store, answer, average, places[i].group, err);
+    free(places);
+    if (status == STATUS_OK && result_row_count(answer) == 0)
+        status = error_set(err, STATUS_NO_DATA, "no %s.%s in the store that match",
+                           record_kind_info(average->metric->kind)->name, average->metric->name);
+    return status;
+}
+
+static enum status find_goodput(struct average *average, struct error *err)
+{
+    average->is_goodput = strcmp(average->metric->name, QUERY_METRIC_GOODPUT) == 0;
+    if (!average->is_goodput && average->query->average.slo[0])
+        return error_set(err, STATUS_INVALID, "objectives are for the metric %s",
+                         QUERY_METRIC_GOODPUT);
+    if (!average->is_goodput || !average->query->average.slo[0]) // gather_run asks for them
+        return STATUS_OK;
+    average->goodput = (struct record_derived){
+        .name = QUERY_METRIC_GOODPUT, .numerator = average->good, .denominator = "1"};
+    average->gather.metrics[0].derived = &average->goodput;
+    goodput_want_ends(&average->gather);
+    return goodput_sql(average->good, average->query->average.slo, err);
+}
+
+// The end of the step that holds a time, in the filter's terms (the first time behind it).
+static int64_t step_end(int64_t step_ns, int64_t time_ns)
+{
+    int64_t end;
+    if (__builtin_add_overflow(rollup_step(step_ns, time_ns), step_ns, &end))
+        return 0;
+    return end;
+}
+
+// Of the window, and by step only of the steps that there are.
+static enum status find_coverage(struct average *average, struct store *store, struct error *err)
+{
+    struct query query = *average->query;
+    const struct rollup_span *window = &average->gather.window;
+    if (query.step_ns > 0 && window->first_ns <= window->last_ns) {
+        const int64_t since_ns = rollup_step(query.step_ns, window->first_ns);
+        const int64_t until_ns = step_end(query.step_ns, window->last_ns);
+        if (since_ns != INT64_MIN && (!query.filter.since_ns || since_ns > query.filter.since_ns))
+            query.filter.since_ns = since_ns;
+        if (until_ns != 0 && (!query.filter.until_ns || until_ns < query.filter.until_ns))
+            query.filter.until_ns = until_ns;
+    }
+    enum status status = coverage_read(&average->coverage, store, &query, err);
+    for (unsigned remark = 1; remark <= COVERAGE_UNKNOWN && status == STATUS_OK; remark *= 2)
+        if (average->coverage.remarks & remark)
+            gather_say(&average->gather, coverage_remark(remark));
+    return status;
+}
+
+// Beside the bandwidth used, of how many requests it is that of the weights alone.
+static void find_bandwidth(struct average *average)
+{
+    struct gather *gather = &average->gather;
+    average->is_bandwidth = strcmp(average->metric->name, QUERY_METRIC_MBU) == 0;
+    if (average->is_bandwidth)
+        gather->metrics[gather->metric_count++].metric = &bandwidth_of_weights;
+}
+
+static void say_bandwidth(struct average *average)
+{
+    uint64_t all = 0, of_weights = 0;
+    char text[160];
+    for (size_t i = 0; i < groups_count(average->gather.groups); i++) {
+        const struct group *group = groups_at(average->gather.groups, i);
+        all += gather_ratio(group, 0)->values.count;
+        of_weights += gather_ratio(group, 1)->values.count;
+    }
+    if (of_weights == 0)
+        return;
+    (void)snprintf(text, sizeof text,
+                   "of the weights alone in %llu of %llu requests, whose models do not say what"
+                   " their KV cache takes",
+                   (unsigned long long)of_weights, (unsigned long long)all);
+    gather_say(&average->gather, text);
+}
+
+enum status query_average(struct store *store, const struct query *query, struct result **out,
+                          struct error *err)
+{
+    struct average average = {.query = query};
+    enum status status = query_metric_find(&average.metric, query->metric, err);
+    if (status != STATUS_OK)
+        return status;
+    average.gather = (struct gather){
+        .query = query,
+        .kind = average.metric->kind,
+        .metrics = {{average.metric, true}},
+        .metric_count = 1,
+    };
+    find_bandwidth(&average);
+    status = find_goodput(&average, err);
+    if (status == STATUS_OK)
+        status = gather_run(&average.gather, store, err);
+    if (status == STATUS_OK && average.is_goodput)
+        average.end_ns = goodput_end_ns(&average.gather);
+    if (status == STATUS_OK && average.is_bandwidth)
+        say_bandwidth(&average);
+    if (status == STATUS_OK)
+        status = find_coverage(&average, store, err);
+    if (status == STATUS_OK)
+        status = new_answer(out, &average, err);
+    if (status == STATUS_OK)
+        status = add_rows(store, *out, &average, err);
+    coverage_deinit(&average.coverage);
+    gather_deinit(&average.gather);
+    return status;
+}

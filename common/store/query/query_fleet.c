@@ -1,0 +1,483 @@
+// FLEET: hosts beside others with the same model and device, and what sets those apart
+// that are faster or slower.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/core/stats/stats.h"
+#include "common/store/query/fleet.h"
+#include "common/store/query/fleet_read.h"
+#include "common/store/aggregate/gather.h"
+#include "common/store/schema/schema_select.h"
+#include "common/store/read/answer_cells.h"
+#include "common/store/query/query_list.h"
+
+enum {
+    VALUES_LEAST = 10, // of a host, for its median to say something
+    LOADS_LEAST = 3,   // the same of loads, which are few
+};
+
+// Medians come from sketches: what is nearer than that is the same.
+#define SPREAD_LEAST 0.01
+// A host that is off by less is none to look at, however alike the others are.
+#define DEVIATION_LEAST 0.03
+
+// What hosts are compared by, where no metric is asked for.
+static const char *const compared[] = {
+    "inference.tokens_per_second",
+    "inference.prefill_tokens_per_second",
+    "inference.ttft_ns",
+    "load.load_bytes_per_second",
+};
+
+enum { COMPARED_COUNT = sizeof compared / sizeof *compared };
+
+static const struct answer_column columns[] = {
+    {"model", UNIT_NONE},
+    {"device", UNIT_NONE},
+    {"host", UNIT_NONE},
+    {"metric", UNIT_NONE},
+    {"unit", UNIT_NONE},
+    {"verdict", UNIT_NONE},
+    {"deviation_ratio", UNIT_RATIO},
+    {"score", UNIT_NONE},
+    {"value", UNIT_NONE},
+    {"median", UNIT_NONE},
+    {"spread", UNIT_NONE},
+    {"hosts", UNIT_COUNT},
+    {"count", UNIT_COUNT},
+    {"reason", UNIT_NONE},
+};
+
+// How a host does; what comes first is shown first.
+enum verdict {
+    VERDICT_WORSE,
+    VERDICT_OTHER, // of a metric of which neither more nor less is better
+    VERDICT_BETTER,
+    VERDICT_USUAL,
+    VERDICT_FEW_VALUES,
+    VERDICT_FEW_HOSTS,
+    VERDICT_COUNT,
+};
+
+static const char *const verdict_names[VERDICT_COUNT] = {
+    [VERDICT_WORSE] = "worse",           [VERDICT_OTHER] = "different",
+    [VERDICT_BETTER] = "better",         [VERDICT_USUAL] = "usual",
+    [VERDICT_FEW_VALUES] = "few values", [VERDICT_FEW_HOSTS] = "few hosts",
+};
+
+// One host's median of one metric.
+struct member {
+    const struct query_metric *metric;
+    int64_t model, device, host;
+    int64_t count, hosts; // values; members compared with each other
+    double value;
+    double error; // standard error of the value
+    double median, spread, deviation, score;
+    enum verdict verdict;
+    double concurrent, prompt, cached; // medians of its work; NaN: not known
+};
+
+struct fleet {
+    struct store *store;
+    const struct query *query;
+    const struct query_metric *metrics[COMPARED_COUNT];
+    size_t metric_count;
+    struct member *members;
+    size_t count, room;
+    struct fleet_place *places;
+    size_t place_count;
+};
+
+static enum status out_of_memory(struct error *err)
+{
+    return error_set(err, STATUS_NOMEM, "store: out of memory");
+}
+
+// ---- Medians -------------------------------------------------------------------------
+
+// The standard error of a median, from how far the 90th percentile is above it: as of
+// a normal distribution, whose median has 1.2533 times the error of its mean.
+static double median_error(double p50, double p90, double count)
+{
+    const double deviation = (p90 - p50) / 1.2816;
+    return isnan(deviation) ? 0 : 1.2533 * deviation / sqrt(count);
+}
+
+static enum status add_member(struct fleet *fleet, const struct query_metric *metric,
+                              const struct group *group, struct error *err)
+{
+    const struct aggregate *values = &gather_ratio(group, 0)->values;
+    if (values->count == 0)
+        return STATUS_OK;
+    if (fleet->count == fleet->room) {
+        const size_t room = fleet->room ? 2 * fleet->room : 64;
+        struct member *members = realloc(fleet->members, room * sizeof *members);
+        if (!members)
+            return out_of_memory(err);
+        fleet->members = members;
+        fleet->room = room;
+    }
+    const double p50 = aggregate_quantile(values, 0.5), p90 = aggregate_quantile(values, 0.9);
+    fleet->members[fleet->count++] = (struct member){
+        .metric = metric,
+        .model = group->keys[0],
+        .device = group->keys[1],
+        .host = group->keys[2],
+        .count = (int64_t)values->count,
+        .value = p50,
+        .error = median_error(p50, p90, (double)values->count),
+        .concurrent = (double)NAN,
+        .prompt = (double)NAN,
+        .cached = (double)NAN,
+    };
+    return STATUS_OK;
+}
+
+// The values of a metric by model, device and host.  gather_deinit is the caller's.
+static enum status gather_metric(struct fleet *fleet, struct gather *gather, struct query *query,
+                                 enum record_kind kind, const char *name, struct error *err)
+{
+    *query = (struct query){
+        .kind = QUERY_AVERAGE,
+        .group_by = {QUERY_BY_MODEL, QUERY_BY_DEVICE, QUERY_BY_HOST},
+        .group_count = 3,
+        .filter = fleet->query->filter,
+    };
+    *gather = (struct gather){.query = query, .kind = kind};
+    gather_want(gather, name, true);
+    return gather_run(gather, fleet->store, err);
+}
+
+static enum status read_metric(struct fleet *fleet, const char *name, struct error *err)
+{
+    const struct query_metric *metric = NULL;
+    enum status status = query_metric_find(&metric, name, err);
+    if (status != STATUS_OK)
+        return status;
+    if (!query_metric_is_of_records(metric))
+        return error_set(err, STATUS_INVALID, "%s: hosts are compared by metrics of records",
+                         metric->name);
+    if (!schema_dimension(metric->kind, QUERY_BY_MODEL) ||
+        !schema_dimension(metric->kind, QUERY_BY_DEVICE))
+        return error_set(err, STATUS_INVALID,
+                         "records of kind %s have no model and device to compare hosts by",
+                         record_kind_info(metric->kind)->name);
+    fleet->metrics[fleet->metric_count++] = metric;
+    struct query query;
+    struct gather gather;
+    status = gather_metric(fleet, &gather, &query, metric->kind, metric->name, err);
+    for (size_t i = 0; status == STATUS_OK && i < groups_count(gather.groups); i++)
+        status = add_member(fleet, metric, groups_at(gather.groups, i), err);
+    gather_deinit(&gather);
+    return status;
+}
+
+static enum status read_members(struct fleet *fleet, struct error *err)
+{
+    if (fleet->query->metric[0])
+        return read_metric(fleet, fleet->query->metric, err);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < COMPARED_COUNT && status == STATUS_OK; i++)
+        status = read_metric(fleet, compared[i], err);
+    return status;
+}
+
+// ---- Verdicts ------------------------------------------------------------------------
+
+static int by_class(const void *left, const void *right)
+{
+    const struct member *a = left, *b = right;
+    if (a->metric != b->metric)
+        return a->metric < b->metric ? -1 : 1;
+    if (a->model != b->model)
+        return a->model < b->model ? -1 : 1;
+    if (a->device != b->device)
+        return a->device < b->device ? -1 : 1;
+    return (a->host > b->host) - (a->host < b->host);
+}
+
+static bool same_class(const struct member *a, const struct member *b)
+{
+    return a->metric == b->metric && a->model == b->model && a->device == b->device;
+}
+
+static bool counts(const struct member *member)
+{
+    const int64_t least = member->metric->kind == RECORD_KIND_LOAD ? LOADS_LEAST : VALUES_LEAST;
+    return member->count >= least && !isnan(member->value);
+}
+
+static enum verdict judge(const struct member *member)
+{
+    if (!(fabs(member->score) > STATS_OUTLIER_SCORE) ||
+        !(fabs(member->deviation) >= DEVIATION_LEAST))
+        return VERDICT_USUAL;
+    switch (stats_direction(member->metric->name, member->metric->unit)) {
+    case STATS_MORE:
+        return member->deviation < 0 ? VERDICT_WORSE : VERDICT_BETTER;
+    case STATS_LESS:
+        return member->deviation > 0 ? VERDICT_WORSE : VERDICT_BETTER;
+    case STATS_NEITHER:
+        break;
+    }
+    return VERDICT_OTHER;
+}
+
+// Compares the members of one class, of which `values` are those that count.
+static void compare(struct member *members, size_t count, double *values, size_t valid)
+{
+    stats_sort(values, valid);
+    const double median = stats_median(values, valid);
+    const double spread = stats_spread(values, valid, median);
+    for (size_t i = 0; i < count; i++) {
+        struct member *member = &members[i];
+        member->hosts = (int64_t)valid;
+        if (!counts(member)) {
+            member->verdict = VERDICT_FEW_VALUES;
+            continue;
+        }
+        member->verdict = VERDICT_FEW_HOSTS;
+        if (valid < FLEET_HOSTS_LEAST)
+            continue;
+        member->median = median;
+        member->spread = spread;
+        member->deviation = fabs(median) > 0 ? (member->value - median) / fabs(median) : 0;
+        member->score = stats_score(member->value, median, hypot(spread, member->error),
+                                    SPREAD_LEAST * fabs(median));
+        member->verdict = judge(member);
+    }
+}
+
+static enum status compare_all(struct fleet *fleet, struct error *err)
+{
+    double *values = calloc(fleet->count ? fleet->count : 1, sizeof *values);
+    if (!values)
+        return out_of_memory(err);
+    if (fleet->count > 1)
+        qsort(fleet->members, fleet->count, sizeof *fleet->members, by_class);
+    size_t end = 0;
+    for (size_t first = 0; first < fleet->count; first = end) {
+        size_t valid = 0;
+        for (end = first;
+             end < fleet->count && same_class(&fleet->members[first], &fleet->members[end]); end++)
+            if (counts(&fleet->members[end]))
+                values[valid++] = fleet->members[end].value;
+        compare(&fleet->members[first], end - first, values, valid);
+    }
+    free(values);
+    return STATUS_OK;
+}
+
+// ---- Reasons -------------------------------------------------------------------------
+
+static bool stands_out(const struct member *member)
+{
+    return member->verdict < VERDICT_USUAL;
+}
+
+static int by_place(const void *left, const void *right)
+{
+    const struct fleet_place *a = left, *b = right;
+    if (a->host != b->host)
+        return a->host < b->host ? -1 : 1;
+    return (a->device > b->device) - (a->device < b->device);
+}
+
+static enum status read_places(struct fleet *fleet, struct error *err)
+{
+    fleet->places = calloc(fleet->count, sizeof *fleet->places);
+    if (!fleet->places)
+        return out_of_memory(err);
+    for (size_t i = 0; i < fleet->count; i++)
+        fleet->places[i] = (struct fleet_place){.host = fleet->members[i].host,
+                                                .device = fleet->members[i].device};
+    qsort(fleet->places, fleet->count, sizeof *fleet->places, by_place);
+    for (size_t i = 0; i < fleet->count; i++)
+        if (i == 0 || by_place(&fleet->places[fleet->place_count - 1], &fleet->places[i]) != 0)
+            fleet->places[fleet->place_count++] = fleet->places[i];
+    return fleet_read(fleet->places, fleet->place_count, fleet->store, &fleet->query->filter, err);
+}
+
+// What a work fact of a member is: where it stands, and the metric it comes from.
+static const struct {
+    enum record_kind kind;
+    const char *metric;
+    size_t offset;
+} works[] = {
+    {RECORD_KIND_INFERENCE, "concurrent_requests", offsetof(struct member, concurrent)},
+    {RECORD_KIND_INFERENCE, "prompt_tokens", offsetof(struct member, prompt)},
+    {RECORD_KIND_LOAD, "page_cache_ratio", offsetof(struct member, cached)},
+};
+
+// The members are in order by then: one for each metric of the kind, at most.
+static void set_work(struct fleet *fleet, const struct group *group, size_t work)
+{
+    struct member key = {.model = group->keys[0], .device = group->keys[1], .host = group->keys[2]};
+    const double value = aggregate_quantile(&gather_ratio(group, 0)->values, 0.5);
+    for (size_t i = 0; i < fleet->metric_count; i++) {
+        key.metric = fleet->metrics[i];
+        struct member *member = bsearch(&key, fleet->members, fleet->count, sizeof key, by_class);
+        if (member && member->metric->kind == works[work].kind)
+            memcpy((char *)member + works[work].offset, &value, sizeof value);
+    }
+}
+
+static enum status read_work(struct fleet *fleet, size_t work, struct error *err)
+{
+    bool wanted = false;
+    for (size_t i = 0; i < fleet->count; i++)
+        wanted = wanted || (stands_out(&fleet->members[i]) &&
+                            fleet->members[i].metric->kind == works[work].kind);
+    if (!wanted)
+        return STATUS_OK;
+    struct query query;
+    struct gather gather;
+    enum status status =
+        gather_metric(fleet, &gather, &query, works[work].kind, works[work].metric, err);
+    for (size_t i = 0; status == STATUS_OK && i < groups_count(gather.groups); i++)
+        set_work(fleet, groups_at(gather.groups, i), work);
+    gather_deinit(&gather);
+    return status;
+}
+
+static enum status read_facts(struct fleet *fleet, struct error *err)
+{
+    bool any = false;
+    for (size_t i = 0; i < fleet->count; i++)
+        any = any || stands_out(&fleet->members[i]);
+    if (!any)
+        return STATUS_OK;
+    enum status status = read_places(fleet, err);
+    for (size_t i = 0; i < sizeof works / sizeof *works && status == STATUS_OK; i++)
+        status = read_work(fleet, i, err);
+    return status;
+}
+
+static void facts_of(struct fleet *fleet, const struct member *member, struct fleet_facts *out)
+{
+    *out = fleet_find(fleet->places, fleet->place_count, member->host, member->device)->facts;
+    out->numbers[FLEET_CONCURRENT] = member->concurrent;
+    out->numbers[FLEET_PROMPT] = member->prompt;
+    out->numbers[FLEET_PAGE_CACHE] = member->cached;
+}
+
+// What sets a member apart from the others of its class that count.
+static enum status find_reason(struct fleet *fleet, const struct member *member,
+                               char text[FLEET_REASON_SIZE], struct error *err)
+{
+    size_t first = (size_t)(member - fleet->members), end = first;
+    while (first > 0 && same_class(member, &fleet->members[first - 1]))
+        first--;
+    while (end < fleet->count && same_class(member, &fleet->members[end]))
+        end++;
+    struct fleet_facts *facts = calloc(end - first + 1, sizeof *facts);
+    const struct fleet_facts **others = calloc(end - first + 1, sizeof *others);
+    enum status status = STATUS_OK;
+    if (facts && others) {
+        size_t count = 0;
+        for (size_t i = first; i < end; i++) {
+            facts_of(fleet, &fleet->members[i], &facts[i - first]);
+            if (&fleet->members[i] != member && counts(&fleet->members[i]))
+                others[count++] = &facts[i - first];
+        }
+        (void)fleet_reason(
+            text, member->metric->kind == RECORD_KIND_LOAD ? FLEET_OF_LOADS : FLEET_OF_REQUESTS,
+            member->verdict != VERDICT_BETTER, &facts[(size_t)(member - fleet->members) - first],
+            others, count);
+    } else {
+        status = out_of_memory(err);
+    }
+    free(others);
+    free(facts);
+    return status;
+}
+
+// ---- The answer ----------------------------------------------------------------------
+
+static int by_interest(const void *left, const void *right)
+{
+    const struct member *const *a = left, *const *b = right;
+    if ((*a)->verdict != (*b)->verdict)
+        return (*a)->verdict < (*b)->verdict ? -1 : 1;
+    const double score_a = fabs((*a)->score), score_b = fabs((*b)->score);
+    if (score_a < score_b || score_a > score_b)
+        return score_a > score_b ? -1 : 1;
+    return (*a > *b) - (*a < *b);
+}
+
+static enum status set_texts(struct fleet *fleet, struct result *result,
+                             const struct member *member, struct error *err)
+{
+    enum status status = answer_name(fleet->store, result, 0, member->model, err);
+    if (status == STATUS_OK)
+        status = answer_name(fleet->store, result, 1, member->device, err);
+    if (status == STATUS_OK)
+        status = answer_name(fleet->store, result, 2, member->host, err);
+    if (status == STATUS_OK)
+        status = answer_text(result, "metric", member->metric->name, err);
+    if (status == STATUS_OK)
+        status = answer_text(result, "unit", unit_name(member->metric->unit), err);
+    if (status == STATUS_OK)
+        status = answer_text(result, "verdict", verdict_names[member->verdict], err);
+    if (status != STATUS_OK || !stands_out(member))
+        return status;
+    char reason[FLEET_REASON_SIZE];
+    status = find_reason(fleet, member, reason, err);
+    return status == STATUS_OK && reason[0] ? answer_text(result, "reason", reason, err) : status;
+}
+
+static enum status add_row(struct fleet *fleet, struct result *result, const struct member *member,
+                           struct error *err)
+{
+    if (result_add_row(result) != STATUS_OK)
+        return out_of_memory(err);
+    answer_real(result, "value", member->value);
+    answer_int(result, "hosts", member->hosts);
+    answer_int(result, "count", member->count);
+    if (member->verdict <= VERDICT_USUAL) {
+        answer_real(result, "deviation_ratio", member->deviation);
+        answer_real(result, "score", member->score);
+        answer_real(result, "median", member->median);
+        answer_real(result, "spread", member->spread);
+    }
+    return set_texts(fleet, result, member, err);
+}
+
+static enum status add_rows(struct fleet *fleet, struct result *result, struct error *err)
+{
+    const uint32_t limit = fleet->query->limit && fleet->query->limit < QUERY_ROWS_MAX
+                               ? fleet->query->limit
+                               : QUERY_ROWS_MAX;
+    const struct member **list = calloc(fleet->count, sizeof *list);
+    if (!list)
+        return out_of_memory(err);
+    for (size_t i = 0; i < fleet->count; i++)
+        list[i] = &fleet->members[i];
+    qsort(list, fleet->count, sizeof *list, by_interest);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < fleet->count && i < limit && status == STATUS_OK; i++)
+        status = add_row(fleet, result, list[i], err);
+    free(list);
+    return status;
+}
+
+enum status query_fleet(struct store *store, const struct query *query, struct result **out,
+                        struct error *err)
+{
+    struct fleet fleet = {.store = store, .query = query};
+    enum status status = read_members(&fleet, err);
+    if (status == STATUS_OK && fleet.count == 0)
+        status = error_set(err, STATUS_NO_DATA, "no hosts in the store to compare that match");
+    if (status == STATUS_OK)
+        status = compare_all(&fleet, err);
+    if (status == STATUS_OK)
+        status = read_facts(&fleet, err);
+    if (status == STATUS_OK)
+        status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
+    if (status == STATUS_OK)
+        status = add_rows(&fleet, *out, err);
+    free(fleet.places);
+    free(fleet.members);
+    return status;
+}

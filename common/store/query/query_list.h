@@ -1,0 +1,35 @@
+// The queries, each in a file of its own; store.h has the keys of their answers.
+#ifndef INFERSTAT_STORE_QUERY_QUERY_LIST_H
+#define INFERSTAT_STORE_QUERY_QUERY_LIST_H
+
+#include <stdint.h>
+
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
+#include "common/core/query/result.h"
+
+struct store;
+
+typedef enum status query_answer(struct store *store, const struct query *query,
+                                 struct result **out, struct error *err);
+
+query_answer query_ping;
+query_answer query_summary;
+query_answer query_average;
+query_answer query_overview;
+query_answer query_records;
+query_answer query_slowest;
+query_answer query_stages;
+query_answer query_fleet;
+
+// The records of one kind with ids (in order of arrival) first..last, at most
+// `limit`, oldest first, as QUERY_RECORDS gives them.  For the live feed.
+MUST_CHECK enum status store_records_between(struct store *store, enum record_kind kind,
+                                             int64_t first, int64_t last, uint32_t limit,
+                                             struct result **out, struct error *err);
+
+// The highest id of a record of that kind, 0 where there is none.
+MUST_CHECK enum status store_last_id(struct store *store, enum record_kind kind, int64_t *out,
+                                     struct error *err);
+
+#endif

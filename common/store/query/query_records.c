@@ -1,0 +1,212 @@
+// RECORDS: rows of one kind as people read them, newest (or oldest) first.
+#include <stdio.h>
+
+#include <sqlite3.h>
+
+#include "common/store/sqlite/database.h"
+#include "common/store/read/expiry_info.h"
+#include "common/store/read/filter.h"
+#include "common/store/read/reader.h"
+#include "common/store/schema/schema_select.h"
+#include "common/store/query/query_list.h"
+#include "common/store/read/answer_cells.h"
+#include "common/store/read/session_state.h"
+
+// An answer ends early beyond so many bytes of text, so that it fits a message.
+enum { TEXT_BYTES_MAX = 4 * 1024 * 1024 };
+
+// Rows on their way into an answer.  Behind the listed columns each row has its
+// id: where a listing goes on.
+struct listing {
+    struct result *answer;
+    unsigned columns;
+    uint32_t limit;
+    uint64_t text_bytes;
+    int64_t last_id;
+    bool more;
+};
+
+static enum status take_record(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct listing *listing = context;
+    if (result_row_count(listing->answer) >= listing->limit ||
+        listing->text_bytes > TEXT_BYTES_MAX) {
+        listing->more = true;
+        return STATUS_CANCELLED;
+    }
+    if (result_add_row(listing->answer) != STATUS_OK)
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < listing->columns && status == STATUS_OK; i++) {
+        status = answer_cell(listing->answer, i, row, (int)i, err);
+        if (sqlite3_column_type(row, (int)i) == SQLITE_TEXT)
+            listing->text_bytes += (uint64_t)sqlite3_column_bytes(row, (int)i);
+    }
+    listing->last_id = sqlite3_column_int64(row, (int)listing->columns);
+    return status;
+}
+
+static enum status new_listing(struct listing *listing, enum record_kind kind, uint32_t limit,
+                               struct error *err)
+{
+    *listing =
+        (struct listing){.limit = limit == 0 || limit > QUERY_ROWS_MAX ? QUERY_ROWS_MAX : limit};
+    enum status status = answer_new(&listing->answer, NULL, 0, err);
+    struct schema_output output;
+    while (status == STATUS_OK && schema_output(kind, listing->columns, &output)) {
+        if (result_add_column(listing->answer, output.key, output.unit) != STATUS_OK)
+            status = error_set(err, STATUS_NOMEM, "store: out of memory");
+        listing->columns++;
+    }
+    return status;
+}
+
+// A run's id is its number.
+static const char *id_of(enum record_kind kind)
+{
+    return kind == RECORD_KIND_RUN ? "run" : "id";
+}
+
+// "SELECT list, id FROM "
+static void append_select(sqlite3_str *sql, enum record_kind kind)
+{
+    sqlite3_str_appendall(sql, "SELECT ");
+    schema_select_list(sql, kind);
+    sqlite3_str_appendf(sql, ", t.%s FROM ", id_of(kind));
+}
+
+static enum status run_listing(struct store *store, struct listing *listing, sqlite3_str *sql,
+                               const struct query_filter *filter, struct result **out,
+                               struct error *err)
+{
+    enum status status = reader_scan(store, sql, filter, take_record, listing, err);
+    if (status != STATUS_OK && !(status == STATUS_CANCELLED && listing->more))
+        return status;
+    if (listing->more)
+        result_set_next_cursor(listing->answer, (uint64_t)listing->last_id);
+    *out = listing->answer;
+    listing->answer = NULL;
+    return STATUS_OK;
+}
+
+// started_ns of the row that the cursor stands on, which may be gone by now.
+static enum status find_cursor(struct store *store, enum record_kind kind, uint64_t cursor,
+                               int64_t *started_ns, struct error *err)
+{
+    if (cursor > INT64_MAX)
+        return error_set(err, STATUS_INVALID, "query: no such cursor");
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(sql, "SELECT t.started_ns FROM main.\"%w\" t WHERE t.%s = %lld",
+                        record_kind_info(kind)->name, id_of(kind), (long long)cursor);
+    sqlite3_stmt *stmt = NULL;
+    enum status status = filter_prepare(store->db, &stmt, sql, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    const int rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW)
+        *started_ns = sqlite3_column_int64(stmt, 0);
+    else if (rc == SQLITE_DONE)
+        status = error_set(err, STATUS_INVALID,
+                           "query: the listing cannot go on, its last row was cleared (ask anew)");
+    else
+        status = database_error(store->db, "store", err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+// Where a listing goes on: behind the row of the query's cursor.
+static void append_cursor(sqlite3_str *sql, const struct query *query, int64_t started_ns)
+{
+    if (query->cursor != 0)
+        sqlite3_str_appendf(sql, " AND (t.started_ns, t.%s) %s (%lld, %lld)",
+                            id_of(query->records.kind), query->records.oldest_first ? ">" : "<",
+                            (long long)started_ns, (long long)query->cursor);
+}
+
+static void append_order(sqlite3_str *sql, const struct query *query)
+{
+    const char *order = query->records.oldest_first ? "ASC" : "DESC";
+    sqlite3_str_appendf(sql, " ORDER BY t.started_ns %s, t.%s %s", order,
+                        id_of(query->records.kind), order);
+}
+
+// Where a listing is empty since its records have expired, that is said.
+static enum status say_expired(struct store *store, const struct query *query, struct result **out,
+                               struct error *err)
+{
+    int64_t until_ns = 0;
+    enum status status =
+        expiry_info_until(store, query->records.kind, &query->filter, &until_ns, err);
+    if (status == STATUS_OK && until_ns != 0)
+        status = expiry_info_error(until_ns, err);
+    if (status != STATUS_OK) {
+        result_free(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+enum status query_records(struct store *store, const struct query *query, struct result **out,
+                          struct error *err)
+{
+    enum status status = filter_check(query->records.kind, &query->filter, err);
+    if (status != STATUS_OK)
+        return status;
+    struct listing listing;
+    status = new_listing(&listing, query->records.kind, query->limit, err);
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    append_select(sql, query->records.kind);
+    int64_t cursor_ns = 0;
+    if (status == STATUS_OK && query->cursor != 0)
+        status = find_cursor(store, query->records.kind, query->cursor, &cursor_ns, err);
+    sqlite3_str_appendf(sql, "main.\"%w\" t", record_kind_info(query->records.kind)->name);
+    filter_where(sql, query->records.kind, &query->filter);
+    append_cursor(sql, query, cursor_ns);
+    append_order(sql, query);
+    // One row beyond the limit tells whether there are more.
+    sqlite3_str_appendf(sql, " LIMIT %lld", (long long)listing.limit + 1);
+    if (status == STATUS_OK)
+        status = run_listing(store, &listing, sql, &query->filter, out, err);
+    else
+        sqlite3_free(sqlite3_str_finish(sql));
+    result_free(listing.answer);
+    if (status == STATUS_OK && query->cursor == 0 && result_row_count(*out) == 0)
+        status = say_expired(store, query, out, err);
+    return status;
+}
+
+enum status store_records_between(struct store *store, enum record_kind kind, int64_t first,
+                                  int64_t last, uint32_t limit, struct result **out,
+                                  struct error *err)
+{
+    struct listing listing;
+    enum status status = new_listing(&listing, kind, limit, err);
+    if (status == STATUS_OK) {
+        sqlite3_str *sql = sqlite3_str_new(store->db);
+        append_select(sql, kind);
+        sqlite3_str_appendf(sql,
+                            "main.\"%w\" t WHERE t.rowid BETWEEN %lld AND %lld ORDER BY t.rowid",
+                            record_kind_info(kind)->name, (long long)first, (long long)last);
+        status = run_listing(store, &listing, sql, NULL, out, err);
+    }
+    result_free(listing.answer);
+    return status;
+}
+
+enum status store_last_id(struct store *store, enum record_kind kind, int64_t *out,
+                          struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(sql, "SELECT coalesce(max(rowid), 0) FROM \"%w\"",
+                        record_kind_info(kind)->name);
+    sqlite3_stmt *stmt = NULL;
+    enum status status = filter_prepare(store->db, &stmt, sql, NULL, err);
+    if (status != STATUS_OK)
+        return status;
+    if (sqlite3_step(stmt) == SQLITE_ROW)
+        *out = sqlite3_column_int64(stmt, 0);
+    else
+        status = database_error(store->db, "store", err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}

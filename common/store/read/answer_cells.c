@@ -1,0 +1,104 @@
+#include "common/store/read/answer_cells.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/rollup/aggregate.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/read/session_state.h"
+
+static enum status out_of_memory(struct error *err)
+{
+    return error_set(err, STATUS_NOMEM, "store: out of memory");
+}
+
+enum status answer_new(struct result **out, const struct answer_column *columns, unsigned count,
+                       struct error *err)
+{
+    struct result *answer = NULL;
+    enum status status = result_new(&answer);
+    for (unsigned i = 0; i < count && status == STATUS_OK; i++)
+        status = result_add_column(answer, columns[i].key, columns[i].unit);
+    if (status != STATUS_OK) {
+        result_free(answer);
+        return out_of_memory(err);
+    }
+    *out = answer;
+    return STATUS_OK;
+}
+
+static unsigned column_of(const struct result *answer, const char *key)
+{
+    const int column = result_find(answer, key);
+    assert(column >= 0);
+    return (unsigned)column;
+}
+
+void answer_int(struct result *answer, const char *key, int64_t value)
+{
+    result_set_int(answer, column_of(answer, key), value);
+}
+
+void answer_real(struct result *answer, const char *key, double value)
+{
+    result_set_real(answer, column_of(answer, key), value);
+}
+
+enum status answer_text(struct result *answer, const char *key, const char *text, struct error *err)
+{
+    if (result_set_text(answer, column_of(answer, key), text, strlen(text)) != STATUS_OK)
+        return out_of_memory(err);
+    return STATUS_OK;
+}
+
+enum status answer_cell(struct result *answer, unsigned column, sqlite3_stmt *row, int place,
+                        struct error *err)
+{
+    switch (sqlite3_column_type(row, place)) {
+    case SQLITE_INTEGER:
+        result_set_int(answer, column, sqlite3_column_int64(row, place));
+        return STATUS_OK;
+    case SQLITE_FLOAT:
+        result_set_real(answer, column, sqlite3_column_double(row, place));
+        return STATUS_OK;
+    case SQLITE_TEXT: {
+        const char *text = (const char *)sqlite3_column_text(row, place);
+        const int size = sqlite3_column_bytes(row, place);
+        if (!text || result_set_text(answer, column, text, (size_t)size) != STATUS_OK)
+            return out_of_memory(err);
+        return STATUS_OK;
+    }
+    default:
+        return STATUS_OK;
+    }
+}
+
+static enum status answer_lookup(struct store *store, sqlite3_stmt *stmt, struct result *answer,
+                                 unsigned column, int64_t id, struct error *err)
+{
+    if (id == GROUP_KEY_NONE)
+        return STATUS_OK;
+    (void)sqlite3_bind_int64(stmt, 1, id);
+    const int rc = sqlite3_step(stmt);
+    enum status status = STATUS_OK;
+    if (rc == SQLITE_ROW)
+        status = answer_cell(answer, column, stmt, 0, err);
+    else if (rc != SQLITE_DONE)
+        status = database_error(store->db, "store", err);
+    (void)sqlite3_reset(stmt);
+    return status;
+}
+
+enum status answer_name(struct store *store, struct result *answer, unsigned column, int64_t id,
+                        struct error *err)
+{
+    return answer_lookup(store, store->name, answer, column, id, err);
+}
+
+enum status answer_run(struct store *store, struct result *answer, unsigned column, int64_t run,
+                       struct error *err)
+{
+    return answer_lookup(store, store->uuid, answer, column, run, err);
+}

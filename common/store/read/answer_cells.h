@@ -1,0 +1,40 @@
+// Results of queries: columns by key, cells from rows.
+#ifndef INFERSTAT_STORE_READ_ANSWER_CELLS_H
+#define INFERSTAT_STORE_READ_ANSWER_CELLS_H
+
+#include <stdint.h>
+
+#include "common/core/base/error.h"
+#include "common/core/base/unit.h"
+#include "common/core/query/result.h"
+
+struct sqlite3_stmt;
+struct store;
+
+struct answer_column {
+    const char *key;
+    enum unit unit;
+};
+
+// A result with those columns, and no rows.
+MUST_CHECK enum status answer_new(struct result **out, const struct answer_column *columns,
+                                  unsigned count, struct error *err);
+
+// Cells of the last row by key, which must be one of the columns.
+void answer_int(struct result *answer, const char *key, int64_t value);
+void answer_real(struct result *answer, const char *key, double value); // NaN: null
+MUST_CHECK enum status answer_text(struct result *answer, const char *key, const char *text,
+                                   struct error *err);
+
+// Copies a cell of a row; null stays null.
+MUST_CHECK enum status answer_cell(struct result *answer, unsigned column, struct sqlite3_stmt *row,
+                                   int place, struct error *err);
+
+// Sets a cell to the text of a name's id or a run's id; GROUP_KEY_NONE and
+// unknown ids stay null.
+MUST_CHECK enum status answer_name(struct store *store, struct result *answer, unsigned column,
+                                   int64_t id, struct error *err);
+MUST_CHECK enum status answer_run(struct store *store, struct result *answer, unsigned column,
+                                  int64_t run, struct error *err);
+
+#endif

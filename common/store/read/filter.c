@@ -1,0 +1,132 @@
+#include "common/store/read/filter.h"
+
+#include <sqlite3.h>
+
+#include "common/store/sqlite/database.h"
+#include "common/store/schema/schema_select.h"
+
+static const char *const parameters[QUERY_DIMENSION_COUNT] = {
+#define PARAMETER(name, text) [QUERY_BY_##name] = ":" text,
+    QUERY_DIMENSIONS(PARAMETER)
+#undef PARAMETER
+};
+
+bool filter_applies(enum record_kind kind, const struct query_filter *filter,
+                    enum query_dimension *missing)
+{
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
+        *missing = (enum query_dimension)i;
+        if (filter->by[i][0] && !schema_dimension(kind, *missing))
+            return false;
+    }
+    return true;
+}
+
+enum status filter_check(enum record_kind kind, const struct query_filter *filter,
+                         struct error *err)
+{
+    enum query_dimension missing;
+    if (filter_applies(kind, filter, &missing))
+        return STATUS_OK;
+    return error_set(err, STATUS_INVALID, "records of kind %s have no %s to filter by",
+                     record_kind_info(kind)->name, query_dimension_name(missing));
+}
+
+// Runs by UUID or its first characters, a status by its number; the rest by name.
+static void append_condition(sqlite3_str *sql, enum query_dimension dimension, const char *of)
+{
+    if (dimension == QUERY_BY_RUN)
+        sqlite3_str_appendf(sql,
+                            " AND %s IN (SELECT r.run FROM run r"
+                            " WHERE substr(r.uuid, 1, length(:run)) = lower(:run))",
+                            of);
+    else if (dimension == QUERY_BY_HOST)
+        sqlite3_str_appendall(sql, " AND t.run IN (SELECT r.run FROM run r WHERE r.host ="
+                                   " (SELECT n.id FROM name n WHERE n.text = :host))");
+    else if (dimension == QUERY_BY_STATUS)
+        sqlite3_str_appendf(sql, " AND %s = %s", of, parameters[dimension]);
+    else
+        sqlite3_str_appendf(sql, " AND %s = (SELECT n.id FROM name n WHERE n.text = %s)", of,
+                            parameters[dimension]);
+}
+
+static void append_window(sqlite3_str *sql, enum record_kind kind,
+                          const struct query_filter *filter)
+{
+    if (filter->since_ns)
+        sqlite3_str_appendf(sql, " AND t.%s >= :since",
+                            kind == RECORD_KIND_RUN ? "heard_ns" : "started_ns");
+    if (filter->until_ns)
+        sqlite3_str_appendall(sql, " AND t.started_ns < :until");
+}
+
+void filter_where(sqlite3_str *sql, enum record_kind kind, const struct query_filter *filter)
+{
+    sqlite3_str_appendall(sql, " WHERE 1");
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
+        const enum query_dimension dimension = (enum query_dimension)i;
+        const char *of = schema_dimension(kind, dimension);
+        if (filter->by[i][0] && of)
+            append_condition(sql, dimension, of);
+    }
+    append_window(sql, kind, filter);
+}
+
+void filter_where_run(sqlite3_str *sql, const struct query_filter *filter)
+{
+    filter_where(sql, RECORD_KIND_RUN, filter);
+}
+
+void filter_where_run_of(sqlite3_str *sql, const struct query_filter *filter)
+{
+    // What describes these, for runs whose names are not kept: of imports of before.
+    static const char *const described[QUERY_DIMENSION_COUNT] = {
+        [QUERY_BY_MODEL] = "model",
+        [QUERY_BY_DEVICE] = "device",
+    };
+    filter_where_run(sql, filter);
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
+        if (!filter->by[i][0] || i == QUERY_BY_HOST || i == QUERY_BY_RUN || i == QUERY_BY_STATUS)
+            continue;
+        sqlite3_str_appendf(sql,
+                            " AND (EXISTS (SELECT 1 FROM run_name m WHERE m.run = t.run"
+                            " AND m.name = (SELECT n.id FROM name n WHERE n.text = %s))",
+                            parameters[i]);
+        if (described[i])
+            sqlite3_str_appendf(sql,
+                                " OR t.run IN (SELECT d.run FROM %s d"
+                                " WHERE d.name = (SELECT n.id FROM name n WHERE n.text = %s))",
+                                described[i], parameters[i]);
+        sqlite3_str_appendall(sql, ")");
+    }
+}
+
+void filter_bind(sqlite3_stmt *stmt, const struct query_filter *filter)
+{
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
+        const int place = sqlite3_bind_parameter_index(stmt, parameters[i]);
+        if (place > 0 && i == QUERY_BY_STATUS)
+            (void)sqlite3_bind_int(stmt, place, query_status_find(filter->by[i]));
+        else if (place > 0)
+            (void)sqlite3_bind_text(stmt, place, filter->by[i], -1, SQLITE_STATIC);
+    }
+    const int since = sqlite3_bind_parameter_index(stmt, ":since");
+    const int until = sqlite3_bind_parameter_index(stmt, ":until");
+    if (since > 0)
+        (void)sqlite3_bind_int64(stmt, since, filter->since_ns);
+    if (until > 0)
+        (void)sqlite3_bind_int64(stmt, until, filter->until_ns);
+}
+
+enum status filter_prepare(sqlite3 *db, sqlite3_stmt **out, sqlite3_str *sql,
+                           const struct query_filter *filter, struct error *err)
+{
+    char *text = sqlite3_str_finish(sql);
+    if (!text)
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    enum status status = database_prepare(db, out, text, false, err);
+    sqlite3_free(text);
+    if (status == STATUS_OK && filter)
+        filter_bind(*out, filter);
+    return status;
+}

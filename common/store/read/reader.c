@@ -1,0 +1,89 @@
+#include "common/store/read/reader.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/sqlite/database.h"
+#include "common/store/read/filter.h"
+#include "common/store/read/session_state.h"
+
+static void bind_numbers(sqlite3_stmt *stmt, const int64_t *numbers, unsigned count)
+{
+    static const char *const names[READER_NUMBERS_MAX] = {"$1", "$2", "$3", "$4", "$5", "$6"};
+    assert(count <= READER_NUMBERS_MAX);
+    for (unsigned i = 0; i < count; i++)
+        (void)sqlite3_bind_int64(stmt, sqlite3_bind_parameter_index(stmt, names[i]), numbers[i]);
+}
+
+enum status reader_scan_with(struct store *store, sqlite3_str *sql,
+                             const struct query_filter *filter, const int64_t *numbers,
+                             unsigned count, row_take *take, void *context, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status = statement_cache_take(&store->statements, store->db, sql, &stmt, err);
+    if (status != STATUS_OK)
+        return status;
+    if (filter)
+        filter_bind(stmt, filter);
+    bind_numbers(stmt, numbers, count);
+    int rc = sqlite3_step(stmt);
+    while (rc == SQLITE_ROW && status == STATUS_OK) {
+        status = take(context, stmt, err);
+        if (status == STATUS_OK)
+            rc = sqlite3_step(stmt);
+    }
+    if (status == STATUS_OK && rc != SQLITE_DONE)
+        status = database_error(store->db, "store", err);
+    statement_cache_release(&store->statements, stmt);
+    return status;
+}
+
+enum status reader_scan_bound(struct store *store, sqlite3_str *sql, const int64_t *numbers,
+                              unsigned count, row_take *take, void *context, struct error *err)
+{
+    return reader_scan_with(store, sql, NULL, numbers, count, take, context, err);
+}
+
+enum status reader_scan(struct store *store, sqlite3_str *sql, const struct query_filter *filter,
+                        row_take *take, void *context, struct error *err)
+{
+    return reader_scan_with(store, sql, filter, NULL, 0, take, context, err);
+}
+
+static enum status out_of_memory(struct error *err)
+{
+    return error_set(err, STATUS_NOMEM, "store: out of memory");
+}
+
+enum status reader_group(struct groups *groups, const int64_t *keys, struct group **out,
+                         struct error *err)
+{
+    enum status status = groups_find(groups, keys, out);
+    if (status == STATUS_FULL)
+        return error_set(err, status,
+                         "store: the answer has more than %d groups"
+                         " (narrow it with --since or a filter, or group by less)",
+                         GROUPS_MAX);
+    return status == STATUS_OK ? status : out_of_memory(err);
+}
+
+enum status reader_budget(const struct sketch_budget *budget, struct error *err)
+{
+    if (!budget->spent)
+        return STATUS_OK;
+    return error_set(err, STATUS_FULL,
+                     "store: the answer's quantiles take more than %d MiB of memory"
+                     " (narrow it with --since or a filter, or group by less)",
+                     QUANTILE_BYTES_MAX / (1024 * 1024));
+}
+
+void ratio_add_columns(struct ratio *ratio, sqlite3_stmt *row, int place)
+{
+    if (sqlite3_column_type(row, place) == SQLITE_NULL ||
+        sqlite3_column_type(row, place + 1) == SQLITE_NULL)
+        return;
+    ratio_add(ratio, sqlite3_column_double(row, place), sqlite3_column_double(row, place + 1));
+}

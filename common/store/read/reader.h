@@ -1,0 +1,49 @@
+// Scans over rows of an open store.
+#ifndef INFERSTAT_STORE_READ_READER_H
+#define INFERSTAT_STORE_READ_READER_H
+
+#include <stdint.h>
+
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
+#include "common/store/rollup/aggregate.h"
+
+struct sqlite3_stmt;
+struct sqlite3_str;
+struct store;
+
+// Called for each row of a scan.  The statement is positioned on it; anything but
+// STATUS_OK ends the scan.
+typedef enum status row_take(void *context, struct sqlite3_stmt *row, struct error *err);
+
+// Runs `sql` (taken apart, also when out of memory) with the filter's parameters
+// bound and hands over its rows.
+MUST_CHECK enum status reader_scan(struct store *store, struct sqlite3_str *sql,
+                                   const struct query_filter *filter, row_take *take, void *context,
+                                   struct error *err);
+
+// The same with numbers for the parameters $1, $2, ... (at most READER_NUMBERS_MAX),
+// without a filter and with one.
+enum { READER_NUMBERS_MAX = 6 };
+MUST_CHECK enum status reader_scan_bound(struct store *store, struct sqlite3_str *sql,
+                                         const int64_t *numbers, unsigned count, row_take *take,
+                                         void *context, struct error *err);
+MUST_CHECK enum status reader_scan_with(struct store *store, struct sqlite3_str *sql,
+                                        const struct query_filter *filter, const int64_t *numbers,
+                                        unsigned count, row_take *take, void *context,
+                                        struct error *err);
+
+// The group of those keys, as groups_find; what fails is said in words.
+MUST_CHECK enum status reader_group(struct groups *groups, const int64_t *keys, struct group **out,
+                                    struct error *err);
+
+// What the quantiles of one answer may take: 16 KB a group, where 4 KB is usual.
+enum { QUANTILE_BYTES_MAX = 64 * 1024 * 1024 };
+
+// STATUS_FULL, in words, where an answer's quantiles want more memory than that.
+MUST_CHECK enum status reader_budget(const struct sketch_budget *budget, struct error *err);
+
+// Counts the two columns of a derived metric (schema_select.h), where both are present.
+void ratio_add_columns(struct ratio *ratio, struct sqlite3_stmt *row, int place);
+
+#endif

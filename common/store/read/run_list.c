@@ -1,0 +1,79 @@
+#include "common/store/read/run_list.h"
+
+#include <stdlib.h>
+
+#include <sqlite3.h>
+
+#include "common/store/read/filter.h"
+#include "common/store/read/reader.h"
+#include "common/store/read/session_state.h"
+
+static enum status take_run(void *context, sqlite3_stmt *row, struct error *err)
+{
+    struct run_list *runs = context;
+    if ((runs->count & (runs->count - 1)) == 0) { // full at each power of two
+        const size_t room = runs->count ? 2 * runs->count : 1;
+        struct listed_run *list = realloc(runs->list, room * sizeof *list);
+        if (!list)
+            return error_set(err, STATUS_NOMEM, "store: out of memory");
+        runs->list = list;
+    }
+    runs->list[runs->count++] = (struct listed_run){
+        .run = sqlite3_column_int64(row, 0),
+        .host = sqlite3_column_int64(row, 1),
+        .open = sqlite3_column_int64(row, 2) == RECORD_RUN_END_OPEN,
+        .stored = sqlite3_column_int64(row, 3),
+        .started_ns = sqlite3_column_int64(row, 4),
+        .heard_ns = sqlite3_column_int64(row, 5),
+        .has_suspects = sqlite3_column_int64(row, 6) != 0,
+    };
+    return STATUS_OK;
+}
+
+static int by_run(const void *left, const void *right)
+{
+    const struct listed_run *a = left, *b = right;
+    return (a->run > b->run) - (a->run < b->run);
+}
+
+enum status run_list_read(struct run_list *runs, struct store *store,
+                          const struct query_filter *filter, struct error *err)
+{
+    *runs = (struct run_list){0};
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT t.run, t.host, t.\"end\", t.stored, t.started_ns,"
+                               " t.heard_ns, t.clock_suspects FROM run t");
+    filter_where_run(sql, filter);
+    enum status status = reader_scan(store, sql, filter, take_run, runs, err);
+    if (status != STATUS_OK) {
+        run_list_deinit(runs);
+        return status;
+    }
+    // Not left to SQLite, which reads all runs there are where it is to give them in order.
+    if (runs->count > 0)
+        qsort(runs->list, runs->count, sizeof *runs->list, by_run);
+    for (size_t i = 0; i < runs->count; i++) {
+        runs->list[i].open_place = runs->open_count;
+        runs->open_count += runs->list[i].open;
+    }
+    return STATUS_OK;
+}
+
+void run_list_deinit(struct run_list *runs)
+{
+    free(runs->list);
+    *runs = (struct run_list){0};
+}
+
+const struct listed_run *run_list_find(const struct run_list *runs, int64_t run)
+{
+    size_t low = 0, high = runs->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (runs->list[middle].run < run)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < runs->count && runs->list[low].run == run ? &runs->list[low] : NULL;
+}

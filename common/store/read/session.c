@@ -1,0 +1,163 @@
+#include "common/store/read/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/store/sqlite/database.h"
+#include "common/store/schema/open_marker.h"
+#include "common/sys/clock.h"
+#include "common/store/schema/database_open.h"
+#include "common/store/read/session_state.h"
+
+// A busy store's average over a month reads 2,500 rollups, which are some 400 pages: with
+// SQLite's own 2 MB each average would read all of them anew.
+#define PAGE_CACHE "PRAGMA cache_size=-6144" // KB
+
+// Virtual-machine steps of SQLite between two looks at the clock.
+enum { STEPS_PER_LOOK = 20000 };
+
+static int64_t log_bytes(const struct store *store)
+{
+    return database_file_bytes(sqlite3_filename_wal(sqlite3_db_filename(store->db, "main")));
+}
+
+static bool log_is_long(const struct store *store)
+{
+    return store->log_limit > 0 && log_bytes(store) - store->log_before > store->log_limit;
+}
+
+bool store_is_over_budget(const struct store *store)
+{
+    return log_is_long(store) || atomic_load_explicit(&store->cancelled, memory_order_relaxed) ||
+           (store->deadline_ns != 0 && clock_monotonic_ns() > store->deadline_ns);
+}
+
+static int over_budget(void *context)
+{
+    return store_is_over_budget(context);
+}
+
+static enum status prepare_lookups(struct store *store, struct error *err)
+{
+    enum status status =
+        database_prepare(store->db, &store->name, "SELECT text FROM name WHERE id = ?", true, err);
+    if (status == STATUS_OK)
+        status = database_prepare(store->db, &store->uuid, "SELECT uuid FROM run WHERE run = ?",
+                                  true, err);
+    return status;
+}
+
+// Says what cannot be seen in the answers.
+static enum status look_for_log(struct store *store, struct error *err)
+{
+    static const char text[] = "store %s: copied from a store that was open, without its log "
+                               "(%s-wal): records committed shortly before the copy may be missing "
+                               "(copy it with: inferstat backup)";
+    bool lacks = false;
+    enum status status = open_marker_lacks_log(store->db, store->path, &lacks, err);
+    if (status != STATUS_OK || !lacks)
+        return status;
+    const size_t size = sizeof text + 2 * strlen(store->path);
+    store->warning = malloc(size);
+    if (!store->warning)
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    (void)snprintf(store->warning, size, text, store->path, store->path);
+    return STATUS_OK;
+}
+
+enum status store_open(struct store **out, const char *path, struct error *err)
+{
+    struct store *store = calloc(1, sizeof *store);
+    if (store)
+        store->path = strdup(path);
+    if (!store || !store->path) {
+        store_close(store);
+        return error_set(err, STATUS_NOMEM, "store: out of memory");
+    }
+    enum status status = database_open_reader(&store->db, path, err);
+    if (status == STATUS_OK)
+        status = database_exec(store->db, PAGE_CACHE, err);
+    if (status == STATUS_OK)
+        status = look_for_log(store, err);
+    if (status == STATUS_OK)
+        status = prepare_lookups(store, err);
+    if (status != STATUS_OK) {
+        store_close(store);
+        return status;
+    }
+    sqlite3_progress_handler(store->db, STEPS_PER_LOOK, over_budget, store);
+    *out = store;
+    return STATUS_OK;
+}
+
+void store_close(struct store *store)
+{
+    if (!store)
+        return;
+    (void)sqlite3_finalize(store->name);
+    (void)sqlite3_finalize(store->uuid);
+    statement_cache_end(&store->statements);
+    database_close(store->db);
+    free(store->warning);
+    free(store->path);
+    free(store);
+}
+
+const char *store_warning(const struct store *store)
+{
+    return store->warning ? store->warning : "";
+}
+
+void store_set_budget(struct store *store, uint64_t budget_ns)
+{
+    store->budget_ns = budget_ns;
+}
+
+void store_set_log_limit(struct store *store, int64_t bytes)
+{
+    store->log_limit = bytes;
+}
+
+void store_cancel(struct store *store)
+{
+    atomic_store_explicit(&store->cancelled, true, memory_order_relaxed);
+}
+
+// All statements of one piece of work see one state of the store.
+static enum status work_in_transaction(struct store *store, reader_work *work,
+                                       const struct query *query, void *out, struct error *err)
+{
+    enum status status = database_exec(store->db, "BEGIN", err);
+    if (status != STATUS_OK)
+        return status;
+    store->log_before = store->log_limit > 0 ? log_bytes(store) : 0;
+    status = work(store, query, out, err);
+    if (status == STATUS_TIMEOUT && log_is_long(store))
+        status = error_set(err, STATUS_FULL,
+                           "store: its log grew by more than %lld MB while this was read"
+                           " (try it when less is coming in, or on a copy: inferstat backup)",
+                           (long long)(store->log_limit >> 20));
+    store->deadline_ns = 0; // the end of the transaction is not to be cut off
+    database_rollback(store->db);
+    return status;
+}
+
+enum status reader_run(struct store *store, reader_work *work, const struct query *query, void *out,
+                       struct error *err)
+{
+    enum status status = query_check(query, err);
+    if (status != STATUS_OK)
+        return status;
+    store->deadline_ns = store->budget_ns ? clock_monotonic_ns() + store->budget_ns : 0;
+    status = work_in_transaction(store, work, query, out, err);
+    store->deadline_ns = 0;
+    if (status == STATUS_TIMEOUT && atomic_load_explicit(&store->cancelled, memory_order_relaxed))
+        return error_set(err, STATUS_CANCELLED, "store: the query was cancelled");
+    if (status == STATUS_TIMEOUT)
+        return error_set(err, status,
+                         "store: the query takes too long (narrow it with --since or a filter)");
+    return status;
+}

@@ -1,0 +1,49 @@
+// Converts one row of the table rollup to numbers in memory (struct ratio of aggregate.h)
+// and back.  Pure except for SQLite statements.
+//
+// A cell has eight columns, always in this order:
+//   count        number of values, above 0
+//   sum, carry   of integers the 128-bit sum carry * 2^64 + sum (sum as unsigned); of reals
+//                the sum, with carry 0
+//   min, max     of the type of the sum
+//   numerator, denominator   their sums, of derived metrics; null for stored ones
+//   sketch       CRC-32C of the row's key and all its columns (4 bytes, little-endian), then
+//                the sketch (sketch.h), which is left out where min = max
+#ifndef INFERSTAT_STORE_ROLLUP_CELL_H
+#define INFERSTAT_STORE_ROLLUP_CELL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/base/error.h"
+#include "common/store/rollup/aggregate.h"
+#include "common/store/rollup/rollup.h"
+
+struct sqlite3_stmt;
+
+#define CELL_COLUMNS "count, sum, carry, min, max, numerator, denominator, sketch"
+enum { CELL_COLUMN_COUNT = 8 };
+
+// The key of a row.
+struct cell_key {
+    int metric;
+    enum rollup_grouping grouping;
+    enum rollup_level level;
+    int64_t started_ns, series;
+};
+
+// Adds all values of `from` to `into`.  The sketch is merged if both have one.
+void ratio_merge(struct ratio *into, const struct ratio *from);
+
+// Adds the cell in the current row of a statement, whose columns start at `first` (from 0).
+// Skips the sketch if `into` has none.  STATUS_CORRUPT if the checksum is wrong or the values
+// are impossible; `into` may then hold a part of it.
+MUST_CHECK enum status cell_add(struct ratio *into, const struct cell_key *key,
+                                struct sqlite3_stmt *row, int first, struct error *err);
+
+// Binds the columns to the parameters that start at `first` (from 1).  `cell` has values and a
+// sketch of all of them; `derived`: the metric is a derived one.
+MUST_CHECK enum status cell_bind(struct sqlite3_stmt *stmt, int first, const struct cell_key *key,
+                                 const struct ratio *cell, bool derived, struct error *err);
+
+#endif

@@ -1,0 +1,198 @@
+#include "common/store/rollup/rollup.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define MINUTE_NS INT64_C(60000000000)
+#define HOUR_NS   (60 * MINUTE_NS)
+#define DAY_NS    (24 * HOUR_NS)
+
+enum { DERIVED_FROM = 128 };
+
+static const char *const level_names[ROLLUP_LEVEL_COUNT] = {"minute", "hour", "day", "month"};
+static const char *const grouping_names[ROLLUP_GROUPING_COUNT] = {"full", "model"};
+
+// Of the levels with buckets of one length.
+static const int64_t lengths[ROLLUP_LEVEL_COUNT] = {MINUTE_NS, HOUR_NS, DAY_NS, 0};
+
+const char *rollup_level_name(enum rollup_level level)
+{
+    assert((unsigned)level < ROLLUP_LEVEL_COUNT);
+    return level_names[level];
+}
+
+const char *rollup_grouping_name(enum rollup_grouping grouping)
+{
+    assert((unsigned)grouping < ROLLUP_GROUPING_COUNT);
+    return grouping_names[grouping];
+}
+
+// ---- Buckets ---------------------------------------------------------------------------
+
+static int64_t floor_to(int64_t value, int64_t step)
+{
+    const int64_t rest = value % step;
+    return value - (rest < 0 ? rest + step : rest);
+}
+
+// The calendar: days since 1970-01-01 to year and month, and back.  Source: "days
+// from civil" of Howard Hinnant, chrono-Compatible Low-Level Date Algorithms: years
+// begin in March, eras of 400 years have 146097 days.
+static void month_of_day(int64_t day, int64_t *year, int64_t *month)
+{
+    day += 719468;
+    const int64_t era = floor_to(day, 146097) / 146097;
+    const int64_t of_era = day - era * 146097;
+    const int64_t years = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+    const int64_t of_year = of_era - (365 * years + years / 4 - years / 100);
+    const int64_t from_march = (5 * of_year + 2) / 153;
+    *month = from_march < 10 ? from_march + 3 : from_march - 9;
+    *year = years + era * 400 + (*month <= 2);
+}
+
+static int64_t first_day_of_month(int64_t year, int64_t month)
+{
+    year -= month <= 2;
+    const int64_t era = floor_to(year, 400) / 400;
+    const int64_t of_era = year - era * 400;
+    const int64_t of_year = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5;
+    return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
+}
+
+static int64_t in_ns(int64_t day)
+{
+    int64_t ns;
+    if (__builtin_mul_overflow(day, DAY_NS, &ns))
+        return day < 0 ? INT64_MIN : INT64_MAX;
+    return ns;
+}
+
+// The start of the month that holds the day, or of the one `later` months on.
+static int64_t month_start(int64_t time_ns, int later)
+{
+    int64_t year, month;
+    // Not floor_to: the start of the first day of 64 bits does not fit them.
+    month_of_day(time_ns / DAY_NS - (time_ns % DAY_NS < 0), &year, &month);
+    month += later;
+    if (month > 12) {
+        month -= 12;
+        year++;
+    }
+    return in_ns(first_day_of_month(year, month));
+}
+
+int64_t rollup_bucket(enum rollup_level level, int64_t time_ns)
+{
+    assert((unsigned)level < ROLLUP_LEVEL_COUNT);
+    if (level == ROLLUP_MONTH)
+        return month_start(time_ns, 0);
+    const int64_t rest = time_ns % lengths[level];
+    int64_t start;
+    if (__builtin_sub_overflow(time_ns, rest < 0 ? rest + lengths[level] : rest, &start))
+        return INT64_MIN;
+    return start;
+}
+
+int64_t rollup_next(enum rollup_level level, int64_t bucket)
+{
+    assert((unsigned)level < ROLLUP_LEVEL_COUNT);
+    if (level == ROLLUP_MONTH)
+        return month_start(bucket, 1);
+    if (bucket == INT64_MIN) // the first bucket of 64 bits begins before them
+        return bucket / lengths[level] * lengths[level];
+    int64_t next;
+    return __builtin_add_overflow(bucket, lengths[level], &next) ? INT64_MAX : next;
+}
+
+// ---- Metrics ---------------------------------------------------------------------------
+
+bool rollup_has_kind(enum record_kind kind)
+{
+    switch (kind) {
+    case RECORD_KIND_STARTUP:
+    case RECORD_KIND_LOAD:
+    case RECORD_KIND_INFERENCE:
+    case RECORD_KIND_ITL:
+    case RECORD_KIND_OPERATION:
+    case RECORD_KIND_PIPELINE:
+    case RECORD_KIND_DEVICE_SAMPLE:
+    case RECORD_KIND_PROCESS_SAMPLE:
+        return true;
+    case RECORD_KIND_RUN:
+    case RECORD_KIND_DEVICE:
+    case RECORD_KIND_MODEL:
+    case RECORD_KIND_LOAD_STAGE:
+    case RECORD_KIND_COUNT:
+        break;
+    }
+    return false;
+}
+
+// The place of a derived metric among those of its kind.
+static int derived_place(const struct query_metric *metric)
+{
+    unsigned count = 0;
+    int place = 0;
+    const struct record_derived *derived = record_derived(&count);
+    for (unsigned i = 0; i < count; i++) {
+        if (derived[i].kind != metric->kind)
+            continue;
+        if (strcmp(derived[i].name, metric->name) == 0)
+            return place;
+        place++;
+    }
+    return -1;
+}
+
+int rollup_metric_number(const struct query_metric *metric)
+{
+    if (!rollup_has_kind(metric->kind))
+        return -1;
+    const int place = metric->derived ? derived_place(metric) : metric->column;
+    if (place < 0)
+        return -1;
+    return 256 * (int)metric->kind + (metric->derived ? DERIVED_FROM : 0) + place;
+}
+
+unsigned rollup_metrics(enum record_kind kind, const struct query_metric *out[ROLLUP_METRICS_MAX])
+{
+    unsigned count = 0, found = 0;
+    const struct query_metric *metrics = query_metrics(&count);
+    for (unsigned i = 0; i < count; i++) {
+        if (metrics[i].kind != kind || rollup_metric_number(&metrics[i]) < 0)
+            continue;
+        assert(found < ROLLUP_METRICS_MAX);
+        out[found++] = &metrics[i];
+    }
+    return found;
+}
+
+// ---- Series ------------------------------------------------------------------------------
+
+struct rollup_series rollup_series_in(enum rollup_grouping grouping, struct rollup_series full)
+{
+    switch (grouping) {
+    case ROLLUP_FULL:
+        return full;
+    case ROLLUP_MODEL:
+        return (struct rollup_series){.model = full.model};
+    case ROLLUP_GROUPING_COUNT:
+        break;
+    }
+    return (struct rollup_series){0};
+}
+
+bool rollup_grouping_for(enum rollup_grouping *out, const struct query *query)
+{
+    unsigned wanted = 0; // bit: enum query_dimension
+    for (unsigned i = 0; i < query->group_count; i++)
+        wanted |= 1U << query->group_by[i];
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        if (query->filter.by[i][0])
+            wanted |= 1U << i;
+    if (wanted & (1U << QUERY_BY_RUN | 1U << QUERY_BY_STAGE | 1U << QUERY_BY_WORKLOAD |
+                  1U << QUERY_BY_STATUS))
+        return false;
+    *out = wanted & ~(1U << QUERY_BY_MODEL) ? ROLLUP_FULL : ROLLUP_MODEL;
+    return true;
+}

@@ -1,0 +1,258 @@
+#include "common/store/schema/database_open.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+#include "common/store/sqlite/database.h"
+#include "common/store/sqlite/set_hash.h"
+#include "common/store/sqlite/atomic_file.h"
+#include "common/store/schema/schema_migrate.h"
+#include "common/store/schema/file_probe.h"
+
+static enum status open_connection(sqlite3 **out, const char *name, int flags, const char *path,
+                                   struct error *err)
+{
+    sqlite3 *db = NULL;
+    if (sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL) !=
+        SQLITE_OK) {
+        enum status status = database_error(db, path, err);
+        database_close(db);
+        return error_prefix(err, status, "store");
+    }
+    (void)sqlite3_busy_timeout(db, DATABASE_BUSY_MS);
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    *out = db;
+    return STATUS_OK;
+}
+
+// "file:PATH?OPTION" with the path's special characters escaped.
+static bool name_with(char *out, size_t size, const char *path, const char *option)
+{
+    static const char hex[] = "0123456789abcdef";
+    while (path[0] == '/' && path[1] == '/') // two would begin the name of a host
+        path++;
+    size_t used = (size_t)snprintf(out, size, "file:");
+    for (const char *c = path; *c; c++) {
+        if (used + 4 > size)
+            return false;
+        if (strchr("?#%", *c)) {
+            out[used++] = '%';
+            out[used++] = hex[(unsigned char)*c >> 4];
+            out[used++] = hex[*c & 15];
+        } else {
+            out[used++] = *c;
+        }
+    }
+    const int n = snprintf(out + used, size - used, "?%s", option);
+    return n > 0 && (size_t)n < size - used;
+}
+
+// The log lies beside the file itself, not beside a link to it.
+static bool has_beside(const char *path, const char *ending)
+{
+    char real[PATH_MAX], beside[PATH_MAX];
+    struct stat st;
+    if (!realpath(path, real))
+        return true;
+    const int n = snprintf(beside, sizeof beside, "%s%s", real, ending);
+    return n < 0 || (size_t)n >= sizeof beside || stat(beside, &st) == 0;
+}
+
+// `alone`: the log's index is kept in this process's memory.
+static enum status open_and_check(sqlite3 **out, const char *name, int flags, bool alone,
+                                  const char *path, struct error *err)
+{
+    sqlite3 *db = NULL;
+    enum status status = open_connection(&db, name, flags, path, err);
+    if (status != STATUS_OK)
+        return status;
+    if (alone)
+        status = database_exec(db, "PRAGMA locking_mode=EXCLUSIVE", err);
+    if (status == STATUS_OK)
+        status = schema_check(db, path, err);
+    if (status != STATUS_OK) {
+        database_close(db);
+        return status;
+    }
+    *out = db;
+    return STATUS_OK;
+}
+
+// `attaches`: other files can be attached and written to.  SQLite takes what may be
+// done with those from the flags, and with the file itself also from its name.
+static enum status open_to_read(sqlite3 **out, const char *path, bool attaches, struct error *err)
+{
+    static const char *const options[2][3] = {
+        {"mode=ro", "vfs=unix-none", "immutable=1"},
+        {"mode=ro", "mode=ro&vfs=unix-none", "mode=ro&immutable=1"}};
+    const char *const *option = options[attaches];
+    const int flags =
+        attaches ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
+    char name[3 * PATH_MAX];
+    enum status status = file_probe_look(path, err);
+    if (status != STATUS_OK)
+        return status;
+    if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0)
+        return error_set(err, STATUS_DENIED, "store %s: not permitted to read it", path);
+    if (!name_with(name, sizeof name, path, option[0]))
+        return error_set(err, STATUS_INVALID, "store %s: the path is too long", path);
+    status = open_and_check(out, name, flags, false, path, err);
+    // Where nothing can be made beside the file, nobody writes to it either, unless
+    // the index of a log is there already.  With a log it is read without locks, which
+    // need a file that can be written.
+    if ((status != STATUS_IO && status != STATUS_DENIED) || has_beside(path, "-shm"))
+        return status;
+    const bool has_log = has_beside(path, "-wal");
+    if (!name_with(name, sizeof name, path, option[has_log ? 1 : 2]))
+        return status;
+    return open_and_check(out, name, flags, has_log, path, err);
+}
+
+enum status database_open_reader(sqlite3 **out, const char *path, struct error *err)
+{
+    return open_to_read(out, path, false, err);
+}
+
+enum status database_open_source(sqlite3 **out, const char *path, struct error *err)
+{
+    return open_to_read(out, path, true, err);
+}
+
+// Makes the file and its name in the folder lasting.
+static enum status sync_new_file(sqlite3 *db, const char *path, struct error *err)
+{
+    sqlite3_file *file = NULL;
+    char folder[PATH_MAX] = ".";
+    const char *slash = strrchr(path, '/');
+    if (slash)
+        (void)snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path),
+                       path);
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool done =
+        fd >= 0 &&
+        sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK &&
+        file->pMethods && file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) == SQLITE_OK &&
+        fsync(fd) == 0;
+    const int reason = errno;
+    if (fd >= 0)
+        (void)close(fd);
+    return done ? STATUS_OK
+                : error_set(err, STATUS_IO, "store %s: cannot make it lasting: %s", path,
+                            strerror(reason));
+}
+
+// ---- New stores -------------------------------------------------------------------
+
+static enum status fill_new(const struct atomic_file *file, struct error *err)
+{
+    sqlite3 *db = NULL;
+    enum status status =
+        open_connection(&db, file->partial, SQLITE_OPEN_READWRITE, file->path, err);
+    if (status != STATUS_OK)
+        return status;
+    status = database_exec(db, "PRAGMA journal_mode=OFF;PRAGMA synchronous=OFF", err);
+    if (status == STATUS_OK)
+        status = schema_migrate(db, file->path, err);
+    if (status == STATUS_OK)
+        status = database_exec(db, "PRAGMA journal_mode=WAL", err);
+    database_close(db);
+    return status;
+}
+
+// Where there is nothing at all, a store is made beside its name and moved there: it is
+// whole from the first moment, whenever the power fails.
+static enum status make_new(const char *path, struct error *err)
+{
+    struct stat about;
+    if (lstat(path, &about) == 0 || errno != ENOENT)
+        return STATUS_OK; // a link to nothing: the file is made where it leads
+    struct atomic_file file;
+    enum status status = atomic_file_begin(&file, path, ATOMIC_FILE_USUAL, err);
+    if (status == STATUS_OK)
+        status = atomic_file_end(&file, fill_new(&file, err), err);
+    return status == STATUS_OK ? status : error_prefix(err, status, "store");
+}
+
+// auto_vacuum has to be set before the first table.  A file that is there and holds
+// nothing yet is made without a rollback journal's many waits for the disk, and made
+// lasting once, before anything is committed to its log.
+static enum status prepare_new(sqlite3 *db, const char *path, struct error *err)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || st.st_size != 0)
+        return STATUS_OK;
+    enum status status = database_exec(db,
+                                       "PRAGMA synchronous=OFF;"
+                                       "PRAGMA auto_vacuum=INCREMENTAL;"
+                                       "PRAGMA journal_mode=WAL;",
+                                       err);
+    if (status == STATUS_OK)
+        status = sync_new_file(db, path, err);
+    if (status == STATUS_OK)
+        status = database_exec(db, "PRAGMA synchronous=FULL", err);
+    return status;
+}
+
+// Why synchronous=FULL.  In WAL mode a commit appends its pages and a commit frame to
+// the log, each frame with a checksum that goes on from the one before.  With FULL the
+// log is synced (fdatasync) before COMMIT returns, and so before anything is
+// acknowledged: after a loss of power the log is read up to the last whole commit frame,
+// and what was acknowledged is before it.  What was being written is torn off by its
+// checksum, never half there.  With NORMAL the log is synced only when it is folded into
+// the file: the store would stay whole but lose its last commits, whose records the
+// producers have forgotten, and the ledger with them.  Folding (checkpoint.h) syncs the
+// log before it writes pages into the file, and the file before the log is used again,
+// with either.  EXTRA adds a sync of the folder after a rollback journal is deleted;
+// there is none here, and the names of file and log were made lasting when they were new.
+// The price is one fdatasync a group, not a record.  A disk that says it has synced what
+// it has not is beyond what a program can help.
+static enum status prepare_writer(sqlite3 *db, const char *path, struct error *err)
+{
+    enum status status = prepare_new(db, path, err);
+    if (status == STATUS_OK)
+        status = set_hash_register(db, err);
+    if (status == STATUS_OK)
+        status = schema_migrate(db, path, err);
+    if (status != STATUS_OK)
+        return status;
+    return database_exec(db,
+                         "PRAGMA journal_mode=WAL;"
+                         "PRAGMA synchronous=FULL;"
+                         "PRAGMA wal_autocheckpoint=4000;"
+                         "PRAGMA journal_size_limit=16777216;"
+                         "PRAGMA cache_size=-16384;"
+                         "PRAGMA temp_store=MEMORY;",
+                         err);
+}
+
+enum status database_open_writer(sqlite3 **out, const char *path, struct error *err)
+{
+    enum status status = file_probe_look(path, err);
+    if (status != STATUS_OK && status != STATUS_NOT_FOUND)
+        return status;
+    if (status == STATUS_OK && faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0)
+        return error_set(err, STATUS_DENIED,
+                         "store %s: read-only (give the collector a file it may write)", path);
+    sqlite3 *db = NULL;
+    status = status == STATUS_OK ? status : make_new(path, err);
+    if (status == STATUS_OK)
+        status = open_connection(&db, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, path, err);
+    if (status != STATUS_OK)
+        return status;
+    status = prepare_writer(db, path, err);
+    if (status != STATUS_OK) {
+        database_close(db);
+        return status;
+    }
+    *out = db;
+    return STATUS_OK;
+}

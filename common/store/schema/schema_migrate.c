@@ -1,0 +1,504 @@
+#include "common/store/schema/schema_migrate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/core/base/text.h"
+#include "common/core/base/unit.h"
+#include "common/core/delivery/delivery.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/schema/migration_space.h"
+#include "common/store/schema/schema_rebuild.h"
+#include "common/store/schema/schema_tables.h"
+#include "common/store/schema/file_probe.h"
+#include "common/store/schema/unseal.h"
+#include "common/sys/clock.h"
+#include "common/sys/log.h"
+#include "common/sys/process.h"
+#include "common/store/schema/schema.h"
+
+// ---- Tables that are not records ----------------------------------------------------
+
+static const char fixed_tables[] =
+    "CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
+    "CREATE TABLE name(id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);"
+    "CREATE TABLE run_name(run INTEGER NOT NULL, number INTEGER NOT NULL,"
+    " name INTEGER NOT NULL, PRIMARY KEY(run, number)) WITHOUT ROWID;"
+    "CREATE TABLE stream(run INTEGER NOT NULL, stream INTEGER NOT NULL, next INTEGER NOT NULL,"
+    " produced INTEGER NOT NULL, unnumbered INTEGER NOT NULL, activity TEXT,"
+    " activity_since_ns INTEGER, PRIMARY KEY(run, stream)) WITHOUT ROWID;"
+    "CREATE TABLE range(run INTEGER NOT NULL, stream INTEGER NOT NULL, first INTEGER NOT NULL,"
+    " last INTEGER NOT NULL, state INTEGER NOT NULL, reason INTEGER, detail TEXT,"
+    " since_ns INTEGER, until_ns INTEGER, CHECK(first >= 1 AND last >= first),"
+    " PRIMARY KEY(run, stream, first)) WITHOUT ROWID;"
+    "CREATE TABLE ledger(run INTEGER NOT NULL, kind INTEGER NOT NULL, stored INTEGER NOT NULL,"
+    " expired INTEGER NOT NULL DEFAULT 0, cleared INTEGER NOT NULL DEFAULT 0,"
+    " gone_sum INTEGER DEFAULT 0, PRIMARY KEY(run, kind)) WITHOUT ROWID;";
+
+static const char refusal_table[] =
+    "CREATE TABLE IF NOT EXISTS refusal(reason TEXT PRIMARY KEY, count INTEGER NOT NULL,"
+    " last_ns INTEGER NOT NULL) WITHOUT ROWID;";
+
+// What is kept of records in advance (rollup.h), of which records expired, and of
+// baselines.  The columns of a key come first: integrity_check of SQLite 3.40 finds
+// NULLs that are not there where one lies between them.
+static const char rollup_tables[] =
+    "CREATE TABLE IF NOT EXISTS series(id INTEGER PRIMARY KEY, grouping INTEGER NOT NULL,"
+    " model INTEGER NOT NULL, host INTEGER NOT NULL, device INTEGER NOT NULL,"
+    " operation INTEGER NOT NULL, UNIQUE(grouping, model, host, device, operation));"
+    "CREATE TABLE IF NOT EXISTS rollup(metric INTEGER NOT NULL, grouping INTEGER NOT NULL,"
+    " level INTEGER NOT NULL, started_ns INTEGER NOT NULL, series INTEGER NOT NULL,"
+    " count INTEGER NOT NULL, sum NOT NULL, carry INTEGER NOT NULL, min NOT NULL, max NOT NULL,"
+    " numerator REAL, denominator REAL, sketch BLOB,"
+    " PRIMARY KEY(metric, grouping, level, started_ns, series)) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS rollup_state(metric INTEGER PRIMARY KEY,"
+    " watermark INTEGER NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS rollup_gap(kind INTEGER NOT NULL, grouping INTEGER NOT NULL,"
+    " level INTEGER NOT NULL, since_ns INTEGER NOT NULL, why INTEGER NOT NULL,"
+    " until_ns INTEGER NOT NULL, PRIMARY KEY(kind, grouping, level, since_ns, why)) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS expiry(kind INTEGER PRIMARY KEY, until_ns INTEGER NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS baseline(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE,"
+    " created_ns INTEGER NOT NULL, filter TEXT NOT NULL, since_ns INTEGER NOT NULL,"
+    " until_ns INTEGER NOT NULL, coverage_ratio REAL, fingerprint TEXT NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS baseline_sample(baseline INTEGER NOT NULL, metric TEXT NOT NULL,"
+    " model INTEGER NOT NULL, device INTEGER NOT NULL, count INTEGER NOT NULL,"
+    " samples BLOB NOT NULL, PRIMARY KEY(baseline, metric, model, device)) WITHOUT ROWID;";
+
+// Indexes beside the one on started_ns: for stages to find their load, and for
+// the last sample of a run.  All on kinds with few rows.
+static const char fixed_indexes[] = "CREATE INDEX run_heard ON run(heard_ns);"
+                                    "CREATE INDEX load_identity ON load(run, stream, number);"
+                                    "CREATE INDEX process_sample_run ON process_sample(run);"
+                                    "CREATE INDEX device_sample_run ON device_sample(run);";
+
+// Runs that are not over, by whom they belong to: what a key may have of them is
+// bounded.
+static const char owner_index[] = "CREATE INDEX IF NOT EXISTS run_owner ON run(key, heard_ns)"
+                                  " WHERE \"end\" IN (0, 3);";
+
+// What failed is counted, and what belongs to a run is found, without reading the rest.
+static const char few_indexes[] =
+    "CREATE INDEX IF NOT EXISTS inference_failed ON inference(started_ns) WHERE finish = 3;"
+    "CREATE INDEX IF NOT EXISTS load_failed ON load(started_ns) WHERE status = 1;"
+    "CREATE INDEX IF NOT EXISTS device_run ON device(run);"
+    "CREATE INDEX IF NOT EXISTS range_dropped ON range(run, first, last, reason) WHERE state = 1;"
+    "CREATE INDEX IF NOT EXISTS stream_unnumbered ON stream(run, unnumbered)"
+    " WHERE unnumbered > 0;";
+
+static const char pipeline_index[] =
+    "CREATE INDEX IF NOT EXISTS pipeline_failed ON pipeline(started_ns) WHERE status = 1;";
+
+// What a run's model is, and how large as it was loaded last, for each of its inferences.
+static const char model_indexes[] =
+    "CREATE INDEX IF NOT EXISTS model_run ON model(run, name);"
+    "CREATE INDEX IF NOT EXISTS load_run ON load(run, model) WHERE status = 0;";
+
+// When records were lost that got no number: of a run, in the ten minutes (of the
+// collector's clock) from told_ns on in which it was told.
+static const char unnumbered_table[] =
+    "CREATE TABLE IF NOT EXISTS unnumbered(run INTEGER NOT NULL, told_ns INTEGER NOT NULL,"
+    " lost INTEGER NOT NULL, since_ns INTEGER NOT NULL, until_ns INTEGER NOT NULL,"
+    " PRIMARY KEY(run, told_ns)) WITHOUT ROWID;";
+
+// Per run: what became of everything it produced.  A closed run balances when
+// the ranges of each stream follow each other from 1 to what it produced, and
+// all counts of the stored agree.  total(), since sum() fails the whole query
+// where it overflows; what the wire lets in stays exact in it (MESSAGE_NUMBER_MAX
+// of each of a run's streams), and what is beyond becomes the largest integer.
+static const char ledger_view[] =
+    "CREATE VIEW v_ledger AS SELECT id, uuid, \"end\", produced, stored, dropped, unnumbered,"
+    " in_flight, duplicates, refused, expired, cleared,"
+    " CASE WHEN \"end\" IN (1, 2) THEN in_flight = 0 AND stored + dropped = produced"
+    "  AND stored = ledger_stored AND stored = range_stored"
+    "  AND NOT EXISTS (SELECT 1 FROM (SELECT g.first, lag(g.last, 1, 0)"
+    "   OVER (PARTITION BY g.stream ORDER BY g.first) AS before FROM range g WHERE g.run = id)"
+    "   WHERE first <> before + 1)"
+    "  AND NOT EXISTS (SELECT 1 FROM stream s WHERE s.run = id AND s.produced <>"
+    "   coalesce((SELECT max(g.last) FROM range g WHERE g.run = s.run AND g.stream = s.stream), 0))"
+    " END AS balanced"
+    " FROM (SELECT r.run AS id, r.uuid AS uuid, r.\"end\" AS \"end\", r.stored AS stored,"
+    "  r.duplicates AS duplicates, r.refused AS refused,"
+    "  (SELECT CAST(total(s.produced) AS INTEGER) FROM stream s WHERE s.run = r.run) AS produced,"
+    "  (SELECT CAST(total(s.unnumbered) AS INTEGER) FROM stream s WHERE s.run = r.run) AS "
+    "unnumbered,"
+    "  (SELECT CAST(total(max(s.produced - s.next + 1, 0)) AS INTEGER) FROM stream s"
+    "   WHERE s.run = r.run) AS in_flight,"
+    "  (SELECT CAST(total(g.last - g.first + 1) AS INTEGER) FROM range g"
+    "   WHERE g.run = r.run AND g.state = 1) AS dropped,"
+    "  (SELECT CAST(total(g.last - g.first + 1) AS INTEGER) FROM range g"
+    "   WHERE g.run = r.run AND g.state = 0) AS range_stored,"
+    "  (SELECT CAST(total(l.stored) AS INTEGER) FROM ledger l WHERE l.run = r.run) AS "
+    "ledger_stored,"
+    "  (SELECT CAST(total(l.expired) AS INTEGER) FROM ledger l WHERE l.run = r.run) AS expired,"
+    "  (SELECT CAST(total(l.cleared) AS INTEGER) FROM ledger l WHERE l.run = r.run) AS cleared"
+    "  FROM run r)";
+
+#define WHOSE(table)                                                                               \
+    "(SELECT r.uuid FROM run r WHERE r.run = " table ".run) AS run,"                               \
+    " (SELECT n.text FROM name n JOIN run r ON n.id = r.host WHERE r.run = " table ".run) AS host"
+
+// What became of the numbers of each stream, and what its thread was doing when
+// it ended, in words.
+static void append_stream_views(sqlite3_str *sql)
+{
+    sqlite3_str_appendall(
+        sql,
+        "DROP VIEW IF EXISTS v_stream; CREATE VIEW v_stream AS SELECT " WHOSE(
+            "s") ", s.stream, s.next, s.produced, s.unnumbered, s.activity, s.activity_since_ns"
+                 " FROM stream s;"
+                 "DROP VIEW IF EXISTS v_range; CREATE VIEW v_range AS SELECT " WHOSE(
+                     "g") ", g.stream, g.first, g.last, CASE g.state WHEN 0 THEN 'stored' ELSE "
+                          "'dropped' END"
+                          " AS state, CASE g.reason");
+    for (unsigned reason = 0; reason < DELIVERY_REASON_COUNT; reason++)
+        sqlite3_str_appendf(sql, " WHEN %u THEN %Q", reason,
+                            delivery_reason_text((enum delivery_reason)reason));
+    sqlite3_str_appendall(sql, " END AS reason, g.detail, g.since_ns, g.until_ns FROM range g;");
+}
+
+static enum status create_views(sqlite3 *db, struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendf(sql, "DROP VIEW IF EXISTS v_ledger;%s;", ledger_view);
+    append_stream_views(sql);
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
+        sqlite3_str_appendf(sql, "DROP VIEW IF EXISTS \"v_%w\";",
+                            record_kind_info((enum record_kind)kind)->name);
+        schema_append_view(sql, (enum record_kind)kind);
+    }
+    return database_exec_built(db, sql, err);
+}
+
+static enum status insert_identity(sqlite3 *db, struct error *err)
+{
+    unsigned char id[16];
+    enum status status = process_random(id, sizeof id, err);
+    if (status != STATUS_OK)
+        return status;
+    id[6] = (unsigned char)((id[6] & 0x0f) | 0x40); // a random UUID (RFC 9562, version 4)
+    id[8] = (unsigned char)((id[8] & 0x3f) | 0x80);
+    char uuid[37];
+    text_from_uuid(uuid, id);
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendf(sql, "INSERT INTO meta VALUES('store', %Q), ('created_ns', %lld);", uuid,
+                        (long long)clock_wall_ns());
+    return database_exec_built(db, sql, err);
+}
+
+// ---- Versions -------------------------------------------------------------------------
+
+// Version 1: everything, as the record table has it today.  Later steps find
+// what they would add there already and add what an older file lacks.
+static enum status create_tables(sqlite3 *db, struct error *err)
+{
+    enum status status = database_exec(db, fixed_tables, err);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_str *sql = sqlite3_str_new(db);
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
+        const char *name = record_kind_info((enum record_kind)kind)->name;
+        schema_append_table(sql, (enum record_kind)kind, name);
+        sqlite3_str_appendf(sql, "CREATE INDEX \"%w_started\" ON \"%w\"(started_ns);", name, name);
+    }
+    sqlite3_str_appendf(sql, "%s%s%s", fixed_indexes, refusal_table, owner_index);
+    status = database_exec_built(db, sql, err);
+    if (status == STATUS_OK)
+        status = insert_identity(db, err);
+    return status;
+}
+
+// Version 2: views whose sums cannot overflow.  Every migration makes all views
+// anew.
+static enum status change_views(sqlite3 *db, struct error *err)
+{
+    (void)db;
+    (void)err;
+    return STATUS_OK;
+}
+
+static enum status has_column(sqlite3 *db, const char *table, const char *column, bool *has,
+                              struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status = database_prepare(
+        db, &stmt, "SELECT 1 FROM pragma_table_xinfo(?) WHERE name = ?", false, err);
+    if (status != STATUS_OK)
+        return status;
+    (void)sqlite3_bind_text(stmt, 1, table, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(stmt, 2, column, -1, SQLITE_STATIC);
+    const int rc = sqlite3_step(stmt);
+    *has = rc == SQLITE_ROW;
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        status = database_error(db, "store", err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+// Where the table does not have it yet.
+static enum status add_column(sqlite3 *db, const char *table, const char *column, const char *type,
+                              struct error *err)
+{
+    bool has = false;
+    enum status status = has_column(db, table, column, &has, err);
+    if (status != STATUS_OK || has)
+        return status;
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendf(sql, "ALTER TABLE \"%w\" ADD COLUMN \"%w\" %s", table, column, type);
+    return database_exec_built(db, sql, err);
+}
+
+// What was cleared before there were set hashes has none.  SCHEMA_NO_SET_HASHES
+// is the last run that this can be said of.
+static enum status add_gone_sum(sqlite3 *db, struct error *err)
+{
+    bool has = false;
+    enum status status = has_column(db, "ledger", "gone_sum", &has, err);
+    if (status != STATUS_OK || has)
+        return status;
+    return database_exec(db,
+                         "ALTER TABLE ledger ADD COLUMN gone_sum INTEGER DEFAULT 0;"
+                         "UPDATE ledger SET gone_sum = NULL WHERE expired + cleared > 0;"
+                         "INSERT OR REPLACE INTO meta SELECT '" SCHEMA_NO_SET_HASHES
+                         "', coalesce(max(run), 0) FROM run",
+                         err);
+}
+
+// Version 3: whose a run is, what threads were doing when their process died, and
+// what was refused.  Frames that were no messages were counted in `meta` before.
+static enum status add_owners(sqlite3 *db, struct error *err)
+{
+    static const char count_refusals[] =
+        "INSERT OR IGNORE INTO refusal SELECT 'undecodable', value, 0 FROM meta"
+        " WHERE key = 'undecodable' AND value > 0;"
+        "DELETE FROM meta WHERE key = 'undecodable'";
+    enum status status = add_column(db, "run", "key", "TEXT", err);
+    if (status == STATUS_OK)
+        status = add_column(db, "stream", "activity", "TEXT", err);
+    if (status == STATUS_OK)
+        status = add_column(db, "stream", "activity_since_ns", "INTEGER", err);
+    if (status == STATUS_OK)
+        status = add_gone_sum(db, err);
+    if (status == STATUS_OK)
+        status = database_exec(db, refusal_table, err);
+    if (status == STATUS_OK)
+        status = database_exec(db, owner_index, err);
+    return status == STATUS_OK ? database_exec(db, count_refusals, err) : status;
+}
+
+// Version 4: rollups, retention, baselines.  Of the records that are there already
+// the rollups know nothing yet: their watermarks, where there are none, are 0.
+static enum status add_rollups(sqlite3 *db, struct error *err)
+{
+    enum status status = database_exec(db, rollup_tables, err);
+    return status == STATUS_OK ? database_exec(db, few_indexes, err) : status;
+}
+
+// Version 6: what a pipeline has not measured is absent, for which its table, of a few
+// rows a run, is made anew; columns of devices and pipelines.
+static enum status let_figures_be_absent(sqlite3 *db, struct error *err)
+{
+    static const char must_be_there[] = "SELECT count(*) FROM pragma_table_info('pipeline')"
+                                        " WHERE name = 'copy_busy_ns' AND \"notnull\" <> 0";
+    int64_t must = 0;
+    enum status status = schema_add_columns(db, err);
+    if (status == STATUS_OK)
+        status = database_integer(db, must_be_there, &must, err);
+    if (status == STATUS_OK && must > 0)
+        status = schema_rebuild(db, RECORD_KIND_PIPELINE, err);
+    return status;
+}
+
+// Version 7: what failed of pipelines, how long they were idle and waited.
+static enum status add_pipeline_failures(sqlite3 *db, struct error *err)
+{
+    enum status status = schema_add_columns(db, err);
+    return status == STATUS_OK ? database_exec(db, pipeline_index, err) : status;
+}
+
+// Version 8: what the KV cache of a model takes, and what is known of it found by its
+// run; when records were lost that had no number.
+static enum status add_cache_size(sqlite3 *db, struct error *err)
+{
+    enum status status = schema_add_columns(db, err);
+    if (status == STATUS_OK)
+        status = database_exec(db, model_indexes, err);
+    return status == STATUS_OK ? database_exec(db, unnumbered_table, err) : status;
+}
+
+// Versions 5 to 8 stored received_ns and some durations as differences from other columns,
+// and computed them as generated columns.
+static enum status store_plain_columns(sqlite3 *db, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
+         kind++) {
+        const char *table = record_kind_info((enum record_kind)kind)->name;
+        bool has = false;
+        status = has_column(db, table, "received_after_ns", &has, err);
+        if (status == STATUS_OK && has)
+            status = schema_rebuild(db, (enum record_kind)kind, err);
+    }
+    return status;
+}
+
+// Version 9: no sealed history, whose rows unseal() has moved back before; plain columns.
+static enum status simplify_tables(sqlite3 *db, struct error *err)
+{
+    enum status status = database_exec(db, "DROP TABLE IF EXISTS sealed", err);
+    return status == STATUS_OK ? store_plain_columns(db, err) : status;
+}
+
+static const struct schema_step all_steps[] = {
+    {1, create_tables},         {2, change_views},       {3, add_owners},
+    {4, add_rollups},           {5, schema_add_columns}, {6, let_figures_be_absent},
+    {7, add_pipeline_failures}, {8, add_cache_size},     {9, simplify_tables},
+};
+
+_Static_assert(sizeof all_steps / sizeof *all_steps == SCHEMA_VERSION, "a step for each version");
+
+enum status schema_add_columns(sqlite3 *db, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
+        const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
+        for (unsigned i = 0; i < info->column_count && status == STATUS_OK; i++)
+            status = add_column(db, info->name, info->columns[i].name,
+                                schema_column_type((enum record_kind)kind, i), err);
+    }
+    return status;
+}
+
+struct file_version {
+    int64_t application;
+    int64_t version;
+    int64_t objects; // tables, views, indexes
+};
+
+static enum status read_version(sqlite3 *db, const char *path, struct file_version *file,
+                                struct error *err)
+{
+    enum status status =
+        database_integer(db, "SELECT count(*) FROM sqlite_schema", &file->objects, err);
+    if (status == STATUS_OK)
+        status = database_integer(db, "PRAGMA application_id", &file->application, err);
+    if (status == STATUS_OK)
+        status = database_integer(db, "PRAGMA user_version", &file->version, err);
+    if (status == STATUS_OK)
+        return STATUS_OK;
+    if (sqlite3_errcode(db) == SQLITE_NOTADB)
+        return file_probe_is_no_database(path, err);
+    if (status == STATUS_CORRUPT)
+        return database_is_damaged(path, sqlite3_errmsg(db), err);
+    char text[ERROR_TEXT_SIZE];
+    (void)snprintf(text, sizeof text, "%s", sqlite3_errmsg(db));
+    return error_set(err, status, "store %s: %s", path, text);
+}
+
+static bool is_new(const struct file_version *file)
+{
+    return file->application == 0 && file->version == 0 && file->objects == 0;
+}
+
+static enum status check_version(const struct file_version *file, const char *path, int newest,
+                                 struct error *err)
+{
+    if (is_new(file))
+        return error_set(err, STATUS_CORRUPT, "store %s: an empty file, no store of inferstat",
+                         path);
+    if (file->application != SCHEMA_APPLICATION_ID)
+        return file_probe_is_foreign(path, file->application, err);
+    if (file->version > newest)
+        return file_probe_is_newer(path, file->version, newest, err);
+    if (file->version < 1)
+        return error_set(err, STATUS_CORRUPT, "store %s: its schema has no version", path);
+    return STATUS_OK;
+}
+
+enum status schema_check(sqlite3 *db, const char *path, struct error *err)
+{
+    struct file_version file;
+    enum status status = read_version(db, path, &file, err);
+    if (status == STATUS_OK)
+        status = check_version(&file, path, SCHEMA_VERSION, err);
+    if (status == STATUS_OK && file.version < SCHEMA_VERSION)
+        status = error_set(err, STATUS_UNSUPPORTED,
+                           "store %s: its schema is version %lld, this program reads %d"
+                           " (start inferstatd on it once to migrate it)",
+                           path, (long long)file.version, SCHEMA_VERSION);
+    return status;
+}
+
+static enum status apply_steps(sqlite3 *db, int64_t version, const struct schema_step *steps,
+                               unsigned count, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < count && status == STATUS_OK; i++)
+        if (steps[i].to > version)
+            status = steps[i].apply(db, err);
+    if (status == STATUS_OK)
+        status = create_views(db, err);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendf(sql, "PRAGMA application_id=%d;PRAGMA user_version=%d",
+                        SCHEMA_APPLICATION_ID, steps[count - 1].to);
+    return database_exec_built(db, sql, err);
+}
+
+// Checks the disk space, then does what cannot be one transaction.
+static enum status prepare(sqlite3 *db, const char *path, int64_t version, int newest,
+                           struct error *err)
+{
+    int64_t needed = 0;
+    char text[UNIT_TEXT_SIZE];
+    enum status status = migration_check_space(db, database_free_bytes(path), &needed, err);
+    if (status != STATUS_OK)
+        return status;
+    log_write(LOG_LEVEL_INFO,
+              "store %s: version %lld becomes version %d, with up to %s of free disk space", path,
+              (long long)version, newest, unit_format_int(text, UNIT_BYTES, needed));
+    return unseal(db, err);
+}
+
+enum status schema_apply(sqlite3 *db, const char *path, const struct schema_step *steps,
+                         unsigned count, struct error *err)
+{
+    const uint64_t began_ns = clock_monotonic_ns();
+    char took[UNIT_TEXT_SIZE];
+    struct file_version file;
+    enum status status = read_version(db, path, &file, err);
+    if (status != STATUS_OK)
+        return status;
+    const int newest = steps[count - 1].to;
+    if (!is_new(&file)) {
+        status = check_version(&file, path, newest, err);
+        if (status != STATUS_OK || file.version == newest)
+            return status;
+        status = prepare(db, path, file.version, newest, err);
+        if (status != STATUS_OK)
+            return error_prefix(err, status, "store %s", path);
+    } else {
+        status = database_exec(db, "PRAGMA auto_vacuum=INCREMENTAL", err);
+    }
+    if (status == STATUS_OK)
+        status = database_exec(db, "BEGIN IMMEDIATE", err);
+    if (status == STATUS_OK)
+        status = apply_steps(db, file.version, steps, count, err);
+    if (status == STATUS_OK)
+        status = database_exec(db, "COMMIT", err);
+    if (status != STATUS_OK) {
+        database_rollback(db);
+        return error_prefix(err, status, "store %s: making its tables", path);
+    }
+    if (!is_new(&file))
+        log_write(LOG_LEVEL_INFO, "store %s: is of version %d, after %s", path, newest,
+                  unit_format_int(took, UNIT_DURATION, (int64_t)(clock_monotonic_ns() - began_ns)));
+    return STATUS_OK;
+}
+
+enum status schema_migrate(sqlite3 *db, const char *path, struct error *err)
+{
+    return schema_apply(db, path, all_steps, SCHEMA_VERSION, err);
+}

@@ -1,0 +1,307 @@
+#include "common/store/schema/schema_select.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include <sqlite3.h>
+
+#include "common/core/delivery/delivery.h"
+#include "common/store/schema/schema.h"
+
+// ---- Dimensions -------------------------------------------------------------------
+
+#define PARENT(column)                                                                             \
+    "(SELECT p." column " FROM load p WHERE p.run = t.run AND p.stream = t.stream"                 \
+    " AND p.number = t.parent)"
+
+// What the column of that name does not say.
+static const struct {
+    enum record_kind kind;
+    enum query_dimension dimension;
+    const char *expression;
+} special_dimensions[] = {
+    {RECORD_KIND_RUN, QUERY_BY_HOST, "t.host"},
+    {RECORD_KIND_MODEL, QUERY_BY_MODEL, "t.name"},
+    {RECORD_KIND_DEVICE, QUERY_BY_DEVICE, "t.name"},
+    {RECORD_KIND_LOAD_STAGE, QUERY_BY_MODEL, PARENT("model")},
+    {RECORD_KIND_LOAD_STAGE, QUERY_BY_DEVICE, PARENT("device")},
+    {RECORD_KIND_LOAD, QUERY_BY_STATUS, "t.status"},
+    {RECORD_KIND_LOAD_STAGE, QUERY_BY_STATUS, PARENT("status")},
+    {RECORD_KIND_PIPELINE, QUERY_BY_STATUS, "t.status"},
+    // finish: stop, length, cancelled, error; the others ok, error, cancelled
+    {RECORD_KIND_INFERENCE, QUERY_BY_STATUS,
+     "CASE t.finish WHEN 2 THEN 2 WHEN 3 THEN 1 ELSE 0 END"},
+};
+
+static const char *const dimension_columns[QUERY_DIMENSION_COUNT] = {
+    [QUERY_BY_MODEL] = "t.model",         [QUERY_BY_DEVICE] = "t.device",
+    [QUERY_BY_OPERATION] = "t.operation", [QUERY_BY_STAGE] = "t.stage",
+    [QUERY_BY_WORKLOAD] = "t.workload",
+};
+
+const char *schema_dimension(enum record_kind kind, enum query_dimension dimension)
+{
+    for (size_t i = 0; i < sizeof special_dimensions / sizeof *special_dimensions; i++)
+        if (special_dimensions[i].kind == kind && special_dimensions[i].dimension == dimension)
+            return special_dimensions[i].expression;
+    if (dimension == QUERY_BY_RUN)
+        return "t.run";
+    if (dimension == QUERY_BY_HOST)
+        return "(SELECT r.host FROM run r WHERE r.run = t.run)";
+    const int column = record_column_find(kind, query_dimension_name(dimension));
+    if (column < 0 || record_kind_info(kind)->columns[column].type != COLUMN_NAME)
+        return NULL;
+    return dimension_columns[dimension];
+}
+
+// ---- Columns as people read them ----------------------------------------------------
+
+void schema_select_enum(sqlite3_str *sql, const struct record_column *column)
+{
+    sqlite3_str_appendf(sql, "CASE t.\"%w\"", column->name);
+    for (int64_t number = 0; column_enum_text(column->type, number); number++)
+        sqlite3_str_appendf(sql, " WHEN %lld THEN %Q", (long long)number,
+                            column_enum_text(column->type, number));
+    sqlite3_str_appendall(sql, " END");
+}
+
+static void append_column(sqlite3_str *sql, const struct record_column *column)
+{
+    if (column->type == COLUMN_NAME)
+        sqlite3_str_appendf(sql, "(SELECT n.text FROM name n WHERE n.id = t.\"%w\")", column->name);
+    else if (column->type == COLUMN_BLOB)
+        sqlite3_str_appendf(sql, "lower(hex(t.\"%w\"))", column->name);
+    else if (column_type_is_enum(column->type))
+        schema_select_enum(sql, column);
+    else
+        sqlite3_str_appendf(sql, "t.\"%w\"", column->name);
+}
+
+// Key, unit and expression of what stands before, or behind, a kind's columns.
+struct extra {
+    const char *key;
+    enum unit unit;
+    const char *expression;
+};
+
+#define NAME_OF(id) "(SELECT n.text FROM name n WHERE n.id = " id ")"
+
+static const struct extra common[] = {
+    {"run", UNIT_NONE, "(SELECT r.uuid FROM run r WHERE r.run = t.run)"},
+    {"host", UNIT_NONE, NAME_OF("(SELECT r.host FROM run r WHERE r.run = t.run)")},
+    {"stream", UNIT_NONE, "t.stream"},
+    {"number", UNIT_NONE, "t.number"},
+    {"started_ns", UNIT_TIME, "t.started_ns"},
+    {"received_ns", UNIT_TIME, "t.received_ns"},
+};
+
+// A run has no stream and no number; its `host` is the one above.
+static const struct extra common_run[] = {
+    {"run", UNIT_NONE, "t.uuid"},
+    {"host", UNIT_NONE, NAME_OF("t.host")},
+    {"stream", UNIT_NONE, "NULL"},
+    {"number", UNIT_NONE, "NULL"},
+    {"started_ns", UNIT_TIME, "t.started_ns"},
+    {"received_ns", UNIT_TIME, "t.received_ns"},
+};
+
+#define LEDGER(column) "(SELECT l." column " FROM v_ledger l WHERE l.id = t.run)"
+
+static const struct extra extra_run[] = {
+    {"dropped", UNIT_COUNT, LEDGER("dropped")},
+    {"unnumbered", UNIT_COUNT, LEDGER("unnumbered")},
+    {"lost", UNIT_COUNT,
+     "(SELECT CAST(l.dropped + l.unnumbered AS INTEGER) FROM v_ledger l WHERE l.id = t.run)"},
+    {"coverage_ratio", UNIT_RATIO,
+     "(SELECT CAST(l.stored AS REAL) / nullif(CAST(l.stored AS REAL) + l.dropped + l.unnumbered, 0)"
+     " FROM v_ledger l WHERE l.id = t.run)"},
+    {"in_flight", UNIT_COUNT, LEDGER("in_flight")},
+    {"refused", UNIT_COUNT, "t.refused"},
+    {"expired", UNIT_COUNT, LEDGER("expired")},
+    {"cleared", UNIT_COUNT, LEDGER("cleared")},
+    {"clock_suspects", UNIT_COUNT, "t.clock_suspects"},
+    {"unknown_columns", UNIT_COUNT, "t.unknown_columns"},
+    {"heard_ns", UNIT_TIME, "t.heard_ns"},
+    {"balanced", UNIT_NONE, LEDGER("balanced")},
+};
+
+// No load is faster than the slower of the two that bring its weights, as far as either
+// was measured.
+static const struct extra extra_load[] = {
+    {QUERY_METRIC_FLOOR, UNIT_DURATION, "t.model_bytes * 1e9 / " SCHEMA_LOAD_RATE},
+};
+
+static const struct extra extra_load_stage[] = {
+    {"model", UNIT_NONE, NAME_OF(PARENT("model"))},
+    {"device", UNIT_NONE, NAME_OF(PARENT("device"))},
+};
+
+// Behind them: what a run has lost, by reason.
+static const struct {
+    const char *key;
+    enum unit unit;
+} drops[] = {DROP_COLUMNS};
+
+_Static_assert(sizeof drops / sizeof *drops == DELIVERY_REASON_COUNT, "a column for each reason");
+
+enum { COMMON_COUNT = sizeof common / sizeof *common };
+_Static_assert(sizeof common == sizeof common_run, "the same keys for all kinds");
+
+static const struct extra *kind_extras(enum record_kind kind, unsigned *count)
+{
+    *count = 0;
+    if (kind == RECORD_KIND_RUN) {
+        *count = sizeof extra_run / sizeof *extra_run;
+        return extra_run;
+    }
+    if (kind == RECORD_KIND_LOAD) {
+        *count = sizeof extra_load / sizeof *extra_load;
+        return extra_load;
+    }
+    if (kind == RECORD_KIND_LOAD_STAGE) {
+        *count = sizeof extra_load_stage / sizeof *extra_load_stage;
+        return extra_load_stage;
+    }
+    return NULL;
+}
+
+// Whether the column's key is among the common ones already.
+static bool is_common(const char *name)
+{
+    for (unsigned i = 0; i < COMMON_COUNT; i++)
+        if (strcmp(common[i].key, name) == 0)
+            return true;
+    return false;
+}
+
+// The i-th derived column of a kind, or NULL.
+static const struct record_derived *kind_derived(enum record_kind kind, unsigned index)
+{
+    unsigned count = 0;
+    const struct record_derived *derived = record_derived(&count);
+    for (unsigned i = 0; i < count; i++)
+        if (derived[i].kind == kind && index-- == 0)
+            return &derived[i];
+    return NULL;
+}
+
+// One place of the list, whatever it is made from.
+struct place {
+    const struct extra *extra;
+    const struct record_column *column;
+    const struct record_derived *derived;
+    int reason; // enum delivery_reason, where it is none of these
+};
+
+static bool place_at(enum record_kind kind, unsigned index, struct place *place)
+{
+    *place = (struct place){0};
+    if (index < COMMON_COUNT) {
+        place->extra = kind == RECORD_KIND_RUN ? &common_run[index] : &common[index];
+        return true;
+    }
+    index -= COMMON_COUNT;
+    const struct record_kind_info *info = record_kind_info(kind);
+    for (unsigned i = 0; i < info->column_count; i++) {
+        if (is_common(info->columns[i].name))
+            continue;
+        if (index-- == 0) {
+            place->column = &info->columns[i];
+            return true;
+        }
+    }
+    unsigned extras = 0;
+    const struct extra *extra = kind_extras(kind, &extras);
+    if (index < extras) {
+        place->extra = &extra[index];
+        return true;
+    }
+    index -= extras;
+    if (kind == RECORD_KIND_RUN && index < DELIVERY_REASON_COUNT) {
+        place->reason = (int)index;
+        return true;
+    }
+    place->derived = kind_derived(kind, index);
+    return place->derived != NULL;
+}
+
+bool schema_output(enum record_kind kind, unsigned index, struct schema_output *output)
+{
+    struct place place;
+    if (!place_at(kind, index, &place))
+        return false;
+    if (place.extra)
+        *output = (struct schema_output){place.extra->key, place.extra->unit};
+    else if (place.column)
+        *output = (struct schema_output){place.column->name, place.column->unit};
+    else if (place.derived)
+        *output = (struct schema_output){place.derived->name, place.derived->unit};
+    else
+        *output = (struct schema_output){drops[place.reason].key, drops[place.reason].unit};
+    return true;
+}
+
+// What a full ring has lost never had numbers.
+static void append_drops(sqlite3_str *sql, int reason)
+{
+    sqlite3_str_appendf(sql,
+                        "(SELECT CAST(total(g.last - g.first + 1)%s AS INTEGER) FROM range g WHERE"
+                        " g.run = t.run AND g.state = %d AND coalesce(g.reason, 0) = %d)",
+                        reason == DELIVERY_RING_FULL ? " + " LEDGER("unnumbered") : "",
+                        SCHEMA_RANGE_DROPPED, reason);
+}
+
+static void append_derived_column(sqlite3_str *sql, const struct record_derived *derived)
+{
+    sqlite3_str_appendf(sql, "CASE WHEN (%s) > 0 THEN CAST(%s AS REAL) / (%s) END",
+                        derived->denominator, derived->numerator, derived->denominator);
+}
+
+void schema_select_list(sqlite3_str *sql, enum record_kind kind)
+{
+    struct place place;
+    for (unsigned i = 0; place_at(kind, i, &place); i++) {
+        struct schema_output output = {0};
+        (void)schema_output(kind, i, &output);
+        sqlite3_str_appendall(sql, i ? ", " : "");
+        if (place.extra)
+            sqlite3_str_appendall(sql, place.extra->expression);
+        else if (place.column)
+            append_column(sql, place.column);
+        else if (place.derived)
+            append_derived_column(sql, place.derived);
+        else
+            append_drops(sql, place.reason);
+        sqlite3_str_appendf(sql, " AS \"%w\"", output.key);
+    }
+}
+
+// ---- Derived metrics ------------------------------------------------------------------
+
+void append_derived(sqlite3_str *sql, const struct record_derived *derived)
+{
+    sqlite3_str_appendf(sql, "(%s), (%s)", derived->numerator, derived->denominator);
+}
+
+const struct record_derived *derived_find(enum record_kind kind, const char *name)
+{
+    unsigned count = 0;
+    const struct record_derived *derived = record_derived(&count);
+    for (unsigned i = 0; i < count; i++)
+        if (derived[i].kind == kind && strcmp(derived[i].name, name) == 0)
+            return &derived[i];
+    assert(!"the record table has the metric");
+    return NULL;
+}
+
+// ---- Losses -----------------------------------------------------------------------
+
+const char *drop_key(enum delivery_reason reason)
+{
+    static const char *const keys[DELIVERY_REASON_COUNT] = {
+#define DROP_KEY(name, text) [DELIVERY_##name] = "dropped_" text,
+        DELIVERY_REASONS(DROP_KEY)
+#undef DROP_KEY
+    };
+    return keys[reason];
+}

@@ -1,0 +1,100 @@
+#include "common/store/sqlite/checkpoint.h"
+
+#include <stddef.h>
+
+#include <sqlite3.h>
+
+#include "common/store/sqlite/database.h"
+
+static const uint64_t quiet_ns = UINT64_C(500000000);
+static const uint64_t latest_ns = UINT64_C(2000000000);
+static const uint64_t pause_ns = UINT64_C(1000000000);
+static const uint64_t idle_ns = UINT64_C(30000000000);
+static const int64_t log_bytes_idle = 1 << 20;
+
+// Of 4096 bytes mostly.  What is folded at once takes some milliseconds and two waits
+// for the disk.
+enum { PAGES_SOME = 1000, PAGES_MANY = 4000 };
+
+void checkpoint_init(struct checkpoint *checkpoint, uint64_t now_ns)
+{
+    *checkpoint = (struct checkpoint){0};
+    checkpoint_note(checkpoint, true, now_ns);
+}
+
+static int take_length(void *context, sqlite3 *db, const char *name, int pages)
+{
+    struct checkpoint *checkpoint = context;
+    (void)db;
+    (void)name;
+    checkpoint->pages = pages > 0 ? (unsigned)pages : 0;
+    if (checkpoint->pages < checkpoint->pages_tried) // it began anew
+        checkpoint->pages_tried = 0;
+    return SQLITE_OK;
+}
+
+void checkpoint_watch(struct checkpoint *checkpoint, sqlite3 *db)
+{
+    if (checkpoint)
+        (void)sqlite3_wal_hook(db, take_length, checkpoint);
+    else
+        (void)sqlite3_wal_autocheckpoint(db, PAGES_MANY);
+}
+
+bool checkpoint_presses(const struct checkpoint *checkpoint)
+{
+    return checkpoint->pages - checkpoint->pages_tried >= PAGES_MANY;
+}
+
+void checkpoint_note(struct checkpoint *checkpoint, bool records, uint64_t now_ns)
+{
+    if (!checkpoint->wanted)
+        checkpoint->wanted_at_ns = now_ns;
+    checkpoint->wanted = true;
+    checkpoint->changed_at_ns = now_ns;
+    if (records)
+        checkpoint->recorded_at_ns = now_ns;
+}
+
+// Folds what can be folded; `*complete`: all of the log.
+static enum status fold(sqlite3 *db, int mode, bool *complete, struct error *err)
+{
+    int frames = 0, folded = 0;
+    const int rc = sqlite3_wal_checkpoint_v2(db, NULL, mode, &frames, &folded);
+    *complete = rc == SQLITE_OK && frames == folded;
+    if (database_status(rc) == STATUS_OK || database_status(rc) == STATUS_BUSY)
+        return STATUS_OK;
+    return database_error(db, "store: folding its log into it", err);
+}
+
+// Cutting needs that nobody reads: it is tried, never waited for.
+static enum status cut(sqlite3 *db, struct error *err)
+{
+    bool complete = false;
+    (void)sqlite3_busy_timeout(db, 0);
+    enum status status = fold(db, SQLITE_CHECKPOINT_TRUNCATE, &complete, err);
+    (void)sqlite3_busy_timeout(db, DATABASE_BUSY_MS);
+    return status;
+}
+
+enum status checkpoint_tick(struct checkpoint *checkpoint, sqlite3 *db, uint64_t now_ns,
+                            struct error *err)
+{
+    const bool is_long = checkpoint->pages - checkpoint->pages_tried >= PAGES_SOME;
+    if (now_ns - checkpoint->tried_at_ns < pause_ns && !is_long)
+        return STATUS_OK;
+    if (checkpoint->wanted && (is_long || now_ns - checkpoint->changed_at_ns >= quiet_ns ||
+                               now_ns - checkpoint->wanted_at_ns >= latest_ns)) {
+        bool complete = false;
+        checkpoint->tried_at_ns = now_ns;
+        checkpoint->pages_tried = checkpoint->pages;
+        enum status status = fold(db, SQLITE_CHECKPOINT_PASSIVE, &complete, err);
+        checkpoint->wanted = !complete;
+        return status;
+    }
+    if (now_ns - checkpoint->recorded_at_ns < idle_ns)
+        return STATUS_OK;
+    checkpoint->tried_at_ns = now_ns;
+    const char *log = sqlite3_filename_wal(sqlite3_db_filename(db, "main"));
+    return database_file_bytes(log) > log_bytes_idle ? cut(db, err) : STATUS_OK;
+}

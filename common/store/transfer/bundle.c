@@ -1,0 +1,414 @@
+// Writes a bundle: the records that a filter covers, as a store of their own.
+//
+// A bundle contains nothing that was not asked for.  Records, runs and names keep their ids.
+// - Runs of these records; where the filter names only a time, hosts or runs, also runs that lost
+//   records in that time.  Their streams, ranges and ledgers are copied unchanged; records that
+//   are left out are counted as cleared in the ledger, with their set hash, so that the
+//   bundle balances as its store does.
+// - Descriptions of these runs (device, model), of any time, as far as the filter names them.
+// - Names that any of this refers to.
+// - Baselines that the filter covers (bundle_baselines.c).
+// - Rollups of expired records (bundle_expired.c).  A collector that opens the bundle builds
+//   the others from its records.
+// The table meta describes it, as JSON: `bundle` (the store's identity and the filter) and
+// `fingerprint` (the environment of its records: environment.h).
+#include <sqlite3.h>
+
+#include "common/store/transfer/copy.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/read/filter.h"
+#include "common/store/sqlite/set_hash.h"
+#include "common/store/schema/schema.h"
+#include "common/store/schema/database_open.h"
+#include "common/store/schema/schema_migrate.h"
+#include "common/store/read/session_state.h"
+
+enum { STEPS_PER_LOOK = 100000 }; // of SQLite's machine
+
+// One bundle being made: the store is `main`, for reading only, the file `bundle`.
+struct bundling {
+    struct copying *copying;
+    const struct query_filter *filter;
+    struct sqlite3 *db;
+    enum status ended; // by the look at the clock and the log
+    struct error why;
+};
+
+// ---- Two files on one connection -------------------------------------------------------
+
+static int look(void *context)
+{
+    struct bundling *bundling = context;
+    bundling->ended = copying_look(bundling->copying, &bundling->why);
+    return bundling->ended != STATUS_OK;
+}
+
+static enum status make_tables(const char *path, struct error *err)
+{
+    struct sqlite3 *db = NULL;
+    enum status status = STATUS_OK;
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+        status = database_error(db, "store: the bundle", err);
+    if (status == STATUS_OK)
+        status = database_exec(db, "PRAGMA journal_mode=OFF;PRAGMA synchronous=OFF", err);
+    if (status == STATUS_OK)
+        status = schema_migrate(db, path, err);
+    database_close(db);
+    return status;
+}
+
+static enum status attach(struct bundling *bundling, const char *path, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status = database_prepare(bundling->db, &stmt, "ATTACH ? AS bundle", false, err);
+    if (status != STATUS_OK)
+        return status;
+    (void)sqlite3_bind_text(stmt, 1, path, -1, SQLITE_STATIC);
+    status = database_run(bundling->db, stmt, err);
+    (void)sqlite3_finalize(stmt);
+    if (status == STATUS_OK)
+        status = database_exec(bundling->db,
+                               "PRAGMA bundle.journal_mode=OFF;PRAGMA bundle.synchronous=OFF;"
+                               "PRAGMA temp_store=FILE",
+                               err);
+    return status;
+}
+
+static enum status open_both(struct bundling *bundling, const char *path, struct error *err)
+{
+    enum status status = database_open_source(&bundling->db, bundling->copying->store->path, err);
+    if (status == STATUS_OK)
+        status = set_hash_register(bundling->db, err);
+    if (status == STATUS_OK)
+        status = attach(bundling, path, err);
+    if (status == STATUS_OK)
+        sqlite3_progress_handler(bundling->db, STEPS_PER_LOOK, look, bundling);
+    return status;
+}
+
+// ---- Statements -------------------------------------------------------------------------
+
+// Runs what was appended, with the filter's parameters bound.
+static enum status run(struct bundling *bundling, sqlite3_str *sql, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status = filter_prepare(bundling->db, &stmt, sql, bundling->filter, err);
+    if (status == STATUS_OK)
+        status = database_run(bundling->db, stmt, err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+// The columns of a table, named: files of different ages have them in different
+// orders.
+static enum status append_columns(struct bundling *bundling, sqlite3_str *sql, const char *table,
+                                  const char *prefix, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status = database_prepare(
+        bundling->db, &stmt, "SELECT name FROM pragma_table_info(?, 'bundle') ORDER BY cid", false,
+        err);
+    if (status != STATUS_OK)
+        return status;
+    (void)sqlite3_bind_text(stmt, 1, table, -1, SQLITE_STATIC);
+    int rc;
+    for (const char *comma = ""; (rc = sqlite3_step(stmt)) == SQLITE_ROW; comma = ", ")
+        sqlite3_str_appendf(sql, "%s%s\"%w\"", comma, prefix, sqlite3_column_text(stmt, 0));
+    if (rc != SQLITE_DONE)
+        status = database_error(bundling->db, "store", err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+// Begins "INSERT OR IGNORE INTO bundle.TABLE(...) SELECT ... FROM main.TABLE t".
+static enum status append_copy(struct bundling *bundling, sqlite3_str *sql, const char *table,
+                               struct error *err)
+{
+    sqlite3_str_appendf(sql, "INSERT OR IGNORE INTO bundle.\"%w\"(", table);
+    enum status status = append_columns(bundling, sql, table, "", err);
+    sqlite3_str_appendall(sql, ") SELECT ");
+    if (status == STATUS_OK)
+        status = append_columns(bundling, sql, table, "t.", err);
+    sqlite3_str_appendf(sql, " FROM main.\"%w\" t", table);
+    return status;
+}
+
+// Copies the rows of a table that a condition (static; may be empty) holds for.
+static enum status copy_where(struct bundling *bundling, const char *table, const char *condition,
+                              struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(bundling->db);
+    enum status status = append_copy(bundling, sql, table, err);
+    sqlite3_str_appendf(sql, " %s", condition);
+    if (status == STATUS_OK)
+        return run(bundling, sql, err);
+    sqlite3_free(sqlite3_str_finish(sql));
+    return status;
+}
+
+// ---- Records and runs -------------------------------------------------------------------
+
+static enum status copy_kind(struct bundling *bundling, enum record_kind kind, struct error *err)
+{
+    enum query_dimension missing;
+    if (!filter_applies(kind, bundling->filter, &missing))
+        return STATUS_OK;
+    sqlite3_str *sql = sqlite3_str_new(bundling->db);
+    enum status status = append_copy(bundling, sql, record_kind_info(kind)->name, err);
+    filter_where(sql, kind, bundling->filter);
+    if (status == STATUS_OK)
+        return run(bundling, sql, err);
+    sqlite3_free(sqlite3_str_finish(sql));
+    return status;
+}
+
+static enum status copy_records(struct bundling *bundling, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
+         kind++)
+        status = copy_kind(bundling, (enum record_kind)kind, err);
+    return status;
+}
+
+static bool names_anything(const struct query_filter *filter)
+{
+    bool names = false;
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        names = names || filter->by[i][0];
+    return names;
+}
+
+// Runs that the filter covers without a record of theirs: those that lost some in its
+// time, or of which some have expired, since nobody knows of which model or device these
+// were; all, where there is no filter.
+static void append_other_runs(sqlite3_str *sql, const struct query_filter *filter)
+{
+    enum query_dimension missing;
+    if (!filter_applies(RECORD_KIND_RUN, filter, &missing))
+        return;
+    sqlite3_str_appendall(sql, " UNION SELECT t.run FROM main.run t");
+    filter_where_run(sql, filter);
+    if (!names_anything(filter) && !filter->since_ns && !filter->until_ns)
+        return;
+    sqlite3_str_appendall(sql, " AND (EXISTS (SELECT 1 FROM main.stream s WHERE s.run = t.run"
+                               " AND s.unnumbered > 0) OR EXISTS (SELECT 1 FROM main.ledger l"
+                               " WHERE l.run = t.run AND l.expired > 0)"
+                               " OR EXISTS (SELECT 1 FROM main.range g"
+                               " WHERE g.run = t.run AND g.state = 1");
+    if (filter->since_ns)
+        sqlite3_str_appendall(sql, " AND (g.until_ns IS NULL OR g.until_ns >= :since)");
+    if (filter->until_ns)
+        sqlite3_str_appendall(sql, " AND (g.since_ns IS NULL OR g.since_ns < :until)");
+    sqlite3_str_appendall(sql, "))");
+}
+
+// Those that have records here, and those that may have lost some.
+static enum status pick_runs(struct bundling *bundling, struct error *err)
+{
+    enum status status =
+        database_exec(bundling->db,
+                      "CREATE TEMP TABLE picked(run INTEGER PRIMARY KEY);"
+                      "CREATE TEMP TABLE left_out(run INTEGER PRIMARY KEY, rows, hash)",
+                      err);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_str *sql = sqlite3_str_new(bundling->db);
+    const char *before = "INSERT INTO picked";
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++) {
+        sqlite3_str_appendf(sql, "%s SELECT run FROM bundle.\"%w\"", before,
+                            record_kind_info((enum record_kind)kind)->name);
+        before = " UNION";
+    }
+    append_other_runs(sql, bundling->filter);
+    return run(bundling, sql, err);
+}
+
+#define OF_PICKED "WHERE t.run IN (SELECT run FROM picked)"
+#define OF_NAME(parameter)                                                                         \
+    " AND t.name = (SELECT n.id FROM main.name n WHERE n.text = " parameter ")"
+
+// The key that opened a run is nobody's business who is given a bundle.
+static enum status copy_runs(struct bundling *bundling, struct error *err)
+{
+    const struct query_filter *filter = bundling->filter;
+    const struct {
+        const char *table, *condition;
+    } parts[] = {
+        {"run", OF_PICKED},
+        {"stream", OF_PICKED},
+        {"range", OF_PICKED},
+        {"unnumbered", OF_PICKED},
+        {"ledger", OF_PICKED},
+        {"device", filter->by[QUERY_BY_DEVICE][0] ? OF_PICKED OF_NAME(":device") : OF_PICKED},
+        {"model", filter->by[QUERY_BY_MODEL][0] ? OF_PICKED OF_NAME(":model") : OF_PICKED},
+    };
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && status == STATUS_OK; i++)
+        status = copy_where(bundling, parts[i].table, parts[i].condition, err);
+    return status == STATUS_OK
+               ? database_exec(bundling->db, "UPDATE bundle.run SET key = NULL", err)
+               : status;
+}
+
+// ---- What is left out ---------------------------------------------------------------------
+
+// Tables are only gone through where the ledger has more rows of the kind than are here.
+static enum status account_kind(struct bundling *bundling, enum record_kind kind, struct error *err)
+{
+    const char *table = record_kind_info(kind)->name;
+    sqlite3_str *sql = sqlite3_str_new(bundling->db);
+    int64_t runs = 0, rows = 0;
+    sqlite3_str_appendf(sql,
+                        "DELETE FROM temp.left_out;"
+                        "INSERT INTO temp.left_out(run) SELECT l.run FROM bundle.ledger l LEFT JOIN"
+                        " (SELECT run, count(*) AS n FROM bundle.\"%w\" GROUP BY run) USING (run)"
+                        " WHERE l.kind = %d AND l.stored - l.expired - l.cleared <> coalesce(n, 0)",
+                        table, (int)kind);
+    enum status status = database_exec_built(bundling->db, sql, err);
+    if (status == STATUS_OK)
+        status = database_integer(bundling->db, "SELECT count(*) FROM temp.left_out", &runs, err);
+    if (status != STATUS_OK || runs == 0)
+        return status;
+    sql = sqlite3_str_new(bundling->db);
+    sqlite3_str_appendf(
+        sql,
+        "INSERT OR REPLACE INTO temp.left_out SELECT t.run, count(*),"
+        " set_hash(t.stream, t.number) FROM main.\"%w\" t NOT INDEXED WHERE t.run IN"
+        " (SELECT run FROM temp.left_out) AND NOT EXISTS (SELECT 1 FROM bundle.\"%w\" b"
+        " WHERE b.id = t.id) GROUP BY t.run;"
+        "UPDATE bundle.ledger SET cleared = cleared + o.rows,"
+        " gone_sum = set_hash_add(gone_sum, o.hash) FROM temp.left_out o"
+        " WHERE o.run = ledger.run AND kind = %d AND o.rows > 0",
+        table, table, (int)kind);
+    status = database_exec_built(bundling->db, sql, err);
+    if (status == STATUS_OK)
+        status = database_integer(bundling->db, "SELECT sum(rows) FROM temp.left_out", &rows, err);
+    bundling->copying->left_out += rows;
+    return status;
+}
+
+static enum status account(struct bundling *bundling, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
+         kind++)
+        status = account_kind(bundling, (enum record_kind)kind, err);
+    return status;
+}
+
+// ---- What goes with them -------------------------------------------------------------------
+
+// Names that something here refers to.
+static enum status copy_names(struct bundling *bundling, struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(bundling->db);
+    sqlite3_str_appendall(sql,
+                          "INSERT INTO bundle.name(id, text) SELECT n.id, n.text FROM main.name"
+                          " n WHERE n.id IN (SELECT model FROM bundle.baseline_sample"
+                          " UNION SELECT device FROM bundle.baseline_sample"
+                          " UNION SELECT model FROM bundle.series"
+                          " UNION SELECT host FROM bundle.series"
+                          " UNION SELECT device FROM bundle.series"
+                          " UNION SELECT operation FROM bundle.series");
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
+        const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
+        for (unsigned i = 0; i < info->column_count; i++)
+            if (info->columns[i].type == COLUMN_NAME)
+                sqlite3_str_appendf(sql, " UNION SELECT \"%w\" FROM bundle.\"%w\"",
+                                    info->columns[i].name, info->name);
+    }
+    sqlite3_str_appendall(sql, ")");
+    return run(bundling, sql, err);
+}
+
+static enum status copy_rollups(struct bundling *bundling, struct error *err)
+{
+    enum status status = bundle_expired(bundling->db, bundling->filter, err);
+    return status == STATUS_OK ? copy_where(bundling, "series",
+                                            "WHERE t.id IN (SELECT series FROM bundle.rollup)", err)
+                               : status;
+}
+
+static enum status copy_baselines(struct bundling *bundling, struct error *err)
+{
+    enum status status = bundle_baselines(bundling->db, bundling->filter,
+                                          &bundling->copying->baselines_left_out, err);
+    if (status == STATUS_OK)
+        status =
+            copy_where(bundling, "baseline", "WHERE t.id IN (SELECT baseline FROM going)", err);
+    if (status == STATUS_OK)
+        status = copy_where(bundling, "baseline_sample",
+                            "WHERE t.baseline IN (SELECT baseline FROM going)", err);
+    return status;
+}
+
+static enum status copy_rest(struct bundling *bundling, struct error *err)
+{
+    enum status status = copy_where(bundling, "expiry", "", err);
+    if (status == STATUS_OK)
+        status = copy_baselines(bundling, err);
+    if (status == STATUS_OK)
+        status = copy_where(bundling, "meta", "WHERE t.key = '" SCHEMA_NO_SET_HASHES "'", err);
+    if (status == STATUS_OK)
+        status = copy_names(bundling, err);
+    if (status == STATUS_OK)
+        status = copy_where(bundling, "run_name",
+                            OF_PICKED " AND t.name IN (SELECT n.id FROM bundle.name n)", err);
+    return status;
+}
+
+// Whose bundle it is and of what: the store's identity and the filter, as JSON.
+static enum status describe(struct bundling *bundling, struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(bundling->db);
+    sqlite3_str_appendall(sql, "INSERT INTO bundle.meta SELECT 'bundle', json_object('store',"
+                               " (SELECT value FROM main.meta WHERE key = 'store')");
+    const struct query_filter *filter = bundling->filter;
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        if (filter->by[i][0])
+            sqlite3_str_appendf(sql, ", %Q, %Q", query_dimension_name((enum query_dimension)i),
+                                filter->by[i]);
+    if (filter->since_ns)
+        sqlite3_str_appendf(sql, ", 'since_ns', %lld", (long long)filter->since_ns);
+    if (filter->until_ns)
+        sqlite3_str_appendf(sql, ", 'until_ns', %lld", (long long)filter->until_ns);
+    sqlite3_str_appendall(sql, ")");
+    return run(bundling, sql, err);
+}
+
+// ---- All of it --------------------------------------------------------------------------
+
+static enum status fill(struct bundling *bundling, struct error *err)
+{
+    enum status status = database_exec(bundling->db, "BEGIN", err);
+    if (status == STATUS_OK)
+        status = copy_records(bundling, err);
+    if (status == STATUS_OK)
+        status = pick_runs(bundling, err);
+    if (status == STATUS_OK)
+        status = copy_runs(bundling, err);
+    if (status == STATUS_OK)
+        status = account(bundling, err);
+    if (status == STATUS_OK)
+        status = copy_rollups(bundling, err);
+    if (status == STATUS_OK)
+        status = copy_rest(bundling, err);
+    if (status == STATUS_OK)
+        status = describe(bundling, err);
+    return status == STATUS_OK ? database_exec(bundling->db, "COMMIT", err) : status;
+}
+
+enum status bundle_fill(struct copying *copying, const char *path, struct error *err)
+{
+    struct bundling bundling = {.copying = copying, .filter = &copying->query->filter};
+    enum status status = make_tables(path, err);
+    if (status == STATUS_OK)
+        status = open_both(&bundling, path, err);
+    if (status == STATUS_OK)
+        status = fill(&bundling, err);
+    database_close(bundling.db);
+    if (status == STATUS_TIMEOUT && bundling.ended != STATUS_OK)
+        return error_set(err, bundling.ended, "%s", bundling.why.text);
+    return status;
+}

@@ -1,0 +1,301 @@
+#include "common/store/transfer/copy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+#include "common/store/compare/baseline.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/sqlite/atomic_file.h"
+#include "common/store/audit/integrity_check.h"
+#include "common/sys/clock.h"
+#include "common/store/read/answer_cells.h"
+#include "common/store/read/session.h"
+#include "common/store/read/session_state.h"
+
+enum {
+    PAGES_A_STEP = 1024,    // between two looks at the clock
+    STEPS_PER_LOOK = 20000, // of SQLite's machine, the same
+    FORMAT_AT = 18,         // of the two bytes that say whether a file has a log
+};
+
+// ---- While it is made ----------------------------------------------------------------
+
+enum status copying_look(struct copying *copying, struct error *err)
+{
+    if (store_is_over_budget(copying->store))
+        return error_set(err, STATUS_TIMEOUT, "store: the copy takes too long");
+    const int64_t bytes = copying->log ? database_file_bytes(copying->log) : 0;
+    if (bytes > copying->log_most)
+        copying->log_most = bytes;
+    if (bytes - copying->log_began <= COPY_LOG_BYTES_MAX)
+        return STATUS_OK;
+    return error_set(err, STATUS_FULL,
+                     "store: so much was written meanwhile that its log grew by %lld MB (copy it "
+                     "when less is written, or export a bundle of less)",
+                     (long long)(COPY_LOG_BYTES_MAX >> 20));
+}
+
+static enum status open_copy(struct sqlite3 **out, const char *path, struct error *err)
+{
+    struct sqlite3 *db = NULL;
+    enum status status = STATUS_OK;
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
+        status = database_error(db, "store: the copy", err);
+    if (status == STATUS_OK)
+        status = database_exec(db, "PRAGMA journal_mode=OFF;PRAGMA synchronous=OFF", err);
+    if (status != STATUS_OK) {
+        database_close(db);
+        return status;
+    }
+    *out = db;
+    return STATUS_OK;
+}
+
+static enum status copy_pages(struct copying *copying, struct sqlite3 *db, struct error *err)
+{
+    sqlite3_backup *backup = sqlite3_backup_init(db, "main", copying->store->db, "main");
+    if (!backup)
+        return database_error(db, "store: the copy", err);
+    enum status status = STATUS_OK;
+    int rc = SQLITE_OK;
+    while (status == STATUS_OK && rc == SQLITE_OK) {
+        rc = sqlite3_backup_step(backup, PAGES_A_STEP);
+        status = copying_look(copying, err);
+    }
+    rc = sqlite3_backup_finish(backup);
+    if (status == STATUS_OK && rc != SQLITE_OK)
+        status = error_set(err, database_status(rc), "store: the copy: %s", sqlite3_errstr(rc));
+    return status;
+}
+
+// The pages are those of a store with a log.  The copy has none and needs none, so
+// that the one file can be read anywhere (https://sqlite.org/fileformat2.html, 1.3.3).
+static enum status end_log(const struct atomic_file *file, struct error *err)
+{
+    static const unsigned char without[2] = {1, 1};
+    if (pwrite(file->fd, without, sizeof without, FORMAT_AT) == (ssize_t)sizeof without)
+        return STATUS_OK;
+    return error_set(err, STATUS_IO, "%s: cannot be written", file->path);
+}
+
+static enum status fill_backup(struct copying *copying, const struct atomic_file *file,
+                               struct error *err)
+{
+    struct sqlite3 *db = NULL;
+    int64_t bytes = 0;
+    enum status status = database_integer(
+        copying->store->db,
+        "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", &bytes, err);
+    if (status == STATUS_OK)
+        status = atomic_file_room(file, bytes, err);
+    if (status == STATUS_OK)
+        status = open_copy(&db, file->partial, err);
+    if (status == STATUS_OK)
+        status = copy_pages(copying, db, err);
+    database_close(db);
+    return status == STATUS_OK ? end_log(file, err) : status;
+}
+
+// ---- The check ------------------------------------------------------------------------
+
+static int is_over_budget(void *store)
+{
+    return store_is_over_budget(store);
+}
+
+static enum status check_structure(struct sqlite3 *db, const char *path, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status = database_prepare(db, &stmt, "PRAGMA quick_check(1)", false, err);
+    if (status != STATUS_OK)
+        return status;
+    char finding[INTEGRITY_FINDING_SIZE];
+    const int rc = sqlite3_step(stmt);
+    const char *found = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
+    if (rc != SQLITE_ROW)
+        status = database_error(db, "store: the copy", err);
+    else if (!found || strcmp(found, "ok") != 0)
+        status = error_set(err, STATUS_CORRUPT,
+                           "%s: not kept: the store it was copied from is damaged: %s", path,
+                           found ? integrity_finding(finding, found) : "");
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+// What the copy holds: records by kind, counted.
+struct counts {
+    int64_t runs, records, rollups, baselines;
+    int64_t of[RECORD_KIND_COUNT];
+};
+
+static enum status count_rows(struct counts *counts, struct sqlite3 *db, struct error *err)
+{
+    *counts = (struct counts){0};
+    enum status status = STATUS_OK;
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT && status == STATUS_OK; kind++) {
+        char sql[64];
+        (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM \"%s\"",
+                       record_kind_info((enum record_kind)kind)->name);
+        status = database_integer(db, sql, &counts->of[kind], err);
+        if (kind == RECORD_KIND_RUN)
+            counts->runs = counts->of[kind];
+        else
+            counts->records += counts->of[kind];
+    }
+    if (status == STATUS_OK)
+        status = database_integer(db, "SELECT count(*) FROM rollup", &counts->rollups, err);
+    if (status == STATUS_OK)
+        status = database_integer(db, "SELECT count(*) FROM baseline", &counts->baselines, err);
+    return status;
+}
+
+// The row `open` of meta is of the collector that has the store open (open_marker.h), not of
+// a copy.
+static enum status check_copy(struct counts *counts, struct store *store,
+                              const struct atomic_file *file, struct error *err)
+{
+    struct sqlite3 *db = NULL;
+    enum status status = open_copy(&db, file->partial, err);
+    if (status == STATUS_OK)
+        sqlite3_progress_handler(db, STEPS_PER_LOOK, is_over_budget, store);
+    if (status == STATUS_OK)
+        status = database_exec(db, "DELETE FROM meta WHERE key = 'open'", err);
+    if (status == STATUS_OK)
+        status = check_structure(db, file->path, err);
+    if (status == STATUS_OK)
+        status = count_rows(counts, db, err);
+    database_close(db);
+    return status;
+}
+
+// ---- The environment -----------------------------------------------------------------------
+
+static enum status save_environment(const struct atomic_file *file, const char *json,
+                                    struct error *err)
+{
+    struct sqlite3 *db = NULL;
+    sqlite3_stmt *stmt = NULL;
+    enum status status = open_copy(&db, file->partial, err);
+    if (status == STATUS_OK)
+        status =
+            database_prepare(db, &stmt, "INSERT INTO meta VALUES('fingerprint', ?)", false, err);
+    if (status == STATUS_OK) {
+        (void)sqlite3_bind_text(stmt, 1, json, -1, SQLITE_STATIC);
+        status = database_run(db, stmt, err);
+    }
+    (void)sqlite3_finalize(stmt);
+    database_close(db);
+    return status;
+}
+
+// On what the records of a bundle were measured, as a baseline of them would have it.
+static enum status add_environment(const struct atomic_file *file, struct error *err)
+{
+    static const struct query_filter all;
+    struct store *made = NULL;
+    struct baseline *baseline = NULL;
+    enum status status = store_open(&made, file->partial, err);
+    if (status == STATUS_OK)
+        status = baseline_collect(&baseline, made, &all, err);
+    store_close(made);
+    if (status != STATUS_OK)
+        return status == STATUS_NO_DATA ? STATUS_OK : status;
+    sqlite3_str *text = sqlite3_str_new(NULL);
+    environment_append_json(text, &baseline->environment);
+    baseline_free(baseline);
+    char *json = sqlite3_str_finish(text);
+    status = json ? save_environment(file, json, err)
+                  : error_set(err, STATUS_NOMEM, "store: out of memory");
+    sqlite3_free(json);
+    return status;
+}
+
+// ---- The answer -----------------------------------------------------------------------
+
+static enum status add_columns(struct result *answer)
+{
+    static const struct answer_column first[] = {
+        {"path", UNIT_NONE},       {"bytes", UNIT_BYTES},
+        {"runs", UNIT_COUNT},      {"records", UNIT_COUNT},
+        {"rollups", UNIT_COUNT},   {"left_out", UNIT_COUNT},
+        {"baselines", UNIT_COUNT}, {"baselines_left_out", UNIT_COUNT},
+        {"log_bytes", UNIT_BYTES}, {"duration_ns", UNIT_DURATION}};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof first / sizeof *first && status == STATUS_OK; i++)
+        status = result_add_column(answer, first[i].key, first[i].unit);
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
+         kind++)
+        status =
+            result_add_column(answer, record_kind_info((enum record_kind)kind)->name, UNIT_COUNT);
+    return status == STATUS_OK ? result_add_row(answer) : status;
+}
+
+static enum status fill_answer(struct result **out, const struct copying *copying,
+                               const struct counts *counts, uint64_t began_ns, struct error *err)
+{
+    const char *path = copying->query->file.path;
+    struct result *answer = NULL;
+    enum status status = result_new(&answer);
+    if (status == STATUS_OK)
+        status = add_columns(answer);
+    if (status != STATUS_OK) {
+        result_free(answer);
+        return error_set(err, status, "store: out of memory");
+    }
+    *out = answer;
+    answer_int(answer, "bytes", database_file_bytes(path));
+    answer_int(answer, "runs", counts->runs);
+    answer_int(answer, "records", counts->records);
+    answer_int(answer, "rollups", counts->rollups);
+    answer_int(answer, "left_out", copying->left_out);
+    answer_int(answer, "baselines", counts->baselines);
+    answer_int(answer, "baselines_left_out", copying->baselines_left_out);
+    answer_int(answer, "log_bytes", copying->log_most - copying->log_began);
+    answer_int(answer, "duration_ns", (int64_t)(clock_monotonic_ns() - began_ns));
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++)
+        answer_int(answer, record_kind_info((enum record_kind)kind)->name, counts->of[kind]);
+    return answer_text(answer, "path", path, err);
+}
+
+// ---- All of it ------------------------------------------------------------------------
+
+static void begin(struct copying *copying, struct store *store, const struct query *query)
+{
+    const char *name = sqlite3_db_filename(store->db, "main");
+    *copying = (struct copying){.store = store, .query = query};
+    if (name && name[0])
+        copying->log = strdup(sqlite3_filename_wal(name));
+    copying->log_began = copying->log ? database_file_bytes(copying->log) : 0;
+    copying->log_most = copying->log_began;
+}
+
+enum status query_copy(struct store *store, const struct query *query, struct result **out,
+                       struct error *err)
+{
+    struct copying copying;
+    struct counts counts = {0};
+    struct atomic_file file;
+    const uint64_t began_ns = clock_monotonic_ns();
+    enum status status = atomic_file_begin(&file, query->file.path, ATOMIC_FILE_OWNER, err);
+    if (status != STATUS_OK)
+        return status;
+    begin(&copying, store, query);
+    status = query->file.bundle ? bundle_fill(&copying, file.partial, err)
+                                : fill_backup(&copying, &file, err);
+    database_rollback(store->db); // from here on the store's log is free again
+    if (status == STATUS_OK)
+        status = check_copy(&counts, store, &file, err);
+    if (status == STATUS_OK && query->file.bundle && counts.runs == 0 && counts.rollups == 0)
+        status = error_set(err, STATUS_NO_DATA, "no run and no record is covered");
+    if (status == STATUS_OK && query->file.bundle)
+        status = add_environment(&file, err);
+    status = atomic_file_end(&file, status, err);
+    if (status == STATUS_OK)
+        status = fill_answer(out, &copying, &counts, began_ns, err);
+    free(copying.log);
+    return status;
+}

@@ -1,0 +1,61 @@
+// Copies a store: all of it at one moment (a backup), or what a filter covers as a store of its
+// own (a bundle).  The copy is one file without a log, created atomically (atomic_file.h).
+//
+// A copy reads one snapshot of the store.  Meanwhile the store's log cannot be checkpointed and
+// grows by all that is written; a copy during which it grew by COPY_LOG_BYTES_MAX gives up.
+// The integrity check of the finished copy holds no snapshot.
+#ifndef INFERSTAT_STORE_TRANSFER_COPY_H
+#define INFERSTAT_STORE_TRANSFER_COPY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
+#include "common/core/query/result.h"
+
+struct sqlite3;
+struct store;
+
+#define COPY_LOG_BYTES_MAX (INT64_C(1) << 30)
+
+// Answers QUERY_COPY: one row with
+//   path bytes runs records, the records of each kind (keys as the kinds' names),
+//   rollups, left_out (of a bundle: records of its runs that it does not contain, which its
+//   ledger counts as cleared; else 0), baselines, baselines_left_out (of a bundle: those that
+//   its filter does not cover; else 0), log_bytes (growth of the store's log meanwhile),
+//   duration_ns
+MUST_CHECK enum status query_copy(struct store *store, const struct query *query,
+                                  struct result **out, struct error *err);
+
+// ---- Between the files of the copy ------------------------------------------------
+
+// A copy in progress.
+struct copying {
+    struct store *store;
+    const struct query *query;
+    char *log;         // the store's log
+    int64_t log_began; // bytes at the start of the copy
+    int64_t log_most;  // the largest size since
+    int64_t left_out, baselines_left_out;
+    unsigned looks;
+};
+
+// Checks whether to continue: STATUS_TIMEOUT over the budget, STATUS_FULL where the log has grown
+// too much.
+MUST_CHECK enum status copying_look(struct copying *copying, struct error *err);
+
+// Fills the empty file at `path` with what the query's filter covers.
+MUST_CHECK enum status bundle_fill(struct copying *copying, const char *path, struct error *err);
+
+// Creates the table temp.going(baseline) with the ids of the baselines of `main` that a bundle of
+// the filter contains, and adds the number of the others to `*left_out`.
+MUST_CHECK enum status bundle_baselines(struct sqlite3 *db, const struct query_filter *filter,
+                                        int64_t *left_out, struct error *err);
+
+// Copies the rollups of the filter's expired records from the database `main` into the empty
+// tables of `bundle`, within a transaction.
+MUST_CHECK enum status bundle_expired(struct sqlite3 *db, const struct query_filter *filter,
+                                      struct error *err);
+
+#endif

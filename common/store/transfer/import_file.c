@@ -1,0 +1,233 @@
+// Opens and checks the file of an import, and builds the answer.
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <sqlite3.h>
+
+#include "common/core/base/text.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/transfer/import_reading.h"
+#include "common/store/schema/file_probe.h"
+#include "common/store/audit/integrity_check.h"
+#include "common/sys/clock.h"
+#include "common/store/read/answer_cells.h"
+#include "common/store/read/session.h"
+#include "common/store/read/session_state.h"
+
+enum {
+    STEPS_PER_LOOK = 20000,    // of SQLite's machine
+    VALUE_BYTES_MAX = 1 << 20, // of one value, by SQLite
+};
+
+// ---- The file ------------------------------------------------------------------------------
+
+static bool is_same(const struct stat *file, const char *path)
+{
+    struct stat other;
+    return stat(path, &other) == 0 && other.st_dev == file->st_dev && other.st_ino == file->st_ino;
+}
+
+// This store's own file is not opened: closing it would drop SQLite's locks on it
+// (file_probe.h).
+static enum status check_file(const char *path, const char *own, struct error *err)
+{
+    struct stat about;
+    if (lstat(path, &about) == 0 && S_ISLNK(about.st_mode))
+        return error_set(err, STATUS_INVALID, "%s: a link (name the file itself)", path);
+    enum status status = file_probe_look(path, err);
+    if (status != STATUS_OK)
+        return status;
+    if (stat(path, &about) != 0)
+        return error_set(err, STATUS_IO, "%s: %s", path, strerror(errno));
+    if (own && is_same(&about, own))
+        return error_set(err, STATUS_INVALID, "%s: this is the store itself", path);
+    if (about.st_size > IMPORT_BYTES_MAX)
+        return error_set(err, STATUS_FULL, "%s: larger than %lld GB (export a bundle of less)",
+                         path, (long long)(IMPORT_BYTES_MAX >> 30));
+    return file_probe_check(path, err);
+}
+
+static int is_over_budget(void *store)
+{
+    return store_is_over_budget(store);
+}
+
+// Requires real tables: views and virtual tables run code of the file's author.
+static enum status check_tables(struct importing *importing, const char *path, struct error *err)
+{
+    static const char *const others[] = {"meta",   "run_name", "name",
+                                         "stream", "range",    "unnumbered",
+                                         "ledger", "baseline", "baseline_sample"};
+    sqlite3_str *sql = sqlite3_str_new(importing->from->db);
+    sqlite3_str_appendall(sql, "SELECT count(*) FROM sqlite_schema WHERE type = 'table'"
+                               " AND sql LIKE 'CREATE TABLE%' AND name IN (''");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        sqlite3_str_appendf(sql, ", %Q", others[i]);
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
+        sqlite3_str_appendf(sql, ", %Q", record_kind_info((enum record_kind)kind)->name);
+    sqlite3_str_appendall(sql, ")");
+    char *text = sqlite3_str_finish(sql);
+    if (!text)
+        return error_no_memory(err, "store");
+    int64_t count = 0;
+    enum status status = database_integer(importing->from->db, text, &count, err);
+    sqlite3_free(text);
+    if (status == STATUS_OK && count != RECORD_KIND_COUNT + sizeof others / sizeof *others)
+        status = error_set(err, STATUS_CORRUPT, "%s: it does not have the tables of a store", path);
+    return status;
+}
+
+static enum status prepare_all(struct importing *importing, struct error *err)
+{
+    enum status status = import_register(importing->from->db, importing, err);
+    if (status == STATUS_OK)
+        status = database_prepare(importing->store->db, &importing->find,
+                                  "SELECT r.run, (SELECT coalesce(sum(l.expired + l.cleared), 0)"
+                                  " FROM ledger l WHERE l.run = r.run) FROM run r WHERE uuid = ?",
+                                  true, err);
+    if (status == STATUS_OK)
+        status = database_prepare(importing->store->db, &importing->covered,
+                                  "SELECT 1 FROM range WHERE run = ?1 AND stream = ?2"
+                                  " AND first <= ?3 AND last >= ?4 AND state = 0",
+                                  true, err);
+    return status;
+}
+
+static enum status open_file(struct importing *importing, const char *path, struct error *err)
+{
+    enum status status = check_file(path, importing->store->path, err);
+    if (status == STATUS_OK)
+        status = store_open(&importing->from, path, err);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3 *db = importing->from->db;
+    (void)sqlite3_limit(db, SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX);
+    sqlite3_progress_handler(db, STEPS_PER_LOOK, is_over_budget, importing->store);
+    status = check_tables(importing, path, err);
+    if (status == STATUS_OK)
+        status = integrity_check(importing->from, err);
+    if (status == STATUS_OK)
+        status = database_exec(db, "BEGIN", err);
+    return status == STATUS_OK ? prepare_all(importing, err) : status;
+}
+
+// Keeps the first refusal.
+void import_note(struct importing *importing, const char *what, const char *why)
+{
+    char text[IMPORT_NOTE_SIZE];
+    if (importing->note[0])
+        return;
+    (void)snprintf(importing->note, sizeof importing->note, "%s: %s", what,
+                   text_escape(text, sizeof text, why, strlen(why)));
+    importing->note[text_cut(importing->note, strlen(importing->note), IMPORT_NOTE_SIZE - 1)] =
+        '\0';
+}
+
+// ---- The answer ----------------------------------------------------------------------------
+
+// The identity of the file's store, as the file states it.
+static enum status answer_identity(struct result *result, struct store *from, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status = database_prepare(
+        from->db, &stmt, "SELECT CAST(value AS TEXT) FROM meta WHERE key = 'store'", false, err);
+    if (status != STATUS_OK)
+        return status;
+    unsigned char uuid[16];
+    char text[37];
+    const char *said =
+        sqlite3_step(stmt) == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
+    if (said && text_to_uuid(uuid, said)) {
+        text_from_uuid(text, uuid);
+        status = answer_text(result, "store", text, err);
+    }
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+static enum status answer(struct result **out, struct importing *importing, struct error *err)
+{
+    static const struct answer_column columns[] = {
+        {"store", UNIT_NONE},
+        {"runs", UNIT_COUNT},
+        {"runs_completed", UNIT_COUNT},
+        {"runs_there", UNIT_COUNT},
+        {"refused", UNIT_COUNT},
+        {"records", UNIT_COUNT},
+        {"note", UNIT_NONE},
+        {"baselines", UNIT_COUNT},
+        {"baselines_there", UNIT_COUNT},
+        {"baselines_refused", UNIT_COUNT},
+        {"baseline_note", UNIT_NONE},
+    };
+    int64_t known = 0, completed = 0;
+    for (size_t i = 0; i < importing->run_count; i++) {
+        known += importing->runs[i].is_here;
+        completed += importing->runs[i].is_here && importing->runs[i].taken > 0;
+    }
+    struct result *result = NULL;
+    enum status status = answer_new(&result, columns, sizeof columns / sizeof *columns, err);
+    if (status == STATUS_OK)
+        status = result_add_row(result) == STATUS_OK ? STATUS_OK : error_no_memory(err, "store");
+    if (status == STATUS_OK)
+        status = answer_identity(result, importing->from, err);
+    if (status == STATUS_OK && importing->note[0])
+        status = answer_text(result, "note", importing->note, err);
+    if (status == STATUS_OK && importing->baseline_note[0])
+        status = answer_text(result, "baseline_note", importing->baseline_note, err);
+    if (status != STATUS_OK) {
+        result_free(result);
+        return status;
+    }
+    answer_int(result, "runs", importing->new_runs);
+    answer_int(result, "runs_completed", completed);
+    answer_int(result, "runs_there", importing->there + known - completed);
+    answer_int(result, "refused", importing->refused);
+    answer_int(result, "records", importing->records);
+    answer_int(result, "baselines", importing->baselines);
+    answer_int(result, "baselines_there", importing->baselines_there);
+    answer_int(result, "baselines_refused", importing->baselines_refused);
+    *out = result;
+    return STATUS_OK;
+}
+
+static void close_file(struct importing *importing)
+{
+    sqlite3_stmt *const all[] = {importing->find, importing->covered, importing->here};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        (void)sqlite3_finalize(all[i]);
+    for (unsigned i = 0; i < IMPORT_RECORD; i++)
+        (void)sqlite3_finalize(importing->select[i]);
+    import_batch_deinit(&importing->batch);
+    free(importing->runs);
+    store_close(importing->from);
+    free(importing);
+}
+
+enum status import_file(struct store *store, const char *path, const struct import_sink *sink,
+                        struct result **out, struct error *err)
+{
+    struct importing *importing = calloc(1, sizeof *importing);
+    if (!importing)
+        return error_no_memory(err, "store");
+    importing->store = store;
+    importing->sink = sink;
+    store->deadline_ns = store->budget_ns ? clock_monotonic_ns() + store->budget_ns : 0;
+    enum status status = open_file(importing, path, err);
+    if (status == STATUS_OK)
+        status = import_validate_runs(importing, err);
+    if (status == STATUS_OK)
+        status = import_send_runs(importing, err);
+    if (status == STATUS_OK)
+        status = import_send_records(importing, err);
+    if (status == STATUS_OK)
+        status = import_send_baselines(importing, err);
+    if (status == STATUS_OK)
+        status = answer(out, importing, err);
+    close_file(importing);
+    store->deadline_ns = 0;
+    return status;
+}

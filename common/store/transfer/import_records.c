@@ -1,0 +1,111 @@
+// Imports the records of the runs that import_validate.c accepted.
+#include <sqlite3.h>
+
+#include "common/store/sqlite/database.h"
+#include "common/store/read/filter.h"
+#include "common/store/sqlite/set_hash.h"
+#include "common/store/transfer/import_reading.h"
+#include "common/store/read/session_state.h"
+
+static enum status send_records(struct importing *importing, enum record_kind kind,
+                                struct error *err)
+{
+    struct import_batch *batch = &importing->batch;
+    const size_t count = batch->rows[IMPORT_RECORD].count;
+    if (count == 0)
+        return STATUS_OK;
+    batch->kind = kind;
+    enum status status = importing->sink->apply(importing->sink->context, batch, err);
+    if (status == STATUS_OK)
+        importing->records += (int64_t)count;
+    import_batch_clear(batch);
+    return status;
+}
+
+enum { COLUMN_STREAM = IMPORT_FIRST_COLUMN, COLUMN_NUMBER, COLUMN_STARTED };
+
+static bool is_known(struct importing *importing, enum record_kind kind,
+                     const struct coming *coming, sqlite3_stmt *row)
+{
+    (void)sqlite3_bind_int64(importing->here, 1, coming->to);
+    (void)sqlite3_bind_int64(importing->here, 2, sqlite3_column_int64(row, COLUMN_STREAM));
+    (void)sqlite3_bind_int64(importing->here, 3, sqlite3_column_int64(row, COLUMN_NUMBER));
+    (void)sqlite3_bind_int(importing->here, 4, (int)kind);
+    (void)sqlite3_bind_int64(importing->here, 5, sqlite3_column_int64(row, COLUMN_STARTED));
+    const bool is = sqlite3_step(importing->here) == SQLITE_ROW;
+    (void)sqlite3_reset(importing->here);
+    return is;
+}
+
+// A record with an invalid value is refused and stays counted as cleared.
+static enum status add_record(struct importing *importing, struct coming *coming, sqlite3_stmt *row,
+                              struct error *err)
+{
+    struct import_rows *rows = &importing->batch.rows[IMPORT_RECORD];
+    const char *fault = (const char *)sqlite3_column_text(row, IMPORT_COLUMN_FAULT);
+    if (fault) {
+        import_note(importing, "a record", fault);
+        importing->refused++;
+        return STATUS_OK;
+    }
+    enum status status = import_rows_add(rows, coming->to, row, IMPORT_FIRST_COLUMN, err);
+    if (status != STATUS_OK)
+        return status;
+    rows->list[rows->count - 1].hash = set_hash_of(sqlite3_column_int64(row, COLUMN_STREAM),
+                                                   sqlite3_column_int64(row, COLUMN_NUMBER));
+    coming->taken++;
+    return STATUS_OK;
+}
+
+// Prepares the check whether this store has a record of a run that is here already, or had it
+// until it expired: rollups still count expired records.
+static enum status prepare_here(struct importing *importing, enum record_kind kind,
+                                struct error *err)
+{
+    (void)sqlite3_finalize(importing->here);
+    importing->here = NULL;
+    sqlite3_str *sql = sqlite3_str_new(importing->store->db);
+    sqlite3_str_appendf(sql,
+                        "SELECT 1 FROM \"%w\" WHERE started_ns = ?5 AND run = ?1 AND stream = ?2"
+                        " AND number = ?3"
+                        " UNION ALL SELECT 1 FROM expiry e JOIN ledger l ON l.kind = e.kind"
+                        " WHERE e.kind = ?4 AND e.until_ns > ?5 AND l.run = ?1 AND l.expired > 0",
+                        record_kind_info(kind)->name);
+    return filter_prepare(importing->store->db, &importing->here, sql, NULL, err);
+}
+
+static enum status send_kind(struct importing *importing, enum record_kind kind, struct error *err)
+{
+    sqlite3_stmt *row = NULL;
+    sqlite3_str *sql = sqlite3_str_new(importing->from->db);
+    import_append_select(sql, IMPORT_RECORD, kind);
+    sqlite3_str_appendall(sql, " NOT INDEXED ORDER BY t.id");
+    enum status status = filter_prepare(importing->from->db, &row, sql, NULL, err);
+    if (status == STATUS_OK)
+        status = prepare_here(importing, kind, err);
+    int rc = SQLITE_DONE;
+    while (status == STATUS_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        struct coming *coming =
+            import_find_run(importing, sqlite3_column_int64(row, IMPORT_COLUMN_RUN));
+        if (!coming || coming->to == 0 ||
+            (coming->is_here && is_known(importing, kind, coming, row)))
+            continue;
+        status = add_record(importing, coming, row, err);
+        if (status == STATUS_OK && importing->batch.rows[IMPORT_RECORD].count == IMPORT_ROWS_MAX)
+            status = send_records(importing, kind, err);
+    }
+    if (status == STATUS_OK && rc != SQLITE_DONE)
+        status = database_error(importing->from->db, "store", err);
+    (void)sqlite3_finalize(row);
+    return status == STATUS_OK ? send_records(importing, kind, err) : status;
+}
+
+// In the order of the kinds: stages find their model by their load.
+enum status import_send_records(struct importing *importing, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
+         kind++)
+        status = send_kind(importing, (enum record_kind)kind, err);
+    return status;
+}
