@@ -41,8 +41,8 @@ static enum status run_with(sqlite3 *db, const char *sql, const struct gap *gap,
 
 // The union of it and those that touch it goes in first, in place of the first of them;
 // then what it covers goes.
-enum status gap_add_spans(sqlite3 *db, const struct gap *gap, const struct gap_span *spans,
-                          size_t count, struct error *err)
+static enum status gap_add_spans(sqlite3 *db, const struct gap *gap, const struct gap_span *spans,
+                                 size_t count, struct error *err)
 {
     static const char add[] =
         "INSERT OR REPLACE INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"

@@ -30,10 +30,6 @@ struct gap_span {
 // Adds a gap, merged with those of the same kind, grouping, level and reason that it touches.
 MUST_CHECK enum status gap_add(struct sqlite3 *db, const struct gap *gap, struct error *err);
 
-// Adds `gap` with the times of each span.
-MUST_CHECK enum status gap_add_spans(struct sqlite3 *db, const struct gap *gap,
-                                     const struct gap_span *spans, size_t count, struct error *err);
-
 // Removes the gap's period from all gaps of the same kind, grouping, level and reason.
 MUST_CHECK enum status gap_remove(struct sqlite3 *db, const struct gap *gap, struct error *err);
 

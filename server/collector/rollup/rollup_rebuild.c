@@ -22,7 +22,7 @@ struct rollup_rebuild {
     enum phase phase;
     struct gap_span day;
     bool keeps_days;
-    int64_t before_ns;        // days from there on were passed over
+    int64_t before_ns[RECORD_KIND_COUNT]; // days from there on were passed over
     int64_t watermark;        // records up to it were there when the day's rows were gone
     int64_t read_ns, read_id; // the last record that was read
     bool is_at_end;           // there are no more
@@ -37,11 +37,8 @@ enum status rollup_rebuild_new(struct rollup_rebuild **out, sqlite3 *db, struct 
     struct rollup_rebuild *rebuild = calloc(1, sizeof *rebuild);
     if (!rebuild)
         return error_no_memory(err, "rollups");
-    *rebuild = (struct rollup_rebuild){.db = db,
-                                       .flush = flush,
-                                       .levels = levels,
-                                       .kind = RECORD_KIND_COUNT,
-                                       .before_ns = INT64_MAX};
+    *rebuild = (struct rollup_rebuild){.db = db, .flush = flush, .levels = levels};
+    rollup_rebuild_stop(rebuild);
     *out = rebuild;
     return STATUS_OK;
 }
@@ -66,14 +63,15 @@ void rollup_rebuild_free(struct rollup_rebuild *rebuild)
 void rollup_rebuild_stop(struct rollup_rebuild *rebuild)
 {
     end(rebuild);
-    rebuild->before_ns = INT64_MAX;
+    for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
+        rebuild->before_ns[k] = INT64_MAX;
 }
 
 bool rollup_rebuild_pass_over(struct rollup_rebuild *rebuild)
 {
     if (rebuild->kind == RECORD_KIND_COUNT)
         return false;
-    rebuild->before_ns = rebuild->day.since_ns;
+    rebuild->before_ns[rebuild->kind] = rebuild->day.since_ns;
     end(rebuild);
     return true;
 }
@@ -184,7 +182,7 @@ static enum status find_last(struct rollup_rebuild *rebuild, enum record_kind ki
 static enum status find_gap(struct rollup_rebuild *rebuild, enum record_kind kind,
                             struct gap_span *span, struct error *err)
 {
-    int64_t of[] = {(int64_t)kind, rebuild->before_ns, 0};
+    int64_t of[] = {(int64_t)kind, rebuild->before_ns[kind], 0};
     span->until_ns = INT64_MIN;
     return ask(rebuild->db,
                "SELECT since_ns, until_ns FROM rollup_gap WHERE kind = ?1 AND since_ns < ?2"
@@ -239,8 +237,8 @@ enum status rollup_rebuild_begin(struct rollup_rebuild *rebuild, enum record_kin
         status = find_gap(rebuild, kind, &gap, err);
         if (status != STATUS_OK || gap.until_ns == INT64_MIN)
             return status;
-        if (gap.until_ns > rebuild->before_ns)
-            gap.until_ns = rebuild->before_ns;
+        if (gap.until_ns > rebuild->before_ns[kind])
+            gap.until_ns = rebuild->before_ns[kind];
         status = find_last(rebuild, kind, watermark, gap.until_ns, &last_ns, err);
         if (status != STATUS_OK)
             break;

@@ -21,6 +21,7 @@ enum {
     TAIL_ROWS = 2000,    // queries read as many without anyone noticing
     LOADED_ROWS = 65536, // under load: the more records, the fewer rows a record
     SLICE_GROUPS = 128,  // written in one transaction while others wait
+    QUIET_GROUPS = 4096, // and while nobody does
     SLICE_BYTES = 1048576,
     PRUNE_REST_TIMES = 4,
 };
@@ -421,7 +422,7 @@ static enum status write_slice(struct rollups *rollups, unsigned k, uint64_t now
                           !(rollups->is_awaited && rollups->is_awaited(rollups->context));
     const struct rollup_slice slice = {.memtable = &kind->memtable,
                                        .first_row = kind->first_row,
-                                       .groups_most = is_quiet ? 0 : SLICE_GROUPS,
+                                       .groups_most = is_quiet ? QUIET_GROUPS : SLICE_GROUPS,
                                        .bytes_most = is_quiet ? 0 : SLICE_BYTES};
     enum status status = STATUS_OK;
     if (rollups->gaps_kind != k)
@@ -610,12 +611,6 @@ bool rollups_catch_up(struct rollups *rollups, uint64_t now_ns, bool is_busy)
 
 // ---- Rebuilding ----------------------------------------------------------------------------
 
-bool rollups_need_rebuild(const struct rollups *rollups, uint64_t now_ns)
-{
-    return !rollups->is_stale && !rollups->is_rebuilt && now_ns >= rollups->retry_ns &&
-           now_ns >= rollups->rebuild_rest_ns;
-}
-
 // Begins the next day of whatever kind, where there is one.
 static enum status begin_rebuild(struct rollups *rollups, struct error *err)
 {
@@ -649,7 +644,8 @@ static enum status rebuild_some(struct rollups *rollups, struct error *err)
 bool rollups_rebuild(struct rollups *rollups, uint64_t now_ns)
 {
     struct error err = {.text = ""};
-    if (!rollups_need_rebuild(rollups, now_ns))
+    if (rollups->is_stale || rollups->is_rebuilt || now_ns < rollups->retry_ns ||
+        now_ns < rollups->rebuild_rest_ns)
         return false;
     const enum status status = rebuild_some(rollups, &err);
     if (status == STATUS_OK) {

@@ -77,10 +77,7 @@ bool rollups_are_behind(const struct rollups *rollups, uint64_t now_ns);
 // True where that committed something.
 bool rollups_catch_up(struct rollups *rollups, uint64_t now_ns, bool is_busy);
 
-// Whether days may have to be rebuilt.
-bool rollups_need_rebuild(const struct rollups *rollups, uint64_t now_ns);
-
-// Does a step of it, in a transaction of its own.  True where there was one.
+// Does a step of rebuilding days, in a transaction of its own.  True where there was one.
 bool rollups_rebuild(struct rollups *rollups, uint64_t now_ns);
 
 // Tells the wall clock, which says what days have ended; until then none has.
