@@ -1,4 +1,4 @@
-// Query, Reply and the live messages between structures and protobuf.
+// Encodes and decodes Query, Reply and the live messages.
 #include <stddef.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static char *pack_query_text(struct arena *arena, const char *text, size_t size_
                            (struct wire_bytes){.size = strnlen(text, size_max), .bytes = text});
 }
 
-// NULL where there is no memory.
+// NULL when out of memory.
 static Inferstat__Filter *pack_filter(struct arena *arena, const struct query_filter *from)
 {
     size_t one = 1;
@@ -131,7 +131,7 @@ static void read_filter(struct query_filter *to, const Inferstat__Filter *from)
     to->until_ns = from->until_ns;
 }
 
-// Numbers out of range become the first number that is none, for query_check.
+// Numbers out of range become the first invalid number, for query_check.
 static void read_groups(struct query *to, const Inferstat__Query *from)
 {
     if (from->n_group_by > QUERY_DIMENSION_COUNT) {
@@ -263,7 +263,7 @@ static enum unit find_unit(struct wire_bytes name)
     return UNIT_NONE; // newer than this program: shown as a plain number
 }
 
-// Whether the values of a column are as many as its types say.
+// Whether a column has as many values as its types say.
 static bool column_is_sound(const Inferstat__ResultColumn *column, size_t rows)
 {
     size_t counts[VALUE_TEXT + 1] = {0};
@@ -280,7 +280,7 @@ static bool column_is_sound(const Inferstat__ResultColumn *column, size_t rows)
            codec_text_is_sound(key, 63);
 }
 
-// How far into its values each column has been read.
+// The position in the values of a column.
 struct cursor {
     size_t ints, reals, texts;
 };

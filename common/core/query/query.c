@@ -79,7 +79,7 @@ static const struct query_metric metrics[] = {
             RECORD_OPERATION(OF_OPERATION) RECORD_PIPELINE(OF_PIPELINE)
                 RECORD_DEVICE_SAMPLE(OF_DEVICE_SAMPLE) RECORD_PROCESS_SAMPLE(OF_PROCESS_SAMPLE)
                     RECORD_DERIVED(DERIVED_LINE)
-    // What only averages know.
+    // Metrics that only averages have.
     {.kind = RECORD_KIND_ITL,
      .name = QUERY_METRIC_ITL,
      .meaning = "gap between two output tokens of a request, of all requests (within 1 %)",
@@ -302,7 +302,7 @@ static enum status check_path(const struct query *query, struct error *err)
     return status;
 }
 
-// What only queries of this kind have.
+// Checks the fields of this kind alone.
 static enum status check_own(const struct query *query, struct error *err)
 {
     switch (query->kind) {
@@ -371,7 +371,7 @@ bool query_metric_is_of_records(const struct query_metric *metric)
     return record_kind_info(metric->kind)->columns[metric->column].type != COLUMN_BLOB;
 }
 
-// Whether `name` names the metric: alone, or behind its kind and a dot.
+// Whether `name` is the metric's name, alone or after its kind and a dot.
 static bool metric_has_name(const struct query_metric *metric, const char *name)
 {
     const char *kind = record_kind_info(metric->kind)->name;

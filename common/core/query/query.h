@@ -1,5 +1,5 @@
-// What can be asked of a store: the same structure whether it goes to a
-// collector or to a file.
+// A query of a store, the same for a collector and for a store file, and the metrics that
+// averages know.
 #ifndef INFERSTAT_CORE_QUERY_H
 #define INFERSTAT_CORE_QUERY_H
 
@@ -34,8 +34,8 @@ enum query_kind {
     QUERY_KIND_COUNT,
 };
 
-// What a public key is allowed to do; the numbers are those of Role in
-// proto/inferstat.proto, the texts those of the command line and the key list.
+// Roles of a public key.  The numbers are those of Role in proto/inferstat.proto, the texts those
+// of the command line and the list of authorized keys.
 #define QUERY_ROLES(X)                                                                             \
     X(PRODUCER, "producer")                                                                        \
     X(READER, "reader")                                                                            \
@@ -48,8 +48,8 @@ enum query_role {
         QUERY_ROLE_COUNT
 };
 
-// What an average is grouped by.  Name as on the command line and the key of
-// its column in the answer.  The status is how a load, a pipeline or a request came out.
+// Dimensions to filter and group by, with their name on the command line, which is the key of
+// their column in answers.  The status is that of a load, a pipeline or a request.
 #define QUERY_DIMENSIONS(X)                                                                        \
     X(MODEL, "model")                                                                              \
     X(HOST, "host")                                                                                \
@@ -71,15 +71,15 @@ enum {
     QUERY_PATH_SIZE = 1024, // of a file on the collector's host, the same
 };
 
-// All texts terminated; empty ones and zero times do not filter.
+// All texts are terminated; empty ones and zero times do not filter.
 struct query_filter {
     char by[QUERY_DIMENSION_COUNT][QUERY_TEXT_SIZE]; // by[QUERY_BY_HOST]: that host only
     int64_t since_ns;                                // started_ns >= since_ns
     int64_t until_ns;                                // started_ns < until_ns; 0: open
 };
 
-// A query: what several kinds have, and in the union what only those of one sort have.  Start
-// from zero.
+// A tagged union: fields shared by several kinds, then a union selected by `kind`.  Start from
+// zero.
 struct query {
     enum query_kind kind;
     struct query_filter filter;
@@ -91,13 +91,13 @@ struct query {
     uint32_t limit;  // 0: QUERY_ROWS_MAX
     uint64_t cursor; // QUERY_RECORDS, QUERY_AUDIT: 0, or the last answer's next_cursor
     union {
-        // QUERY_COMPARE.  The names of the baselines of both sides; an empty one means what the
-        // side's filter covers: `filter` of the first, `other` of the second.
+        // QUERY_COMPARE.  The baseline of each side; an empty name means the records that match
+        // the side's filter: `filter` for the first, `other` for the second.
         struct {
             struct query_filter other;
             char baseline[2][QUERY_KEY_SIZE];
-            double margin; // differences up to this ratio count as none; 0: STATS_MARGIN_DEFAULT
-            bool force;    // also of different environments
+            double margin; // smaller differences count as equal; 0: STATS_MARGIN_DEFAULT
+            bool force;    // also if the environments differ
         } compare;
         struct {
             char slo[QUERY_TEXT_SIZE]; // objectives, "ttft=200ms,tpot=30ms"
@@ -118,12 +118,12 @@ struct query {
         } key;              // QUERY_AUTHORIZE, QUERY_REVOKE; see Query in proto/inferstat.proto
         struct {
             char path[QUERY_PATH_SIZE]; // on the collector's host
-            bool bundle;                // QUERY_COPY: what the filter covers; else the whole store
+            bool bundle;                // QUERY_COPY: records that match; else the whole store
         } file;                         // QUERY_COPY, QUERY_IMPORT
     };
 };
 
-// Whether a query is for the admin socket only.
+// Whether a query is accepted on the admin socket only.
 bool query_is_administrative(enum query_kind kind);
 
 // The name of a role, static; and the role of that name, or QUERY_ROLE_COUNT.
@@ -138,16 +138,15 @@ enum query_dimension query_dimension_find(const char *name);
 // The number of a status by its name (ok, error, cancelled), or -1.
 int query_status_find(const char *name);
 
-// Checks everything that can be checked without a store: enumerations in range,
-// texts terminated and UTF-8, no dimension twice, since before until, a run
-// filter of 4 to 36 characters of a UUID, a status that there is.
+// Validates everything that needs no store: enumerations in range, texts terminated and UTF-8,
+// no dimension twice, since before until, a run filter of 4 to 36 characters of a UUID, a known
+// status.
 MUST_CHECK enum status query_check(const struct query *query, struct error *err);
 
 // ---- Metrics --------------------------------------------------------------
 
 // A number that can be averaged: a stored numeric column, a derived one, or one that the
-// store makes from more than a record of the kind (column -1 and not derived; or a column
-// of sketches).
+// store computes from several records (column -1 and not derived; or a column of sketches).
 struct query_metric {
     enum record_kind kind;
     const char *name; // "ttft_ns"
@@ -160,7 +159,7 @@ struct query_metric {
 // All metrics, in the record table's order: `*count` of them, static.
 const struct query_metric *query_metrics(unsigned *count);
 
-// Names of metrics that only averages know.
+// Metrics that only averages have.
 #define QUERY_METRIC_ITL     "itl_ns"
 #define QUERY_METRIC_MBU     "mbu_ratio"
 #define QUERY_METRIC_FLOOR   "floor_ns"
@@ -169,7 +168,7 @@ const struct query_metric *query_metrics(unsigned *count);
 // Whether each record has its own value of the metric, in a column or as derived.
 bool query_metric_is_of_records(const struct query_metric *metric);
 
-// Finds a metric by "name", where one kind only has it, or "kind.name".
+// Finds a metric by "kind.name", or by "name" if only one kind has it.
 // STATUS_INVALID with a message that names the alternatives, or the nearest name.
 MUST_CHECK enum status query_metric_find(const struct query_metric **out, const char *name,
                                          struct error *err);

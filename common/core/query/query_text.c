@@ -65,7 +65,7 @@ const struct query_verb *query_verb_of(const struct query *query)
     return NULL;
 }
 
-// A kind of records is a verb with an s behind it, and without.
+// A kind of records is a verb in singular and plural.
 static const struct query_verb *find_verb(const char *word)
 {
     for (unsigned i = 0; i < VERB_COUNT; i++) {
@@ -90,7 +90,7 @@ static unsigned find_clause(const struct query_word *word)
 
 // ---- Reading -------------------------------------------------------------------
 
-// A line being read.
+// The state of the parser.
 struct reader {
     const char *line;
     struct query_word word; // the one that is next
@@ -106,7 +106,7 @@ struct reader {
     struct error *err;
 };
 
-// Says where, before what: "column 7: ...", escaped, as it may quote the line.
+// Puts "column 7: " before the message and escapes it, as it may quote the line.
 static enum status blame(struct reader *reader, struct query_place place)
 {
     char raw[ERROR_TEXT_SIZE];
@@ -133,7 +133,7 @@ static int shown_size(const struct query_word *word)
     return (int)text_cut(word->text, strlen(word->text), SHOWN_MAX);
 }
 
-// Blames the next word: "unknown WHAT "WORD" (did you mean NEAREST?)".
+// Fails at the next word: "unknown WHAT "WORD" (did you mean NEAREST?)".
 static enum status unknown(struct reader *reader, const char *what, const char *const *words,
                            unsigned count)
 {
@@ -145,7 +145,7 @@ static enum status unknown(struct reader *reader, const char *what, const char *
     return blame(reader, reader->word.place);
 }
 
-// Blames what stands where `wanted` should: "METRIC is missing".
+// Fails because `wanted` is missing before the next word: "METRIC is missing".
 static enum status missing(struct reader *reader, const char *wanted)
 {
     if (reader->word.kind == QUERY_WORD_END)
@@ -169,7 +169,7 @@ static enum status copy_word(struct reader *reader, char *out, size_t size, cons
     return next(reader);
 }
 
-static enum status take_dimension(struct reader *reader, enum query_dimension *out)
+static enum status parse_dimension(struct reader *reader, enum query_dimension *out)
 {
     if (reader->word.kind != QUERY_WORD_TEXT)
         return missing(
@@ -183,13 +183,13 @@ static enum status take_dimension(struct reader *reader, enum query_dimension *o
     return unknown(reader, "dimension", names, QUERY_DIMENSION_COUNT);
 }
 
-static enum status take_by(struct reader *reader)
+static enum status parse_by(struct reader *reader)
 {
     struct query *query = reader->query;
     for (;;) {
         const struct query_word word = reader->word;
         enum query_dimension dimension;
-        enum status status = take_dimension(reader, &dimension);
+        enum status status = parse_dimension(reader, &dimension);
         if (status != STATUS_OK)
             return status;
         for (unsigned i = 0; i < query->group_count; i++) {
@@ -218,11 +218,11 @@ static enum status check_status_word(struct reader *reader)
 }
 
 // DIMENSION=NAME.
-static enum status take_condition(struct reader *reader)
+static enum status parse_condition(struct reader *reader)
 {
     const struct query_word word = reader->word;
     enum query_dimension dimension;
-    enum status status = take_dimension(reader, &dimension);
+    enum status status = parse_dimension(reader, &dimension);
     if (status != STATUS_OK)
         return status;
     char *name = reader->filter->by[dimension];
@@ -245,18 +245,18 @@ static bool is_and(const struct query_word *word)
     return word->kind == QUERY_WORD_TEXT && !word->quoted && strcmp(word->text, "and") == 0;
 }
 
-static enum status take_where(struct reader *reader)
+static enum status parse_where(struct reader *reader)
 {
-    enum status status = take_condition(reader);
+    enum status status = parse_condition(reader);
     while (status == STATUS_OK && is_and(&reader->word)) {
         status = next(reader);
         if (status == STATUS_OK)
-            status = take_condition(reader);
+            status = parse_condition(reader);
     }
     return status;
 }
 
-// "14:30" behind "2026-03-29": a time of day is no clause.
+// "14:30" after "2026-03-29" belongs to the time.
 static bool is_time_of_day(const struct query_word *word)
 {
     const char *text = word->text;
@@ -264,7 +264,7 @@ static bool is_time_of_day(const struct query_word *word)
            text[1] >= '0' && text[1] <= '9' && text[2] == ':';
 }
 
-static enum status take_time(struct reader *reader, int64_t *out_ns, bool latest)
+static enum status parse_time(struct reader *reader, int64_t *out_ns, bool latest)
 {
     if (reader->word.kind != QUERY_WORD_TEXT)
         return missing(reader, "a time");
@@ -284,17 +284,17 @@ static enum status take_time(struct reader *reader, int64_t *out_ns, bool latest
                : blame(reader, place);
 }
 
-static enum status take_since(struct reader *reader)
+static enum status parse_since(struct reader *reader)
 {
-    return take_time(reader, &reader->filter->since_ns, false);
+    return parse_time(reader, &reader->filter->since_ns, false);
 }
 
-static enum status take_until(struct reader *reader)
+static enum status parse_until(struct reader *reader)
 {
-    return take_time(reader, &reader->filter->until_ns, true);
+    return parse_time(reader, &reader->filter->until_ns, true);
 }
 
-static enum status take_step(struct reader *reader)
+static enum status parse_step(struct reader *reader)
 {
     int64_t *step_ns = &reader->query->step_ns;
     if (reader->word.kind != QUERY_WORD_TEXT)
@@ -329,8 +329,8 @@ static enum status check_objective(struct reader *reader)
     return unknown(reader, "objective", names, SLO_METRIC_COUNT);
 }
 
-// NAME=DURATION,..., kept as it is written; in quotes, whatever stands there.
-static enum status take_slo(struct reader *reader)
+// NAME=DURATION,..., stored as written; in quotes any text.
+static enum status parse_slo(struct reader *reader)
 {
     if (reader->word.kind == QUERY_WORD_TEXT && reader->word.quoted)
         return copy_word(reader, reader->query->average.slo, QUERY_TEXT_SIZE, "slo");
@@ -360,7 +360,7 @@ static enum status take_slo(struct reader *reader)
     }
 }
 
-static enum status take_limit(struct reader *reader)
+static enum status parse_limit(struct reader *reader)
 {
     int64_t limit = 0;
     if (reader->word.kind != QUERY_WORD_TEXT)
@@ -371,19 +371,19 @@ static enum status take_limit(struct reader *reader)
     return next(reader);
 }
 
-static enum status take_oldest(struct reader *reader)
+static enum status parse_oldest(struct reader *reader)
 {
     reader->query->records.oldest_first = true;
     return STATUS_OK;
 }
 
-static enum status take_force(struct reader *reader)
+static enum status parse_force(struct reader *reader)
 {
     reader->query->compare.force = true;
     return STATUS_OK;
 }
 
-static enum status take_metric(struct reader *reader)
+static enum status parse_metric(struct reader *reader)
 {
     const struct query_metric *metric;
     if (reader->word.kind != QUERY_WORD_TEXT)
@@ -393,7 +393,7 @@ static enum status take_metric(struct reader *reader)
     return copy_word(reader, reader->query->metric, QUERY_TEXT_SIZE, "metric");
 }
 
-static enum status take_margin(struct reader *reader)
+static enum status parse_margin(struct reader *reader)
 {
     if (reader->word.kind != QUERY_WORD_TEXT)
         return missing(reader, "a ratio");
@@ -403,7 +403,7 @@ static enum status take_margin(struct reader *reader)
     return next(reader);
 }
 
-// query_check, its messages without what they begin with where there is no line.
+// query_check, without the prefix "query: " in messages.
 static bool is_sound(struct reader *reader)
 {
     static const char prefix[] = "query: ";
@@ -415,8 +415,8 @@ static bool is_sound(struct reader *reader)
     return false;
 }
 
-// A baseline, where the next word begins no clause.
-static enum status take_baseline(struct reader *reader)
+// A baseline, unless the next word begins a clause.
+static enum status parse_baseline(struct reader *reader)
 {
     if (reader->word.kind != QUERY_WORD_TEXT || find_clause(&reader->word) != QUERY_CLAUSE_COUNT ||
         (!reader->word.quoted && query_dimension_find(reader->word.text) != QUERY_DIMENSION_COUNT))
@@ -426,22 +426,22 @@ static enum status take_baseline(struct reader *reader)
     return status == STATUS_OK && !is_sound(reader) ? blame(reader, place) : status;
 }
 
-// What is read from here on is of the side compared with, the first one of the query.
-static enum status take_against(struct reader *reader)
+// The clauses that follow apply to the first side of the comparison.
+static enum status parse_against(struct reader *reader)
 {
     reader->filter = &reader->query->filter;
     reader->baseline = reader->query->compare.baseline[0];
     reader->seen &= ~(unsigned)WINDOW;
-    return take_baseline(reader);
+    return parse_baseline(reader);
 }
 
-static enum status (*const takes[QUERY_CLAUSE_COUNT])(struct reader *) = {
-    [QUERY_CLAUSE_BY] = take_by,         [QUERY_CLAUSE_WHERE] = take_where,
-    [QUERY_CLAUSE_SINCE] = take_since,   [QUERY_CLAUSE_UNTIL] = take_until,
-    [QUERY_CLAUSE_STEP] = take_step,     [QUERY_CLAUSE_SLO] = take_slo,
-    [QUERY_CLAUSE_OLDEST] = take_oldest, [QUERY_CLAUSE_LIMIT] = take_limit,
-    [QUERY_CLAUSE_OF] = take_metric,     [QUERY_CLAUSE_MARGIN] = take_margin,
-    [QUERY_CLAUSE_FORCE] = take_force,   [QUERY_CLAUSE_AGAINST] = take_against,
+static enum status (*const parsers[QUERY_CLAUSE_COUNT])(struct reader *) = {
+    [QUERY_CLAUSE_BY] = parse_by,         [QUERY_CLAUSE_WHERE] = parse_where,
+    [QUERY_CLAUSE_SINCE] = parse_since,   [QUERY_CLAUSE_UNTIL] = parse_until,
+    [QUERY_CLAUSE_STEP] = parse_step,     [QUERY_CLAUSE_SLO] = parse_slo,
+    [QUERY_CLAUSE_OLDEST] = parse_oldest, [QUERY_CLAUSE_LIMIT] = parse_limit,
+    [QUERY_CLAUSE_OF] = parse_metric,     [QUERY_CLAUSE_MARGIN] = parse_margin,
+    [QUERY_CLAUSE_FORCE] = parse_force,   [QUERY_CLAUSE_AGAINST] = parse_against,
 };
 
 static enum status unknown_word(struct reader *reader)
@@ -456,7 +456,7 @@ static enum status unknown_word(struct reader *reader)
     return unknown(reader, "word", words, count);
 }
 
-// Which clause begins here; a condition may stand without its "where".
+// Finds the clause that begins here; "where" is optional before a condition.
 static enum status begin_clause(struct reader *reader, unsigned *clause)
 {
     const struct query_word word = reader->word;
@@ -481,17 +481,17 @@ static enum status begin_clause(struct reader *reader, unsigned *clause)
     return is_condition ? STATUS_OK : next(reader);
 }
 
-// What one clause makes wrong, it is blamed for: a window that ends before it begins,
-// a run that is no UUID.
-static enum status take_clause(struct reader *reader)
+// Parses a clause.  Errors that query_check finds then are reported at this clause: a window
+// that ends before it begins, a run that is no UUID.
+static enum status parse_clause(struct reader *reader)
 {
     unsigned clause = QUERY_CLAUSE_COUNT;
     struct query_place place = reader->word.place;
     enum status status = begin_clause(reader, &clause);
     if (status != STATUS_OK)
         return status;
-    assert(clause < QUERY_CLAUSE_COUNT && takes[clause]);
-    status = takes[clause](reader);
+    assert(clause < QUERY_CLAUSE_COUNT && parsers[clause]);
+    status = parsers[clause](reader);
     if (status != STATUS_OK)
         return status;
     size_t end = reader->word.place.at;
@@ -501,15 +501,15 @@ static enum status take_clause(struct reader *reader)
     return is_sound(reader) ? STATUS_OK : blame(reader, place);
 }
 
-static enum status take_clauses(struct reader *reader)
+static enum status parse_clauses(struct reader *reader)
 {
     enum status status = STATUS_OK;
     while (status == STATUS_OK && reader->word.kind != QUERY_WORD_END)
-        status = take_clause(reader);
+        status = parse_clause(reader);
     return status;
 }
 
-static enum status take_subject(struct reader *reader, enum query_subject subject)
+static enum status parse_subject(struct reader *reader, enum query_subject subject)
 {
     const bool is_clause = reader->word.kind == QUERY_WORD_END ||
                            find_clause(&reader->word) != QUERY_CLAUSE_COUNT ||
@@ -518,16 +518,16 @@ static enum status take_subject(struct reader *reader, enum query_subject subjec
     case QUERY_NO_SUBJECT:
         break;
     case QUERY_METRIC:
-        return take_metric(reader);
+        return parse_metric(reader);
     case QUERY_METRIC_OR_NONE:
-        return is_clause ? STATUS_OK : take_metric(reader);
+        return is_clause ? STATUS_OK : parse_metric(reader);
     case QUERY_BASELINE_OR_NONE:
-        return take_baseline(reader);
+        return parse_baseline(reader);
     }
     return STATUS_OK;
 }
 
-static enum status take_verb(struct reader *reader)
+static enum status parse_verb(struct reader *reader)
 {
     if (reader->word.kind != QUERY_WORD_TEXT)
         return missing(reader, "a verb (such as avg, summary, loads)");
@@ -548,7 +548,7 @@ static enum status take_verb(struct reader *reader)
     reader->verb = verb->word;
     reader->clauses = verb->clauses;
     enum status status = next(reader);
-    return status == STATUS_OK ? take_subject(reader, verb->subject) : status;
+    return status == STATUS_OK ? parse_subject(reader, verb->subject) : status;
 }
 
 enum status query_text_read(struct query *out, const char *line, query_when *when, void *context,
@@ -565,9 +565,9 @@ enum status query_text_read(struct query *out, const char *line, query_when *whe
                             .err = err ? err : &spare};
     enum status status = next(&reader);
     if (status == STATUS_OK)
-        status = take_verb(&reader);
+        status = parse_verb(&reader);
     if (status == STATUS_OK)
-        status = take_clauses(&reader);
+        status = parse_clauses(&reader);
     if (place)
         *place = reader.place;
     return status;
@@ -588,7 +588,7 @@ enum status query_text_read_filter(struct query_filter *out, const char *line, q
                             .err = err ? err : &spare};
     enum status status = next(&reader);
     if (status == STATUS_OK)
-        status = take_clauses(&reader);
+        status = parse_clauses(&reader);
     if (place)
         *place = reader.place;
     *out = query.filter;

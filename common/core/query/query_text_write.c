@@ -43,7 +43,7 @@ static void put_name(struct writer *writer, const char *name, bool in_quotes)
         writer->full = true;
 }
 
-// A word and the blank before it, where it is not the first.
+// Writes a word, with a blank before it unless it is the first.
 static void put_word(struct writer *writer, const char *word)
 {
     put(writer, "%s%s", writer->used > 0 ? " " : "", word);
@@ -127,7 +127,7 @@ static bool is_objective(const char *name)
     return false;
 }
 
-// Whether objectives read the same without quotes: NAME=DURATION,... with nothing else.
+// Whether objectives parse the same without quotes: NAME=DURATION,... only.
 static bool is_objectives(const char *slo)
 {
     static const enum query_word_kind kinds[] = {QUERY_WORD_TEXT, QUERY_WORD_EQUALS,
@@ -157,7 +157,7 @@ static void put_slo(struct writer *writer, const char *slo)
         put_name(writer, slo, true);
 }
 
-// In quotes where it would be read as the beginning of a clause.
+// Quotes a name that would parse as the beginning of a clause.
 static void put_subject(struct writer *writer, const char *subject)
 {
     if (!subject[0])
@@ -169,7 +169,7 @@ static void put_subject(struct writer *writer, const char *subject)
     put_name(writer, subject, is_word);
 }
 
-// The clauses that the verb takes but "against".
+// Writes the clauses of the verb except "against".
 static void put_clauses(struct writer *writer, const struct query_verb *verb,
                         const struct query *query)
 {

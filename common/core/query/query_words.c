@@ -55,7 +55,7 @@ static enum status append(struct reading *reading, const char *bytes, size_t siz
     return STATUS_OK;
 }
 
-static bool take_hex(struct reading *reading, unsigned most, uint32_t *out)
+static bool parse_hex(struct reading *reading, unsigned most, uint32_t *out)
 {
     unsigned digits = 0;
     *out = 0;
@@ -70,8 +70,8 @@ static bool take_hex(struct reading *reading, unsigned most, uint32_t *out)
     return digits > 0;
 }
 
-// What stands behind a backslash in quotes.
-static enum status take_escape(struct reading *reading)
+// Parses an escape in quotes.
+static enum status parse_escape(struct reading *reading)
 {
     const size_t from = reading->at - 1;
     const char kind = reading->line[reading->at++];
@@ -86,7 +86,7 @@ static enum status take_escape(struct reading *reading)
         bytes[0] = '\t';
         break;
     case 'x':
-        if (!take_hex(reading, 2, &code) || code == 0)
+        if (!parse_hex(reading, 2, &code) || code == 0)
             return refuse(reading, from, reading->at - from, "\\x is to be \\x01 to \\xFF");
         bytes[0] = (char)code;
         break;
@@ -94,7 +94,7 @@ static enum status take_escape(struct reading *reading)
         size = 0;
         if (reading->line[reading->at] == '{') {
             reading->at++;
-            size = take_hex(reading, 6, &code) ? text_encode(bytes, code) : 0;
+            size = parse_hex(reading, 6, &code) ? text_encode(bytes, code) : 0;
         }
         if (size == 0 || reading->line[reading->at] != '}')
             return refuse(reading, from, reading->at - from, "\\u is to be \\u{1} to \\u{10FFFF}");
@@ -111,7 +111,7 @@ static enum status take_escape(struct reading *reading)
     return append(reading, bytes, size);
 }
 
-static enum status take_quoted(struct reading *reading, char quote)
+static enum status parse_quoted(struct reading *reading, char quote)
 {
     const char *line = reading->line;
     const size_t from = reading->at++;
@@ -120,7 +120,7 @@ static enum status take_quoted(struct reading *reading, char quote)
         if (line[reading->at] == '\0')
             return refuse(reading, from, 1, "the quote has no end");
         if (line[reading->at++] == '\\')
-            status = take_escape(reading);
+            status = parse_escape(reading);
         else
             status = append(reading, &line[reading->at - 1], 1);
     }
@@ -130,7 +130,7 @@ static enum status take_quoted(struct reading *reading, char quote)
     return STATUS_OK;
 }
 
-static enum status take_plain(struct reading *reading)
+static enum status parse_plain(struct reading *reading)
 {
     enum status status = STATUS_OK;
     while (status == STATUS_OK && !is_end(reading->line[reading->at]))
@@ -157,7 +157,7 @@ enum status query_word_read(struct query_word *word, const char *line, size_t fr
     } else {
         word->kind = QUERY_WORD_TEXT;
         word->quoted = first == '"' || first == '\'';
-        status = word->quoted ? take_quoted(&reading, first) : take_plain(&reading);
+        status = word->quoted ? parse_quoted(&reading, first) : parse_plain(&reading);
     }
     if (status != STATUS_OK)
         return status;
@@ -176,8 +176,8 @@ static bool is_plain(const char *text)
                                            "0123456789_.:/+@%-") == strlen(text);
 }
 
-// Writes one character in quotes: what a terminal would not show as it is becomes
-// what text_escape makes of it, which reads back.
+// Writes one character in quotes.  Characters that a terminal does not show as text are escaped
+// by text_escape, which parses back.
 static size_t quoted_piece(char out[32], const char *text, size_t length)
 {
     if (*text == '"' || *text == '\\') {

@@ -1,10 +1,8 @@
-// Words of the query language: how a line is cut into them, and how a name is
-// written so that it is one.  Pure.
+// The tokenizer of the query language: splits a line into words, and quotes names.  Pure.
 //
-// Blanks stand between words; "=" and "," are words of their own; a name with any
-// of these, a quote or a backslash in it stands in quotes, single or double.  In
-// quotes a backslash makes the next character plain, and \n, \t, \xNN (a byte) and
-// \u{NNNN} (a character) what they are in C and Rust.
+// Blanks separate words; "=" and "," are words of their own.  A name with any of these, a quote
+// or a backslash is written in single or double quotes.  Escapes in quotes: \\ \" \' \n \t, \xNN
+// (a byte) and \u{NNNN} (a character).
 #ifndef INFERSTAT_CORE_QUERY_WORDS_H
 #define INFERSTAT_CORE_QUERY_WORDS_H
 
@@ -33,17 +31,16 @@ struct query_word {
     struct query_place place;
 };
 
-// Reads the word that `line` (terminated) has at byte `from` or behind blanks there.
-// STATUS_INVALID where it cannot be one, `word->place` saying where; `err` does not.
+// Reads the word of `line` (terminated) at byte `from`, after blanks.  STATUS_INVALID if it is
+// malformed: `word->place` says where, `err` only why.
 MUST_CHECK enum status query_word_read(struct query_word *word, const char *line, size_t from,
                                        struct error *err);
 
-// Writes `text` (UTF-8) behind `out[*used]` so that it reads as one word, in quotes
-// where it has to be or `in_quotes`, and terminates.  False, with nothing written, where `size`
-// bytes are too few.
+// Appends `text` (UTF-8) at `out[*used]` as one word, quoted if necessary or if `in_quotes`, and
+// terminates it.  False, with nothing written, if it does not fit in `size` bytes.
 bool query_word_write(char *out, size_t size, size_t *used, const char *text, bool in_quotes);
 
-// The column of a byte of the line: its characters before it, and one.
+// The column of a byte of the line: the number of characters before it, plus one.
 size_t query_column(const char *line, size_t at);
 
 #endif
