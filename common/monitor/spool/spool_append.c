@@ -13,6 +13,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "common/monitor/spool/spool.h"
 #include "common/monitor/spool/spool_state.h"
 #include "common/wire/message.h"
 

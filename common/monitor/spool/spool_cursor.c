@@ -3,6 +3,7 @@
 // from the file.
 #include <errno.h>
 
+#include "common/monitor/spool/spool.h"
 #include "common/monitor/spool/spool_state.h"
 
 // Whether this entry is in the buffer, already validated.

@@ -10,6 +10,7 @@
 
 #include "common/core/base/text.h"
 #include "common/monitor/runfile/fork_safe_lock.h"
+#include "common/monitor/spool/spool.h"
 #include "common/monitor/spool/spool_state.h"
 #include "common/sys/files.h"
 

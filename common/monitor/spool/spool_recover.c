@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/monitor/spool/spool.h"
 #include "common/monitor/spool/spool_state.h"
 
 struct recovery {

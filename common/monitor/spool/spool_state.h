@@ -2,7 +2,6 @@
 #ifndef INFERSTAT_MONITOR_SPOOL_STATE_H
 #define INFERSTAT_MONITOR_SPOOL_STATE_H
 
-#include "common/monitor/spool/spool.h"
 #include "common/monitor/spool/spool_io.h"
 #include "common/monitor/spool/spool_index.h"
 #include "common/monitor/spool/spool_lost.h"
@@ -45,7 +44,7 @@ struct spool {
     const _Atomic bool *stop;
     uint64_t bytes_max, segment_max, free_min;
     struct runfile_run run;
-    unsigned char store[SPOOL_STORE_SIZE];
+    unsigned char store[RUNFILE_UUID_SIZE];
     bool has_store;
     bool read_only;
 
@@ -69,6 +68,19 @@ struct spool {
     uint32_t stream_count;
     struct spool_stream streams[DELIVERY_STREAMS_MAX];
 };
+
+// Returns a stream's state, adding it to stream_count; the caller has checked its number.
+struct spool_stream *spool_stream(struct spool *spool, uint32_t stream);
+
+// The highest number that is no longer held: released or evicted.
+uint64_t spool_floor(const struct spool_stream *stream);
+
+// Adds a row's unreleased numbers to its stream's evicted range.
+void spool_evict_row(struct delivery_range *evicted, uint64_t released,
+                     const struct spool_row *row);
+
+// Removes a segment and its file; false when the file could not be removed.
+bool spool_drop_segment(struct spool *spool, size_t place);
 
 // ---- spool_folder.c -----------------------------------------------------------------
 
@@ -98,20 +110,5 @@ MUST_CHECK enum status spool_recover(struct spool *spool, const struct runfile_r
 // Writes a STATE entry, before segments are removed.  If the write fails, recovery
 // over-reports losses.
 void spool_write_states(struct spool *spool);
-
-// ---- spool.c ----------------------------------------------------------------------
-
-// Returns a stream's state, adding it to stream_count; the caller has checked its number.
-struct spool_stream *spool_stream(struct spool *spool, uint32_t stream);
-
-// The highest number that is no longer held: released or evicted.
-uint64_t spool_floor(const struct spool_stream *stream);
-
-// Adds a row's unreleased numbers to its stream's evicted range.
-void spool_evict_row(struct delivery_range *evicted, uint64_t released,
-                     const struct spool_row *row);
-
-// Removes a segment and its file; false when the file could not be removed.
-bool spool_drop_segment(struct spool *spool, size_t place);
 
 #endif
