@@ -91,7 +91,7 @@ void take_line(void *context, enum inferstat_log_level level, const char *text)
     lines->found += strstr(text, "answers") != NULL;
     lines->refused += strstr(text, "refused") != NULL;
     lines->rejected += strstr(text, "Hello: not understood") != NULL;
-    lines->losses += strstr(text, "lost so far") != NULL;
+    lines->losses += strstr(text, "dropped so far") != NULL;
     lines->evicted += strstr(text, "oldest records are given up") != NULL;
     lines->kept += strstr(text, ": records stay in ") != NULL;
     lines->load += strncmp(text, "[LOAD] ", 7) == 0;
