@@ -247,7 +247,7 @@ enum status background_start(struct background **out, const struct background_se
 {
     struct background *background = calloc(1, sizeof *background);
     if (!background)
-        return error_set(err, STATUS_NOMEM, "monitor: out of memory");
+        return error_no_memory(err, "monitor");
     background->settings = *settings;
     (void)sem_init(&background->started, 0, 0);
 

@@ -123,7 +123,7 @@ static enum status copy_path(char **out, const char *path, struct error *err)
             return status;
         *out = strdup(whole);
     }
-    return *out ? STATUS_OK : error_set(err, STATUS_NOMEM, "monitor: out of memory");
+    return *out ? STATUS_OK : error_no_memory(err, "monitor");
 }
 
 static enum status find_run_folder(struct inferstat_monitor *monitor,
@@ -241,7 +241,7 @@ static enum status open_own_names(struct inferstat_monitor *monitor, struct erro
     void *area = mmap(NULL, names_area_size(), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (area == MAP_FAILED)
-        return error_set(err, STATUS_NOMEM, "monitor: out of memory");
+        return error_no_memory(err, "monitor");
     monitor->area = area;
     enum status status = names_open(&monitor->names, area, NULL, NULL);
     return status == STATUS_OK ? status : error_set(err, status, "monitor: out of memory");
@@ -312,7 +312,7 @@ static enum status open_monitor(struct inferstat_monitor **out,
         return status;
     struct inferstat_monitor *monitor = new_monitor(options);
     if (!monitor)
-        return error_set(err, STATUS_NOMEM, "monitor: out of memory");
+        return error_no_memory(err, "monitor");
     status = options->report ? open_reporting(monitor, options, err) : open_own_names(monitor, err);
     if (status == STATUS_OK) {
         monitor->unknown_name = names_add(monitor->names, "unknown");

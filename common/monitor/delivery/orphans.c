@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/core/base/array.h"
 #include "common/core/base/text.h"
 #include "common/monitor/runfile/fork_safe_lock.h"
 #include "common/sys/clock.h"
@@ -39,14 +40,8 @@ static enum status add_place(struct orphans_list *list, size_t *room, const char
     memcpy(uuid, name, UUID_TEXT);
     if (!text_to_uuid(place.uuid, uuid))
         return STATUS_OK;
-    if (list->count == *room) {
-        const size_t wanted = *room ? *room * 2 : 16;
-        struct orphans_place *places = realloc(list->places, wanted * sizeof *places);
-        if (!places)
-            return STATUS_NOMEM;
-        list->places = places;
-        *room = wanted;
-    }
+    if (!ARRAY_RESERVE(&list->places, room, list->count + 1))
+        return STATUS_NOMEM;
     list->places[list->count++] = place;
     return STATUS_OK;
 }

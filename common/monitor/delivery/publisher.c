@@ -59,7 +59,7 @@ enum status publisher_open(struct publisher **out, const struct publisher_settin
 {
     struct publisher *publisher = calloc(1, sizeof *publisher);
     if (!publisher)
-        return error_set(err, STATUS_NOMEM, "publisher: out of memory");
+        return error_no_memory(err, "publisher");
     publisher->settings = *settings;
 
     enum status status = make_producer(publisher);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/core/base/array.h"
 #include "common/monitor/delivery/record_source.h"
 #include "common/sys/clock.h"
 
@@ -77,13 +78,8 @@ static enum status fill_names(struct publisher *publisher, struct message_batch 
     if (last < action->names_first)
         return STATUS_OK;
     const size_t count = (size_t)last - action->names_first + 1;
-    if (count > publisher->names_room) {
-        struct wire_bytes *names = realloc(publisher->names, count * sizeof *names);
-        if (!names)
-            return STATUS_NOMEM;
-        publisher->names = names;
-        publisher->names_room = count;
-    }
+    if (!ARRAY_RESERVE(&publisher->names, &publisher->names_room, count))
+        return STATUS_NOMEM;
     for (size_t i = 0; i < count; i++) {
         const uint32_t name = action->names_first + (uint32_t)i;
         struct wire_bytes *bytes = &publisher->names[i];

@@ -412,7 +412,7 @@ enum status replay_start(struct replay **out, const struct replay_settings *sett
 {
     struct replay *replay = calloc(1, sizeof *replay);
     if (!replay)
-        return error_set(err, STATUS_NOMEM, "replay: out of memory");
+        return error_no_memory(err, "replay");
     replay->settings = *settings;
     replay->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int fault = replay->wake_fd < 0 ? errno : 0;

@@ -34,7 +34,7 @@ enum status uplink_open(struct uplink **out, const struct address *address,
 {
     struct uplink *uplink = calloc(1, sizeof *uplink);
     if (!uplink)
-        return error_set(err, STATUS_NOMEM, "connection: out of memory");
+        return error_no_memory(err, "connection");
     uplink->quiet_ns = now_ns;
     uplink->patience_ns = renew_min_ns;
     uplink->address = *address;

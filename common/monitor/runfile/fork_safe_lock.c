@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "common/core/base/array.h"
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool child_closes;
 
@@ -39,26 +41,13 @@ static void set_up_process(void)
     child_closes = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
 }
 
-static bool make_room(void)
-{
-    if (count < room)
-        return true;
-    const size_t wanted = room ? room * 2 : 8;
-    int *fds = realloc(open_fds, wanted * sizeof *fds);
-    if (!fds)
-        return false;
-    open_fds = fds;
-    room = wanted;
-    return true;
-}
-
 int fork_safe_lock_open(const char *path, int flags, mode_t mode)
 {
     (void)pthread_once(&once, set_up_process);
     int fd = -1;
     int fault = ENOMEM;
     (void)pthread_mutex_lock(&lock);
-    if (child_closes && make_room()) {
+    if (child_closes && ARRAY_RESERVE(&open_fds, &room, count + 1)) {
         fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW, mode);
         fault = errno;
         if (fd >= 0)

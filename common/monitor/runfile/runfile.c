@@ -221,7 +221,7 @@ enum status runfile_create(struct runfile **out, const char *folder, const struc
 {
     struct runfile *file = atomic_file();
     if (!file)
-        return error_set(err, STATUS_NOMEM, "run file: out of memory");
+        return error_no_memory(err, "run file");
 
     // A file has its final name only once it is whole and locked.
     char uuid[37], name[64], new_name[64], making[PATH_ROOM];
@@ -408,7 +408,7 @@ enum status runfile_look(struct runfile_run *out, const char *path, struct error
 {
     struct runfile *file = atomic_file();
     if (!file)
-        return error_set(err, STATUS_NOMEM, "run file: out of memory");
+        return error_no_memory(err, "run file");
     const struct runfile_header *header;
     enum status status = set_path(file, path, err);
     if (status == STATUS_OK) {
@@ -479,7 +479,7 @@ enum status runfile_attach(struct runfile **out, const char *path, struct error 
 {
     struct runfile *file = atomic_file();
     if (!file)
-        return error_set(err, STATUS_NOMEM, "run file: out of memory");
+        return error_no_memory(err, "run file");
     enum status status = set_path(file, path, err);
     if (status == STATUS_OK)
         status = open_locked(file, err);

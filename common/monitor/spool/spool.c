@@ -25,7 +25,7 @@ static enum status new_spool(struct spool **out, const struct spool_settings *se
                          (unsigned long long)most);
     struct spool *spool = calloc(1, sizeof *spool);
     if (!spool)
-        return error_set(err, STATUS_NOMEM, "spool: out of memory");
+        return error_no_memory(err, "spool");
     spool->io = settings->io ? settings->io : &spool_io_real;
     spool->stop = settings->stop;
     spool->bytes_max = bytes_max;
@@ -92,7 +92,7 @@ static enum status open_there(struct spool **out, const struct spool_settings *s
     spool->read_only = read_only;
     spool->found = spool_names_new();
     if (!spool->found)
-        status = error_set(err, STATUS_NOMEM, "spool: out of memory");
+        status = error_no_memory(err, "spool");
     if (status == STATUS_OK)
         status = spool_folder_enter(spool, err);
     if (status == STATUS_OK)

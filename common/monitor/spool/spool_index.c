@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/core/base/array.h"
+
 void spool_index_deinit(struct spool_index *index)
 {
     for (size_t i = 0; i < index->count; i++)
@@ -15,14 +17,8 @@ void spool_index_deinit(struct spool_index *index)
 enum status spool_index_add(struct spool_index *index, uint32_t number, uint64_t bytes)
 {
     assert(index->count == 0 || index->segments[index->count - 1].number < number);
-    if (index->count == index->room) {
-        const size_t room = index->room ? index->room * 2 : 16;
-        struct spool_segment *segments = realloc(index->segments, room * sizeof *segments);
-        if (!segments)
-            return STATUS_NOMEM;
-        index->segments = segments;
-        index->room = room;
-    }
+    if (!ARRAY_RESERVE(&index->segments, &index->room, index->count + 1))
+        return STATUS_NOMEM;
     index->segments[index->count++] =
         (struct spool_segment){.number = number, .size = bytes, .bytes = bytes};
     return STATUS_OK;
@@ -68,15 +64,8 @@ static size_t row_place(const struct spool_segment *segment, uint32_t stream)
 
 enum status spool_segment_reserve(struct spool_segment *segment)
 {
-    if (segment->row_count < segment->row_room)
-        return STATUS_OK;
-    const size_t room = segment->row_room ? segment->row_room * 2 : 4;
-    struct spool_row *bigger = realloc(segment->rows, room * sizeof *bigger);
-    if (!bigger)
-        return STATUS_NOMEM;
-    segment->rows = bigger;
-    segment->row_room = room;
-    return STATUS_OK;
+    return ARRAY_RESERVE(&segment->rows, &segment->row_room, segment->row_count + 1) ? STATUS_OK
+                                                                                     : STATUS_NOMEM;
 }
 
 void spool_segment_widen(struct spool_segment *segment, const struct spool_row *row, uint64_t floor)

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/core/base/array.h"
+
 void spool_lost_deinit(struct spool_lost *lost)
 {
     free(lost->items);
@@ -69,13 +71,7 @@ static bool make_room(struct spool_lost *lost)
         return true;
     if (lost->room == SPOOL_LOST_MAX)
         return merge_closest(lost);
-    const size_t room = lost->room ? lost->room * 4 : 16;
-    struct spool_lost_item *items = realloc(lost->items, room * sizeof *items);
-    if (!items)
-        return false;
-    lost->items = items;
-    lost->room = room;
-    return true;
+    return ARRAY_RESERVE(&lost->items, &lost->room, lost->count + 1);
 }
 
 // Adds a range that overlaps no item.

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/core/base/array.h"
+
 struct spool_names {
     uint32_t highest;
     size_t used, room;
@@ -28,14 +30,8 @@ enum status spool_names_put(struct spool_names *names, uint32_t name, const char
         return STATUS_OK;
     if (size + 1 > NAMES_TEXT_MAX - names->used)
         return STATUS_FULL;
-    if (size + 1 > names->room - names->used) {
-        const size_t room = names->room ? names->room * 2 : 4096;
-        char *bigger = realloc(names->text, room);
-        if (!bigger)
-            return STATUS_NOMEM;
-        names->text = bigger;
-        names->room = room;
-    }
+    if (!ARRAY_RESERVE(&names->text, &names->room, names->used + size + 1))
+        return STATUS_NOMEM;
     names->text[names->used] = (char)size;
     memcpy(names->text + names->used + 1, text, size);
     names->places[name] = (uint32_t)names->used + 1;

@@ -340,7 +340,7 @@ static void ask_by(struct reading *reading, const struct query *query)
 static enum status read_all(struct reading *reading, struct error *err)
 {
     if (groups_new(&reading->of->shares, KEY_COUNT, sizeof(struct share), NULL) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return error_no_memory(err, "store");
     enum status status = read_losses(reading, err);
     if (status == STATUS_OK && groups_count(reading->of->shares) > 0)
         status = read_stored(reading, err);

@@ -8,6 +8,7 @@
 
 #include <sqlite3.h>
 
+#include "common/core/base/array.h"
 #include "common/store/aggregate/bandwidth.h"
 #include "common/store/read/filter.h"
 #include "common/store/aggregate/gather_parts.h"
@@ -85,7 +86,7 @@ enum status gathering_find(struct gathering *gathering, const int64_t *keys, int
         if (gather->metrics[cells->count].wants_quantiles &&
             aggregate_want_quantiles(&cells->ratios[cells->count].values, &gather->budget) !=
                 STATUS_OK)
-            return error_set(err, STATUS_NOMEM, "store: out of memory");
+            return error_no_memory(err, "store");
     return STATUS_OK;
 }
 
@@ -304,14 +305,8 @@ static enum status take_gap(void *context, sqlite3_stmt *row, struct error *err)
     const int64_t level = sqlite3_column_int64(row, 0);
     if (level < 0 || level > ROLLUP_MONTHS_ALONE)
         return error_set(err, STATUS_CORRUPT, "store: a gap of rollups of no level");
-    if (gaps->count == gaps->room) {
-        const size_t room = gaps->room ? 2 * gaps->room : 16;
-        struct rollup_gap *list = realloc(gaps->list, room * sizeof *list);
-        if (!list)
-            return error_set(err, STATUS_NOMEM, "store: out of memory");
-        gaps->list = list;
-        gaps->room = room;
-    }
+    if (!ARRAY_RESERVE(&gaps->list, &gaps->room, gaps->count + 1))
+        return error_no_memory(err, "store");
     const int64_t until_ns = sqlite3_column_int64(row, 2);
     gaps->list[gaps->count++] = (struct rollup_gap){
         {sqlite3_column_int64(row, 1), until_ns == INT64_MAX ? until_ns : until_ns - 1},
@@ -338,7 +333,7 @@ static enum status make_plan(struct gathering *gathering, struct error *err)
                                              .gap_count = gaps.count,
                                              .expired_ns = gathering->of->expired_ns};
     if (status == STATUS_OK && rollup_plan_make(&gather->plan, &question) != STATUS_OK)
-        status = error_set(err, STATUS_NOMEM, "store: out of memory");
+        status = error_no_memory(err, "store");
     free(gaps.list);
     return status;
 }
@@ -467,7 +462,7 @@ enum status gather_run(struct gather *gather, struct store *store, struct error 
     const unsigned keys = gather->query->group_count + (gather->query->step_ns > 0);
     const size_t size = sizeof(struct cells) + gather->metric_count * sizeof(struct ratio);
     if (groups_new(&gather->groups, keys, size, deinit_cells) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return error_no_memory(err, "store");
     status = read_state(&gathering, err);
     if (status == STATUS_OK && gathering.has_rollups)
         status = read_filter(&gathering, err);

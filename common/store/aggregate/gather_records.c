@@ -39,7 +39,7 @@ static enum status add_sketch(struct scan *scan, struct ratio *ratio, sqlite3_st
                               struct error *err)
 {
     if (!scan->spans && sketch_new(&scan->spans) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return error_no_memory(err, "store");
     sketch_reset(scan->spans);
     const void *bytes = sqlite3_column_blob(row, place);
     const int size = sqlite3_column_bytes(row, place);

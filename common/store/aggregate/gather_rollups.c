@@ -3,6 +3,7 @@
 
 #include <sqlite3.h>
 
+#include "common/core/base/array.h"
 #include "common/store/rollup/cell.h"
 #include "common/store/aggregate/gather_parts.h"
 #include "common/store/read/reader.h"
@@ -44,14 +45,8 @@ static enum status take_series(void *context, sqlite3_stmt *row, struct error *e
     struct members *members = context;
     if (!passes_filter(members->gathering, row))
         return STATUS_OK;
-    if (members->count == members->room) {
-        const size_t room = members->room ? 2 * members->room : 64;
-        struct member *list = realloc(members->list, room * sizeof *list);
-        if (!list)
-            return error_set(err, STATUS_NOMEM, "store: out of memory");
-        members->list = list;
-        members->room = room;
-    }
+    if (!ARRAY_RESERVE(&members->list, &members->room, members->count + 1))
+        return error_no_memory(err, "store");
     struct member *member = &members->list[members->count++];
     *member = (struct member){.id = sqlite3_column_int64(row, 0)};
     const struct query *query = members->gathering->of->query;

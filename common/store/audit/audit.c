@@ -7,6 +7,7 @@
 
 #include <sqlite3.h>
 
+#include "common/core/base/array.h"
 #include "common/core/base/saturate.h"
 #include "common/store/read/filter.h"
 #include "common/store/sqlite/set_hash.h"
@@ -71,11 +72,6 @@ static void end_findings(struct audit_run *run)
     if (run->finding && run->findings > run->told)
         (void)snprintf(run->finding + run->finding_size, AUDIT_FINDING_SIZE - run->finding_size,
                        "; and %llu more", (unsigned long long)(run->findings - run->told));
-}
-
-static enum status out_of_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "store: out of memory");
 }
 
 // ---- Runs and streams ------------------------------------------------------------
@@ -148,14 +144,8 @@ static enum status on_run(void *context, sqlite3_stmt *row, struct error *err)
                   (audit->run_count > 0 && audit->stream_count + streams > AUDIT_STREAMS_MAX);
     if (audit->more)
         return STATUS_OK;
-    if (audit->run_count == audit->run_room) {
-        const size_t room = audit->run_room ? 2 * audit->run_room : 64;
-        struct audit_run *runs = realloc(audit->runs, room * sizeof *runs);
-        if (!runs)
-            return out_of_memory(err);
-        audit->runs = runs;
-        audit->run_room = room;
-    }
+    if (!ARRAY_RESERVE(&audit->runs, &audit->run_room, audit->run_count + 1))
+        return error_no_memory(err, "store");
     audit->stream_count += streams;
     audit->runs[audit->run_count++] = (struct audit_run){
         .run = sqlite3_column_int64(row, 0),
@@ -218,7 +208,7 @@ static enum status read_streams(struct audit *audit, struct error *err)
 {
     audit->streams = calloc(audit->stream_count + 1, sizeof *audit->streams);
     if (!audit->streams)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     audit->stream_count = 0;
     return scan_page(audit,
                      "SELECT run, stream FROM stream WHERE run BETWEEN $1 AND $2"
@@ -312,7 +302,7 @@ static enum status read_rows(struct audit *audit, struct error *err)
                             " WHERE t.run BETWEEN $1 AND $2",
                             record_kind_info(audit->kind)->name);
         char *text = sqlite3_str_finish(sql);
-        status = text ? scan_page(audit, text, on_row, err) : out_of_memory(err);
+        status = text ? scan_page(audit, text, on_row, err) : error_no_memory(err, "store");
         sqlite3_free(text);
     }
     return status;
@@ -419,7 +409,7 @@ static enum status on_finding(void *context, sqlite3_stmt *row, struct error *er
     const char *text = (const char *)sqlite3_column_text(row, 1);
     struct audit_run *run = find_run(audit, id);
     if (!text)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     if (!run)
         run = find_stranger(audit, id);
     if (run)

@@ -37,7 +37,7 @@ static enum status check_file(struct store *store, struct error *err)
     if (rc != SQLITE_ROW)
         status = database_error(store->db, "store", err);
     else if (!text)
-        status = error_set(err, STATUS_NOMEM, "store: out of memory");
+        status = error_no_memory(err, "store");
     else if (strcmp(text, "ok") != 0)
         status = report(store, text, err);
     (void)sqlite3_finalize(stmt);

@@ -27,11 +27,6 @@ void baseline_free(struct baseline *baseline)
     free(baseline);
 }
 
-static enum status out_of_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "store: out of memory");
-}
-
 // A metric's name as the table has it: "load.duration_ns"; of batches of a size with that
 // behind it: "pipeline.items_per_second@64".
 enum { METRIC_SIZE = 96 };
@@ -138,7 +133,7 @@ static enum status collect(struct baseline *baseline, struct store *store,
         status = read_coverage(baseline, store, filter, err);
     baseline->filter = filter_words(filter);
     if (status == STATUS_OK && !baseline->filter)
-        status = out_of_memory(err);
+        status = error_no_memory(err, "store");
     return status;
 }
 
@@ -147,7 +142,7 @@ enum status baseline_collect(struct baseline **out, struct store *store,
 {
     struct baseline *baseline = calloc(1, sizeof *baseline);
     if (!baseline)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     enum status status = collect(baseline, store, filter, err);
     if (status != STATUS_OK) {
         baseline_free(baseline);
@@ -248,7 +243,7 @@ static enum status take_about(void *context, sqlite3_stmt *row, struct error *er
     baseline->coverage_ratio =
         sqlite3_column_type(row, 4) == SQLITE_NULL ? (double)NAN : sqlite3_column_double(row, 4);
     if (!baseline->filter)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     if (!json || !sqlite3_column_int(row, 6))
         return error_set(err, STATUS_CORRUPT, "store: the fingerprint of baseline %s is damaged",
                          baseline->name);
@@ -311,7 +306,7 @@ enum status baseline_load(struct baseline **out, struct store *store, const char
         return status;
     struct baseline *baseline = calloc(1, sizeof *baseline);
     if (!baseline)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     (void)snprintf(baseline->name, sizeof baseline->name, "%s", name);
     status = load(baseline, store, id, err);
     if (status != STATUS_OK) {
@@ -341,7 +336,7 @@ static enum status insert_about(sqlite3 *db, const struct baseline *baseline, in
     environment_append_json(json, &baseline->environment);
     char *text = sqlite3_str_finish(json);
     if (!text)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     sqlite3_stmt *stmt = NULL;
     enum status status =
         database_prepare(db, &stmt,
@@ -376,7 +371,7 @@ static enum status insert_sample(sqlite3 *db, sqlite3_stmt *stmt, int64_t id,
     unsigned char *blob =
         baseline_encode(metric_name(metric, place, group->key.batch_items), sample, &size);
     if (!blob)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     (void)sqlite3_bind_int64(stmt, 1, id);
     (void)sqlite3_bind_text(stmt, 2, metric, -1, SQLITE_STATIC);
     (void)sqlite3_bind_int64(stmt, 3, group->key.subject);

@@ -106,7 +106,7 @@ enum status baseline_decode(struct sample *sample, const char *metric, uint64_t 
     struct sample read = {.count = count, .stride = 1};
     enum status status = STATUS_OK;
     if (!make_room(&read, kept, with_sources))
-        status = error_set(err, STATUS_NOMEM, "store: out of memory");
+        status = error_no_memory(err, "store");
     else if (!read_values(&read, bytes))
         status = damaged(metric, err);
     if (status == STATUS_OK)

@@ -18,7 +18,7 @@ static enum status answer_saved(struct result **out, const struct baseline *base
     };
     enum status status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
     if (status == STATUS_OK && result_add_row(*out) != STATUS_OK)
-        status = error_set(err, STATUS_NOMEM, "store: out of memory");
+        status = error_no_memory(err, "store");
     if (status == STATUS_OK)
         status = answer_text(*out, "baseline", baseline->name, err);
     if (status != STATUS_OK)
@@ -43,7 +43,7 @@ static enum status answer_deleted(struct result **out, const char *name, struct 
                                                    {"deleted", UNIT_COUNT}};
     enum status status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
     if (status == STATUS_OK && result_add_row(*out) != STATUS_OK)
-        status = error_set(err, STATUS_NOMEM, "store: out of memory");
+        status = error_no_memory(err, "store");
     if (status == STATUS_OK)
         status = answer_text(*out, "baseline", name, err);
     if (status == STATUS_OK)

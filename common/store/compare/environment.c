@@ -107,11 +107,6 @@ void environment_deinit(struct environment *environment)
     *environment = (struct environment){0};
 }
 
-static enum status out_of_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "store: out of memory");
-}
-
 static enum status make_room(struct environment *environment, struct error *err)
 {
     if (environment->count < environment->room)
@@ -122,7 +117,7 @@ static enum status make_room(struct environment *environment, struct error *err)
     const size_t room = environment->room ? 2 * environment->room : 64;
     struct environment_fact *facts = realloc(environment->facts, room * sizeof *facts);
     if (!facts)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     environment->facts = facts;
     environment->room = room;
     return STATUS_OK;
@@ -177,7 +172,7 @@ static enum status add_fact(struct environment *environment, struct environment_
     enum status status = STATUS_OK;
     struct environment_fact *like = NULL;
     if (!fact.of || !fact.property || !fact.value)
-        status = out_of_memory(err);
+        status = error_no_memory(err, "store");
     if (status == STATUS_OK)
         like = find_like(environment, &fact);
     if (status == STATUS_OK && !like)
@@ -207,7 +202,7 @@ static enum status take_fact(struct environment *environment, enum environment_s
         return STATUS_OK;
     const char *value = (const char *)sqlite3_column_text(row, place);
     if (!value || !of || !property)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     const struct environment_fact fact = {.subject = subject,
                                           .of = strdup(of),
                                           .property = strdup(property),

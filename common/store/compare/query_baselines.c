@@ -19,7 +19,7 @@ static enum status take_baseline(void *context, sqlite3_stmt *row, struct error 
 {
     struct result *answer = context;
     if (result_add_row(answer) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return error_no_memory(err, "store");
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < COLUMN_COUNT && status == STATUS_OK; i++)
         status = answer_cell(answer, i, row, (int)i, err);

@@ -68,11 +68,6 @@ struct comparison {
     struct result *answer;
 };
 
-static enum status out_of_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "store: out of memory");
-}
-
 // ---- Names --------------------------------------------------------------------------
 
 // A name's text; "" where there is none.
@@ -161,7 +156,7 @@ static enum status pair_all(struct comparison *comparison, struct error *err)
     comparison->after.paired = calloc(after + 1, sizeof(bool));
     comparison->pairs = calloc(before + 1, sizeof *comparison->pairs);
     if (!comparison->before.paired || !comparison->after.paired || !comparison->pairs)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     pair_alike(comparison, LIKE_ALL);
     if (!comparison->query->compare.force)
         return STATUS_OK;
@@ -204,7 +199,7 @@ static enum status refuse(sqlite3_str *text, const char *what, struct error *err
     char shown[ERROR_TEXT_SIZE - 120];
     char *unlike = sqlite3_str_finish(text);
     if (!unlike)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     (void)text_escape(shown, sizeof shown, unlike, strlen(unlike));
     sqlite3_free(unlike);
     return error_set(err, STATUS_INVALID, "%s: %s (--force compares them all the same)", what,
@@ -235,7 +230,7 @@ static enum status look_at_differences(struct comparison *comparison, struct err
     sqlite3_free(rest);
     if (sqlite3_str_errcode(text) != SQLITE_OK || (size > 0 && !rest)) {
         sqlite3_free(sqlite3_str_finish(text));
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     }
     comparison->differences = sqlite3_str_finish(text); // NULL where it is empty
     return STATUS_OK;
@@ -261,7 +256,7 @@ static enum status find_both(struct medians *medians, const struct pair *pair, u
     if (find(&medians->before, before->values, before->sources, before->kept, sampling) !=
             STATUS_OK ||
         find(&medians->after, after->values, after->sources, after->kept, sampling) != STATUS_OK)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     return STATUS_OK;
 }
 
@@ -284,7 +279,7 @@ static enum status find_effect(struct stats_effect *out, const struct comparison
         return stats_compare_few(out, before->values, before->kept, after->values, after->kept,
                                  direction, comparison->margin) == STATUS_OK
                    ? STATUS_OK
-                   : out_of_memory(err);
+                   : error_no_memory(err, "store");
     *out = stats_compare(&medians->before, &medians->after, direction, comparison->margin);
     return STATUS_OK;
 }
@@ -422,7 +417,7 @@ static enum status set_note(struct comparison *comparison, sqlite3_str *note, st
     if (text)
         status = answer_text(comparison->answer, "note", text, err);
     else if (size > 0)
-        status = out_of_memory(err);
+        status = error_no_memory(err, "store");
     sqlite3_free(text);
     return status;
 }
@@ -505,7 +500,7 @@ static enum status add_row(struct comparison *comparison, const struct pair *pai
                          "--device or another filter)",
                          QUERY_ROWS_MAX);
     if (result_add_row(comparison->answer) != STATUS_OK)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     sqlite3_str *note = sqlite3_str_new(comparison->store->db);
     enum status status = judge(comparison, pair, sampled, place, note, err);
     if (status != STATUS_OK) {

@@ -154,11 +154,6 @@ enum status sample_add(struct sample *sample, double value, uint16_t source)
 
 // ---- All of a side ------------------------------------------------------------------
 
-static enum status out_of_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "store: out of memory");
-}
-
 static void deinit_group(void *data)
 {
     struct sample_group *group = data;
@@ -189,7 +184,7 @@ enum status samples_group(struct samples *samples, const struct sample_key *key,
     enum { KEYS = 4 };
     if (!samples->groups &&
         groups_new(&samples->groups, KEYS, sizeof(struct sample_group), deinit_group) != STATUS_OK)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     const int64_t keys[KEYS] = {(int64_t)key->kind, key->subject, key->device, key->batch_items};
     struct group *found;
     enum status status = reader_group(samples->groups, keys, &found, err);
@@ -222,7 +217,7 @@ static enum status add_run(struct samples *samples, int64_t run, struct error *e
     if ((count & (count - 1)) == 0) { // full at each power of two
         int64_t *runs = realloc(samples->runs, (count ? 2 * count : 1) * sizeof *runs);
         if (!runs)
-            return out_of_memory(err);
+            return error_no_memory(err, "store");
         samples->runs = runs;
     }
     memmove(&samples->runs[place + 1], &samples->runs[place],
@@ -249,7 +244,7 @@ static enum status take_value(struct samples *samples, struct sample *sample, do
     if (!isfinite(value))
         return STATUS_OK;
     if (sample_add(sample, value, source) != STATUS_OK)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     samples->bytes += (sample->room - room) * (sizeof value + sizeof source);
     if (samples->bytes > SAMPLE_BYTES_MAX)
         return error_set(err, STATUS_FULL,
@@ -318,7 +313,7 @@ static enum status collect_kind(struct samples *samples, struct store *store, en
     sqlite3_free(list);
     if (!has_list) {
         sqlite3_free(sqlite3_str_finish(sql));
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     }
     return reader_scan(store, sql, filter, take_row, &collecting, err);
 }

@@ -271,7 +271,7 @@ enum status fleet_read(struct fleet_place *places, size_t count, struct store *s
     };
     enum status status = STATUS_OK;
     if (!reading.sampled || !reading.device_runs)
-        status = error_set(err, STATUS_NOMEM, "store: out of memory");
+        status = error_no_memory(err, "store");
     for (size_t i = 0; i < count; i++)
         fleet_facts_init(&places[i].facts);
     if (status == STATUS_OK)

@@ -126,7 +126,7 @@ static enum status add_group_row(struct store *store, struct result *answer,
                                  struct error *err)
 {
     if (result_add_row(answer) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return error_no_memory(err, "store");
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < average->query->group_count && status == STATUS_OK; i++)
         status = answer_key(store, answer, i, average->query->group_by[i], group->keys[i], err);
@@ -196,7 +196,7 @@ static enum status add_rows(struct store *store, struct result *answer,
     size_t count = 0;
     struct place *places = sorted_groups(average, &count);
     if (!places)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return error_no_memory(err, "store");
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && status == STATUS_OK && result_row_count(answer) < limit; i++)
         if (gather_ratio(places[i].group, 0)->values.count > 0)

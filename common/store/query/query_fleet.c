@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/core/base/array.h"
 #include "common/core/stats/stats.h"
 #include "common/store/query/fleet.h"
 #include "common/store/query/fleet_read.h"
@@ -89,11 +90,6 @@ struct fleet {
     size_t place_count;
 };
 
-static enum status out_of_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "store: out of memory");
-}
-
 // ---- Medians -------------------------------------------------------------------------
 
 // The standard error of a median, from how far the 90th percentile is above it: as of
@@ -110,14 +106,8 @@ static enum status add_member(struct fleet *fleet, const struct query_metric *me
     const struct aggregate *values = &gather_ratio(group, 0)->values;
     if (values->count == 0)
         return STATUS_OK;
-    if (fleet->count == fleet->room) {
-        const size_t room = fleet->room ? 2 * fleet->room : 64;
-        struct member *members = realloc(fleet->members, room * sizeof *members);
-        if (!members)
-            return out_of_memory(err);
-        fleet->members = members;
-        fleet->room = room;
-    }
+    if (!ARRAY_RESERVE(&fleet->members, &fleet->room, fleet->count + 1))
+        return error_no_memory(err, "store");
     const double p50 = aggregate_quantile(values, 0.5), p90 = aggregate_quantile(values, 0.9);
     fleet->members[fleet->count++] = (struct member){
         .metric = metric,
@@ -253,7 +243,7 @@ static enum status compare_all(struct fleet *fleet, struct error *err)
 {
     double *values = calloc(fleet->count ? fleet->count : 1, sizeof *values);
     if (!values)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     if (fleet->count > 1)
         qsort(fleet->members, fleet->count, sizeof *fleet->members, by_class);
     size_t end = 0;
@@ -288,7 +278,7 @@ static enum status read_places(struct fleet *fleet, struct error *err)
 {
     fleet->places = calloc(fleet->count, sizeof *fleet->places);
     if (!fleet->places)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     for (size_t i = 0; i < fleet->count; i++)
         fleet->places[i] = (struct fleet_place){.host = fleet->members[i].host,
                                                 .device = fleet->members[i].device};
@@ -386,7 +376,7 @@ static enum status find_reason(struct fleet *fleet, const struct member *member,
             member->verdict != VERDICT_BETTER, &facts[(size_t)(member - fleet->members) - first],
             others, count);
     } else {
-        status = out_of_memory(err);
+        status = error_no_memory(err, "store");
     }
     free(others);
     free(facts);
@@ -431,7 +421,7 @@ static enum status add_row(struct fleet *fleet, struct result *result, const str
                            struct error *err)
 {
     if (result_add_row(result) != STATUS_OK)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     answer_real(result, "value", member->value);
     answer_int(result, "hosts", member->hosts);
     answer_int(result, "count", member->count);
@@ -451,7 +441,7 @@ static enum status add_rows(struct fleet *fleet, struct result *result, struct e
                                : QUERY_ROWS_MAX;
     const struct member **list = calloc(fleet->count, sizeof *list);
     if (!list)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     for (size_t i = 0; i < fleet->count; i++)
         list[i] = &fleet->members[i];
     qsort(list, fleet->count, sizeof *list, by_interest);

@@ -68,11 +68,6 @@ static void deinit_figures(void *data)
     aggregate_deinit(&figures->inference[TTFT].values);
 }
 
-static enum status out_of_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "store: out of memory");
-}
-
 // The group's figures; a new one wants quantiles.
 static enum status find_figures(struct overview *overview, const int64_t *keys,
                                 struct figures **out, struct error *err)
@@ -84,7 +79,7 @@ static enum status find_figures(struct overview *overview, const int64_t *keys,
     struct figures *figures = group->data;
     struct aggregate *ttft = &figures->inference[TTFT].values;
     if (!ttft->sketch && aggregate_want_quantiles(ttft, &overview->budget) != STATUS_OK)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     *out = figures;
     return STATUS_OK;
 }
@@ -112,7 +107,7 @@ static enum status count_open(struct overview *overview, struct figures *figures
     if (!figures->counted)
         figures->counted = calloc(1, bits_size(overview));
     if (!figures->counted)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     figures->runs_open += set_bit(figures->counted, run->open_place);
     (void)set_bit(overview->busy, run->open_place);
     return STATUS_OK;
@@ -335,7 +330,7 @@ static enum status add_row(struct overview *overview, struct result *answer,
                            const struct group *group, struct error *err)
 {
     if (result_add_row(answer) != STATUS_OK)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     enum status status = STATUS_OK;
     for (unsigned i = COLUMN_HOST; i <= COLUMN_MODEL && status == STATUS_OK; i++)
         status = answer_name(overview->store, answer, i, group->keys[i], err);
@@ -355,7 +350,7 @@ static enum status read_overview(struct overview *overview, const struct query_f
                                  struct error *err)
 {
     if (groups_new(&overview->groups, 3, sizeof(struct figures), deinit_figures) != STATUS_OK)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     struct query_filter any_time = *filter;
     any_time.since_ns = 0;
     any_time.until_ns = 0;
@@ -368,7 +363,7 @@ static enum status read_overview(struct overview *overview, const struct query_f
     if (status == STATUS_OK) {
         overview->busy = calloc(1, bits_size(overview));
         if (!overview->busy)
-            status = out_of_memory(err);
+            status = error_no_memory(err, "store");
     }
     if (status == STATUS_OK)
         status = read_records(overview, filter, err);
@@ -397,7 +392,7 @@ static enum status add_rows(struct overview *overview, struct result *answer, ui
     const size_t count = groups_count(overview->groups);
     struct group **list = calloc(count ? count : 1, sizeof *list);
     if (!list)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     for (size_t i = 0; i < count; i++)
         list[i] = groups_at(overview->groups, i);
     qsort(list, count, sizeof *list, by_keys);

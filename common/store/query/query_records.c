@@ -35,7 +35,7 @@ static enum status take_record(void *context, sqlite3_stmt *row, struct error *e
         return STATUS_CANCELLED;
     }
     if (result_add_row(listing->answer) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return error_no_memory(err, "store");
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < listing->columns && status == STATUS_OK; i++) {
         status = answer_cell(listing->answer, i, row, (int)i, err);
@@ -55,7 +55,7 @@ static enum status new_listing(struct listing *listing, enum record_kind kind, u
     struct schema_output output;
     while (status == STATUS_OK && schema_output(kind, listing->columns, &output)) {
         if (result_add_column(listing->answer, output.key, output.unit) != STATUS_OK)
-            status = error_set(err, STATUS_NOMEM, "store: out of memory");
+            status = error_no_memory(err, "store");
         listing->columns++;
     }
     return status;

@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 
+#include "common/core/base/array.h"
 #include "common/core/base/saturate.h"
 #include "common/store/read/answer_key.h"
 #include "common/store/read/filter.h"
@@ -90,11 +91,6 @@ struct reading {
     int64_t first_ns, last_ns; // between which stages may have begun
 };
 
-static enum status out_of_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "store: out of memory");
-}
-
 static void deinit_group(void *data)
 {
     struct group_data *group = data;
@@ -124,7 +120,7 @@ static enum status add_duration(struct reading *reading, struct aggregate *aggre
                                 struct error *err)
 {
     if (!aggregate->sketch && aggregate_want_quantiles(aggregate, &reading->budget) != STATUS_OK)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     aggregate_add_int(aggregate, ns);
     return reader_budget(&reading->budget, err);
 }
@@ -156,14 +152,8 @@ static enum status add_figures(struct reading *reading, struct waterfall *waterf
 static enum status keep_load(struct reading *reading, sqlite3_stmt *row, size_t group,
                              enum cache cache, struct error *err)
 {
-    if (reading->load_count == reading->load_room) {
-        const size_t room = reading->load_room ? 2 * reading->load_room : 64;
-        struct load *loads = realloc(reading->loads, room * sizeof *loads);
-        if (!loads)
-            return out_of_memory(err);
-        reading->loads = loads;
-        reading->load_room = room;
-    }
+    if (!ARRAY_RESERVE(&reading->loads, &reading->load_room, reading->load_count + 1))
+        return error_no_memory(err, "store");
     const int64_t started = sqlite3_column_int64(row, PLACE_STARTED);
     const int64_t duration = sqlite3_column_int64(row, PLACE_DURATION);
     const int64_t end = saturate_add(started, duration);
@@ -247,7 +237,7 @@ static enum status find_stage(struct waterfall *waterfall, int64_t name, struct 
     if (!waterfall->stages)
         waterfall->stages = calloc(STAGES_MAX, sizeof *waterfall->stages);
     if (!waterfall->stages)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     if (waterfall->stage_count == STAGES_MAX)
         return error_set(err, STATUS_FULL,
                          "store: loads of a group have more than %d different stages", STAGES_MAX);
@@ -332,7 +322,7 @@ static enum status add_line(const struct reading *reading, struct result *answer
                          "filter, or group by less)",
                          QUERY_ROWS_MAX);
     if (result_add_row(answer) != STATUS_OK)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < reading->query->group_count && status == STATUS_OK; i++)
         status = answer_key(reading->store, answer, i, reading->query->group_by[i],
@@ -432,7 +422,7 @@ static enum status add_groups(const struct reading *reading, struct result *answ
     const size_t count = groups_count(reading->groups);
     struct group **list = calloc(count, sizeof *list);
     if (!list)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     for (size_t i = 0; i < count; i++)
         list[i] = groups_at(reading->groups, i);
     qsort(list, count, sizeof *list, by_loads);
@@ -477,7 +467,7 @@ enum status query_stages(struct store *store, const struct query *query, struct 
         return status;
     if (groups_new(&reading.groups, query->group_count, sizeof(struct group_data), deinit_group) !=
         STATUS_OK)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     status = read_loads(&reading, err);
     if (status == STATUS_OK && groups_count(reading.groups) == 0)
         status = error_set(err, STATUS_NO_DATA, "no loads in the store that match");

@@ -115,7 +115,7 @@ enum status query_ping(struct store *store, const struct query *query, struct re
     if (status != STATUS_OK)
         return status;
     if (result_add_row(*out) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return error_no_memory(err, "store");
     status = answer_text(*out, "version", INFERSTAT_VERSION, err);
     if (status != STATUS_OK)
         return status;
@@ -270,7 +270,7 @@ static enum status add_inferences(struct store *store, const struct query *by_mo
     struct ratio sums[INFERENCE_METRICS] = {0};
     enum status status = gather_run(&gather, store, err);
     if (status == STATUS_OK && aggregate_want_quantiles(&sums[TTFT].values, NULL) != STATUS_OK)
-        status = error_set(err, STATUS_NOMEM, "store: out of memory");
+        status = error_no_memory(err, "store");
     if (status == STATUS_OK)
         status = sum_groups(&gather, sums, E2E, models, err);
     if (status == STATUS_OK)
@@ -392,7 +392,7 @@ static enum status copy_value(struct result *answer, const char *key, const stru
         result_set_real(answer, column, value->r);
     else if (value->type == VALUE_TEXT &&
              result_set_text(answer, column, value->text.bytes, value->text.size) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return error_no_memory(err, "store");
     return STATUS_OK;
 }
 
@@ -438,7 +438,7 @@ static enum status add_records(struct store *store, const struct query *query,
     by_model.group_by[by_model.group_count++] = QUERY_BY_MODEL;
     struct groups *models = NULL;
     if (groups_new(&models, 1, 0, NULL) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return error_no_memory(err, "store");
     enum query_dimension missing;
     enum status status = STATUS_OK;
     if (filter_applies(RECORD_KIND_INFERENCE, &query->filter, &missing))
@@ -492,7 +492,7 @@ enum status query_summary(struct store *store, const struct query *query, struct
     if (status != STATUS_OK)
         return status;
     if (result_add_row(*out) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return error_no_memory(err, "store");
     set_zeros(*out);
     answer_int(*out, "store_bytes", store_bytes(store));
     status = add_runs(store, &query->filter, *out, err);

@@ -9,11 +9,6 @@
 #include "common/store/sqlite/database.h"
 #include "common/store/read/session_state.h"
 
-static enum status out_of_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "store: out of memory");
-}
-
 enum status answer_new(struct result **out, const struct answer_column *columns, unsigned count,
                        struct error *err)
 {
@@ -23,7 +18,7 @@ enum status answer_new(struct result **out, const struct answer_column *columns,
         status = result_add_column(answer, columns[i].key, columns[i].unit);
     if (status != STATUS_OK) {
         result_free(answer);
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     }
     *out = answer;
     return STATUS_OK;
@@ -49,7 +44,7 @@ void answer_real(struct result *answer, const char *key, double value)
 enum status answer_text(struct result *answer, const char *key, const char *text, struct error *err)
 {
     if (result_set_text(answer, column_of(answer, key), text, strlen(text)) != STATUS_OK)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     return STATUS_OK;
 }
 
@@ -67,7 +62,7 @@ enum status answer_cell(struct result *answer, unsigned column, sqlite3_stmt *ro
         const char *text = (const char *)sqlite3_column_text(row, place);
         const int size = sqlite3_column_bytes(row, place);
         if (!text || result_set_text(answer, column, text, (size_t)size) != STATUS_OK)
-            return out_of_memory(err);
+            return error_no_memory(err, "store");
         return STATUS_OK;
     }
     default:

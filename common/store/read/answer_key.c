@@ -10,7 +10,7 @@ static enum status answer_status(struct result *answer, unsigned column, int64_t
     if (!text)
         return STATUS_OK;
     if (result_set_text(answer, column, text, strlen(text)) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return error_no_memory(err, "store");
     return STATUS_OK;
 }
 

@@ -123,7 +123,7 @@ enum status filter_prepare(sqlite3 *db, sqlite3_stmt **out, sqlite3_str *sql,
 {
     char *text = sqlite3_str_finish(sql);
     if (!text)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return error_no_memory(err, "store");
     enum status status = database_prepare(db, out, text, false, err);
     sqlite3_free(text);
     if (status == STATUS_OK && filter)

@@ -53,11 +53,6 @@ enum status reader_scan(struct store *store, sqlite3_str *sql, const struct quer
     return reader_scan_with(store, sql, filter, NULL, 0, take, context, err);
 }
 
-static enum status out_of_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "store: out of memory");
-}
-
 enum status reader_group(struct groups *groups, const int64_t *keys, struct group **out,
                          struct error *err)
 {
@@ -67,7 +62,7 @@ enum status reader_group(struct groups *groups, const int64_t *keys, struct grou
                          "store: the answer has more than %d groups"
                          " (narrow it with --since or a filter, or group by less)",
                          GROUPS_MAX);
-    return status == STATUS_OK ? status : out_of_memory(err);
+    return status == STATUS_OK ? status : error_no_memory(err, "store");
 }
 
 enum status reader_budget(const struct sketch_budget *budget, struct error *err)

@@ -15,7 +15,7 @@ static enum status take_run(void *context, sqlite3_stmt *row, struct error *err)
         const size_t room = runs->count ? 2 * runs->count : 1;
         struct listed_run *list = realloc(runs->list, room * sizeof *list);
         if (!list)
-            return error_set(err, STATUS_NOMEM, "store: out of memory");
+            return error_no_memory(err, "store");
         runs->list = list;
     }
     runs->list[runs->count++] = (struct listed_run){

@@ -63,7 +63,7 @@ static enum status look_for_log(struct store *store, struct error *err)
     const size_t size = sizeof text + 2 * strlen(store->path);
     store->warning = malloc(size);
     if (!store->warning)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return error_no_memory(err, "store");
     (void)snprintf(store->warning, size, text, store->path, store->path);
     return STATUS_OK;
 }
@@ -75,7 +75,7 @@ enum status store_open(struct store **out, const char *path, struct error *err)
         store->path = strdup(path);
     if (!store || !store->path) {
         store_close(store);
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return error_no_memory(err, "store");
     }
     enum status status = database_open_reader(&store->db, path, err);
     if (status == STATUS_OK)

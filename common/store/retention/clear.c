@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 
+#include "common/core/base/array.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/read/filter.h"
 #include "common/store/rollup/gap_table.h"
@@ -162,14 +163,8 @@ static enum status add_hour(struct hours *hours, int64_t hour, struct error *err
         hours->list[hours->count - 1].last = hour;
         return STATUS_OK;
     }
-    if (hours->count == hours->room) {
-        const size_t room = hours->room ? 2 * hours->room : SPANS_MAX;
-        struct hour_span *bigger = realloc(hours->list, room * sizeof *bigger);
-        if (!bigger)
-            return error_set(err, STATUS_NOMEM, "store: out of memory");
-        hours->list = bigger;
-        hours->room = room;
-    }
+    if (!ARRAY_RESERVE(&hours->list, &hours->room, hours->count + 1))
+        return error_no_memory(err, "store");
     hours->list[hours->count++] = (struct hour_span){hour, hour};
     return STATUS_OK;
 }

@@ -320,12 +320,12 @@ static enum status bind_sketch(sqlite3_stmt *stmt, int place, uint32_t checksum,
     }
     enum status status = STATUS_OK;
     if (sketch && size == 0)
-        status = error_set(err, STATUS_NOMEM, "store: out of memory");
+        status = error_no_memory(err, "store");
     if (status == STATUS_OK) {
         put_checksum(bytes, crc32c(checksum, bytes + CHECKSUM_SIZE, size));
         if (sqlite3_bind_blob64(stmt, place, bytes, CHECKSUM_SIZE + size, SQLITE_TRANSIENT) !=
             SQLITE_OK)
-            status = error_set(err, STATUS_NOMEM, "store: out of memory");
+            status = error_no_memory(err, "store");
     }
     free(large);
     return status;

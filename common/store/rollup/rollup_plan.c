@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "common/core/base/array.h"
+
 // Where the buckets of a level are not to be used: whole buckets, rising, merged.
 struct blocked {
     struct rollup_span *spans;
@@ -101,14 +103,8 @@ static enum status add_piece(struct rollup_plan *plan, struct rollup_piece piece
         before->span.last_ns = piece.span.last_ns;
         return STATUS_OK;
     }
-    if (plan->count == plan->room) {
-        const size_t room = plan->room ? 2 * plan->room : 32;
-        struct rollup_piece *pieces = realloc(plan->pieces, room * sizeof *pieces);
-        if (!pieces)
-            return STATUS_NOMEM;
-        plan->pieces = pieces;
-        plan->room = room;
-    }
+    if (!ARRAY_RESERVE(&plan->pieces, &plan->room, plan->count + 1))
+        return STATUS_NOMEM;
     plan->pieces[plan->count++] = piece;
     return STATUS_OK;
 }

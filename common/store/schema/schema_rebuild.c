@@ -6,6 +6,7 @@
 
 #include <sqlite3.h>
 
+#include "common/core/base/array.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/schema/schema_tables.h"
 
@@ -28,24 +29,13 @@ static char *copy_of(sqlite3_stmt *row, int place)
     return text ? strdup(text) : NULL;
 }
 
-static enum status out_of_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "store: out of memory");
-}
-
 static enum status add_extra(struct extras *extras, sqlite3_stmt *row, struct error *err)
 {
-    if (extras->count == extras->room) {
-        const size_t room = extras->room ? 2 * extras->room : 16;
-        struct extra *bigger = realloc(extras->list, room * sizeof *bigger);
-        if (!bigger)
-            return out_of_memory(err);
-        extras->list = bigger;
-        extras->room = room;
-    }
+    if (!ARRAY_RESERVE(&extras->list, &extras->room, extras->count + 1))
+        return error_no_memory(err, "store");
     struct extra *extra = &extras->list[extras->count++];
     *extra = (struct extra){copy_of(row, 0), copy_of(row, 1), copy_of(row, 2)};
-    return extra->type && extra->name && extra->text ? STATUS_OK : out_of_memory(err);
+    return extra->type && extra->name && extra->text ? STATUS_OK : error_no_memory(err, "store");
 }
 
 // Of a trigger the table's name is as whoever made it wrote it.
@@ -109,7 +99,7 @@ static enum status prepare_text(sqlite3 *db, sqlite3_stmt **out, sqlite3_str *sq
 {
     char *text = sqlite3_str_finish(sql);
     if (!text)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     enum status status = database_prepare(db, out, text, true, err);
     sqlite3_free(text);
     return status;

@@ -133,7 +133,7 @@ enum status atomic_file_begin(struct atomic_file *file, const char *path, unsign
     if (asprintf(&file->partial, "%s.inferstat-partial", path) < 0)
         file->partial = NULL;
     if (!file->path || !file->partial)
-        status = error_set(err, STATUS_NOMEM, "%s: out of memory", path);
+        status = error_no_memory(err, path);
     if (status == STATUS_OK)
         status = open_partial(file, mode, err);
     if (status == STATUS_OK) { // whoever was making it may have been done in between

@@ -75,7 +75,7 @@ enum status database_exec_built(sqlite3 *db, sqlite3_str *sql, struct error *err
     char *text = sqlite3_str_finish(sql); // NULL also where nothing was appended
     enum status status = STATUS_OK;
     if (rc != SQLITE_OK)
-        status = error_set(err, STATUS_NOMEM, "store: out of memory");
+        status = error_no_memory(err, "store");
     else if (text)
         status = database_exec(db, text, err);
     sqlite3_free(text);

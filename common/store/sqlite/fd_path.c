@@ -36,5 +36,5 @@ enum status fd_path_allow(struct error *err)
     if (sqlite3_vfs_register(&held.vfs, 1) == SQLITE_OK)
         return STATUS_OK;
     held.usual = NULL;
-    return error_set(err, STATUS_NOMEM, "store: out of memory");
+    return error_no_memory(err, "store");
 }

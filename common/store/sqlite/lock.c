@@ -40,7 +40,7 @@ enum status lock_take(struct lock *lock, const char *path, struct error *err)
     const bool missing = lstat(path, &before) != 0 && errno == ENOENT;
     char *copy = strdup(path);
     if (!copy)
-        return error_set(err, STATUS_NOMEM, "%s: out of memory", path);
+        return error_no_memory(err, path);
     int fd = -1;
     enum status status = take_lasting(&fd, path, err);
     if (status != STATUS_OK) {

@@ -50,7 +50,7 @@ enum status statement_cache_take(struct statement_cache *statements, sqlite3 *db
 {
     char *text = sqlite3_str_finish(sql);
     if (!text)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return error_no_memory(err, "store");
     unsigned place = find(statements, text);
     if (place < STATEMENT_CACHE_SIZE) {
         sqlite3_free(text);

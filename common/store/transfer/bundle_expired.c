@@ -104,7 +104,7 @@ static enum status add_cell(struct expired_sums *sums, enum rollup_level level, 
     sums->key = to;
     if (status == STATUS_OK && !sums->cell.values.sketch &&
         aggregate_want_quantiles(&sums->cell.values, NULL) != STATUS_OK)
-        status = error_set(err, STATUS_NOMEM, "store: out of memory");
+        status = error_no_memory(err, "store");
     if (status == STATUS_OK)
         status = cell_add(&sums->cell, &from, row, FIRST_CELL_COLUMN, err);
     if (status != STATUS_CORRUPT)
@@ -184,8 +184,8 @@ static enum status add_records_gap(struct expired_sums *sums, struct error *err)
     sqlite3_str_appendf(sql, "SELECT coalesce(max(started_ns), %lld) FROM bundle.\"%w\"",
                         (long long)INT64_MIN, record_kind_info(sums->kind)->name);
     char *text = sqlite3_str_finish(sql);
-    enum status status = text ? database_integer(sums->db, text, &last_ns, err)
-                              : error_set(err, STATUS_NOMEM, "store: out of memory");
+    enum status status =
+        text ? database_integer(sums->db, text, &last_ns, err) : error_no_memory(err, "store");
     sqlite3_free(text);
     const int64_t end_ns = last_ns < INT64_MAX ? last_ns + 1 : last_ns;
     const int64_t day_ns = rollup_next(ROLLUP_DAY, rollup_bucket(ROLLUP_DAY, sums->until_ns - 1));
@@ -268,7 +268,7 @@ static enum status copy_kinds(struct expired_sums *sums, struct error *err)
         sqlite3_str_appendf(sql, "SELECT until_ns FROM main.expiry WHERE kind = %u", kind);
         char *text = sqlite3_str_finish(sql);
         status = text ? database_integer(sums->db, text, &sums->expired_ns, err)
-                      : error_set(err, STATUS_NOMEM, "store: out of memory");
+                      : error_no_memory(err, "store");
         sqlite3_free(text);
         if (status == STATUS_OK && sums->expired_ns != 0 &&
             sums->filter->since_ns < sums->expired_ns)

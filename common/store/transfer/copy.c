@@ -208,8 +208,7 @@ static enum status add_environment(const struct atomic_file *file, struct error 
     environment_append_json(text, &baseline->environment);
     baseline_free(baseline);
     char *json = sqlite3_str_finish(text);
-    status = json ? save_environment(file, json, err)
-                  : error_set(err, STATUS_NOMEM, "store: out of memory");
+    status = json ? save_environment(file, json, err) : error_no_memory(err, "store");
     sqlite3_free(json);
     return status;
 }

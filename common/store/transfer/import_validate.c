@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 
+#include "common/core/base/array.h"
 #include "common/core/base/text.h"
 #include "common/store/audit/audit.h"
 #include "common/store/sqlite/database.h"
@@ -15,14 +16,8 @@
 
 static enum status add_coming(struct importing *importing, struct coming coming, struct error *err)
 {
-    if (importing->run_count == importing->run_room) {
-        const size_t room = importing->run_room ? 2 * importing->run_room : 64;
-        struct coming *grown = realloc(importing->runs, room * sizeof *grown);
-        if (!grown)
-            return error_no_memory(err, "store");
-        importing->runs = grown;
-        importing->run_room = room;
-    }
+    if (!ARRAY_RESERVE(&importing->runs, &importing->run_room, importing->run_count + 1))
+        return error_no_memory(err, "store");
     importing->runs[importing->run_count++] = coming;
     return STATUS_OK;
 }

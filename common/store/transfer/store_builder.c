@@ -41,7 +41,7 @@ static enum status prepare_kind(struct store_builder *builder, enum record_kind 
     schema_insert_sql(sql, kind);
     char *text = sqlite3_str_finish(sql);
     if (!text)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return error_no_memory(err, "store");
     enum status status = database_prepare(builder->db, &builder->insert[kind], text, true, err);
     sqlite3_free(text);
     return status;
@@ -51,7 +51,7 @@ enum status store_builder_new(struct store_builder **out, const char *path, stru
 {
     struct store_builder *builder = calloc(1, sizeof *builder);
     if (!builder)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return error_no_memory(err, "store");
     enum status status = atomic_file_begin(&builder->file, path, ATOMIC_FILE_OWNER, err);
     if (status == STATUS_OK)
         status = open_tables(builder, err);

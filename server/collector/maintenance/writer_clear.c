@@ -21,7 +21,7 @@ enum status writer_clear_new(struct writer_clear **out, const struct writer_clea
 {
     struct writer_clear *clear = calloc(1, sizeof *clear);
     if (!clear)
-        return error_set(err, STATUS_NOMEM, "clear: out of memory");
+        return error_no_memory(err, "clear");
     clear->parts = *parts;
     *out = clear;
     return STATUS_OK;

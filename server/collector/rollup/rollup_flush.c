@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 
+#include "common/core/base/array.h"
 #include "server/collector/rollup/rollup_upsert.h"
 #include "server/collector/rollup/rollup_series.h"
 #include "server/collector/rollup/rollup_accumulator.h"
@@ -136,14 +137,8 @@ struct place {
 
 static struct step *add_step(struct steps *steps, const struct step *step)
 {
-    if (!steps->list || steps->count == steps->room) {
-        const size_t room = steps->room ? 2 * steps->room : 64;
-        struct step *bigger = realloc(steps->list, room * sizeof *bigger);
-        if (!bigger)
-            return NULL;
-        steps->list = bigger;
-        steps->room = room;
-    }
+    if (!ARRAY_RESERVE(&steps->list, &steps->room, steps->count + 1))
+        return NULL;
     steps->list[steps->count] = *step;
     return &steps->list[steps->count++];
 }

@@ -2,10 +2,7 @@
 
 #include <stdlib.h>
 
-static enum status out_of_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "rollups: out of memory");
-}
+#include "common/core/base/array.h"
 
 static size_t hash_group(uint32_t series, int64_t minute)
 {
@@ -16,14 +13,8 @@ static size_t hash_group(uint32_t series, int64_t minute)
 
 static bool add_group(struct rollup_groups *all, uint32_t series, int64_t minute)
 {
-    if (all->count == all->room) {
-        const size_t room = all->room ? 2 * all->room : 64;
-        struct rollup_minute *bigger = realloc(all->list, room * sizeof *bigger);
-        if (!bigger)
-            return false;
-        all->list = bigger;
-        all->room = room;
-    }
+    if (!ARRAY_RESERVE(&all->list, &all->room, all->count + 1))
+        return false;
     all->list[all->count++] = (struct rollup_minute){.series = series, .minute = minute};
     return true;
 }
@@ -134,7 +125,7 @@ static enum status make_members(struct rollup_groups *all, struct series_ids *se
     int64_t *ids = calloc(memtable->series_count ? memtable->series_count : 1, sizeof *ids);
     struct rollup_member *members = calloc(all->count ? all->count : 1, sizeof *members);
     all->members[grouping] = members;
-    enum status status = ids && members ? STATUS_OK : out_of_memory(err);
+    enum status status = ids && members ? STATUS_OK : error_no_memory(err, "rollups");
     for (size_t i = 0; i < all->count && status == STATUS_OK; i++) {
         const struct rollup_minute *group = &all->list[i];
         int64_t *id = &ids[group->series];
@@ -164,7 +155,8 @@ enum status rollup_groups_init(struct rollup_groups *groups, const struct rollup
 {
     groups->memtable = slice->memtable;
     groups->first_row = groups->end_row = slice->first_row;
-    enum status status = sort_rows(groups, slice) == STATUS_OK ? STATUS_OK : out_of_memory(err);
+    enum status status =
+        sort_rows(groups, slice) == STATUS_OK ? STATUS_OK : error_no_memory(err, "rollups");
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
         status = make_members(groups, series, (enum rollup_grouping)g, err);
     if (status != STATUS_OK)

@@ -25,7 +25,7 @@ enum status series_ids_new(struct series_ids **out, sqlite3 *db, struct error *e
 {
     struct series_ids *ids = calloc(1, sizeof *ids);
     if (!ids)
-        return error_set(err, STATUS_NOMEM, "rollups: out of memory");
+        return error_no_memory(err, "rollups");
     ids->db = db;
     enum status status = database_prepare(db, &ids->find,
                                           "SELECT id FROM series WHERE grouping = ? AND model = ?"

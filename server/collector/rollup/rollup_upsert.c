@@ -16,11 +16,6 @@ struct rollup_upsert {
     bool has_last[ROLLUP_LEVEL_COUNT];
 };
 
-static enum status out_of_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "rollups: out of memory");
-}
-
 static enum status prepare(struct rollup_upsert *upsert, struct error *err)
 {
     static const char key[] =
@@ -51,11 +46,11 @@ enum status rollup_upsert_new(struct rollup_upsert **out, sqlite3 *db, struct er
 {
     struct rollup_upsert *upsert = calloc(1, sizeof *upsert);
     if (!upsert)
-        return out_of_memory(err);
+        return error_no_memory(err, "rollups");
     upsert->db = db;
     enum status status = STATUS_OK;
     if (aggregate_want_quantiles(&upsert->cell.values, NULL) != STATUS_OK)
-        status = out_of_memory(err);
+        status = error_no_memory(err, "rollups");
     if (status == STATUS_OK)
         status = prepare(upsert, err);
     if (status != STATUS_OK) {

@@ -488,7 +488,7 @@ enum status writer_start(struct writer **out, const struct writer_config *config
 {
     struct writer *writer = calloc(1, sizeof *writer);
     if (!writer)
-        return error_set(err, STATUS_NOMEM, "writer: out of memory");
+        return error_no_memory(err, "writer");
     writer->config = *config;
     enum status status = service_start(&writer->service, writer_body, writer, err);
     if (status != STATUS_OK) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/core/base/array.h"
 #include "common/core/base/saturate.h"
 #include "common/core/delivery/delivery_run.h"
 #include "common/store/schema/schema.h"
@@ -55,17 +56,12 @@ struct batches {
     size_t drops_room;
 };
 
-static enum status out_of_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "writer: out of memory");
-}
-
 enum status batches_new(struct batches **out, struct runs *runs, struct inserter *inserter,
                         const unsigned char store[16], struct queue *acks, struct error *err)
 {
     struct batches *batches = calloc(1, sizeof *batches);
     if (!batches)
-        return out_of_memory(err);
+        return error_no_memory(err, "writer");
     batches->runs = runs;
     batches->inserter = inserter;
     batches->acks = acks;
@@ -389,13 +385,8 @@ static enum status copy_drops(struct batches *batches, const struct message *mes
 {
     size_t count;
     const struct wire_drop *drops = drops_of(message, &count);
-    if (count > batches->drops_room) {
-        struct delivery_range *room = realloc(batches->drops, count * sizeof *room);
-        if (!room)
-            return STATUS_NOMEM;
-        batches->drops = room;
-        batches->drops_room = count;
-    }
+    if (!ARRAY_RESERVE(&batches->drops, &batches->drops_room, count))
+        return STATUS_NOMEM;
     for (size_t i = 0; i < count; i++)
         batches->drops[i] = drops[i].range;
     head->drops = batches->drops;
@@ -618,7 +609,7 @@ enum status batches_take(struct batches *batches, const struct job *job, struct 
     const unsigned char *id;
     struct delivery_message head;
     if (describe(batches, &head, job, &id) != STATUS_OK)
-        return out_of_memory(err);
+        return error_no_memory(err, "writer");
     struct run *run = NULL;
     enum status status = runs_find(batches->runs, id, &run, err);
     if (status != STATUS_OK)
@@ -642,7 +633,7 @@ enum status batches_take(struct batches *batches, const struct job *job, struct 
         return status;
     struct pending_ack *ack = ack_for(batches, job, run, id, hearing, error);
     if (!ack)
-        return out_of_memory(err);
+        return error_no_memory(err, "writer");
     if (hearing != DELIVERY_HEARD || error)
         return STATUS_OK;
     if (head.kind == DELIVERY_HELLO)
@@ -653,7 +644,7 @@ enum status batches_take(struct batches *batches, const struct job *job, struct 
     struct delivery_taking taking;
     struct delivery_step step;
     if (delivery_take(&taking, &run->delivery, &head) != STATUS_OK)
-        return out_of_memory(err);
+        return error_no_memory(err, "writer");
     status = run_make_streams(run, err);
     if (status == STATUS_OK)
         status = take_figures(run, job, err);

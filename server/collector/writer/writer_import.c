@@ -18,7 +18,7 @@ static enum status make(struct writer_import **out, const struct writer_import_p
 {
     struct writer_import *import = calloc(1, sizeof *import);
     if (!import)
-        return error_set(err, STATUS_NOMEM, "writer: out of memory");
+        return error_no_memory(err, "writer");
     import->parts = *parts;
     enum status status = import_target_new(&import->target, parts->db, err);
     if (status != STATUS_OK) {

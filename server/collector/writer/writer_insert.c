@@ -24,7 +24,7 @@ enum status inserter_new(struct inserter **out, sqlite3 *db, struct error *err)
 {
     struct inserter *inserter = calloc(1, sizeof *inserter);
     if (!inserter)
-        return error_set(err, STATUS_NOMEM, "writer: out of memory");
+        return error_no_memory(err, "writer");
     inserter->db = db;
     enum status status = STATUS_OK;
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;

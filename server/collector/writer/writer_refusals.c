@@ -12,7 +12,7 @@ static enum status save_one(sqlite3 *db, const char *key, uint64_t count, int64_
                                 " last_ns = excluded.last_ns",
                                 key, (long long)count, (long long)now_ns);
     if (!sql)
-        return error_set(err, STATUS_NOMEM, "refusals: out of memory");
+        return error_no_memory(err, "refusals");
     enum status status = database_exec(db, sql, err);
     sqlite3_free(sql);
     return status;

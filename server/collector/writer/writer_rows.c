@@ -208,7 +208,7 @@ enum status rows_prepare(sqlite3 *db, struct rows *rows, sqlite3_stmt **insert, 
     sqlite3_str_appendf(sql, " FROM \"%w\"", module);
     char *text = sqlite3_str_finish(sql);
     if (!text)
-        return error_set(err, STATUS_NOMEM, "writer: out of memory");
+        return error_no_memory(err, "writer");
     enum status status = database_prepare(db, insert, text, true, err);
     sqlite3_free(text);
     return status;

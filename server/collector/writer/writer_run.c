@@ -5,6 +5,8 @@
 
 #include "server/collector/writer/writer_runs.h"
 
+#include "common/core/base/array.h"
+
 static void free_streams(struct run *run)
 {
     for (size_t i = 0; i < run->stream_count; i++) {
@@ -61,14 +63,8 @@ void run_lighten(struct run *run)
 enum status run_make_streams(struct run *run, struct error *err)
 {
     const size_t count = run->delivery.lane_count;
-    if (count > run->stream_room) {
-        const size_t room = count > 2 * run->stream_room ? count : 2 * run->stream_room;
-        struct run_stream *streams = realloc(run->streams, room * sizeof *streams);
-        if (!streams)
-            return error_set(err, STATUS_NOMEM, "writer: out of memory");
-        run->streams = streams;
-        run->stream_room = room;
-    }
+    if (!ARRAY_RESERVE(&run->streams, &run->stream_room, count))
+        return error_no_memory(err, "writer");
     while (run->stream_count < count)
         run->streams[run->stream_count++] = (struct run_stream){0};
     return STATUS_OK;
@@ -109,7 +105,7 @@ enum status run_set_activity(struct run *run, struct wire_bytes activity, struct
         return STATUS_OK;
     char *copy = strndup(activity.bytes, activity.size);
     if (!copy)
-        return error_set(err, STATUS_NOMEM, "writer: out of memory");
+        return error_no_memory(err, "writer");
     free(run->activity);
     run->activity = copy;
     run->dirty = true;
@@ -124,11 +120,11 @@ static enum status set_stream_activity(struct run *run, const struct wire_activi
     if (status == STATUS_FULL)
         return STATUS_OK; // its records were turned away as well
     if (status != STATUS_OK || run_make_streams(run, err) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "writer: out of memory");
+        return error_no_memory(err, "writer");
     struct run_stream *stream = &run->streams[place];
     char *copy = strndup(activity->text.bytes, activity->text.size);
     if (!copy)
-        return error_set(err, STATUS_NOMEM, "writer: out of memory");
+        return error_no_memory(err, "writer");
     free(stream->activity);
     stream->activity = copy;
     stream->activity_since_ns = activity->since_ns;

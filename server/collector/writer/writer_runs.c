@@ -10,11 +10,6 @@
 #include "server/collector/threads/limits.h"
 #include "server/collector/writer/writer_runs_inside.h"
 
-static enum status out_of_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "writer: out of memory");
-}
-
 // Run identities are random: their first bytes are as good as a hash.
 static struct run **bucket_of(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE])
 {
@@ -25,7 +20,7 @@ enum status runs_new(struct runs **out, sqlite3 *db, struct error *err)
 {
     struct runs *runs = calloc(1, sizeof *runs);
     if (!runs)
-        return out_of_memory(err);
+        return error_no_memory(err, "writer");
     enum status status = statements_init(&runs->statements, db, err);
     if (status == STATUS_OK)
         status = runs_look_again(runs, err);

@@ -7,11 +7,6 @@
 #include "common/core/base/text.h"
 #include "server/collector/writer/writer_runs_inside.h"
 
-static enum status out_of_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "writer: out of memory");
-}
-
 static enum status find_name(struct runs *runs, const char *text, size_t size, int64_t *id,
                              struct error *err)
 {
@@ -109,7 +104,7 @@ enum status runs_add(struct runs *runs, const struct message_hello *hello, const
         return status;
     struct run *run = calloc(1, sizeof *run);
     if (!run)
-        return out_of_memory(err);
+        return error_no_memory(err, "writer");
     memcpy(run->uuid, hello->run, MESSAGE_RUN_SIZE);
     run->id = sqlite3_last_insert_rowid(statements->db);
     run->heard_ns = received_ns;
@@ -178,7 +173,7 @@ static enum status add_name(struct runs *runs, struct run *run, struct wire_byte
         status = statement_run(statements, STATEMENT_RUN_NAME_ADD, err);
     }
     if (status == STATUS_OK && run_append_name(run, name) != STATUS_OK)
-        status = out_of_memory(err);
+        status = error_no_memory(err, "writer");
     return status;
 }
 

@@ -6,11 +6,6 @@
 #include "common/store/schema/schema.h"
 #include "server/collector/writer/writer_runs_inside.h"
 
-static enum status out_of_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "writer: out of memory");
-}
-
 // Whether what follows is of the same kind as the range, and so extends it.
 static bool same_kind(const struct run_range *range, int state, enum delivery_reason reason,
                       const char *detail, size_t size)
@@ -32,7 +27,7 @@ static enum status new_range(struct runs *runs, struct run *run, size_t place, i
     if (detail_size) {
         copy = strndup(detail, detail_size);
         if (!copy)
-            return out_of_memory(err);
+            return error_no_memory(err, "writer");
     }
     struct run_stream *stream = &run->streams[place];
     enum status status = runs_save_range(runs, run, place, err);

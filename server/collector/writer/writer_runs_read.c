@@ -7,11 +7,6 @@
 #include "common/core/base/text.h"
 #include "server/collector/writer/writer_runs_inside.h"
 
-static enum status out_of_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "writer: out of memory");
-}
-
 static char *copy_text(const unsigned char *text)
 {
     return text ? strdup((const char *)text) : NULL;
@@ -64,7 +59,7 @@ static enum status read_streams(struct runs *runs, struct run *run, struct error
         stream->activity_since_ns = sqlite3_column_int64(row, 5);
     }
     if (status == STATUS_OK && added != STATUS_OK)
-        status = out_of_memory(err);
+        status = error_no_memory(err, "writer");
     for (size_t i = 0; i < run->stream_count && status == STATUS_OK; i++)
         status = read_range(runs, run, i, err);
     return status;
@@ -79,7 +74,7 @@ static enum status read_names(struct runs *runs, struct run *run, struct error *
     while (statement_row(statements, STATEMENT_RUN_NAMES, &status, err))
         if (added == STATUS_OK)
             added = run_append_name(run, sqlite3_column_int64(row, 1));
-    return status == STATUS_OK && added != STATUS_OK ? out_of_memory(err) : status;
+    return status == STATUS_OK && added != STATUS_OK ? error_no_memory(err, "writer") : status;
 }
 
 // Takes the row of STATEMENT_RUN_FIND.
@@ -130,7 +125,7 @@ enum status runs_read(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SI
         run = read_run(statements->list[STATEMENT_RUN_FIND], uuid);
     }
     if (status == STATUS_OK && found && !run)
-        status = out_of_memory(err);
+        status = error_no_memory(err, "writer");
     if (status != STATUS_OK) {
         run_free(run);
         return status;
@@ -150,7 +145,7 @@ enum status runs_complete(struct runs *runs, struct run *run, struct error *err)
     // Names that were told and not kept are known all the same.
     while (status == STATUS_OK && run->delivery.names_known < told)
         if (run_append_name(run, 0) != STATUS_OK)
-            status = out_of_memory(err);
+            status = error_no_memory(err, "writer");
     if (status != STATUS_OK) {
         run_lighten(run);
         run->names_told = told;
