@@ -1,4 +1,4 @@
-// AUDIT: a row a run, what was recounted and what was found.
+// AUDIT: one row a run with its counts, verdict and findings.
 #include <sqlite3.h>
 
 #include "common/core/base/saturate.h"
@@ -28,7 +28,7 @@ static const struct answer_column columns[] = {
 
 enum { COLUMN_RUN, COLUMN_HOST };
 
-// What a full ring has lost never had numbers.
+// Records dropped by a full ring never had numbers.
 static void set_drops(struct result *answer, const struct audit_run *run)
 {
     int64_t lost = 0;
@@ -65,7 +65,7 @@ static enum status set_identity(struct store *store, struct result *answer,
     return status;
 }
 
-// What is not in the table run has nothing but rows, a verdict and a finding.
+// A run that is not in the table run has only rows, a verdict and a finding.
 static enum status add_row(struct store *store, struct result *answer, const struct audit_run *run,
                            struct error *err)
 {
@@ -110,7 +110,7 @@ enum status query_audit(struct store *store, const struct query *query, struct r
     const uint32_t limit =
         query->limit == 0 || query->limit > AUDIT_RUNS_MAX ? AUDIT_RUNS_MAX : query->limit;
     struct audit audit = {0};
-    // Reads all of the file: for who has it to himself, not beside other queries.
+    // Reads the whole file, so only for a process that has the store to itself (no budget).
     enum status status =
         query->cursor == 0 && store->budget_ns == 0 ? integrity_check(store, err) : STATUS_OK;
     if (status == STATUS_OK)

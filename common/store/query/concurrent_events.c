@@ -10,7 +10,7 @@
 #include "common/store/read/reader.h"
 #include "common/store/read/session_state.h"
 
-// A time for which something went on, by shares of it.
+// An interval in which something ran.
 struct span {
     int64_t run, since_ns, until_ns;
     int64_t reasons;         // of samples
@@ -37,7 +37,7 @@ static enum status add_span(struct spans *spans, struct span span, struct error 
     return STATUS_OK;
 }
 
-// A part of a whole as a share of it, whatever a store says.
+// part / whole, from 0 to 1 whatever the store holds.
 static double share(int64_t part, int64_t whole)
 {
     if (part <= 0 || whole <= 0)
@@ -45,7 +45,7 @@ static double share(int64_t part, int64_t whole)
     return fmin((double)part / (double)whole, 1);
 }
 
-static enum status take_load(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_load(void *context, sqlite3_stmt *row, struct error *err)
 {
     const int64_t started = sqlite3_column_int64(row, 1);
     return add_span(context,
@@ -55,7 +55,7 @@ static enum status take_load(void *context, sqlite3_stmt *row, struct error *err
                     err);
 }
 
-static enum status take_pipeline(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_pipeline(void *context, sqlite3_stmt *row, struct error *err)
 {
     const int64_t started = sqlite3_column_int64(row, 1);
     const int64_t duration = sqlite3_column_int64(row, 2);
@@ -68,8 +68,8 @@ static enum status take_pipeline(void *context, sqlite3_stmt *row, struct error 
                     err);
 }
 
-// Where a sample ends is known when all are.
-static enum status take_sample(void *context, sqlite3_stmt *row, struct error *err)
+// Its end is set by end_samples.
+static enum status on_sample(void *context, sqlite3_stmt *row, struct error *err)
 {
     const int64_t started = sqlite3_column_int64(row, 1);
     return add_span(context,
@@ -80,14 +80,14 @@ static enum status take_sample(void *context, sqlite3_stmt *row, struct error *e
                     err);
 }
 
-// The records of a table that began in a stretch of time, of the request's host and,
-// where `on_device`, its device.
+// Reads the records of a table that began around the request, on its host and, where
+// `on_device`, its device.
 static enum status read_spans(struct spans *spans, struct store *store,
                               const struct concurrent_events_request *request, const char *table,
                               const char *columns, bool on_device, row_take *take,
                               struct error *err)
 {
-    const bool samples = take == take_sample;
+    const bool samples = take == on_sample;
     const int64_t before = samples ? EVENTS_SAMPLE_NS : EVENTS_BEFORE_NS;
     const int64_t behind = samples ? EVENTS_SAMPLE_NS : 0; // where the last one ends
     sqlite3_str *sql = sqlite3_str_new(store->db);
@@ -104,7 +104,7 @@ static enum status read_spans(struct spans *spans, struct store *store,
     return reader_scan(store, sql, NULL, take, spans, err);
 }
 
-// ---- Overlaps -----------------------------------------------------------------------
+// ---- Overlap ------------------------------------------------------------------------
 
 static int by_time(const void *left, const void *right)
 {
@@ -127,7 +127,7 @@ static int64_t common_ns(const struct span *span, int64_t since_ns, int64_t unti
     return since < until ? until - since : 0;
 }
 
-// For how long of a phase any of the spans, which are in order of time, lasted.
+// How much of a phase any of the spans covers; the spans are sorted by time.
 static int64_t any_ns(const struct spans *spans, int64_t since_ns, int64_t until_ns)
 {
     int64_t sum = 0;
@@ -181,8 +181,8 @@ static void set_pipelines(struct concurrent_events *out, const struct spans *spa
     }
 }
 
-// Ends each sample where its run's next begins, and leaves those that say something.
-// Devices of one name in one run are sampled at one time: these end together.
+// Ends each sample at the start of its run's next one, and drops those without reasons.
+// Devices of one name in one run are sampled at the same time: their samples end together.
 static void end_samples(struct spans *samples)
 {
     sort_spans(samples, by_run);
@@ -223,14 +223,14 @@ enum status concurrent_events_read(struct concurrent_events *out, struct store *
     *out = (struct concurrent_events){0};
     struct spans loads = {0}, pipelines = {0}, samples = {0};
     enum status status =
-        read_spans(&loads, store, request, "load", "t.duration_ns", false, take_load, err);
+        read_spans(&loads, store, request, "load", "t.duration_ns", false, on_load, err);
     if (status == STATUS_OK)
-        status = read_spans(&pipelines, store, request, "pipeline",
-                            "t.duration_ns, t.copy_busy_ns, t.copy_starved_ns", true, take_pipeline,
-                            err);
+        status =
+            read_spans(&pipelines, store, request, "pipeline",
+                       "t.duration_ns, t.copy_busy_ns, t.copy_starved_ns", true, on_pipeline, err);
     if (status == STATUS_OK)
         status = read_spans(&samples, store, request, "device_sample",
-                            "coalesce(t.throttle_reasons, 0)", true, take_sample, err);
+                            "coalesce(t.throttle_reasons, 0)", true, on_sample, err);
     if (status == STATUS_OK) {
         set_any(out, ATTRIBUTION_LOAD, &loads, request);
         set_pipelines(out, &pipelines, request);

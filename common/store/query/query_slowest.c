@@ -1,4 +1,5 @@
-// SLOWEST: the slowest requests, and where the time of each went.
+// SLOWEST: the slowest requests, each with its excess over the median attributed to phases and
+// causes.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,8 +54,8 @@ static const struct answer_column columns[] = {
 
 enum { VALUE_COLUMN = 8 };
 
-// What a metric's slowest took too long over: a duration of theirs, and its phases.  Of
-// a rate, what the work would have taken at the median rate is what is usual.
+// The duration and the phases that a metric is about.  For a rate, the request is compared with
+// the time that its work takes at the median rate.
 struct scope {
     const char *metric;
     enum median whole;
@@ -116,7 +117,7 @@ static enum status out_of_memory(struct error *err)
     return error_set(err, STATUS_NOMEM, "store: out of memory");
 }
 
-// ---- What is asked ------------------------------------------------------------------
+// ---- The metric ------------------------------------------------------------------
 
 static enum status choose_metric(struct answer *answer, struct error *err)
 {
@@ -140,7 +141,7 @@ static enum status choose_metric(struct answer *answer, struct error *err)
 
 // ---- The requests -------------------------------------------------------------------
 
-// Whatever a store says, sums of times stay in 64 bits.
+// Keeps sums of times within 64 bits, whatever the store holds.
 static int64_t clamp(int64_t ns)
 {
     return ns < 0 ? 0 : ns < ATTRIBUTION_TIME_MAX_NS ? ns : ATTRIBUTION_TIME_MAX_NS;
@@ -210,7 +211,7 @@ static enum status read_requests(struct answer *answer, struct error *err)
     return reader_scan(answer->store, sql, filter, on_request, answer, err);
 }
 
-// Where the peers of a request are among those known so far; behind them if not.
+// The index of a request's peers; the number of peers known so far where they are new.
 static size_t find_peers(const struct answer *answer, const struct request *request)
 {
     size_t place = 0;
@@ -246,7 +247,7 @@ static bool has_median(const struct peers *peers, enum median median)
     return !isnan(peers->medians[median]);
 }
 
-// How long the median request takes over one token; 0: not known.
+// The median time of one token; 0: not known.
 static double unit_ns(const struct peers *peers, enum median rate)
 {
     return peers->medians[rate] > 0 ? 1e9 / peers->medians[rate] : 0;
@@ -324,15 +325,15 @@ static void set_phases(struct attribution *attribution, const struct request *re
                 attribution_concurrency_ns(phase->took_ns, request->concurrent,
                                            peers->medians[MEDIAN_CONCURRENT]);
     }
-    // A queue is in front of the device: what slows the device does not make its own
-    // waiting longer, but a load does.
+    // A request waits in the queue before it reaches the device: of the causes only a load
+    // makes this wait longer.
     struct attribution_times *queue = &attribution->phases[PHASE_QUEUE];
     for (unsigned i = 0; i < ATTRIBUTION_CAUSES; i++)
         if (ATTRIBUTION_COPY + i != ATTRIBUTION_LOAD)
             queue->overlap_ns[i] = 0;
 }
 
-// Sets what is usual for this much work beside what it took.
+// Replaces the median by the time that this much work takes at the median rate.
 static void use_rate(struct attribution *attribution, const struct scope *scope,
                      const struct request *request)
 {
