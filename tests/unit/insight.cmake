@@ -2,7 +2,6 @@
 inferstat_unit_test(test_latency_attribution LINK inferstat_store)
 inferstat_unit_test(test_store_slowest
   LINK inferstat_store inferstat_test_folder inferstat_test_rows PkgConfig::SQLITE3 m)
-target_sources(test_store_slowest PRIVATE request_fixture.c)
 inferstat_unit_test(test_store_stages
   LINK inferstat_store inferstat_test_folder inferstat_test_rows PkgConfig::SQLITE3 m)
 inferstat_unit_test(test_store_fleet

@@ -1,13 +1,90 @@
-// The slowest requests are blamed on what was planted.
+// A store with two runs of two hosts, three models and two devices: the slowest requests are
+// attributed to what was planted.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <sqlite3.h>
+
+#include "common/core/record/record.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/schema/database_open.h"
 #include "common/store/query/latency_attribution.h"
 #include "common/store/store.h"
+#include "tests/support/folder.h"
 #include "tests/support/rows.h"
 #include "tests/support/test.h"
-#include "tests/unit/request_fixture.h"
+
+#define START_NS INT64_C(1790000000000000000) // when both runs began
+#define MS       INT64_C(1000000)
+#define SECOND   (1000 * MS)
+#define DAY      (86400 * SECOND)
+
+static char folder[FOLDER_PATH_SIZE];
+static char path[FOLDER_PATH_SIZE];
+static sqlite3 *db;
+static struct store *store;
+static uint32_t models[3], devices[2];
+
+static int set_up(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    folder_make(folder);
+    (void)folder_path(path, folder, "s.db");
+    if (database_open_writer(&db, path, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    rows_exec(db, "PRAGMA synchronous = OFF");
+    models[0] = rows_name(db, "small");
+    models[1] = rows_name(db, "large");
+    models[2] = rows_name(db, "it's; --");
+    devices[0] = rows_name(db, "gpu");
+    devices[1] = rows_name(db, "cpu");
+    rows_run(db, 1, "alpha", START_NS, START_NS + 400 * DAY);
+    rows_run(db, 2, "beta", START_NS, START_NS + 400 * DAY);
+    if (store_open(&store, path, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    store_close(store);
+    database_close(db);
+    folder_remove(folder);
+    return 0;
+}
+
+struct request {
+    int64_t started_ns, queue_ns, prefill_ns, decode_ns;
+    int64_t prompt, generated, concurrent;
+    unsigned model, device;
+};
+
+// Inserts it as an inference of that run.
+static void add_request(int64_t run, const struct request *request)
+{
+    struct record record;
+    record_init(&record, RECORD_KIND_INFERENCE, request->started_ns);
+    record_set_name(&record, INFERENCE_MODEL, models[request->model]);
+    record_set_name(&record, INFERENCE_DEVICE, devices[request->device]);
+    record_set_int(&record, INFERENCE_REQUEST, 1);
+    record_set_int(&record, INFERENCE_FINISH, RECORD_FINISH_LENGTH);
+    record_set_int(&record, INFERENCE_PROMPT_TOKENS, request->prompt);
+    record_set_int(&record, INFERENCE_CACHED_PROMPT_TOKENS, 0);
+    record_set_int(&record, INFERENCE_GENERATED_TOKENS, request->generated);
+    record_set_int(&record, INFERENCE_QUEUE_NS, request->queue_ns);
+    record_set_int(&record, INFERENCE_PREFILL_NS, request->prefill_ns);
+    record_set_int(&record, INFERENCE_TTFT_NS, request->queue_ns + request->prefill_ns);
+    record_set_int(&record, INFERENCE_DECODE_NS, request->decode_ns);
+    record_set_int(&record, INFERENCE_E2E_NS,
+                   request->queue_ns + request->prefill_ns + request->decode_ns);
+    record_set_int(&record, INFERENCE_HOST_MEMORY, 1);
+    if (request->concurrent > 0)
+        record_set_int(&record, INFERENCE_CONCURRENT, request->concurrent);
+    (void)rows_add(db, run, &record);
+}
 
 // ---- Requests ----------------------------------------------------------------------
 
@@ -194,8 +271,8 @@ TEST_CASE(test_planted_causes_are_named)
     };
     for (unsigned i = 0; i < COUNT_OF(cases); i++) {
         if (i > 0) {
-            (void)request_tear_down(state);
-            (void)request_set_up(state);
+            (void)tear_down(state);
+            (void)set_up(state);
         }
         add_usual(60);
         uint64_t random = 1;
@@ -248,8 +325,8 @@ TEST_CASE(test_other_metrics)
         {"prefill_tokens_per_second", {.prompt = -50}, "prefill", 50 * MS},
     };
     for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-        (void)request_tear_down(state);
-        (void)request_set_up(state);
+        (void)tear_down(state);
+        (void)set_up(state);
         add_usual(60);
         uint64_t random = 1;
         struct request slow = usual(SLOW_NS, &random);
@@ -428,7 +505,7 @@ TEST_CASE(test_absurd_rows)
 
 int main(void)
 {
-#define TEST(test) cmocka_unit_test_setup_teardown(test, request_set_up, request_tear_down)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_planted_causes_are_named),
         TEST(test_other_metrics),
