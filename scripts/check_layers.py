@@ -4,7 +4,7 @@
     scripts/check_layers.py [ROOT]
 
 Prints one line a violation, "FILE:LINE: what: why", and exits 1 when there is
-any.  The tables below are the rules of CONTRIBUTING.md ("Layout"); tests/ is
+any.  The tables below are the rules of CONTRIBUTING.md ("Map"); tests/ is
 exempt from all but the separation of tests from what is shipped, and the size of
 folders.
 """
@@ -211,7 +211,7 @@ def check_file(root, path):
     source = (root / path).read_text(encoding="utf-8", errors="replace")
     room = room_of(path)
     if room is None:
-        yield 1, "belongs to no room (CONTRIBUTING.md, Layout)"
+        yield 1, "belongs to no room (CONTRIBUTING.md, Map)"
         return
     if pathlib.Path(path).suffix in STRAYS:
         yield 1, "code lies in .c and .h files"
