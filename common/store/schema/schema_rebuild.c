@@ -12,8 +12,7 @@
 
 enum { SLICE_ROWS = 20000 };
 
-// What belongs to a table, and goes with it: indexes and triggers, by the statements that
-// made them.
+// The indexes and triggers of a table, by the statements that made them.
 struct extra {
     char *type, *name, *text;
 };
@@ -85,7 +84,7 @@ static void free_extras(struct extras *extras)
     free(extras->list);
 }
 
-// What holds the old rows' places, and would be kept up with each that goes.
+// Else each deleted row would update them.
 static enum status drop_indexes(sqlite3 *db, const struct extras *extras, struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(db);
@@ -135,8 +134,8 @@ static enum status refuse_columns(sqlite3 *db, const char *table, const char *ma
     return status;
 }
 
-// Rows go over by slices, and the pages of those that have gone take the next: the file
-// does not grow.
+// Copies slices of rows and deletes them from the old table, whose free pages the next slice
+// uses: the file does not grow.
 static enum status move_rows(sqlite3 *db, enum record_kind kind, const char *from, const char *to,
                              struct error *err)
 {

@@ -30,7 +30,7 @@ static uint64_t little_endian(const unsigned char *bytes, unsigned count)
     return value;
 }
 
-// Of a segment's numbers and of some bytes that belong to it.
+// CRC-32C of a segment's numbers (lowest byte first) and of bytes that belong to it.
 static uint32_t checksum_of(const struct segment *segment, const void *bytes, size_t size)
 {
     unsigned char numbers[NUMBERS * 8];
@@ -99,7 +99,7 @@ static enum status prepare_insert(sqlite3 *db, const struct seal_rows *rows, sql
     return status;
 }
 
-// Rows that the table does not take, as of an id that it has, make the segment a damaged one.
+// A row that violates a constraint (such as an id that exists) makes the segment a damaged one.
 static enum status insert(struct segment *segment, sqlite3 *db, struct error *err)
 {
     const struct seal_rows *rows = &segment->rows;
@@ -124,8 +124,8 @@ static enum status insert(struct segment *segment, sqlite3 *db, struct error *er
 
 // ---- Damage ---------------------------------------------------------------------------
 
-// Counts the records of one run, which `*at` begins with: its number as the difference from
-// the one before, the count of records and the hash of their set.
+// Reads one run of the list at `*at` (its number as the difference from the one before, the
+// count of its records, the hash of their set) and counts its records as cleared.
 static enum status clear_run(sqlite3_stmt *update, sqlite3 *db, const unsigned char **at,
                              const unsigned char *end, int64_t *run, int64_t *cleared,
                              struct error *err)
@@ -143,7 +143,7 @@ static enum status clear_run(sqlite3_stmt *update, sqlite3 *db, const unsigned c
     return database_run(db, update, err);
 }
 
-// The records of a damaged segment, by the list of its runs, which has a checksum of its own.
+// Counts the records of a damaged segment by the list of its runs, which has its own checksum.
 static enum status clear_damaged(const struct segment *segment, sqlite3 *db, sqlite3_stmt *runs,
                                  sqlite3_stmt *update, int64_t *cleared, struct error *err)
 {
