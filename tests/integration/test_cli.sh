@@ -115,7 +115,7 @@ expect_text "$WORK/err" "cannot"
 # ---- Clearing -----------------------------------------------------------------------
 
 expect_exit 2 "$INFERSTAT" clear
-expect_text "$WORK/err" "say --yes"
+expect_text "$WORK/err" "give --yes"
 expect_exit 4 "$INFERSTAT" --db "$DB" clear --yes
 expect_text "$WORK/err" "in use by"
 if command -v script >/dev/null; then # a terminal to be asked on
