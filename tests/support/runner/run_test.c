@@ -34,14 +34,16 @@ static pid_t start(char **command)
     return pid;
 }
 
-// Waits for the test, and collects what it left behind that has ended by then.
+// Waits for the test and reaps what ends before it does: a script may wait for a pid to vanish.
 static int wait_for(pid_t test)
 {
-    int status = 0, other;
-    while (waitpid(test, &status, 0) < 0)
-        if (errno != EINTR)
+    int status = 0;
+    for (pid_t ended = 0; ended != test;) {
+        ended = waitpid(-1, &status, 0);
+        if (ended < 0 && errno != EINTR)
             return 1;
-    while (waitpid(-1, &other, WNOHANG) > 0)
+    }
+    while (waitpid(-1, &(int){0}, WNOHANG) > 0)
         ;
     return status;
 }
