@@ -85,19 +85,6 @@ void accumulator_reals(struct accumulator *accumulator, struct accumulator_count
 void accumulator_ratios(struct accumulator *accumulator, struct accumulator_counts *counts,
                         const double *numerators, const double *denominators, size_t count);
 
-// Add one value.
-static inline void accumulator_add_integer(struct accumulator *accumulator,
-                                           struct accumulator_counts *counts, int64_t value)
-{
-    if (accumulator->count == 0 || value < accumulator->min_integer)
-        accumulator->min_integer = value;
-    if (accumulator->count == 0 || value > accumulator->max_integer)
-        accumulator->max_integer = value;
-    accumulator->integers += value;
-    accumulator->count++;
-    accumulator_count(counts, accumulator_integer_key(value), 1);
-}
-
 // Adds `count` values that are about `value` to one of reals.
 void accumulator_add(struct accumulator *accumulator, struct accumulator_counts *counts,
                      double value, uint64_t count);

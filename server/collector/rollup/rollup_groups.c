@@ -131,9 +131,7 @@ static enum status make_members(struct rollup_groups *all, struct series_ids *se
         int64_t *id = &ids[group->series];
         if (*id == 0)
             status = series_ids_find(series, grouping, memtable->list[group->series], id, err);
-        members[i] =
-            (struct rollup_member){*id, group->minute, (uint32_t)i,
-                                   group->count == 1 ? all->order[group->first] : ROLLUP_NO_ROW};
+        members[i] = (struct rollup_member){*id, group->minute, (uint32_t)i};
     }
     free(ids);
     if (status == STATUS_OK)

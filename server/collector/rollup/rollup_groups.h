@@ -17,13 +17,10 @@ struct rollup_minute {
     uint32_t first, count; // in `order`
 };
 
-#define ROLLUP_NO_ROW UINT32_MAX
-
 // A group in one grouping.
 struct rollup_member {
     int64_t series, minute; // the series' id in the grouping
     uint32_t group;
-    uint32_t row; // the group's only one, or ROLLUP_NO_ROW
 };
 
 // A range of a memtable's rows: from `first_row` on, until the groups or the bytes of

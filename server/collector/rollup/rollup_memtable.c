@@ -52,7 +52,7 @@ static void free_rows(struct rollup_memtable *memtable)
         free(memtable->columns[c].integers); // whichever of the union it is
         memtable->columns[c].has = NULL;
         memtable->columns[c].integers = NULL;
-        memtable->columns[c].is_wide = memtable->columns[c].lacks = false;
+        memtable->columns[c].lacks = false;
     }
     memtable->room = 0;
 }
@@ -98,15 +98,9 @@ static void *grown(void *array, size_t room, size_t size, bool *done)
     return array;
 }
 
-static size_t value_size(const struct rollup_column *column)
-{
-    return column->source == ROLLUP_INTEGERS && !column->is_wide ? sizeof(uint32_t)
-                                                                 : sizeof(int64_t);
-}
-
 static void grow_column(struct rollup_column *column, size_t room, bool *done)
 {
-    column->integers = grown(column->integers, room, value_size(column), done);
+    column->integers = grown(column->integers, room, sizeof(int64_t), done);
     if (column->lacks) {
         column->has = grown(column->has, room, 1, done);
     } else {
@@ -152,38 +146,6 @@ static enum status begin_lacking(const struct rollup_memtable *memtable,
         return STATUS_NOMEM;
     memset(column->has, 1, memtable->count);
     column->lacks = true;
-    return STATUS_OK;
-}
-
-static enum status widen(const struct rollup_memtable *memtable, struct rollup_column *column)
-{
-    int64_t *wide = malloc(memtable->room * sizeof *wide);
-    if (!wide)
-        return STATUS_NOMEM;
-    for (size_t row = 0; row < memtable->count; row++)
-        wide[row] = column->narrow[row];
-    free(column->narrow);
-    column->integers = wide;
-    column->is_wide = true;
-    return STATUS_OK;
-}
-
-// Puts integers behind those of the rows there are.
-static enum status put_integers(const struct rollup_memtable *memtable,
-                                struct rollup_column *column, const int64_t *values, size_t count)
-{
-    uint64_t bits = 0;
-    for (size_t i = 0; i < count; i++)
-        bits |= (uint64_t)values[i];
-    if (!column->is_wide && bits > UINT32_MAX && widen(memtable, column) != STATUS_OK)
-        return STATUS_NOMEM;
-    if (column->is_wide) {
-        memcpy(column->integers + memtable->count, values, count * sizeof *values);
-        return STATUS_OK;
-    }
-    uint32_t *out = column->narrow + memtable->count;
-    for (size_t i = 0; i < count; i++)
-        out[i] = (uint32_t)values[i];
     return STATUS_OK;
 }
 
@@ -340,7 +302,7 @@ static enum status add_column(struct rollup_memtable *memtable, struct rollup_co
     if (add_presence(memtable, column, from->present, first, count) != STATUS_OK)
         return STATUS_NOMEM;
     if (column->source == ROLLUP_INTEGERS && from->ints)
-        return put_integers(memtable, column, from->ints + first, count);
+        memcpy(column->integers + memtable->count, from->ints + first, count * sizeof(int64_t));
     if (column->source == ROLLUP_REALS && from->reals)
         memcpy(column->reals + memtable->count, from->reals + first, count * sizeof(double));
     for (size_t i = 0; i < count && from->texts; i++)
@@ -413,8 +375,9 @@ static enum status take_value(struct rollup_memtable *memtable, struct rollup_co
                          &column->blobs[at]);
     }
     if (column->source == ROLLUP_INTEGERS)
-        return put_integers(memtable, column, &(int64_t){sqlite3_column_int64(row, place)}, 1);
-    column->reals[at] = sqlite3_column_double(row, place);
+        column->integers[at] = sqlite3_column_int64(row, place);
+    else
+        column->reals[at] = sqlite3_column_double(row, place);
     return STATUS_OK;
 }
 

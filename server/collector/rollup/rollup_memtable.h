@@ -28,16 +28,14 @@ struct rollup_blob {
     uint32_t at, size;
 };
 
-// One column; only the array of its type is allocated.  Most integers fit 32 bits (counts,
-// durations below four seconds): the column is widened when one does not.
+// One column; only the array of its type is allocated.
 struct rollup_column {
-    bool used, is_wide;
+    bool used;
     bool lacks;                // some rows have no value
     enum rollup_source source; // not ROLLUP_RATIOS
     uint8_t *has;              // [row]: whether it has a value; only where `lacks`
     union {
-        uint32_t *narrow;  // of integers, not is_wide
-        int64_t *integers; // of integers, is_wide
+        int64_t *integers;
         double *reals;
         struct rollup_blob *blobs;
     };
@@ -46,12 +44,6 @@ struct rollup_column {
 static inline bool rollup_column_has(const struct rollup_column *column, size_t row)
 {
     return !column->lacks || column->has[row];
-}
-
-// The row's integer; undefined if it has none.
-static inline int64_t rollup_column_integer(const struct rollup_column *column, size_t row)
-{
-    return column->is_wide ? column->integers[row] : (int64_t)column->narrow[row];
 }
 
 struct rollup_memtable {
