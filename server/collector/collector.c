@@ -23,7 +23,7 @@
 // What the collector holds at most, whatever its peers do:
 //
 //   inbox                  12 MiB, and one message more
-//   rollups                two sheets of a kind at work (rollup_memtable.h): 18 MB of inferences
+//   rollups                two memtables per kind (rollup_memtable.h): 18 MB of inferences
 //   Acks, replies          8 and 32 MiB
 //   runs (writer.c)        16 MiB, and half a kilobyte for each run that is not over
 //   the writer's pages     16 MiB, its log's index 1 MiB; readers' pages 2 MiB each
@@ -250,7 +250,7 @@ static void stop_threads(struct collector *collector)
     query_service_stop(collector->queries);
     if (collector->ingest) {
         ingest_stop(collector->ingest);
-    } else if (collector->writer) { // ingest never started: nobody else stops the writer
+    } else if (collector->writer) { // ingest never started: stop the writer here
         if (queue_push(collector->inbox, collector->stop, sizeof *collector->stop))
             collector->stop = NULL;
     }

@@ -13,10 +13,10 @@ struct collector;
 struct collector_config {
     struct address listen[ENDPOINTS_MAX];
     unsigned listen_count;
-    const char *db;     // the store; its folder is made when it is missing
-    bool db_is_default; // nobody named it: the folders above are made, too
-    // The collector's own keys: all TCP is CURVE, for those in the file of authorized
-    // keys.  NULL: TCP is plain and for everybody who reaches it.
+    const char *db;     // the store; a missing folder is created
+    bool db_is_default; // a default path: missing parent folders are created, too
+    // The collector's own keys: all TCP is CURVE, restricted to authorized keys.  NULL:
+    // TCP is unencrypted and open to every peer.
     const struct wire_keypair *keys;
     const char *authorized_keys;
     const char *files_under; // files named over TCP are below it; NULL or empty: none are

@@ -108,8 +108,8 @@ static void wait_for_stop(struct collector *collector, const char *manager)
         if (reload_wanted)
             reload(collector);
         collector_look(collector);
-        // Silent where a thread hangs: the manager starts the collector anew, and
-        // nothing is lost by it.
+        // Not while a thread hangs: the service manager then restarts the collector; no
+        // record is lost.
         if (watchdog && collector_is_alive(collector, watchdog / 2))
             notify_send(manager, "WATCHDOG=1");
     }

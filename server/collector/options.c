@@ -210,7 +210,7 @@ static enum status take_key_at(struct options *options, const char *path, struct
     return STATUS_OK;
 }
 
-// The collector's own keys where nobody says otherwise: this user's, or the system's.
+// The default of the collector's own keys: this user's, or the system's.
 static enum status find_key(struct options *options, const struct options_environment *environment,
                             struct error *err)
 {

@@ -21,7 +21,7 @@ struct options {
     char config[PATH_MAX]; // empty: those of the system, where they are
     char key[PATH_MAX];    // the collector's own keys; empty: it has none
     char authorized_keys[PATH_MAX];
-    char files_under[PATH_MAX]; // empty: nobody names files over TCP
+    char files_under[PATH_MAX]; // empty: no file may be named over TCP
     bool insecure;
     struct limits limits;
     struct retention_rules retention;
@@ -46,7 +46,7 @@ MUST_CHECK enum status options_read(struct options *options, int argc, char *con
                                     const struct options_environment *environment,
                                     struct error *err);
 
-// Checks what the options name: that nobody listens where others could come unasked,
+// Checks what the options name: that no address is open to other hosts without keys,
 // that the collector's keys can be read (into `*keys`, where there are any) and that
 // the file of authorized keys is right.
 MUST_CHECK enum status options_check(const struct options *options, struct wire_keypair *keys,

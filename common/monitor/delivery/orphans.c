@@ -252,7 +252,7 @@ static enum status open_file(struct orphan *orphan, const struct orphans_folders
         return status;
     if (memcmp(runfile_run(orphan->file)->uuid, place->uuid, sizeof place->uuid) != 0)
         return unusable(err, orphan->file, "it is another run's");
-    // One that was made from a spool is made anew: its names can no longer be added to.
+    // A run file rebuilt from a spool is rebuilt again: names cannot be added to it.
     if (atomic_load_explicit(&runfile_state(orphan->file)->partial, memory_order_relaxed)) {
         runfile_remove(orphan->file);
         orphan->file = NULL;

@@ -326,7 +326,7 @@ static enum status replay_round(struct round *round, struct error *err)
     if (status != STATUS_OK)
         return status;
     sort_out_own(round, &list);
-    if (list.count > 1) { // else nobody is kept waiting
+    if (list.count > 1) { // else no other run waits
         round->hasty = true;
         replay_list(round, &list);
         round->hasty = false;
@@ -427,7 +427,7 @@ enum status replay_start(struct replay **out, const struct replay_settings *sett
         if (replay->wake_fd >= 0)
             (void)close(replay->wake_fd);
         free(replay);
-        return error_set(err, STATUS_IO, "replay: no thread to be had: %s", strerror(fault));
+        return error_set(err, STATUS_IO, "replay: cannot create a thread: %s", strerror(fault));
     }
     (void)pthread_setname_np(replay->thread, "inferstat-past");
     *out = replay;

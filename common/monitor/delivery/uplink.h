@@ -11,7 +11,7 @@
 
 struct uplink;
 
-// Chooses keys (trust.h) and starts connecting; the connection is retried for ever.
+// Chooses keys (trust.h) and starts connecting; the connection is retried without limit.
 MUST_CHECK enum status uplink_open(struct uplink **out, const struct address *address,
                                    const struct trust_source *trust, uint64_t now_ns,
                                    struct error *err);

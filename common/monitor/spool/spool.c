@@ -360,7 +360,7 @@ static bool add_name(const struct spool *spool, struct names *names, uint32_t na
         if (names_add(names, text) == name)
             return true;
     }
-    // Twice the same text cannot be, unless somebody meddled.
+    // A second identical name is possible only if the files were modified.
     for (unsigned attempt = 0; attempt < 4; attempt++) {
         (void)snprintf(text, sizeof text, "(lost name %u%.*s)", name, (int)attempt, "'''");
         if (names_add(names, text) == name)

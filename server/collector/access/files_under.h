@@ -23,8 +23,8 @@ struct files_hold {
 // all links followed.  STATUS_DENIED, in words: no, or `folder` is NULL or empty.
 MUST_CHECK enum status files_under_check(const char *folder, const char *path, struct error *err);
 
-// The same, and holds the folder that the file is in.  The file's own name is not held: it
-// is not to be followed where it is a link.
+// The same, and keeps the file's folder open.  The file itself is not opened: callers must
+// not follow it if it is a link.
 MUST_CHECK enum status files_under_hold(struct files_hold *out, const char *folder,
                                         const char *path, struct error *err);
 

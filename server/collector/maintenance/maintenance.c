@@ -10,8 +10,8 @@
 #include "server/collector/rollup/rollups.h"
 #include "server/collector/maintenance/writer_clear.h"
 
-#define LONG_NS   UINT64_C(1000000000)  // somebody looks again before that
-#define FAILED_NS UINT64_C(10000000000) // what cannot be written now is not tried before
+#define LONG_NS   UINT64_C(1000000000)  // the next check comes earlier
+#define FAILED_NS UINT64_C(10000000000) // retry interval after a failed write
 
 enum {
     SHARE = 3,           // a third of what the group took may be spent, whoever waits

@@ -3,10 +3,10 @@
 // folded into the file.
 //
 // All of it in slices of some milliseconds, each outside of the writer's groups and in a
-// transaction of its own, by turns.  Whoever sends records waits for the slice that is
-// under way and for no other: between two slices the writer looks whether somebody waits.
-// Where somebody always does, slices of a third of the time that the group took follow
-// it, one at least, so that all of it comes to an end.  Writer thread only.
+// transaction of its own, by turns.  A producer waits for the current slice at
+// most: between two slices the writer checks its queue.  Under constant load each group is
+// followed by slices of a third of its time, at least one, so that maintenance always
+// progresses.  Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_MAINTENANCE_MAINTENANCE_H
 #define INFERSTAT_COLLECTOR_MAINTENANCE_MAINTENANCE_H
 
@@ -49,14 +49,14 @@ struct maintenance_load {
     bool is_failing;   // the store cannot be written: rollups are left alone
 };
 
-// Does some of what there is to do: its share, and no more while somebody waits.
+// Runs slices of pending work: its share of the time, and no more while jobs wait.
 void maintenance_run(struct maintenance *maintenance, const struct maintenance_load *load);
 
 // How long there is nothing to do, if nothing comes in; 0: there is something.
 uint64_t maintenance_patience_ns(const struct maintenance *maintenance,
                                  const struct maintenance_load *load);
 
-// Whether the log could not be folded for want of memory.
+// True if the log could not be checkpointed because memory is short.
 bool maintenance_is_starved(const struct maintenance *maintenance);
 
 #endif

@@ -17,8 +17,8 @@ struct retention_rules {
     int64_t bytes;                         // of the store's file; 0: as many as there are
 };
 
-// Records for ever; minutes 35 days, hours 400 days (of every series apart 2 and 35
-// days), days and months for ever; bytes as many as there are.
+// The defaults: records forever; minutes 35 days, hours 400 days (full key: 2 and 35 days),
+// days and months forever; no limit of bytes.
 struct retention_rules retention_rules_default(void);
 
 // Reads "KEY=VALUE,..." over the defaults.  Keys: raw, minute, hour, day, month,

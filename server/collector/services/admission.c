@@ -73,7 +73,8 @@ static void hang_up(struct admission *admission)
     for (unsigned i = 0; i < admission->endpoints->count; i++)
         if (!admission->endpoints->addresses[i].is_ipc)
             wire_hang_up(admission->sockets[i]);
-    log_write(LOG_LEVEL_INFO, "%s: connections are made anew, since a key may do less than before",
+    log_write(LOG_LEVEL_INFO,
+              "%s: connections are reopened, since a key was removed or lost a role",
               address_service_name(admission->service));
     admission->hang_up_at_ns = 0;
 }

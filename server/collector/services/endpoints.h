@@ -15,7 +15,7 @@ struct endpoints {
     struct wire_context *context;
     struct address addresses[ENDPOINTS_MAX];
     unsigned count;
-    struct access *access;    // who may connect over TCP; NULL: everybody, in plain text
+    struct access *access;    // who may connect over TCP; NULL: every peer, unencrypted
     struct wire_keypair keys; // the collector's own, where there is `access`
     struct reject_counters *reject_counters;
     unsigned connections_max; // to one socket; 0: no limit

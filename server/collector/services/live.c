@@ -30,7 +30,7 @@ struct reader {
     uint32_t credit;
     uint64_t missed;
     bool ids_only;      // it gets kinds and last ids, no records
-    uint32_t new_kinds; // then: those it was not told of yet
+    uint32_t new_kinds; // then: kinds not reported to it yet
     uint64_t heard_at_ns;
 };
 

@@ -1,6 +1,6 @@
 // The thread that has the live sockets: it tells readers what was committed, as
 // long as their credit lasts.  A reader without credit, or one that does not
-// read, misses records and is told how many; nobody else notices.  What it sends
+// read, misses records and gets their number; other readers are not affected.  What it sends
 // it reads from the store, so its memory does not grow with what is stored.
 #ifndef INFERSTAT_COLLECTOR_SERVICES_LIVE_H
 #define INFERSTAT_COLLECTOR_SERVICES_LIVE_H

@@ -28,8 +28,8 @@ struct query_worker {
     struct queue *inbox, *replies;
     bool stop;
     struct order orders[QUERY_WORKER_ROOM_MAX]; // a ring, of which `count` are there
-    unsigned first, count;                      // the first is at work, or will be next
-    struct store *store;                        // of the query at work, or NULL
+    unsigned first, count;                      // the first is running, or next
+    struct store *store;                        // of the running query, or NULL
 };
 
 // The queries that belong here: what to call one, how long it may take, and what else
@@ -200,7 +200,7 @@ static void answer(struct query_worker *lane)
     lane->count--;
     (void)pthread_mutex_unlock(&lane->service.lock);
     if (encoded && !queue_push(lane->replies, encoded, encoded->size))
-        answer_free(encoded); // nobody takes answers out: the asker's time runs out
+        answer_free(encoded); // the queue is closed: the client times out
     result_free(result);
 }
 

@@ -20,13 +20,14 @@ enum {
     QUERY_WORKER_ROOM_MAX = 4,
 };
 
-// What the store's log may grow by while one reads, which keeps it from being used again.
+// Growth of the store's log after which a query is cancelled: its snapshot prevents the log's
+// reuse.
 #define QUERY_WORKER_LOG_BYTES      (INT64_C(1) << 30)
 #define QUERY_WORKER_COPY_LOG_BYTES (INT64_C(8) << 30)
 
 struct query_worker;
 
-// Whether queries of the kind take minutes.
+// True for kinds of queries that may take minutes.
 bool query_worker_takes(enum query_kind kind);
 
 // Whether it takes long because only records can tell: it is an average of what rollups do not
@@ -34,8 +35,8 @@ bool query_worker_takes(enum query_kind kind);
 bool query_worker_scans(const struct query *query);
 
 // Starts the thread.  `path` is the store's file, `inbox` the writer's, `replies` where
-// answers go; all are borrowed until query_worker_stop.  `room` queries may be with it, the one at
-// work among them: 1 .. QUERY_WORKER_ROOM_MAX.
+// answers go; all are borrowed until query_worker_stop.  It holds at most `room` queries,
+// including the running one: 1 .. QUERY_WORKER_ROOM_MAX.
 MUST_CHECK enum status query_worker_start(struct query_worker **out, const char *path,
                                           unsigned room, struct queue *inbox, struct queue *replies,
                                           struct error *err);
@@ -48,7 +49,7 @@ MUST_CHECK enum status query_worker_ask(struct query_worker *lane, const struct 
                                         const struct message_query *asked, const char *below,
                                         struct error *err);
 
-// Ends the query at work, and those that wait, without an answer, and the thread.  NULL is
+// Cancels the running and the waiting queries without a reply, and ends the thread.  NULL is
 // fine.
 void query_worker_stop(struct query_worker *lane);
 

@@ -14,7 +14,7 @@ void job_free(void *item)
         return;
     if (job->kind == JOB_MESSAGE)
         message_free(&job->message);
-    if (job->order) // nobody took it up
+    if (job->order) // it was never started
         import_request_done(job->order, STATUS_CANCELLED,
                             &(struct error){.text = "the collector is ending"});
     peer_credit_give(job->peer, job->records);

@@ -35,7 +35,7 @@ struct job {
     unsigned char key[WIRE_KEY_SIZE];
     int64_t received_ns;           // collector's wall clock
     struct message message;        // JOB_MESSAGE
-    struct peer_credit_peer *peer; // whose share it takes, with so many records; or NULL
+    struct peer_credit_peer *peer; // whose credit it uses, for this many records; or NULL
     uint32_t records;
     struct query_filter filter;   // JOB_CLEAR
     uint64_t query_id;            // JOB_CLEAR, JOB_BASELINE

@@ -4,8 +4,8 @@
 #define INFERSTAT_COLLECTOR_THREADS_NOTIFY_H
 
 // Sends `state` ("READY=1", "STOPPING=1") to `socket_path` (a path, or an
-// abstract name that begins with '@'; NULL or empty: nobody asks).  Failing is
-// of no consequence and not told.
+// abstract name that begins with '@'; NULL or empty: no service manager).  Errors
+// are ignored.
 void notify_send(const char *socket_path, const char *state);
 
 #endif

@@ -38,7 +38,7 @@ void reject_counters_free(struct reject_counters *reject_counters); // NULL is f
 // The key of a reason; static.
 const char *refusal_key(enum refusal reason);
 
-// Any thread.  NULL is fine, where nobody counts.
+// Any thread.  NULL: not counted.
 void reject_counters_count(struct reject_counters *reject_counters, enum refusal reason,
                            uint64_t count);
 

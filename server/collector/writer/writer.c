@@ -34,7 +34,7 @@ enum {
     LINGER_RECORDS = 2048,     // a group of so many is under load: it waits
     LINGER_NS = 4000000,       // so long for more before it commits
     CACHE_BYTES = 16777216,    // of runs, with their streams and names
-    SILENT_SECONDS = 10,       // without a word: the run is silent
+    SILENT_SECONDS = 10,       // without a message: the run is silent
     EVICT_SECONDS = 60,        // a silent or closed run leaves the cache
     HEARD_SAVE_SECONDS = 5,    // how old heard_ns may be in the store
 };
@@ -54,9 +54,9 @@ struct writer {
     uint64_t group_ns;            // what the last group took
     bool drained;                 // it ended because nothing was queued any longer
     int64_t changes;              // rows changed by this connection when its transaction began
-    struct writer_import *import; // made by the first piece of one
-    bool starved;                 // the last group failed for want of memory
-    bool failing;                 // the last group could not be written, and it was said
+    struct writer_import *import; // created by the first batch of an import
+    bool starved;                 // the last group failed: memory is short
+    bool failing;                 // the last group could not be written, and that was logged
     bool unloaded;                // the open runs could not all be read after a rollback
     bool stop;
 };
@@ -183,8 +183,8 @@ static void fail_group(struct writer *writer, enum status status, const struct e
         log_write(LOG_LEVEL_DEBUG, "%s", again.text);
 }
 
-// Brings in the open runs that could not be read after the last rollback: else
-// nobody would notice where one of them falls silent.
+// Loads the open runs that could not be read after the last rollback, so that their silence
+// is noticed.
 static void load_again(struct writer *writer, uint64_t now_ns)
 {
     struct error err;
@@ -301,8 +301,8 @@ static enum status take(struct writer *writer, const struct job *job, struct err
     return STATUS_OK;
 }
 
-// The next work of a group.  A group under load waits a moment for more: then
-// one commit serves many batches.  Nobody waits where little is going on.
+// The next job of a group.  Under load a group waits a moment for more, so that one commit
+// serves many batches; without load it does not wait.
 static struct job *next_work(struct writer *writer, uint64_t began_ns)
 {
     struct job *job = queue_pop(writer->config.inbox);
@@ -319,7 +319,7 @@ static bool is_apart(const struct job *job)
     return job->kind == JOB_CLEAR || job->kind == JOB_BASELINE || job->kind == JOB_IMPORT;
 }
 
-// A piece of another store.  Those who follow the records are told of its.
+// Applies one import batch, then notifies live readers.
 static void import_some(struct writer *writer, struct job *job)
 {
     const struct writer_import_parts parts = {.db = writer->db,
@@ -380,8 +380,8 @@ static void run_group(struct writer *writer)
 // What a run's silence is judged by.
 struct look {
     uint64_t now_ns;
-    uint64_t away_ns; // since the last look the writer heard nobody for so long
-    bool drained;     // whatever was said has been heard
+    uint64_t away_ns; // time since the last check in which the writer received nothing
+    bool drained;     // all received messages have been processed
 };
 
 static void look_at_run(void *context, struct run *run)

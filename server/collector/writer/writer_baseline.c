@@ -23,6 +23,6 @@ void writer_baseline(struct sqlite3 *db, const struct job *job, struct queue *re
     note(job->query, status, &err);
     struct answer *answer = reply_encode(&job->from, job->query_id, status, result, &err);
     if (answer && !queue_push(replies, answer, answer->size))
-        answer_free(answer); // nobody takes answers out: the asker's time runs out
+        answer_free(answer); // the queue is closed: the client times out
     result_free(result);
 }

@@ -251,7 +251,7 @@ static enum status refuse(struct batches *batches, struct run *run,
                                          .reason = DELIVERY_REFUSED,
                                          .since_ns = job->received_ns,
                                          .until_ns = job->received_ns};
-    // Said aloud once a run: a broken producer must not fill the log as well.
+    // A warning once per run: a broken producer must not fill the log.
     log_write(run->refused ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING,
               "run %lld, stream %u: records %llu to %llu refused: %s", (long long)run->id,
               range.stream, (unsigned long long)range.first, (unsigned long long)range.last,
@@ -508,7 +508,7 @@ static enum status take_hello(struct batches *batches, const struct job *job, st
                     err);
 }
 
-// A run belongs to the key that opened it, or to nobody with a key.
+// A run belongs to the key that opened it; without one, to peers without keys.
 static bool is_foreign(const struct batches *batches, const struct run *run, const struct job *job)
 {
     if (!run || !run->has_key || !job->has_key)

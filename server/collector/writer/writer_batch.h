@@ -22,8 +22,8 @@ MUST_CHECK enum status batches_new(struct batches **out, struct runs *runs,
                                    struct queue *acks, struct error *err);
 void batches_free(struct batches *batches);
 
-// Who may do what, and how much; without them nobody has a key and only the
-// protocol's limits hold.  What is borrowed may be NULL.
+// Permissions and limits; without them there are no keys and only the protocol's limits
+// apply.  Borrowed members may be NULL.
 struct batches_rules {
     struct access *access;
     struct reject_counters *reject_counters;

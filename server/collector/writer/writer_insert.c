@@ -57,8 +57,8 @@ void inserter_tell(struct inserter *inserter, struct rollups *rollups)
 }
 
 // Within one life of the collector ids only rise, also when the newest rows are
-// cleared: the live feed counts on it, and rollups that remember their ids do so
-// for ever.  After a rollback they may be given again, since nobody has seen them.
+// cleared: the live feed counts on it, and rollups keep the ids
+// permanently.  After a rollback ids are reused: no reader has seen them.
 enum status inserter_reset(struct inserter *inserter, struct error *err)
 {
     enum status status = STATUS_OK;

@@ -17,16 +17,16 @@ struct rollups;
 MUST_CHECK enum status inserter_new(struct inserter **out, struct sqlite3 *db, struct error *err);
 void inserter_free(struct inserter *inserter);
 
-// Who is told of all that is inserted; borrowed, NULL: nobody.
+// Sets the rollups that get each inserted record; borrowed, NULL: none.
 void inserter_tell(struct inserter *inserter, struct rollups *rollups);
 
-// Reads the highest ids anew: after a rollback, a record's id is given again.
+// Reads the highest ids again: after a rollback ids are reused.
 MUST_CHECK enum status inserter_reset(struct inserter *inserter, struct error *err);
 
 // The highest id of a kind given out.
 int64_t inserter_last_id(const struct inserter *inserter, enum record_kind kind);
 
-// Whose records they are.
+// The run of the records.
 struct insert_run {
     int64_t run;
     uint32_t stream;

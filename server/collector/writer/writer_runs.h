@@ -2,7 +2,7 @@
 // its names, its counts.  A cache of the store's tables run, run_name, stream,
 // range and ledger: changes stay here until runs_flush writes them into the
 // group's transaction, and where that is rolled back, runs_forget empties the
-// cache so that everything is read anew.  Writer thread only.
+// cache so that everything is read again.  Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_H
 
@@ -83,8 +83,8 @@ MUST_CHECK enum status runs_look_again(struct runs *runs, struct error *err);
 // Empties the cache.
 void runs_forget(struct runs *runs);
 
-// After a rollback: reads the cache anew, with the open runs heard of just now.
-// Runs that had greeted have so still, since the collector has not changed.
+// After a rollback: reloads the cache, with the recently active open runs.  Their Hello
+// remains valid, since the collector has not restarted.
 MUST_CHECK enum status runs_reload(struct runs *runs, uint64_t now_ns, struct error *err);
 
 // Finds a run in the cache or the store; `*out` is NULL when there is none.
@@ -101,8 +101,8 @@ bool runs_names_are_full(const struct runs *runs);
 MUST_CHECK enum status runs_know_name(struct runs *runs, struct wire_bytes name, bool *known,
                                       struct error *err);
 
-// Adds the run that a Hello describes; it belongs to `key` (NULL: to nobody with a
-// key).
+// Adds the run that a Hello describes; it belongs to `key` (NULL: to peers
+// without keys).
 MUST_CHECK enum status runs_add(struct runs *runs, const struct message_hello *hello,
                                 const unsigned char *key, int64_t received_ns, struct run **out,
                                 struct error *err);
@@ -177,8 +177,8 @@ MUST_CHECK enum status run_record_range(struct runs *runs, struct run *run, size
                                         const struct delivery_range *range, const char *detail,
                                         size_t detail_size, struct error *err);
 
-// Records the losses without a number that the last message told of, if any: they were
-// after what was told before, and up to `now_ns` of the host's clock.
+// Records the unnumbered losses that the last message reported, if any: they happened
+// after the previous report and up to `now_ns` of the host's clock.
 MUST_CHECK enum status run_record_unnumbered(struct runs *runs, struct run *run,
                                              int64_t received_ns, int64_t now_ns,
                                              struct error *err);

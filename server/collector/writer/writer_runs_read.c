@@ -102,7 +102,7 @@ static struct run *read_run(sqlite3_stmt *row, const unsigned char uuid[MESSAGE_
     run->produced = (uint64_t)sqlite3_column_int64(row, 14);
     const char *key = (const char *)sqlite3_column_text(row, 13);
     run->has_key = key != NULL;
-    // A key that is none is nobody's: the run goes on with no one.
+    // An invalid key belongs to no peer: the run cannot be continued.
     if (key && !wire_key_parse(run->key, key))
         memset(run->key, 0, sizeof run->key);
     return run;

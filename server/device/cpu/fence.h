@@ -1,4 +1,4 @@
-// A point in a stream's work: pending, then done for ever, with the time it was reached and an
+// A point in a stream's work: pending, then done permanently, with the time it was reached and an
 // earlier failure of the stream.  Reference counted.
 //
 // What happened before fence_finish is visible to threads that see the fence done, and only to
