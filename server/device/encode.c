@@ -87,7 +87,7 @@ size_t encode_scratch_size(const struct device *device, const struct encode_job 
     return device->ops->encode_scratch ? device->ops->encode_scratch(device, job) : 0;
 }
 
-// What does not fit together, in words; NULL: all does.
+// Describes the first inconsistency of a job; NULL: none.
 static const char *objection(const struct device *device, const struct encode_job *job)
 {
     if ((unsigned int)job->encoder >= ENCODER_COUNT)

@@ -73,7 +73,7 @@ static bool open_library(struct nvml *nvml)
 
 // ---- Facts ----------------------------------------------------------------
 
-// What one call tells; 0: nothing, or nonsense.
+// The value of one call; 0: unknown or implausible.
 static unsigned int number(int (*get)(nvml_handle device, unsigned int *out), nvml_handle device,
                            unsigned int most)
 {

@@ -29,7 +29,7 @@ static unsigned int lanes(const char *text)
                                                                                : 0;
 }
 
-// What one file tells; 0: nothing.
+// The value in one file; 0: unknown.
 static unsigned int read_file(const char *folder, const char *name,
                               unsigned int (*parse)(const char *text))
 {

@@ -8,7 +8,7 @@
 
 enum {
     MEBIBYTE = 1024 * 1024,
-    // What is copied must not fit the caches; a GPU's are larger, and it is faster.
+    // Copies must exceed the caches; a GPU's are larger, and it is faster.
     HOST_SIZE = 32 * MEBIBYTE,
     GPU_SIZE = 256 * MEBIBYTE,
     PART_SIZE = MEBIBYTE,

@@ -63,7 +63,7 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-// Where the first interval that ends at `start` or later is; new ones mostly go last.
+// The index of the first interval that ends at `start` or later; new ones mostly go last.
 static size_t find(const struct held *held, int64_t start)
 {
     size_t place = held->count;

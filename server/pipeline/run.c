@@ -31,7 +31,7 @@ static void keep(enum status *status, enum status other)
         *status = other;
 }
 
-// Where to say why: nowhere once something else has failed.
+// The place for an error's text: NULL once something else has failed.
 static struct error *unless_failed(enum status status, struct error *err)
 {
     return status == STATUS_OK ? err : NULL;
@@ -112,7 +112,7 @@ static enum status begin_group(struct run *run, struct error *err)
     return device_stream_wait(pipeline->copy, run->buffer->computed, err);
 }
 
-// Where the chunk goes; NULL where it does not fit.
+// The chunk's destination; NULL when it does not fit.
 static void *destination(struct run *run, size_t size, struct error *err)
 {
     const struct pipeline_job *job = run->job;
@@ -376,7 +376,7 @@ static enum status drain(struct run *run, struct error *err)
     return status;
 }
 
-// How long who asked for a slot had to wait, for who looks for single waits.
+// Logs the histogram of waits for slots.
 static void log_waits(const char *name, const struct pool_figures *pool)
 {
     char text[1024] = "";

@@ -8,8 +8,8 @@
 #include "common/sys/log.h"
 #include "server/pipeline/copy_overlap_log.h"
 
-// How far from its anchor a time is taken at most, roughly: float milliseconds have
-// steps of 15 ns there.
+// Roughly the largest distance of a time from its anchor: float milliseconds have steps of
+// 15 ns there.
 static const double anchor_reach_ns = 0.25e9;
 
 // Times of two streams that ought to be equal may differ by this much.
@@ -228,7 +228,7 @@ static void harvest_side(struct timeline *timeline, enum overlap_side which)
 {
     struct side *side = &timeline->sides[which];
     while (side->pending > 0 && is_done(side->pairs[side->first].end)) {
-        // What a copy waited for is done: its end is known before the copy's.
+        // The compute that a copy waited for is done: its end is known before the copy's.
         if (which == OVERLAP_COPY)
             harvest_side(timeline, OVERLAP_COMPUTE);
         take_times(timeline, which, &side->pairs[side->first]);

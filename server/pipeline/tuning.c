@@ -176,7 +176,7 @@ static unsigned int fillers_for(unsigned int processors, unsigned int pool_size)
     return least(least(half > 0 ? half : 1, pool_size), PIPELINE_FILLERS_MAX);
 }
 
-// What the user asked for, else `chosen`, where the plan says nothing.
+// Sets a value that is 0 to the user's wish, else to `chosen`.
 static void fill(unsigned int *value, unsigned int wish, unsigned int chosen)
 {
     if (*value == 0)

@@ -201,7 +201,7 @@ static double mean(uint64_t sum, uint64_t count)
     return count > 0 ? (double)sum / (double)count : (double)NAN;
 }
 
-// What a finished run says of itself.
+// The figures of a finished run.
 struct outcome {
     struct llm_figures figures;
     struct inferstat_summary summary;

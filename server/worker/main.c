@@ -132,7 +132,7 @@ static enum status read_arguments(const struct worker_command **command, char **
     return STATUS_OK;
 }
 
-// What was printed must have arrived: a full disk is no success.
+// Output must have been written: a full disk is a failure.
 static int finish_output(int code)
 {
     errno = 0;

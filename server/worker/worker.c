@@ -4,7 +4,7 @@
 
 #include "common/sys/log.h"
 
-// How long the end of the program waits for the collector to commit what is left.
+// How long the program waits at its end for the collector to commit the rest.
 #define CLOSE_TIMEOUT_NS UINT64_C(2000000000)
 
 int worker_fail(const struct error *err)

@@ -11,7 +11,7 @@ static int64_t figure(uint64_t value)
     return value <= INT64_MAX ? (int64_t)value : INT64_MAX;
 }
 
-// Where each interval of a run got lost, nothing is known of how they lay.
+// When every interval of a run was unmeasured, the overlap is unknown.
 static void record_overlap(struct inferstat_pipeline *out, const struct pipeline_figures *figures)
 {
     const struct overlap_figures *overlap = &figures->overlap;

@@ -158,7 +158,7 @@ static struct fence *take_fence(struct cpu_event *event)
     return fence;
 }
 
-// What a wait says of a fence that is done.
+// The result of a wait for a fence that is done.
 static enum status fence_status(const struct fence *fence, struct error *err)
 {
     return fence->failure[0] ? error_set(err, STATUS_IO, "%s", fence->failure) : STATUS_OK;

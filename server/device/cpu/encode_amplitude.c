@@ -15,7 +15,7 @@ enum {
 #define SUM_MIN 0x1p-800
 #define SUM_MAX 0x1p+1000
 
-// How a sample is normalised: (x * scale) * factor.
+// A sample's normalisation: (x * scale) * factor.
 struct norm {
     double scale, factor;
     enum encode_fault fault;
@@ -98,7 +98,7 @@ static void write_states(const struct encode_run *run, size_t sample, const stru
     if (first < end)
         run->kernels->widen(encode_state(run, sample, first), input_at(run, sample, first),
                             end - first, norm->scale, norm->factor, run->stream);
-    // What is left of the padding begins anywhere.
+    // The rest of the padding may start at any address.
     size_t from = first < end ? end : first;
     size_t step = ENCODE_ALIGNMENT / run->pair_size;
     size_t aligned = (from + step - 1) / step * step;
@@ -111,7 +111,7 @@ static void write_states(const struct encode_run *run, size_t sample, const stru
 struct amplitude {
     const struct encode_run *run;
     struct encode_split split;
-    // Where threads share samples: sums of all blocks of all samples, and their norms.
+    // When threads share samples: sums of all blocks of all samples, and their norms.
     double *sums;
     struct norm *norms;
 };
@@ -160,7 +160,7 @@ static void write_part(void *context, size_t part, unsigned int thread)
     task->run->kernels->fence();
 }
 
-// Whether threads share a sample where there are few.
+// True when threads share samples, because there are few.
 static bool may_share(const struct encode_job *job)
 {
     return ((size_t)2 * encode_type_size(job->type) << job->qubits) > SPLIT_SIZE;

@@ -110,7 +110,7 @@ static void make_base(double *base, unsigned int bits, const struct phases *phas
     }
 }
 
-// What the higher bits of an index do to the lower ones.  Level j has the product over
+// The effect of an index's higher bits on the lower ones.  Level j has the product over
 // the set bits from j on: of the pairs with every lower qubit, and of all that is
 // among them.  Counting on changes few levels.
 struct walk {
@@ -206,7 +206,7 @@ struct iqp {
     size_t pieces; // of what lies between two rows
 };
 
-// What a top bit makes of a block's lower states, and of the tops below it: product i of
+// The factors of a top bit for a block's lower states and for the tops below it: product i of
 // `among` is that of the highest bit of i with the others.
 struct tops {
     struct halves halves[TOP_BITS];
@@ -219,7 +219,7 @@ struct spread {
     alignas(ENCODE_ALIGNMENT) double low[(1 + TOP_BITS) * COLUMNS][2];
 };
 
-// What a thread works in.
+// A thread's work memory.
 struct work {
     struct phases phases;
     struct walk walk;
@@ -264,7 +264,7 @@ static unsigned int highest_bit(size_t i)
     return highest;
 }
 
-// What the top bits do, whatever the others are.
+// The factors of the top bits, which do not depend on the others.
 static void make_tops(const struct iqp *task, struct work *work)
 {
     const struct phases *phases = &work->phases;
@@ -289,7 +289,7 @@ static void make_tops(const struct iqp *task, struct work *work)
     }
 }
 
-// What top bit `top` makes of the bits above a block that are set in `above`, tops aside.
+// The factor of top bit `top` with the bits above a block that are set in `above`, without tops.
 static void turn_top(const struct iqp *task, const struct phases *phases, unsigned int top,
                      size_t above, double out[2])
 {

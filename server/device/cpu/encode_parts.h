@@ -1,4 +1,4 @@
-// What the encoders of the CPU back end share.
+// Helpers of the CPU back end's encoders.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_ENCODE_PARTS_H
 #define INFERSTAT_SERVER_DEVICE_CPU_ENCODE_PARTS_H
 

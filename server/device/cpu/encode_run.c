@@ -1,4 +1,4 @@
-// How a launch is dealt out, and what its encoders share.
+// Splits a launch into parts; helpers of all encoders.
 #include "server/device/cpu/encode_parts.h"
 
 #include <math.h>

@@ -97,7 +97,7 @@ KERNEL_INLINE struct pair between(struct pair v)
     return (struct pair){v.re + v.im, v.re - v.im};
 }
 
-// Where in a pair a number is: so that pairing parts takes one move.
+// The lane of a number within a pair, chosen so that pairing parts takes one move.
 #if REAL_SIZE == 8
 #define LANE(i)    (i)
 #define PAIR_OF(i) ((i) & ~1)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-// How often an idle thread looks for work before it sleeps: longer than the
+// How often an idle thread polls for work before it sleeps: longer than the
 // pause between two operations of a model, short enough not to waste a core.
 enum { SPINS = 4000 };
 

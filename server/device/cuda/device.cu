@@ -6,7 +6,7 @@
 
 #include "server/device/cuda/operations.cuh"
 
-// Whether nothing works on the device any more once this was answered.
+// True for errors after which nothing works on the device any more.
 static bool ends_device(cudaError_t code)
 {
     switch (code) {
@@ -90,7 +90,7 @@ enum status cuda_use(struct cuda *cuda, struct error *err)
 
 enum { CAPABILITY_MIN = 8 }; // major
 
-// What to do where the runtime finds no device it can use.
+// The error when the runtime finds no usable device.
 static enum status no_device(cudaError_t code, struct error *err)
 {
     const char *why = code == cudaSuccess ? "there is none" : cudaGetErrorString(code);
@@ -117,7 +117,7 @@ static enum status read_limits(struct cuda *cuda, struct error *err)
     return cuda_check(cuda, code, "cudaDeviceGetAttribute", err);
 }
 
-// Whether the device answers and can run our kernels.
+// Selects the device and checks that it can run our kernels.
 static enum status select(struct cuda *cuda, unsigned int ordinal, struct error *err)
 {
     int count = 0;

@@ -45,7 +45,7 @@ static __device__ inline cuda_complex<double> unit(double angle)
     return {cosine, sine};
 }
 
-// Where the pair (i, j), i < j, is among the inputs.
+// The index of the pair (i, j), i < j, among the inputs.
 static __device__ inline unsigned int pair_place(unsigned int qubits, unsigned int i,
                                                  unsigned int j)
 {
@@ -65,7 +65,7 @@ static __device__ inline bool fetch_angles(double *x, const T *in, unsigned int 
     return __syncthreads_or(bad);
 }
 
-// What the pairs of `low` qubits add to the phase of a state.
+// The contribution of the pairs of `low` qubits to the phase of a state.
 static __device__ inline cuda_complex<double> pairs_phase(const double *x, unsigned int qubits,
                                                           unsigned int low, unsigned int state)
 {

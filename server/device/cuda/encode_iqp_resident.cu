@@ -17,8 +17,8 @@ template <typename T> struct alignas(16) iqp_head {
     struct iqp_factors factors[CLUSTER_SHARE_MAX / sizeof(cuda_complex<T>) / LOW_STATES];
 };
 
-// Where a number lies in shared memory.  Threads that each take FEW_STATES in a row would all
-// meet at the same banks, were a row not to begin at another place than that before.
+// The index of a number in shared memory.  Each row is permuted differently, since threads
+// that each read FEW_STATES in a row would otherwise all hit the same banks.
 static __device__ inline unsigned int seat(unsigned int i)
 {
     return i ^ (i / FEW_STATES % FEW_STATES);

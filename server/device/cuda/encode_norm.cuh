@@ -58,7 +58,7 @@ static __device__ inline struct norm norm_of(struct squares s)
 {
     struct norm norm = {0.0, 1.0, ENCODE_FAULT_NONE};
     if (s.huge > 0.0 || s.huge != s.huge) {
-        // What is not huge counts only as far as it can be seen.
+        // Values that are not huge contribute only what the scale leaves of them.
         norm.root = sqrt(s.huge + s.plain * LOWER * LOWER);
         norm.scale = 1.0 / LOWER;
     } else if (s.plain > 0.0) {

@@ -1,4 +1,4 @@
-// What a CUDA device says of itself.
+// Properties of a CUDA device.
 #include <stdio.h>
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "server/workload/encode/run_parts.h"
 #include "server/workload/pipeline_record.h"
 
-// Of all batches, the share's `group`-th.
+// The batch of the share's group `group`.
 static uint64_t batch_of(const struct device_share *share, uint64_t group)
 {
     return group * share->encoding->share_count + share->number;
@@ -15,7 +15,7 @@ static uint64_t batch_of(const struct device_share *share, uint64_t group)
 
 // ---- Chunks ---------------------------------------------------------------
 
-// Where a chunk lies: batches begin with a chunk of their own.
+// The place of a chunk; each batch starts with a new chunk.
 struct place {
     uint64_t batch, offset; // bytes from the first number of all
     size_t size;            // 0: behind the last
@@ -52,7 +52,7 @@ static bool group_ends(void *context, uint64_t chunk)
     return place_of(context, chunk).last;
 }
 
-// Nothing of a batch that the run does not come to, as another device failed before it.
+// Refuses a batch that the run will not reach because another device failed before it.
 static enum status check_reach(const struct device_share *share, uint64_t batch, struct error *err)
 {
     if (output_order_reaches(share->encoding->order, batch))
@@ -170,7 +170,7 @@ static enum status check_states(struct device_share *share, uint64_t batch, cons
     return status;
 }
 
-// Appends to the output, in the order of batches of all shares.
+// Appends to the output in the order of all batches.
 static enum status put_out(struct device_share *share, uint64_t batch, const char *states,
                            size_t size, struct error *err)
 {
@@ -256,7 +256,7 @@ void device_share_run(struct device_share *share)
     share->take_status = STATUS_OK;
     share->started_ns = inferstat_clock_ns();
     report->status = pipeline_run(share->pipeline, &job, &report->figures.pipeline, &share->why);
-    // What the driver met may be of a later batch than what the taker met.
+    // The driver's error may concern a later batch than the consumer's.
     if (share->take_status != STATUS_OK && share->take_status != STATUS_CANCELLED) {
         report->status = share->take_status;
         share->why = share->taken;

@@ -86,7 +86,7 @@ static enum status open_inputs(struct encoding *e, struct error *err)
     return STATUS_OK;
 }
 
-// What shares share the first one opens; each says what it loads.
+// The first share opens the common files; each names what it loads.
 static enum status open_files(struct loading *l, struct device_share *share, struct error *err)
 {
     enum status status = share->number == 0 ? open_inputs(l->encoding, err) : STATUS_OK;

@@ -1,4 +1,4 @@
-// What an encoding takes of memory, all at once, before it takes any.
+// Computes the memory that an encoding needs before anything is allocated.
 #include <string.h>
 
 #include "common/core/base/unit.h"
@@ -9,7 +9,7 @@ struct memory_budget {
     uint64_t device, host;
 };
 
-// What no longer fits is more than any memory has.
+// Products and sums saturate: an overflow exceeds any memory.
 static uint64_t times(uint64_t a, uint64_t b)
 {
     uint64_t product;

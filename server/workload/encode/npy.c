@@ -199,7 +199,7 @@ static uint64_t row_size(const struct npy_writer *writer)
     return writer->columns * 2 * encode_type_size(writer->type);
 }
 
-// Whether `rows` fit the disk as it is now.
+// Checks that the disk has space for `rows` now.
 static enum status check_room(const struct npy_writer *writer, uint64_t rows, struct error *err)
 {
     struct statvfs disk;
@@ -262,7 +262,7 @@ static bool is_mount_point(const char *path)
            (info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
-// What would be found out only when all is written.
+// Refuses early what would fail only after everything is written.
 static enum status check_place(const struct npy_writer *writer, const char *path, struct error *err)
 {
     struct stat info;
@@ -359,7 +359,7 @@ static enum status close_writer(struct npy_writer *writer, struct error *err)
             return failed(writer->part, "write", err);
     int fd = writer->fd;
     writer->fd = -1;
-    // What could not be stored is sometimes said only here.
+    // Some file systems report write errors only here.
     if (close(fd) != 0)
         return failed(writer->part, "write", err);
     return STATUS_OK;

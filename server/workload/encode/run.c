@@ -54,8 +54,8 @@ static void run_shares(struct encoding *e)
         (void)pthread_join(threads[i], NULL);
 }
 
-// How all of it went: as the first batch that failed did; where none did but not all was
-// done, it was cancelled.
+// The run's status: that of the first failed batch; cancelled when none failed but not all are
+// done.
 static enum status judge(const struct encoding *e, struct error *err)
 {
     const struct device_share *first = NULL;

@@ -6,7 +6,7 @@
 
 enum { GGUF_SHOWN_SIZE = 80 }; // of a name in a message
 
-// Where a key's name and value lie in the header.
+// Offsets of a key's name and value in the header.
 struct gguf_entry {
     size_t name, name_size;
     enum gguf_value_type type, element; // `element` of an array

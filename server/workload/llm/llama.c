@@ -11,7 +11,7 @@
 // it is near, few enough that the activations stay there too.
 enum { BATCH = 64 };
 
-// What keys and values are kept as.
+// The type of cached keys and values.
 static const enum tensor_type cache_type = TENSOR_F32;
 
 struct llama {

@@ -106,7 +106,7 @@ static void log_transfer(const struct loading *l, const struct transfer_figures 
         unit_format(text[5], UNIT_RATIO, l->cached >= 0.0 ? l->cached : (double)NAN));
 }
 
-// What the weights' way to the device took: also of a load that failed there.
+// Records the figures of the weights' transfer, also of a failed one.
 static void record_transfer(const struct loading *l, enum status status,
                             const struct transfer_figures *transfer)
 {

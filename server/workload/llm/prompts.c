@@ -93,7 +93,7 @@ void prompts_free(struct prompts *prompts)
 
 // ---- When lines were there -------------------------------------------------
 
-// What was read just now was not there before.  With many reads waiting to be given
+// Marks when the bytes read just now arrived.  With many reads waiting to be given
 // out, the last of them share a time: the latest.
 static void mark_read(struct prompts *prompts, size_t size)
 {
@@ -133,7 +133,7 @@ static enum status too_long(const struct prompts *prompts, struct error *err)
                      LINE_SIZE_MAX);
 }
 
-// What is held is the beginning of one line.
+// The buffer holds the beginning of one line.
 static enum status make_room(struct prompts *prompts, struct error *err)
 {
     size_t held = prompts->end - prompts->start;

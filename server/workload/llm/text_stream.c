@@ -20,7 +20,7 @@ static size_t character_size(unsigned char lead)
     return lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
 }
 
-// Whether `byte` may follow the `size` bytes that are pending.  After some leads
+// True when `byte` may follow the `size` pending bytes.  After some leads
 // the second byte's range is narrower: no overlong forms, no surrogates, nothing
 // beyond U+10FFFF.
 static bool may_follow(const unsigned char *pending, size_t size, unsigned char byte)

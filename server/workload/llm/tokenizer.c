@@ -9,12 +9,12 @@
 
 enum { TEXT_SIZE_MAX = 16 << 20 };
 
-// How a vocabulary spells a space: U+2581.
+// A space in a vocabulary: U+2581.
 static const char space_mark[] = {'\xe2', '\x96', '\x81'};
 
 struct tokenizer {
     struct vocabulary vocabulary;
-    // What each token adds to a text: token `id` owns pieces[starts[id]] up to
+    // The bytes of all tokens: token `id` owns pieces[starts[id]] up to
     // pieces[starts[id + 1]].
     char *pieces;
     size_t *starts;
