@@ -1,8 +1,0 @@
-inferstat_unit_test(test_writers LINK inferstat_cli)
-inferstat_unit_test(test_cli_options LINK inferstat_cli)
-inferstat_unit_test(test_cli_commands THREADS LINK inferstat_cli)
-inferstat_unit_test(test_remote THREADS LINK inferstat_remote inferstat_wire)
-inferstat_unit_test(test_remote_file
-  LINK inferstat_remote inferstat_store inferstat_test_folder PkgConfig::SQLITE3)
-inferstat_unit_test(test_remote_keys THREADS
-  LINK inferstat_remote inferstat_wire inferstat_test_folder)

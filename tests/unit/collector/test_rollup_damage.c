@@ -1,0 +1,271 @@
+// What would make rollups slow or wrong for ever: records each of a time of its own, and
+// rows that are damaged.
+#include <stdio.h>
+
+#include "common/store/retention/clear.h"
+#include "common/store/retention/expire.h"
+#include "common/store/rollup/gap_table.h"
+#include "common/store/rollup/rollup.h"
+#include "tests/support/test.h"
+#include "tests/unit/collector/rollup_rig.h"
+
+// 2026-03-29 22:30 UTC: the hours after it are of two days.
+#define BASE_NS INT64_C(1774823400000000000)
+
+// Records of random times, each alone, leave a few gaps and not one each.
+TEST_CASE(lonely_records_leave_few_gaps)
+{
+    static struct record records[2000];
+    rollups_tell_time(rollup_rig.rollups, BASE_NS + INT64_C(86400000000000));
+    for (unsigned i = 0; i < COUNT_OF(records); i++) {
+        rollup_rig_record(&records[i], RECORD_KIND_STARTUP, BASE_NS);
+        records[i].started_ns =
+            BASE_NS - (int64_t)(test_random(&rollup_rig.random) % UINT64_C(300000000000000000));
+    }
+    // An hour among them that pays.
+    for (unsigned i = 0; i < 1000; i++)
+        records[i].started_ns = BASE_NS - INT64_C(86400000000000) + (int64_t)i;
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    rollup_rig_insert(records, COUNT_OF(records), 1);
+    rollup_rig_exec("COMMIT");
+    rollup_rig_fold_all();
+    rollup_rig_check(RECORD_KIND_STARTUP, 1);
+    static const char *const sure[] = {
+        "SELECT count(*) > 0 FROM rollup_gap",
+        "SELECT max(n) <= 64 FROM (SELECT count(*) AS n FROM rollup_gap GROUP BY grouping, level)",
+        // All of the lonely ones are in gaps; what pays is not.
+        "SELECT count(*) < 50 FROM rollup WHERE level = 1 AND grouping = 1 AND metric = 768",
+        "SELECT count(*) > 0 FROM rollup WHERE level = 0 AND grouping = 1 AND metric = 768"
+        " AND count >= 100",
+    };
+    for (size_t i = 0; i < COUNT_OF(sure); i++)
+        if (rollup_rig_integer(sure[i]) != 1)
+            fail_msg("%s", sure[i]);
+}
+
+// ---- Damage ----------------------------------------------------------------------------------
+
+// Three records a minute, for three hours over midnight.
+static void insert_three_hours(void)
+{
+    struct record record;
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    for (int64_t minute = 0; minute < 180; minute++) {
+        rollup_rig_record(&record, RECORD_KIND_STARTUP, BASE_NS);
+        record.started_ns = BASE_NS + minute * INT64_C(60000000000);
+        const struct record twice[] = {record, record, record};
+        rollup_rig_insert(twice, COUNT_OF(twice), 1);
+    }
+    rollup_rig_exec("COMMIT");
+}
+
+static void clear_window(int64_t since_ns, int64_t until_ns)
+{
+    struct error err = {0};
+    struct clearing clearing;
+    const struct query_filter filter = {.since_ns = since_ns, .until_ns = until_ns};
+    bool done = false;
+    assert_int_equal(clear_begin(&clearing, rollup_rig.db, &filter, &err), STATUS_OK);
+    while (!done)
+        assert_int_equal(clear_slice(&clearing, rollup_rig.db, &done, &err), STATUS_OK);
+    rollups_rows_removed(rollup_rig.rollups, RECORD_KIND_STARTUP);
+}
+
+// Rows of a day that is rebuilt are not read.
+TEST_CASE(damage_goes_with_the_day)
+{
+    static const char *const damage[] = {
+        "UPDATE rollup SET count = count + 1 WHERE level = 1 AND started_ns < 1774828800000000000",
+        "UPDATE rollup SET count = count + 1 WHERE level = 2 AND started_ns < 1774828800000000000",
+        "UPDATE rollup SET count = count + 1 WHERE level > 0 AND started_ns < 1774828800000000000",
+    };
+    insert_three_hours();
+    rollup_rig_fold_all();
+    for (size_t i = 0; i < COUNT_OF(damage); i++) {
+        rollup_rig_exec(damage[i]);
+        const int64_t since_ns = BASE_NS + (int64_t)(i * 20) * INT64_C(60000000000);
+        clear_window(since_ns, since_ns + INT64_C(600000000000));
+        rollup_rig_rebuild();
+        assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap WHERE why = 2"), 0);
+        rollup_rig_check(RECORD_KIND_STARTUP, 1);
+    }
+}
+
+// What has expired cannot be made again; records that come late are taken all the same,
+// and nothing waits for it.
+TEST_CASE(a_damaged_row_of_expired_records_is_given_up)
+{
+    const int64_t midnight = BASE_NS + INT64_C(5400000000000);
+    char sql[256];
+    for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT; level++) {
+        rollup_rig_exec("DELETE FROM rollup; DELETE FROM rollup_gap; DELETE FROM expiry;"
+                        " DELETE FROM startup; DELETE FROM rollup_state");
+        rollup_rig_restart();
+        insert_three_hours();
+        rollup_rig_fold_all();
+        (void)snprintf(sql, sizeof sql,
+                       "DELETE FROM startup WHERE started_ns < %lld;"
+                       "INSERT INTO expiry VALUES(3, %lld);"
+                       "UPDATE rollup SET count = count + 1 WHERE grouping = 1 AND level = %u"
+                       " AND started_ns < %lld",
+                       (long long)midnight, (long long)midnight, level, (long long)midnight);
+        rollup_rig_exec(sql);
+        // The clear needs another day; a late record needs the row itself.
+        clear_window(midnight, midnight + INT64_C(600000000000));
+        rollup_rig_rebuild();
+        for (unsigned i = 0; i < 600; i++) {
+            struct record late;
+            if (i == 0) {
+                rollup_rig_record(&late, RECORD_KIND_STARTUP, BASE_NS);
+                late.started_ns = BASE_NS;
+                rollup_rig_exec("BEGIN IMMEDIATE");
+                rollup_rig_insert((const struct record[]){late, late}, 2, 1);
+                rollup_rig_exec("COMMIT");
+            }
+            rollup_rig_fold_all();
+            rollup_rig_rebuild();
+            rollup_rig.now_ns += UINT64_C(61000000000);
+            if (rollup_rig_integer("SELECT count(*) = 0 FROM rollup_gap WHERE why = 2") &&
+                rollup_rig_integer("SELECT min(watermark) = (SELECT max(id) FROM startup) FROM"
+                                   " rollup_state WHERE metric / 256 = 3"))
+                break;
+        }
+        assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap WHERE why = 2"), 0);
+        assert_int_equal(
+            rollup_rig_integer("SELECT min(watermark) = (SELECT max(id) FROM startup) FROM"
+                               " rollup_state WHERE metric / 256 = 3"),
+            1);
+        // A month is read by its days, which are all there.
+        (void)snprintf(sql, sizeof sql,
+                       "SELECT (count(*) > 0) = (%u < 3) FROM rollup_gap WHERE grouping = 1"
+                       " AND why = %d",
+                       level, (int)ROLLUP_LOST);
+        assert_int_equal(rollup_rig_integer(sql), 1);
+    }
+}
+
+// ---- Expiry's edge ---------------------------------------------------------------------------
+
+// What a grouping's rollups of a level count from a time on, by the metric all records have.
+static int64_t counted(unsigned grouping, unsigned level, int64_t started_ns)
+{
+    char sql[256];
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT coalesce(sum(count), 0) FROM rollup WHERE grouping = %u AND level = %u"
+                   " AND started_ns = %lld AND metric ="
+                   " (SELECT min(metric) FROM rollup WHERE metric / 256 = 3)",
+                   grouping, level, (long long)started_ns);
+    return rollup_rig_integer(sql);
+}
+
+static int64_t records_of(int64_t since_ns, int64_t minutes)
+{
+    char sql[160];
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT count(*) FROM startup WHERE started_ns >= %lld AND started_ns < %lld",
+                   (long long)since_ns, (long long)(since_ns + minutes * INT64_C(60000000000)));
+    return rollup_rig_integer(sql);
+}
+
+// Of three hours the first 110 minutes have expired, up to 20 past midnight; then ten
+// minutes behind it are cleared.  The sums of the day that has begun to expire stay as they
+// are, which the day before does, too.
+TEST_CASE(sums_of_a_day_that_expires_are_not_rebuilt)
+{
+    const int64_t minute = INT64_C(60000000000);
+    const int64_t midnight = BASE_NS + 90 * minute, edge = midnight + 20 * minute;
+    char sql[256];
+    insert_three_hours();
+    rollup_rig_fold_all();
+    const int64_t before = records_of(BASE_NS, 90), day = records_of(midnight, 90);
+    (void)snprintf(sql, sizeof sql,
+                   "DELETE FROM startup WHERE started_ns < %lld;"
+                   "INSERT INTO expiry VALUES(3, %lld)",
+                   (long long)edge, (long long)edge);
+    rollup_rig_exec(sql);
+    clear_window(midnight + 30 * minute, midnight + 40 * minute);
+    assert_true(records_of(midnight, 90) < day);
+    rollup_rig_rebuild();
+    assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap WHERE why > 1"), 0);
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++) {
+        assert_int_equal(counted(g, ROLLUP_DAY, midnight), day);
+        assert_int_equal(counted(g, ROLLUP_DAY, rollup_bucket(ROLLUP_DAY, BASE_NS)), before);
+    }
+}
+
+// ---- Before records expire ------------------------------------------------------------------
+
+static int64_t values_of_days(unsigned grouping)
+{
+    char sql[160];
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT total(count) FROM rollup WHERE grouping = %u AND level = 2"
+                   " AND metric = (SELECT min(metric) FROM rollup WHERE metric / 256 = 3)",
+                   grouping);
+    return rollup_rig_integer(sql);
+}
+
+// Of days with a few records no sums are kept, until these expire.
+TEST_CASE(days_that_expire_have_sums)
+{
+    enum { DAYS = 40, A_DAY = 5 };
+    const int64_t day_ns = INT64_C(86400000000000), until_ns = BASE_NS + (DAYS - 2) * day_ns;
+    struct error err = {0};
+    rollups_tell_time(rollup_rig.rollups, BASE_NS + (DAYS + 60) * day_ns);
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    for (int64_t i = 0; i < DAYS * A_DAY; i++) {
+        struct record record;
+        rollup_rig_record(&record, RECORD_KIND_STARTUP, BASE_NS);
+        record.started_ns = BASE_NS + i * (day_ns / A_DAY);
+        rollup_rig_insert((const struct record[]){record, record}, 2, 1);
+    }
+    rollup_rig_exec("COMMIT");
+    rollup_rig_fold_all();
+    for (unsigned steps = 0; rollups_prune(rollup_rig.rollups, rollup_rig.now_ns); steps++) {
+        rollup_rig.now_ns += UINT64_C(3600000000000);
+        assert_true(steps < 10000);
+    }
+    assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup WHERE level = 2"), 0);
+    const int64_t all = rollup_rig_integer("SELECT count(*) FROM startup");
+    const struct expire_rows rows = {.kind = RECORD_KIND_STARTUP,
+                                     .before_ns = rollup_bucket(ROLLUP_DAY, until_ns),
+                                     .last_id = INT64_MAX,
+                                     .count = 100};
+    unsigned gone = 0;
+    for (unsigned rounds = 0; rounds < 3; rounds++) {
+        bool changed = false;
+        assert_int_equal(expire_want_sums(rollup_rig.db, rows.kind, rows.before_ns, &changed, &err),
+                         STATUS_OK);
+        assert_int_equal(changed, rounds == 0);
+        assert_int_equal(expire_slice(rollup_rig.db, &rows, &gone, &err), STATUS_OK);
+        assert_int_equal(gone > 0, rounds > 0);
+        rollups_gaps_changed(rollup_rig.rollups);
+        rollup_rig_rebuild();
+    }
+    const int64_t left = rollup_rig_integer("SELECT count(*) FROM startup");
+    assert_true(left < all);
+    // A value of each record of the days before, whether it is still there or not.
+    char sql[160];
+    (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM startup WHERE started_ns >= %lld",
+                   (long long)rows.before_ns);
+    const int64_t behind = rollup_rig_integer(sql);
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
+        assert_int_equal(values_of_days(g), all - behind);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(lonely_records_leave_few_gaps, rollup_rig_set_up,
+                                        rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(damage_goes_with_the_day, rollup_rig_set_up,
+                                        rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_damaged_row_of_expired_records_is_given_up,
+                                        rollup_rig_set_up, rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(days_that_expire_have_sums, rollup_rig_set_up,
+                                        rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(sums_of_a_day_that_expires_are_not_rebuilt,
+                                        rollup_rig_set_up, rollup_rig_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,257 @@
+// A step of folding is short, and what is cleared in the midst
+// of a round leaves nothing half done.
+#include <stdio.h>
+
+#include <sqlite3.h>
+
+#include "common/store/retention/clear.h"
+#include "common/store/rollup/rollup.h"
+#include "common/sys/clock.h"
+#include "server/collector/rollup/rollup_metrics.h"
+#include "tests/support/test.h"
+#include "tests/unit/collector/rollup_rig.h"
+
+// 2026-03-29 22:30 UTC.
+#define BASE_NS INT64_C(1774823400000000000)
+
+enum { BATCH = 12 };
+
+static void insert_batch(enum record_kind kind, int64_t run)
+{
+    struct record records[BATCH];
+    for (unsigned r = 0; r < BATCH; r++)
+        rollup_rig_record(&records[r], kind, BASE_NS);
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    rollup_rig_insert(records, BATCH, run);
+    rollup_rig_exec("COMMIT");
+}
+
+static void clear_all(const struct query_filter *filter)
+{
+    struct error err = {0};
+    struct clearing clearing;
+    bool done = false;
+    assert_int_equal(clear_begin(&clearing, rollup_rig.db, filter, &err), STATUS_OK);
+    while (!done) {
+        const int at = clearing.kind;
+        if (clear_slice(&clearing, rollup_rig.db, &done, &err) != STATUS_OK)
+            fail_msg("%s", err.text);
+        if (at != RECORD_KIND_RUN)
+            rollups_rows_removed(rollup_rig.rollups, (enum record_kind)at);
+    }
+}
+
+enum { MINUTES = 400, MINUTE_RECORDS = 800 };
+
+// Records of the kind startup, most of which have a minute for themselves.
+static void insert_minutes(void)
+{
+    static struct record records[MINUTE_RECORDS];
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    for (unsigned i = 0; i < MINUTE_RECORDS; i++) {
+        rollup_rig_record(&records[i], RECORD_KIND_STARTUP, BASE_NS);
+        records[i].started_ns = BASE_NS + (int64_t)(i % MINUTES) * 60000000000;
+    }
+    rollup_rig_insert(records, MINUTE_RECORDS, 1);
+    rollup_rig_exec("COMMIT");
+}
+
+// Folds a step as it is done while others wait; says how many rows it wrote.
+static int64_t fold_step(void)
+{
+    struct error err = {0};
+    bool left = false;
+    const int64_t before = sqlite3_total_changes64(rollup_rig.db);
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    if (rollups_flush(rollup_rig.rollups, ROLLUPS_ONE, clock_monotonic_ns(), &left, &err) !=
+        STATUS_OK)
+        fail_msg("%s", err.text);
+    rollup_rig_exec("COMMIT");
+    return sqlite3_total_changes64(rollup_rig.db) - before;
+}
+
+// Whether the tables have all of them, in all metrics.
+static bool all_is_in(void)
+{
+    return rollup_rig_integer("SELECT count(*) FROM rollup_state WHERE metric / 256 = 3"
+                              " AND watermark = (SELECT max(id) FROM startup)") ==
+           rollup_metrics_of(RECORD_KIND_STARTUP)->count;
+}
+
+static bool is_always_awaited(void *context)
+{
+    (void)context;
+    return true;
+}
+
+// However many rows a sheet makes, a step writes a few of them, and what is in the table
+// then is what the watermark says.
+static void a_step_writes_few_rows(void **state)
+{
+    // Of each metric four levels of two groupings for each of 128 minutes; their series, the
+    // watermarks and a few gaps.
+    enum { GROUPS = 128, STEPS_LEAST = MINUTES / GROUPS };
+    const unsigned rows_most =
+        rollup_metrics_of(RECORD_KIND_STARTUP)->count * (8 * GROUPS + 1) + 32;
+    (void)state;
+    insert_minutes();
+    rollups_watch(rollup_rig.rollups, is_always_awaited, NULL);
+    unsigned steps = 0;
+    for (; !all_is_in(); steps++) {
+        assert_true(steps < 1000);
+        assert_in_range(fold_step(), 0, rows_most);
+        if (steps == 1)
+            rollup_rig_check(RECORD_KIND_STARTUP, 1);
+    }
+    assert_true(steps >= STEPS_LEAST);
+    rollups_watch(rollup_rig.rollups, NULL, NULL);
+    rollup_rig_check(RECORD_KIND_STARTUP, 1);
+}
+
+// Reading that finds all there is says so where it wrote that down: nothing else of it
+// tells the checkpoint that there is a commit.
+TEST_CASE(reading_says_what_it_committed)
+{
+    insert_batch(RECORD_KIND_OPERATION, 1);
+    rollup_rig_fold_all();
+    insert_batch(RECORD_KIND_OPERATION, 1);
+    rollup_rig_exec("DELETE FROM operation WHERE id > (SELECT max(watermark) FROM rollup_state)");
+    rollups_rows_removed(rollup_rig.rollups, RECORD_KIND_OPERATION);
+    unsigned commits = 0;
+    for (unsigned i = 0; rollups_are_behind(rollup_rig.rollups, rollup_rig.now_ns); i++) {
+        assert_true(i < 100);
+        commits += rollups_catch_up(rollup_rig.rollups, rollup_rig.now_ns, false);
+    }
+    assert_int_equal(commits, 1);
+    assert_false(rollups_catch_up(rollup_rig.rollups, rollup_rig.now_ns, false));
+    assert_int_equal(rollup_rig_integer("SELECT count(DISTINCT watermark) FROM rollup_state"
+                                        " WHERE metric / 256 = (SELECT max(metric) / 256"
+                                        " FROM rollup_state)"),
+                     1);
+}
+
+// What is cleared while a sheet is being written is counted nowhere, without any new record.
+static void a_clear_in_mid_sheet_is_counted_nowhere(void **state)
+{
+    static const char *const hosts[] = {"", "host-1"};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(hosts); i++) {
+        struct query_filter filter = {0};
+        (void)snprintf(filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "%s", hosts[i]);
+        insert_batch(RECORD_KIND_OPERATION, 1);
+        rollup_rig_fold_all();
+        insert_batch(RECORD_KIND_OPERATION, 1);
+        insert_batch(RECORD_KIND_OPERATION, 2); // of host-1
+        rollup_rig_fold(ROLLUPS_ONE);
+        clear_all(&filter);
+        rollup_rig_fold_all();
+        rollup_rig_rebuild();
+        assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap WHERE why = 2"), 0);
+        rollup_rig_check(RECORD_KIND_OPERATION, 1);
+    }
+}
+
+// ---- A store of before ----------------------------------------------------------------------
+
+enum { OLDER_RECORDS = 200000, OLDER_BATCH = 2000 };
+#define OLDER_STEP_NS (INT64_C(365) * 86400000000000 / OLDER_RECORDS)
+
+// Records of a year, a few minutes apart, that no rollups know of.
+static void insert_year(void)
+{
+    static struct record records[OLDER_BATCH];
+    inserter_tell(rollup_rig.inserter, NULL);
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    for (int64_t at = 0; at < OLDER_RECORDS; at += OLDER_BATCH) {
+        for (int64_t i = 0; i < OLDER_BATCH; i++) {
+            const uint64_t chance = test_random(&rollup_rig.random);
+            struct record *record = &records[i];
+            record_init(record, RECORD_KIND_OPERATION,
+                        BASE_NS - (OLDER_RECORDS - at - i) * OLDER_STEP_NS);
+            record_set_name(record, OPERATION_OPERATION, 1 + (uint32_t)(chance % ROLLUP_RIG_NAMES));
+            record_set_int(record, OPERATION_DURATION_NS, (int64_t)(chance >> 30));
+            if (chance % 3 > 0)
+                record_set_int(record, OPERATION_ITEMS, (int64_t)(chance >> 50));
+        }
+        rollup_rig_insert(records, OLDER_BATCH, 1 + at / OLDER_BATCH % ROLLUP_RIG_RUNS);
+    }
+    rollup_rig_exec("COMMIT");
+}
+
+// All that is of a month is in its rows, whatever else is kept.
+static void check_months(void)
+{
+    static const char wrong[] =
+        "WITH months AS (SELECT strftime('%%s', t.started_ns / 1000000000, 'unixepoch', 'start of"
+        " month') * 1000000000 AS month, r.host AS host, t.operation AS operation,"
+        " count(%s) AS count, sum(%s) AS sum FROM operation t JOIN run r USING(run)"
+        " GROUP BY 1, 2, 3), kept AS (SELECT x.started_ns AS month, s.host AS host,"
+        " s.operation AS operation, x.count AS count, x.sum AS sum FROM rollup x"
+        " JOIN series s ON s.id = x.series WHERE x.metric = %d AND x.grouping = 0 AND x.level = 3)"
+        " SELECT (SELECT count(*) FROM (SELECT * FROM months EXCEPT SELECT * FROM kept))"
+        " + (SELECT count(*) FROM (SELECT * FROM kept EXCEPT SELECT * FROM months))";
+    static const struct {
+        const char *column;
+        int place;
+    } columns[] = {{"duration_ns", OPERATION_DURATION_NS}, {"items", OPERATION_ITEMS}};
+    for (size_t i = 0; i < COUNT_OF(columns); i++) {
+        char sql[1024];
+        (void)snprintf(sql, sizeof sql, wrong, columns[i].column, columns[i].column,
+                       256 * RECORD_KIND_OPERATION + columns[i].place);
+        assert_int_equal(rollup_rig_integer(sql), 0);
+    }
+}
+
+// Each level has the records of all hours that are in none of its gaps.
+static void check_levels(void)
+{
+    rollup_rig_exec("CREATE TEMP TABLE hours AS SELECT started_ns / 3600000000000 * 3600000000000"
+                    " AS hour, count(*) AS count FROM operation GROUP BY 1");
+    for (int place = 0; place < ROLLUP_GROUPING_COUNT * ROLLUP_LEVEL_COUNT; place++) {
+        const int grouping = place / ROLLUP_LEVEL_COUNT, level = place % ROLLUP_LEVEL_COUNT;
+        char sql[1024];
+        (void)snprintf(sql, sizeof sql,
+                       "SELECT (SELECT total(count) FROM rollup WHERE metric = %d AND grouping ="
+                       " %d AND level = %d) = (SELECT total(count) FROM hours WHERE NOT EXISTS"
+                       " (SELECT 1 FROM rollup_gap WHERE kind = %d AND grouping = %d AND"
+                       " level >= %d AND since_ns <= hour AND until_ns > hour))",
+                       256 * RECORD_KIND_OPERATION + OPERATION_DURATION_NS, grouping, level,
+                       RECORD_KIND_OPERATION, grouping, level);
+        if (rollup_rig_integer(sql) != 1)
+            fail_msg("grouping %d, level %d", grouping, level);
+    }
+}
+
+// What does not pay is not even made, however the records lie in sheets.
+TEST_CASE(a_large_older_store_is_caught_up_with)
+{
+    insert_year();
+    rollup_rig_restart();
+    rollups_tell_time(rollup_rig.rollups, BASE_NS + INT64_C(86400000000000));
+    for (unsigned rounds = 0;
+         rollup_rig_integer("SELECT coalesce(min(watermark), 0) < (SELECT max(id) FROM operation)"
+                            " FROM rollup_state");
+         rounds++) {
+        assert_true(rounds < 100);
+        rollup_rig_fold_all();
+    }
+    check_months();
+    check_levels();
+    assert_in_range(rollup_rig_integer("SELECT count(*) FROM rollup_gap"), 4, 200);
+    assert_in_range(rollup_rig_integer("SELECT count(*) FROM rollup"), 1, OLDER_RECORDS / 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_step_writes_few_rows, rollup_rig_set_up,
+                                        rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(reading_says_what_it_committed, rollup_rig_set_up,
+                                        rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_large_older_store_is_caught_up_with, rollup_rig_set_up,
+                                        rollup_rig_tear_down),
+        cmocka_unit_test_setup_teardown(a_clear_in_mid_sheet_is_counted_nowhere, rollup_rig_set_up,
+                                        rollup_rig_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

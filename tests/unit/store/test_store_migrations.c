@@ -1,0 +1,592 @@
+// How files of older versions become files of this one, or stay as they are.
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+#include "common/core/base/unit.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/transfer/import.h"
+#include "common/store/schema/migration_space.h"
+#include "common/store/schema/schema.h"
+#include "common/store/store.h"
+#include "common/store/schema/unseal.h"
+#include "common/store/schema/database_open.h"
+#include "common/store/schema/schema_migrate.h"
+#include "tests/support/test.h"
+#include "tests/unit/store/schema_fixture.h"
+
+static enum status add_table(sqlite3 *db, struct error *err)
+{
+    return database_exec(db, "CREATE TABLE added(x)", err);
+}
+
+static enum status fail_halfway(sqlite3 *db, struct error *err)
+{
+    const enum status status = database_exec(db, "CREATE TABLE half(x)", err);
+    return status == STATUS_OK ? error_set(err, STATUS_IO, "on purpose") : status;
+}
+
+TEST_CASE(test_steps_run_once_and_in_order)
+{
+    sqlite3 *db = new_store();
+    assert_int_equal(database_exec(db, "INSERT INTO meta VALUES('mark', 7)", NULL), STATUS_OK);
+    const struct schema_step steps[] = {{SCHEMA_VERSION, fail_halfway},
+                                        {SCHEMA_VERSION + 1, add_table}};
+    struct error err = {0};
+    assert_int_equal(schema_apply(db, path, steps, 2, &err), STATUS_OK);
+    assert_int_equal(integer(db, "PRAGMA user_version"), SCHEMA_VERSION + 1);
+    assert_int_equal(integer(db, "SELECT count(*) FROM added"), 0);
+    assert_int_equal(integer(db, "SELECT value FROM meta WHERE key = 'mark'"), 7);
+    // A second time there is nothing to do: add_table would fail.
+    assert_int_equal(schema_apply(db, path, steps, 2, &err), STATUS_OK);
+    database_close(db);
+    char newer[32];
+    (void)snprintf(newer, sizeof newer, "version %d", SCHEMA_VERSION + 1);
+    expect_refused(STATUS_TOO_NEW, newer);
+}
+
+static void read_text(char *out, size_t size, const char *name)
+{
+    FILE *file = fopen(name, "r");
+    assert_non_null(file);
+    const size_t used = fread(out, 1, size - 1, file);
+    assert_true(used > 0 && used < size - 1);
+    out[used] = '\0';
+    assert_int_equal(fclose(file), 0);
+}
+
+struct expectation {
+    const char *sql;
+    int64_t expected;
+};
+
+static void expect_all(sqlite3 *db, const struct expectation *list, size_t count)
+{
+    for (size_t i = 0; i < count && list[i].sql; i++)
+        if (integer(db, list[i].sql) != list[i].expected)
+            fail_msg("%s: not %lld", list[i].sql, (long long)list[i].expected);
+}
+
+// What every older file had, and has still.
+static const struct expectation kept[] = {
+    {"PRAGMA user_version", SCHEMA_VERSION},
+    {"PRAGMA auto_vacuum", 2},
+    {"SELECT value = '00000000-1111-4222-8333-444444444444' FROM meta WHERE key = 'store'", 1},
+    {"SELECT count(*) FROM meta WHERE key = 'undecodable'", 0},
+    {"SELECT count FROM refusal WHERE reason = 'undecodable'", 4},
+    {"SELECT count(*) FROM run", 2},
+    {"SELECT count(*) FROM v_operation WHERE host = 'host-a' AND operation = 'tokenise'", 3},
+    {"SELECT last FROM v_range WHERE state = 'dropped' AND reason = 'refused'", 5},
+    {"SELECT unnumbered FROM v_stream WHERE host = 'host-a' AND produced = 5", 7},
+    {"SELECT count(*) FROM v_ledger WHERE balanced", 1},
+    {"SELECT count(*) FROM run INDEXED BY run_owner WHERE \"end\" IN (0, 3)", 1},
+    {"SELECT sum(cleared) FROM ledger WHERE run = 1", 1},
+    {"SELECT count(*) FROM series", 0},
+    {"SELECT count(*) FROM rollup", 0},
+    {"SELECT coalesce(max(watermark), 0) FROM rollup_state", 0}, // all are still to be counted
+    {"SELECT count(*) FROM rollup_gap", 0},
+    {"SELECT count(*) FROM expiry", 0},
+    {"SELECT count(*) FROM baseline", 0},
+    {"SELECT count(*) FROM baseline_sample", 0},
+};
+
+// What came with version 3, where the file is older.
+#define BEFORE_OWNERS                                                                              \
+    {"SELECT count(*) FROM refusal WHERE last_ns = 0", 1}, {"SELECT count(*) FROM refusal", 1},    \
+        {"SELECT count(key) FROM run", 0},                                                         \
+        {"SELECT count(activity) + count(activity_since_ns) FROM stream", 0},                      \
+        {"SELECT count(*) FROM ledger WHERE gone_sum IS NULL AND run = 1", 1},                     \
+        {"SELECT count(*) FROM ledger WHERE gone_sum IS NULL", 1},                                 \
+    {                                                                                              \
+        "SELECT value FROM meta WHERE key = '" SCHEMA_NO_SET_HASHES "'", 2                         \
+    }
+
+// Of inferences, as the program that wrote the dump read them.
+#define ALL_VALUES                                                                                 \
+    "SELECT sum((id % 1009 + 1) * (run + 2 * stream + 3 * number + started_ns % 1000000007"        \
+    " + received_ns % 1000000009 + 5 * model + 7 * device + 11 * request + 13 * finish"            \
+    " + 17 * prompt_tokens + 19 * cached_prompt_tokens + 23 * generated_tokens + queue_ns"         \
+    " + 29 * prefill_ns + 31 * coalesce(ttft_ns, -1) + 37 * coalesce(decode_ns, -1)"               \
+    " + 41 * e2e_ns + 43 * coalesce(itl_max_ns, -1) + 47 * coalesce(itl_p99_ns, -1)"               \
+    " + host_memory_bytes % 1000003 + 53 * coalesce(device_memory_bytes % 1000003, -1)"            \
+    " + 59 * coalesce(concurrent_requests, -1))) FROM inference WHERE "
+
+enum { EXPECTATIONS_MAX = 12 };
+static const struct {
+    const char *dump, *version;
+    struct expectation own[EXPECTATIONS_MAX];
+} older[] = {
+    {STORE_VERSION "1.sql", "version 1,", {BEFORE_OWNERS}},
+    {STORE_VERSION "2.sql", "version 2,", {BEFORE_OWNERS}},
+    {STORE_VERSION "3.sql",
+     "version 3,",
+     {{"SELECT count FROM refusal WHERE reason = 'names'", 2},
+      {"SELECT pid FROM v_run WHERE key = 'K'", 42},
+      {"SELECT activity = 'decode' FROM v_stream WHERE activity_since_ns > 0", 1},
+      {"SELECT gone_sum = set_hash(0, 3) FROM ledger WHERE run = 1", 1},
+      {"SELECT count(*) FROM ledger WHERE gone_sum IS NULL", 0},
+      {"SELECT count(*) FROM meta WHERE key = '" SCHEMA_NO_SET_HASHES "'", 0}}},
+    {STORE_VERSION "4.sql",
+     "version 4,",
+     {{"SELECT count(*) FROM inference WHERE typeof(prefill_ns) = 'integer' AND"
+       " typeof(received_ns) = 'integer'",
+       11},
+      {"SELECT sum(decode_ns) FROM inference WHERE id < 6", 1200000000},
+      {"SELECT prefill_ns FROM inference WHERE id = 3 AND ttft_ns IS NULL AND decode_ns IS NULL",
+       29000000},
+      {"SELECT decode_ns FROM inference WHERE id = 11 AND ttft_ns IS NULL", 7},
+      {"SELECT prefill_ns FROM inference WHERE id = 6 AND decode_ns = prefill_ns", INT64_MAX},
+      {"SELECT prefill_ns FROM inference WHERE id = 7 AND decode_ns = prefill_ns", INT64_MIN},
+      {"SELECT received_ns FROM inference WHERE id = 8", INT64_MAX},
+      {"SELECT received_ns FROM inference WHERE id = 9 AND decode_ns = -1", INT64_MIN},
+      {"SELECT prefill_ns FROM inference WHERE id = 10", INT64_C(9007199254740993)},
+      {"SELECT received_ns - started_ns FROM inference WHERE id = 5", -1},
+      {"SELECT received_ns = 1790000000900000000 FROM load", 1}}},
+    {STORE_VERSION "5.sql",
+     "version 5,",
+     {{"SELECT sum(decode_ns) FROM inference WHERE id < 6", 1200000000},
+      {"SELECT received_ns FROM inference WHERE id = 8", INT64_MAX},
+      {"SELECT received_ns - started_ns FROM inference WHERE id = 5", -1},
+      {"SELECT count(*) FROM v_pipeline WHERE workload = 'encode' AND device = 'cpu'", 2},
+      {"SELECT copy_busy_ns + both_busy_ns + unmeasured_chunks FROM pipeline WHERE id = 3", 1601},
+      {"SELECT received_ns - started_ns FROM pipeline WHERE id = 3", 1000},
+      {"SELECT duration_ns FROM pipeline WHERE copy_busy_ns = 0", INT64_C(9007199254740993)},
+      {"SELECT overlap_ratio * 1000 FROM v_pipeline WHERE overlap_ratio IS NOT NULL", 875},
+      {"SELECT count(model) + count(batch_items) FROM v_pipeline", 0},
+      {"SELECT pcie_generation FROM v_device WHERE uuid = 'GPU-1'", 5},
+      {"SELECT count(power_cap_watts) + count(sm_clock_max_hz) + count(memory_clock_max_hz)"
+       " FROM v_device",
+       0}}},
+    {STORE_VERSION "6.sql",
+     "version 6,",
+     {{"SELECT sum(decode_ns) FROM inference WHERE id < 6", 1200000000},
+      {"SELECT count(*) FROM v_pipeline WHERE workload = 'encode' AND device = 'cpu'", 2},
+      {"SELECT copy_busy_ns + both_busy_ns + unmeasured_chunks FROM pipeline WHERE id = 3", 1601}}},
+    {STORE_VERSION "7.sql",
+     "version 7,",
+     {{"SELECT count(*) FROM inference", 11},
+      {ALL_VALUES "id IN (1, 2, 5, 10)", INT64_C(6539227114424413977)},
+      {"SELECT context FROM v_model WHERE name = 'tiny'", 256},
+      {"SELECT count(kv_bytes_per_token) FROM v_model", 0},
+      {"SELECT count(*) FROM model INDEXED BY model_run WHERE run = 2", 1}}},
+    {STORE_VERSION "8.sql",
+     "version 8,",
+     {{"SELECT count(*) FROM inference", 251},
+      {ALL_VALUES "id IN (1, 2, 5, 10)", INT64_C(6539227114424413977)},
+      {ALL_VALUES "id > 99", INT64_C(2713031107872986)},
+      {"SELECT count(*) FROM inference WHERE finish = 3", 6},
+      {"SELECT count(*) FROM v_inference WHERE model = 'large'", 120},
+      {"SELECT stored FROM ledger WHERE run = 2 AND kind = 6", 131}}},
+};
+
+// Every table, view and index with its columns.
+static char *shape(sqlite3 *db)
+{
+    sqlite3_stmt *stmt = NULL;
+    static const char sql[] =
+        "SELECT group_concat(line, char(10)) FROM (SELECT m.type || ' ' || m.name || ' ' ||"
+        " coalesce((SELECT group_concat(c, ', ') FROM (SELECT p.name || ' ' || p.type AS c FROM"
+        " pragma_table_xinfo(m.name) p ORDER BY c)), '') AS line FROM sqlite_schema m"
+        " ORDER BY m.type, m.name)";
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    char *text = strdup((const char *)sqlite3_column_text(stmt, 0));
+    assert_non_null(text);
+    (void)sqlite3_finalize(stmt);
+    return text;
+}
+
+// The audit finds nothing wrong.
+static void expect_sound(void)
+{
+    struct error err = {0};
+    struct store *store = NULL;
+    struct result *result = NULL;
+    const struct query query = {.kind = QUERY_AUDIT};
+    if (store_open(&store, path, &err) != STATUS_OK ||
+        store_query(store, &query, &result, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(result_row_count(result), 2);
+    for (size_t row = 0; row < 2; row++)
+        assert_int_equal(result_cell(result, row, (unsigned)result_find(result, "finding")).type,
+                         VALUE_NULL);
+    result_free(result);
+    store_close(store);
+}
+
+static void migrate_older(const char *dump, const char *version, const struct expectation *own,
+                          const char *expected_shape)
+{
+    static char sql[65536];
+    read_text(sql, sizeof sql, dump);
+    change_store(sql);
+    expect_refused(STATUS_UNSUPPORTED, version);
+    sqlite3 *db = new_store();
+    expect_all(db, kept, COUNT_OF(kept));
+    expect_all(db, own, EXPECTATIONS_MAX);
+    char *text = shape(db);
+    assert_string_equal(text, expected_shape);
+    free(text);
+    database_close(db);
+    expect_sound();
+    db = new_store(); // once: it is a store of today
+    expect_all(db, own, EXPECTATIONS_MAX);
+    assert_int_equal(database_exec(db,
+                                   "UPDATE run SET key = 'L' WHERE run = 2;"
+                                   "UPDATE stream SET activity = 'idle', activity_since_ns = 9",
+                                   NULL),
+                     STATUS_OK);
+    assert_int_equal(integer(db, "SELECT pid FROM v_run WHERE key = 'L'"), 42);
+    database_close(db);
+    assert_int_equal(unlink(path), 0);
+}
+
+// Files that collectors of all older versions made keep all they had, and have what
+// came since: they are like one made today.
+TEST_CASE(test_stores_of_all_older_versions)
+{
+    assert_int_equal(COUNT_OF(older), SCHEMA_VERSION - 1);
+    sqlite3 *db = new_store();
+    char *today = shape(db);
+    database_close(db);
+    assert_int_equal(unlink(path), 0);
+    for (size_t i = 0; i < COUNT_OF(older); i++)
+        migrate_older(older[i].dump, older[i].version, older[i].own, today);
+    free(today);
+}
+
+// One that finds no room leaves the store as it was, and can be done again.
+TEST_CASE(test_a_migration_without_room)
+{
+    static char sql[65536];
+    struct error err = {0};
+    sqlite3 *db = NULL;
+    read_text(sql, sizeof sql, STORE_VERSION "5.sql");
+    change_store(sql);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    const int64_t pages = integer(db, "PRAGMA page_count");
+    for (int64_t more = 0; more < 4; more++) {
+        (void)snprintf(sql, sizeof sql, "PRAGMA max_page_count = %lld", (long long)(pages + more));
+        assert_int_equal(integer(db, sql), pages + more);
+        assert_int_equal(schema_migrate(db, path, &err), STATUS_FULL);
+        assert_int_equal(integer(db, "PRAGMA user_version"), 5);
+        assert_int_equal(integer(db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE "
+                                     "'%rebuilt%'"),
+                         0);
+        assert_int_equal(integer(db, "SELECT sum(decode_ns) FROM inference WHERE id < 6"),
+                         1200000000);
+    }
+    database_close(db);
+    db = new_store();
+    assert_int_equal(integer(db, "PRAGMA user_version"), SCHEMA_VERSION);
+    assert_int_equal(integer(db, "SELECT sum(decode_ns) FROM inference WHERE id < 6"), 1200000000);
+    database_close(db);
+}
+
+// What somebody added to a table: any number of indexes goes with it; a column, which would
+// be lost, is a reason to leave the store as it is, and is named.
+static void test_a_migration_keeps_what_was_added(void **state)
+{
+    enum { INDEXES = 100 };
+    (void)state;
+    static char sql[65536];
+    struct error err = {0};
+    sqlite3 *db = NULL;
+    read_text(sql, sizeof sql, STORE_VERSION "5.sql");
+    change_store(sql);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    for (int i = 0; i < INDEXES; i++) {
+        (void)snprintf(sql, sizeof sql, "CREATE INDEX mine_%d ON inference(e2e_ns, %d)", i, i);
+        assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    }
+    assert_int_equal(sqlite3_exec(db,
+                                  "ALTER TABLE inference ADD COLUMN \"my \"\"note\" TEXT;"
+                                  "CREATE INDEX mine ON inference(\"my \"\"note\")",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(schema_migrate(db, path, &err), STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "my \"note"));
+    assert_non_null(strstr(err.text, "inference"));
+    assert_int_equal(integer(db, "PRAGMA user_version"), 5);
+    assert_int_equal(integer(db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'mine%'"),
+                     INDEXES + 1);
+    assert_int_equal(sqlite3_exec(db,
+                                  "DROP INDEX mine;"
+                                  "ALTER TABLE inference DROP COLUMN \"my \"\"note\"",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    if (schema_migrate(db, path, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(integer(db, "PRAGMA user_version"), SCHEMA_VERSION);
+    assert_int_equal(integer(db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'mine%'"),
+                     INDEXES);
+    database_close(db);
+}
+
+// ---- Sealed rows ----------------------------------------------------------------------
+
+// A store of version 8 with three sealed segments: two of 2 rows, one of 120.
+static void make_sealed_store(void)
+{
+    static char sql[65536];
+    read_text(sql, sizeof sql, STORE_VERSION "8.sql");
+    change_store(sql);
+}
+
+static int64_t stored_of(sqlite3 *db)
+{
+    return integer(db, "SELECT (SELECT count(*) FROM inference) + coalesce(sum(rows), 0)"
+                       " FROM sealed");
+}
+
+static void die(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)context;
+    (void)count;
+    (void)values;
+    (void)raise(SIGKILL);
+}
+
+// A process that unseals is killed after so many rows; what it leaves is whole.
+static void kill_after(int rows)
+{
+    const pid_t pid = fork();
+    if (pid == 0) {
+        sqlite3 *db = NULL;
+        char sql[160];
+        (void)snprintf(sql, sizeof sql,
+                       "CREATE TEMP TRIGGER stop AFTER INSERT ON main.inference WHEN"
+                       " (SELECT count(*) FROM main.inference) = %d BEGIN SELECT die(); END",
+                       127 + rows);
+        if (sqlite3_open(path, &db) == SQLITE_OK &&
+            sqlite3_create_function_v2(db, "die", 0, SQLITE_UTF8, NULL, die, NULL, NULL, NULL) ==
+                SQLITE_OK &&
+            sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK)
+            _exit(unseal(db, NULL) == STATUS_OK ? 0 : 1);
+        _exit(2);
+    }
+    int how = 0;
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
+}
+
+TEST_CASE(test_unsealing_goes_on_where_it_was_killed)
+{
+    static const struct {
+        int rows;
+        int64_t segments;
+    } kills[] = {{1, 3}, {2, 3}, {3, 2}, {5, 1}, {60, 1}, {124, 1}};
+    make_sealed_store();
+    for (size_t i = 0; i < COUNT_OF(kills); i++) {
+        sqlite3 *db = NULL;
+        kill_after(kills[i].rows);
+        assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+        assert_int_equal(integer(db, "SELECT count(*) FROM sealed"), kills[i].segments);
+        assert_int_equal(stored_of(db), 251);
+        assert_int_equal(integer(db, "PRAGMA user_version"), 8);
+        assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    }
+    sqlite3 *db = new_store();
+    assert_int_equal(integer(db, "SELECT count(*) FROM inference"), 251);
+    assert_int_equal(integer(db, ALL_VALUES "id > 99"), INT64_C(2713031107872986));
+    database_close(db);
+    expect_sound();
+}
+
+// 124 rows of sealed segments, in the file and in the log, beside all of the file in the log.
+TEST_CASE(test_a_migration_without_disk_space)
+{
+    struct error err = {0};
+    sqlite3 *db = NULL;
+    int64_t needed = 0, again = 0;
+    char words[96], text[UNIT_TEXT_SIZE];
+    make_sealed_store();
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(migration_check_space(db, 10000, &needed, &err), STATUS_FULL);
+    assert_int_equal(needed, integer(db, "PRAGMA page_count") * 4096 + 124 * 2 * 160);
+    (void)snprintf(words, sizeof words, "needs %s of free disk space, there are 9.8 KB",
+                   unit_format_int(text, UNIT_BYTES, needed));
+    if (!strstr(err.text, words))
+        fail_msg("%s", err.text);
+    assert_int_equal(migration_check_space(db, needed - 1, &again, &err), STATUS_FULL);
+    assert_int_equal(migration_check_space(db, needed, &again, &err), STATUS_OK);
+    assert_int_equal(schema_migrate(db, path, &err), STATUS_OK);
+    assert_int_equal(migration_check_space(db, 0, &needed, &err), STATUS_OK);
+    assert_int_equal(needed, 0);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+// Damaged segments are lost; the ledger has their records as cleared, and balances.
+TEST_CASE(test_damaged_segments)
+{
+    static const char *const damages[] = {
+        "UPDATE sealed SET data = zeroblob(length(data)) WHERE id = 3",
+        "UPDATE sealed SET checksum = checksum + 1 WHERE id = 3",
+        "UPDATE inference SET id = 150 WHERE id = 300", // one of the segment's
+    };
+    for (size_t i = 0; i < COUNT_OF(damages); i++) {
+        make_sealed_store();
+        change_store(damages[i]);
+        sqlite3 *db = new_store();
+        assert_int_equal(integer(db, "SELECT count(*) FROM inference"), 131);
+        assert_int_equal(integer(db, ALL_VALUES "id IN (1, 2, 5, 10)"),
+                         INT64_C(6539227114424413977));
+        assert_int_equal(integer(db, "SELECT sum(cleared) FROM ledger WHERE kind = 6"), 120);
+        database_close(db);
+        expect_sound();
+        assert_int_equal(unlink(path), 0);
+    }
+}
+
+// Where the list of their runs is damaged, too, the audit says that records are missing.
+TEST_CASE(test_segments_of_nobody)
+{
+    struct error err = {0};
+    struct store *store = NULL;
+    struct result *result = NULL;
+    const struct query query = {.kind = QUERY_AUDIT};
+    make_sealed_store();
+    change_store("UPDATE sealed SET data = x'02', runs = x'0102' WHERE id = 3");
+    database_close(new_store());
+    assert_int_equal(store_open(&store, path, &err), STATUS_OK);
+    assert_int_equal(store_query(store, &query, &result, &err), STATUS_OK);
+    for (size_t row = 0; row < result_row_count(result); row++)
+        assert_int_equal(result_cell(result, row, (unsigned)result_find(result, "finding")).type,
+                         VALUE_TEXT);
+    result_free(result);
+    store_close(store);
+}
+
+// A format that is not known is no damage.
+TEST_CASE(test_segments_of_an_unknown_format)
+{
+    make_sealed_store();
+    // 0x09, with its checksum
+    change_store("UPDATE sealed SET data = x'09', checksum = 2230883321 WHERE id = 3");
+    expect_writer_refused(STATUS_UNSUPPORTED, "unknown format");
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(integer(db, "SELECT count(*) FROM sealed"), 1);
+    assert_int_equal(integer(db, "PRAGMA user_version"), 8);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+// The first segments of version 6 have no list of their runs: they are read all the same.
+TEST_CASE(test_segments_of_the_first_version_6)
+{
+    make_sealed_store();
+    change_store("ALTER TABLE sealed DROP COLUMN runs");
+    sqlite3 *db = new_store();
+    assert_int_equal(integer(db, "SELECT count(*) FROM inference"), 251);
+    assert_int_equal(integer(db, ALL_VALUES "id > 99"), INT64_C(2713031107872986));
+    database_close(db);
+    expect_sound();
+}
+
+// A file of an older version is imported once it has become one of this: until then it is
+// named.  What older programs did not know of models is absent.
+TEST_CASE(test_an_import_of_version_7)
+{
+    static char sql[65536];
+    char from[FOLDER_PATH_SIZE];
+    struct error err = {0};
+    struct result *answer = NULL;
+    read_text(sql, sizeof sql, STORE_VERSION "7.sql");
+    change_store(sql);
+    (void)folder_path(from, folder, "from.db");
+    assert_int_equal(rename(path, from), 0);
+    database_close(new_store());
+    assert_int_not_equal(store_import(path, from, &answer, &err), STATUS_OK);
+    assert_non_null(strstr(err.text, "version 7"));
+    sqlite3 *db = NULL;
+    if (database_open_writer(&db, from, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    database_close(db);
+    if (store_import(path, from, &answer, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(result_integer(answer, 0, "runs", -1), 2);
+    result_free(answer);
+    db = new_store();
+    // Others are beyond what the wire lets in.
+    assert_int_equal(integer(db, "SELECT count(*) FROM inference"), 6);
+    assert_int_equal(integer(db, "SELECT count(*) FROM v_model WHERE name = 'tiny' AND"
+                                 " file_bytes = 30000000 AND kv_bytes_per_token IS NULL"),
+                     1);
+    database_close(db);
+    expect_sound();
+}
+
+// A file of version 1 gets the views of today.
+TEST_CASE(test_an_older_store_gets_todays_views)
+{
+    sqlite3 *db = new_store();
+    assert_int_equal(database_exec(db,
+                                   "DROP VIEW v_ledger; CREATE VIEW v_ledger AS SELECT 1;"
+                                   "PRAGMA user_version = 1",
+                                   NULL),
+                     STATUS_OK);
+    database_close(db);
+    expect_refused(STATUS_UNSUPPORTED, "migrate");
+    db = new_store();
+    assert_int_equal(integer(db, "PRAGMA user_version"), SCHEMA_VERSION);
+    assert_int_equal(integer(db, "SELECT count(balanced) FROM v_ledger"), 0);
+    database_close(db);
+}
+
+TEST_CASE(test_a_failing_step_leaves_the_store_alone)
+{
+    sqlite3 *db = new_store();
+    const struct schema_step steps[] = {
+        {1, add_table}, {SCHEMA_VERSION + 1, add_table}, {SCHEMA_VERSION + 2, fail_halfway}};
+    struct error err = {0};
+    assert_int_equal(schema_apply(db, path, steps, 3, &err), STATUS_IO);
+    assert_non_null(strstr(err.text, "on purpose"));
+    assert_int_equal(integer(db, "PRAGMA user_version"), SCHEMA_VERSION);
+    assert_int_equal(
+        integer(db, "SELECT count(*) FROM sqlite_schema WHERE name IN ('added', 'half')"), 0);
+    database_close(db);
+}
+
+TEST_CASE(test_missing_columns_are_added)
+{
+    sqlite3 *db = new_store();
+    assert_int_equal(database_exec(db,
+                                   "DROP VIEW v_operation; DROP TABLE operation;"
+                                   "CREATE TABLE operation(id INTEGER PRIMARY KEY, run, stream,"
+                                   " number, started_ns, received_ns, operation INTEGER)",
+                                   NULL),
+                     STATUS_OK);
+    const struct schema_step steps[] = {{SCHEMA_VERSION, add_table},
+                                        {SCHEMA_VERSION + 1, schema_add_columns}};
+    assert_int_equal(schema_apply(db, path, steps, 2, NULL), STATUS_OK);
+    assert_int_equal(integer(db, "SELECT count(extra) + count(items_per_second) FROM v_operation"),
+                     0);
+    database_close(db);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_steps_run_once_and_in_order),
+        TEST(test_stores_of_all_older_versions),
+        TEST(test_a_migration_without_room),
+        TEST(test_a_migration_keeps_what_was_added),
+        TEST(test_unsealing_goes_on_where_it_was_killed),
+        TEST(test_a_migration_without_disk_space),
+        TEST(test_damaged_segments),
+        TEST(test_segments_of_nobody),
+        TEST(test_segments_of_an_unknown_format),
+        TEST(test_segments_of_the_first_version_6),
+        TEST(test_an_import_of_version_7),
+        TEST(test_an_older_store_gets_todays_views),
+        TEST(test_a_failing_step_leaves_the_store_alone),
+        TEST(test_missing_columns_are_added),
+    };
+    return cmocka_run_group_tests_name("store_migrations", tests, NULL, NULL);
+}

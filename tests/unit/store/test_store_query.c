@@ -1,0 +1,512 @@
+// Averages and listings against what plain SQL says of the same rows.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+#include "common/core/record/record.h"
+#include "common/core/stats/sketch.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/read/session.h"
+#include "common/store/read/session_state.h"
+#include "common/store/store.h"
+#include "tests/support/test.h"
+#include "tests/unit/store/store_fixture.h"
+
+TEST_CASE(test_averages_equal_plain_sql)
+{
+    store_add_inferences(3000);
+    unsigned count = 0;
+    const struct query_metric *metrics = query_metrics(&count);
+    for (unsigned m = 0; m < count; m++) {
+        if (metrics[m].kind != RECORD_KIND_INFERENCE || !query_metric_is_of_records(&metrics[m]))
+            continue;
+        char name[128], sql[1024];
+        (void)snprintf(name, sizeof name, "inference.%s", metrics[m].name);
+        const struct query query = store_average_of(name);
+        struct result *result = store_ask(&query);
+        (void)snprintf(sql, sizeof sql, "SELECT count(\"%s\") FROM v_inference", metrics[m].name);
+        assert_int_equal(result_integer(result, 0, "count", -1), (int64_t)store_number(sql));
+        (void)snprintf(sql, sizeof sql,
+                       "SELECT CAST(sum(\"%s\") AS REAL) / count(\"%s\") FROM v_inference",
+                       metrics[m].name, metrics[m].name);
+        store_expect_close(result_number(result, 0, "mean", NAN), store_number(sql), name);
+        (void)snprintf(sql, sizeof sql, "SELECT min(\"%s\") FROM v_inference", metrics[m].name);
+        store_expect_close(result_number(result, 0, "min", NAN), store_number(sql), name);
+        (void)snprintf(sql, sizeof sql, "SELECT max(\"%s\") FROM v_inference", metrics[m].name);
+        store_expect_close(result_number(result, 0, "max", NAN), store_number(sql), name);
+        if (metrics[m].derived) {
+            (void)snprintf(sql, sizeof sql,
+                           "SELECT sum(CAST(%s AS REAL)) / sum(%s) FROM inference"
+                           " WHERE (%s) > 0 AND (%s) IS NOT NULL",
+                           metrics[m].derived->numerator, metrics[m].derived->denominator,
+                           metrics[m].derived->denominator, metrics[m].derived->numerator);
+            store_expect_close(result_number(result, 0, "total_over_total", NAN), store_number(sql),
+                               name);
+        }
+        result_free(result);
+    }
+}
+
+TEST_CASE(test_quantiles_within_one_percent)
+{
+    store_add_inferences(3000);
+    static const struct {
+        const char *key;
+        double q;
+    } quantiles[] = {{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}};
+    const struct query query = store_average_of("e2e_ns");
+    struct result *result = store_ask(&query);
+    for (size_t i = 0; i < COUNT_OF(quantiles); i++) {
+        char sql[256];
+        (void)snprintf(sql, sizeof sql,
+                       "SELECT e2e_ns FROM inference ORDER BY e2e_ns LIMIT 1 OFFSET %d",
+                       (int)sketch_rank(quantiles[i].q, 3000));
+        const double expected = store_number(sql);
+        const double actual = result_number(result, 0, quantiles[i].key, NAN);
+        assert_true(fabs(actual - expected) <= 0.01 * expected);
+    }
+    result_free(result);
+}
+
+TEST_CASE(test_groups_cover_everything_once)
+{
+    store_add_inferences(2000);
+    struct query query = store_average_of("ttft_ns");
+    query.group_count = 4;
+    query.group_by[0] = QUERY_BY_MODEL;
+    query.group_by[1] = QUERY_BY_HOST;
+    query.group_by[2] = QUERY_BY_DEVICE;
+    query.group_by[3] = QUERY_BY_RUN;
+    struct result *result = store_ask(&query);
+    assert_int_equal(result_row_count(result), 8);
+    int64_t count = 0;
+    for (size_t row = 0; row < 8; row++) {
+        char texts[3][64], sql[512];
+        static const char *const keys[] = {"model", "host", "device"};
+        for (int i = 0; i < 3; i++) {
+            const struct value value =
+                result_cell(result, row, (unsigned)result_find(result, keys[i]));
+            assert_int_equal(value.type, VALUE_TEXT);
+            (void)snprintf(texts[i], sizeof texts[i], "%.*s", (int)value.text.size,
+                           value.text.bytes);
+        }
+        char *quoted = sqlite3_mprintf("SELECT avg(ttft_ns) FROM v_inference WHERE model = %Q"
+                                       " AND host = %Q AND device = %Q",
+                                       texts[0], texts[1], texts[2]);
+        (void)snprintf(sql, sizeof sql, "%s", quoted);
+        sqlite3_free(quoted);
+        store_expect_close(result_number(result, row, "mean", NAN), store_number(sql), sql);
+        count += result_integer(result, row, "count", 0);
+        // Coverage is the host's: alpha lost nothing, beta 15 of 35.
+        const bool alpha = strcmp(texts[1], "alpha") == 0;
+        assert_int_equal(result_integer(result, row, "lost", -1), alpha ? 0 : 15);
+        store_expect_close(result_number(result, row, "coverage_ratio", NAN), alpha ? 1 : 20.0 / 35,
+                           "cov");
+    }
+    assert_int_equal(count, (int64_t)store_number("SELECT count(ttft_ns) FROM inference"));
+    result_free(result);
+}
+
+TEST_CASE(test_filters)
+{
+    store_add_inferences(1000);
+    static const struct {
+        enum query_dimension dimension;
+        const char *text;
+        const char *where;
+    } cases[] = {
+        {QUERY_BY_MODEL, "tiny", "model = 'tiny'"},
+        {QUERY_BY_MODEL, "big'; DROP TABLE inference; --", "model LIKE 'big%'"},
+        {QUERY_BY_HOST, "beta", "host = 'beta'"},
+        {QUERY_BY_DEVICE, "gpu", "device = 'gpu'"},
+        {QUERY_BY_RUN, "12340001", "run LIKE '12340001%'"},
+        {QUERY_BY_RUN, "1234", "1"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query query = store_average_of("e2e_ns");
+        (void)snprintf(query.filter.by[cases[i].dimension], QUERY_TEXT_SIZE, "%s", cases[i].text);
+        query.filter.since_ns = START_NS + 50000;
+        query.filter.until_ns = START_NS + 250000;
+        struct result *result = store_ask(&query);
+        char sql[512];
+        (void)snprintf(sql, sizeof sql,
+                       "SELECT count(*) FROM v_inference WHERE %s AND started_ns >= %lld"
+                       " AND started_ns < %lld",
+                       cases[i].where, (long long)query.filter.since_ns,
+                       (long long)query.filter.until_ns);
+        assert_int_equal(result_integer(result, 0, "count", -1), (int64_t)store_number(sql));
+        assert_true(store_number(sql) > 50);
+        result_free(result);
+    }
+    struct query query = store_average_of("e2e_ns");
+    (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "' OR 1 --");
+    store_expect_error(&query, STATUS_NO_DATA, "no inference.e2e_ns");
+}
+
+TEST_CASE(test_queries_that_make_no_sense)
+{
+    struct query query = store_average_of("no_such_metric");
+    store_expect_error(&query, STATUS_INVALID, "no_such_metric");
+    query = store_average_of("duration_ns");
+    store_expect_error(&query, STATUS_INVALID, "load.duration_ns");
+    query = store_average_of("operation.duration_ns");
+    query.group_count = 1;
+    query.group_by[0] = QUERY_BY_MODEL;
+    store_expect_error(&query, STATUS_INVALID, "operation have no model");
+    query.group_count = 0;
+    (void)snprintf(query.filter.by[QUERY_BY_STAGE], QUERY_TEXT_SIZE, "read");
+    store_expect_error(&query, STATUS_INVALID, "operation have no stage");
+    query = (struct query){.kind = QUERY_CLEAR};
+    store_expect_error(&query, STATUS_INVALID, "no query");
+    query = (struct query){.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_LOAD, .cursor = 99};
+    store_expect_error(&query, STATUS_INVALID, "cannot go on");
+    query.cursor = UINT64_MAX;
+    store_expect_error(&query, STATUS_INVALID, "no such cursor");
+}
+
+TEST_CASE(test_a_query_over_its_budget_is_ended)
+{
+    store_add_inferences(20000);
+    store_set_budget(store, 1);
+    struct query query = store_average_of("e2e_ns");
+    store_expect_error(&query, STATUS_TIMEOUT, "too long");
+    store_set_budget(store, 0);
+    struct result *result = store_ask(&query);
+    assert_int_equal(result_integer(result, 0, "count", -1), 20000);
+    result_free(result);
+}
+
+// ---- Listings -------------------------------------------------------------------------
+
+TEST_CASE(test_listings_go_on_behind_their_cursor)
+{
+    store_add_inferences(250);
+    for (int oldest = 0; oldest < 2; oldest++) {
+        struct query query = {.kind = QUERY_RECORDS,
+                              .records.kind = RECORD_KIND_INFERENCE,
+                              .limit = 37,
+                              .records.oldest_first = oldest != 0};
+        size_t rows = 0;
+        int64_t before = oldest ? 0 : INT64_MAX;
+        int64_t numbers = 0;
+        do {
+            struct result *result = store_ask(&query);
+            for (size_t row = 0; row < result_row_count(result); row++) {
+                const int64_t started = result_integer(result, row, "started_ns", -1);
+                assert_true(oldest ? started >= before : started <= before);
+                before = started;
+                numbers += result_integer(result, row, "number", 0);
+            }
+            rows += result_row_count(result);
+            query.cursor = result_next_cursor(result);
+            result_free(result);
+        } while (query.cursor);
+        assert_int_equal(rows, 250);
+        assert_int_equal(numbers, 250 * 251 / 2);
+    }
+}
+
+static void expect_text(const struct result *result, const char *key, const char *expected)
+{
+    const struct value value = result_cell(result, 0, (unsigned)result_find(result, key));
+    if (value.type != VALUE_TEXT || value.text.size != strlen(expected) ||
+        memcmp(value.text.bytes, expected, value.text.size) != 0)
+        fail_msg("%s is not \"%s\"", key, expected);
+}
+
+TEST_CASE(test_every_kind_is_listed_with_all_its_columns)
+{
+    store_add_one_of_each();
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++) {
+        const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
+        const struct query query = {.kind = QUERY_RECORDS, .records.kind = (enum record_kind)kind};
+        struct result *result = store_ask(&query);
+        assert_int_equal(result_row_count(result), 1);
+        assert_int_equal(result_next_cursor(result), 0);
+        expect_text(result, "run", "12340001-0000-4000-8000-000000000001");
+        expect_text(result, "host", "alpha");
+        for (unsigned c = 0; c < info->column_count; c++) {
+            const struct record_column *column = &info->columns[c];
+            const int place = result_find(result, column->name);
+            assert_true(place >= 0);
+            assert_int_equal(result_column(result, (unsigned)place)->unit, column->unit);
+            if (column->type == COLUMN_INT)
+                assert_int_equal(result_integer(result, 0, column->name, -1), c + 2);
+            else if (column->type == COLUMN_REAL)
+                assert_true(result_number(result, 0, column->name, -1) == 0.5);
+            else if (column->type == COLUMN_NAME)
+                expect_text(result, column->name, "tiny");
+            else if (column->type == COLUMN_BLOB)
+                expect_text(result, column->name, "01ff");
+            else if (column_type_is_enum(column->type))
+                expect_text(result, column->name, column_enum_text(column->type, 1));
+        }
+        result_free(result);
+    }
+}
+
+// What a load takes at least, in the list as in averages: its bytes by the slower of storage and
+// bus, where known.
+TEST_CASE(test_loads_have_a_floor)
+{
+    static const struct {
+        const char *storage, *bus;
+        double floor_ns; // -1: not known
+    } cases[] = {
+        {"2e9", "1e10", 500000000},  {"2e10", "1e10", 100000000}, {"NULL", "1e10", 100000000},
+        {"5e8", "NULL", 2000000000}, {"NULL", "NULL", -1},        {"0.0", "NULL", -1},
+        {"3e9", "NULL", 1e9 / 3},
+    };
+    store_add_one_of_each();
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char sql[256];
+        (void)snprintf(sql, sizeof sql,
+                       "UPDATE load SET model_bytes = 1000000000, storage_bytes_per_second = %s,"
+                       " h2d_bytes_per_second = %s",
+                       cases[i].storage, cases[i].bus);
+        store_exec(sql);
+        struct query query = {.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_LOAD};
+        struct result *result = store_ask(&query);
+        assert_true(result_number(result, 0, "floor_ns", -1) == cases[i].floor_ns);
+        result_free(result);
+        query = store_average_of(QUERY_METRIC_FLOOR);
+        struct error err = {0};
+        result = NULL;
+        const enum status status = store_query(store, &query, &result, &err);
+        assert_int_equal(status, cases[i].floor_ns < 0 ? STATUS_NO_DATA : STATUS_OK);
+        if (status == STATUS_OK)
+            assert_true(result_number(result, 0, "mean", -1) == cases[i].floor_ns);
+        result_free(result);
+    }
+}
+
+TEST_CASE(test_stages_know_their_load)
+{
+    store_add_one_of_each();
+    struct query query = {.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_LOAD_STAGE};
+    struct result *result = store_ask(&query);
+    expect_text(result, "model", "tiny");
+    expect_text(result, "device", "tiny");
+    result_free(result);
+    (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "tiny");
+    result = store_ask(&query);
+    assert_int_equal(result_row_count(result), 1);
+    result_free(result);
+    query = store_average_of("load_stage.duration_ns");
+    query.group_count = 2;
+    query.group_by[0] = QUERY_BY_MODEL;
+    query.group_by[1] = QUERY_BY_STAGE;
+    result = store_ask(&query);
+    expect_text(result, "model", "tiny");
+    result_free(result);
+}
+
+// Runs of pipelines are told apart by what streamed and by the model, where they have one;
+// of what was not measured there is no average.
+TEST_CASE(test_pipelines_by_workload_and_model)
+{
+    store_exec(
+        "INSERT INTO pipeline(id, run, stream, number, started_ns, received_ns, workload,"
+        " device, status, items, duration_ns, chunk_bytes, pool_size, prefetch, sync, bytes_h2d,"
+        " copy_busy_ns, compute_busy_ns, both_busy_ns, model, batch_items)"
+        " SELECT value, 1, 0, value, 1790000000000000000, 1790000000000000001, iif(value < 4, 7, "
+        "8), 3, 0,"
+        "  10 * value, 1000000000, 1, 1, 1, 0, 1, iif(value < 3, NULL, 100), 100, 50,"
+        "  iif(value = 2, NULL, 5), 16 FROM json_each('[1, 2, 3, 4]')");
+    struct query query = store_average_of("pipeline.items_per_second");
+    query.group_count = 2;
+    query.group_by[0] = QUERY_BY_WORKLOAD;
+    query.group_by[1] = QUERY_BY_MODEL;
+    struct result *result = store_ask(&query);
+    assert_int_equal(result_row_count(result), 3);
+    result_free(result);
+    (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "tiny");
+    (void)snprintf(query.filter.by[QUERY_BY_WORKLOAD], QUERY_TEXT_SIZE, "read");
+    result = store_ask(&query);
+    assert_int_equal(result_row_count(result), 1);
+    assert_int_equal(result_integer(result, 0, "count", -1), 2);
+    assert_true(result_number(result, 0, "mean", 0) == 20.0);
+    result_free(result);
+    query = store_average_of("copy_busy_ns");
+    result = store_ask(&query);
+    assert_int_equal(result_integer(result, 0, "count", -1), 2);
+    assert_true(result_number(result, 0, "min", 0) == 100.0);
+    result_free(result);
+    query = store_average_of("overlap_ratio");
+    result = store_ask(&query);
+    assert_int_equal(result_integer(result, 0, "count", -1), 2);
+    result_free(result);
+    query = (struct query){.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_PIPELINE};
+    (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "tiny");
+    result = store_ask(&query);
+    assert_int_equal(result_row_count(result), 3);
+    assert_int_equal(result_integer(result, 0, "batch_items", -1), 16);
+    result_free(result);
+}
+
+// A run of which nothing came has no rate, and averages may leave out what failed.
+TEST_CASE(test_pipelines_by_status)
+{
+    static const struct {
+        const char *status;
+        int64_t runs, rates;
+        double mean;
+    } cases[] = {
+        {"", 4, 3, 20.0}, {"ok", 2, 2, 15.0}, {"error", 1, 0, 0}, {"cancelled", 1, 1, 30.0}};
+    store_exec(
+        "INSERT INTO pipeline(id, run, stream, number, started_ns, received_ns, workload,"
+        " device, status, items, duration_ns, chunk_bytes, pool_size, prefetch, sync, bytes_h2d)"
+        " SELECT value, 1, 0, value, 1790000000000000000, 1790000000000000001, 7, 3, max(value - "
+        "2, 0) % 3,"
+        "  iif(value = 3, 0, 10 * iif(value = 4, 3, value)), 1000000000, 1, 1, 1, 0, 1"
+        " FROM json_each('[1, 2, 3, 4]')");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query query = store_average_of("pipeline.duration_ns");
+        (void)snprintf(query.filter.by[QUERY_BY_STATUS], QUERY_TEXT_SIZE, "%s", cases[i].status);
+        struct result *result = store_ask(&query);
+        assert_int_equal(result_integer(result, 0, "count", -1), cases[i].runs);
+        result_free(result);
+        (void)snprintf(query.metric, sizeof query.metric, "pipeline.items_per_second");
+        struct error err = {0};
+        result = NULL;
+        const enum status status = store_query(store, &query, &result, &err);
+        assert_int_equal(status, cases[i].rates ? STATUS_OK : STATUS_NO_DATA);
+        if (status == STATUS_OK) {
+            assert_int_equal(result_integer(result, 0, "count", 0), cases[i].rates);
+            assert_true(result_number(result, 0, "mean", 0) == cases[i].mean);
+        }
+        result_free(result);
+        query.kind = QUERY_RECORDS;
+        query.records.kind = RECORD_KIND_PIPELINE;
+        result = store_ask(&query);
+        assert_int_equal(result_row_count(result), cases[i].runs);
+        result_free(result);
+    }
+    struct query query = store_average_of("pipeline.duration_ns");
+    query.group_by[query.group_count++] = QUERY_BY_STATUS;
+    struct result *result = store_ask(&query);
+    assert_int_equal(result_row_count(result), 3);
+    expect_text(result, "status", "ok");
+    assert_int_equal(result_integer(result, 0, "count", -1), 2);
+    result_free(result);
+}
+
+// A request that stopped or reached its length is ok.
+TEST_CASE(test_requests_by_status)
+{
+    static const struct {
+        const char *status, *expected;
+    } cases[] = {{"ok", "SELECT count(*) FROM inference WHERE finish < 2"},
+                 {"cancelled", "SELECT count(*) FROM inference WHERE finish = 2"},
+                 {"error", "SELECT count(*) FROM inference WHERE finish = 3"}};
+    store_add_inferences(60);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query query = store_average_of("e2e_ns");
+        (void)snprintf(query.filter.by[QUERY_BY_STATUS], QUERY_TEXT_SIZE, "%s", cases[i].status);
+        struct result *result = store_ask(&query);
+        assert_int_equal(result_integer(result, 0, "count", -1), store_number(cases[i].expected));
+        result_free(result);
+    }
+    struct query query = store_average_of("queue_ns");
+    (void)snprintf(query.filter.by[QUERY_BY_STATUS], QUERY_TEXT_SIZE, "fine");
+    struct error err = {0};
+    assert_int_equal(query_check(&query, &err), STATUS_INVALID);
+}
+
+TEST_CASE(test_runs_and_their_balance)
+{
+    struct query query = {
+        .kind = QUERY_RECORDS, .records.kind = RECORD_KIND_RUN, .records.oldest_first = true};
+    struct result *result = store_ask(&query);
+    assert_int_equal(result_row_count(result), 2);
+    assert_int_equal(result_integer(result, 0, "balanced", -1), 1);
+    assert_int_equal(result_cell(result, 1, (unsigned)result_find(result, "balanced")).type,
+                     VALUE_NULL);
+    assert_int_equal(result_integer(result, 1, "dropped", -1), 10);
+    assert_int_equal(result_integer(result, 1, "unnumbered", -1), 5);
+    assert_int_equal(result_integer(result, 1, "in_flight", -1), 2);
+    result_free(result);
+    // Each way in which a ledger can be wrong shows.
+    static const char *const damages[] = {
+        "UPDATE range SET last = 99 WHERE run = 1",
+        "UPDATE range SET first = 2 WHERE run = 1",
+        "UPDATE run SET stored = 99 WHERE run = 1",
+        "UPDATE ledger SET stored = 99 WHERE run = 1",
+        "UPDATE stream SET produced = 101 WHERE run = 1",
+        "INSERT INTO range(run, stream, first, last, state) VALUES(1, 0, 50, 60, 1)",
+        "INSERT INTO stream(run, stream, next, produced, unnumbered) VALUES(1, 1, 1, 1, 0)",
+    };
+    for (size_t i = 0; i < COUNT_OF(damages); i++) {
+        store_exec("BEGIN");
+        store_exec(damages[i]);
+        if (store_number("SELECT balanced FROM v_ledger WHERE id = 1") != 0)
+            fail_msg("balanced in spite of %s", damages[i]);
+        store_exec("ROLLBACK");
+    }
+    assert_true(store_number("SELECT balanced FROM v_ledger WHERE id = 1") == 1);
+}
+
+// ---- A log that grows ---------------------------------------------------------------------
+
+// Reads on while the log grows, as when records come in.
+static enum status read_for_long(struct store *asked, const struct query *query, void *out,
+                                 struct error *err)
+{
+    (void)query;
+    (void)out;
+    int64_t sum = 0;
+    enum status status = database_integer(asked->db, "SELECT count(*) FROM inference", &sum, err);
+    if (status != STATUS_OK)
+        return status;
+    store_exec("INSERT INTO meta VALUES(hex(randomblob(8)), zeroblob(3000000))");
+    return database_integer(asked->db,
+                            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
+                            " WHERE i < 1000000) SELECT sum(i) FROM n",
+                            &sum, err);
+}
+
+TEST_CASE(test_a_reader_is_ended_when_the_log_grows)
+{
+    const struct query query = {.kind = QUERY_PING};
+    struct store *asked = NULL;
+    struct error err = {0};
+    store_add_inferences(10);
+    assert_int_equal(store_open(&asked, path, &err), STATUS_OK);
+    store_set_log_limit(asked, INT64_C(1) << 30);
+    assert_int_equal(reader_run(asked, read_for_long, &query, NULL, &err), STATUS_OK);
+    store_set_log_limit(asked, INT64_C(1) << 20);
+    assert_int_equal(reader_run(asked, read_for_long, &query, NULL, &err), STATUS_FULL);
+    assert_non_null(strstr(err.text, "grew by more than 1 MB"));
+    // The next one counts from what is there then.
+    struct result *result = NULL;
+    assert_int_equal(store_query(asked, &query, &result, &err), STATUS_OK);
+    result_free(result);
+    store_close(asked);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_set_up, store_tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_averages_equal_plain_sql),
+        TEST(test_quantiles_within_one_percent),
+        TEST(test_groups_cover_everything_once),
+        TEST(test_filters),
+        TEST(test_queries_that_make_no_sense),
+        TEST(test_a_query_over_its_budget_is_ended),
+        TEST(test_listings_go_on_behind_their_cursor),
+        TEST(test_every_kind_is_listed_with_all_its_columns),
+        TEST(test_loads_have_a_floor),
+        TEST(test_stages_know_their_load),
+        TEST(test_pipelines_by_workload_and_model),
+        TEST(test_pipelines_by_status),
+        TEST(test_requests_by_status),
+        TEST(test_runs_and_their_balance),
+        TEST(test_a_reader_is_ended_when_the_log_grows),
+    };
+    return cmocka_run_group_tests_name("store_query", tests, NULL, NULL);
+}

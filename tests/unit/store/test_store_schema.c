@@ -1,0 +1,231 @@
+// The schema: made from the record table, checked when opened.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+#include "common/core/record/record.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/schema/schema.h"
+#include "common/store/store.h"
+#include "common/store/schema/schema_select.h"
+#include "tests/support/test.h"
+#include "tests/unit/store/schema_fixture.h"
+
+static void write_file(const char *bytes, size_t size)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+TEST_CASE(test_tables_are_those_of_the_record_table)
+{
+    sqlite3 *db = new_store();
+    char sql[512];
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
+        const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
+        for (unsigned i = 0; i < info->column_count; i++) {
+            (void)snprintf(
+                sql, sizeof sql,
+                "SELECT \"notnull\" + 10 FROM pragma_table_xinfo('%s') WHERE name = '%s'",
+                info->name, info->columns[i].name);
+            assert_int_equal(integer(db, sql), info->columns[i].maybe ? 10 : 11);
+        }
+        (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM v_%s", info->name);
+        assert_int_equal(integer(db, sql), 0);
+        struct schema_output output;
+        for (unsigned i = 0; schema_output((enum record_kind)kind, i, &output); i++) {
+            (void)snprintf(sql, sizeof sql,
+                           "SELECT count(*) FROM pragma_table_info('v_%s') WHERE name = '%s'",
+                           info->name, output.key);
+            assert_int_equal(integer(db, sql), 1);
+        }
+    }
+    database_close(db);
+}
+
+TEST_CASE(test_settings_of_a_new_store)
+{
+    sqlite3 *db = new_store();
+    assert_int_equal(integer(db, "PRAGMA application_id"), SCHEMA_APPLICATION_ID);
+    assert_int_equal(integer(db, "PRAGMA user_version"), SCHEMA_VERSION);
+    assert_int_equal(integer(db, "PRAGMA auto_vacuum"), 2); // incremental
+    assert_int_equal(integer(db, "PRAGMA synchronous"), 2); // full
+    assert_int_equal(integer(db, "SELECT journal_mode = 'wal' FROM pragma_journal_mode"), 1);
+    assert_int_equal(integer(db, "SELECT length(value) FROM meta WHERE key = 'store'"), 36);
+    database_close(db);
+}
+
+TEST_CASE(test_every_store_is_another)
+{
+    char first[64], second[64];
+    char *const texts[] = {first, second};
+    for (int i = 0; i < 2; i++) {
+        sqlite3 *db = new_store();
+        sqlite3_stmt *stmt = NULL;
+        assert_int_equal(
+            sqlite3_prepare_v2(db, "SELECT value FROM meta WHERE key = 'store'", -1, &stmt, NULL),
+            SQLITE_OK);
+        assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+        (void)snprintf(texts[i], 64, "%s", (const char *)sqlite3_column_text(stmt, 0));
+        (void)sqlite3_finalize(stmt);
+        database_close(db);
+        assert_int_equal(unlink(path), 0);
+    }
+    assert_string_not_equal(first, second);
+}
+
+TEST_CASE(test_opened_again_it_stays_as_it_is)
+{
+    sqlite3 *db = new_store();
+    assert_int_equal(database_exec(db, "INSERT INTO meta VALUES('mark', 7)", NULL), STATUS_OK);
+    database_close(db);
+    db = new_store();
+    assert_int_equal(integer(db, "SELECT value FROM meta WHERE key = 'mark'"), 7);
+    database_close(db);
+}
+
+// ---- Files that are no stores ---------------------------------------------------------
+TEST_CASE(test_no_file)
+{
+    expect_refused(STATUS_NOT_FOUND, "no such file");
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+TEST_CASE(test_text_file)
+{
+    char text[5000];
+    memset(text, 'x', sizeof text);
+    write_file(text, sizeof text);
+    expect_refused(STATUS_CORRUPT, "not an SQLite database");
+    expect_writer_refused(STATUS_CORRUPT, "not an SQLite database");
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, sizeof text);
+}
+
+TEST_CASE(test_empty_file)
+{
+    write_file("", 0);
+    expect_refused(STATUS_CORRUPT, "empty");
+    sqlite3 *db = new_store(); // for a collector it is a place to begin
+    database_close(db);
+}
+
+TEST_CASE(test_folder_instead_of_a_file)
+{
+    assert_int_equal(mkdir(path, 0755), 0);
+    expect_refused(STATUS_IO, "a folder, not a file");
+    expect_writer_refused(STATUS_IO, "a folder, not a file");
+}
+
+TEST_CASE(test_truncated_store)
+{
+    database_close(new_store());
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(truncate(path, st.st_size / 2), 0);
+    expect_refused(STATUS_CORRUPT, "damaged");
+    expect_refused(STATUS_CORRUPT, "s.db export KIND");
+    expect_writer_refused(STATUS_CORRUPT, "damaged");
+}
+
+TEST_CASE(test_other_application)
+{
+    change_store("CREATE TABLE t(x); PRAGMA application_id = 4711; PRAGMA user_version = 1");
+    expect_refused(STATUS_CORRUPT, "of another program");
+    expect_writer_refused(STATUS_CORRUPT, "of another program");
+    change_store("PRAGMA application_id = 0; PRAGMA user_version = 0");
+    expect_writer_refused(STATUS_CORRUPT, "of another program");
+}
+
+TEST_CASE(test_newer_schema)
+{
+    database_close(new_store());
+    change_store("PRAGMA user_version = 99");
+    expect_refused(STATUS_TOO_NEW, "99");
+    expect_writer_refused(STATUS_TOO_NEW, "99");
+}
+
+// Root may write everywhere, so root becomes nobody for a while.
+TEST_CASE(test_read_only_ground)
+{
+    const bool root = geteuid() == 0;
+    if (root) {
+        assert_int_equal(chown(folder, 65534, 65534), 0);
+        assert_int_equal(seteuid(65534), 0);
+    }
+    database_close(new_store());
+    assert_int_equal(chmod(path, 0444), 0);
+    expect_writer_refused(STATUS_DENIED, "read-only");
+    assert_int_equal(chmod(folder, 0555), 0); // nor can a log be made beside it
+    struct error err = {0};
+    struct store *store = NULL;
+    const enum status status = store_open(&store, path, &err);
+    store_close(store);
+    assert_int_equal(chmod(path, 0000), 0);
+    expect_refused(STATUS_DENIED, "not permitted");
+    assert_int_equal(chmod(folder, 0755), 0);
+    if (root)
+        assert_int_equal(seteuid(0), 0);
+    if (status != STATUS_OK)
+        fail_msg("%s", err.text);
+}
+
+TEST_CASE(test_awkward_names)
+{
+    static const char *const names[] = {"a b.db", "50%.db", "what?.db", "#1.db", "ä.db"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        (void)folder_path(path, folder, names[i]);
+        database_close(new_store());
+        assert_int_equal(access(path, F_OK), 0);
+        struct store *store = NULL;
+        assert_int_equal(store_open(&store, path, NULL), STATUS_OK);
+        store_close(store);
+    }
+}
+
+// What was appended runs; of nothing appended nothing does, which is no lack of memory.
+TEST_CASE(test_built_statements_run)
+{
+    sqlite3 *db = NULL;
+    struct error err = {0};
+    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+    assert_int_equal(database_exec_built(db, sqlite3_str_new(db), &err), STATUS_OK);
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendall(sql, "CREATE TABLE t(a); INSERT INTO t VALUES(7), (8);");
+    assert_int_equal(database_exec_built(db, sql, &err), STATUS_OK);
+    assert_int_equal(integer(db, "SELECT sum(a) FROM t"), 15);
+    sql = sqlite3_str_new(db);
+    sqlite3_str_appendall(sql, "INSERT INTO nowhere VALUES(1)");
+    assert_int_not_equal(database_exec_built(db, sql, &err), STATUS_OK);
+    assert_non_null(strstr(err.text, "nowhere"));
+    (void)sqlite3_close(db);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_tables_are_those_of_the_record_table),
+        TEST(test_settings_of_a_new_store),
+        TEST(test_every_store_is_another),
+        cmocka_unit_test(test_built_statements_run),
+        TEST(test_opened_again_it_stays_as_it_is),
+        TEST(test_no_file),
+        TEST(test_text_file),
+        TEST(test_empty_file),
+        TEST(test_folder_instead_of_a_file),
+        TEST(test_truncated_store),
+        TEST(test_other_application),
+        TEST(test_newer_schema),
+        TEST(test_read_only_ground),
+        TEST(test_awkward_names),
+    };
+    return cmocka_run_group_tests_name("store_schema", tests, NULL, NULL);
+}

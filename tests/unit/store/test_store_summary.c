@@ -1,0 +1,357 @@
+// The store at a glance: summaries and overviews, against plain SQL.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <sqlite3.h>
+
+#include "common/core/record/record.h"
+#include "common/store/store.h"
+#include "tests/support/folder.h"
+#include "tests/support/test.h"
+#include "tests/unit/store/store_fixture.h"
+
+TEST_CASE(test_summary_equals_plain_sql)
+{
+    store_add_inferences(2000);
+    store_exec("INSERT INTO process_sample VALUES(1, 2, 0, 1, 5, 5, 0.5, 700, NULL),"
+               " (2, 2, 0, 2, 6, 6, 0.5, 900, NULL)");
+    const struct query query = {.kind = QUERY_SUMMARY};
+    struct result *result = store_ask(&query);
+    static const struct {
+        const char *key, *sql;
+    } cases[] = {
+        {"runs", "SELECT count(*) FROM run"},
+        {"runs_open", "SELECT 1"},
+        {"hosts", "SELECT 2"},
+        {"models", "SELECT 2"},
+        {"inferences", "SELECT count(*) FROM inference"},
+        {"inferences_failed", "SELECT count(*) FROM v_inference WHERE finish = 'error'"},
+        {"prompt_tokens", "SELECT sum(prompt_tokens) FROM inference"},
+        {"generated_tokens", "SELECT sum(generated_tokens) FROM inference"},
+        {"mean_tokens_per_second", "SELECT avg(tokens_per_second) FROM v_inference"},
+        {"ttft_mean_ns", "SELECT avg(ttft_ns) FROM inference"},
+        {"e2e_mean_ns", "SELECT CAST(sum(e2e_ns) AS REAL) / count(*) FROM inference"},
+        {"host_memory_bytes", "SELECT 900"},
+        {"produced", "SELECT 132"},
+        {"stored", "SELECT 120"},
+        {"dropped", "SELECT 10"},
+        {"unnumbered", "SELECT 5"},
+        {"duplicates", "SELECT 6"},
+        {"in_flight", "SELECT 2"},
+        {"coverage_ratio", "SELECT 120.0 / 135"},
+        {"loads", "SELECT 0"},
+        {"last_inference_started_ns", "SELECT max(started_ns) FROM inference"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        store_expect_close(result_number(result, 0, cases[i].key, NAN), store_number(cases[i].sql),
+                           cases[i].key);
+    result_free(result);
+}
+
+// Runs, hosts and what was lost are those of the runs that know what is asked for.
+TEST_CASE(test_a_summary_counts_the_runs_of_its_model)
+{
+    store_add_inferences(100);
+    store_exec("UPDATE inference SET model = 5 WHERE run = 1;" // the second has the other only
+               "UPDATE inference SET model = 6 WHERE run = 2;"
+               "DELETE FROM run_name WHERE run = 1 AND name = 6;"
+               "DELETE FROM run_name WHERE run = 2 AND name = 5");
+    static const struct {
+        const char *model, *host;
+        int64_t runs, hosts, stored, dropped;
+    } cases[] = {{"", "", 2, 2, 120, 10},
+                 {"tiny", "", 1, 1, 100, 0},
+                 {"big'; DROP TABLE inference; --", "", 1, 1, 20, 10},
+                 {"tiny", "alpha", 1, 1, 100, 0}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query query = {.kind = QUERY_SUMMARY};
+        (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "%s", cases[i].model);
+        (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "%s", cases[i].host);
+        struct result *result = store_ask(&query);
+        assert_int_equal(result_integer(result, 0, "runs", -1), cases[i].runs);
+        assert_int_equal(result_integer(result, 0, "hosts", -1), cases[i].hosts);
+        assert_int_equal(result_integer(result, 0, "stored", -1), cases[i].stored);
+        assert_int_equal(result_integer(result, 0, "dropped", -1), cases[i].dropped);
+        result_free(result);
+    }
+    // One whose names are not kept is known by what describes it.
+    store_exec("DELETE FROM run_name WHERE run = 1");
+    store_exec("INSERT INTO model(id, run, stream, number, started_ns, received_ns, name, format)"
+               " VALUES(1, 1, 0, 999, 1, 2, 5, 'gguf')");
+    struct query query = {.kind = QUERY_SUMMARY};
+    (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "tiny");
+    struct result *result = store_ask(&query);
+    assert_int_equal(result_integer(result, 0, "runs", -1), 1);
+    result_free(result);
+}
+
+// Numbers that no producer can have made, in a file from elsewhere: sums stop at
+// the largest integer, and the rest of the answer is there.
+TEST_CASE(test_sums_do_not_overflow)
+{
+    store_add_inferences(100);
+    store_exec(
+        "UPDATE stream SET produced = 9223372036854775806;"
+        "INSERT INTO stream(run, stream, next, produced, unnumbered) VALUES(1, 1, 1, "
+        "9223372036854775806, 9223372036854775806),"
+        " (2, 1, 1, 9223372036854775806, 9223372036854775806);"
+        "INSERT INTO range(run, stream, first, last, state, reason) VALUES"
+        " (1, 1, 1, 9223372036854775806, 1, 2), (2, 1, 1, 9223372036854775806, 1, 2);"
+        "UPDATE run SET stored = 9223372036854775806, refused = 9223372036854775806,"
+        " duplicates = 9223372036854775806, \"end\" = 0;"
+        "UPDATE inference SET prompt_tokens = 9223372036854775806, e2e_ns = 9223372036854775806;"
+        "INSERT INTO process_sample VALUES(1, 1, 0, 1, 5, 5, 0.5, 9223372036854775806, NULL),"
+        " (2, 2, 0, 2, 6, 6, 0.5, 9223372036854775806, NULL)");
+    static const char *const keys[] = {"produced",   "stored",        "dropped",
+                                       "unnumbered", "duplicates",    "refused",
+                                       "in_flight",  "prompt_tokens", "host_memory_bytes"};
+    struct query query = {.kind = QUERY_SUMMARY};
+    struct result *result = store_ask(&query);
+    for (size_t i = 0; i < COUNT_OF(keys); i++)
+        if (result_integer(result, 0, keys[i], 0) != INT64_MAX)
+            fail_msg("%s is not the largest integer", keys[i]);
+    assert_int_equal(result_integer(result, 0, "inferences", -1), 100);
+    store_expect_close(result_number(result, 0, "e2e_mean_ns", NAN), 9223372036854775806.0, "e2e");
+    result_free(result);
+    query.kind = QUERY_OVERVIEW;
+    result = store_ask(&query);
+    assert_int_equal(result_row_count(result), 8);
+    assert_int_equal(result_integer(result, 0, "prompt_tokens", -1), INT64_MAX);
+    assert_int_equal(result_integer(result, 0, "lost", -1), INT64_MAX);
+    result_free(result);
+    query = (struct query){.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_RUN};
+    result = store_ask(&query);
+    assert_int_equal(result_row_count(result), 2);
+    result_free(result);
+    query = store_average_of("e2e_ns");
+    result = store_ask(&query);
+    assert_int_equal(result_integer(result, 0, "lost", -1), INT64_MAX);
+    result_free(result);
+}
+
+TEST_CASE(test_an_empty_store_has_a_summary)
+{
+    store_exec("DELETE FROM run; DELETE FROM stream; DELETE FROM range; DELETE FROM ledger");
+    struct query query = {.kind = QUERY_SUMMARY};
+    struct result *result = store_ask(&query);
+    assert_int_equal(result_integer(result, 0, "inferences", -1), 0);
+    assert_int_equal(result_integer(result, 0, "produced", -1), 0);
+    assert_int_equal(result_cell(result, 0, (unsigned)result_find(result, "ttft_mean_ns")).type,
+                     VALUE_NULL);
+    assert_int_equal(result_cell(result, 0, (unsigned)result_find(result, "coverage_ratio")).type,
+                     VALUE_NULL);
+    result_free(result);
+    query.kind = QUERY_OVERVIEW;
+    result = store_ask(&query);
+    assert_int_equal(result_row_count(result), 0);
+    result_free(result);
+    query.kind = QUERY_PING;
+    result = store_ask(&query);
+    assert_int_equal(result_integer(result, 0, "runs_open", -1), 0);
+    assert_true(result_integer(result, 0, "store_bytes", 0) > 4096);
+    result_free(result);
+}
+
+TEST_CASE(test_the_log_is_part_of_the_size)
+{
+    char log[FOLDER_PATH_SIZE];
+    struct stat of_file, of_log;
+    store_add_inferences(500);
+    (void)folder_path(log, folder, "s.db-wal");
+    assert_int_equal(stat(path, &of_file), 0);
+    assert_int_equal(stat(log, &of_log), 0);
+    assert_true(of_log.st_size > 0);
+    static const enum query_kind kinds[] = {QUERY_PING, QUERY_SUMMARY};
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        const struct query query = {.kind = kinds[i]};
+        struct result *result = store_ask(&query);
+        assert_int_equal(result_integer(result, 0, "store_bytes", -1),
+                         of_file.st_size + of_log.st_size);
+        result_free(result);
+    }
+}
+
+// What happened last has expired: the rest of the answer is there.
+TEST_CASE(test_a_summary_of_what_has_expired)
+{
+    store_add_inferences(10);
+    store_exec("INSERT INTO ledger(run, kind, stored) SELECT 1, 4, 10 WHERE NOT EXISTS"
+               " (SELECT 1 FROM ledger WHERE run = 1 AND kind = 4);"
+               "INSERT INTO expiry SELECT DISTINCT kind, 9000000000000000000 FROM ledger;"
+               "DELETE FROM inference;"
+               "UPDATE ledger SET expired = stored");
+    static const enum query_kind kinds[] = {QUERY_SUMMARY, QUERY_OVERVIEW};
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        const struct query query = {.kind = kinds[i]};
+        struct error err = {0};
+        struct result *result = NULL;
+        const enum status status = store_query(store, &query, &result, &err);
+        if (status != STATUS_OK)
+            fail_msg("query %d: %s", (int)kinds[i], err.text);
+        if (kinds[i] == QUERY_SUMMARY)
+            assert_int_equal(result_integer(result, 0, "runs", -1), 2);
+        result_free(result);
+    }
+}
+
+TEST_CASE(test_a_summary_of_nothing)
+{
+    store_add_inferences(100);
+    static const struct {
+        enum query_dimension by;
+        const char *text;
+        int64_t since_ns;
+        enum status status;
+    } cases[] = {
+        {QUERY_BY_MODEL, "tiny", 0, STATUS_OK},
+        {QUERY_BY_MODEL, "no such", 0, STATUS_NO_DATA},
+        {QUERY_BY_DEVICE, "no such", 0, STATUS_NO_DATA},
+        {QUERY_BY_OPERATION, "no such", 0, STATUS_NO_DATA},
+        {QUERY_BY_HOST, "alpha", 0, STATUS_OK},
+        {QUERY_BY_HOST, "no such", 0, STATUS_NO_DATA},
+        {QUERY_BY_RUN, "ffff", 0, STATUS_NO_DATA},
+        {QUERY_BY_MODEL, "", INT64_MAX - 1, STATUS_NO_DATA},
+        {QUERY_BY_MODEL, "tiny", INT64_MAX - 1, STATUS_NO_DATA},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query query = {.kind = QUERY_SUMMARY, .filter.since_ns = cases[i].since_ns};
+        struct error err = {0};
+        struct result *result = NULL;
+        (void)snprintf(query.filter.by[cases[i].by], QUERY_TEXT_SIZE, "%s", cases[i].text);
+        const enum status status = store_query(store, &query, &result, &err);
+        if (status != cases[i].status)
+            fail_msg("%s: %s", cases[i].text, status_text(status));
+        if (status == STATUS_NO_DATA)
+            assert_string_equal(err.text, "summary: no data: the filters match nothing");
+        result_free(result);
+    }
+    // A run that has made nothing yet is there all the same.
+    store_exec("DELETE FROM inference");
+    struct query query = {.kind = QUERY_SUMMARY};
+    (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "alpha");
+    struct result *result = store_ask(&query);
+    assert_int_equal(result_integer(result, 0, "runs", -1), 1);
+    result_free(result);
+}
+
+TEST_CASE(test_overview_equals_plain_sql)
+{
+    store_add_inferences(2000);
+    const struct query query = {.kind = QUERY_OVERVIEW};
+    struct result *result = store_ask(&query);
+    assert_int_equal(result_row_count(result), 8);
+    for (size_t row = 0; row < 8; row++) {
+        struct value cells[3];
+        char *where = NULL;
+        for (unsigned i = 0; i < 3; i++)
+            cells[i] = result_cell(result, row, i);
+        where = sqlite3_mprintf(
+            "SELECT avg(ttft_ns) FROM v_inference WHERE host = '%.*q' AND device = '%.*q'"
+            " AND model = '%.*q'",
+            (int)cells[0].text.size, cells[0].text.bytes, (int)cells[1].text.size,
+            cells[1].text.bytes, (int)cells[2].text.size, cells[2].text.bytes);
+        store_expect_close(result_number(result, row, "ttft_mean_ns", NAN), store_number(where),
+                           where);
+        sqlite3_free(where);
+        const bool alpha = cells[0].text.bytes[0] == 'a';
+        assert_int_equal(result_integer(result, row, "runs_open", -1), alpha ? 0 : 1);
+        assert_int_equal(result_integer(result, row, "lost", -1), alpha ? 0 : 15);
+    }
+    result_free(result);
+}
+
+// A slip of the hand in a model's name makes no model, and an open run that only failed to
+// load is idle.
+TEST_CASE(test_what_failed_to_load_is_no_model)
+{
+    static const struct {
+        int status;
+        int64_t models, rows;
+    } cases[] = {{0, 1, 2}, {1, 0, 1}, {2, 0, 1}};
+    store_exec("INSERT INTO load(id, run, stream, number, started_ns, received_ns, model,"
+               " device, duration_ns, status, model_bytes, host_memory_before_bytes,"
+               " host_memory_after_bytes) VALUES(1, 1, 0, 1, 1790000000000000000, "
+               "1790000000000000001, 5, 3, 1000,"
+               " 0, 9, 1, 2)");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char sql[64];
+        (void)snprintf(sql, sizeof sql, "UPDATE load SET status = %d", cases[i].status);
+        store_exec(sql);
+        struct query query = {.kind = QUERY_SUMMARY};
+        struct result *result = store_ask(&query);
+        assert_int_equal(result_integer(result, 0, "models", -1), cases[i].models);
+        assert_int_equal(result_integer(result, 0, "loads", -1), 1);
+        result_free(result);
+        query.kind = QUERY_OVERVIEW;
+        result = store_ask(&query);
+        assert_int_equal(result_row_count(result), cases[i].rows);
+        result_free(result);
+    }
+}
+
+// Each restart of a worker is a run: there are many more of them than groups.
+TEST_CASE(test_more_runs_than_groups)
+{
+    store_add_inferences(1);
+    store_exec(
+        "WITH RECURSIVE n(i) AS (SELECT 3 UNION ALL SELECT i + 1 FROM n WHERE i < 11002)"
+        " INSERT INTO run(run, started_ns, received_ns, uuid, host, pid, \"end\","
+        " worker_version, protocol, os, kernel, cpu, cpu_count, host_memory_bytes, device_count,"
+        " produced, stored, duplicates, heard_ns) SELECT i, 1, 1, printf('%08d-n', i), 1, 1,"
+        " i % 10 > 0, 'v', 1, 'o', 'k', 'c', 1, 1, 1, 0, 1, 0, 1 FROM n;"
+        "CREATE TEMP TABLE one(id, run, stream, number, started_ns, received_ns, model, "
+        "device,"
+        " request, finish, prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns,"
+        " prefill_ns, ttft_ns, decode_ns, e2e_ns, itl_max_ns, itl_p99_ns,"
+        " host_memory_bytes, device_memory_bytes, concurrent_requests);"
+        "INSERT INTO one SELECT id, run, stream, number, started_ns, received_ns, 5, 3,"
+        " request, finish, prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns,"
+        " prefill_ns, ttft_ns, decode_ns, e2e_ns, itl_max_ns, itl_p99_ns,"
+        " host_memory_bytes, device_memory_bytes, concurrent_requests FROM inference;"
+        "DELETE FROM inference;"
+        "CREATE TEMP TABLE two AS SELECT i.*, r.run AS r FROM one i, run r WHERE r.run > 2"
+        " AND r.run <= 10902;" // the rest are idle
+        "UPDATE two SET id = r, run = r; ALTER TABLE two DROP COLUMN r;"
+        "INSERT INTO inference SELECT * FROM two;"
+        "UPDATE two SET id = id + 20000; INSERT INTO inference SELECT * FROM two");
+    struct query query = {.kind = QUERY_OVERVIEW};
+    struct result *result = store_ask(&query);
+    assert_int_equal(result_row_count(result), 3); // alpha's, alpha's idle runs, beta's idle run
+    assert_int_equal(result_integer(result, 0, "inferences", -1), 21800);
+    // Who is at work is read from the newest 4000 records.
+    assert_int_equal(result_integer(result, 0, "runs_open", -1), 400);
+    int64_t idle = 0;
+    for (size_t row = 1; row < 3; row++)
+        idle += result_integer(result, row, "runs_open", -1);
+    assert_int_equal(idle, 1101 - 400);
+    result_free(result);
+    query = store_average_of("e2e_ns");
+    query.group_count = 1;
+    query.group_by[0] = QUERY_BY_RUN;
+    store_expect_error(&query, STATUS_FULL, "more than 10000 groups");
+    query.group_by[0] = QUERY_BY_MODEL;
+    result = store_ask(&query);
+    assert_int_equal(result_integer(result, 0, "count", -1), 21800);
+    result_free(result);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, store_set_up, store_tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_summary_equals_plain_sql),
+        TEST(test_a_summary_counts_the_runs_of_its_model),
+        TEST(test_sums_do_not_overflow),
+        TEST(test_an_empty_store_has_a_summary),
+        TEST(test_the_log_is_part_of_the_size),
+        TEST(test_a_summary_of_what_has_expired),
+        TEST(test_a_summary_of_nothing),
+        TEST(test_overview_equals_plain_sql),
+        TEST(test_what_failed_to_load_is_no_model),
+        TEST(test_more_runs_than_groups),
+    };
+    return cmocka_run_group_tests_name("store_summary", tests, NULL, NULL);
+}

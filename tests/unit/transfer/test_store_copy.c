@@ -1,0 +1,475 @@
+// Backups and bundles: whole or not there, equal to what they are copied from, and
+// honest about what they leave out.
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+#include "common/store/transfer/copy.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/sqlite/atomic_file.h"
+#include "common/store/store.h"
+#include "common/store/schema/database_open.h"
+#include "tests/support/test.h"
+#include "tests/unit/transfer/copy_fixture.h"
+
+static bool is_there(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) == 0;
+}
+
+static char *partial_of(const char *path)
+{
+    static char partial[FOLDER_PATH_SIZE + 32];
+    (void)snprintf(partial, sizeof partial, "%s.inferstat-partial", path);
+    return partial;
+}
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+// ---- Backups -----------------------------------------------------------------------------------
+
+TEST_CASE(test_a_backup_is_the_store)
+{
+    const char *from = copy_path("s.db"), *to = copy_path("copy.db");
+    struct error err;
+    struct result *answer = NULL;
+    struct stat about;
+    copy_make_store(from, 3, 50);
+    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_OK);
+    assert_int_equal(result_integer(answer, 0, "runs", 0), 3);
+    assert_int_equal(result_integer(answer, 0, "inference", 0), 150);
+    assert_int_equal(result_integer(answer, 0, "records", 0), 3 * 56);
+    assert_int_equal(result_integer(answer, 0, "left_out", -1), 0);
+    result_free(answer);
+    assert_int_equal(copy_table_digest(from), copy_table_digest(to));
+    assert_int_equal(stat(to, &about), 0);
+    assert_int_equal(about.st_mode & 07777, 0600);
+    assert_true(copy_balances(to));
+    assert_false(is_there(partial_of(to)));
+}
+
+// Of a store that is open, with its last commits in the log.
+TEST_CASE(test_a_backup_of_a_live_store)
+{
+    const char *from = copy_path("s.db"), *to = copy_path("copy.db");
+    struct error err;
+    struct result *answer = NULL;
+    sqlite3 *db = NULL;
+    copy_make_store(from, 1, 10);
+    assert_int_equal(database_open_writer(&db, from, &err), STATUS_OK);
+    assert_int_equal(database_exec(db,
+                                   "INSERT INTO meta VALUES('open', 1);"
+                                   "INSERT INTO name(text) VALUES('in the log')",
+                                   &err),
+                     STATUS_OK);
+    assert_int_equal(database_exec(db, "BEGIN;INSERT INTO name(text) VALUES('never')", &err),
+                     STATUS_OK);
+    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_OK);
+    result_free(answer);
+    database_close(db);
+    assert_int_equal(copy_integer(to, "SELECT count(*) FROM name WHERE text = 'in the log'"), 1);
+    assert_int_equal(copy_integer(to, "SELECT count(*) FROM name WHERE text = 'never'"), 0);
+    assert_int_equal(copy_integer(to, "SELECT count(*) FROM meta WHERE key = 'open'"), 0);
+    // The one file is all there is, and goes anywhere.
+    char log[FOLDER_PATH_SIZE + 8];
+    (void)snprintf(log, sizeof log, "%s-wal", to);
+    assert_false(is_there(log));
+    assert_int_equal(copy_integer(to, "SELECT count(*) FROM pragma_journal_mode"
+                                      " WHERE journal_mode = 'delete'"),
+                     1);
+}
+
+TEST_CASE(test_nothing_is_replaced)
+{
+    const char *from = copy_path("s.db"), *to = copy_path("copy.db");
+    struct error err;
+    struct result *answer = NULL;
+    copy_make_store(from, 1, 1);
+    write_text(to, "precious");
+    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_BUSY);
+    assert_non_null(strstr(err.text, "already exists"));
+    assert_int_equal(unlink(to), 0);
+    assert_int_equal(symlink("/nowhere/at/all", to), 0);
+    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_BUSY);
+    assert_int_equal(copy_to(from, copy_path("no/such/folder.db"), NULL, &answer, &err),
+                     STATUS_NOT_FOUND);
+    assert_int_equal(copy_to(from, from, NULL, &answer, &err), STATUS_BUSY);
+    assert_null(answer);
+}
+
+// A log outlives its file where somebody removes that alone, and would be read into the
+// next file of the name: neither a copy nor a store begins there.
+static void test_a_log_of_a_file_that_was(void **state)
+{
+    static const char *const ends[] = {"-wal", "-journal"};
+    (void)state;
+    const char *from = copy_path("s.db"), *to = copy_path("copy.db");
+    struct error err;
+    struct result *answer = NULL;
+    copy_make_store(from, 1, 1);
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        char log[FOLDER_PATH_SIZE + 16];
+        sqlite3 *db = NULL;
+        (void)snprintf(log, sizeof log, "%s%s", to, ends[i]);
+        write_text(log, "of another");
+        assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_BUSY);
+        assert_non_null(strstr(err.text, log));
+        assert_int_equal(database_open_writer(&db, to, &err), STATUS_BUSY);
+        assert_non_null(strstr(err.text, log));
+        assert_false(is_there(to));
+        assert_false(is_there(partial_of(to)));
+        assert_true(is_there(log));
+        assert_int_equal(unlink(log), 0);
+    }
+    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_OK);
+    result_free(answer);
+}
+
+// What a process leaves when it is killed is taken over by the next; what another has
+// in hand, or what is no plain file of ours, is not.
+TEST_CASE(test_what_is_left_of_another)
+{
+    const char *from = copy_path("s.db"), *to = copy_path("copy.db");
+    struct error err;
+    struct result *answer = NULL;
+    copy_make_store(from, 1, 1);
+    char log[FOLDER_PATH_SIZE + 48];
+    (void)snprintf(log, sizeof log, "%s-wal", partial_of(to));
+    write_text(partial_of(to), "half of a copy");
+    write_text(log, "and its log");
+    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_OK);
+    result_free(answer);
+    assert_false(is_there(log));
+    assert_int_equal(copy_table_digest(from), copy_table_digest(to));
+    assert_int_equal(unlink(to), 0);
+
+    const int fd = open(partial_of(to), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_BUSY);
+    (void)close(fd);
+    assert_int_equal(unlink(partial_of(to)), 0);
+
+    const char *other = copy_path("other");
+    write_text(other, "precious");
+    assert_int_equal(symlink(other, partial_of(to)), 0);
+    assert_int_not_equal(copy_to(from, to, NULL, &answer, &err), STATUS_OK);
+    assert_int_equal(unlink(partial_of(to)), 0);
+    assert_int_equal(link(other, partial_of(to)), 0);
+    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_BUSY);
+    struct stat about;
+    assert_int_equal(stat(other, &about), 0);
+    assert_int_equal(about.st_size, 8);
+    assert_false(is_there(to));
+}
+
+// A damaged store makes no backup that says it is one.
+TEST_CASE(test_a_damaged_store)
+{
+    const char *from = copy_path("s.db"), *to = copy_path("copy.db");
+    struct error err;
+    struct result *answer = NULL;
+    copy_make_store(from, 2, 500);
+    const int64_t page =
+        copy_integer(from, "SELECT rootpage FROM sqlite_schema WHERE name = 'inference_started'");
+    const int fd = open(from, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, "\xff\xff\xff\xff\xff\xff\xff\xff", 8, (page - 1) * 4096), 8);
+    (void)close(fd);
+    assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_CORRUPT);
+    assert_non_null(strstr(err.text, "damaged"));
+    assert_false(is_there(to));
+    assert_false(is_there(partial_of(to)));
+}
+
+TEST_CASE(test_a_copy_can_be_cancelled)
+{
+    const char *from = copy_path("s.db"), *to = copy_path("copy.db");
+    struct error err;
+    struct result *answer = NULL;
+    struct store *store = NULL;
+    copy_make_store(from, 2, 5000);
+    for (unsigned bundle = 0; bundle < 2; bundle++) {
+        struct query query = {.kind = QUERY_COPY, .file.bundle = bundle != 0};
+        (void)snprintf(query.file.path, sizeof query.file.path, "%s", to);
+        assert_int_equal(store_open(&store, from, &err), STATUS_OK);
+        store_cancel(store);
+        assert_int_equal(store_query(store, &query, &answer, &err), STATUS_CANCELLED);
+        store_close(store);
+        assert_false(is_there(to));
+        assert_false(is_there(partial_of(to)));
+    }
+}
+
+// ---- Bundles
+// -------------------------------------------------------------------------------------
+
+// Seconds of the run from which its bundle is.
+static struct query_filter window(int64_t since, int64_t until)
+{
+    return (struct query_filter){.since_ns = COPY_BASE_NS + since * COPY_SECOND,
+                                 .until_ns = COPY_BASE_NS + until * COPY_SECOND};
+}
+
+TEST_CASE(test_a_bundle_of_a_window)
+{
+    const char *from = copy_path("s.db"), *to = copy_path("b.db");
+    struct error err;
+    struct result *answer = NULL;
+    copy_make_store(from, 3, 100);
+    const struct query_filter filter = window(10, 40);
+    assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_OK);
+    // The first run alone lives in the window; its device goes along.
+    assert_int_equal(result_integer(answer, 0, "runs", 0), 1);
+    assert_int_equal(result_integer(answer, 0, "inference", 0), 30);
+    assert_int_equal(result_integer(answer, 0, "device", 0), 1);
+    assert_int_equal(result_integer(answer, 0, "records", 0), 31);
+    assert_int_equal(result_integer(answer, 0, "left_out", 0), 106 - 31);
+    result_free(answer);
+    assert_true(copy_balances(to));
+    assert_int_equal(copy_integer(to, "SELECT sum(cleared) FROM ledger"), 75);
+    assert_int_equal(copy_integer(to, "SELECT stored FROM run"), 106);
+    assert_int_equal(copy_integer(to, "SELECT count(*) FROM name WHERE text LIKE 'stage%'"), 0);
+    assert_int_equal(copy_integer(to, "SELECT count(*) FROM meta WHERE key = 'bundle' AND"
+                                      " json_extract(value, '$.since_ns') > 0"),
+                     1);
+    assert_int_equal(copy_integer(to, "SELECT count(*) FROM meta WHERE key = 'fingerprint' AND"
+                                      " json_extract(value, '$.runs') = 1"),
+                     1);
+}
+
+TEST_CASE(test_bundles_of_names)
+{
+    static const struct {
+        enum query_dimension by;
+        const char *name;
+        int64_t runs, inferences, loads, samples;
+    } cases[] = {
+        {QUERY_BY_MODEL, "m-1", 3, 99, 0, 0},        {QUERY_BY_MODEL, "m-0", 3, 102, 3, 0},
+        {QUERY_BY_HOST, "host-0", 2, 200, 2, 2},     {QUERY_BY_RUN, "01020301", 1, 100, 1, 1},
+        {QUERY_BY_DEVICE, "device-0", 3, 300, 3, 0},
+    };
+    const char *from = copy_path("s.db");
+    copy_make_store(from, 3, 100);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query_filter filter = {0};
+        struct error err;
+        struct result *answer = NULL;
+        char name[32];
+        (void)snprintf(name, sizeof name, "b%zu.db", i);
+        (void)snprintf(filter.by[cases[i].by], QUERY_TEXT_SIZE, "%s", cases[i].name);
+        const char *to = copy_path(name);
+        assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_OK);
+        assert_int_equal(result_integer(answer, 0, "runs", 0), cases[i].runs);
+        assert_int_equal(result_integer(answer, 0, "inference", 0), cases[i].inferences);
+        assert_int_equal(result_integer(answer, 0, "load", 0), cases[i].loads);
+        assert_int_equal(result_integer(answer, 0, "process_sample", 0), cases[i].samples);
+        result_free(answer);
+        assert_true(copy_balances(to));
+    }
+}
+
+// A store whose second run, on host-1, is alone with what is called special.
+static void make_special(const char *path)
+{
+    copy_make_store(path, 3, 20);
+    copy_exec(path,
+              "INSERT INTO name(text) VALUES('special');"
+              "UPDATE inference SET model = (SELECT id FROM name WHERE text = 'special'), device ="
+              " (SELECT id FROM name WHERE text = 'special') WHERE run = 2 AND request = 5;"
+              "INSERT INTO device(id, run, stream, number, started_ns, received_ns, ordinal,"
+              " name, memory_bytes) SELECT 1000, run, stream, 1000, started_ns,"
+              " received_ns, 1, (SELECT id FROM name WHERE text = 'special'), memory_bytes"
+              " FROM device WHERE run = 2;"
+              "INSERT INTO model(id, run, stream, number, started_ns, received_ns, name,"
+              " format) SELECT 1000 + n.id, d.run, d.stream, 2000 + n.id, d.started_ns,"
+              " d.received_ns, n.id, 'gguf'"
+              " FROM device d JOIN name n ON n.text IN ('m-2', 'special') WHERE d.id = 1000;"
+              "UPDATE ledger SET stored = stored + 1 WHERE run = 2 AND kind = 1;"
+              "INSERT INTO baseline VALUES(1, 'all of it', 1, '', 1, 2, 1.0, '{}');"
+              "INSERT INTO baseline_sample VALUES(1, 'ttft_ns', 1, 2, 1, x'00')");
+}
+
+static void assert_rows(const char *path, const char *table, int64_t count)
+{
+    char sql[96];
+    (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", table);
+    const int64_t found = copy_integer(path, sql);
+    if (found != count)
+        fail_msg("%s: %lld, not %lld", table, (long long)found, (long long)count);
+}
+
+// Of other runs, hosts, models and devices a bundle says nothing.
+TEST_CASE(test_bundles_hold_what_was_asked_for)
+{
+    static const struct {
+        enum query_dimension by;
+        int64_t devices, models;
+    } cases[] = {{QUERY_BY_MODEL, 2, 1}, {QUERY_BY_DEVICE, 1, 2}};
+    const char *from = copy_path("s.db");
+    make_special(from);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct query_filter filter = {0};
+        struct error err;
+        struct result *answer = NULL;
+        char name[32];
+        (void)snprintf(name, sizeof name, "b%zu.db", i);
+        (void)snprintf(filter.by[cases[i].by], QUERY_TEXT_SIZE, "special");
+        const char *to = copy_path(name);
+        assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_OK);
+        assert_int_equal(result_integer(answer, 0, "runs", 0), 1);
+        result_free(answer);
+        assert_rows(to, "run WHERE run = 2", 1);
+        assert_rows(to, "inference", 1);
+        assert_rows(to, "load", 0);
+        assert_rows(to, "device", cases[i].devices);
+        assert_rows(to, "model", cases[i].models);
+        assert_rows(to, "stream WHERE run <> 2", 0);
+        assert_rows(to, "range WHERE run <> 2", 0);
+        assert_rows(to, "ledger WHERE run <> 2", 0);
+        assert_rows(to, "baseline", 0);
+        assert_rows(to, "baseline_sample", 0);
+        assert_rows(to, "name WHERE text IN ('special', 'host-1')", 2);
+        assert_rows(to, "name WHERE text IN ('host-0', 'm-0', 'm-1')", 0);
+    }
+}
+
+TEST_CASE(test_a_bundle_of_all_has_the_baselines)
+{
+    const char *from = copy_path("s.db"), *to = copy_path("b.db");
+    struct error err;
+    struct result *answer = NULL;
+    const struct query_filter all = {0};
+    make_special(from);
+    assert_int_equal(copy_to(from, to, &all, &answer, &err), STATUS_OK);
+    assert_int_equal(result_integer(answer, 0, "runs", 0), 3);
+    result_free(answer);
+    assert_rows(to, "baseline", 1);
+    assert_rows(to, "baseline_sample", 1);
+}
+
+// A run that lives in a window, and has no record in it, is there for what it lost then.
+TEST_CASE(test_a_bundle_of_losses)
+{
+    const char *from = copy_path("s.db"), *to = copy_path("b.db");
+    struct error err;
+    struct result *answer = NULL;
+    char lost[256];
+    copy_make_store(from, 1, 10);
+    copy_exec(from, "UPDATE run SET heard_ns = heard_ns + 5000 * 1000000000");
+    struct query_filter filter = window(500, 600);
+    assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_NO_DATA);
+    assert_false(is_there(to));
+    (void)snprintf(lost, sizeof lost,
+                   "INSERT INTO range VALUES(1, 9, 1, 4, 1, 0, NULL, %lld, %lld)",
+                   (long long)(COPY_BASE_NS + 550 * COPY_SECOND),
+                   (long long)(COPY_BASE_NS + 560 * COPY_SECOND));
+    copy_exec(from, lost);
+    assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_OK);
+    assert_int_equal(result_integer(answer, 0, "runs", 0), 1);
+    assert_int_equal(result_integer(answer, 0, "records", -1), 1); // the device
+    result_free(answer);
+    assert_int_equal(unlink(to), 0);
+    // Not another time's, and nobody knows of which model it was.
+    filter = window(600, 700);
+    assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_NO_DATA);
+    filter = window(500, 600);
+    (void)snprintf(filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "m-0");
+    assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_NO_DATA);
+    assert_false(is_there(to));
+}
+
+TEST_CASE(test_two_bundles_are_equal)
+{
+    const char *from = copy_path("s.db"), *one = copy_path("1.db"), *two = copy_path("2.db"),
+               *third = copy_path("3.db");
+    struct error err;
+    struct result *answer = NULL;
+    copy_make_store(from, 2, 100);
+    struct query_filter filter = window(10, 1040);
+    assert_int_equal(copy_to(from, one, &filter, &answer, &err), STATUS_OK);
+    result_free(answer);
+    assert_int_equal(copy_to(from, two, &filter, &answer, &err), STATUS_OK);
+    result_free(answer);
+    assert_int_equal(copy_table_digest(one), copy_table_digest(two));
+    // A bundle of the bundle, too; and another window's is another.
+    assert_int_equal(copy_to(two, third, &filter, &answer, &err), STATUS_OK);
+    result_free(answer);
+    assert_int_equal(copy_table_digest(one), copy_table_digest(third));
+    assert_int_equal(unlink(third), 0);
+    filter = window(10, 1041);
+    assert_int_equal(copy_to(from, third, &filter, &answer, &err), STATUS_OK);
+    result_free(answer);
+    assert_int_not_equal(copy_table_digest(one), copy_table_digest(third));
+}
+
+// What is wrong with a store is wrong with its bundle: left out is not made good.
+TEST_CASE(test_a_bundle_hides_nothing)
+{
+    const char *from = copy_path("s.db"), *to = copy_path("b.db");
+    struct error err;
+    struct result *answer = NULL;
+    copy_make_store(from, 1, 100);
+    copy_exec(from, "DELETE FROM inference WHERE request = 77");
+    const struct query_filter filter = window(10, 40);
+    assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_OK);
+    result_free(answer);
+    assert_false(copy_balances(from));
+    assert_false(copy_balances(to));
+}
+
+TEST_CASE(test_a_bundle_of_nothing)
+{
+    const char *from = copy_path("s.db"), *to = copy_path("b.db");
+    struct error err;
+    struct result *answer = NULL;
+    copy_make_store(from, 1, 10);
+    const struct query_filter filter = window(100000, 100001);
+    assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_NO_DATA);
+    assert_false(is_there(to));
+    static const enum query_dimension by[] = {QUERY_BY_MODEL, QUERY_BY_HOST, QUERY_BY_DEVICE,
+                                              QUERY_BY_RUN, QUERY_BY_OPERATION};
+    for (size_t i = 0; i < COUNT_OF(by); i++) {
+        struct query_filter nothing = {0};
+        (void)snprintf(nothing.by[by[i]], QUERY_TEXT_SIZE, "ffff");
+        assert_int_equal(copy_to(from, to, &nothing, &answer, &err), STATUS_NO_DATA);
+        assert_false(is_there(to));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_backup_is_the_store, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_backup_of_a_live_store, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_nothing_is_replaced, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_log_of_a_file_that_was, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_what_is_left_of_another, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_damaged_store, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_copy_can_be_cancelled, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_bundle_of_a_window, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_bundles_of_names, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_bundles_hold_what_was_asked_for, copy_set_up,
+                                        copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_bundle_of_all_has_the_baselines, copy_set_up,
+                                        copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_bundle_of_losses, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_two_bundles_are_equal, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_bundle_hides_nothing, copy_set_up, copy_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_bundle_of_nothing, copy_set_up, copy_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

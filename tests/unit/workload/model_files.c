@@ -1,0 +1,94 @@
+#include "tests/unit/workload/model_files.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/support/test.h"
+#include "tests/unit/workload/vectors.h"
+
+static char folder[512];
+
+const struct synthetic_shape model_files_smallest = {.name = "smallest",
+                                                     .dim = 8,
+                                                     .ff = 12,
+                                                     .layers = 1,
+                                                     .heads = 2,
+                                                     .kv_heads = 1,
+                                                     .vocabulary = 400,
+                                                     .context = 16};
+
+int model_files_setup(void **state)
+{
+    (void)state;
+    const char *base = getenv("TMPDIR");
+    (void)snprintf(folder, sizeof folder, "%s/inferstat-test-XXXXXX",
+                   base && *base ? base : "/tmp");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+int model_files_teardown(void **state)
+{
+    (void)state;
+    DIR *dir = opendir(folder);
+    if (!dir)
+        return -1;
+    for (struct dirent *entry; (entry = readdir(dir));)
+        if (entry->d_name[0] != '.')
+            (void)unlink(model_files_path(entry->d_name));
+    (void)closedir(dir);
+    return rmdir(folder);
+}
+
+const char *model_files_path(const char *name)
+{
+    static char paths[4][1024];
+    static unsigned int turn;
+    char *path = paths[turn++ % 4];
+    (void)snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+unsigned char *model_files_make(const struct synthetic_shape *shape, bool half, size_t *size)
+{
+    struct error err = {0};
+    const char *path = model_files_path("made.gguf");
+    if (synthetic_write(path, shape, half, 11, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    return vectors_file(path, size);
+}
+
+const char *model_files_write(const char *name, const void *data, size_t size)
+{
+    const char *path = model_files_path(name);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(data, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+    return path;
+}
+
+// Names are stored with their length before them.
+static size_t find_name(const unsigned char *data, size_t size, const char *name)
+{
+    unsigned char wanted[256];
+    uint64_t length = strlen(name);
+    memcpy(wanted, &length, sizeof length);
+    memcpy(wanted + sizeof length, name, (size_t)length);
+    const unsigned char *found = memmem(data, size, wanted, sizeof length + (size_t)length);
+    if (!found)
+        fail_msg("no '%s' in the file", name);
+    return (size_t)(found - data) + sizeof length + (size_t)length;
+}
+
+size_t model_files_find_key(const unsigned char *data, size_t size, const char *key)
+{
+    return find_name(data, size, key) + sizeof(uint32_t);
+}
+
+size_t model_files_find_tensor(const unsigned char *data, size_t size, const char *name)
+{
+    return find_name(data, size, name);
+}

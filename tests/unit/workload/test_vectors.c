@@ -1,0 +1,347 @@
+// Tokenizers and models against ids and scores another program computed: the
+// folder INFERSTAT_TEST_MODELS.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/workload/llm/llama.h"
+#include "server/workload/llm/token_sampler.h"
+#include "server/workload/llm/tokenizer.h"
+#include "tests/support/test.h"
+#include "tests/unit/workload/vectors.h"
+
+#ifdef VECTORS_ON_CUDA
+#define DEVICE "cuda"
+#else
+#define DEVICE "cpu"
+#endif
+
+// How much of the generations is compared: all of it, but where a device is emulated.
+#ifdef VECTORS_BRIEF
+enum { THREADS_MOST = 1, CASES_MOST = 1, IDS_MOST = 6 };
+#else
+enum { THREADS_MOST = 3, CASES_MOST = 5, IDS_MOST = 64 };
+#endif
+
+static const char *path_or_skip(const char *name)
+{
+    const char *path = vectors_path(name);
+    if (!path) {
+        print_message("INFERSTAT_TEST_MODELS is not set: skipped\n");
+        skip();
+    }
+    return path;
+}
+
+static struct gguf *read_gguf(const char *path, struct byte_source *source)
+{
+    struct error err = {0};
+    struct gguf *gguf = NULL;
+    if (byte_source_open(source, path, &err) != STATUS_OK ||
+        gguf_read(&gguf, source, &err) != STATUS_OK)
+        fail_msg("%s: %s", path, err.text);
+    return gguf;
+}
+
+static struct tokenizer *read_tokenizer(const char *path)
+{
+    struct byte_source source;
+    struct error err = {0};
+    struct tokenizer *tokenizer = NULL;
+    struct gguf *gguf = read_gguf(path, &source);
+    if (tokenizer_new(&tokenizer, gguf, &err) != STATUS_OK)
+        fail_msg("%s: %s", path, err.text);
+    gguf_free(gguf);
+    byte_source_close(&source);
+    return tokenizer;
+}
+
+// ---- Tokenizers -----------------------------------------------------------
+
+static void check_ids(const struct tokenizer *tokenizer, const char *text, size_t size,
+                      struct encode_options options, const struct json *expected)
+{
+    struct token_list list;
+    struct error err = {0};
+    enum status status = tokenizer_encode(tokenizer, text, size, options, &list, &err);
+    if (expected->type == JSON_NULL) {
+        assert_int_not_equal(status, STATUS_OK);
+        return;
+    }
+    if (status != STATUS_OK)
+        fail_msg("'%s': %s", text, err.text);
+    size_t count;
+    unsigned int *ids = vectors_ids(expected, &count);
+    if (list.count != count || memcmp(list.ids, ids, count * sizeof *ids) != 0)
+        fail_msg("'%.*s' has other ids than expected", (int)size, text);
+    free(ids);
+    free(list.ids);
+}
+
+// The ids as text, without the space put before it.
+static void check_text(const struct tokenizer *tokenizer, const struct json *ids,
+                       const struct json *expected)
+{
+    if (ids->type == JSON_NULL || expected->type == JSON_NULL)
+        return;
+    char *text = calloc(1, 4096);
+    size_t size = 0;
+    for (const struct json *id = ids->child; id; id = id->next) {
+        struct token_piece piece = tokenizer_piece(tokenizer, (uint32_t)id->number);
+        memcpy(text + size, piece.data, piece.size);
+        size += piece.size;
+    }
+    size_t start = size > 0 && text[0] == ' ';
+    assert_int_equal(size - start, expected->size);
+    assert_memory_equal(text + start, expected->text, expected->size);
+    free(text);
+}
+
+static void check_tokenizer(const char *model, const char *vectors)
+{
+    struct tokenizer *tokenizer = read_tokenizer(path_or_skip(model));
+    struct json *json = vectors_read(path_or_skip(vectors));
+    assert_int_equal(tokenizer_count(tokenizer), (uint32_t)vectors_get(json, "n_vocab")->number);
+    size_t cases = 0;
+    for (const struct json *c = vectors_get(json, "cases")->child; c; c = c->next, cases++) {
+        size_t size;
+        char *text = vectors_hex(vectors_get(c, "hex"), &size);
+        check_ids(tokenizer, text, size, (struct encode_options){0}, vectors_get(c, "ids"));
+        check_ids(tokenizer, text, size, (struct encode_options){.add_special = true},
+                  vectors_get(c, "ids_add_special"));
+        check_ids(tokenizer, text, size, (struct encode_options){.parse_special = true},
+                  vectors_get(c, "ids_parse_special"));
+        check_text(tokenizer, vectors_get(c, "ids"), vectors_get(c, "detok"));
+        free(text);
+    }
+    assert_int_equal(cases, 39);
+    vectors_free(json);
+    tokenizer_free(tokenizer);
+}
+
+TEST_CASE(stories260k_tokenizer)
+{
+    check_tokenizer("stories260K.gguf", "tokenizer/stories260K.json");
+}
+
+TEST_CASE(stories3m_tokenizer)
+{
+    check_tokenizer("stories3M-q8_0.gguf", "tokenizer/stories3M.json");
+}
+
+TEST_CASE(llama_spm_tokenizer)
+{
+    check_tokenizer("vocab/ggml-vocab-llama-spm.gguf", "tokenizer/llama-spm.json");
+}
+
+// Inputs, each ended by a divider; outputs one line each.
+TEST_CASE(llama_spm_inputs)
+{
+    static const char divider[] = "\n__ggml_vocab_test__\n";
+    struct tokenizer *tokenizer = read_tokenizer(path_or_skip("vocab/ggml-vocab-llama-spm.gguf"));
+    size_t in_size;
+    size_t out_size;
+    char *in = (char *)vectors_file(path_or_skip("vocab/ggml-vocab-llama-spm.gguf.inp"), &in_size);
+    char *out =
+        (char *)vectors_file(path_or_skip("vocab/ggml-vocab-llama-spm.gguf.out"), &out_size);
+
+    size_t cases = 0;
+    char *line = out;
+    for (char *end, *text = in; (end = strstr(text, divider)); cases++) {
+        size_t size = (size_t)(end - text);
+        struct token_list list;
+        assert_int_equal(
+            tokenizer_encode(tokenizer, text, size, (struct encode_options){0}, &list, NULL),
+            STATUS_OK);
+        char *line_end = strchr(line, '\n');
+        if (line_end)
+            *line_end = '\0';
+        for (size_t i = 0; i < list.count; i++)
+            assert_int_equal(strtoul(line, &line, 10), list.ids[i]);
+        assert_int_equal(strspn(line, " "), strlen(line));
+        free(list.ids);
+        line = line_end ? line_end + 1 : line + strlen(line);
+        text = end + strlen(divider);
+    }
+    assert_int_equal(cases, 46);
+    free(in);
+    free(out);
+    tokenizer_free(tokenizer);
+}
+
+// A vocabulary alone has no weights to run.
+TEST_CASE(vocabulary_without_weights)
+{
+    struct byte_source source;
+    struct gguf *gguf = read_gguf(path_or_skip("vocab/ggml-vocab-llama-spm.gguf"), &source);
+    assert_int_equal(gguf_tensor_count(gguf), 0);
+    gguf_free(gguf);
+    byte_source_close(&source);
+}
+
+// ---- Models ---------------------------------------------------------------
+
+struct running {
+    struct byte_source source;
+    struct gguf *gguf;
+    struct tokenizer *tokenizer;
+    struct device *device;
+    struct llama *llama;
+    struct llama_session *session;
+};
+
+static struct running start_model(const char *path, unsigned int threads)
+{
+    struct running r = {0};
+    struct error err = {0};
+    struct llama_config config;
+    struct transfer_figures transfer;
+    r.gguf = read_gguf(path, &r.source);
+    enum status status = tokenizer_new(&r.tokenizer, r.gguf, &err);
+    if (status == STATUS_OK)
+        status = llama_config_read(&config, r.gguf, tokenizer_count(r.tokenizer), &err);
+    if (status == STATUS_OK)
+        status = device_open(&r.device,
+                             &(struct device_options){.spec = DEVICE, .threads = threads}, &err);
+    if (status == STATUS_OK)
+        status = llama_load(&r.llama, r.device, &r.source, r.gguf, &config, NULL, &transfer, &err);
+    if (status == STATUS_OK)
+        status = llama_session_new(&r.session, r.llama, config.context, &err);
+    if (status != STATUS_OK)
+        fail_msg("%s: %s", path, err.text);
+    return r;
+}
+
+static void stop_model(struct running *r)
+{
+    llama_session_free(r->session);
+    llama_free(r->llama);
+    assert_int_equal(device_memory_used(r->device), 0);
+    device_close(r->device);
+    tokenizer_free(r->tokenizer);
+    gguf_free(r->gguf);
+    byte_source_close(&r->source);
+}
+
+static void check_scores(const float *logits, const struct json *top)
+{
+    for (const struct json *pair = top->child; pair; pair = pair->next) {
+        size_t id = (size_t)pair->child->number;
+        double expected = pair->child->next->number;
+        if (fabs((double)logits[id] - expected) > 0.01)
+            fail_msg("score of token %zu is %g, not %g", id, (double)logits[id], expected);
+    }
+}
+
+static void check_generation(struct running *r, const struct json *c)
+{
+    size_t size;
+    char *prompt = vectors_hex(vectors_get(c, "prompt_hex"), &size);
+    struct token_list list;
+    assert_int_equal(tokenizer_encode(r->tokenizer, prompt, size,
+                                      (struct encode_options){.add_special = true}, &list, NULL),
+                     STATUS_OK);
+    check_ids(r->tokenizer, prompt, size, (struct encode_options){.add_special = true},
+              vectors_get(c, "prompt_ids"));
+
+    float *logits = calloc(tokenizer_count(r->tokenizer), sizeof *logits);
+    llama_session_reset(r->session);
+    assert_int_equal(llama_session_eval(r->session, list.ids, list.count, logits, NULL), STATUS_OK);
+    check_scores(logits, vectors_get(c, "top5_first"));
+
+    struct token_sampler *greedy = NULL;
+    struct token_sampler_options options = {.temperature = 0.0, .top_p = 1.0};
+    assert_int_equal(token_sampler_new(&greedy, &options, tokenizer_count(r->tokenizer), NULL),
+                     STATUS_OK);
+    const struct json *id = vectors_get(c, "ids")->child;
+    const struct json *margin = vectors_get(c, "margins")->child;
+    size_t compared = 0;
+    for (; id && compared < IDS_MOST && margin->number >= 0.002;
+         id = id->next, margin = margin->next, compared++) {
+        uint32_t next;
+        assert_int_equal(token_sampler_pick(greedy, logits, &next, NULL), STATUS_OK);
+        assert_int_equal(next, (uint32_t)id->number);
+        if (id->next)
+            assert_int_equal(llama_session_eval(r->session, &next, 1, logits, NULL), STATUS_OK);
+    }
+    assert_true(compared > 0);
+    token_sampler_free(greedy);
+    free(logits);
+    free(list.ids);
+    free(prompt);
+}
+
+static void check_model(const char *model, const char *vectors)
+{
+    for (unsigned int threads = 1; threads <= THREADS_MOST; threads += 2) {
+        struct running r = start_model(path_or_skip(model), threads);
+        struct json *json = vectors_read(path_or_skip(vectors));
+        size_t cases = 0;
+        for (const struct json *c = vectors_get(json, "cases")->child; c && cases < CASES_MOST;
+             c = c->next, cases++)
+            check_generation(&r, c);
+        assert_int_equal(cases, CASES_MOST);
+        vectors_free(json);
+        stop_model(&r);
+    }
+}
+
+TEST_CASE(stories260k)
+{
+    check_model("stories260K.gguf", "expected/stories260K.json");
+}
+
+TEST_CASE(stories260k_f16)
+{
+    check_model("stories260K-f16.gguf", "expected/stories260K-f16.json");
+}
+
+TEST_CASE(quantised_is_refused_by_name)
+{
+    struct byte_source source;
+    struct error err = {0};
+    struct gguf *gguf = read_gguf(path_or_skip("stories260K-q4_0.gguf"), &source);
+    struct llama_config config;
+    assert_int_equal(llama_config_read(&config, gguf, 512, &err), STATUS_OK);
+    struct device *device = NULL;
+    assert_int_equal(
+        device_open(&device, &(struct device_options){.spec = DEVICE, .threads = 1}, &err),
+        STATUS_OK);
+    struct llama *llama = NULL;
+    struct transfer_figures transfer;
+    assert_int_equal(llama_load(&llama, device, &source, gguf, &config, NULL, &transfer, &err),
+                     STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "Q4_0"));
+    assert_null(llama);
+    assert_int_equal(device_memory_used(device), 0);
+    device_close(device);
+    gguf_free(gguf);
+    byte_source_close(&source);
+}
+
+int main(void)
+{
+    if (!vectors_path("stories260K.gguf")) {
+        print_message("INFERSTAT_TEST_MODELS names no folder of models: skipped\n");
+        return 77;
+    }
+    struct error err = {0};
+    struct device *probe = NULL;
+    if (device_open(&probe, &(struct device_options){.spec = DEVICE}, &err) != STATUS_OK) {
+        print_message("skipped: %s\n", err.text);
+        return 77;
+    }
+    device_close(probe);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stories260k_tokenizer),
+        cmocka_unit_test(stories3m_tokenizer),
+        cmocka_unit_test(llama_spm_tokenizer),
+        cmocka_unit_test(llama_spm_inputs),
+        cmocka_unit_test(vocabulary_without_weights),
+        cmocka_unit_test(stories260k),
+        cmocka_unit_test(stories260k_f16),
+        cmocka_unit_test(quantised_is_refused_by_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
