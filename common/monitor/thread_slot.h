@@ -57,7 +57,7 @@ struct thread_slots {
 // `slots` is all zero; each keeps the last `limits` events of each kind.
 void thread_slots_init(struct thread_slots *slots, const uint32_t limits[EVENT_KINDS]);
 
-// Makes the slots known to threads that end and to fork(); streams are had from `file`
+// Registers the slots for thread exit and fork(); streams come from `file`
 // (borrowed; NULL: nothing is reported).  STATUS_IO: the process has no room for
 // another key or handler.
 MUST_CHECK enum status thread_slots_open(struct thread_slots *slots, struct runfile *file,

@@ -494,7 +494,7 @@ static void check_counts(struct audit_run *run)
                         (long long)run->counted[kind], (long long)run->kept[kind]);
 }
 
-// Which stream's rows are gone nobody knows: then only the whole run's have a set hash.
+// The streams of removed rows are unknown: then only the run as a whole has a set hash.
 static enum status check_rows(struct audit *audit, struct audit_run *run, struct error *err)
 {
     const bool has_gone = run->expired != 0 || run->cleared != 0;

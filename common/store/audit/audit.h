@@ -48,7 +48,7 @@ enum audit_verdict {
     AUDIT_BALANCED,
     AUDIT_UNBALANCED,
     AUDIT_OPEN,    // nothing wrong so far, and more may come
-    AUDIT_UNKNOWN, // nothing wrong so far, and nobody knows whether more will come
+    AUDIT_UNKNOWN, // nothing wrong so far; unknown whether more will come
 };
 
 // "balanced", "unbalanced", "open", "unknown"; static.

@@ -165,7 +165,7 @@ static struct environment_fact *find_like(const struct environment *environment,
     return NULL;
 }
 
-// Takes the fact over; one that is there already is not taken twice.
+// Adds the fact (takes ownership) unless it is a duplicate.
 static enum status add_fact(struct environment *environment, struct environment_fact fact,
                             struct error *err)
 {
@@ -190,8 +190,8 @@ static enum status add_fact(struct environment *environment, struct environment_
     return status;
 }
 
-// Takes the value of a row's column, where it has one.  A number of 0 is none: nothing
-// has no memory, no processor, no clock, and imports have 0 where nobody knows.
+// Takes the value of a row's column, where it has one.  A 0 counts as
+// absent: no machine has 0 memory, processors or Hz, and imports have 0 where unknown.
 static enum status take_fact(struct environment *environment, enum environment_subject subject,
                              const char *of, const char *property, sqlite3_stmt *row, int place,
                              struct error *err)

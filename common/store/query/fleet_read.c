@@ -25,7 +25,7 @@ struct sampled {
 struct reading {
     struct fleet_place *places;
     struct sampled *sampled;
-    int64_t *device_runs; // whose description a place has; 0: none yet
+    int64_t *device_runs; // run of each device's description; 0: none yet
     size_t count;
 };
 

@@ -114,7 +114,7 @@ static enum status count_open(struct overview *overview, struct figures *figures
 }
 
 // The figures that a run's records of a device and a model go to; NULL for a row
-// whose run is missing, and where there are none yet and `proof` is false: what only failed
+// of a missing run, and where there are none yet and `proof` is false: what only failed
 // to load is no model, its name may be a slip of the hand.
 static enum status find_member(struct overview *overview, int64_t run, int64_t device,
                                int64_t model, bool proof, struct figures **out, struct error *err)
@@ -215,7 +215,7 @@ static enum status take_newest(void *context, sqlite3_stmt *row, struct error *e
     return STATUS_OK;
 }
 
-// What only single records say (who is at work, how much memory the device has in use)
+// What only single records say (active requests, device memory in use)
 // is read from the newest ones of the kind.
 static enum status read_newest(struct overview *overview, enum record_kind kind, const char *memory,
                                const struct query_filter *filter, struct error *err)

@@ -106,8 +106,9 @@ static enum status find_cursor(struct store *store, enum record_kind kind, uint6
     if (rc == SQLITE_ROW)
         *started_ns = sqlite3_column_int64(stmt, 0);
     else if (rc == SQLITE_DONE)
-        status = error_set(err, STATUS_INVALID,
-                           "query: the listing cannot go on, its last row was cleared (ask anew)");
+        status =
+            error_set(err, STATUS_INVALID,
+                      "query: the listing cannot continue, its last row was cleared (start again)");
     else
         status = database_error(store->db, "store", err);
     (void)sqlite3_finalize(stmt);

@@ -335,7 +335,7 @@ static enum status take_model(void *context, sqlite3_stmt *row, struct error *er
     return reader_group(context, &model, &group, err);
 }
 
-// Models that runs have described; those of loads and inferences are there already.
+// Adds models that runs described; those of loads and inferences are already present.
 static enum status add_models(struct store *store, const struct query_filter *filter,
                               struct groups *models, struct result *answer, struct error *err)
 {

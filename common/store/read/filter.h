@@ -39,7 +39,7 @@ void filter_where_run_of(struct sqlite3_str *sql, const struct query_filter *fil
 // statement is reset.
 void filter_bind(struct sqlite3_stmt *stmt, const struct query_filter *filter);
 
-// Takes `sql` apart (also when out of memory), prepares it and binds the filter.
+// Consumes `sql` (freed even on failure), prepares it and binds the filter.
 MUST_CHECK enum status filter_prepare(struct sqlite3 *db, struct sqlite3_stmt **out,
                                       struct sqlite3_str *sql, const struct query_filter *filter,
                                       struct error *err);

@@ -13,7 +13,7 @@
 #include "common/store/read/session_state.h"
 
 // A busy store's average over a month reads 2,500 rollups, which are some 400 pages: with
-// SQLite's own 2 MB each average would read all of them anew.
+// SQLite's default of 2 MB each average would read all of them again.
 #define PAGE_CACHE "PRAGMA cache_size=-6144" // KB
 
 // Virtual-machine steps of SQLite between two looks at the clock.
@@ -140,7 +140,7 @@ static enum status work_in_transaction(struct store *store, reader_work *work,
                            "store: its log grew by more than %lld MB while this was read"
                            " (try it when less is coming in, or on a copy: inferstat backup)",
                            (long long)(store->log_limit >> 20));
-    store->deadline_ns = 0; // the end of the transaction is not to be cut off
+    store->deadline_ns = 0; // the budget must not interrupt the rollback
     database_rollback(store->db);
     return status;
 }

@@ -30,8 +30,8 @@ void store_set_budget(struct store *store, uint64_t budget_ns);
 // no limit.
 void store_set_log_limit(struct store *store, int64_t bytes);
 
-// Ends the query at work in another thread, and every later one, with
-// STATUS_CANCELLED.  Any thread, until store_close.
+// Cancels the query running in another thread, and every later one (STATUS_CANCELLED).  Any thread,
+// until store_close.
 void store_cancel(struct store *store);
 
 // Whether the running query has taken all its time, for loops that are not SQLite's.

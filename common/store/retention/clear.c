@@ -229,7 +229,7 @@ static enum status add_gaps(const struct clearing *clearing, sqlite3 *db, const 
     return gap_request_rebuild(db, (enum record_kind)clearing->kind, spans, hours->count, err);
 }
 
-// Nobody uses rollups that count what is cleared, until their days are rebuilt.  The sums of
+// Marks rollups that count cleared records as unusable until their days are rebuilt.  The sums of
 // days that have begun to expire stay as they are.
 static enum status mark_rollups(const struct rows *rows, sqlite3 *db, struct error *err)
 {
@@ -317,7 +317,7 @@ static enum status clear_rows(sqlite3 *db, const struct query_filter *filter, ui
     struct clearing clearing;
     bool done = false;
     enum status status = clear_begin(&clearing, db, filter, err);
-    clearing.slice.now = CLEAR_SLICE; // nobody waits
+    clearing.slice.now = CLEAR_SLICE; // no job waits
     clearing.pages.now = PAGES_MOST;
     while (status == STATUS_OK && !done)
         status = clear_slice(&clearing, db, &done, err);

@@ -25,7 +25,7 @@ struct clearing {
     struct slice_size slice; // ids looked at in one transaction
     struct slice_size pages; // given back at once
     bool is_whole;           // the last slice did as much as it might
-    int kind;                // the one at work; RECORD_KIND_RUN: only room to give back
+    int kind;                // the current one; RECORD_KIND_RUN: only free pages remain
     int64_t after;           // ids of that kind up to here are done
     int64_t last[RECORD_KIND_COUNT];
 };

@@ -102,7 +102,7 @@ struct gone {
     uint64_t sum;
 };
 
-// A slice at work.
+// The current slice.
 struct slice {
     sqlite3 *db;
     const struct expire_rows *rows;

@@ -106,8 +106,8 @@ static enum status open_to_read(sqlite3 **out, const char *path, bool attaches, 
     if (!name_with(name, sizeof name, path, option[0]))
         return error_set(err, STATUS_INVALID, "store %s: the path is too long", path);
     status = open_and_check(out, name, flags, false, path, err);
-    // Where nothing can be made beside the file, nobody writes to it either, unless
-    // the index of a log is there already.  With a log it is read without locks, which
+    // If no file can be created in the folder, no process writes to the store either, unless
+    // the log's index exists.  With a log it is read without locks, which
     // need a file that can be written.
     if ((status != STATUS_IO && status != STATUS_DENIED) || has_beside(path, "-shm"))
         return status;

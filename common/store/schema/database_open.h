@@ -8,8 +8,8 @@
 struct sqlite3;
 
 // Opens an existing store for reading only and checks that it is one (schema_migrate.h).
-// A file that nobody can write beside (a copy on read-only ground) is opened as
-// immutable, or with the write-ahead log that lies beside it.
+// A store in a read-only folder (a copy) is opened as immutable, or with its existing
+// write-ahead log.
 MUST_CHECK enum status database_open_reader(struct sqlite3 **out, const char *path,
                                             struct error *err);
 

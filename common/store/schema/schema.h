@@ -15,9 +15,9 @@
 //              disjoint and follow each other from 1 to next - 1; neighbours of
 //              one kind are merged
 //   unnumbered  per run and ten minutes (of the collector's clock, from told_ns on): how many
-//              losses without a number were told of then, and the host's times between which
-//              they were.  The sum of all is stream.unnumbered; what is missing of it here
-//              was lost at times that nobody knows
+//              unnumbered losses were reported then, and the interval of the host's clock in which
+//              they happened.  The sum of all is stream.unnumbered; what is missing of it here
+//              was lost at unknown times
 //   ledger     per run and kind: rows stored, expired, cleared; the rows in the
 //              kind's table are stored - expired - cleared.  gone_sum is the
 //              set hash (set_hash.h) of what expired or was cleared; null: not

@@ -209,8 +209,8 @@ static enum status create_tables(sqlite3 *db, struct error *err)
     return status;
 }
 
-// Version 2: views whose sums cannot overflow.  Every migration makes all views
-// anew.
+// Version 2: views whose sums cannot overflow.  Every migration recreates all
+// views.
 static enum status change_views(sqlite3 *db, struct error *err)
 {
     (void)db;
@@ -287,8 +287,8 @@ static enum status add_owners(sqlite3 *db, struct error *err)
     return status == STATUS_OK ? database_exec(db, count_refusals, err) : status;
 }
 
-// Version 4: rollups, retention, baselines.  Of the records that are there already
-// the rollups know nothing yet: their watermarks, where there are none, are 0.
+// Version 4: rollups, retention, baselines.  Rollups do not
+// hold existing records yet: missing watermarks are 0.
 static enum status add_rollups(sqlite3 *db, struct error *err)
 {
     enum status status = database_exec(db, rollup_tables, err);
@@ -296,7 +296,7 @@ static enum status add_rollups(sqlite3 *db, struct error *err)
 }
 
 // Version 6: what a pipeline has not measured is absent, for which its table, of a few
-// rows a run, is made anew; columns of devices and pipelines.
+// rows per run, is recreated; columns of devices and pipelines.
 static enum status let_figures_be_absent(sqlite3 *db, struct error *err)
 {
     static const char must_be_there[] = "SELECT count(*) FROM pragma_table_info('pipeline')"

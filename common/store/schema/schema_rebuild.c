@@ -104,7 +104,7 @@ static enum status prepare_text(sqlite3 *db, sqlite3_stmt **out, sqlite3_str *sq
     return status;
 }
 
-// Columns that somebody added would be lost, with their contents: the store stays as it is.
+// Foreign columns would be lost, with their contents: then the store stays unchanged.
 // Versions 5 to 8 stored some columns as differences, in these.
 #define DIFFERENCES "'received_after_ns', 'prefill_excess_ns', 'decode_excess_ns'"
 

@@ -1,4 +1,4 @@
-// Tables of records made anew in the layout of today.
+// Recreates tables of records in the current layout.
 #ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_REBUILD_H
 #define INFERSTAT_STORE_SCHEMA_SCHEMA_REBUILD_H
 

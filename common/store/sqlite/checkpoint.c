@@ -28,7 +28,7 @@ static int take_length(void *context, sqlite3 *db, const char *name, int pages)
     (void)db;
     (void)name;
     checkpoint->pages = pages > 0 ? (unsigned)pages : 0;
-    if (checkpoint->pages < checkpoint->pages_tried) // it began anew
+    if (checkpoint->pages < checkpoint->pages_tried) // the log was reset
         checkpoint->pages_tried = 0;
     return SQLITE_OK;
 }
@@ -67,7 +67,7 @@ static enum status fold(sqlite3 *db, int mode, bool *complete, struct error *err
     return database_error(db, "store: folding its log into it", err);
 }
 
-// Cutting needs that nobody reads: it is tried, never waited for.
+// Truncation needs a moment without readers: it is tried, without waiting.
 static enum status cut(sqlite3 *db, struct error *err)
 {
     bool complete = false;

@@ -21,15 +21,15 @@ struct checkpoint {
     unsigned pages_tried; // when it was tried to fold them
 };
 
-// A log that is there already is folded like a commit of now.
+// An existing log counts as a commit of now.
 void checkpoint_init(struct checkpoint *checkpoint, uint64_t now_ns);
 
 // Has the connection tell how long the log is, and never fold it within a commit by
 // itself, until it is told so with NULL.
 void checkpoint_watch(struct checkpoint *checkpoint, struct sqlite3 *db);
 
-// Whether the log has become so long that who waits for the next commit waits for its
-// folding first; else it is folded when nobody waits.
+// True if the log is so long that the checkpoint must precede the next commit; else it
+// happens while no job waits.
 bool checkpoint_presses(const struct checkpoint *checkpoint);
 
 // After each commit; `records`: it stored some.

@@ -12,8 +12,8 @@ struct sqlite3;
 struct sqlite3_str;
 struct sqlite3_stmt;
 
-// How long a connection waits for another's lock.  Readers in WAL mode wait for
-// nobody; this covers the moments of recovery and of a checkpoint's end.
+// How long a connection waits for another's lock.  Readers in WAL mode do not
+// wait; this covers the moments of recovery and of a checkpoint's end.
 enum { DATABASE_BUSY_MS = 5000 };
 
 // NULL is fine.

@@ -26,8 +26,8 @@ MUST_CHECK enum status lock_take_store(struct lock *lock, const char *path, stru
 // Lets go; the file stays.  LOCK_NONE is fine.
 void lock_release(struct lock *lock);
 
-// Lets go and leaves no trace: takes the file away where lock_take made it, while
-// nobody else can hold it.
+// Releases the lock and removes the file if lock_take created it, while no other process
+// can hold it.
 void lock_withdraw(struct lock *lock);
 
 #endif

@@ -20,7 +20,7 @@ void statement_cache_end(struct statement_cache *statements)
         drop(statements, i);
 }
 
-// The place of a statement that nobody is using, or STATEMENT_CACHE_SIZE.
+// The index of an unused statement, or STATEMENT_CACHE_SIZE.
 static unsigned find(const struct statement_cache *statements, const char *sql)
 {
     for (unsigned i = 0; i < STATEMENT_CACHE_SIZE; i++)
@@ -30,7 +30,7 @@ static unsigned find(const struct statement_cache *statements, const char *sql)
     return STATEMENT_CACHE_SIZE;
 }
 
-// The place that is free, or free to be taken; STATEMENT_CACHE_SIZE where all are at work.
+// The index of a free or replaceable entry; STATEMENT_CACHE_SIZE if all are in use.
 static unsigned find_room(const struct statement_cache *statements)
 {
     unsigned best = STATEMENT_CACHE_SIZE;

@@ -180,8 +180,8 @@ static bool names_anything(const struct query_filter *filter)
 }
 
 // Runs that the filter covers without a record of theirs: those that lost some in its
-// time, or of which some have expired, since nobody knows of which model or device these
-// were; all, where there is no filter.
+// time, or of which some have expired, since the model and device of these are
+// unknown; all, where there is no filter.
 static void append_other_runs(sqlite3_str *sql, const struct query_filter *filter)
 {
     enum query_dimension missing;
@@ -228,7 +228,7 @@ static enum status pick_runs(struct bundling *bundling, struct error *err)
 #define OF_NAME(parameter)                                                                         \
     " AND t.name = (SELECT n.id FROM main.name n WHERE n.text = " parameter ")"
 
-// The key that opened a run is nobody's business who is given a bundle.
+// A bundle omits the keys that opened its runs: recipients do not need them.
 static enum status copy_runs(struct bundling *bundling, struct error *err)
 {
     const struct query_filter *filter = bundling->filter;
@@ -358,7 +358,7 @@ static enum status copy_rest(struct bundling *bundling, struct error *err)
     return status;
 }
 
-// Whose bundle it is and of what: the store's identity and the filter, as JSON.
+// Describes the bundle's source: the store's identity and the filter, as JSON.
 static enum status describe(struct bundling *bundling, struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(bundling->db);

@@ -317,7 +317,7 @@ enum status import_apply(struct import_target *target, struct import_batch *batc
     if (status == STATUS_OK)
         return status;
     database_rollback(target->db);
-    target->last_id[batch->kind] = last_id; // nobody has seen those given out
+    target->last_id[batch->kind] = last_id; // no reader has seen the ids in between
     return status;
 }
 

@@ -112,7 +112,7 @@ static const struct {
 };
 
 // The wire's limits; a run's clock offset may be negative.  A run that is open in the file becomes
-// silent: nobody will report its end.
+// silent: its end will not be reported.
 static struct rule rule_of(enum record_kind kind, const struct record_column *column)
 {
     struct rule rule = {*column, ANY, NULL};

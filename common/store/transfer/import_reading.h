@@ -27,7 +27,7 @@ struct importing {
     struct sqlite3_stmt *select[IMPORT_RECORD]; // the file: rows of a run
     struct coming *runs;                        // rising by `from`
     size_t run_count, run_room;
-    struct coming *at_run; // found last, or at work
+    struct coming *at_run; // found last, or current
     int64_t new_runs, there, refused, records;
     int64_t baselines, baselines_there, baselines_refused;
     char note[IMPORT_NOTE_SIZE], baseline_note[IMPORT_NOTE_SIZE];

@@ -104,7 +104,7 @@ static enum status validate_run(struct importing *importing, const struct audit_
         import_note(importing, number,
                     !has_uuid           ? "it has no UUID"
                     : run->findings > 0 ? (run->finding ? run->finding : "unbalanced")
-                                        : "nobody knows which of its records are gone");
+                                        : "it is unknown which of its records are missing");
         return STATUS_OK;
     }
     text_from_uuid(uuid, bytes);

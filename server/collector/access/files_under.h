@@ -1,10 +1,9 @@
-// Which files on the collector's host somebody may name who is not on it: over TCP an
-// administrator has a backup, bundle or import read or write files below one folder
-// only, which the collector's owner names; over ipc nothing is asked.
+// Restricts the paths that remote administrators may pass to backup, bundle and import:
+// over TCP these read and write files only below one folder, which the collector's owner
+// configures.  The owner at the ipc address is not restricted.
 //
-// Where names lead may change at any time, also between the question and the use of the
-// answer: so the folder that the file is in is opened, a component after the other without
-// following links, and held while the file is used, by way of it.
+// Links may change between check and use.  So the file's folder is opened component by
+// component without following links, and the file is accessed through that descriptor.
 #ifndef INFERSTAT_COLLECTOR_ACCESS_FILES_UNDER_H
 #define INFERSTAT_COLLECTOR_ACCESS_FILES_UNDER_H
 

@@ -39,7 +39,7 @@ struct rollup_levels {
     int64_t counted_ns[SUBJECTS]; // what starts before was counted
     int64_t rest_until_ns;        // wall; no day ends before
     unsigned next;                // subject
-    bool has_old_groupings;       // rows of versions before that nobody reads
+    bool has_old_groupings;       // rows of earlier versions that are no longer read
 };
 
 enum status rollup_levels_new(struct rollup_levels **out, sqlite3 *db, struct error *err)

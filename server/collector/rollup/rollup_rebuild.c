@@ -18,7 +18,7 @@ struct rollup_rebuild {
     struct rollup_flush *flush;
     struct rollup_levels *levels;
     sqlite3_stmt *read;
-    enum record_kind kind; // RECORD_KIND_COUNT: nothing is at work
+    enum record_kind kind; // RECORD_KIND_COUNT: idle
     enum phase phase;
     struct gap_span day;
     bool keeps_days;
@@ -115,7 +115,7 @@ static struct gap_span day_of(int64_t time_ns)
     return (struct gap_span){start, rollup_next(ROLLUP_DAY, start)};
 }
 
-// Nobody reads the months that a day lies in.
+// Adds a gap for the months of a day, so that they are not read.
 static enum status drop_month(sqlite3 *db, enum record_kind kind, const struct gap_span *day,
                               struct error *err)
 {
@@ -212,7 +212,7 @@ static enum status begin_day(struct rollup_rebuild *rebuild, enum record_kind ki
                              "SELECT 1 FROM rollup_gap WHERE kind = ?1 AND since_ns < ?3"
                              " AND until_ns > ?2 AND why = 3",
                              of, &keeps, NULL, err);
-    // All of the day, so that nobody reads what is left of it.
+    // The whole day, so that its remaining rows are not read.
     if (status == STATUS_OK)
         status = each_grouping(rebuild->db, gap_add, kind, ROLLUP_MONTH,
                                keeps ? ROLLUP_EXPIRING : ROLLUP_CLEARED, day, err);

@@ -32,23 +32,23 @@ void rollup_rebuild_free(struct rollup_rebuild *rebuild); // NULL is fine
 MUST_CHECK enum status rollup_rebuild_begin(struct rollup_rebuild *rebuild, enum record_kind kind,
                                             int64_t watermark, bool *found, struct error *err);
 
-// The kind at work; RECORD_KIND_COUNT: none.
+// The kind being rebuilt; RECORD_KIND_COUNT: none.
 enum record_kind rollup_rebuild_kind(const struct rollup_rebuild *rebuild);
 
-// The day at work, whose gap does not keep new records out of its rows; empty: none.
+// The day being rebuilt, whose gap does not keep new records out of its rows; empty: none.
 struct gap_span rollup_rebuild_span(const struct rollup_rebuild *rebuild);
 
-// Does a slice of it.  `watermark`: that of the kind now.  After the last slice no kind is
-// at work.
+// Does a slice of it.  `watermark`: that of the kind now.  After the last slice it is
+// idle.
 MUST_CHECK enum status rollup_rebuild_step(struct rollup_rebuild *rebuild, int64_t watermark,
                                            int64_t wall_ns, struct error *err);
 
-// Gives up the day at work, to be begun anew: after a rollback, and where its records or
-// gaps were changed.
+// Discards the current day, to restart it: after a rollback, and when its records or gaps
+// changed.
 void rollup_rebuild_stop(struct rollup_rebuild *rebuild);
 
-// Gives up the day at work until the next stop: days before it go first.  For records that
-// cannot be read.  False where no day is at work.
+// Postpones the current day until the next stop; other days come first.  For unreadable
+// records.  False if idle.
 bool rollup_rebuild_pass_over(struct rollup_rebuild *rebuild);
 
 // Has the days that a span touches rebuilt.  Those of which records have expired become

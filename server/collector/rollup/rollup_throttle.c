@@ -75,7 +75,7 @@ void rollup_throttle_worked(struct rollup_throttle *throttle, uint64_t began_ns,
 {
     const uint64_t took_ns = ended_ns - began_ns;
     if (rollup_throttle_is_quiet(throttle,
-                                 began_ns)) { // nobody paid: only what came meanwhile waits
+                                 began_ns)) { // no job was delayed: only new ones wait
         throttle->rest_ns = ended_ns + rest_ns(throttle, took_ns);
         return;
     }

@@ -10,7 +10,7 @@
 struct rollup_upsert {
     sqlite3 *db;
     sqlite3_stmt *newest, *find, *insert, *update;
-    struct ratio cell; // the row at work
+    struct ratio cell; // the current row
     // The latest buckets there were: rows behind them are new, and not looked for.
     int64_t last_ns[ROLLUP_LEVEL_COUNT];
     bool has_last[ROLLUP_LEVEL_COUNT];
@@ -101,7 +101,7 @@ static void bind_key(sqlite3_stmt *stmt, const struct cell_key *key)
     (void)sqlite3_bind_int64(stmt, 5, key->series);
 }
 
-// Adds what the row has already to the cell at work.
+// Adds the existing row to the current cell.
 static enum status read_row(struct rollup_upsert *upsert, const struct cell_key *key, bool *found,
                             struct error *err)
 {

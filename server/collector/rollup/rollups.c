@@ -21,7 +21,7 @@ enum {
     TAIL_ROWS = 2000,    // queries read as many without anyone noticing
     LOADED_ROWS = 65536, // under load: the more records, the fewer rows a record
     SLICE_GROUPS = 128,  // written in one transaction while others wait
-    QUIET_GROUPS = 4096, // and while nobody does
+    QUIET_GROUPS = 4096, // and while none do
     SLICE_BYTES = 1048576,
     PRUNE_REST_TIMES = 4,
 };
@@ -56,7 +56,7 @@ struct rollups {
     struct of_kind kinds[RECORD_KIND_COUNT];
     struct host hosts[HOSTS];
     struct gap_set gaps[ROLLUP_GROUPING_COUNT];
-    unsigned gaps_kind; // whose gaps these are; RECORD_KIND_COUNT: nobody's
+    unsigned gaps_kind; // kind of these gaps; RECORD_KIND_COUNT: none
     struct rollup_throttle throttle;
     bool (*is_awaited)(void *context);
     void *context;
@@ -446,7 +446,7 @@ static enum status write_slice(struct rollups *rollups, unsigned k, uint64_t now
         return status;
     kind->first_row = end_row;
     if (kind->first_row == kind->memtable.count) {
-        // Memory for a burst is not kept for ever.
+        // Memory for a burst is not kept permanently.
         rollup_memtable_clear(&kind->memtable, is_quiet && kind->memtable.room > 4 * TAIL_ROWS);
         kind->first_row = 0;
     }

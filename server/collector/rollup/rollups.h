@@ -27,8 +27,7 @@ struct rollups;
 MUST_CHECK enum status rollups_new(struct rollups **out, struct sqlite3 *db, struct error *err);
 void rollups_free(struct rollups *rollups); // NULL is fine
 
-// `is_awaited` says whether somebody waits for the thread: slices are short then.  NULL:
-// nobody ever does.
+// `is_awaited` returns true if jobs wait for the thread: slices are short then.  NULL: never.
 void rollups_watch(struct rollups *rollups, bool (*is_awaited)(void *context), void *context);
 
 // Records that were inserted, in the transaction under way.
@@ -52,7 +51,7 @@ void rollups_rows_removed(struct rollups *rollups, enum record_kind kind);
 // The table rollup_gap was changed.
 void rollups_gaps_changed(struct rollups *rollups);
 
-// Records that rollups hold were cleared: the day that is being rebuilt is begun anew.
+// Records that rollups hold were cleared: the day being rebuilt restarts.
 void rollups_cleared(struct rollups *rollups);
 
 // Whether records in memory are to be written now.

@@ -33,9 +33,10 @@ struct job {
     struct job_return from;
     bool has_key; // false: the sender went by permission, or without a guard
     unsigned char key[WIRE_KEY_SIZE];
-    int64_t received_ns;           // collector's wall clock
-    struct message message;        // JOB_MESSAGE
-    struct peer_credit_peer *peer; // whose credit it uses, for this many records; or NULL
+    int64_t received_ns;    // collector's wall clock
+    struct message message; // JOB_MESSAGE
+    struct peer_credit_peer
+        *peer; // the peer that its credit, this many records, belongs to; or NULL
     uint32_t records;
     struct query_filter filter;   // JOB_CLEAR
     uint64_t query_id;            // JOB_CLEAR, JOB_BASELINE

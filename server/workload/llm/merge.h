@@ -9,7 +9,7 @@
 MUST_CHECK enum status token_list_add(struct token_list *list, uint32_t id, struct error *err);
 
 // Splits `size` bytes into UTF-8 characters (a malformed byte counts as one), merges neighbours
-// whose concatenation is a token, best score first and leftmost among equals, and appends the
+// that together are a token, best score first and leftmost among equals, and appends the
 // tokens; characters without a token become byte tokens.
 MUST_CHECK enum status merge_text(const struct vocabulary *vocabulary, const char *text,
                                   size_t size, struct token_list *out, struct error *err);
