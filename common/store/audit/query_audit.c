@@ -70,7 +70,7 @@ static enum status add_row(struct store *store, struct result *answer, const str
                            struct error *err)
 {
     if (result_add_row(answer) != STATUS_OK)
-        return error_set(err, STATUS_NOMEM, "store: out of memory");
+        return error_no_memory(err, "store");
     enum status status = STATUS_OK;
     if (!run->is_stranger) {
         status = set_identity(store, answer, run, err);

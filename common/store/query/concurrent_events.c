@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 
+#include "common/core/base/array.h"
 #include "common/core/base/saturate.h"
 #include "common/core/record/throttle.h"
 #include "common/store/read/reader.h"
@@ -19,20 +20,15 @@ struct span {
 
 struct spans {
     struct span *list;
-    size_t count;
+    size_t count, room;
 };
 
 // ---- Reading ------------------------------------------------------------------------
 
 static enum status add_span(struct spans *spans, struct span span, struct error *err)
 {
-    if ((spans->count & (spans->count - 1)) == 0) { // full at each power of two
-        const size_t room = spans->count ? 2 * spans->count : 1;
-        struct span *list = realloc(spans->list, room * sizeof *list);
-        if (!list)
-            return error_set(err, STATUS_NOMEM, "store: out of memory");
-        spans->list = list;
-    }
+    if (!ARRAY_RESERVE(&spans->list, &spans->room, spans->count + 1))
+        return error_no_memory(err, "store");
     spans->list[spans->count++] = span;
     return STATUS_OK;
 }

@@ -112,11 +112,6 @@ struct answer {
     struct result *result;
 };
 
-static enum status out_of_memory(struct error *err)
-{
-    return error_set(err, STATUS_NOMEM, "store: out of memory");
-}
-
 // ---- The metric ------------------------------------------------------------------
 
 static enum status choose_metric(struct answer *answer, struct error *err)
@@ -192,7 +187,7 @@ static enum status read_requests(struct answer *answer, struct error *err)
     const struct query_filter *filter = &answer->query->filter;
     answer->requests = calloc(answer->limit, sizeof *answer->requests);
     if (!answer->requests)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     sqlite3_str *sql = sqlite3_str_new(answer->store->db);
     if (metric->derived)
         sqlite3_str_appendf(sql, "SELECT CASE WHEN (%s) > 0 THEN CAST(%s AS REAL) / (%s) END",
@@ -442,7 +437,7 @@ static void set_figures(struct answer *answer, const struct request *request)
 static enum status add_row(struct answer *answer, const struct request *request, struct error *err)
 {
     if (result_add_row(answer->result) != STATUS_OK)
-        return out_of_memory(err);
+        return error_no_memory(err, "store");
     enum status status = set_names(answer, request, err);
     if (status != STATUS_OK)
         return status;
@@ -472,7 +467,7 @@ static enum status add_rows(struct answer *answer, struct result **out, struct e
 static enum status explain(struct answer *answer, struct result **out, struct error *err)
 {
     answer->peers = calloc(answer->count, sizeof *answer->peers);
-    enum status status = answer->peers ? read_peers(answer, err) : out_of_memory(err);
+    enum status status = answer->peers ? read_peers(answer, err) : error_no_memory(err, "store");
     if (status == STATUS_OK)
         status = add_rows(answer, out, err);
     free(answer->peers);

@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 
+#include "common/core/base/array.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session_state.h"
@@ -11,13 +12,8 @@
 static enum status take_run(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct run_list *runs = context;
-    if ((runs->count & (runs->count - 1)) == 0) { // full at each power of two
-        const size_t room = runs->count ? 2 * runs->count : 1;
-        struct listed_run *list = realloc(runs->list, room * sizeof *list);
-        if (!list)
-            return error_no_memory(err, "store");
-        runs->list = list;
-    }
+    if (!ARRAY_RESERVE(&runs->list, &runs->room, runs->count + 1))
+        return error_no_memory(err, "store");
     runs->list[runs->count++] = (struct listed_run){
         .run = sqlite3_column_int64(row, 0),
         .host = sqlite3_column_int64(row, 1),

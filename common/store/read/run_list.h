@@ -22,7 +22,7 @@ struct listed_run {
 
 struct run_list {
     struct listed_run *list; // rising by run
-    size_t count, open_count;
+    size_t count, room, open_count;
 };
 
 // On failure there is nothing in it.

@@ -4,6 +4,8 @@
 
 #include <sqlite3.h>
 
+#include "common/core/base/array.h"
+
 void import_rows_cut(struct import_rows *rows, size_t count)
 {
     while (rows->count > count) {
@@ -29,26 +31,13 @@ void import_batch_deinit(struct import_batch *batch)
     *batch = (struct import_batch){0};
 }
 
-static bool make_room(struct import_rows *rows)
-{
-    if (rows->count < rows->room)
-        return true;
-    const size_t room = rows->room ? 2 * rows->room : 256;
-    struct import_row *list = realloc(rows->list, room * sizeof *list);
-    if (!list)
-        return false;
-    rows->list = list;
-    rows->room = room;
-    return true;
-}
-
 enum status import_rows_add(struct import_rows *rows, int64_t run, sqlite3_stmt *from, int first,
                             struct error *err)
 {
     const int count = sqlite3_column_count(from) - first;
     struct import_row row = {.run = run};
     row.values = calloc((size_t)count, sizeof *row.values);
-    if (!row.values || !make_room(rows)) {
+    if (!row.values || !ARRAY_RESERVE(&rows->list, &rows->room, rows->count + 1)) {
         free(row.values);
         return error_no_memory(err, "store");
     }
