@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "client/cli/help.h"
-#include "client/cli/query_line.h"
+#include "client/cli/args/help.h"
+#include "client/cli/args/query_line.h"
 
 int cli_exit_code(enum status status)
 {

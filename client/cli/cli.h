@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "client/cli/cli_options.h"
+#include "client/cli/args/cli_options.h"
 #include "client/remote/remote.h"
 #include "common/core/base/error.h"
 #include "common/core/query/result.h"

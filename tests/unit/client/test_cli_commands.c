@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/csv.h"
-#include "client/cli/columns.h"
+#include "client/cli/output/csv.h"
+#include "client/cli/output/columns.h"
 #include "client/tui/tui.h"
 #include "common/core/record/record.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/cli/cli_options.h"
+#include "client/cli/args/cli_options.h"
 
 enum { WORDS_MAX = 64 };
 

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/cli/llama_bench.h"
+#include "client/cli/commands/llama_bench.h"
 #include "tests/support/test.h"
 #include "tests/unit/transfer/copy_fixture.h"
 

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/csv.h"
-#include "client/cli/rows.h"
-#include "client/cli/table.h"
-#include "client/cli/width.h"
+#include "client/cli/output/csv.h"
+#include "client/cli/output/rows.h"
+#include "client/cli/output/table.h"
+#include "client/cli/output/width.h"
 
 // What was written to a stream in memory.
 struct written {

@@ -1,0 +1,168 @@
+// The options of the program `inferstat`: one table that parsing, help, completion
+// and tests read.
+#ifndef INFERSTAT_CLIENT_CLI_ARGS_CLI_OPTIONS_H
+#define INFERSTAT_CLIENT_CLI_ARGS_CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
+#include "common/sys/option_table.h"
+#include "common/wire/trust.h"
+
+// One row per option: enumerator, name, letter (0: none), its value's name (NULL: takes
+// none), type and member of struct cli_options, help.
+#define CLI_OPTIONS(X)                                                                             \
+    X(COLLECTOR, "collector", 0, "ADDR", TEXT_AT(collector),                                       \
+      "ask the collector at ADDR: ipc:///FOLDER or tcp://HOST:PORT (else INFERSTAT_COLLECTOR)")    \
+    X(DB, "db", 0, "FILE", TEXT_AT(db), "read the store file FILE instead of asking a collector")  \
+    X(TIMEOUT, "timeout", 0, "TIME", PERIOD_AT(timeout_ns),                                        \
+      "wait TIME for an answer (default 3s)")                                                      \
+    X(KEY, "key", 0, "FILE", TEXT_AT(trust.key_file),                                              \
+      "this user's key file, made by keygen (else INFERSTAT_KEY)")                                 \
+    X(SERVER_KEY, "server-key", 0, "KEY", TEXT_AT(trust.server_key),                               \
+      "the collector's public key, or a file of it (else INFERSTAT_SERVER_KEY, "                   \
+      "known_collectors)")                                                                         \
+    X(INSECURE, "insecure", 0, NULL, FLAG_AT(trust.insecure),                                      \
+      "speak TCP without keys to another host")                                                    \
+    X(JSON, "json", 0, NULL, OPTION_IS_GIVEN,                                                      \
+      "print JSON: base units, stable keys, null for absent values")                               \
+    X(CSV, "csv", 0, NULL, OPTION_IS_GIVEN,                                                        \
+      "print CSV: RFC 4180 quoting, LF line ends, a header of keys")                               \
+    X(LIMIT, "limit", 'n', "N", UINT32_AT(limit, 0, UINT32_MAX),                                   \
+      "at most N rows, 0 for all (tables show 20 by default)")                                     \
+    X(OLDEST, "oldest", 0, NULL, OPTION_IS_GIVEN, "the oldest rows first")                         \
+    X(MODEL, "model", 0, "NAME", TEXT_AT(where[QUERY_BY_MODEL]), "only records of this model")     \
+    X(HOST, "host", 0, "NAME", TEXT_AT(where[QUERY_BY_HOST]), "only records of this host")         \
+    X(DEVICE, "device", 0, "NAME", TEXT_AT(where[QUERY_BY_DEVICE]), "only records of this device") \
+    X(RUN, "run", 0, "UUID", TEXT_AT(where[QUERY_BY_RUN]),                                         \
+      "only records of this run (its first 4 or more characters)")                                 \
+    X(OPERATION, "operation", 0, "NAME", TEXT_AT(where[QUERY_BY_OPERATION]),                       \
+      "only records of this operation")                                                            \
+    X(STAGE, "stage", 0, "NAME", TEXT_AT(where[QUERY_BY_STAGE]),                                   \
+      "only records of this load stage")                                                           \
+    X(WORKLOAD, "workload", 0, "NAME", TEXT_AT(where[QUERY_BY_WORKLOAD]),                          \
+      "only pipelines of this workload (encode, model_load)")                                      \
+    X(STATUS, "status", 0, "NAME", TEXT_AT(where[QUERY_BY_STATUS]),                                \
+      "only loads, pipelines and requests that were ok, error or cancelled")                       \
+    X(SINCE, "since", 0, "WHEN", TEXT_AT(since),                                                   \
+      "started at WHEN or later: 1h (ago), 2026-03-29 [14:30[:00]] (local), RFC 3339, "            \
+      "unix seconds")                                                                              \
+    X(UNTIL, "until", 0, "WHEN", TEXT_AT(until), "started before WHEN")                            \
+    X(BY, "by", 0, "LIST", WORDS_AT(by, dimension_word),                                           \
+      "group by model, host, device, run, operation, stage, workload, status (separated by "       \
+      "commas)")                                                                                   \
+    X(STEP, "step", 0, "TIME", TEXT_AT(step), "a row for each time step (1m, 1h, ...)")            \
+    X(SLO, "slo", 0, "LIST", TEXT_AT(slo),                                                         \
+      "objectives of a request, such as ttft=200ms,tpot=30ms")                                     \
+    X(SLOWEST, "slowest", 0, "N", UINT32_AT(slowest, 1, UINT32_MAX),                               \
+      "the N slowest, with latency attribution")                                                   \
+    X(AVERAGE, "average", 0, NULL, OPTION_IS_GIVEN, "averages by model, cold and warm separately") \
+    X(COMPARE, "compare", 0, NULL, OPTION_IS_GIVEN, "compare two sides, A and B")                  \
+    X(CHECK, "check", 0, NULL, OPTION_IS_GIVEN, "exit with status 1 where a host is worse")        \
+    X(AGAINST, "against", 0, "NAME", TEXT_AT(against), "compare with the baseline NAME")           \
+    X(METRIC, "metric", 0, "NAME", TEXT_AT(metric),                                                \
+      "compare only this metric; with --slowest, sort by it")                                      \
+    X(MARGIN, "margin", 0, "RATIO", TEXT_AT(margin),                                               \
+      "differences below RATIO (3% or 0.03) count as none")                                        \
+    X(MARKDOWN, "markdown", 0, NULL, OPTION_IS_GIVEN,                                              \
+      "print Markdown, for a page or a pull request")                                              \
+    X(BUNDLE, "bundle", 0, "FILE", TEXT_AT(bundle),                                                \
+      "write a store with the records that the filters cover")                                     \
+    X(QUERY, "query", 0, "TEXT", TEXT_AT(query),                                                   \
+      "the result of the query TEXT, or of the named query")                                       \
+    X(LINE, "line", 0, NULL, OPTION_IS_GIVEN, "one short line, for a status bar")                  \
+    X(COLUMNS, "columns", 0, NULL, OPTION_IS_GIVEN,                                                \
+      "list the columns of every kind of record, as on the wire")                                  \
+    X(FORMAT, "format", 0, "FORMAT", CHOICE_AT(file_format, format_word),                          \
+      "csv, json or jsonl (default jsonl)")                                                        \
+    X(OUTPUT, "output", 'o', "FILE", TEXT_AT(output), "write to FILE instead of standard output")  \
+    X(YES, "yes", 'y', NULL, OPTION_IS_GIVEN, "do not ask")                                        \
+    X(ROLE, "role", 0, "LIST", SET_AT(roles, role_word),                                           \
+      "roles of a key: producer, reader, admin (separated by commas)")                             \
+    X(NAME, "name", 0, "NAME", TEXT_AT(name), "name of a key: 1 to 63 of a-z A-Z 0-9 . _ -")       \
+    X(REPLACES, "replaces", 0, "KEY", TEXT_AT(replaces),                                           \
+      "the key whose runs the new one continues")                                                  \
+    X(SERVER, "server", 0, NULL, OPTION_IS_GIVEN, "create the key of a collector")                 \
+    X(FORCE, "force", 0, NULL, OPTION_IS_GIVEN,                                                    \
+      "replace existing data; compare different environments; send a spool without its run file")  \
+    X(SPOOL, "spool", 0, "DIR", TEXT_AT(spool), "look for spools in DIR (else INFERSTAT_SPOOL)")   \
+    X(INTERVAL, "interval", 0, "TIME", PERIOD_AT(interval_ns),                                     \
+      "refresh at least every TIME (default 2s)")                                                  \
+    X(ASCII, "ascii", 0, NULL, OPTION_IS_GIVEN, "draw with ASCII characters only")                 \
+    X(NO_MOUSE, "no-mouse", 0, NULL, OPTION_IS_GIVEN, "leave the mouse to the terminal")           \
+    X(READONLY, "readonly", 0, NULL, OPTION_IS_GIVEN, "refuse to clear from the dashboard")        \
+    X(NO_COLOR, "no-color", 0, NULL, OPTION_IS_GIVEN,                                              \
+      "no colour (as with NO_COLOR in the environment)")                                           \
+    X(HELP, "help", 'h', NULL, OPTION_IS_GIVEN, "show help and exit")                              \
+    X(VERSION, "version", 'V', NULL, OPTION_IS_GIVEN, "show the version and exit")
+
+enum cli_option {
+#define CLI_OPTION_ENUM(name, text, letter, argument, at, help) OPTION_##name,
+    CLI_OPTIONS(CLI_OPTION_ENUM)
+#undef CLI_OPTION_ENUM
+        OPTION_COUNT
+};
+
+// The row of an option.
+const struct option *option_row(enum cli_option option);
+
+enum cli_format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSON, FORMAT_JSONL };
+
+enum { CLI_ARGUMENTS_MAX = 64 };
+
+// The options as given.  Texts are borrowed from argv.
+struct cli_options {
+    bool given[OPTION_COUNT];
+    const char *collector;
+    const char *db;
+    int64_t timeout_ns;  // 0: the default
+    int64_t interval_ns; // 0: the default
+    uint32_t limit;      // where OPTION_LIMIT is given
+    // Clauses of the query language, as given; NULL: not given.
+    const char *where[QUERY_DIMENSION_COUNT];
+    const char *since, *until, *by, *step, *slo, *metric, *margin, *against;
+    uint32_t slowest;       // where OPTION_SLOWEST is given
+    const char *bundle;     // NULL: none
+    const char *query;      // NULL: none
+    int file_format;        // of --format
+    enum cli_format format; // of --json, --csv and --format
+    const char *output;
+    struct trust_options trust;
+    uint32_t roles; // of --role: bit i: enum query_role i
+    const char *name;
+    const char *replaces;
+    const char *spool;                        // NULL: the default
+    const char *command;                      // first word; NULL: none
+    const char *arguments[CLI_ARGUMENTS_MAX]; // words behind it
+    unsigned argument_count;
+};
+
+static inline bool option_given(const struct cli_options *options, enum cli_option option)
+{
+    return options->given[option];
+}
+
+// Reads a command line, argv[0] skipped.  Options stand anywhere, values behind
+// "=" or in the next word; "--" ends them.  STATUS_INVALID names the option at fault and the
+// nearest one known.
+MUST_CHECK enum status options_parse(struct cli_options *out, int argc, char *const *argv,
+                                     struct error *err);
+
+// STATUS_INVALID when an option was given that is not in `allowed`, which OPTION_COUNT ends;
+// `command` names the command in the message.
+MUST_CHECK enum status options_check(const struct cli_options *options,
+                                     const enum cli_option *allowed, const char *command,
+                                     struct error *err);
+
+// Whether an option is in a list that OPTION_COUNT ends.
+bool options_contain(const enum cli_option *list, enum cli_option option);
+
+// The first option given of a list that OPTION_COUNT ends; OPTION_COUNT: none.
+enum cli_option options_first_given(const struct cli_options *options, const enum cli_option *list);
+
+// STATUS_INVALID: `command` does not take the option.
+enum status options_refuse(enum cli_option option, const char *command, struct error *err);
+
+#endif

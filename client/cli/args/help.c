@@ -1,0 +1,43 @@
+#include "client/cli/args/help.h"
+
+#include <string.h>
+
+#include "client/cli/cli.h"
+#include "client/cli/args/cli_options.h"
+
+void help_write(FILE *out)
+{
+    (void)fputs("Usage: inferstat [--collector ADDR | --db FILE] COMMAND [OPTION]...\n"
+                "Queries and shows measurements of GPU inference: loads, requests, losses.\n"
+                "\n"
+                "Commands:\n",
+                out);
+    unsigned count;
+    const struct cli_command *commands = cli_commands(&count);
+    for (unsigned i = 0; i < count; i++)
+        option_write_entry(out, commands[i].name, commands[i].summary);
+
+    (void)fputs("\nOptions (each command takes those its own help lists):\n", out);
+    for (int i = 0; i < OPTION_COUNT; i++)
+        option_write_help(out, option_row((enum cli_option)i));
+
+    (void)fputs("\n"
+                "Exit status: 0 done, 1 a check said no, 2 wrong usage, 3 no data, 4 the\n"
+                "collector or file cannot be reached or used, 5 a comparison lacks evidence.\n"
+                "Environment: INFERSTAT_COLLECTOR (address), INFERSTAT_KEY, INFERSTAT_SERVER_KEY,\n"
+                "NO_COLOR, TZ (zone of times shown).\n"
+                "More: inferstat COMMAND --help, man inferstat.\n",
+                out);
+}
+
+void help_write_command(FILE *out, const struct cli_command *command)
+{
+    (void)fprintf(out, "Usage: inferstat %s%s%s [OPTION]...\n%s.\n", command->name,
+                  command->arguments[0] ? " " : "", command->arguments, command->summary);
+    if (command->details)
+        (void)fprintf(out, "\n%s\n", command->details);
+    (void)fputs("\nOptions:\n", out);
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (options_contain(command->options, (enum cli_option)i))
+            option_write_help(out, option_row((enum cli_option)i));
+}

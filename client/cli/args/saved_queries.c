@@ -1,0 +1,216 @@
+#include "client/cli/args/saved_queries.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/args/time_arg.h"
+#include "client/cli/output/width.h"
+#include "common/core/base/parse.h"
+#include "common/core/base/text.h"
+#include "common/core/query/query_text.h"
+#include "common/sys/config.h"
+#include "common/wire/keys.h"
+
+enum { NAME_SIZE = 64, NAMES_MAX = 1000 };
+
+static const char name_characters[] =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+// ---- The file ----------------------------------------------------------------------
+
+static bool is_verb(const char *word)
+{
+    unsigned count;
+    const struct query_verb *verbs = query_verbs(&count);
+    for (unsigned i = 0; i < count; i++)
+        if (strcmp(verbs[i].word, word) == 0)
+            return true;
+    return record_kind_find(word) != RECORD_KIND_COUNT;
+}
+
+static int find(const struct result *list, const char *name)
+{
+    for (size_t row = 0; row < result_row_count(list); row++) {
+        const struct value value = result_cell(list, row, 0);
+        if (value.text.size == strlen(name) && memcmp(value.text.bytes, name, strlen(name)) == 0)
+            return (int)row;
+    }
+    return -1;
+}
+
+// The file being read.
+struct naming {
+    struct result *list;
+    FILE *notes;
+};
+
+// Adds a line of the file; its text is parsed when the query is used.
+static enum status add_line(void *context, const char *name, const char *text, struct error *err)
+{
+    struct result *list = ((struct naming *)context)->list;
+    if (strlen(name) >= NAME_SIZE || name[strspn(name, name_characters)] != '\0')
+        return error_set(err, STATUS_INVALID,
+                         "invalid name \"%.60s\": 1 to %d characters of a-z A-Z 0-9 . _ -", name,
+                         NAME_SIZE - 1);
+    if (is_verb(name))
+        return error_set(err, STATUS_INVALID,
+                         "\"%s\" is a verb of the query language and cannot be a name", name);
+    if (find(list, name) >= 0)
+        return error_set(err, STATUS_INVALID, "\"%s\" is given twice", name);
+    if (result_row_count(list) == NAMES_MAX)
+        return error_set(err, STATUS_INVALID, "more than %d queries", NAMES_MAX);
+    enum status status = result_add_row(list);
+    if (status == STATUS_OK)
+        status = result_set_text(list, 0, name, strlen(name));
+    if (status == STATUS_OK)
+        status = result_set_text(list, 1, text, strlen(text));
+    return status == STATUS_OK ? STATUS_OK : error_no_memory(err, "saved queries");
+}
+
+static void complain(void *context, const struct error *why)
+{
+    const struct naming *naming = context;
+    char text[4 * ERROR_TEXT_SIZE];
+    (void)fprintf(naming->notes, "inferstat: WARNING: %s\n",
+                  text_escape(text, sizeof text, why->text, strlen(why->text)));
+}
+
+static enum status read_file(struct result *list, FILE *notes, struct error *err)
+{
+    struct naming naming = {.list = list, .notes = notes};
+    char path[KEYS_PATH_SIZE];
+    enum status status = result_add_column(list, "name", UNIT_NONE);
+    if (status == STATUS_OK)
+        status = result_add_column(list, "text", UNIT_NONE);
+    if (status != STATUS_OK)
+        return error_no_memory(err, "saved queries");
+    if (keys_default_path(path, sizeof path, "queries", NULL) != STATUS_OK)
+        return STATUS_OK; // no home, no file
+    status = config_read_leniently(path, add_line, complain, &naming, err);
+    return status == STATUS_NOT_FOUND ? STATUS_OK : status;
+}
+
+enum status saved_queries_list(const struct cli *cli, struct result **out, struct error *err)
+{
+    if (result_new(out) != STATUS_OK)
+        return error_no_memory(err, "saved queries");
+    enum status status = read_file(*out, cli->env.notes, err);
+    if (status != STATUS_OK)
+        result_free(*out);
+    return status;
+}
+
+// ---- Reading -----------------------------------------------------------------------
+
+struct reading {
+    FILE *notes;
+    int64_t now_ns;
+};
+
+static enum status when(void *context, int64_t *out_ns, const char *text, bool latest,
+                        struct error *err)
+{
+    const struct reading *reading = context;
+    return time_arg_parse(reading->notes, out_ns, text, reading->now_ns, latest, "time", err);
+}
+
+static char *escaped(const char *text, size_t size)
+{
+    const size_t room = 4 * size + 1; // what one byte becomes
+    char *out = malloc(room);
+    return out ? text_escape(out, room, text, size) : NULL;
+}
+
+// Prints the line, escaped for the terminal, with marks under the place.
+static void point(FILE *notes, const char *line, struct query_place place)
+{
+    char *all = escaped(line, strlen(line));
+    char *before = escaped(line, place.at);
+    char *marked = escaped(line + place.at, place.size);
+    if (all && before && marked) {
+        (void)fprintf(notes, "  %s\n  %*s^", all, (int)width_of(before), "");
+        for (unsigned i = 1; i < width_of(marked); i++)
+            (void)fputc('~', notes);
+        (void)fputc('\n', notes);
+    }
+    free(all);
+    free(before);
+    free(marked);
+}
+
+static enum status read_text(const struct cli *cli, const char *text, struct query *out,
+                             struct error *err)
+{
+    struct reading reading = {cli->env.notes, cli->env.now_ns};
+    struct query_place place = {0};
+    enum status status = query_text_read(out, text, when, &reading, &place, err);
+    if (status != STATUS_OK)
+        point(cli->env.notes, text, place);
+    return status;
+}
+
+static enum status read_named(const struct cli *cli, const struct result *list, size_t row,
+                              struct query *out, struct error *err)
+{
+    const struct value value = result_cell(list, row, 1);
+    char *text = strndup(value.text.bytes ? value.text.bytes : "", value.text.size);
+    if (!text)
+        return error_no_memory(err, "saved queries");
+    enum status status = read_text(cli, text, out, err);
+    free(text);
+    return status;
+}
+
+// STATUS_INVALID if a saved query has a similar name.
+static enum status unknown_name(const struct result *list, const char *name, struct error *err)
+{
+    const size_t count = result_row_count(list);
+    char(*copies)[NAME_SIZE] = calloc(count + 1, sizeof *copies);
+    const char **names = calloc(count + 1, sizeof *names);
+    const char *nearest = NULL;
+    for (size_t row = 0; copies && names && row < count; row++) {
+        const struct value value = result_cell(list, row, 0);
+        memcpy(copies[row], value.text.bytes, value.text.size);
+        names[row] = copies[row];
+    }
+    if (copies && names)
+        nearest = parse_nearest(name, names, (unsigned)count);
+    enum status status = STATUS_OK;
+    if (nearest)
+        status =
+            error_set(err, STATUS_INVALID, "%s: unknown query (did you mean %s?)", name, nearest);
+    free(names);
+    free(copies);
+    return status;
+}
+
+static enum status read_word(const struct cli *cli, const char *word, struct query *out,
+                             struct error *err)
+{
+    struct result *list = NULL;
+    enum status status = saved_queries_list(cli, &list, err);
+    if (status != STATUS_OK)
+        return status;
+    const int row = find(list, word);
+    if (row >= 0) {
+        status = read_named(cli, list, (size_t)row, out, err);
+        if (status != STATUS_OK)
+            (void)error_prefix(err, status, "%s", word);
+    } else {
+        status = unknown_name(list, word, err);
+        if (status == STATUS_OK)
+            status = read_text(cli, word, out, err);
+    }
+    result_free(list);
+    return status;
+}
+
+enum status saved_queries_read(const struct cli *cli, const char *text, struct query *out,
+                               struct error *err)
+{
+    // Only a single word can be a name: for other text the file is not read.
+    const bool may_be_name = text[0] != '\0' && text[strspn(text, name_characters)] == '\0';
+    enum status status = may_be_name && !is_verb(text) ? read_word(cli, text, out, err)
+                                                       : read_text(cli, text, out, err);
+    return status == STATUS_OK ? status : error_prefix(err, status, "%s", cli->command->name);
+}

@@ -1,0 +1,221 @@
+// inferstat avg METRIC [--by LIST] [--step TIME] [--slo LIST]
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/cli.h"
+#include "client/cli/output/rows.h"
+#include "client/cli/output/columns.h"
+#include "common/core/base/text.h"
+
+enum { FIGURES_MAX = 16, NOTE_SIZE = 1024 };
+
+// The figures shown after the columns of the groups.
+static const struct figure {
+    const char *key;
+    const char *title;
+    bool in_unit;   // the metric's unit; else a count or ratio
+    bool needed;    // shown even if no row has it
+    unsigned minor; // as in a table
+} figures[] = {
+    {"count", "count", false, true, 0},
+    {"mean", "mean", true, true, 0},
+    {"total_over_total", "total/total", true, false, 0},
+    {"met_ratio", "met", false, false, 0},
+    {"min", "min", true, true, 2},
+    {"max", "max", true, true, 2},
+    {"p50", "p50", true, true, 0},
+    {"p90", "p90", true, true, 3},
+    {"p95", "p95", true, true, 1},
+    {"p99", "p99", true, true, 0},
+    {"coverage_ratio", "coverage", false, true, 0},
+    {"lost", "lost", false, true, 1},
+};
+
+enum { FIGURE_COUNT = sizeof figures / sizeof *figures };
+
+static bool any_row_has(const struct result *result, const char *key)
+{
+    int column = result_find(result, key);
+    for (size_t row = 0; column >= 0 && row < result_row_count(result); row++) {
+        if (result_cell(result, row, (unsigned)column).type != VALUE_NULL)
+            return true;
+    }
+    return false;
+}
+
+enum { GROUPS_MAX = QUERY_DIMENSION_COUNT + 1 }; // with the step
+
+// The columns shown: groups first, then figures.
+struct shown {
+    struct shown_column groups[GROUPS_MAX];
+    unsigned group_count;
+    const struct figure *figures[FIGURE_COUNT];
+    unsigned figure_count;
+};
+
+static void choose(struct shown *shown, const struct query *query, const struct result *result)
+{
+    for (unsigned i = 0; i < query->group_count; i++) {
+        const char *name = query_dimension_name(query->group_by[i]);
+        shown->groups[shown->group_count++] = (struct shown_column){
+            .key = name,
+            .title = name,
+            .style = query->group_by[i] == QUERY_BY_RUN ? SHOWN_RUN : SHOWN_PLAIN,
+        };
+    }
+    if (query->step_ns != 0)
+        shown->groups[shown->group_count++] =
+            (struct shown_column){.key = "started_ns", .title = "from"};
+    for (unsigned i = 0; i < FIGURE_COUNT; i++) {
+        if (figures[i].needed || any_row_has(result, figures[i].key))
+            shown->figures[shown->figure_count++] = &figures[i];
+    }
+}
+
+static enum status new_table(struct table **out, const struct shown *shown)
+{
+    struct table_column columns[GROUPS_MAX + FIGURES_MAX];
+    unsigned count = 0;
+    for (unsigned i = 0; i < shown->group_count; i++)
+        columns[count++] =
+            (struct table_column){.title = shown->groups[i].title, .may_shrink = true};
+    for (unsigned i = 0; i < shown->figure_count; i++)
+        columns[count++] = (struct table_column){.title = shown->figures[i]->title,
+                                                 .align = TABLE_RIGHT,
+                                                 .minor = shown->figures[i]->minor};
+    return table_new(out, columns, count);
+}
+
+static void add_figure(struct table *table, const struct figure *figure,
+                       const struct query_metric *metric, const struct result *result, size_t row)
+{
+    int column = result_find(result, figure->key);
+    struct value value = result_cell(result, row, (unsigned)column);
+    enum unit unit = figure->in_unit ? metric->unit
+                     : column < 0    ? UNIT_NONE
+                                     : result_column(result, (unsigned)column)->unit;
+    table_add_value(table, value, unit);
+}
+
+// Notes incomplete coverage.
+static void note_coverage(FILE *out, const struct result *result)
+{
+    double least = 1.0; // where it is unknown, the store's note says so
+    for (size_t row = 0; row < result_row_count(result); row++) {
+        double coverage = result_number(result, row, "coverage_ratio", 1.0);
+        least = coverage < least ? coverage : least;
+    }
+    if (least >= 1.0)
+        return;
+    char text[UNIT_TEXT_SIZE];
+    (void)fprintf(out,
+                  "Note: records were lost; these figures cover %s%s of all records of "
+                  "their time, of any kind and model (inferstat runs lists the losses).\n",
+                  result_row_count(result) > 1 ? "as little as " : "",
+                  unit_format(text, UNIT_RATIO, least));
+}
+
+// Prints the store's note on the whole answer, such as that older rows have expired.
+static void print_note(FILE *out, const struct result *result)
+{
+    const struct value note = result_cell(result, 0, (unsigned)result_find(result, "note"));
+    char text[NOTE_SIZE];
+    if (note.type == VALUE_TEXT && note.text.size > 0)
+        (void)fprintf(out, "Note: %s.\n",
+                      text_escape(text, sizeof text, note.text.bytes, note.text.size));
+}
+
+static enum status print_for_people(struct cli *cli, const struct query_metric *metric,
+                                    const struct result *result, struct error *err)
+{
+    struct shown shown = {0};
+    choose(&shown, &cli->query, result);
+    struct table *table;
+    if (new_table(&table, &shown) != STATUS_OK)
+        return error_no_memory(err, "avg");
+    for (size_t row = 0; row < result_row_count(result); row++) {
+        for (unsigned i = 0; i < shown.group_count; i++)
+            table_take(table, columns_cell(&shown.groups[i], result, row));
+        for (unsigned i = 0; i < shown.figure_count; i++)
+            add_figure(table, shown.figures[i], metric, result, row);
+    }
+    FILE *out = cli->env.out;
+    (void)fprintf(out, "%s.%s: %s\n", record_kind_info(metric->kind)->name, metric->name,
+                  metric->meaning);
+    enum status status = table_print(table, out, cli->env.width, err);
+    if (status == STATUS_OK) {
+        note_coverage(out, result);
+        print_note(out, result);
+    }
+    table_free(table);
+    return status;
+}
+
+// Whether the filters match records of the kind that lack the metric.
+static bool covers_records(struct cli *cli, const struct query_metric *metric)
+{
+    const struct query query = {.kind = QUERY_RECORDS,
+                                .records.kind = metric->kind,
+                                .filter = cli->query.filter,
+                                .limit = 1};
+    struct result *result = NULL;
+    struct error ignored = {0};
+    if (cli_ask(cli, &query, &result, &ignored) != STATUS_OK)
+        return false;
+    const bool covers = result_row_count(result) > 0;
+    result_free(result);
+    return covers;
+}
+
+// Explains why there is no data: few stores can have the metric, or the records lack it.
+static enum status no_data(struct cli *cli, const struct query_metric *metric, struct error *err)
+{
+    if (strcmp(metric->name, QUERY_METRIC_MBU) == 0)
+        return cli_no_data(cli,
+                           QUERY_METRIC_MBU " (of models with file_bytes on devices with"
+                                            " memory_bandwidth_bytes_per_second)",
+                           err);
+    const struct query_filter *filter = &cli->query.filter;
+    if (!cli->expired[0] && filter->since_ns <= cli->env.now_ns && covers_records(cli, metric))
+        return error_set(err, STATUS_NO_DATA,
+                         "%s: no data: none of these records of kind %s has it", cli->query.metric,
+                         record_kind_info(metric->kind)->name);
+    return cli_no_data(cli, cli->query.metric, err);
+}
+
+static enum status ask(struct cli *cli, const struct query_metric *known, struct result **out,
+                       struct error *err)
+{
+    enum status status = cli_ask(cli, &cli->query, out, err);
+    if (status == STATUS_NO_DATA)
+        return no_data(cli, known, err);
+    if (status == STATUS_OK && result_row_count(*out) == 0) {
+        result_free(*out);
+        return no_data(cli, known, err);
+    }
+    return status;
+}
+
+enum status command_average(struct cli *cli, struct error *err)
+{
+    const struct query_metric *metric;
+    enum status status = query_metric_find(&metric, cli->query.metric, err);
+    if (status != STATUS_OK)
+        return error_prefix(err, status, "avg");
+
+    struct rows rows = {.out = cli->env.out, .format = cli->options.format};
+    struct result *result = NULL;
+    status = ask(cli, metric, &result, err);
+    if (status == STATUS_NO_DATA && rows.format == FORMAT_JSON)
+        rows_end(&rows);
+    if (status != STATUS_OK)
+        return status;
+    if (rows.format == FORMAT_TEXT) {
+        status = print_for_people(cli, metric, result, err);
+    } else {
+        rows_write(&rows, result, 0, result_row_count(result));
+        rows_end(&rows);
+    }
+    result_free(result);
+    return status;
+}

@@ -1,0 +1,153 @@
+// inferstat baseline save NAME | list | delete NAME
+#include <math.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "client/cli/cli.h"
+#include "client/cli/output/rows.h"
+#include "client/cli/output/columns.h"
+
+static const struct shown_column columns[] = {
+    {"baseline", "baseline", SHOWN_PLAIN, TABLE_LEFT, 0},
+    {"created_ns", "saved", SHOWN_PLAIN, TABLE_LEFT, 0},
+    {"since_ns", "since", SHOWN_PLAIN, TABLE_LEFT, 2},
+    {"until_ns", "until", SHOWN_PLAIN, TABLE_LEFT, 2},
+    {"runs", "runs", SHOWN_PLAIN, TABLE_RIGHT, 0},
+    {"values", "values", SHOWN_PLAIN, TABLE_RIGHT, 1},
+    {"coverage_ratio", "coverage", SHOWN_PLAIN, TABLE_RIGHT, 1},
+    {"filter", "of", SHOWN_PLAIN, TABLE_LEFT, 3},
+};
+
+static const struct columns view = {columns, sizeof columns / sizeof *columns};
+
+static const char name_characters[] =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+// The options that only `save` takes.
+static const enum cli_option of_save[] = {OPTION_MODEL, OPTION_HOST,      OPTION_DEVICE,
+                                          OPTION_RUN,   OPTION_OPERATION, OPTION_SINCE,
+                                          OPTION_UNTIL, OPTION_FORCE,     OPTION_COUNT};
+
+static enum status print_list(const struct cli *cli, const struct result *result, struct error *err)
+{
+    struct table *table;
+    if (columns_new_table(&table, &view) != STATUS_OK)
+        return error_no_memory(err, "baseline");
+    for (size_t row = 0; row < result_row_count(result); row++)
+        columns_add_row(&view, table, result, row);
+    enum status status = table_print(table, cli->env.out, cli->env.width, err);
+    table_free(table);
+    return status;
+}
+
+static enum status list(struct cli *cli, struct error *err)
+{
+    const struct query query = {.kind = QUERY_BASELINES};
+    struct result *result;
+    enum status status = cli_ask(cli, &query, &result, err);
+    if (status != STATUS_OK)
+        return status;
+    if (cli->options.format != FORMAT_TEXT) {
+        struct rows rows = {.out = cli->env.out, .format = cli->options.format};
+        rows_write(&rows, result, 0, result_row_count(result));
+        rows_end(&rows);
+    }
+    if (result_row_count(result) == 0)
+        status =
+            error_set(err, STATUS_NO_DATA,
+                      "baseline: no data: no baselines are stored (inferstat baseline save NAME)");
+    else if (cli->options.format == FORMAT_TEXT)
+        status = print_list(cli, result, err);
+    result_free(result);
+    return status;
+}
+
+static void print_saved(FILE *out, const struct query *query, const struct result *result)
+{
+    const int64_t runs = result_integer(result, 0, "runs", 0);
+    char since[UNIT_TEXT_SIZE], until[UNIT_TEXT_SIZE], coverage[UNIT_TEXT_SIZE];
+    (void)fprintf(
+        out,
+        "baseline %s saved: %" PRId64 " values of %" PRId64 " %s, from %s until %s, "
+        "coverage %s\n",
+        query->baseline.name, result_integer(result, 0, "values", 0), runs,
+        runs == 1 ? "run" : "runs",
+        unit_format_int(since, UNIT_TIME, result_integer(result, 0, "since_ns", 0)),
+        unit_format_int(until, UNIT_TIME, result_integer(result, 0, "until_ns", 0)),
+        unit_format(coverage, UNIT_RATIO, result_number(result, 0, "coverage_ratio", (double)NAN)));
+}
+
+static void print_change(const struct cli *cli, const struct query *query,
+                         const struct result *result)
+{
+    FILE *out = cli->env.out;
+    if (cli->options.format == FORMAT_JSON) {
+        rows_write_json(out, result, 0);
+    } else if (cli->options.format == FORMAT_CSV) {
+        struct rows rows = {.out = out, .format = FORMAT_CSV};
+        rows_write(&rows, result, 0, 1);
+        rows_end(&rows);
+    } else if (query->kind == QUERY_BASELINE_SAVE) {
+        print_saved(out, query, result);
+        cli_note_expired(cli, result);
+    } else {
+        (void)fprintf(out, "baseline %s deleted\n", query->baseline.name);
+    }
+}
+
+static enum status change(struct cli *cli, enum query_kind kind, struct error *err)
+{
+    struct query query = {.kind = kind,
+                          .filter = cli->query.filter,
+                          .baseline.force = option_given(&cli->options, OPTION_FORCE)};
+    const char *name = cli->options.arguments[1];
+    const size_t size = strlen(name);
+    if (size == 0 || size >= sizeof query.baseline.name || strspn(name, name_characters) != size)
+        return error_set(err, STATUS_INVALID,
+                         "baseline: '%.*s': a name has 1 to %zu characters of a-z A-Z 0-9 . _ -",
+                         (int)sizeof query.baseline.name, name, sizeof query.baseline.name - 1);
+    memcpy(query.baseline.name, name, size + 1);
+    struct result *result;
+    enum status status = cli_ask(cli, &query, &result, err);
+    if (status != STATUS_OK)
+        return error_prefix(err, status, "baseline");
+    print_change(cli, &query, result);
+    result_free(result);
+    return STATUS_OK;
+}
+
+// The sub-commands.
+static const struct {
+    const char *name;
+    bool takes_name;
+    enum query_kind kind;
+} parts[] = {
+    {"save", true, QUERY_BASELINE_SAVE},
+    {"list", false, QUERY_BASELINES},
+    {"delete", true, QUERY_BASELINE_DELETE},
+};
+
+enum status command_baseline(struct cli *cli, struct error *err)
+{
+    const struct cli_options *options = &cli->options;
+    const char *word = options->arguments[0];
+    size_t part = 0;
+    while (part < sizeof parts / sizeof *parts && strcmp(parts[part].name, word) != 0)
+        part++;
+    if (part == sizeof parts / sizeof *parts)
+        return error_set(err, STATUS_INVALID,
+                         "baseline: '%s' is none of save, list and delete (see inferstat baseline "
+                         "--help)",
+                         word);
+    if (options->argument_count != (parts[part].takes_name ? 2 : 1))
+        return error_set(err, STATUS_INVALID, "baseline %s: %s (see inferstat baseline --help)",
+                         word, parts[part].takes_name ? "NAME is missing" : "unexpected argument");
+    const enum cli_option option = options_first_given(options, of_save);
+    if (option != OPTION_COUNT && parts[part].kind != QUERY_BASELINE_SAVE) {
+        char title[32];
+        (void)snprintf(title, sizeof title, "baseline %s", parts[part].name);
+        return options_refuse(option, title, err);
+    }
+    return parts[part].kind == QUERY_BASELINES ? list(cli, err)
+                                               : change(cli, parts[part].kind, err);
+}

@@ -1,0 +1,123 @@
+// inferstat backup FILE, inferstat export --bundle FILE
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/cli/cli.h"
+#include "client/cli/output/number.h"
+#include "client/cli/output/rows.h"
+#include "common/core/base/text.h"
+
+// Makes a path absolute, as the collector has another working folder.
+static enum status whole_path(char out[QUERY_PATH_SIZE], const char *path, struct error *err)
+{
+    char *here = path[0] == '/' ? strdup("") : getcwd(NULL, 0);
+    const int n =
+        here ? snprintf(out, QUERY_PATH_SIZE, "%s%s%s", here, here[0] ? "/" : "", path) : -1;
+    free(here);
+    if (n < 0)
+        return error_set(err, STATUS_IO, "%s: cannot find the working folder", path);
+    if (n >= QUERY_PATH_SIZE)
+        return error_set(err, STATUS_INVALID, "%s: the path is longer than %d bytes", path,
+                         QUERY_PATH_SIZE - 1);
+    return STATUS_OK;
+}
+
+enum status cli_ask_of_file(struct cli *cli, struct query *query, const char *path,
+                            void (*print)(struct cli *cli, const struct result *answer),
+                            struct error *err)
+{
+    struct result *answer;
+    enum status status = whole_path(query->file.path, path, err);
+    if (status == STATUS_OK)
+        status = cli_ask(cli, query, &answer, err);
+    if (status != STATUS_OK)
+        return status;
+    if (cli->options.format == FORMAT_JSON) {
+        rows_write_json(cli->env.out, answer, 0);
+    } else {
+        print(cli, answer);
+    }
+    result_free(answer);
+    return STATUS_OK;
+}
+
+// "1234 records (inference 1200, load 34)"
+static void print_records(FILE *out, const struct result *answer)
+{
+    const int64_t records = result_integer(answer, 0, "records", 0);
+    (void)fprintf(out, "%" PRId64 " record%s", records, number_plural(records));
+    const char *before = " (";
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++) {
+        const char *name = record_kind_info((enum record_kind)kind)->name;
+        const int64_t count = result_integer(answer, 0, name, 0);
+        if (count == 0)
+            continue;
+        (void)fprintf(out, "%s%s %" PRId64, before, name, count);
+        before = ", ";
+    }
+    if (before[0] == ',')
+        (void)fputs(")", out);
+}
+
+static void print_baselines_left_out(struct cli *cli, const struct result *answer)
+{
+    const int64_t left_out = result_integer(answer, 0, "baselines_left_out", 0);
+    if (left_out > 0)
+        (void)fprintf(cli->env.notes,
+                      "inferstat: export: %" PRId64 " baseline%s left out: %s not of the filter's "
+                      "names alone\n",
+                      left_out, left_out == 1 ? " is" : "s are",
+                      left_out == 1 ? "it is" : "they are");
+}
+
+static void print_copy(struct cli *cli, const struct result *answer)
+{
+    FILE *out = cli->env.out;
+    char size[UNIT_TEXT_SIZE], time[UNIT_TEXT_SIZE], path[QUERY_PATH_SIZE];
+    const struct value named = result_cell(answer, 0, (unsigned)result_find(answer, "path"));
+    const int64_t runs = result_integer(answer, 0, "runs", 0);
+    (void)fprintf(out, "%s: %s, %" PRId64 " run%s, ",
+                  named.type == VALUE_TEXT
+                      ? text_escape(path, sizeof path, named.text.bytes, named.text.size)
+                      : "-",
+                  unit_format_int(size, UNIT_BYTES, result_integer(answer, 0, "bytes", 0)), runs,
+                  number_plural(runs));
+    print_records(out, answer);
+    const int64_t rollups = result_integer(answer, 0, "rollups", 0);
+    if (cli->options.bundle && rollups > 0) // those of a backup are of what it has
+        (void)fprintf(out, ", %" PRId64 " rollup%s", rollups, number_plural(rollups));
+    const int64_t left_out = result_integer(answer, 0, "left_out", 0);
+    if (left_out > 0)
+        (void)fprintf(out, "; %" PRId64 " more of these runs are left out", left_out);
+    const int64_t baselines = result_integer(answer, 0, "baselines", 0);
+    if (cli->options.bundle && baselines > 0)
+        (void)fprintf(out, "; %" PRId64 " baseline%s", baselines, number_plural(baselines));
+    (void)fprintf(
+        out, "; checked, in %s\n",
+        unit_format_int(time, UNIT_DURATION, result_integer(answer, 0, "duration_ns", 0)));
+    print_baselines_left_out(cli, answer);
+}
+
+static enum status copy(struct cli *cli, const char *path, bool bundle, struct error *err)
+{
+    struct query query = {.kind = QUERY_COPY, .file.bundle = bundle, .filter = cli->query.filter};
+    return cli_ask_of_file(cli, &query, path, print_copy, err);
+}
+
+enum status command_backup(struct cli *cli, struct error *err)
+{
+    return copy(cli, cli->options.arguments[0], false, err);
+}
+
+enum status cli_bundle(struct cli *cli, struct error *err)
+{
+    static const enum cli_option others[] = {OPTION_CSV,   OPTION_FORMAT, OPTION_OUTPUT,
+                                             OPTION_LIMIT, OPTION_QUERY,  OPTION_COUNT};
+    if (cli->options.argument_count > 0 ||
+        options_first_given(&cli->options, others) != OPTION_COUNT)
+        return error_set(err, STATUS_INVALID,
+                         "export: --bundle takes filters and --json, and nothing else");
+    return copy(cli, cli->options.bundle, true, err);
+}

@@ -1,0 +1,126 @@
+// inferstat export [KIND]... | --query TEXT | --bundle FILE
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "client/cli/commands/answer.h"
+#include "client/cli/args/kinds.h"
+#include "client/cli/commands/record_pages.h"
+#include "client/cli/args/saved_queries.h"
+#include "client/cli/output/output.h"
+
+// What to write: kinds of records, or the answer of a query.
+struct wanted {
+    uint32_t kinds;
+    const struct query *query; // NULL: the kinds
+};
+
+static enum status check_kinds(struct cli *cli, uint32_t *kinds, struct error *err)
+{
+    enum status status = kinds_parse(kinds, cli, err);
+    if (status != STATUS_OK)
+        return status;
+    if (cli->options.format == FORMAT_CSV && (*kinds == 0 || (*kinds & (*kinds - 1)) != 0))
+        return error_set(err, STATUS_INVALID,
+                         "export: a CSV holds one kind of records (name one, as in inferstat "
+                         "export inference --csv)");
+    if (*kinds == 0)
+        *kinds = (UINT32_C(1) << RECORD_KIND_COUNT) - 1;
+    return STATUS_OK;
+}
+
+static enum status write_kinds(struct cli *cli, uint32_t kinds, struct rows *rows,
+                               struct error *err)
+{
+    uint64_t limit = cli->options.limit;
+    for (int kind = 0; kind < (int)RECORD_KIND_COUNT; kind++) {
+        if (!(kinds >> kind & 1) || (limit != 0 && rows->count >= limit))
+            continue;
+        rows->kind = record_kind_info((enum record_kind)kind)->name;
+        enum status status = record_pages_write(cli, (enum record_kind)kind, true,
+                                                limit ? limit - rows->count : 0, rows, err);
+        // Without KIND, kinds that lack a filter's dimension are skipped.
+        if (status == STATUS_INVALID && cli->options.argument_count == 0)
+            continue;
+        if (status != STATUS_OK)
+            return status;
+    }
+    rows_end(rows);
+    return STATUS_OK;
+}
+
+static enum status write_rows(struct cli *cli, const struct wanted *wanted, struct rows *rows,
+                              struct error *err)
+{
+    if (!wanted->query)
+        return write_kinds(cli, wanted->kinds, rows, err);
+    enum status status = answer_write(cli, wanted->query, rows, err);
+    if (status == STATUS_OK)
+        rows_end(rows);
+    return status;
+}
+
+static enum status write_file(struct cli *cli, const struct wanted *wanted, struct rows *rows,
+                              struct error *err)
+{
+    const char *path = cli->options.output;
+    struct output output;
+    enum status status = output_open(&output, path, err);
+    if (status != STATUS_OK)
+        return status;
+    rows->out = output.out;
+    status = write_rows(cli, wanted, rows, err);
+    if (status == STATUS_OK && rows->count == 0)
+        status = cli_no_data(cli, "export", err);
+    if (status != STATUS_OK)
+        (void)error_prefix(err, status, "%s was not written", path);
+    status = output_close(&output, status, err);
+    if (status == STATUS_OK)
+        (void)fprintf(cli->env.notes, "inferstat: %" PRIu64 " %s written to %s\n", rows->count,
+                      wanted->query ? "rows" : "records", path);
+    return status;
+}
+
+static enum status write_wanted(struct cli *cli, const struct wanted *wanted, struct error *err)
+{
+    struct rows rows = {
+        .out = cli->env.out,
+        .format = cli->options.format == FORMAT_TEXT ? FORMAT_JSONL : cli->options.format,
+    };
+    enum status status = cli->options.output ? write_file(cli, wanted, &rows, err)
+                                             : write_rows(cli, wanted, &rows, err);
+    if (status == STATUS_OK && rows.count == 0)
+        return cli_no_data(cli, "export", err);
+    return status;
+}
+
+// --query takes no kinds and filters beside it.
+static enum status export_query(struct cli *cli, struct error *err)
+{
+    static const enum cli_option others[] = {OPTION_MODEL,    OPTION_HOST,      OPTION_DEVICE,
+                                             OPTION_RUN,      OPTION_OPERATION, OPTION_STAGE,
+                                             OPTION_WORKLOAD, OPTION_STATUS,    OPTION_SINCE,
+                                             OPTION_UNTIL,    OPTION_LIMIT,     OPTION_COUNT};
+    if (cli->options.argument_count > 0 ||
+        options_first_given(&cli->options, others) != OPTION_COUNT)
+        return error_set(err, STATUS_INVALID,
+                         "export: --query takes no kinds and no filters beside it (write them in "
+                         "its text)");
+    enum status status = saved_queries_read(cli, cli->options.query, &cli->query, err);
+    return status == STATUS_OK ? write_wanted(cli, &(struct wanted){.query = &cli->query}, err)
+                               : status;
+}
+
+enum status command_export(struct cli *cli, struct error *err)
+{
+    if (option_given(&cli->options, OPTION_BUNDLE))
+        return cli_bundle(cli, err);
+    if (option_given(&cli->options, OPTION_QUERY))
+        return export_query(cli, err);
+    struct wanted wanted = {0};
+    enum status status = check_kinds(cli, &wanted.kinds, err);
+    if (status != STATUS_OK)
+        return status;
+    struct query all = {.kind = QUERY_RECORDS, .filter = cli->query.filter};
+    status = query_check(&all, err);
+    return status == STATUS_OK ? write_wanted(cli, &wanted, err) : status;
+}

@@ -1,0 +1,106 @@
+// inferstat import FILE
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/cli/cli.h"
+#include "client/cli/commands/llama_bench.h"
+#include "client/cli/output/number.h"
+#include "common/core/base/text.h"
+#include "common/sys/files.h"
+
+static void print_refused_baselines(struct cli *cli, const struct result *answer)
+{
+    const int64_t refused = result_integer(answer, 0, "baselines_refused", 0);
+    const int column = result_find(answer, "baseline_note");
+    char text[512];
+    if (refused == 0 || column < 0)
+        return;
+    const struct value note = result_cell(answer, 0, (unsigned)column);
+    if (note.type == VALUE_TEXT)
+        (void)fprintf(cli->env.notes,
+                      "inferstat: import: %" PRId64 " baseline%s not taken, the first: %s\n",
+                      refused, refused == 1 ? " was" : "s were",
+                      text_escape(text, sizeof text, note.text.bytes, note.text.size));
+}
+
+static void print_import(struct cli *cli, const struct result *answer)
+{
+    FILE *out = cli->env.out;
+    const int64_t records = result_integer(answer, 0, "records", 0);
+    const int64_t runs = result_integer(answer, 0, "runs", 0);
+    (void)fprintf(out, "%" PRId64 " record%s of %" PRId64 " run%s imported", records,
+                  number_plural(records), runs, number_plural(runs));
+    const int64_t completed = result_integer(answer, 0, "runs_completed", 0);
+    const int64_t there = result_integer(answer, 0, "runs_there", 0);
+    if (completed > 0)
+        (void)fprintf(out, "; %" PRId64 " run%s completed", completed,
+                      completed == 1 ? " that was there is" : "s that were there are");
+    if (there > 0)
+        (void)fprintf(out, "; %" PRId64 " run%s", there,
+                      there == 1 ? " already exists" : "s already exist");
+    const int64_t baselines = result_integer(answer, 0, "baselines", 0);
+    if (baselines > 0)
+        (void)fprintf(out, "; %" PRId64 " baseline%s", baselines, number_plural(baselines));
+    const int64_t known = result_integer(answer, 0, "baselines_there", 0);
+    if (known > 0)
+        (void)fprintf(out, "; %" PRId64 " baseline%s", known,
+                      known == 1 ? " already exists" : "s already exist");
+    (void)fputc('\n', out);
+    print_refused_baselines(cli, answer);
+    const struct value note = result_cell(answer, 0, (unsigned)result_find(answer, "note"));
+    char text[512];
+    if (note.type != VALUE_TEXT)
+        return;
+    const int64_t refused = result_integer(answer, 0, "refused", 0);
+    (void)text_escape(text, sizeof text, note.text.bytes, note.text.size);
+    if (refused > 0)
+        (void)fprintf(cli->env.notes,
+                      "inferstat: import: %" PRId64 " run%s or record%s not taken, the first: %s\n",
+                      refused, number_plural(refused), refused == 1 ? " was" : "s were", text);
+    else
+        (void)fprintf(cli->env.notes, "inferstat: import: %s\n", text);
+}
+
+// Asks for the import of a bundle.
+static enum status import_bundle(struct cli *cli, const char *path, struct error *err)
+{
+    struct query query = {.kind = QUERY_IMPORT};
+    return cli_ask_of_file(cli, &query, path, print_import, err);
+}
+
+// Writes the bundle to a folder that the collector, perhaps of another user, can read, and
+// removes it afterwards.
+static enum status import_results(struct cli *cli, const char *path, struct error *err)
+{
+    const char *place = getenv("TMPDIR");
+    char folder[QUERY_PATH_SIZE], file[QUERY_PATH_SIZE];
+    (void)snprintf(folder, sizeof folder, "%s/inferstat-import-XXXXXX",
+                   place && place[0] == '/' ? place : "/tmp");
+    if (!mkdtemp(folder))
+        return error_set(err, STATUS_IO, "%s: cannot be made: %s", folder, strerror(errno));
+    enum status status = files_join(file, sizeof file, folder, "results.db", err);
+    if (status == STATUS_OK)
+        status = llama_bench_convert(path, file, err);
+    if (status == STATUS_OK && (chmod(folder, 0755) != 0 || chmod(file, 0644) != 0))
+        status = error_set(err, STATUS_IO, "%s: %s", file, strerror(errno));
+    if (status == STATUS_OK)
+        status = import_bundle(cli, file, err);
+    (void)unlink(file);
+    (void)rmdir(folder);
+    if (status == STATUS_OK && cli->options.format != FORMAT_JSON)
+        (void)fputs("inferstat: import: llama-bench does not say how much memory its process had: "
+                    "host_memory_bytes of these records is 0\n",
+                    cli->env.notes);
+    return status;
+}
+
+enum status command_import(struct cli *cli, struct error *err)
+{
+    const char *path = cli->options.arguments[0];
+    return llama_bench_is_json(path) ? import_results(cli, path, err)
+                                     : import_bundle(cli, path, err);
+}

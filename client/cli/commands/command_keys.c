@@ -1,0 +1,128 @@
+// inferstat authorize | revoke | keys: changes and lists a collector's authorized keys through
+// its admin socket.
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/cli.h"
+#include "client/cli/args/key_arg.h"
+#include "client/cli/output/rows.h"
+#include "client/cli/output/columns.h"
+#include "common/core/base/text.h"
+
+static const struct shown_column columns[] = {
+    {"name", "name", SHOWN_PLAIN, TABLE_LEFT, 0},
+    {"roles", "roles", SHOWN_PLAIN, TABLE_LEFT, 0},
+    {"key", "key", SHOWN_PLAIN, TABLE_LEFT, 0},
+    {"replaces", "replaces", SHOWN_PLAIN, TABLE_LEFT, 1},
+};
+
+static const struct columns view = {columns, sizeof columns / sizeof *columns};
+
+static enum status print(const struct cli *cli, const struct result *result, struct error *err)
+{
+    const struct cli_environment *env = &cli->env;
+    if (cli->options.format != FORMAT_TEXT) {
+        struct rows rows = {.out = env->out, .format = cli->options.format};
+        rows_write(&rows, result, 0, result_row_count(result));
+        rows_end(&rows);
+        return STATUS_OK;
+    }
+    struct table *table;
+    if (columns_new_table(&table, &view) != STATUS_OK)
+        return error_no_memory(err, cli->command->name);
+    for (size_t row = 0; row < result_row_count(result); row++)
+        columns_add_row(&view, table, result, row);
+    enum status status = table_print(table, env->out, env->width, err);
+    table_free(table);
+    return status;
+}
+
+static const char *cell_text(char *text, size_t size, const struct result *result, size_t row,
+                             const char *key)
+{
+    const struct value value = result_cell(result, row, (unsigned)result_find(result, key));
+    return value.type == VALUE_TEXT ? text_escape(text, size, value.text.bytes, value.text.size)
+                                    : "-";
+}
+
+// "revoked gpu07 (rq:rM>}U...)": what is gone is no row of a list.
+static enum status print_revoked(const struct cli *cli, const struct result *result,
+                                 struct error *err)
+{
+    if (cli->options.format != FORMAT_TEXT)
+        return print(cli, result, err);
+    for (size_t row = 0; row < result_row_count(result); row++) {
+        char name[QUERY_KEY_SIZE], key[QUERY_KEY_SIZE];
+        (void)fprintf(cli->env.out, "revoked %s (%.8s...)\n",
+                      cell_text(name, sizeof name, result, row, "name"),
+                      cell_text(key, sizeof key, result, row, "key"));
+    }
+    return STATUS_OK;
+}
+
+static enum status ask_and_print(struct cli *cli, const struct query *query, struct error *err)
+{
+    struct result *result;
+    enum status status = cli_ask(cli, query, &result, err);
+    if (status != STATUS_OK)
+        return status;
+    if (result_row_count(result) == 0)
+        status = error_set(err, STATUS_NO_DATA,
+                           "%s: no data: there are no keys yet (see inferstat "
+                           "authorize --help)",
+                           cli->command->name);
+    else
+        status =
+            query->kind == QUERY_REVOKE ? print_revoked(cli, result, err) : print(cli, result, err);
+    result_free(result);
+    return status;
+}
+
+static enum status copy_text(char out[QUERY_KEY_SIZE], const char *text, const char *what,
+                             struct error *err)
+{
+    const size_t size = strlen(text);
+    if (size == 0 || size >= QUERY_KEY_SIZE)
+        return error_set(err, STATUS_INVALID, "%s: 1 to %d characters", what, QUERY_KEY_SIZE - 1);
+    memcpy(out, text, size + 1);
+    return STATUS_OK;
+}
+
+enum status command_authorize(struct cli *cli, struct error *err)
+{
+    const struct cli_options *options = &cli->options;
+    char key[WIRE_KEY_TEXT_SIZE], replaces[WIRE_KEY_TEXT_SIZE] = "";
+    if (!options->roles || !options->name)
+        return error_set(err, STATUS_INVALID,
+                         "authorize: --%s is missing (give --role producer, reader or admin, and "
+                         "--name, such as that of the host)",
+                         options->roles ? "name" : "role");
+    enum status status = key_arg_parse(key, options->arguments[0], "authorize", err);
+    if (status == STATUS_OK && options->replaces)
+        status = key_arg_parse(replaces, options->replaces, "--replaces", err);
+    if (status != STATUS_OK)
+        return status;
+    struct query query = {.kind = QUERY_AUTHORIZE, .key.roles = options->roles};
+    memcpy(query.key.text, key, sizeof key);
+    memcpy(query.key.replaces, replaces, sizeof replaces);
+    status = copy_text(query.key.name, options->name, "--name", err);
+    return status == STATUS_OK ? ask_and_print(cli, &query, err) : status;
+}
+
+// The argument is a key, a file of one, or the name of an authorized key.
+enum status command_revoke(struct cli *cli, struct error *err)
+{
+    const char *word = cli->options.arguments[0];
+    char key[WIRE_KEY_TEXT_SIZE];
+    struct query query = {.kind = QUERY_REVOKE};
+    struct error ignored;
+    const bool is_key = key_arg_parse(key, word, "revoke", &ignored) == STATUS_OK;
+    enum status status = copy_text(query.key.text, is_key ? key : word, "revoke", err);
+    return status == STATUS_OK ? ask_and_print(cli, &query, err) : status;
+}
+
+enum status command_keys(struct cli *cli, struct error *err)
+{
+    const struct query query = {.kind = QUERY_KEYS};
+    return ask_and_print(cli, &query, err);
+}

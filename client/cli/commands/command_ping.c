@@ -1,0 +1,85 @@
+// inferstat ping
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/cli.h"
+#include "client/cli/output/table.h"
+#include "common/sys/clock.h"
+#include "common/sys/files.h"
+
+enum { TITLE_WIDTH = 11 };
+
+// Pings twice: the first opens the connection, the second is timed.
+static enum status ask(struct cli *cli, struct result **out, uint64_t *round_trip_ns,
+                       struct error *err)
+{
+    struct query query = {.kind = QUERY_PING};
+    struct result *first;
+    enum status status = cli_ask(cli, &query, &first, err);
+    if (status != STATUS_OK)
+        return status;
+    result_free(first);
+    uint64_t asked_ns = clock_monotonic_ns();
+    status = cli_ask(cli, &query, out, err);
+    *round_trip_ns = clock_monotonic_ns() - asked_ns;
+    return status;
+}
+
+static void print_json(FILE *out, const struct result *result, const char *source,
+                       uint64_t round_trip_ns)
+{
+    struct json_writer json = files_json(out);
+    json_write_begin(&json, NULL);
+    json_write_text(&json, "source", source);
+    json_write_uint(&json, "round_trip_ns", round_trip_ns);
+    json_write_members(&json, result, 0);
+    json_write_end(&json);
+    (void)fputc('\n', out);
+}
+
+// A key as a title: "uptime_ns" is "uptime".
+static void write_title(FILE *out, const char *key, enum unit unit)
+{
+    size_t size = strlen(key);
+    if (unit == UNIT_DURATION || unit == UNIT_TIME)
+        size -= size > 3 && strcmp(key + size - 3, "_ns") == 0 ? 3 : 0;
+    for (size_t i = 0; i < TITLE_WIDTH; i++)
+        (void)fputc(i >= size ? ' ' : key[i] == '_' ? ' ' : key[i], out);
+}
+
+static void print_for_people(FILE *out, const struct result *result, const char *source,
+                             uint64_t round_trip_ns)
+{
+    struct value name = {.type = VALUE_TEXT, .text = {source, strlen(source)}};
+    char *text = table_cell_text(name, UNIT_NONE);
+    char duration[UNIT_TEXT_SIZE];
+    (void)fprintf(out, "%-*s  %s\n", TITLE_WIDTH, "source", text ? text : "-");
+    (void)fprintf(out, "%-*s  %s\n", TITLE_WIDTH, "round trip",
+                  unit_format_int(duration, UNIT_DURATION, (int64_t)round_trip_ns));
+    free(text);
+    for (unsigned i = 0; i < result_column_count(result); i++) {
+        const struct result_column *column = result_column(result, i);
+        text = table_cell_text(result_cell(result, 0, i), column->unit);
+        write_title(out, column->key, column->unit);
+        (void)fprintf(out, "  %s\n", text ? text : "-");
+        free(text);
+    }
+}
+
+enum status command_ping(struct cli *cli, struct error *err)
+{
+    struct result *result;
+    uint64_t round_trip_ns;
+    enum status status = ask(cli, &result, &round_trip_ns, err);
+    if (status != STATUS_OK)
+        return status;
+    const char *source;
+    status = cli_source(cli, &source, err);
+    if (status == STATUS_OK && cli->options.format == FORMAT_JSON)
+        print_json(cli->env.out, result, source, round_trip_ns);
+    else if (status == STATUS_OK)
+        print_for_people(cli->env.out, result, source, round_trip_ns);
+    result_free(result);
+    return status;
+}

@@ -1,0 +1,174 @@
+// inferstat inferences --slowest N [--metric NAME]
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/commands/insight.h"
+#include "client/cli/output/rows.h"
+#include "client/cli/output/columns.h"
+#include "common/core/record/throttle.h"
+
+// A part below this share of the excess is not mentioned.
+#define PART_LEAST 0.05
+
+enum { PARTS_MAX = 16, LINE_SIZE = 1024 };
+
+static const struct shown_column slowest_columns[] = {
+    {"started_ns", "started", SHOWN_PLAIN, TABLE_LEFT, 0},
+    {"run", "run", SHOWN_RUN, TABLE_LEFT, 4},
+    {"host", "host", SHOWN_PLAIN, TABLE_LEFT, 1},
+    {"model", "model", SHOWN_PLAIN, TABLE_LEFT, 0},
+    {"device", "device", SHOWN_PLAIN, TABLE_LEFT, 2},
+    {"request", "request", SHOWN_PLAIN, TABLE_RIGHT, 5},
+    {"finish", "finish", SHOWN_PLAIN, TABLE_LEFT, 4},
+    {"generated_tokens", "generated", SHOWN_PLAIN, TABLE_RIGHT, 3},
+    {"value", "", SHOWN_PLAIN, TABLE_RIGHT, 0}, // its title is the metric
+    {"took_ns", "took", SHOWN_PLAIN, TABLE_RIGHT, 1},
+    {"median_ns", "usual", SHOWN_PLAIN, TABLE_RIGHT, 0},
+    {"blame", "mostly", SHOWN_PLAIN, TABLE_LEFT, 0},
+};
+
+enum {
+    COLUMN_COUNT = sizeof slowest_columns / sizeof *slowest_columns,
+    VALUE_PLACE = 8,
+    TOOK_PLACE = 9
+};
+
+// ---- Parts --------------------------------------------------------------------------
+
+// One "NAME_excess_ns" of a row.
+struct part {
+    char name[32];
+    int64_t ns;
+};
+
+static int by_size(const void *left, const void *right)
+{
+    const struct part *a = left, *b = right;
+    return (a->ns < b->ns) - (a->ns > b->ns);
+}
+
+// The parts of a row worth mentioning, largest first.
+static unsigned find_parts(struct part parts[PARTS_MAX], const struct result *result, size_t row)
+{
+    static const char end[] = "_excess_ns";
+    const double excess = (double)result_integer(result, row, "excess_ns", 0);
+    unsigned count = 0;
+    for (unsigned i = 0; i < result_column_count(result) && count < PARTS_MAX; i++) {
+        const char *key = result_column(result, i)->key;
+        const size_t size = strlen(key), stem = size - strlen(end);
+        const struct value value = result_cell(result, row, i);
+        if (size <= strlen(end) || strcmp(key + stem, end) != 0 || stem >= sizeof parts->name ||
+            value.type != VALUE_INT || (double)llabs(value.i) < PART_LEAST * excess || value.i == 0)
+            continue;
+        struct part *part = &parts[count++];
+        memcpy(part->name, key, stem);
+        part->name[stem] = '\0';
+        part->ns = value.i;
+    }
+    qsort(parts, count, sizeof *parts, by_size);
+    return count;
+}
+
+// The rest of the excess, so that the parts add up to it; 0 if it is negligible.
+static int64_t find_rest(const struct part *parts, unsigned count, int64_t excess)
+{
+    char said[UNIT_TEXT_SIZE], whole[UNIT_TEXT_SIZE];
+    int64_t sum = 0;
+    for (unsigned i = 0; i < count; i++)
+        sum += parts[i].ns;
+    const bool is_seen = strcmp(unit_format_int(said, UNIT_DURATION, sum),
+                                unit_format_int(whole, UNIT_DURATION, excess)) != 0;
+    return is_seen ? excess - sum : 0;
+}
+
+static void append(char line[LINE_SIZE], size_t *used, const char *first, const char *second,
+                   const char *third)
+{
+    const int n = snprintf(line + *used, LINE_SIZE - *used, "%s%s%s", first, second, third);
+    if (n > 0 && (size_t)n < LINE_SIZE - *used)
+        *used += (size_t)n;
+    else
+        line[*used] = '\0';
+}
+
+// "    800.0ms more: throttle 580.0ms (power cap), tokens 200.0ms, rest 20.0ms".
+static void add_parts(struct table *table, const struct result *result, size_t row)
+{
+    char line[LINE_SIZE] = "", text[UNIT_TEXT_SIZE], why[THROTTLE_TEXT_SIZE];
+    struct part parts[PARTS_MAX];
+    const int64_t excess = result_integer(result, row, "excess_ns", 0);
+    const unsigned count = find_parts(parts, result, row);
+    if (excess <= 0 || count == 0)
+        return;
+    size_t used = 0;
+    append(line, &used, "    ", unit_format_int(text, UNIT_DURATION, excess), " more: ");
+    for (unsigned i = 0; i < count; i++) {
+        append(line, &used, i > 0 ? ", " : "", parts[i].name, " ");
+        append(line, &used, unit_format_int(text, UNIT_DURATION, parts[i].ns), "", "");
+        const int64_t reasons = result_integer(result, row, "throttle_reasons", 0);
+        if (strcmp(parts[i].name, "throttle") == 0 && throttle_text(why, reasons)[0])
+            append(line, &used, " (", why, ")");
+    }
+    const int64_t rest = find_rest(parts, count, excess);
+    if (rest != 0)
+        append(line, &used, ", rest ", unit_format_int(text, UNIT_DURATION, rest), "");
+    table_add_below(table, line);
+}
+
+// ---- The table -----------------------------------------------------------------------
+
+static enum status print_for_people(struct cli *cli, const struct result *result, struct error *err)
+{
+    struct shown_column columns[COLUMN_COUNT];
+    char title[64] = "value";
+    const struct value metric = result_cell(result, 0, (unsigned)result_find(result, "metric"));
+    if (metric.type == VALUE_TEXT && metric.text.size < sizeof title) {
+        memcpy(title, metric.text.bytes, metric.text.size);
+        title[metric.text.size] = '\0';
+        char *unit = strstr(title, "_ns");
+        if (unit) // which values say themselves
+            *unit = '\0';
+    }
+    memcpy(columns, slowest_columns, sizeof columns);
+    columns[VALUE_PLACE].title = title;
+    // Omitted if the metric is that time itself.
+    const bool is_took =
+        result_integer(result, 0, "took_ns", -1) == result_integer(result, 0, "value", -2);
+    if (is_took)
+        memmove(&columns[TOOK_PLACE], &columns[TOOK_PLACE + 1],
+                (COLUMN_COUNT - TOOK_PLACE - 1) * sizeof *columns);
+    const struct columns view = {columns, COLUMN_COUNT - is_took};
+    struct table *table;
+    if (columns_new_table(&table, &view) != STATUS_OK)
+        return error_no_memory(err, "inferences");
+    for (size_t row = 0; row < result_row_count(result); row++) {
+        columns_add_row(&view, table, result, row);
+        if (result_cell(result, row, (unsigned)result_find(result, "blame")).type == VALUE_TEXT)
+            add_parts(table, result, row);
+    }
+    enum status status = table_print(table, cli->env.out, cli->env.width, err);
+    table_free(table);
+    return status;
+}
+
+enum status command_slowest(struct cli *cli, struct error *err)
+{
+    struct rows rows = {.out = cli->env.out, .format = cli->options.format};
+    struct result *result = NULL;
+    enum status status = cli_ask(cli, &cli->query, &result, err);
+    if (status == STATUS_NO_DATA && rows.format == FORMAT_JSON)
+        rows_end(&rows);
+    if (status == STATUS_NO_DATA)
+        return cli_no_data(cli, "inferences", err);
+    if (status != STATUS_OK)
+        return status;
+    if (rows.format == FORMAT_TEXT) {
+        status = print_for_people(cli, result, err);
+        cli_note_expired(cli, result);
+    } else {
+        rows_write(&rows, result, 0, result_row_count(result));
+        rows_end(&rows);
+    }
+    result_free(result);
+    return status;
+}

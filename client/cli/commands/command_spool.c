@@ -1,0 +1,315 @@
+// inferstat spool list | flush
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/cli.h"
+#include "client/cli/output/number.h"
+#include "client/cli/output/rows.h"
+#include "client/cli/output/columns.h"
+#include "common/core/base/text.h"
+#include "common/monitor/delivery/replay.h"
+#include "common/sys/log.h"
+
+enum { PATH_ROOM = 4096 };
+
+// Columns of the list, in the result's order.
+enum { RUN, HOST, COLLECTOR, RECORDS, BYTES, STATE, SINCE, COLUMNS };
+
+static const struct {
+    const char *key;
+    enum unit unit;
+} keys[COLUMNS] = {
+    [RUN] = {"run", UNIT_NONE},
+    [HOST] = {"host", UNIT_NONE},
+    [COLLECTOR] = {"collector", UNIT_NONE},
+    [RECORDS] = {"records", UNIT_COUNT},
+    [BYTES] = {"bytes", UNIT_BYTES},
+    [STATE] = {"state", UNIT_NONE},
+    [SINCE] = {"since_ns", UNIT_TIME},
+};
+
+static const struct shown_column columns[] = {
+    {"run", "run", SHOWN_RUN, TABLE_LEFT, 0},
+    {"state", "state", SHOWN_PLAIN, TABLE_LEFT, 0},
+    {"records", "records", SHOWN_PLAIN, TABLE_RIGHT, 0},
+    {"bytes", "spooled", SHOWN_PLAIN, TABLE_RIGHT, 2},
+    {"since_ns", "since", SHOWN_PLAIN, TABLE_LEFT, 1},
+    {"host", "host", SHOWN_PLAIN, TABLE_LEFT, 3},
+    {"collector", "collector", SHOWN_PLAIN, TABLE_LEFT, 0},
+};
+
+static const struct columns view = {columns, sizeof columns / sizeof *columns};
+
+// The folders where runs of this user keep run files and spools.
+struct places {
+    char runs[PATH_ROOM], spools[PATH_ROOM];
+    struct orphans_folders folders;
+};
+
+static enum status find_places(struct places *places, const struct cli *cli, struct error *err)
+{
+    enum status status = runfile_default_folder(places->runs, sizeof places->runs, err);
+    if (status == STATUS_OK)
+        status =
+            spool_default_folder(places->spools, sizeof places->spools, cli->options.spool, err);
+    places->folders = (struct orphans_folders){.runs = places->runs, .spools = places->spools};
+    return status;
+}
+
+static enum status nothing(struct error *err)
+{
+    return error_set(err, STATUS_NO_DATA,
+                     "spool: no data: no run left records here (INFERSTAT_RUN_DIR and "
+                     "INFERSTAT_SPOOL say where to look)");
+}
+
+// ---- List -------------------------------------------------------------------------
+
+struct row {
+    struct runfile_run run;
+    const char *state;
+    bool counted;     // `records` is known
+    uint64_t records; // of a live run only those in its spool
+    uint64_t bytes;
+    int64_t since_ns;
+};
+
+static void add_orphan(struct row *row, const struct orphan *orphan)
+{
+    row->state = "dead";
+    row->run = *runfile_run(orphan->file);
+    row->counted = true;
+    row->records = orphan_records(orphan);
+    if (orphan->spool) {
+        const struct spool_totals totals = spool_totals(orphan->spool);
+        row->bytes = totals.bytes;
+        row->since_ns = totals.since_ns;
+    }
+}
+
+// Reads the state of a run.  False: nothing is left of it.
+static bool read_row(struct row *row, const struct orphans_folders *folders,
+                     const struct orphans_place *place)
+{
+    struct orphan orphan;
+    struct spool_totals spooled;
+    struct error err = {.status = STATUS_OK};
+    *row = (struct row){.state = "live"};
+    memcpy(row->run.uuid, place->uuid, sizeof place->uuid);
+    const enum status status = orphan_open(&orphan, folders, place, &err);
+    if (status == STATUS_NOT_FOUND)
+        return false;
+    if (status == STATUS_OK) {
+        add_orphan(row, &orphan);
+        orphan_close(&orphan);
+    } else if (status != STATUS_BUSY) {
+        row->state = "unusable";
+        log_write(LOG_LEVEL_WARNING, "%s", err.text);
+    } else if (orphans_look(folders, place, &row->run, &spooled, &err) == STATUS_OK) {
+        row->counted = true;
+        row->records = spooled.records;
+        row->bytes = spooled.bytes;
+        row->since_ns = spooled.since_ns;
+    }
+    if (row->since_ns == 0)
+        row->since_ns = row->run.started_ns;
+    return true;
+}
+
+static enum status set_text(struct result *result, unsigned column, const char *text)
+{
+    return *text ? result_set_text(result, column, text, strlen(text)) : STATUS_OK;
+}
+
+static enum status add_row(struct result *result, const struct row *row)
+{
+    char uuid[37];
+    text_from_uuid(uuid, row->run.uuid);
+    enum status status = result_add_row(result);
+    if (status == STATUS_OK)
+        status = set_text(result, RUN, uuid);
+    if (status == STATUS_OK)
+        status = set_text(result, HOST, row->run.host.host);
+    if (status == STATUS_OK)
+        status = set_text(result, COLLECTOR, row->run.collector);
+    if (status == STATUS_OK)
+        status = set_text(result, STATE, row->state);
+    if (status != STATUS_OK)
+        return status;
+    if (row->counted)
+        result_set_int(result, RECORDS, (int64_t)row->records);
+    result_set_int(result, BYTES, (int64_t)row->bytes);
+    if (row->since_ns > 0)
+        result_set_int(result, SINCE, row->since_ns);
+    return STATUS_OK;
+}
+
+static enum status add_rows(struct result *result, const struct orphans_folders *folders,
+                            const struct orphans_list *list)
+{
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; status == STATUS_OK && i < COLUMNS; i++)
+        status = result_add_column(result, keys[i].key, keys[i].unit);
+    for (size_t i = 0; status == STATUS_OK && i < list->count; i++) {
+        struct row row;
+        if (read_row(&row, folders, &list->places[i]))
+            status = add_row(result, &row);
+    }
+    return status;
+}
+
+static enum status print_list(const struct cli *cli, const struct result *result, struct error *err)
+{
+    struct table *table;
+    const size_t count = result_row_count(result);
+    if (cli->options.format != FORMAT_TEXT) {
+        struct rows rows = {.out = cli->env.out, .format = cli->options.format};
+        rows_write(&rows, result, 0, count);
+        rows_end(&rows);
+        return STATUS_OK;
+    }
+    if (count == 0)
+        return STATUS_OK;
+    if (columns_new_table(&table, &view) != STATUS_OK)
+        return error_no_memory(err, "spool");
+    for (size_t i = 0; i < count; i++)
+        columns_add_row(&view, table, result, i);
+    enum status status = table_print(table, cli->env.out, cli->env.width, err);
+    table_free(table);
+    return status;
+}
+
+static enum status list_runs(struct cli *cli, const struct places *places, struct error *err)
+{
+    struct orphans_list list;
+    struct result *result = NULL;
+    enum status status = orphans_find(&list, &places->folders, err);
+    if (status != STATUS_OK)
+        return status;
+    status = result_new(&result);
+    if (status == STATUS_OK)
+        status = add_rows(result, &places->folders, &list);
+    orphans_deinit(&list);
+    if (status != STATUS_OK)
+        status = error_no_memory(err, "spool");
+    else
+        status = print_list(cli, result, err);
+    if (status == STATUS_OK && result_row_count(result) == 0)
+        status = nothing(err);
+    result_free(result);
+    return status;
+}
+
+// ---- Flush ------------------------------------------------------------------------
+
+struct flush {
+    struct cli *cli;
+    uint64_t records;  // sent
+    char trouble[256]; // why the first run was not sent; "": unknown
+};
+
+static void on_report(void *context, const struct replay_report *report)
+{
+    struct flush *flush = context;
+    FILE *out = flush->cli->env.out;
+    char uuid[37], host[sizeof report->run->host.host * 4], trouble[1024];
+    text_from_uuid(uuid, report->run->uuid);
+    if (report->end == REPLAY_SENT)
+        flush->records += report->records;
+    else if (!*flush->trouble)
+        (void)snprintf(flush->trouble, sizeof flush->trouble, "%s", report->trouble);
+    if (flush->cli->options.format != FORMAT_TEXT || report->end == REPLAY_UNUSABLE)
+        return;
+    const char *how = report->end == REPLAY_SENT ? "sent to "
+                      : *report->trouble         ? "stay: "
+                                                 : "stay: no answer from ";
+    (void)fprintf(
+        out, "%.8s  %s  %" PRIu64 " record%s  %s%s%s%s\n", uuid,
+        text_escape(host, sizeof host, report->run->host.host, strlen(report->run->host.host)),
+        report->records, number_plural((int64_t)report->records), how, report->collector,
+        *report->trouble ? ": " : "",
+        text_escape(trouble, sizeof trouble, report->trouble, strlen(report->trouble)));
+    (void)fflush(out);
+}
+
+static void log_of_replay(void *context, enum inferstat_log_level level, const char *text)
+{
+    static const enum log_level levels[] = {
+        [INFERSTAT_LOG_ERROR] = LOG_LEVEL_ERROR,
+        [INFERSTAT_LOG_WARNING] = LOG_LEVEL_WARNING,
+        [INFERSTAT_LOG_INFO] = LOG_LEVEL_INFO,
+    };
+    (void)context;
+    log_write(levels[level], "%s", text);
+}
+
+// The most important reason why runs were not sent.
+static const char *why_left(const struct replay_counts *counts)
+{
+    static const struct {
+        enum replay_end end;
+        const char *why;
+    } reasons[] = {
+        {REPLAY_AWAY, "no answer from the collector (start it, or name another with --collector)"},
+        {REPLAY_HELD,
+         "a run file is not here, and may hold more records (where it is lost, --force "
+         "sends what is here)"},
+        {REPLAY_LATER, "it cannot be read just now (try again)"},
+    };
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (counts->ends[reasons[i].end])
+            return reasons[i].why;
+    return "it cannot be used";
+}
+
+static enum status flush_runs(struct cli *cli, const struct places *places, struct error *err)
+{
+    struct flush flush = {.cli = cli};
+    struct replay_settings settings = {
+        .folders = places->folders,
+        .collector = cli->options.collector,
+        .log = {log_of_replay, NULL},
+    };
+    settings.folders.patience_ns = option_given(&cli->options, OPTION_FORCE) ? 0 : ORPHANS_FOR_EVER;
+    struct address address;
+    if (settings.collector && address_parse(&address, settings.collector, err) != STATUS_OK)
+        return err->status;
+    struct trust_source trust = {0};
+    struct replay_counts counts;
+    enum status status = trust_source_read(&trust, &cli->options.trust, err);
+    settings.trust = &trust;
+    if (status == STATUS_OK)
+        status = replay_all(&settings, NULL, -1, on_report, &flush, &counts, err);
+    trust_source_deinit(&trust);
+    if (status != STATUS_OK)
+        return status;
+    const unsigned sent = counts.ends[REPLAY_SENT];
+    const unsigned left = counts.ends[REPLAY_AWAY] + counts.ends[REPLAY_HELD] +
+                          counts.ends[REPLAY_LATER] + counts.ends[REPLAY_UNUSABLE];
+    if (cli->options.format == FORMAT_JSON)
+        (void)fprintf(cli->env.out, "{\"sent\": %u, \"records\": %" PRIu64 ", \"left\": %u}\n",
+                      sent, flush.records, left);
+    if (left > 0)
+        return error_set(err, STATUS_UNREACHABLE, "spool: records of %u run%s were not sent: %s",
+                         left, left == 1 ? "" : "s",
+                         *flush.trouble ? flush.trouble : why_left(&counts));
+    return sent > 0 ? STATUS_OK : nothing(err);
+}
+
+enum status command_spool(struct cli *cli, struct error *err)
+{
+    static const struct {
+        const char *name;
+        enum status (*run)(struct cli *cli, const struct places *places, struct error *err);
+    } actions[] = {{"list", list_runs}, {"flush", flush_runs}};
+    const char *wanted = cli->options.arguments[0];
+    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++) {
+        if (strcmp(actions[i].name, wanted) != 0)
+            continue;
+        struct places places;
+        enum status status = find_places(&places, cli, err);
+        return status == STATUS_OK ? actions[i].run(cli, &places, err) : status;
+    }
+    return error_set(err, STATUS_INVALID, "spool: unknown action '%.40s' (list or flush)", wanted);
+}

@@ -1,0 +1,172 @@
+// inferstat tail [KIND]...
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cli/cli.h"
+#include "client/cli/args/kinds.h"
+#include "client/cli/output/number.h"
+#include "client/cli/output/rows.h"
+#include "client/cli/output/columns.h"
+#include "common/sys/stop.h"
+
+static const uint64_t wait_ns = UINT64_C(1000000000);
+
+struct tail {
+    struct cli *cli;
+    struct rows rows; // JSON Lines; counts all rows shown
+    uint64_t limit;   // 0: none
+    uint64_t missed;  // as last reported
+};
+
+static bool is_text(const struct value *value, const char *text)
+{
+    return value->text.size == strlen(text) && memcmp(value->text.bytes, text, strlen(text)) == 0;
+}
+
+static struct value cell_of(const struct result *page, size_t row, const char *key)
+{
+    return result_cell(page, row, (unsigned)result_find(page, key));
+}
+
+// The value that a filter is compared with.  A request that finished with "stop" or "length"
+// has the status "ok".
+static struct value filtered_cell(const struct result *page, size_t row,
+                                  enum query_dimension dimension)
+{
+    const struct value value = cell_of(page, row, query_dimension_name(dimension));
+    if (dimension != QUERY_BY_STATUS || value.type == VALUE_TEXT)
+        return value;
+    struct value finish = cell_of(page, row, "finish");
+    const bool good =
+        finish.type == VALUE_TEXT && (is_text(&finish, "stop") || is_text(&finish, "length"));
+    if (good) {
+        finish.text.bytes = "ok";
+        finish.text.size = strlen("ok");
+    }
+    return finish;
+}
+
+// The columns that filters test; a run matches by the beginning of its UUID.
+static bool passes(const struct query_filter *filter, const struct result *page, size_t row)
+{
+    for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++) {
+        const char *wanted = filter->by[i];
+        if (wanted[0] == '\0')
+            continue;
+        const struct value value = filtered_cell(page, row, (enum query_dimension)i);
+        size_t size = strlen(wanted);
+        if (value.type != VALUE_TEXT || value.text.size < size)
+            return false;
+        if (i == (int)QUERY_BY_RUN
+                ? strncasecmp(value.text.bytes, wanted, size) != 0
+                : value.text.size != size || memcmp(value.text.bytes, wanted, size) != 0)
+            return false;
+    }
+    return true;
+}
+
+// "2026-03-29 02:30:00  inference  host=gpu1 model=stories15M speed=45.23 t/s"
+static void print_row(FILE *out, enum record_kind kind, const struct result *page, size_t row)
+{
+    const struct columns *view = columns_of(kind);
+    for (unsigned i = 0; i < view->count; i++) {
+        const struct shown_column *column = &view->columns[i];
+        char *cell = columns_cell(column, page, row);
+        if (i == 0) // every view begins with the time
+            (void)fprintf(out, "%s  %-10s", cell ? cell : "-", record_kind_info(kind)->name);
+        else if (cell && strcmp(cell, "-") != 0)
+            (void)fprintf(out, "  %s=%s", column->title, cell);
+        free(cell);
+    }
+    (void)fputc('\n', out);
+}
+
+static bool is_done(const struct tail *tail)
+{
+    return tail->limit != 0 && tail->rows.count >= tail->limit;
+}
+
+static void show(struct tail *tail, enum record_kind kind, const struct result *page)
+{
+    tail->rows.kind = record_kind_info(kind)->name;
+    for (size_t row = 0; row < result_row_count(page) && !is_done(tail); row++) {
+        if (!passes(&tail->cli->query.filter, page, row))
+            continue;
+        if (tail->cli->options.format == FORMAT_TEXT) {
+            print_row(tail->rows.out, kind, page, row);
+            tail->rows.count++;
+        } else {
+            rows_write(&tail->rows, page, row, row + 1);
+        }
+    }
+}
+
+static void tell_missed(struct tail *tail, uint64_t missed)
+{
+    if (missed <= tail->missed)
+        return;
+    (void)fprintf(tail->cli->env.notes,
+                  "inferstat: warning: %" PRIu64 " record%s missed: this reader was too slow\n",
+                  missed - tail->missed, number_plural((int64_t)(missed - tail->missed)));
+    tail->missed = missed;
+}
+
+// Prints records until a stop, the limit, or a closed pipe.
+static enum status follow(struct tail *tail, struct remote_live *live, struct error *err)
+{
+    while (!stop_requested() && !is_done(tail)) {
+        enum record_kind kind;
+        struct result *page;
+        uint64_t missed;
+        enum status status = remote_live_next(live, wait_ns, stop_fd(), &kind, &page, &missed, err);
+        if (status == STATUS_TIMEOUT)
+            continue;
+        if (status == STATUS_CANCELLED)
+            break;
+        if (status != STATUS_OK)
+            return status;
+        show(tail, kind, page);
+        result_free(page);
+        tell_missed(tail, missed);
+        if (fflush(tail->rows.out) != 0)
+            return errno == EPIPE
+                       ? STATUS_CANCELLED
+                       : error_set(err, STATUS_IO, "tail: cannot write: %s", strerror(errno));
+    }
+    return STATUS_OK;
+}
+
+enum status command_tail(struct cli *cli, struct error *err)
+{
+    uint32_t kinds;
+    enum status status = kinds_parse(&kinds, cli, err);
+    if (status == STATUS_OK)
+        status = stop_install(err);
+    if (status != STATUS_OK)
+        return status;
+
+    // The live feed waits for records: an unreachable collector and invalid filters are
+    // reported first.
+    struct query ping = {.kind = QUERY_PING, .filter = cli->query.filter};
+    struct result *answer;
+    status = cli_ask(cli, &ping, &answer, err);
+    if (status != STATUS_OK)
+        return status;
+    result_free(answer);
+
+    struct tail tail = {
+        .cli = cli,
+        .rows = {.out = cli->env.out, .format = FORMAT_JSONL},
+        .limit = cli->options.limit,
+    };
+    struct remote_target target = cli_target(cli);
+    struct remote_live *live;
+    status = remote_live_open(&live, &target, kinds, REMOTE_LIVE_RECORDS, err);
+    if (status != STATUS_OK)
+        return status;
+    status = follow(&tail, live, err);
+    remote_live_close(live);
+    return status;
+}

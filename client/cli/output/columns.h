@@ -1,0 +1,41 @@
+// The columns that tables and the live tail show for each kind of record, with their titles.
+#ifndef INFERSTAT_CLIENT_CLI_OUTPUT_COLUMNS_H
+#define INFERSTAT_CLIENT_CLI_OUTPUT_COLUMNS_H
+
+#include "client/cli/output/table.h"
+#include "common/core/query/result.h"
+#include "common/core/record/record.h"
+
+enum shown_style {
+    SHOWN_PLAIN,  // in its unit
+    SHOWN_RUN,    // a UUID, its first 8 characters (filters take them)
+    SHOWN_YES_NO, // 1, 0 or absent
+    SHOWN_CLOCK,  // an offset with its error, from clock_error_ns: "+1.2ms ±0.3ms"
+};
+
+struct shown_column {
+    const char *key; // of the result
+    const char *title;
+    enum shown_style style;
+    enum table_align align;
+    unsigned minor; // as in a table
+};
+
+struct columns {
+    const struct shown_column *columns;
+    unsigned count;
+};
+
+const struct columns *columns_of(enum record_kind kind);
+
+// Creates an empty table with these columns.
+MUST_CHECK enum status columns_new_table(struct table **out, const struct columns *view);
+
+// Adds a row of a result to the table; columns that the result lacks are shown as absent.
+void columns_add_row(const struct columns *view, struct table *table, const struct result *result,
+                     size_t row);
+
+// The text of one cell; the caller frees it.  NULL when out of memory.
+char *columns_cell(const struct shown_column *column, const struct result *result, size_t row);
+
+#endif

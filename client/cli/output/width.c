@@ -1,0 +1,49 @@
+#include "client/cli/output/width.h"
+
+#include <string.h>
+#include <wchar.h>
+
+// Steps over one character: its bytes, and its columns in `*columns`.
+static size_t next_character(const char *text, size_t left, mbstate_t *state, unsigned *columns)
+{
+    wchar_t wide;
+    size_t n = mbrtowc(&wide, text, left, state);
+    if (n == 0 || n > left) { // malformed or cut short
+        memset(state, 0, sizeof *state);
+        *columns = 1;
+        return 1;
+    }
+    int width = wcwidth(wide);
+    *columns = width < 0 ? 1 : (unsigned)width;
+    return n;
+}
+
+size_t width_cut(const char *text, unsigned columns)
+{
+    size_t size = strlen(text);
+    size_t place = 0;
+    unsigned used = 0;
+    mbstate_t state = {0};
+    while (place < size) {
+        unsigned more;
+        size_t n = next_character(text + place, size - place, &state, &more);
+        if (used + more > columns)
+            break;
+        used += more;
+        place += n;
+    }
+    return place;
+}
+
+unsigned width_of(const char *text)
+{
+    size_t size = strlen(text);
+    unsigned used = 0;
+    mbstate_t state = {0};
+    for (size_t place = 0; place < size;) {
+        unsigned more;
+        place += next_character(text + place, size - place, &state, &more);
+        used += more;
+    }
+    return used;
+}
