@@ -40,9 +40,8 @@ static const char *endpoint(const char *service)
     return text;
 }
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
     (void)snprintf(address, sizeof address, "ipc://%s/c", folder);
@@ -53,9 +52,8 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     producer_close(&producer);
     const int code = daemon_end(&collector, SIGTERM);
     folder_remove(folder);
@@ -703,36 +701,16 @@ TEST_CASE(test_over_tcp)
     assert_int_equal(daemon_end(&second, SIGTERM), 0);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_acknowledged_is_stored),
-        TEST(test_values_arrive_as_they_were_sent),
-        TEST(test_repeated_records_are_skipped),
-        TEST(test_a_gap_is_answered_with_what_is_wanted),
-        TEST(test_streams_are_apart),
-        TEST(test_an_unknown_run_is_asked_for_hello),
-        TEST(test_killed_between_batches),
-        TEST(test_killed_under_load),
-        TEST(test_a_full_disk_is_no_refusal),
-        TEST(test_a_fresh_store_gets_what_is_still_held),
-        TEST(test_stored_wins_over_dropped),
-        TEST(test_goodbye_closes_what_is_complete),
-        TEST(test_implausible_clocks_are_stored_and_counted),
-        TEST(test_a_batch_that_can_never_be_taken),
-        TEST(test_numbers_that_cannot_be),
-        TEST(test_frames_that_are_no_messages),
-        TEST(test_a_protocol_from_the_future),
-        TEST(test_queries_while_it_collects),
-        TEST(test_clearing_is_the_owners),
-        TEST(test_a_second_collector_is_turned_away),
-        TEST(test_what_it_will_not_start_with),
-        TEST(test_the_configuration_file),
-        TEST(test_terminated_it_leaves_a_whole_store),
-        TEST(test_its_folder_and_sockets_are_private),
-        TEST(test_the_service_manager_is_told),
-        TEST(test_over_tcp),
-    };
-    return cmocka_run_group_tests_name("collector", tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_acknowledged_is_stored, test_values_arrive_as_they_were_sent,
+               test_repeated_records_are_skipped, test_a_gap_is_answered_with_what_is_wanted,
+               test_streams_are_apart, test_an_unknown_run_is_asked_for_hello,
+               test_killed_between_batches, test_killed_under_load, test_a_full_disk_is_no_refusal,
+               test_a_fresh_store_gets_what_is_still_held, test_stored_wins_over_dropped,
+               test_goodbye_closes_what_is_complete, test_implausible_clocks_are_stored_and_counted,
+               test_a_batch_that_can_never_be_taken, test_numbers_that_cannot_be,
+               test_frames_that_are_no_messages, test_a_protocol_from_the_future,
+               test_queries_while_it_collects, test_clearing_is_the_owners,
+               test_a_second_collector_is_turned_away, test_what_it_will_not_start_with,
+               test_the_configuration_file, test_terminated_it_leaves_a_whole_store,
+               test_its_folder_and_sockets_are_private, test_the_service_manager_is_told,
+               test_over_tcp)

@@ -21,18 +21,16 @@
 
 static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE], address[FOLDER_PATH_SIZE + 8];
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
     (void)snprintf(address, sizeof address, "ipc://%s/c", folder);
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     folder_remove(folder);
     return 0;
 }
@@ -265,17 +263,7 @@ TEST_CASE(test_an_orderly_end_takes_the_sockets_away)
     expect_names("", "c s.db s.db.lock ");
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_a_refused_store_is_left_alone),
-        TEST(test_a_refused_address_leaves_no_lock),
-        TEST(test_two_paths_to_one_store),
-        TEST(test_only_the_last_folder_is_made),
-        TEST(test_the_default_store),
-        TEST(test_a_copy_has_the_records),
-        TEST(test_an_orderly_end_takes_the_sockets_away),
-    };
-    return cmocka_run_group_tests_name("collector_files", tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_a_refused_store_is_left_alone,
+               test_a_refused_address_leaves_no_lock, test_two_paths_to_one_store,
+               test_only_the_last_folder_is_made, test_the_default_store,
+               test_a_copy_has_the_records, test_an_orderly_end_takes_the_sockets_away)

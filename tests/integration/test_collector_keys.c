@@ -76,9 +76,8 @@ static void start(void)
     fail_msg("%s", collector.output);
 }
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     struct error err = {0};
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
@@ -98,9 +97,8 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     wire_context_free(context);
     const int code = daemon_end(&collector, SIGTERM);
     folder_remove(folder);
@@ -487,19 +485,7 @@ TEST_CASE(test_keys_are_rotated)
     assert_int_equal(integer("SELECT count(*) FROM inference"), 20);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_roles_open_doors),
-        TEST(test_what_each_may_do),
-        TEST(test_handshakes_that_fail),
-        TEST(test_the_owner_goes_by_permission),
-        TEST(test_a_live_connection_is_revoked),
-        TEST(test_the_file_is_edited),
-        TEST(test_a_role_is_taken_away),
-        TEST(test_a_run_is_its_keys),
-        TEST(test_keys_are_rotated),
-    };
-    return cmocka_run_group_tests_name("collector_keys", tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_roles_open_doors, test_what_each_may_do,
+               test_handshakes_that_fail, test_the_owner_goes_by_permission,
+               test_a_live_connection_is_revoked, test_the_file_is_edited,
+               test_a_role_is_taken_away, test_a_run_is_its_keys, test_keys_are_rotated)

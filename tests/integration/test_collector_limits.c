@@ -33,9 +33,8 @@ static void start(const char *option, const char *value)
         fail_msg("%s", collector.output);
 }
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
     (void)snprintf(address, sizeof address, "ipc://%s/c", folder);
@@ -45,9 +44,8 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     const int code = daemon_end(&collector, SIGTERM);
     folder_remove(folder);
     if (code != 0)
@@ -394,16 +392,6 @@ TEST_CASE(test_a_crowd_with_hostile_peers)
         CROWD);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_a_batch_that_is_too_large),
-        TEST(test_names_of_a_run),
-        TEST(test_runs_of_a_key),
-        TEST(test_connections_to_a_socket),
-        TEST(test_a_writer_that_hangs_is_not_alive),
-        TEST(test_a_crowd_with_hostile_peers),
-    };
-    return cmocka_run_group_tests_name("collector_limits", tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_a_batch_that_is_too_large, test_names_of_a_run,
+               test_runs_of_a_key, test_connections_to_a_socket,
+               test_a_writer_that_hangs_is_not_alive, test_a_crowd_with_hostile_peers)

@@ -21,9 +21,8 @@ static const char *endpoint(const char *service)
     return text;
 }
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     char path[FOLDER_PATH_SIZE];
     folder_make(folder);
     (void)snprintf(address, sizeof address, "ipc://%s/c", folder);
@@ -39,9 +38,8 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     producer_close(&producer);
     const int code = daemon_end(&collector, SIGTERM);
     folder_remove(folder);
@@ -218,13 +216,5 @@ TEST_CASE(test_a_reader_gets_long_texts_too)
     producer_close(&reader);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_a_reader_without_credit_misses_and_is_told),
-        TEST(test_a_reader_of_ids_misses_nothing),
-        TEST(test_a_reader_gets_long_texts_too),
-    };
-    return cmocka_run_group_tests_name("collector", tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_a_reader_without_credit_misses_and_is_told,
+               test_a_reader_of_ids_misses_nothing, test_a_reader_gets_long_texts_too)

@@ -46,9 +46,8 @@ static void greet(unsigned run)
     assert_string_equal(producer.error, "");
 }
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
     (void)folder_path(log_path, folder, "s.db-wal");
@@ -57,9 +56,8 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     folder_remove(folder);
     return 0;
 }
@@ -222,12 +220,5 @@ TEST_CASE(test_the_log_comes_back_after_a_long_reader)
     assert_int_equal(integer("SELECT count(*) FROM inference"), (int64_t)sent);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_old_records_expire_while_others_come),
-        TEST(test_the_log_comes_back_after_a_long_reader),
-    };
-    return cmocka_run_group_tests_name("collector_retention", tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_old_records_expire_while_others_come,
+               test_the_log_comes_back_after_a_long_reader)

@@ -66,8 +66,4 @@ TEST_CASE(test_silence)
     folder_remove(folder);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_silence)};
-    return cmocka_run_group_tests_name("collector_silence", tests, NULL, NULL);
-}
+TEST_MAIN(test_silence)

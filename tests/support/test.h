@@ -2,18 +2,64 @@
 #ifndef INFERSTAT_TESTS_SUPPORT_TEST_H
 #define INFERSTAT_TESTS_SUPPORT_TEST_H
 
+#include <assert.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 // Declares a test case that has no state: TEST_CASE(test_something) { ... }
 #define TEST_CASE(name) static void name(__attribute__((unused)) void **state)
 
+// The same of a set-up or a tear-down, which returns 0 when it succeeded.
+#define TEST_FIXTURE(name) static int name(__attribute__((unused)) void **state)
+
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+// main() that runs the cases named: TEST_MAIN(test_one, test_two).  EACH calls a set-up and a
+// tear-down (or NULL) around each case, ONCE around them all.
+#define TEST_MAIN(...) TEST_MAIN_OF(TEST_RUN(__VA_ARGS__))
+#define TEST_MAIN_EACH(set_up, tear_down, ...)                                                     \
+    TEST_MAIN_OF(TEST_RUN_EACH(set_up, tear_down, __VA_ARGS__))
+#define TEST_MAIN_ONCE(set_up, tear_down, ...)                                                     \
+    TEST_MAIN_OF(TEST_RUN_ONCE(set_up, tear_down, __VA_ARGS__))
+#define TEST_MAIN_OF(run)                                                                          \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        return run;                                                                                \
+    }
+
+// The same within a main() that does more; the value is the exit status.
+#define TEST_RUN(...) TEST_RUN_ALL(NULL, NULL, NULL, NULL, __VA_ARGS__)
+#define TEST_RUN_EACH(set_up, tear_down, ...)                                                      \
+    TEST_RUN_ALL(set_up, tear_down, NULL, NULL, __VA_ARGS__)
+#define TEST_RUN_ONCE(set_up, tear_down, ...)                                                      \
+    TEST_RUN_ALL(NULL, NULL, set_up, tear_down, __VA_ARGS__)
+#define TEST_RUN_ALL(set_up, tear_down, first, last, ...)                                          \
+    test_run((const CMUnitTestFunction[]){__VA_ARGS__},                                            \
+             sizeof((const CMUnitTestFunction[]){__VA_ARGS__}) / sizeof(CMUnitTestFunction),       \
+             #__VA_ARGS__, set_up, tear_down, first, last)
+
+// Runs `count` cases; `names` has theirs, separated by commas.
+static inline int test_run(const CMUnitTestFunction *cases, size_t count, const char *names,
+                           CMFixtureFunction before, CMFixtureFunction after,
+                           CMFixtureFunction first, CMFixtureFunction last)
+{
+    struct CMUnitTest tests[64] = {{0}}; // cmocka skips those without a name
+    char text[4096];
+    assert(count <= COUNT_OF(tests) && strlen(names) < sizeof text);
+    char *rest = strcpy(text, names);
+    for (size_t i = 0; i < count; i++)
+        tests[i] = (struct CMUnitTest){.name = strtok_r(rest, ", ", &rest),
+                                       .test_func = cases[i],
+                                       .setup_func = before,
+                                       .teardown_func = after};
+    return cmocka_run_group_tests(tests, first, last);
+}
 
 // A small deterministic generator for random properties: xorshift64*, Vigna 2016.
 static inline uint64_t test_random(uint64_t *state)

@@ -185,13 +185,5 @@ TEST_CASE(test_check)
     assert_string_equal(err.text, "ping: unknown option --json (see inferstat ping --help)");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_words),    cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_values),   cmocka_unit_test(test_letters_and_ends),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_words_at_their_limit),
-        cmocka_unit_test(test_check),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_words, test_keys, test_values, test_letters_and_ends, test_refusals,
+          test_words_at_their_limit, test_check)

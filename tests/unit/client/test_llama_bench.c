@@ -176,15 +176,6 @@ TEST_CASE(test_what_is_json)
     assert_false(llama_bench_is_json("/dev/zero"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_three_kinds_of_tests, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_the_same_is_the_same_run, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_refusals, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_without_results_there_is_no_data, copy_set_up,
-                                        copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_what_is_json, copy_set_up, copy_tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(copy_set_up, copy_tear_down, test_three_kinds_of_tests,
+               test_the_same_is_the_same_run, test_refusals, test_without_results_there_is_no_data,
+               test_what_is_json)

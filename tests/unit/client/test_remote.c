@@ -500,14 +500,5 @@ TEST_CASE(test_live_wakes)
     remove_folder(&collector);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers),    cmocka_unit_test(test_a_slow_answer),
-        cmocka_unit_test(test_silence),    cmocka_unit_test(test_nobody_then_somebody),
-        cmocka_unit_test(test_permission), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_address),    cmocka_unit_test(test_live),
-        cmocka_unit_test(test_live_wakes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_answers, test_a_slow_answer, test_silence, test_nobody_then_somebody,
+          test_permission, test_refusals, test_address, test_live, test_live_wakes)

@@ -187,13 +187,4 @@ TEST_CASE(test_queries)
     tear_down(&scene);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_follow),
-        cmocka_unit_test(test_other_kinds_are_left_out),
-        cmocka_unit_test(test_ids_only),
-        cmocka_unit_test(test_queries),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_follow, test_other_kinds_are_left_out, test_ids_only, test_queries)

@@ -124,9 +124,8 @@ static void *serve(void *context)
     return NULL;
 }
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     struct error err = {0};
     folder_make(rig.folder);
     (void)folder_path(rig.key_file, rig.folder, "key");
@@ -142,9 +141,8 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     atomic_store(&rig.stop, true);
     assert_int_equal(pthread_join(rig.thread, NULL), 0);
     assert_int_equal(sem_destroy(&rig.ready), 0);
@@ -309,13 +307,7 @@ int main(void)
     (void)unsetenv("INFERSTAT_SERVER_KEY");
     (void)unsetenv("INFERSTAT_KEY");
     (void)setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_with_the_right_keys, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_key_that_is_refused_and_then_admitted, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(test_live_records_after_a_refusal, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_another_key_of_the_collector, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_without_keys, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return TEST_RUN_EACH(
+        set_up, tear_down, test_with_the_right_keys, test_a_key_that_is_refused_and_then_admitted,
+        test_live_records_after_a_refusal, test_another_key_of_the_collector, test_without_keys);
 }

@@ -240,14 +240,6 @@ int main(void)
 {
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         return 77;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json_rows),
-        cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_width),
-        cmocka_unit_test(test_table_aligns),
-        cmocka_unit_test(test_table_narrows),
-        cmocka_unit_test(test_table_leaves_minor_columns_out),
-        cmocka_unit_test(test_table_without_rows),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return TEST_RUN(test_json_rows, test_csv, test_width, test_table_aligns, test_table_narrows,
+                    test_table_leaves_minor_columns_out, test_table_without_rows);
 }

@@ -14,17 +14,15 @@
 static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
 static struct access *access_now;
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     folder_make(folder);
     (void)folder_path(path, folder, "s.db.keys");
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     access_close(access_now);
     access_now = NULL;
     folder_remove(folder);
@@ -333,18 +331,8 @@ TEST_CASE(test_threads_ask_while_it_changes)
     assert_int_equal(access_revocations(access_now), 50);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_roles_open_services),
-        TEST(test_files_that_are_not_taken),
-        TEST(test_a_change_is_seen_at_the_next_look),
-        TEST(test_a_file_that_became_wrong_changes_nothing),
-        TEST(test_a_file_that_is_gone),
-        TEST(test_keys_come_and_go),
-        TEST(test_changes_that_are_refused),
-        TEST(test_threads_ask_while_it_changes),
-    };
-    return cmocka_run_group_tests_name("access", tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_roles_open_services, test_files_that_are_not_taken,
+               test_a_change_is_seen_at_the_next_look,
+               test_a_file_that_became_wrong_changes_nothing, test_a_file_that_is_gone,
+               test_keys_come_and_go, test_changes_that_are_refused,
+               test_threads_ask_while_it_changes)

@@ -335,19 +335,7 @@ TEST_CASE(test_rotations_do_not_end)
     free(now);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_lines_say),
-        cmocka_unit_test(test_lines_that_are_wrong),
-        cmocka_unit_test(test_sizes_at_their_edges),
-        cmocka_unit_test(test_a_run_goes_on_with_the_key_that_replaces),
-        cmocka_unit_test(test_a_mesh_is_looked_at_at_once),
-        cmocka_unit_test(test_what_takes_something_away),
-        cmocka_unit_test(test_lines_are_added_and_replaced),
-        cmocka_unit_test(test_lines_are_taken_out),
-        cmocka_unit_test(test_wishes_that_are_refused),
-        cmocka_unit_test(test_rotations_do_not_end),
-    };
-    return cmocka_run_group_tests_name("access_list", tests, NULL, NULL);
-}
+TEST_MAIN(test_what_lines_say, test_lines_that_are_wrong, test_sizes_at_their_edges,
+          test_a_run_goes_on_with_the_key_that_replaces, test_a_mesh_is_looked_at_at_once,
+          test_what_takes_something_away, test_lines_are_added_and_replaced,
+          test_lines_are_taken_out, test_wishes_that_are_refused, test_rotations_do_not_end)

@@ -32,9 +32,8 @@ static void make_file(const char *name)
     assert_int_equal(fclose(file), 0);
 }
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     folder_make(folder);
     assert_int_equal(mkdir(in_folder("files"), 0700), 0);
     assert_int_equal(mkdir(in_folder("files/more"), 0700), 0);
@@ -50,9 +49,8 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     folder_remove(folder);
     return 0;
 }
@@ -205,14 +203,6 @@ TEST_CASE(test_a_link_that_comes_and_goes)
     assert_int_equal(outside, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_below),
-        cmocka_unit_test(test_odd_folders),
-        cmocka_unit_test(test_a_link_in_the_place_of_a_held_folder),
-        cmocka_unit_test(test_a_link_in_the_place_of_the_file),
-        cmocka_unit_test(test_a_link_that_comes_and_goes),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN_ONCE(set_up, tear_down, test_what_is_below, test_odd_folders,
+               test_a_link_in_the_place_of_a_held_folder, test_a_link_in_the_place_of_the_file,
+               test_a_link_that_comes_and_goes)

@@ -12,17 +12,15 @@
 
 static char folder[FOLDER_PATH_SIZE], config[FOLDER_PATH_SIZE];
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     folder_make(folder);
     (void)folder_path(config, folder, "c.conf");
     return setenv("XDG_DATA_HOME", folder, 1) | setenv("XDG_CONFIG_HOME", folder, 1);
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     folder_remove(folder);
     return 0;
 }
@@ -313,17 +311,8 @@ TEST_CASE(test_who_may_listen_where)
     expect_verdict(words, STATUS_DENIED, "chmod");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_options_beat_the_environment_and_that_the_file),
-        cmocka_unit_test(test_the_systems_files),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_a_file_that_is_wrong_names_its_line),
-        cmocka_unit_test(test_a_file_that_cannot_be_read_has_no_line),
-        cmocka_unit_test(test_help_names_every_option),
-        cmocka_unit_test(test_who_may_listen_where),
-    };
-    return cmocka_run_group_tests_name("options_collector", tests, set_up, tear_down);
-}
+TEST_MAIN_ONCE(set_up, tear_down, test_defaults,
+               test_options_beat_the_environment_and_that_the_file, test_the_systems_files,
+               test_refusals, test_a_file_that_is_wrong_names_its_line,
+               test_a_file_that_cannot_be_read_has_no_line, test_help_names_every_option,
+               test_who_may_listen_where)

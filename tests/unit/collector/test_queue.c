@@ -126,14 +126,6 @@ TEST_CASE(test_two_producers_lose_nothing)
     queue_free(queue, NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_in_first_out),
-        cmocka_unit_test(test_bounded_in_bytes),
-        cmocka_unit_test(test_readable_exactly_while_it_holds_something),
-        cmocka_unit_test(test_what_is_left_is_freed),
-        cmocka_unit_test(test_two_producers_lose_nothing),
-    };
-    return cmocka_run_group_tests_name("queue", tests, NULL, NULL);
-}
+TEST_MAIN(test_first_in_first_out, test_bounded_in_bytes,
+          test_readable_exactly_while_it_holds_something, test_what_is_left_is_freed,
+          test_two_producers_lose_nothing)

@@ -51,9 +51,8 @@ static int64_t integer(const char *sql)
     return value;
 }
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     struct error err = {0};
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
@@ -63,9 +62,8 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     retention_free(retention);
     retention = NULL;
     database_close(db);
@@ -590,24 +588,12 @@ TEST_CASE(test_a_failure_changes_nothing)
     expect_balance();
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_records_over_their_age_go),
-        TEST(test_late_records_are_counted_and_go_with_the_next_pass),
-        TEST(test_nothing_goes_for_ever),
-        TEST(test_the_oldest_go_first),
-        TEST(test_records_wait_for_their_rollups),
-        TEST(test_rollups_over_their_age_go_level_by_level),
-        TEST(test_a_clock_ahead_gives_up_no_time_to_come),
-        TEST(test_the_gap_comes_before_the_rows_go),
-        TEST(test_the_size_is_kept_and_the_file_shrinks),
-        TEST(test_rollups_go_for_size_when_records_have),
-        TEST(test_free_pages_are_given_back_in_slices),
-        TEST(test_slices_follow_what_they_take),
-        TEST(test_slices_that_end_early_say_nothing),
-        TEST(test_a_failure_changes_nothing),
-    };
-    return cmocka_run_group_tests_name("retention", tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_records_over_their_age_go,
+               test_late_records_are_counted_and_go_with_the_next_pass, test_nothing_goes_for_ever,
+               test_the_oldest_go_first, test_records_wait_for_their_rollups,
+               test_rollups_over_their_age_go_level_by_level,
+               test_a_clock_ahead_gives_up_no_time_to_come, test_the_gap_comes_before_the_rows_go,
+               test_the_size_is_kept_and_the_file_shrinks,
+               test_rollups_go_for_size_when_records_have, test_free_pages_are_given_back_in_slices,
+               test_slices_follow_what_they_take, test_slices_that_end_early_say_nothing,
+               test_a_failure_changes_nothing)

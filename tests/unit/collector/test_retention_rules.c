@@ -103,11 +103,4 @@ TEST_CASE(test_what_is_refused)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_read),
-        cmocka_unit_test(test_what_is_refused),
-    };
-    return cmocka_run_group_tests_name("retention_rules", tests, NULL, NULL);
-}
+TEST_MAIN(test_what_is_read, test_what_is_refused)

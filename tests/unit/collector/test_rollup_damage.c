@@ -253,19 +253,6 @@ TEST_CASE(days_that_expire_have_sums)
         assert_int_equal(values_of_days(g), all - behind);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(lonely_records_leave_few_gaps, rollup_rig_set_up,
-                                        rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(damage_goes_with_the_day, rollup_rig_set_up,
-                                        rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(a_damaged_row_of_expired_records_is_given_up,
-                                        rollup_rig_set_up, rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(days_that_expire_have_sums, rollup_rig_set_up,
-                                        rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(sums_of_a_day_that_expires_are_not_rebuilt,
-                                        rollup_rig_set_up, rollup_rig_tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(rollup_rig_set_up, rollup_rig_tear_down, lonely_records_leave_few_gaps,
+               damage_goes_with_the_day, a_damaged_row_of_expired_records_is_given_up,
+               days_that_expire_have_sums, sums_of_a_day_that_expires_are_not_rebuilt)

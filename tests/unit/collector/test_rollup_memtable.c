@@ -157,11 +157,4 @@ static void tallies_count_like_one_by_one(void **state)
     accumulator_pool_deinit(&pool);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sheets_have_what_came),
-        cmocka_unit_test(tallies_count_like_one_by_one),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(sheets_have_what_came, tallies_count_like_one_by_one)

@@ -241,17 +241,6 @@ TEST_CASE(a_large_older_store_is_caught_up_with)
     assert_in_range(rollup_rig_integer("SELECT count(*) FROM rollup"), 1, OLDER_RECORDS / 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_step_writes_few_rows, rollup_rig_set_up,
-                                        rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(reading_says_what_it_committed, rollup_rig_set_up,
-                                        rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(a_large_older_store_is_caught_up_with, rollup_rig_set_up,
-                                        rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(a_clear_in_mid_sheet_is_counted_nowhere, rollup_rig_set_up,
-                                        rollup_rig_tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(rollup_rig_set_up, rollup_rig_tear_down, a_step_writes_few_rows,
+               reading_says_what_it_committed, a_large_older_store_is_caught_up_with,
+               a_clear_in_mid_sheet_is_counted_nowhere)

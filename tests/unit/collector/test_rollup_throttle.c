@@ -122,13 +122,4 @@ static void lag_is_bounded(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(load_says_how_much),
-        cmocka_unit_test(silence_ends_a_rest),
-        cmocka_unit_test(silence_is_not_paid_for),
-        cmocka_unit_test(lag_is_bounded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(load_says_how_much, silence_ends_a_rest, silence_is_not_paid_for, lag_is_bounded)

@@ -9,15 +9,13 @@
 
 static struct peer_credit *peer_credit;
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     return peer_credit_new(&peer_credit, NULL) == STATUS_OK ? 0 : -1;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     peer_credit_free(peer_credit);
     return 0;
 }
@@ -133,14 +131,5 @@ TEST_CASE(test_threads_give_back)
         peer_credit_give(atomic_exchange(&handed[i], NULL), 7);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_within_the_credit_all_is_taken),
-        TEST(test_far_beyond_it_nothing),
-        TEST(test_less_credit_counts_after_a_while),
-        TEST(test_threads_give_back),
-    };
-    return cmocka_run_group_tests_name("share", tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_within_the_credit_all_is_taken, test_far_beyond_it_nothing,
+               test_less_credit_counts_after_a_while, test_threads_give_back)

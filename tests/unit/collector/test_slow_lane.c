@@ -21,9 +21,8 @@ static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
 static struct queue *inbox, *replies;
 static struct query_worker *lane;
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     struct error err = {0};
     sqlite3 *db = NULL;
     folder_make(folder);
@@ -37,9 +36,8 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     query_worker_stop(lane);
     queue_free(replies, answer_free);
     queue_free(inbox, job_free);

@@ -593,12 +593,4 @@ TEST_CASE(less_than_full_is_seen)
     free_history(&history, folder);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_new_store_is_whole_or_not_there),
-        cmocka_unit_test(commits_survive),
-        cmocka_unit_test(less_than_full_is_seen),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(a_new_store_is_whole_or_not_there, commits_survive, less_than_full_is_seen)

@@ -126,14 +126,6 @@ TEST_CASE(test_a_fold_that_failed_is_no_reason_to_stay_awake)
     database_close(other);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_tasks_take_turns_where_somebody_waits, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(test_clearing_nothing_forgets_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_fold_that_failed_is_no_reason_to_stay_awake, set_up,
-                                        tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_tasks_take_turns_where_somebody_waits,
+               test_clearing_nothing_forgets_nothing,
+               test_a_fold_that_failed_is_no_reason_to_stay_awake)

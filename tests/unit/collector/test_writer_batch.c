@@ -495,24 +495,11 @@ TEST_CASE(test_after_a_rollback_runs_are_greeted)
     rig_free_ack(ack);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, rig_set_up, rig_tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_every_kind_goes_into_its_table),
-        TEST(test_random_histories_keep_the_ledger),
-        TEST(test_names_go_on_where_they_were),
-        TEST(test_more_streams_than_allowed),
-        TEST(test_a_goodbye_counts_once),
-        TEST(test_a_killed_run_is_replayed),
-        TEST(test_a_run_that_was_killed_at_rest_was_idle),
-        TEST(test_a_host_takes_records_with_it),
-        TEST(test_a_run_that_said_goodbye_was_not_killed),
-        TEST(test_a_death_of_many_threads),
-        TEST(test_the_clock_is_the_latest_estimate),
-        TEST(test_runs_are_numbered_on),
-        TEST(test_devices_are_counted),
-        TEST(test_after_a_rollback_runs_are_greeted),
-    };
-    return cmocka_run_group_tests_name("writer_batch", tests, NULL, NULL);
-}
+TEST_MAIN_EACH(rig_set_up, rig_tear_down, test_every_kind_goes_into_its_table,
+               test_random_histories_keep_the_ledger, test_names_go_on_where_they_were,
+               test_more_streams_than_allowed, test_a_goodbye_counts_once,
+               test_a_killed_run_is_replayed, test_a_run_that_was_killed_at_rest_was_idle,
+               test_a_host_takes_records_with_it, test_a_run_that_said_goodbye_was_not_killed,
+               test_a_death_of_many_threads, test_the_clock_is_the_latest_estimate,
+               test_runs_are_numbered_on, test_devices_are_counted,
+               test_after_a_rollback_runs_are_greeted)

@@ -211,15 +211,6 @@ TEST_CASE(test_names_beyond_the_stores_limit)
     assert_int_equal(rig_integer("SELECT count(*) FROM name WHERE text = 'other'"), 0);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, rig_set_up, rig_tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_a_run_belongs_to_the_key_that_opened_it),
-        TEST(test_runs_of_a_key_that_are_not_over),
-        TEST(test_names_beyond_the_limit),
-        TEST(test_names_beyond_the_stores_limit),
-        TEST(test_the_cache_is_bounded),
-    };
-    return cmocka_run_group_tests_name("writer_limits", tests, NULL, NULL);
-}
+TEST_MAIN_EACH(rig_set_up, rig_tear_down, test_a_run_belongs_to_the_key_that_opened_it,
+               test_runs_of_a_key_that_are_not_over, test_names_beyond_the_limit,
+               test_names_beyond_the_stores_limit, test_the_cache_is_bounded)

@@ -54,12 +54,5 @@ TEST_CASE(test_a_failure_changes_nothing)
     free(items);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_items_keep_their_values_while_the_array_grows),
-        cmocka_unit_test(test_many_items_at_once_fit),
-        cmocka_unit_test(test_a_failure_changes_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_items_keep_their_values_while_the_array_grows, test_many_items_at_once_fit,
+          test_a_failure_changes_nothing)

@@ -125,12 +125,5 @@ TEST_CASE(test_the_bound_holds)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_is_known), cmocka_unit_test(test_answers),
-        cmocka_unit_test(test_certainty_fades),  cmocka_unit_test(test_a_clock_that_is_set),
-        cmocka_unit_test(test_the_bound_holds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_nothing_is_known, test_answers, test_certainty_fades, test_a_clock_that_is_set,
+          test_the_bound_holds)

@@ -72,11 +72,4 @@ TEST_CASE(enough_is_enough)
     assert_false(convergence_is_reached(&convergence, 1.0));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_are_summed_up),
-        cmocka_unit_test(enough_is_enough),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(values_are_summed_up, enough_is_enough)

@@ -50,11 +50,4 @@ TEST_CASE(test_parts_and_places)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_answers),
-        cmocka_unit_test(test_parts_and_places),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_known_answers, test_parts_and_places)

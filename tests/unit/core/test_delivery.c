@@ -534,28 +534,9 @@ TEST_CASE(test_offer_drop)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reasons_have_words),
-        cmocka_unit_test(test_bad_configurations),
-        cmocka_unit_test(test_one_life),
-        cmocka_unit_test(test_goodbye_waits_for_the_last_record),
-        cmocka_unit_test(test_an_empty_run_closes),
-        cmocka_unit_test(test_credit),
-        cmocka_unit_test(test_streams_take_turns),
-        cmocka_unit_test(test_heartbeats),
-        cmocka_unit_test(test_go_back),
-        cmocka_unit_test(test_waits_double_and_notices_come_once),
-        cmocka_unit_test(test_every_stream_has_its_own_patience),
-        cmocka_unit_test(test_unsent),
-        cmocka_unit_test(test_another_store),
-        cmocka_unit_test(test_restored_store),
-        cmocka_unit_test(test_impossible_acks),
-        cmocka_unit_test(test_many_names_go_ahead),
-        cmocka_unit_test(test_streams),
-        cmocka_unit_test(test_offer),
-        cmocka_unit_test(test_offer_drop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_reasons_have_words, test_bad_configurations, test_one_life,
+          test_goodbye_waits_for_the_last_record, test_an_empty_run_closes, test_credit,
+          test_streams_take_turns, test_heartbeats, test_go_back,
+          test_waits_double_and_notices_come_once, test_every_stream_has_its_own_patience,
+          test_unsent, test_another_store, test_restored_store, test_impossible_acks,
+          test_many_names_go_ahead, test_streams, test_offer, test_offer_drop)

@@ -154,12 +154,4 @@ TEST_CASE(test_random_ranges)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_adding),
-        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_random_ranges),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_adding, test_full, test_random_ranges)

@@ -23,8 +23,4 @@ TEST_CASE(test_mistakes_are_found)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_mistakes_are_found)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_mistakes_are_found)

@@ -7,16 +7,14 @@
 
 static struct delivery_run run;
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     run = (struct delivery_run){0};
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     delivery_run_deinit(&run);
     return 0;
 }
@@ -368,20 +366,6 @@ TEST_CASE(test_streams)
     assert_int_equal(run.lane_count, DELIVERY_STREAMS_MAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_who_is_heard, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_life, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_names, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_names_that_are_missing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_drops, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_gap, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_what_an_ack_names, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_replay, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_goodbye_that_says_less, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_silence, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_streams, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_who_is_heard, test_a_life, test_names,
+               test_names_that_are_missing, test_drops, test_a_gap, test_what_an_ack_names,
+               test_replay, test_a_goodbye_that_says_less, test_silence, test_streams)

@@ -87,8 +87,4 @@ TEST_CASE(test_lives)
         check_that_all_happened();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lives)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_lives)

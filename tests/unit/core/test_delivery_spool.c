@@ -306,20 +306,8 @@ TEST_CASE(test_many_ranges)
     rig_free(&rig);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lost_contact_spools_what_waits),
-        cmocka_unit_test(test_contact_ends_spooling),
-        cmocka_unit_test(test_half_a_ring_goes_to_the_spool),
-        cmocka_unit_test(test_a_spool_that_cannot_be_written),
-        cmocka_unit_test(test_an_owner_who_leaves),
-        cmocka_unit_test(test_lost_ranges_are_told_and_jumped),
-        cmocka_unit_test(test_older_collectors_know_no_damage),
-        cmocka_unit_test(test_lost_under_way),
-        cmocka_unit_test(test_another_store),
-        cmocka_unit_test(test_what_cannot_be_lost),
-        cmocka_unit_test(test_many_ranges),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_lost_contact_spools_what_waits, test_contact_ends_spooling,
+          test_half_a_ring_goes_to_the_spool, test_a_spool_that_cannot_be_written,
+          test_an_owner_who_leaves, test_lost_ranges_are_told_and_jumped,
+          test_older_collectors_know_no_damage, test_lost_under_way, test_another_store,
+          test_what_cannot_be_lost, test_many_ranges)

@@ -130,13 +130,4 @@ TEST_CASE(test_nesting)
                                    "1, 2], \"g\": \"h\"}");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_real),
-        cmocka_unit_test(test_real_round_trip),
-        cmocka_unit_test(test_nesting),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_text, test_real, test_real_round_trip, test_nesting)

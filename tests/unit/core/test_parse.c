@@ -130,12 +130,4 @@ TEST_CASE(test_nearest)
     assert_null(parse_nearest(longest, words, COUNT_OF(words)));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_int),      cmocka_unit_test(test_real),
-        cmocka_unit_test(test_duration), cmocka_unit_test(test_ratio),
-        cmocka_unit_test(test_nearest),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_int, test_real, test_duration, test_ratio, test_nearest)

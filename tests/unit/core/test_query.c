@@ -154,14 +154,5 @@ TEST_CASE(test_check_comparisons)
         check(cases[i].query, cases[i].status);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dimensions),
-        cmocka_unit_test(test_metrics_are_the_table),
-        cmocka_unit_test(test_find),
-        cmocka_unit_test(test_check),
-        cmocka_unit_test(test_check_comparisons),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_dimensions, test_metrics_are_the_table, test_find, test_check,
+          test_check_comparisons)

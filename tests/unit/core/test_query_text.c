@@ -441,12 +441,6 @@ int main(void)
     if (setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1) != 0)
         return 77;
     tzset();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines),          cmocka_unit_test(test_fields),
-        cmocka_unit_test(test_kinds),          cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_long_names),     cmocka_unit_test(test_filters),
-        cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_longest),
-        cmocka_unit_test(test_without_text),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return TEST_RUN(test_lines, test_fields, test_kinds, test_refusals, test_long_names,
+                    test_filters, test_there_and_back, test_longest, test_without_text);
 }

@@ -144,12 +144,5 @@ TEST_CASE(test_soundness)
         assert_false(record_is_sound(&cases[i]));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table_is_sound), cmocka_unit_test(test_derived),
-        cmocka_unit_test(test_enumerations),   cmocka_unit_test(test_values),
-        cmocka_unit_test(test_text_is_cut),    cmocka_unit_test(test_soundness),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_table_is_sound, test_derived, test_enumerations, test_values, test_text_is_cut,
+          test_soundness)

@@ -90,12 +90,4 @@ TEST_CASE(test_long_key)
     result_free(result);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cells),
-        cmocka_unit_test(test_texts_stay),
-        cmocka_unit_test(test_long_key),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_cells, test_texts_stay, test_long_key)

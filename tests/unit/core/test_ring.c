@@ -376,18 +376,6 @@ TEST_CASE(test_free_parts)
     free(memory);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_capacities),
-        cmocka_unit_test(test_numbers_and_wrap),
-        cmocka_unit_test(test_full_ring_counts_and_takes_no_number),
-        cmocka_unit_test(test_attach_carries_on),
-        cmocka_unit_test(test_attach_refuses_lies),
-        cmocka_unit_test(test_free_parts),
-        cmocka_unit_test(test_two_slots),
-        cmocka_unit_test(test_killed_between_stores),
-        cmocka_unit_test(test_two_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_capacities, test_numbers_and_wrap, test_full_ring_counts_and_takes_no_number,
+          test_attach_carries_on, test_attach_refuses_lies, test_free_parts, test_two_slots,
+          test_killed_between_stores, test_two_threads)

@@ -373,15 +373,5 @@ TEST_CASE(test_add_counts)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quantiles),      cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_rank),           cmocka_unit_test(test_ns_bucket),
-        cmocka_unit_test(test_merge),          cmocka_unit_test(test_add_counts),
-        cmocka_unit_test(test_encode),         cmocka_unit_test(test_encode_negative),
-        cmocka_unit_test(test_decode_refuses), cmocka_unit_test(test_decode_once),
-        cmocka_unit_test(test_a_budget),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_quantiles, test_edges, test_rank, test_ns_bucket, test_merge, test_add_counts,
+          test_encode, test_encode_negative, test_decode_refuses, test_decode_once, test_a_budget)

@@ -35,11 +35,4 @@ TEST_CASE(test_no_step_is_too_large)
     assert_int_equal(size.now, UINT32_MAX / 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_next_step_aims_at_the_time),
-        cmocka_unit_test(test_no_step_is_too_large),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_the_next_step_aims_at_the_time, test_no_step_is_too_large)

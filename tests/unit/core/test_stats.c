@@ -250,19 +250,5 @@ TEST_CASE(effects)
     assert_true(also.ratio == 1 && also.low == 0 && also.high == infinite);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(medians),
-        cmocka_unit_test(spreads),
-        cmocka_unit_test(scores),
-        cmocka_unit_test(directions),
-        cmocka_unit_test(intervals_of_independent_values),
-        cmocka_unit_test(too_few_have_no_interval),
-        cmocka_unit_test(order_counts),
-        cmocka_unit_test(processes_count),
-        cmocka_unit_test(verdicts),
-        cmocka_unit_test(effects),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(medians, spreads, scores, directions, intervals_of_independent_values,
+          too_few_have_no_interval, order_counts, processes_count, verdicts, effects)

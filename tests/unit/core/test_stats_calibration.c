@@ -403,18 +403,6 @@ TEST_CASE(changes_are_found)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_changed),
-        cmocka_unit_test(long_memories),
-        cmocka_unit_test(processes_beside_each_other),
-        cmocka_unit_test(few_independent_values),
-        cmocka_unit_test(nothing_changed_in_the_tail),
-        cmocka_unit_test(tails_of_independent_values),
-        cmocka_unit_test(nothing_changed_in_a_few),
-        cmocka_unit_test(changes_of_a_few_are_found),
-        cmocka_unit_test(changes_are_found),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(nothing_changed, long_memories, processes_beside_each_other, few_independent_values,
+          nothing_changed_in_the_tail, tails_of_independent_values, nothing_changed_in_a_few,
+          changes_of_a_few_are_found, changes_are_found)

@@ -155,12 +155,4 @@ TEST_CASE(test_uuid)
         assert_false(text_to_uuid(back, wrong[i]));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_utf8),   cmocka_unit_test(test_encode),
-        cmocka_unit_test(test_cut),    cmocka_unit_test(test_character),
-        cmocka_unit_test(test_escape), cmocka_unit_test(test_uuid),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_utf8, test_encode, test_cut, test_character, test_escape, test_uuid)

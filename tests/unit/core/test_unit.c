@@ -145,12 +145,4 @@ TEST_CASE(test_names)
     assert_string_equal(unit_name((enum unit)1000), "");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_format),      cmocka_unit_test(test_format_any),
-        cmocka_unit_test(test_format_time), cmocka_unit_test(test_format_int),
-        cmocka_unit_test(test_names),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_format, test_format_any, test_format_time, test_format_int, test_names)

@@ -13,9 +13,8 @@
 static struct device *device;
 static struct device_stream *stream;
 
-static int open_device(void **state)
+TEST_FIXTURE(open_device)
 {
-    (void)state;
     struct error err = {0};
     if (device_open(&device, &(struct device_options){.spec = "cuda"}, &err) != STATUS_OK ||
         device_stream_new(device, &stream, "encode", &err) != STATUS_OK)
@@ -23,9 +22,8 @@ static int open_device(void **state)
     return 0;
 }
 
-static int close_device(void **state)
+TEST_FIXTURE(close_device)
 {
-    (void)state;
     device_stream_free(stream);
     assert_int_equal(device_memory_used(device), 0);
     device_close(device);
@@ -441,18 +439,9 @@ int main(void)
         return 77;
     }
     device_close(probe);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_encoder),
-        cmocka_unit_test(amplitudes_of_any_length),
-        cmocka_unit_test(amplitudes_of_any_size),
-        cmocka_unit_test(amplitudes_of_a_large_state),
-        cmocka_unit_test(known_states),
-        cmocka_unit_test(refused_samples),
-        cmocka_unit_test(transforms_in_several_passes),
-        cmocka_unit_test(angles_of_any_size),
-        cmocka_unit_test(amplitudes_have_the_same_bits_whichever_way),
-        cmocka_unit_test(transforms_have_the_same_bits_whichever_way),
-        cmocka_unit_test(ways_there_are_not),
-    };
-    return cmocka_run_group_tests(tests, open_device, close_device);
+    return TEST_RUN_ONCE(open_device, close_device, every_encoder, amplitudes_of_any_length,
+                         amplitudes_of_any_size, amplitudes_of_a_large_state, known_states,
+                         refused_samples, transforms_in_several_passes, angles_of_any_size,
+                         amplitudes_have_the_same_bits_whichever_way,
+                         transforms_have_the_same_bits_whichever_way, ways_there_are_not);
 }

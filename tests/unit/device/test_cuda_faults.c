@@ -324,21 +324,7 @@ TEST_CASE(auto_falls_back)
     emulation_devices(1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything_works),
-        cmocka_unit_test(any_call_may_fail),
-        cmocka_unit_test(calls_are_named),
-        cmocka_unit_test(memory_that_is_short_is_said_so),
-        cmocka_unit_test(times_that_are_not_there_yet_are_said_so),
-        cmocka_unit_test(kernels_that_fail_are_named),
-        cmocka_unit_test(a_lost_device_can_be_let_go),
-        cmocka_unit_test(short_memory_is_no_loss),
-        cmocka_unit_test(memory_that_cannot_be_pinned),
-        cmocka_unit_test(what_to_do_without_a_device_is_said),
-        cmocka_unit_test(properties_are_told),
-        cmocka_unit_test(auto_falls_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(everything_works, any_call_may_fail, calls_are_named, memory_that_is_short_is_said_so,
+          times_that_are_not_there_yet_are_said_so, kernels_that_fail_are_named,
+          a_lost_device_can_be_let_go, short_memory_is_no_loss, memory_that_cannot_be_pinned,
+          what_to_do_without_a_device_is_said, properties_are_told, auto_falls_back)

@@ -161,14 +161,6 @@ TEST_CASE(heads_that_are_too_large)
     assert_int_equal(emulation_live(), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(encoding_without_memory),
-        cmocka_unit_test(encoding_without_ordered_memory),
-        cmocka_unit_test(a_failed_load_is_recorded),
-        cmocka_unit_test(models_without_memory),
-        cmocka_unit_test(heads_that_are_too_large),
-    };
-    return cmocka_run_group_tests(tests, model_files_setup, model_files_teardown);
-}
+TEST_MAIN_ONCE(model_files_setup, model_files_teardown, encoding_without_memory,
+               encoding_without_ordered_memory, a_failed_load_is_recorded, models_without_memory,
+               heads_that_are_too_large)

@@ -31,9 +31,8 @@ static void open_both(void)
         fail_msg("%s", err.text);
 }
 
-static int close_both(void **state)
+TEST_FIXTURE(close_both)
 {
-    (void)state;
     device_close(cpu);
     device_close(cuda);
     return 0;
@@ -306,16 +305,7 @@ TEST_CASE(streams_copy_in_order)
 int main(void)
 {
     open_both();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products),
-        cmocka_unit_test(embeddings),
-        cmocka_unit_test(norms),
-        cmocka_unit_test(turns),
-        cmocka_unit_test(attentions),
-        cmocka_unit_test(too_large_heads_are_refused),
-        cmocka_unit_test(elementwise),
-        cmocka_unit_test(tensors_begin_as_zeros),
-        cmocka_unit_test(streams_copy_in_order),
-    };
-    return cmocka_run_group_tests(tests, NULL, close_both);
+    return TEST_RUN_ONCE(NULL, close_both, products, embeddings, norms, turns, attentions,
+                         too_large_heads_are_refused, elementwise, tensors_begin_as_zeros,
+                         streams_copy_in_order);
 }

@@ -154,13 +154,5 @@ TEST_CASE(shared_memory_that_is_not_given)
     close_device();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shared_memory_that_is_not_given),
-        cmocka_unit_test(devices_without_clusters_take_what_they_can),
-        cmocka_unit_test(clusters_there_is_no_room_for),
-        cmocka_unit_test(other_errors_are_said),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(shared_memory_that_is_not_given, devices_without_clusters_take_what_they_can,
+          clusters_there_is_no_room_for, other_errors_are_said)

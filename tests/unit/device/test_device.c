@@ -631,23 +631,7 @@ int main(void)
 {
     if (setenv("CUDA_VISIBLE_DEVICES", "", 1) != 0)
         return 1;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(halves_come_back),
-        cmocka_unit_test(halves_round),
-        cmocka_unit_test(specs),
-        cmocka_unit_test(no_cuda_is_said),
-        cmocka_unit_test(auto_says_why),
-        cmocka_unit_test(memory),
-        cmocka_unit_test(copies_stay_inside),
-        cmocka_unit_test(products),
-        cmocka_unit_test(kernels_agree),
-        cmocka_unit_test(embeds),
-        cmocka_unit_test(normalises),
-        cmocka_unit_test(turns_pairs),
-        cmocka_unit_test(attends),
-        cmocka_unit_test(gates_and_adds),
-        cmocka_unit_test(misfits),
-        cmocka_unit_test(pool_runs_each_part_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return TEST_RUN(halves_come_back, halves_round, specs, no_cuda_is_said, auto_says_why, memory,
+                    copies_stay_inside, products, kernels_agree, embeds, normalises, turns_pairs,
+                    attends, gates_and_adds, misfits, pool_runs_each_part_once);
 }

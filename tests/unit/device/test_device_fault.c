@@ -349,17 +349,6 @@ TEST_CASE(memory_is_poisoned)
     device_close(device);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(delays_follow_the_seed),
-        cmocka_unit_test(a_call_takes_as_long_as_it_is_delayed),
-        cmocka_unit_test(the_nth_queued_call_fails),
-        cmocka_unit_test(encoders_are_kernels),
-        cmocka_unit_test(the_nth_allocation_fails),
-        cmocka_unit_test(a_tensor_can_fail_too),
-        cmocka_unit_test(a_lost_device_fails_everything),
-        cmocka_unit_test(memory_is_poisoned),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(delays_follow_the_seed, a_call_takes_as_long_as_it_is_delayed, the_nth_queued_call_fails,
+          encoders_are_kernels, the_nth_allocation_fails, a_tensor_can_fail_too,
+          a_lost_device_fails_everything, memory_is_poisoned)

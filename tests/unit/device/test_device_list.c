@@ -51,8 +51,4 @@ TEST_CASE(lists)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lists)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(lists)

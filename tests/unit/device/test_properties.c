@@ -357,20 +357,8 @@ static void measuring_fails_in_order(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(speeds_are_generations),
-        cmocka_unit_test(a_link_is_read),
-        cmocka_unit_test(the_cpu_says_what_it_is),
-        cmocka_unit_test(what_was_measured_is_kept),
-        cmocka_unit_test(what_is_steady_is_not_measured_again),
-        cmocka_unit_test(the_better_of_unsteady_rates_is_kept),
-        cmocka_unit_test(damage_is_not_believed),
-        cmocka_unit_test(damage_is_measured_again),
-        cmocka_unit_test(anothers_file_is_not_believed),
-        cmocka_unit_test(no_folder_is_done_without),
-        cmocka_unit_test(measuring_fails_in_order),
-    };
-    return cmocka_run_group_tests(tests, measure_once, forget);
-}
+TEST_MAIN_ONCE(measure_once, forget, speeds_are_generations, a_link_is_read,
+               the_cpu_says_what_it_is, what_was_measured_is_kept,
+               what_is_steady_is_not_measured_again, the_better_of_unsteady_rates_is_kept,
+               damage_is_not_believed, damage_is_measured_again, anothers_file_is_not_believed,
+               no_folder_is_done_without, measuring_fails_in_order)

@@ -286,11 +286,4 @@ TEST_CASE(graphs_come_out_as_in_order_however_slow)
     run_graphs(device, 3, FAULTY_GRAPHS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(graphs_come_out_as_in_order),
-        cmocka_unit_test(graphs_come_out_as_in_order_however_slow),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(graphs_come_out_as_in_order, graphs_come_out_as_in_order_however_slow)

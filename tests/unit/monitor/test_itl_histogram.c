@@ -276,12 +276,5 @@ TEST_CASE(test_span_is_full)
     free(memory);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_percentile),           cmocka_unit_test(test_publisher_waits),
-        cmocka_unit_test(test_keys_take_turns),      cmocka_unit_test(test_span_is_full),
-        cmocka_unit_test(test_engine_and_publisher),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_percentile, test_publisher_waits, test_keys_take_turns, test_span_is_full,
+          test_engine_and_publisher)

@@ -543,15 +543,6 @@ static void test_folder_not_permitted(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_bad_options),  TEST(test_null_does_nothing),         TEST(test_names),
-        TEST(test_thread_churn), TEST(test_more_threads_than_streams), TEST(test_two_monitors),
-        TEST(test_fork),         TEST(test_child_outlives_parent),     TEST(test_fork_at_work),
-        TEST(test_exec),         TEST(test_folder_not_permitted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_bad_options, test_null_does_nothing, test_names,
+               test_thread_churn, test_more_threads_than_streams, test_two_monitors, test_fork,
+               test_child_outlives_parent, test_fork_at_work, test_exec, test_folder_not_permitted)

@@ -541,28 +541,10 @@ static void test_clock_estimate(void **state)
     }
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_no_collector),
-        TEST(test_end_not_acknowledged),
-        TEST(test_nothing_recorded_leaves_nothing),
-        TEST(test_collector_comes_and_goes),
-        TEST(test_store_is_swapped),
-        TEST(test_refused_records),
-        TEST(test_hello_not_understood),
-        TEST(test_full_ring),
-        TEST(test_log_lines),
-        TEST(test_process_samples),
-        TEST(test_activity_under_traffic),
-        TEST(test_outage_longer_than_rings),
-        TEST(test_outage_longer_than_spool),
-        TEST(test_spool_without_room),
-        TEST(test_close_keeps_its_deadline),
-        TEST(test_clock_estimate),
-        TEST(test_records_wait_for_others),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_no_collector, test_end_not_acknowledged,
+               test_nothing_recorded_leaves_nothing, test_collector_comes_and_goes,
+               test_store_is_swapped, test_refused_records, test_hello_not_understood,
+               test_full_ring, test_log_lines, test_process_samples, test_activity_under_traffic,
+               test_outage_longer_than_rings, test_outage_longer_than_spool,
+               test_spool_without_room, test_close_keeps_its_deadline, test_clock_estimate,
+               test_records_wait_for_others)

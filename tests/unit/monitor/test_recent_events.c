@@ -353,17 +353,6 @@ static void test_unlisten_waits(void **state)
     close_monitor(monitor);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_history_limits),
-        TEST(test_means_summary_and_clear),
-        TEST(test_history_of_many_threads),
-        TEST(test_overwritten_entries_are_left_out),
-        TEST(test_listeners),
-        TEST(test_unlisten_waits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_history_limits, test_means_summary_and_clear,
+               test_history_of_many_threads, test_overwritten_entries_are_left_out, test_listeners,
+               test_unlisten_waits)

@@ -759,29 +759,9 @@ static void test_closed_without_collector(void **state)
     assert_int_equal(seen.records, totals.produced);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, begin, finish)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_killed_in_decode),
-        TEST(test_killed_in_load),
-        TEST(test_killed_with_spool),
-        TEST(test_long_reasons),
-        TEST(test_version_before),
-        TEST(test_host_went_down),
-        TEST(test_damaged_spool),
-        TEST(test_collector_is_away),
-        TEST(test_silent_one_holds_nobody_up),
-        TEST(test_own_collector_first),
-        TEST(test_two_at_once),
-        TEST(test_next_process),
-        TEST(test_unusable),
-        TEST(test_spool_out_of_reach),
-        TEST(test_unmade_files),
-        TEST(test_closed_without_collector),
-        TEST(test_stream_that_only_the_store_has),
-        TEST(test_busy_for_a_moment),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(begin, finish, test_killed_in_decode, test_killed_in_load, test_killed_with_spool,
+               test_long_reasons, test_version_before, test_host_went_down, test_damaged_spool,
+               test_collector_is_away, test_silent_one_holds_nobody_up, test_own_collector_first,
+               test_two_at_once, test_next_process, test_unusable, test_spool_out_of_reach,
+               test_unmade_files, test_closed_without_collector,
+               test_stream_that_only_the_store_has, test_busy_for_a_moment)

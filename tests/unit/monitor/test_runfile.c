@@ -545,23 +545,7 @@ static void test_killed_process_loses_nothing(void **state)
     runfile_remove(file);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_made_and_attached),
-        TEST(test_lock_is_not_inherited),
-        TEST(test_streams_that_go_on),
-        TEST(test_streams_have_a_limit),
-        TEST(test_not_ours),
-        TEST(test_lies_are_refused),
-        TEST(test_fifo),
-        TEST(test_folder_of_everybody),
-        TEST(test_trimmed),
-        TEST(test_name_while_made),
-        TEST(test_default_folder),
-        TEST(test_killed_process_loses_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_made_and_attached, test_lock_is_not_inherited,
+               test_streams_that_go_on, test_streams_have_a_limit, test_not_ours,
+               test_lies_are_refused, test_fifo, test_folder_of_everybody, test_trimmed,
+               test_name_while_made, test_default_folder, test_killed_process_loses_nothing)

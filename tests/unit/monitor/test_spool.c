@@ -697,34 +697,11 @@ static void test_default_folder(void **state)
     assert_int_equal(spool_default_folder(out, 5, "/option", NULL), STATUS_INVALID);
 }
 
-int main(void)
-{
-#define SPOOL_TEST(test) cmocka_unit_test_setup_teardown(test, spool_set_up, spool_tear_down)
-    const struct CMUnitTest tests[] = {
-        SPOOL_TEST(test_nothing_before_the_first),
-        SPOOL_TEST(test_kept_and_read),
-        SPOOL_TEST(test_whose_it_is),
-        SPOOL_TEST(test_names),
-        SPOOL_TEST(test_names_that_are_missing),
-        SPOOL_TEST(test_segments_go_when_released),
-        SPOOL_TEST(test_oldest_make_room),
-        SPOOL_TEST(test_given_back),
-        SPOOL_TEST(test_goes_on_after_attach),
-        SPOOL_TEST(test_look),
-        SPOOL_TEST(test_lock_is_not_inherited),
-        SPOOL_TEST(test_settings),
-        SPOOL_TEST(test_attaching_is_broken_off),
-        SPOOL_TEST(test_numbers_that_cannot_be),
-        SPOOL_TEST(test_records_that_are_not_sound),
-        SPOOL_TEST(test_folders_not_ours),
-        SPOOL_TEST(test_nothing_to_attach),
-        SPOOL_TEST(test_lock_of_another),
-        SPOOL_TEST(test_headers),
-        SPOOL_TEST(test_free_space),
-        SPOOL_TEST(test_file_size_limit),
-        SPOOL_TEST(test_full_file_system),
-        SPOOL_TEST(test_real_files),
-        SPOOL_TEST(test_default_folder),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(spool_set_up, spool_tear_down, test_nothing_before_the_first, test_kept_and_read,
+               test_whose_it_is, test_names, test_names_that_are_missing,
+               test_segments_go_when_released, test_oldest_make_room, test_given_back,
+               test_goes_on_after_attach, test_look, test_lock_is_not_inherited, test_settings,
+               test_attaching_is_broken_off, test_numbers_that_cannot_be,
+               test_records_that_are_not_sound, test_folders_not_ours, test_nothing_to_attach,
+               test_lock_of_another, test_headers, test_free_space, test_file_size_limit,
+               test_full_file_system, test_real_files, test_default_folder)

@@ -702,24 +702,8 @@ static void test_devices_and_models(void **state)
     assert_int_equal(value(&known, MODEL_KV_BYTES), INT64_C(1) << 53);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_load_stages),
-        TEST(test_load_that_fails),
-        TEST(test_many_stages),
-        TEST(test_startup),
-        TEST(test_inference_uses),
-        TEST(test_inference_times),
-        TEST(test_begin_twice_and_free_midway),
-        TEST(test_itl_records_add_up),
-        TEST(test_operations),
-        TEST(test_operation_begun_elsewhere),
-        TEST(test_pipelines),
-        TEST(test_absurd_figures),
-        TEST(test_devices_and_models),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_load_stages, test_load_that_fails, test_many_stages,
+               test_startup, test_inference_uses, test_inference_times,
+               test_begin_twice_and_free_midway, test_itl_records_add_up, test_operations,
+               test_operation_begun_elsewhere, test_pipelines, test_absurd_figures,
+               test_devices_and_models)

@@ -286,18 +286,7 @@ TEST_CASE(figures_of_runs_add_up)
     assert_int_equal(sum.group_p50_ns, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slow_fills_get_more_threads),
-        cmocka_unit_test(slow_copies_need_but_one),
-        cmocka_unit_test(what_a_trial_places_is_there),
-        cmocka_unit_test(where_nothing_is_to_choose_nothing_is_tried),
-        cmocka_unit_test(a_trial_fails_as_the_run_does),
-        cmocka_unit_test(without_memory_for_more_the_plan_stays),
-        cmocka_unit_test(slots_come_and_go),
-        cmocka_unit_test(what_cannot_be_had_changes_nothing),
-        cmocka_unit_test(figures_of_runs_add_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(slow_fills_get_more_threads, slow_copies_need_but_one, what_a_trial_places_is_there,
+          where_nothing_is_to_choose_nothing_is_tried, a_trial_fails_as_the_run_does,
+          without_memory_for_more_the_plan_stays, slots_come_and_go,
+          what_cannot_be_had_changes_nothing, figures_of_runs_add_up)

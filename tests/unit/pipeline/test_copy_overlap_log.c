@@ -86,11 +86,4 @@ TEST_CASE(a_bounded_number_is_kept)
     assert_false(copy_overlap_log_pop(&log, true, &copy));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies_are_told_when_nothing_changes_them),
-        cmocka_unit_test(a_bounded_number_is_kept),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(copies_are_told_when_nothing_changes_them, a_bounded_number_is_kept)

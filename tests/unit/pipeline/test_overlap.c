@@ -231,13 +231,5 @@ TEST_CASE(memory_is_bounded)
     overlap_free(overlap);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(schedules_with_known_figures),
-        cmocka_unit_test(random_schedules_are_what_a_sweep_finds),
-        cmocka_unit_test(what_comes_too_late_is_counted),
-        cmocka_unit_test(memory_is_bounded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(schedules_with_known_figures, random_schedules_are_what_a_sweep_finds,
+          what_comes_too_late_is_counted, memory_is_bounded)

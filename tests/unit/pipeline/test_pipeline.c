@@ -463,21 +463,7 @@ TEST_CASE(weights_go_where_they_belong)
     placed_chunks(true);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_at_every_boundary),
-        cmocka_unit_test(data_is_right_whatever_is_late),
-        cmocka_unit_test(periodic_waits_for_whole_streams),
-        cmocka_unit_test(a_missing_wait_shows),
-        cmocka_unit_test(waits_for_slots_are_counted),
-        cmocka_unit_test(fillers_work_side_by_side),
-        cmocka_unit_test(device_memory_is_bounded),
-        cmocka_unit_test(want_of_chunks_is_measured),
-        cmocka_unit_test(waits_for_slots_are_no_starvation),
-        cmocka_unit_test(groups_are_timed),
-        cmocka_unit_test(a_group_begins_with_its_first_copy),
-        cmocka_unit_test(weights_go_where_they_belong),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(sizes_at_every_boundary, data_is_right_whatever_is_late, periodic_waits_for_whole_streams,
+          a_missing_wait_shows, waits_for_slots_are_counted, fillers_work_side_by_side,
+          device_memory_is_bounded, want_of_chunks_is_measured, waits_for_slots_are_no_starvation,
+          groups_are_timed, a_group_begins_with_its_first_copy, weights_go_where_they_belong)

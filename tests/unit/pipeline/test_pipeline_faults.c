@@ -564,22 +564,8 @@ TEST_CASE(plans_are_refused)
     device_close(device);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_call_may_fail),
-        cmocka_unit_test(the_device_may_be_lost_at_any_time),
-        cmocka_unit_test(a_failed_device_streams_no_more),
-        cmocka_unit_test(a_filler_fails),
-        cmocka_unit_test(compute_fails),
-        cmocka_unit_test(the_taker_fails),
-        cmocka_unit_test(it_is_cancelled),
-        cmocka_unit_test(it_is_cancelled_while_it_waits),
-        cmocka_unit_test(chunks_before_a_failure_are_there),
-        cmocka_unit_test(a_copy_that_nobody_takes_is_waited_for),
-        cmocka_unit_test(memory_is_freed_behind_kernels),
-        cmocka_unit_test(jobs_are_refused),
-        cmocka_unit_test(plans_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(every_call_may_fail, the_device_may_be_lost_at_any_time, a_failed_device_streams_no_more,
+          a_filler_fails, compute_fails, the_taker_fails, it_is_cancelled,
+          it_is_cancelled_while_it_waits, chunks_before_a_failure_are_there,
+          a_copy_that_nobody_takes_is_waited_for, memory_is_freed_behind_kernels, jobs_are_refused,
+          plans_are_refused)

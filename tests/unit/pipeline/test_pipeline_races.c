@@ -215,9 +215,5 @@ int main(void)
         return 77;
     }
     device_close(probe);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(data_is_right_whatever_is_late),
-        cmocka_unit_test(a_missing_wait_shows),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return TEST_RUN(data_is_right_whatever_is_late, a_missing_wait_shows);
 }

@@ -123,11 +123,4 @@ static void a_run(void **state)
     device_close(device);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_and_numbers),
-        cmocka_unit_test(a_run),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(names_and_numbers, a_run)

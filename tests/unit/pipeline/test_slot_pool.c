@@ -387,19 +387,7 @@ TEST_CASE(slots_come_and_go)
     device_close(device);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_are_checked),
-        cmocka_unit_test(slots_are_counted),
-        cmocka_unit_test(a_lent_slot_is_waited_for),
-        cmocka_unit_test(a_copy_that_is_done_is_no_wait),
-        cmocka_unit_test(who_waits_is_woken),
-        cmocka_unit_test(lent_slots_are_drained),
-        cmocka_unit_test(a_failed_copy_comes_up),
-        cmocka_unit_test(without_metrics_nothing_is_counted),
-        cmocka_unit_test(many_threads_share_the_slots),
-        cmocka_unit_test(slots_come_and_go),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(sizes_are_checked, slots_are_counted, a_lent_slot_is_waited_for,
+          a_copy_that_is_done_is_no_wait, who_waits_is_woken, lent_slots_are_drained,
+          a_failed_copy_comes_up, without_metrics_nothing_is_counted, many_threads_share_the_slots,
+          slots_come_and_go)

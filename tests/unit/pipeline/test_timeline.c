@@ -460,14 +460,6 @@ TEST_CASE(figures_agree_with_a_trace)
     assert_true(agrees);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(schedules_with_known_figures),
-        cmocka_unit_test(a_compute_is_known_before_the_copy_behind_it),
-        cmocka_unit_test(long_runs_keep_their_precision),
-        cmocka_unit_test(what_cannot_be_harvested_is_counted),
-        cmocka_unit_test(figures_agree_with_a_trace),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(schedules_with_known_figures, a_compute_is_known_before_the_copy_behind_it,
+          long_runs_keep_their_precision, what_cannot_be_harvested_is_counted,
+          figures_agree_with_a_trace)

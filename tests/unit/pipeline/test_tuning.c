@@ -190,9 +190,8 @@ static const char *const variables[] = {"INFERSTAT_CHUNK_MB", "INFERSTAT_POOL_SI
                                         "INFERSTAT_PCIE_GEN", "INFERSTAT_POOL_METRICS",
                                         "INFERSTAT_OVERLAP_TRACKING"};
 
-static int forget_environment(void **state)
+TEST_FIXTURE(forget_environment)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(variables); i++)
         (void)unsetenv(variables[i]);
     return 0;

@@ -13,9 +13,8 @@ __extension__ typedef __int128 wide;
 static sqlite3 *db;
 static sqlite3_stmt *insert, *row;
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     static const char table[] = "CREATE TABLE cell(count INTEGER NOT NULL, sum NOT NULL, carry"
                                 " INTEGER NOT NULL, min NOT NULL, max NOT NULL, numerator REAL,"
                                 " denominator REAL, sketch BLOB)";
@@ -28,9 +27,8 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     (void)sqlite3_finalize(insert);
     (void)sqlite3_finalize(row);
     (void)sqlite3_close(db);
@@ -308,17 +306,7 @@ TEST_CASE(counts_do_not_wrap)
     aggregate_deinit(&cell.values);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cells_are_what_was_added_however_it_was_cut),
-        cmocka_unit_test(sums_are_exact_beyond_64_bits),
-        cmocka_unit_test(one_value_needs_no_sketch),
-        cmocka_unit_test(sums_of_reals_are_never_nan),
-        cmocka_unit_test(the_largest_sketch_fits),
-        cmocka_unit_test(damaged_cells_are_said),
-        cmocka_unit_test(a_cell_of_another_row_is_damaged),
-        cmocka_unit_test(counts_do_not_wrap),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TEST_MAIN_ONCE(set_up, tear_down, cells_are_what_was_added_however_it_was_cut,
+               sums_are_exact_beyond_64_bits, one_value_needs_no_sketch,
+               sums_of_reals_are_never_nan, the_largest_sketch_fits, damaged_cells_are_said,
+               a_cell_of_another_row_is_damaged, counts_do_not_wrap)

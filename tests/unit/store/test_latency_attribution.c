@@ -255,12 +255,5 @@ TEST_CASE(test_throttle_reasons)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_causes),           cmocka_unit_test(test_what_no_phase_has_is_other),
-        cmocka_unit_test(test_parts_sum),        cmocka_unit_test(test_concurrency),
-        cmocka_unit_test(test_throttle_reasons),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_causes, test_what_no_phase_has_is_other, test_parts_sum, test_concurrency,
+          test_throttle_reasons)

@@ -127,13 +127,5 @@ TEST_CASE(groupings_keep_apart_what_is_asked)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(buckets_start_where_calendars_do),
-        cmocka_unit_test(buckets_nest),
-        cmocka_unit_test(numbers_are_for_ever),
-        cmocka_unit_test(groupings_keep_apart_what_is_asked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(buckets_start_where_calendars_do, buckets_nest, numbers_are_for_ever,
+          groupings_keep_apart_what_is_asked)

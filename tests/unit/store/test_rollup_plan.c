@@ -391,20 +391,10 @@ TEST_CASE(test_steps)
     assert_true(rollup_step(1000, INT64_MIN) == INT64_MIN);
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     rollup_plan_deinit(&plan);
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),
-        cmocka_unit_test(test_any),
-        cmocka_unit_test(test_size),
-        cmocka_unit_test(test_steps),
-    };
-    return cmocka_run_group_tests(tests, NULL, tear_down);
-}
+TEST_MAIN_ONCE(NULL, tear_down, test_cases, test_any, test_size, test_steps)

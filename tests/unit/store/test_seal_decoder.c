@@ -234,12 +234,4 @@ TEST_CASE(test_heads)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_both_formats),
-        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_heads),
-    };
-    return cmocka_run_group_tests_name("seal_decoder", tests, NULL, NULL);
-}
+TEST_MAIN(test_both_formats, test_damage, test_heads)

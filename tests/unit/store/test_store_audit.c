@@ -39,9 +39,8 @@ __attribute__((format(printf, 1, 2))) static void execf(const char *format, ...)
     sqlite3_free(sql);
 }
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     struct error err = {0};
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
@@ -51,9 +50,8 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     database_close(db);
     folder_remove(folder);
     return 0;
@@ -657,21 +655,8 @@ TEST_CASE(test_an_audit_over_its_budget_is_ended)
     store_close(store);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_sound_store, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_every_change_is_found, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_missing_set_hash_is_excused_by_age_alone, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(test_cleared_is_not_expired, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_what_expires_balances, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_random_stores_balance_and_random_changes_do_not,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_pages_go_on_behind_their_cursor, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_filters_choose_runs, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_findings_without_end_are_bounded, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_an_audit_over_its_budget_is_ended, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_a_sound_store, test_every_change_is_found,
+               test_a_missing_set_hash_is_excused_by_age_alone, test_cleared_is_not_expired,
+               test_what_expires_balances, test_random_stores_balance_and_random_changes_do_not,
+               test_pages_go_on_behind_their_cursor, test_filters_choose_runs,
+               test_findings_without_end_are_bounded, test_an_audit_over_its_budget_is_ended)

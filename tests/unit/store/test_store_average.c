@@ -27,9 +27,8 @@ static void exec(const char *sql)
         fail_msg("%s: %s", sql, err.text);
 }
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     struct error err = {0};
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
@@ -45,9 +44,8 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     store_close(store);
     database_close(db);
     folder_remove(folder);
@@ -330,19 +328,7 @@ TEST_CASE(test_objectives_are_checked)
     result_free(result);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_itl_is_of_all_requests),
-        TEST(test_what_has_expired_is_said),
-        TEST(test_goodput),
-        TEST(test_goodput_to_the_end_of_the_last),
-        TEST(test_goodput_of_steps_that_are_not_full),
-        TEST(test_goodput_of_what_is_left),
-        TEST(test_goodput_of_no_time),
-        TEST(test_objectives_are_checked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_itl_is_of_all_requests, test_what_has_expired_is_said,
+               test_goodput, test_goodput_to_the_end_of_the_last,
+               test_goodput_of_steps_that_are_not_full, test_goodput_of_what_is_left,
+               test_goodput_of_no_time, test_objectives_are_checked)

@@ -17,16 +17,14 @@ enum { REQUESTS = 300, GROUPS_MAX = REQUESTS, FIRST_DEVICE = 4, FIRST_MODEL = 6,
 
 static struct store *store;
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     folder_make(folder);
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     store_close(store);
     store = NULL;
     drop_store();
@@ -418,13 +416,5 @@ TEST_CASE(test_it_is_what_plain_sql_says)
     assert_true(compared > REQUESTS / 4);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_a_token_reads_weights_and_cache),
-        TEST(test_the_largest_numbers),
-        TEST(test_it_is_what_plain_sql_says),
-    };
-    return cmocka_run_group_tests_name("store_bandwidth", tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_a_token_reads_weights_and_cache, test_the_largest_numbers,
+               test_it_is_what_plain_sql_says)

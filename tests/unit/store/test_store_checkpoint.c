@@ -32,9 +32,8 @@ static void tick(uint64_t ms)
         fail_msg("%s", err.text);
 }
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
     (void)folder_path(log_path, folder, "s.db-wal");
@@ -45,9 +44,8 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     database_close(db);
     folder_remove(folder);
     return 0;
@@ -171,13 +169,6 @@ TEST_CASE(test_a_long_log_is_folded_soon)
     assert_int_equal(rows_in_file(), 6); // within the commit, as ever
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_half_a_second_after_the_last_commit), TEST(test_while_commits_go_on),
-        TEST(test_a_reader_is_not_waited_for),          TEST(test_an_idle_store_has_a_small_log),
-        TEST(test_a_long_log_is_folded_soon),
-    };
-    return cmocka_run_group_tests_name("store_checkpoint", tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_half_a_second_after_the_last_commit,
+               test_while_commits_go_on, test_a_reader_is_not_waited_for,
+               test_an_idle_store_has_a_small_log, test_a_long_log_is_folded_soon)

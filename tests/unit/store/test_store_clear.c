@@ -151,13 +151,6 @@ TEST_CASE(test_clear_by_model_takes_the_stages_along)
     assert_true(store_number("SELECT cleared FROM ledger WHERE run = 1 AND kind = 5") == 1);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, store_set_up, store_tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_clear_moves_rows_to_the_ledger),        TEST(test_clear_goes_in_slices),
-        TEST(test_slices_follow_what_they_take),          TEST(test_clear_needs_the_lock),
-        TEST(test_clear_by_model_takes_the_stages_along),
-    };
-    return cmocka_run_group_tests_name("store_clear", tests, NULL, NULL);
-}
+TEST_MAIN_EACH(store_set_up, store_tear_down, test_clear_moves_rows_to_the_ledger,
+               test_clear_goes_in_slices, test_slices_follow_what_they_take,
+               test_clear_needs_the_lock, test_clear_by_model_takes_the_stages_along)

@@ -188,20 +188,6 @@ TEST_CASE(many_settings_are_counted)
     result_free(result);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(pipelines_by_their_throughput, compare_set_up,
-                                        compare_tear_down),
-        cmocka_unit_test_setup_teardown(loads_are_not_judged_twice, compare_set_up,
-                                        compare_tear_down),
-        cmocka_unit_test_setup_teardown(pipelines_without_a_model, compare_set_up,
-                                        compare_tear_down),
-        cmocka_unit_test_setup_teardown(settings_are_those_of_the_window, compare_set_up,
-                                        compare_tear_down),
-        cmocka_unit_test_setup_teardown(many_settings_are_counted, compare_set_up,
-                                        compare_tear_down),
-        cmocka_unit_test_setup_teardown(other_settings_are_told, compare_set_up, compare_tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(compare_set_up, compare_tear_down, pipelines_by_their_throughput,
+               loads_are_not_judged_twice, pipelines_without_a_model,
+               settings_are_those_of_the_window, many_settings_are_counted, other_settings_are_told)

@@ -20,16 +20,14 @@
 
 static sqlite3 *plain; // the store before anything of it was rolled up
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     folder_make(folder);
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     database_close(plain);
     plain = NULL;
     drop_store();
@@ -468,15 +466,6 @@ TEST_CASE(test_coverage_is_that_of_sql)
     assert_true(answered > 100);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_loss_counts_where_it_was, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_losses_of_unknown_times, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_coverage_of_what_is_gone, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_coverage_that_cannot_be_had, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_coverage_of_an_overview, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_coverage_is_that_of_sql, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_a_loss_counts_where_it_was, test_losses_of_unknown_times,
+               test_coverage_of_what_is_gone, test_a_coverage_that_cannot_be_had,
+               test_coverage_of_an_overview, test_coverage_is_that_of_sql)

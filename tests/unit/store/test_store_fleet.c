@@ -26,9 +26,8 @@ static struct store *store;
 static uint32_t model, device;
 static uint64_t random_state;
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     struct error err = {0};
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
@@ -43,9 +42,8 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     store_close(store);
     database_close(db);
     folder_remove(folder);
@@ -431,17 +429,6 @@ TEST_CASE(test_reasons)
     assert_string_not_equal(text + strlen(text) - 1, ",");
 }
 
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_planted_faults_are_named),
-        TEST(test_all_that_people_look_at),
-        TEST(test_few_hosts_and_few_values),
-        TEST(test_alike_hosts_are_left_alone),
-        TEST(test_refusals),
-        TEST(test_reasons),
-    };
-#undef TEST
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_planted_faults_are_named, test_all_that_people_look_at,
+               test_few_hosts_and_few_values, test_alike_hosts_are_left_alone, test_refusals,
+               test_reasons)

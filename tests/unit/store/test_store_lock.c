@@ -17,18 +17,16 @@
 
 static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE], lock_path[FOLDER_PATH_SIZE];
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
     (void)folder_path(lock_path, folder, "s.db.lock");
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     folder_remove(folder);
     return 0;
 }
@@ -152,13 +150,5 @@ TEST_CASE(test_a_store_of_ours_passes)
     expect_verdict(STATUS_OK, "");
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_withdrawn_it_leaves_no_trace),   TEST(test_all_paths_meet_one_lock),
-        TEST(test_a_lock_taken_away_is_made_anew), TEST(test_first_bytes),
-        TEST(test_a_store_of_ours_passes),
-    };
-    return cmocka_run_group_tests_name("store_lock", tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_withdrawn_it_leaves_no_trace, test_all_paths_meet_one_lock,
+               test_a_lock_taken_away_is_made_anew, test_first_bytes, test_a_store_of_ours_passes)

@@ -25,9 +25,8 @@ static void exec(const char *sql)
 }
 
 // Two closed runs on two hosts; the second has lost 10 of 30 and 5 without numbers.
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     struct error err = {0};
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
@@ -50,9 +49,8 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     store_close(store);
     database_close(db);
     folder_remove(folder);
@@ -197,12 +195,5 @@ TEST_CASE(test_losses_beside_an_average)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_every_kind_has_a_budget, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_losses_by_reason, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_losses_beside_an_average, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_every_kind_has_a_budget, test_losses_by_reason,
+               test_losses_beside_an_average)

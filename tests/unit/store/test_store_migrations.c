@@ -569,24 +569,10 @@ TEST_CASE(test_missing_columns_are_added)
     database_close(db);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_steps_run_once_and_in_order),
-        TEST(test_stores_of_all_older_versions),
-        TEST(test_a_migration_without_room),
-        TEST(test_a_migration_keeps_what_was_added),
-        TEST(test_unsealing_goes_on_where_it_was_killed),
-        TEST(test_a_migration_without_disk_space),
-        TEST(test_damaged_segments),
-        TEST(test_segments_of_nobody),
-        TEST(test_segments_of_an_unknown_format),
-        TEST(test_segments_of_the_first_version_6),
-        TEST(test_an_import_of_version_7),
-        TEST(test_an_older_store_gets_todays_views),
-        TEST(test_a_failing_step_leaves_the_store_alone),
-        TEST(test_missing_columns_are_added),
-    };
-    return cmocka_run_group_tests_name("store_migrations", tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_steps_run_once_and_in_order,
+               test_stores_of_all_older_versions, test_a_migration_without_room,
+               test_a_migration_keeps_what_was_added, test_unsealing_goes_on_where_it_was_killed,
+               test_a_migration_without_disk_space, test_damaged_segments, test_segments_of_nobody,
+               test_segments_of_an_unknown_format, test_segments_of_the_first_version_6,
+               test_an_import_of_version_7, test_an_older_store_gets_todays_views,
+               test_a_failing_step_leaves_the_store_alone, test_missing_columns_are_added)

@@ -488,25 +488,11 @@ TEST_CASE(test_a_reader_is_ended_when_the_log_grows)
     store_close(asked);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, store_set_up, store_tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_averages_equal_plain_sql),
-        TEST(test_quantiles_within_one_percent),
-        TEST(test_groups_cover_everything_once),
-        TEST(test_filters),
-        TEST(test_queries_that_make_no_sense),
-        TEST(test_a_query_over_its_budget_is_ended),
-        TEST(test_listings_go_on_behind_their_cursor),
-        TEST(test_every_kind_is_listed_with_all_its_columns),
-        TEST(test_loads_have_a_floor),
-        TEST(test_stages_know_their_load),
-        TEST(test_pipelines_by_workload_and_model),
-        TEST(test_pipelines_by_status),
-        TEST(test_requests_by_status),
-        TEST(test_runs_and_their_balance),
-        TEST(test_a_reader_is_ended_when_the_log_grows),
-    };
-    return cmocka_run_group_tests_name("store_query", tests, NULL, NULL);
-}
+TEST_MAIN_EACH(store_set_up, store_tear_down, test_averages_equal_plain_sql,
+               test_quantiles_within_one_percent, test_groups_cover_everything_once, test_filters,
+               test_queries_that_make_no_sense, test_a_query_over_its_budget_is_ended,
+               test_listings_go_on_behind_their_cursor,
+               test_every_kind_is_listed_with_all_its_columns, test_loads_have_a_floor,
+               test_stages_know_their_load, test_pipelines_by_workload_and_model,
+               test_pipelines_by_status, test_requests_by_status, test_runs_and_their_balance,
+               test_a_reader_is_ended_when_the_log_grows)

@@ -484,17 +484,15 @@ TEST_CASE(test_summaries)
     }
 }
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     folder_make(folder);
     seen = calloc(GROUPS_SEEN_MAX, sizeof *seen);
     return seen ? 0 : 1;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     database_close(db);
     database_close(full);
     db = full = NULL;
@@ -503,13 +501,5 @@ static int tear_down(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_any_store, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_expired_rows, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_expired_runs, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_summaries, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_any_store, test_expired_rows, test_expired_runs,
+               test_summaries)

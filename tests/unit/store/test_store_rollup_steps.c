@@ -185,16 +185,14 @@ TEST_CASE(test_steps_end_in_gaps)
     store_close(store);
 }
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     folder_make(folder);
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     database_close(db);
     database_close(full);
     db = full = NULL;
@@ -202,13 +200,5 @@ static int tear_down(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_steps_have_a_bound, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_steps_over_expired_rows, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_steps_end_behind_gaps, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_steps_end_in_gaps, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_steps_have_a_bound, test_steps_over_expired_rows,
+               test_steps_end_behind_gaps, test_steps_end_in_gaps)

@@ -26,9 +26,8 @@ static sqlite3 *db;
 static struct store *store;
 static uint32_t models[3], devices[2];
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     struct error err = {0};
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
@@ -47,9 +46,8 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     store_close(store);
     database_close(db);
     folder_remove(folder);
@@ -503,18 +501,6 @@ TEST_CASE(test_absurd_rows)
     result_free(result);
 }
 
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_planted_causes_are_named),
-        TEST(test_other_metrics),
-        TEST(test_window_and_filter_limit_the_search),
-        TEST(test_few_peers_blame_nothing),
-        TEST(test_what_expired_is_told),
-        TEST(test_refusals),
-        TEST(test_absurd_rows),
-    };
-#undef TEST
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_planted_causes_are_named, test_other_metrics,
+               test_window_and_filter_limit_the_search, test_few_peers_blame_nothing,
+               test_what_expired_is_told, test_refusals, test_absurd_rows)

@@ -24,9 +24,8 @@ static sqlite3 *db;
 static struct store *store;
 static uint32_t models[2], device, stages[3];
 
-static int set_up(void **state)
+TEST_FIXTURE(set_up)
 {
-    (void)state;
     struct error err = {0};
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
@@ -46,9 +45,8 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+TEST_FIXTURE(tear_down)
 {
-    (void)state;
     store_close(store);
     database_close(db);
     folder_remove(folder);
@@ -276,14 +274,4 @@ TEST_CASE(test_refusals)
     assert_non_null(strstr(err.text, "no stage to filter by"));
 }
 
-int main(void)
-{
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_waterfalls),
-        TEST(test_sums_equal_plain_sql),
-        TEST(test_refusals),
-    };
-#undef TEST
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_waterfalls, test_sums_equal_plain_sql, test_refusals)

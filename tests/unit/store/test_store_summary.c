@@ -338,20 +338,9 @@ TEST_CASE(test_more_runs_than_groups)
     result_free(result);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, store_set_up, store_tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_summary_equals_plain_sql),
-        TEST(test_a_summary_counts_the_runs_of_its_model),
-        TEST(test_sums_do_not_overflow),
-        TEST(test_an_empty_store_has_a_summary),
-        TEST(test_the_log_is_part_of_the_size),
-        TEST(test_a_summary_of_what_has_expired),
-        TEST(test_a_summary_of_nothing),
-        TEST(test_overview_equals_plain_sql),
-        TEST(test_what_failed_to_load_is_no_model),
-        TEST(test_more_runs_than_groups),
-    };
-    return cmocka_run_group_tests_name("store_summary", tests, NULL, NULL);
-}
+TEST_MAIN_EACH(store_set_up, store_tear_down, test_summary_equals_plain_sql,
+               test_a_summary_counts_the_runs_of_its_model, test_sums_do_not_overflow,
+               test_an_empty_store_has_a_summary, test_the_log_is_part_of_the_size,
+               test_a_summary_of_what_has_expired, test_a_summary_of_nothing,
+               test_overview_equals_plain_sql, test_what_failed_to_load_is_no_model,
+               test_more_runs_than_groups)

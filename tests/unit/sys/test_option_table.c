@@ -217,14 +217,4 @@ TEST_CASE(help_lists_every_option)
     free(text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values),
-        cmocka_unit_test(words_and_letters),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(flags_in_files),
-        cmocka_unit_test(help_lists_every_option),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(values, words_and_letters, refusals, flags_in_files, help_lists_every_option)

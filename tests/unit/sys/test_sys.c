@@ -18,16 +18,14 @@
 
 static char folder[64];
 
-static int make_folder(void **state)
+TEST_FIXTURE(make_folder)
 {
-    (void)state;
     strcpy(folder, "/tmp/inferstat-sys-XXXXXX");
     return mkdtemp(folder) ? 0 : -1;
 }
 
-static int remove_folder(void **state)
+TEST_FIXTURE(remove_folder)
 {
-    (void)state;
     char command[128];
     (void)snprintf(command, sizeof command, "rm -rf '%s'", folder);
     return system(command);
@@ -293,20 +291,6 @@ TEST_CASE(test_stop_ignored)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lock),
-        cmocka_unit_test(test_config),
-        cmocka_unit_test(test_config_leniently),
-        cmocka_unit_test(test_folders),
-        cmocka_unit_test(test_process),
-        cmocka_unit_test(test_driver),
-        cmocka_unit_test(test_clock),
-        cmocka_unit_test(test_data_folder),
-        cmocka_unit_test(test_cache_folder),
-        cmocka_unit_test(test_stop_ignored),
-        cmocka_unit_test(test_stop),
-    };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
-}
+TEST_MAIN_ONCE(make_folder, remove_folder, test_lock, test_config, test_config_leniently,
+               test_folders, test_process, test_driver, test_clock, test_data_folder,
+               test_cache_folder, test_stop_ignored, test_stop)

@@ -155,10 +155,5 @@ int main(void)
     if (setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1) != 0)
         return 77;
     tzset();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_zones),
-        cmocka_unit_test(test_refusals),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return TEST_RUN(test_times, test_zones, test_refusals);
 }

@@ -191,16 +191,6 @@ TEST_CASE(test_a_comparison_on_a_bundle_is_the_store_s)
     result_free(there);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_those_as_narrow_go, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_of_a_window_all_go, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_names_that_read_like_filters, copy_set_up,
-                                        copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_parts_of_names, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_a_comparison_on_a_bundle_is_the_store_s, copy_set_up,
-                                        copy_tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(copy_set_up, copy_tear_down, test_those_as_narrow_go, test_of_a_window_all_go,
+               test_names_that_read_like_filters, test_parts_of_names,
+               test_a_comparison_on_a_bundle_is_the_store_s)

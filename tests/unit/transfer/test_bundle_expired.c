@@ -323,18 +323,7 @@ TEST_CASE(test_damaged_sums_become_gaps)
     result_free(answer);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_bundle_of_what_has_expired_answers_as_the_store_does,
-                                        set_up, rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(test_where_finer_rollups_are_gone_too, set_up,
-                                        rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(test_records_that_came_late, set_up, rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(test_a_collector_makes_the_rest, set_up,
-                                        rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(test_damaged_sums_become_gaps, set_up,
-                                        rollup_rig_tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, rollup_rig_tear_down,
+               test_a_bundle_of_what_has_expired_answers_as_the_store_does,
+               test_where_finer_rollups_are_gone_too, test_records_that_came_late,
+               test_a_collector_makes_the_rest, test_damaged_sums_become_gaps)

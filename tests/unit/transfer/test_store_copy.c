@@ -450,26 +450,10 @@ TEST_CASE(test_a_bundle_of_nothing)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_backup_is_the_store, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_a_backup_of_a_live_store, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_nothing_is_replaced, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_a_log_of_a_file_that_was, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_what_is_left_of_another, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_a_damaged_store, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_a_copy_can_be_cancelled, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_a_bundle_of_a_window, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_bundles_of_names, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_bundles_hold_what_was_asked_for, copy_set_up,
-                                        copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_a_bundle_of_all_has_the_baselines, copy_set_up,
-                                        copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_a_bundle_of_losses, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_two_bundles_are_equal, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_a_bundle_hides_nothing, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_a_bundle_of_nothing, copy_set_up, copy_tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(copy_set_up, copy_tear_down, test_a_backup_is_the_store,
+               test_a_backup_of_a_live_store, test_nothing_is_replaced,
+               test_a_log_of_a_file_that_was, test_what_is_left_of_another, test_a_damaged_store,
+               test_a_copy_can_be_cancelled, test_a_bundle_of_a_window, test_bundles_of_names,
+               test_bundles_hold_what_was_asked_for, test_a_bundle_of_all_has_the_baselines,
+               test_a_bundle_of_losses, test_two_bundles_are_equal, test_a_bundle_hides_nothing,
+               test_a_bundle_of_nothing)

@@ -627,34 +627,11 @@ TEST_CASE(test_the_lock_is_kept)
     assert_int_not_equal(stat(copy_path("missing.db.lock"), &about), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_all_is_brought_once, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_ids_rise_and_names_are_mapped, copy_set_up,
-                                        copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_ids_of_what_is_gone_are_not_given_again, copy_set_up,
-                                        copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_halves_complete_each_other, copy_set_up,
-                                        copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_what_was_cleared_comes_back, copy_set_up,
-                                        copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_what_has_expired_stays_gone, copy_set_up,
-                                        copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_an_earlier_state_is_left_alone, copy_set_up,
-                                        copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_an_open_run_is_silent_here, copy_set_up,
-                                        copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_cut_short_anywhere, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_lies, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_what_is_no_store, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_flipped_bytes, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_the_lock_is_kept, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_names_of_runs_come, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_names_are_counted_once, copy_set_up, copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_baselines_come_and_names_are_mapped, copy_set_up,
-                                        copy_tear_down),
-        cmocka_unit_test_setup_teardown(test_baselines_that_stay_out, copy_set_up, copy_tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(copy_set_up, copy_tear_down, test_all_is_brought_once,
+               test_ids_rise_and_names_are_mapped, test_ids_of_what_is_gone_are_not_given_again,
+               test_halves_complete_each_other, test_what_was_cleared_comes_back,
+               test_what_has_expired_stays_gone, test_an_earlier_state_is_left_alone,
+               test_an_open_run_is_silent_here, test_cut_short_anywhere, test_lies,
+               test_what_is_no_store, test_flipped_bytes, test_the_lock_is_kept,
+               test_names_of_runs_come, test_names_are_counted_once,
+               test_baselines_come_and_names_are_mapped, test_baselines_that_stay_out)

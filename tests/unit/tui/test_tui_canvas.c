@@ -233,20 +233,7 @@ TEST_CASE(segments_leave_out_the_least)
     assert_int_equal(segments.count, SEGMENTS_MAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decodes_characters),
-        cmocka_unit_test(encodes_what_it_decodes),
-        cmocka_unit_test(knows_widths),
-        cmocka_unit_test(draws_and_cuts_at_every_edge),
-        cmocka_unit_test(wide_characters_are_whole_or_absent),
-        cmocka_unit_test(hostile_text_cannot_leave_its_cells),
-        cmocka_unit_test(fits_text),
-        cmocka_unit_test(ascii_draws_stand_ins),
-        cmocka_unit_test(never_draws_outside_its_area),
-        cmocka_unit_test(sizes_are_bounded),
-        cmocka_unit_test(segments_leave_out_the_least),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(decodes_characters, encodes_what_it_decodes, knows_widths, draws_and_cuts_at_every_edge,
+          wide_characters_are_whole_or_absent, hostile_text_cannot_leave_its_cells, fits_text,
+          ascii_draws_stand_ins, never_draws_outside_its_area, sizes_are_bounded,
+          segments_leave_out_the_least)

@@ -236,16 +236,6 @@ TEST_CASE(a_filter_ends_the_pause)
     drop(model);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_line_is_edited),
-        cmocka_unit_test(a_line_takes_characters_only),
-        cmocka_unit_test(a_filter_is_applied),
-        cmocka_unit_test(what_is_wrong_is_said_in_the_prompt),
-        cmocka_unit_test(escape_goes_back_to_what_was_given),
-        cmocka_unit_test(other_keys),
-        cmocka_unit_test(a_filter_ends_the_pause),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(a_line_is_edited, a_line_takes_characters_only, a_filter_is_applied,
+          what_is_wrong_is_said_in_the_prompt, escape_goes_back_to_what_was_given, other_keys,
+          a_filter_ends_the_pause)

@@ -89,12 +89,4 @@ TEST_CASE(finds_keys)
         assert_int_equal(key_bindings_find(cases[i].context, cases[i].code), cases[i].action);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_key_means_one_thing_at_a_place),
-        cmocka_unit_test(every_binding_is_described),
-        cmocka_unit_test(finds_keys),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(a_key_means_one_thing_at_a_place, every_binding_is_described, finds_keys)

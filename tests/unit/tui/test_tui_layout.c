@@ -140,15 +140,5 @@ TEST_CASE(splits_and_centres)
     assert_memory_equal(&centre, &area, sizeof centre);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frames_never_overlap),
-        cmocka_unit_test(panels_never_overlap),
-        cmocka_unit_test(the_enlarged_panel_stands_alone),
-        cmocka_unit_test(stacks_give_by_rank),
-        cmocka_unit_test(stacks_never_overlap),
-        cmocka_unit_test(splits_and_centres),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(frames_never_overlap, panels_never_overlap, the_enlarged_panel_stands_alone,
+          stacks_give_by_rank, stacks_never_overlap, splits_and_centres)

@@ -463,29 +463,11 @@ TEST_CASE(takes_any_sequence_of_events)
     drop(model);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_have_effects),
-        cmocka_unit_test(clear_asks_and_takes_no_for_an_answer),
-        cmocka_unit_test(readonly_refuses_to_clear),
-        cmocka_unit_test(clear_says_how_it_ended),
-        cmocka_unit_test(pause_keeps_what_is_shown),
-        cmocka_unit_test(contact_follows_the_rounds),
-        cmocka_unit_test(age_counts_from_the_last_answer),
-        cmocka_unit_test(the_interval_moves_in_steps),
-        cmocka_unit_test(panels_scroll_within_their_rows),
-        cmocka_unit_test(tab_goes_round),
-        cmocka_unit_test(views_keep_what_was_done_to_them),
-        cmocka_unit_test(views_are_shown_from_the_help_alone),
-        cmocka_unit_test(a_view_shown_again_stands_within_its_rows),
-        cmocka_unit_test(sorting_goes_through_the_columns),
-        cmocka_unit_test(escape_steps_out),
-        cmocka_unit_test(help_scrolls),
-        cmocka_unit_test(the_mouse_focuses_sorts_and_scrolls),
-        cmocka_unit_test(the_mouse_shows_views),
-        cmocka_unit_test(losses_are_added_up),
-        cmocka_unit_test(takes_any_sequence_of_events),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(keys_have_effects, clear_asks_and_takes_no_for_an_answer, readonly_refuses_to_clear,
+          clear_says_how_it_ended, pause_keeps_what_is_shown, contact_follows_the_rounds,
+          age_counts_from_the_last_answer, the_interval_moves_in_steps,
+          panels_scroll_within_their_rows, tab_goes_round, views_keep_what_was_done_to_them,
+          views_are_shown_from_the_help_alone, a_view_shown_again_stands_within_its_rows,
+          sorting_goes_through_the_columns, escape_steps_out, help_scrolls,
+          the_mouse_focuses_sorts_and_scrolls, the_mouse_shows_views, losses_are_added_up,
+          takes_any_sequence_of_events)

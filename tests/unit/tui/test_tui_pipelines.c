@@ -130,13 +130,6 @@ TEST_CASE(takes_answers_that_lack_everything)
     free(screen);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(marks_copies_that_show_and_engines_that_starve),
-        cmocka_unit_test(marks_no_overlap_of_copies_that_take_no_time),
-        cmocka_unit_test(says_how_many_are_marked),
-        cmocka_unit_test(takes_answers_that_lack_everything),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(marks_copies_that_show_and_engines_that_starve,
+          marks_no_overlap_of_copies_that_take_no_time, says_how_many_are_marked,
+          takes_answers_that_lack_everything)

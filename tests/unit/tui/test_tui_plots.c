@@ -124,15 +124,5 @@ TEST_CASE(waterfall_takes_anything)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sparklines),
-        cmocka_unit_test(bars),
-        cmocka_unit_test(waterfall),
-        cmocka_unit_test(waterfall_scrolls),
-        cmocka_unit_test(waterfall_without_stages),
-        cmocka_unit_test(waterfall_takes_anything),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(sparklines, bars, waterfall, waterfall_scrolls, waterfall_without_stages,
+          waterfall_takes_anything)

@@ -423,22 +423,8 @@ TEST_CASE(ends_before_it_started)
     assert_string_equal(err.text, "no such file");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(asks_everything_at_first),
-        cmocka_unit_test(asks_again_when_told),
-        cmocka_unit_test(asks_under_a_new_filter),
-        cmocka_unit_test(asks_again_with_the_interval),
-        cmocka_unit_test(live_records_make_it_ask),
-        cmocka_unit_test(many_records_make_few_rounds),
-        cmocka_unit_test(a_pause_asks_nothing_until_told),
-        cmocka_unit_test(one_failure_does_not_stop_the_others),
-        cmocka_unit_test(nobody_there_ends_the_round_and_is_tried_again),
-        cmocka_unit_test(no_data_is_an_answer),
-        cmocka_unit_test(says_what_was_cleared),
-        cmocka_unit_test(ends_while_nobody_answers),
-        cmocka_unit_test(ends_before_it_started),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(asks_everything_at_first, asks_again_when_told, asks_under_a_new_filter,
+          asks_again_with_the_interval, live_records_make_it_ask, many_records_make_few_rounds,
+          a_pause_asks_nothing_until_told, one_failure_does_not_stop_the_others,
+          nobody_there_ends_the_round_and_is_tried_again, no_data_is_an_answer,
+          says_what_was_cleared, ends_while_nobody_answers, ends_before_it_started)

@@ -96,14 +96,6 @@ TEST_CASE(records_make_answers_stale)
     assert_int_equal(queries_kinds(), kinds);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_ask_is_a_query_that_makes_sense),
-        cmocka_unit_test(a_filter_goes_as_far_as_the_dimensions_do),
-        cmocka_unit_test(stages_are_those_of_the_load),
-        cmocka_unit_test(without_a_load_there_are_no_stages_to_ask_for),
-        cmocka_unit_test(records_make_answers_stale),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(every_ask_is_a_query_that_makes_sense, a_filter_goes_as_far_as_the_dimensions_do,
+          stages_are_those_of_the_load, without_a_load_there_are_no_stages_to_ask_for,
+          records_make_answers_stale)

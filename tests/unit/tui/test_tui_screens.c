@@ -347,11 +347,4 @@ TEST_CASE(every_size_draws)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(screens_are_as_they_were),
-        cmocka_unit_test(every_size_draws),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(screens_are_as_they_were, every_size_draws)

@@ -209,15 +209,5 @@ TEST_CASE(test_default)
     assert_int_equal(address_default(&address, NULL, "relative", &err), STATUS_INVALID);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),
-        cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_listening),
-        cmocka_unit_test(test_socket_path_limit),
-        cmocka_unit_test(test_long_texts_are_refused),
-        cmocka_unit_test(test_default),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_good, test_bad, test_listening, test_socket_path_limit, test_long_texts_are_refused,
+          test_default)

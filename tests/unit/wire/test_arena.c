@@ -71,12 +71,4 @@ TEST_CASE(test_limit)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_arrays),
-        cmocka_unit_test(test_limit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_pieces, test_arrays, test_limit)

@@ -624,21 +624,6 @@ TEST_CASE(test_builder_refuses_what_is_no_record)
     table_builder_free(NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hello),
-        cmocka_unit_test(test_goodbye),
-        cmocka_unit_test(test_ack),
-        cmocka_unit_test(test_query),
-        cmocka_unit_test(test_queries_about_keys),
-        cmocka_unit_test(test_comparisons),
-        cmocka_unit_test(test_clock_estimates),
-        cmocka_unit_test(test_reply_and_live),
-        cmocka_unit_test(test_live_credit),
-        cmocka_unit_test(test_records_of_every_kind),
-        cmocka_unit_test(test_a_pipeline_without_figures),
-        cmocka_unit_test(test_builder_refuses_what_is_no_record),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_hello, test_goodbye, test_ack, test_query, test_queries_about_keys, test_comparisons,
+          test_clock_estimates, test_reply_and_live, test_live_credit, test_records_of_every_kind,
+          test_a_pipeline_without_figures, test_builder_refuses_what_is_no_record)

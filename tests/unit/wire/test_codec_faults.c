@@ -531,15 +531,5 @@ TEST_CASE(test_damaged_frames)
     free(bytes);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_faults_of_a_batch),
-        cmocka_unit_test(test_batches_without_an_address),
-        cmocka_unit_test(test_a_heartbeat_at_fault),
-        cmocka_unit_test(test_reals_are_finite),
-        cmocka_unit_test(test_unknown_columns),
-        cmocka_unit_test(test_damaged_frames),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_faults_of_a_batch, test_batches_without_an_address, test_a_heartbeat_at_fault,
+          test_reals_are_finite, test_unknown_columns, test_damaged_frames)

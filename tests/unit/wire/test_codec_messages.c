@@ -295,15 +295,6 @@ TEST_CASE(test_query_faults_are_left_to_query_check)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_query_faults_are_left_to_query_check),
-        cmocka_unit_test(test_nul_in_a_text),
-        cmocka_unit_test(test_faults_of_other_messages),
-        cmocka_unit_test(test_faults_of_results),
-        cmocka_unit_test(test_memory_for_frames_from_anybody),
-        cmocka_unit_test(test_too_large),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_query_faults_are_left_to_query_check, test_nul_in_a_text,
+          test_faults_of_other_messages, test_faults_of_results,
+          test_memory_for_frames_from_anybody, test_too_large)

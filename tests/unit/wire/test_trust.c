@@ -315,16 +315,5 @@ static void test_environment_is_read_once(void **state)
     free(kept);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_nothing_known, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_known_collectors, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_many_keys, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_bad_lists, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_options, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_own_key, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_environment_is_read_once, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(setup, teardown, test_nothing_known, test_known_collectors, test_many_keys,
+               test_bad_lists, test_options, test_own_key, test_environment_is_read_once)

@@ -175,12 +175,4 @@ TEST_CASE(test_producer)
     starve(attempt_produce);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_batch),
-        cmocka_unit_test(test_reply),
-        cmocka_unit_test(test_producer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(test_batch, test_reply, test_producer)

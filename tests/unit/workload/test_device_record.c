@@ -110,12 +110,5 @@ static void what_was_measured_is_looked_up(void **state)
     assert_int_equal(unsetenv("XDG_CACHE_HOME"), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(all_that_is_known_is_recorded, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_not_known_is_absent, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_was_measured_is_looked_up, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, all_that_is_known_is_recorded, what_is_not_known_is_absent,
+               what_was_measured_is_looked_up)

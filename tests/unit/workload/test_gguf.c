@@ -528,23 +528,8 @@ TEST_CASE(writer_leaves_nothing_half_done)
     assert_non_null(strstr(err.text, "/nonexistent-folder/x"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip),
-        cmocka_unit_test(getters_refuse),
-        cmocka_unit_test(integers_of_every_width),
-        cmocka_unit_test(floats_are_finite_and_bools_are_bools),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(duplicates),
-        cmocka_unit_test(alignment),
-        cmocka_unit_test(truncated_at_every_byte),
-        cmocka_unit_test(random_damage),
-        cmocka_unit_test(files_that_are_none),
-        cmocka_unit_test(shrinking_file),
-        cmocka_unit_test(warm_and_cold_files),
-        cmocka_unit_test(a_file_of_others),
-        cmocka_unit_test(writer_leaves_nothing_half_done),
-    };
-    return cmocka_run_group_tests(tests, model_files_setup, model_files_teardown);
-}
+TEST_MAIN_ONCE(model_files_setup, model_files_teardown, round_trip, getters_refuse,
+               integers_of_every_width, floats_are_finite_and_bools_are_bools, refusals, duplicates,
+               alignment, truncated_at_every_byte, random_damage, files_that_are_none,
+               shrinking_file, warm_and_cold_files, a_file_of_others,
+               writer_leaves_nothing_half_done)

@@ -415,18 +415,7 @@ TEST_CASE(synthetic_models_repeat)
     free(a);
     free(b);
 }
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agrees_with_reference),
-        cmocka_unit_test(rotary_variants),
-        cmocka_unit_test(batches_and_threads_change_nothing),
-        cmocka_unit_test(context_is_a_limit),
-        cmocka_unit_test(sessions_of_absurd_size),
-        cmocka_unit_test(computing_can_be_cancelled),
-        cmocka_unit_test(tells_the_size_of_its_cache),
-        cmocka_unit_test(describes_itself),
-        cmocka_unit_test(synthetic_models_repeat),
-    };
-    return cmocka_run_group_tests(tests, model_files_setup, model_files_teardown);
-}
+TEST_MAIN_ONCE(model_files_setup, model_files_teardown, agrees_with_reference, rotary_variants,
+               batches_and_threads_change_nothing, context_is_a_limit, sessions_of_absurd_size,
+               computing_can_be_cancelled, tells_the_size_of_its_cache, describes_itself,
+               synthetic_models_repeat)

@@ -255,14 +255,5 @@ TEST_CASE(shrinks_while_loading)
     byte_source_close(&r.source);
     llama_ready_end(&r);
 }
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(optional_keys),
-        cmocka_unit_test(types_that_are_not_supported),
-        cmocka_unit_test(can_be_cancelled),
-        cmocka_unit_test(shrinks_while_loading),
-    };
-    return cmocka_run_group_tests(tests, model_files_setup, model_files_teardown);
-}
+TEST_MAIN_ONCE(model_files_setup, model_files_teardown, refusals, optional_keys,
+               types_that_are_not_supported, can_be_cancelled, shrinks_while_loading)

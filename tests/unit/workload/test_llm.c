@@ -483,22 +483,11 @@ int main(void)
 {
     if (stop_install(NULL) != STATUS_OK)
         return 1;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests_are_counted),
-        cmocka_unit_test(requests_are_told_of_until_it_is_enough),
-        cmocka_unit_test(text_is_what_the_model_says),
-        cmocka_unit_test(end_token_stops),
-        cmocka_unit_test(context_ends_an_answer),
-        cmocka_unit_test(one_failure_is_one),
-        cmocka_unit_test(same_seed_same_text),
-        cmocka_unit_test(queues_are_real),
-        cmocka_unit_test(rate_spreads_requests),
-        cmocka_unit_test(late_line_arrives_late),
-        cmocka_unit_test(odd_files_of_prompts),
-        cmocka_unit_test(weights_are_resident_after_the_load),
-        cmocka_unit_test(a_finished_answer_is_not_cancelled),
-        cmocka_unit_test(reader_that_is_gone_ends_it),
-        cmocka_unit_test(stop_cancels),
-    };
-    return cmocka_run_group_tests(tests, model_files_setup, model_files_teardown);
+    return TEST_RUN_ONCE(model_files_setup, model_files_teardown, requests_are_counted,
+                         requests_are_told_of_until_it_is_enough, text_is_what_the_model_says,
+                         end_token_stops, context_ends_an_answer, one_failure_is_one,
+                         same_seed_same_text, queues_are_real, rate_spreads_requests,
+                         late_line_arrives_late, odd_files_of_prompts,
+                         weights_are_resident_after_the_load, a_finished_answer_is_not_cancelled,
+                         reader_that_is_gone_ends_it, stop_cancels);
 }

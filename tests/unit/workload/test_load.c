@@ -225,14 +225,6 @@ TEST_CASE(failed_loads_are_recorded)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(load_is_recorded),
-        cmocka_unit_test(digests_tell_files_apart),
-        cmocka_unit_test(delay_shows_in_its_stage),
-        cmocka_unit_test(slow_weights_show_in_model_building),
-        cmocka_unit_test(failed_loads_are_recorded),
-    };
-    return cmocka_run_group_tests(tests, model_files_setup, model_files_teardown);
-}
+TEST_MAIN_ONCE(model_files_setup, model_files_teardown, load_is_recorded, digests_tell_files_apart,
+               delay_shows_in_its_stage, slow_weights_show_in_model_building,
+               failed_loads_are_recorded)

@@ -588,26 +588,10 @@ TEST_CASE(a_full_disk_is_an_error)
                      STATUS_IO);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(right_headers_are_read),
-        cmocka_unit_test(wrong_headers_are_refused),
-        cmocka_unit_test(damaged_headers_are_answered),
-        cmocka_unit_test(numbers_are_read_from_anywhere),
-        cmocka_unit_test(what_is_no_file_is_refused),
-        cmocka_unit_test(states_are_written),
-        cmocka_unit_test(outputs_are_replaced_when_they_are_complete),
-        cmocka_unit_test(what_appears_meanwhile_stays),
-        cmocka_unit_test(what_cannot_go_to_its_place_stays_beside_it),
-        cmocka_unit_test(what_moves_only_the_old_way_moves),
-        cmocka_unit_test(what_cannot_be_replaced_is_refused),
-        cmocka_unit_test(parts_are_private_until_they_have_their_mode),
-        cmocka_unit_test(long_names_have_parts_too),
-        cmocka_unit_test(a_disk_that_knows_no_size_is_written),
-        cmocka_unit_test(there_is_room_for_all),
-        cmocka_unit_test(a_pipe_is_told_how_many_rows_come),
-        cmocka_unit_test(a_full_disk_is_an_error),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(right_headers_are_read, wrong_headers_are_refused, damaged_headers_are_answered,
+          numbers_are_read_from_anywhere, what_is_no_file_is_refused, states_are_written,
+          outputs_are_replaced_when_they_are_complete, what_appears_meanwhile_stays,
+          what_cannot_go_to_its_place_stays_beside_it, what_moves_only_the_old_way_moves,
+          what_cannot_be_replaced_is_refused, parts_are_private_until_they_have_their_mode,
+          long_names_have_parts_too, a_disk_that_knows_no_size_is_written, there_is_room_for_all,
+          a_pipe_is_told_how_many_rows_come, a_full_disk_is_an_error)

@@ -45,12 +45,4 @@ TEST_CASE(what_is_off_is_absent)
     assert_int_equal(record.pool_waits_below_4096us, -1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(waits_are_told_by_length),
-        cmocka_unit_test(idle_time_is_told),
-        cmocka_unit_test(what_is_off_is_absent),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(waits_are_told_by_length, idle_time_is_told, what_is_off_is_absent)

@@ -222,15 +222,5 @@ TEST_CASE(standard_input)
     (void)close(stop[1]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_text_again_and_again),
-        cmocka_unit_test(lines_of_a_file),
-        cmocka_unit_test(long_lines),
-        cmocka_unit_test(a_pipe_without_a_writer),
-        cmocka_unit_test(lines_know_when_they_came),
-        cmocka_unit_test(standard_input),
-    };
-    return cmocka_run_group_tests(tests, model_files_setup, model_files_teardown);
-}
+TEST_MAIN_ONCE(model_files_setup, model_files_teardown, a_text_again_and_again, lines_of_a_file,
+               long_lines, a_pipe_without_a_writer, lines_know_when_they_came, standard_input)

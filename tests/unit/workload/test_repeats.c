@@ -122,12 +122,5 @@ TEST_CASE(it_says_what_it_found)
                    "\"items_per_second_interval_ratio\": null, \"steady\": null}");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_ratio_nothing_is_repeated),
-        cmocka_unit_test(it_ends_when_it_is_steady_and_not_later_than_asked_for),
-        cmocka_unit_test(it_says_what_it_found),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(without_a_ratio_nothing_is_repeated,
+          it_ends_when_it_is_steady_and_not_later_than_asked_for, it_says_what_it_found)

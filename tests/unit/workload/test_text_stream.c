@@ -82,12 +82,4 @@ TEST_CASE(always_utf8)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts),
-        cmocka_unit_test(waits),
-        cmocka_unit_test(always_utf8),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(texts, waits, always_utf8)

@@ -159,17 +159,5 @@ TEST_CASE(extremes)
     token_sampler_free(NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_numbers),
-        cmocka_unit_test(options),
-        cmocka_unit_test(greedy),
-        cmocka_unit_test(scores_that_are_none),
-        cmocka_unit_test(same_seed_same_choices),
-        cmocka_unit_test(shares),
-        cmocka_unit_test(top_p),
-        cmocka_unit_test(extremes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(random_numbers, options, greedy, scores_that_are_none, same_seed_same_choices, shares,
+          top_p, extremes)

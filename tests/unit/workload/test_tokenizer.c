@@ -337,14 +337,6 @@ TEST_CASE(long_text)
     tokenizer_free(tokenizer);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(merges_best_first),   cmocka_unit_test(spells_bytes),
-        cmocka_unit_test(special_tokens),      cmocka_unit_test(empty_text),
-        cmocka_unit_test(pieces_of_tokens),    cmocka_unit_test(bad_vocabularies),
-        cmocka_unit_test(any_bytes_come_back), cmocka_unit_test(long_words_are_merged),
-        cmocka_unit_test(long_text),
-    };
-    return cmocka_run_group_tests(tests, model_files_setup, model_files_teardown);
-}
+TEST_MAIN_ONCE(model_files_setup, model_files_teardown, merges_best_first, spells_bytes,
+               special_tokens, empty_text, pieces_of_tokens, bad_vocabularies, any_bytes_come_back,
+               long_words_are_merged, long_text)

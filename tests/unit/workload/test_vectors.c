@@ -333,15 +333,7 @@ int main(void)
         return 77;
     }
     device_close(probe);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stories260k_tokenizer),
-        cmocka_unit_test(stories3m_tokenizer),
-        cmocka_unit_test(llama_spm_tokenizer),
-        cmocka_unit_test(llama_spm_inputs),
-        cmocka_unit_test(vocabulary_without_weights),
-        cmocka_unit_test(stories260k),
-        cmocka_unit_test(stories260k_f16),
-        cmocka_unit_test(quantised_is_refused_by_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return TEST_RUN(stories260k_tokenizer, stories3m_tokenizer, llama_spm_tokenizer,
+                    llama_spm_inputs, vocabulary_without_weights, stories260k, stories260k_f16,
+                    quantised_is_refused_by_name);
 }
