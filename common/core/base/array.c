@@ -25,3 +25,16 @@ bool array_reserve(void *items, size_t *capacity, size_t wanted, size_t item_siz
     *capacity = room;
     return true;
 }
+
+int array_compare_first(const void *left, const void *right)
+{
+    int64_t a, b;
+    memcpy(&a, left, sizeof a);
+    memcpy(&b, right, sizeof b);
+    return (a > b) - (a < b);
+}
+
+void *array_find(const void *items, size_t count, size_t item_size, int64_t key)
+{
+    return count > 0 ? bsearch(&key, items, count, item_size, array_compare_first) : NULL;
+}

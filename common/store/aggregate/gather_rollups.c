@@ -57,19 +57,6 @@ static enum status take_series(void *context, sqlite3_stmt *row, struct error *e
     return STATUS_OK;
 }
 
-static const struct member *find_member(const struct members *members, int64_t id)
-{
-    size_t low = 0, high = members->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (members->list[middle].id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < members->count && members->list[low].id == id ? &members->list[low] : NULL;
-}
-
 // ---- Cells ------------------------------------------------------------------------------
 
 enum { FIRST_CELL_COLUMN = 2 };
@@ -78,7 +65,8 @@ static enum status take_cell(void *context, sqlite3_stmt *row, struct error *err
 {
     struct members *members = context;
     struct gathering *gathering = members->gathering;
-    const struct member *member = find_member(members, sqlite3_column_int64(row, 1));
+    const struct member *member = array_find(members->list, members->count, sizeof *members->list,
+                                             sqlite3_column_int64(row, 1));
     if (!member)
         return STATUS_OK;
     const struct cell_key key = {.metric = gathering->number[members->metric],

@@ -82,18 +82,10 @@ static struct audit_run *find_run(struct audit *audit, int64_t id)
 {
     if (audit->at_run && audit->at_run->run == id)
         return audit->at_run;
-    size_t low = 0, high = audit->run_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (audit->runs[middle].run < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == audit->run_count || audit->runs[low].run != id)
-        return NULL;
-    audit->at_run = &audit->runs[low];
-    return audit->at_run;
+    struct audit_run *run = array_find(audit->runs, audit->run_count, sizeof *audit->runs, id);
+    if (run)
+        audit->at_run = run;
+    return run;
 }
 
 // The same of a run that is not in the table run.  NULL where it is not of this page, or where
@@ -121,18 +113,10 @@ static struct audit_stream *find_stream(struct audit *audit, const struct audit_
     if (audit->at_stream >= streams && audit->at_stream < streams + run->stream_count &&
         audit->at_stream->stream == stream)
         return audit->at_stream;
-    size_t low = 0, high = run->stream_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (streams[middle].stream < stream)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == run->stream_count || streams[low].stream != stream)
-        return NULL;
-    audit->at_stream = &streams[low];
-    return audit->at_stream;
+    struct audit_stream *found = array_find(streams, run->stream_count, sizeof *streams, stream);
+    if (found)
+        audit->at_stream = found;
+    return found;
 }
 
 // Runs behind the page's limit, of runs or of streams, are left to the next page.

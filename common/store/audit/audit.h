@@ -64,10 +64,10 @@ struct audit_stream {
 };
 
 struct audit_run {
+    int64_t run, host, started_ns, end, duplicates;
     bool has_ended;                   // it has an ended_ns
     int64_t run_produced, run_stored; // as the table run says
     int64_t ledger_stored;
-    int64_t run, host, started_ns, end, duplicates;
     int64_t produced, unnumbered, in_flight; // sums over its streams
     int64_t stored;                          // numbers in stored ranges
     int64_t dropped[DELIVERY_REASON_COUNT];  // numbers in dropped ranges

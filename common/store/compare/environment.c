@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 
+#include "common/core/base/array.h"
 #include "common/core/base/text.h"
 #include "common/core/query/json_writer.h"
 #include "common/store/read/filter.h"
@@ -109,18 +110,12 @@ void environment_deinit(struct environment *environment)
 
 static enum status make_room(struct environment *environment, struct error *err)
 {
-    if (environment->count < environment->room)
-        return STATUS_OK;
     if (environment->count >= FACTS_MAX)
         return error_set(err, STATUS_FULL,
                          "store: the samples are from too many devices and models (narrow them)");
-    const size_t room = environment->room ? 2 * environment->room : 64;
-    struct environment_fact *facts = realloc(environment->facts, room * sizeof *facts);
-    if (!facts)
-        return error_no_memory(err, "store");
-    environment->facts = facts;
-    environment->room = room;
-    return STATUS_OK;
+    return ARRAY_RESERVE(&environment->facts, &environment->room, environment->count + 1)
+               ? STATUS_OK
+               : error_no_memory(err, "store");
 }
 
 static int by_property(const struct environment_fact *a, const struct environment_fact *b)
@@ -220,21 +215,6 @@ struct collecting {
     enum environment_subject subject;
 };
 
-static bool is_of_run(const struct samples *samples, int64_t run)
-{
-    size_t low = 0, high = samples->run_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (samples->runs[middle] == run)
-            return true;
-        if (samples->runs[middle] < run)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return false;
-}
-
 // Whether a device or model is one that the samples are of.
 static bool is_sampled(const struct collecting *collecting, int64_t name)
 {
@@ -257,7 +237,9 @@ enum { RUN, NAME, TEXT, FIRST_VALUE }; // columns of the rows
 static enum status take_row(void *context, sqlite3_stmt *row, struct error *err)
 {
     const struct collecting *collecting = context;
-    if (!is_of_run(collecting->samples, sqlite3_column_int64(row, RUN)) ||
+    const struct samples *samples = collecting->samples;
+    if (!array_find(samples->runs, samples->run_count, sizeof *samples->runs,
+                    sqlite3_column_int64(row, RUN)) ||
         !is_sampled(collecting, sqlite3_column_int64(row, NAME)))
         return STATUS_OK;
     const char *of = (const char *)sqlite3_column_text(row, TEXT);
@@ -484,17 +466,10 @@ static struct span span_at(const struct environment *environment, size_t first)
 
 static struct span find(const struct environment *environment, const struct environment_fact *fact)
 {
-    size_t low = 0, high = environment->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (by_property(&environment->facts[middle], fact) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == environment->count || by_property(&environment->facts[low], fact) != 0)
-        return (struct span){low, low};
-    return span_at(environment, low);
+    for (size_t i = 0; i < environment->count; i++)
+        if (by_property(&environment->facts[i], fact) == 0)
+            return span_at(environment, i);
+    return (struct span){0, 0};
 }
 
 static bool is_near(const char *before, const char *after)

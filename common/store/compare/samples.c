@@ -7,6 +7,7 @@
 
 #include <sqlite3.h>
 
+#include "common/core/base/array.h"
 #include "common/store/rollup/aggregate.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
@@ -102,17 +103,10 @@ int samples_find_metric(const char *name)
 
 static enum status grow(struct sample *sample)
 {
-    const size_t wanted = sample->room ? 2 * sample->room : 16;
-    const size_t room = wanted < STATS_SAMPLES_MAX ? wanted : STATS_SAMPLES_MAX;
-    double *values = realloc(sample->values, room * sizeof *values);
-    if (!values)
+    size_t source_room = sample->room;
+    if (!ARRAY_RESERVE(&sample->sources, &source_room, sample->kept + 1) ||
+        !ARRAY_RESERVE(&sample->values, &sample->room, sample->kept + 1))
         return STATUS_NOMEM;
-    sample->values = values;
-    uint16_t *runs = realloc(sample->sources, room * sizeof *runs);
-    if (!runs)
-        return STATUS_NOMEM;
-    sample->sources = runs;
-    sample->room = room;
     return STATUS_OK;
 }
 
@@ -214,12 +208,8 @@ static enum status add_run(struct samples *samples, int64_t run, struct error *e
     const size_t place = place_of_run(samples, run), count = samples->run_count;
     if (place < count && samples->runs[place] == run)
         return STATUS_OK;
-    if ((count & (count - 1)) == 0) { // full at each power of two
-        int64_t *runs = realloc(samples->runs, (count ? 2 * count : 1) * sizeof *runs);
-        if (!runs)
-            return error_no_memory(err, "store");
-        samples->runs = runs;
-    }
+    if (!ARRAY_RESERVE(&samples->runs, &samples->run_room, count + 1))
+        return error_no_memory(err, "store");
     memmove(&samples->runs[place + 1], &samples->runs[place],
             (count - place) * sizeof *samples->runs);
     samples->runs[place] = run;
@@ -305,8 +295,7 @@ static enum status collect_kind(struct samples *samples, struct store *store, en
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql, "SELECT t.run, t.started_ns, %s, %s, %s%s", sources[kind].subject,
                         sources[kind].device, sources[kind].batch_items, list ? list : "");
-    sqlite3_str_appendall(sql, " FROM ");
-    sqlite3_str_appendf(sql, "main.\"%w\" t", record_kind_info(kind)->name);
+    sqlite3_str_appendf(sql, " FROM main.\"%w\" t", record_kind_info(kind)->name);
     filter_where(sql, kind, filter);
     sqlite3_str_appendf(sql, "%s ORDER BY t.started_ns, t.id", sources[kind].condition);
     const bool has_list = list != NULL;

@@ -80,7 +80,7 @@ bool samples_are_of_models(enum record_kind kind);
 struct samples {
     struct groups *groups; // of struct sample_group; NULL: none
     int64_t *runs;         // that they are from, rising
-    size_t run_count;
+    size_t run_count, run_room;
     size_t bytes;              // of all values
     int64_t first_ns, last_ns; // started_ns of the records; 0 where there are none
 };

@@ -29,21 +29,19 @@ struct reading {
     size_t count;
 };
 
+int fleet_place_compare(const void *left, const void *right)
+{
+    const struct fleet_place *a = left, *b = right;
+    if (a->host != b->host)
+        return a->host < b->host ? -1 : 1;
+    return (a->device > b->device) - (a->device < b->device);
+}
+
 struct fleet_place *fleet_find(struct fleet_place *places, size_t count, int64_t host,
                                int64_t device)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        const struct fleet_place *place = &places[middle];
-        if (place->host < host || (place->host == host && place->device < device))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low < count && places[low].host == host && places[low].device == device)
-        return &places[low];
-    return NULL;
+    const struct fleet_place key = {.host = host, .device = device};
+    return count > 0 ? bsearch(&key, places, count, sizeof key, fleet_place_compare) : NULL;
 }
 
 static double number_or_nan(sqlite3_stmt *row, int place)

@@ -24,6 +24,9 @@ struct fleet_place {
     struct fleet_facts facts;
 };
 
+// For qsort: by host, then device.
+int fleet_place_compare(const void *left, const void *right);
+
 // Reads the facts of `count` places, rising by host and device, each once.
 MUST_CHECK enum status fleet_read(struct fleet_place *places, size_t count, struct store *store,
                                   const struct query_filter *filter, struct error *err);

@@ -266,14 +266,6 @@ static bool stands_out(const struct member *member)
     return member->verdict < VERDICT_USUAL;
 }
 
-static int by_place(const void *left, const void *right)
-{
-    const struct fleet_place *a = left, *b = right;
-    if (a->host != b->host)
-        return a->host < b->host ? -1 : 1;
-    return (a->device > b->device) - (a->device < b->device);
-}
-
 static enum status read_places(struct fleet *fleet, struct error *err)
 {
     fleet->places = calloc(fleet->count, sizeof *fleet->places);
@@ -282,9 +274,10 @@ static enum status read_places(struct fleet *fleet, struct error *err)
     for (size_t i = 0; i < fleet->count; i++)
         fleet->places[i] = (struct fleet_place){.host = fleet->members[i].host,
                                                 .device = fleet->members[i].device};
-    qsort(fleet->places, fleet->count, sizeof *fleet->places, by_place);
+    qsort(fleet->places, fleet->count, sizeof *fleet->places, fleet_place_compare);
     for (size_t i = 0; i < fleet->count; i++)
-        if (i == 0 || by_place(&fleet->places[fleet->place_count - 1], &fleet->places[i]) != 0)
+        if (i == 0 ||
+            fleet_place_compare(&fleet->places[fleet->place_count - 1], &fleet->places[i]) != 0)
             fleet->places[fleet->place_count++] = fleet->places[i];
     return fleet_read(fleet->places, fleet->place_count, fleet->store, &fleet->query->filter, err);
 }

@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include "common/core/base/array.h"
+#include "common/core/base/array.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session_state.h"
@@ -26,12 +27,6 @@ static enum status take_run(void *context, sqlite3_stmt *row, struct error *err)
     return STATUS_OK;
 }
 
-static int by_run(const void *left, const void *right)
-{
-    const struct listed_run *a = left, *b = right;
-    return (a->run > b->run) - (a->run < b->run);
-}
-
 enum status run_list_read(struct run_list *runs, struct store *store,
                           const struct query_filter *filter, struct error *err)
 {
@@ -47,7 +42,7 @@ enum status run_list_read(struct run_list *runs, struct store *store,
     }
     // Not left to SQLite, which reads all runs there are where it is to give them in order.
     if (runs->count > 0)
-        qsort(runs->list, runs->count, sizeof *runs->list, by_run);
+        qsort(runs->list, runs->count, sizeof *runs->list, array_compare_first);
     for (size_t i = 0; i < runs->count; i++) {
         runs->list[i].open_place = runs->open_count;
         runs->open_count += runs->list[i].open;
@@ -63,13 +58,5 @@ void run_list_deinit(struct run_list *runs)
 
 const struct listed_run *run_list_find(const struct run_list *runs, int64_t run)
 {
-    size_t low = 0, high = runs->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (runs->list[middle].run < run)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < runs->count && runs->list[low].run == run ? &runs->list[low] : NULL;
+    return array_find(runs->list, runs->count, sizeof *runs->list, run);
 }
