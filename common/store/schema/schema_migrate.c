@@ -37,14 +37,16 @@ static const char fixed_tables[] =
     " expired INTEGER NOT NULL DEFAULT 0, cleared INTEGER NOT NULL DEFAULT 0,"
     " gone_sum INTEGER DEFAULT 0, PRIMARY KEY(run, kind)) WITHOUT ROWID;";
 
-static const char refusal_table[] =
+// What later versions have added: messages refused; when records were lost that got no number (of
+// a run, in the ten minutes, of the collector's clock, from told_ns on); rollups (rollup.h); until
+// when records have expired; baselines.  The columns of a key come first: integrity_check of SQLite
+// 3.40 finds NULLs that are not there where one lies between them.
+static const char added_tables[] =
     "CREATE TABLE IF NOT EXISTS refusal(reason TEXT PRIMARY KEY, count INTEGER NOT NULL,"
-    " last_ns INTEGER NOT NULL) WITHOUT ROWID;";
-
-// What is kept of records in advance (rollup.h), of which records expired, and of
-// baselines.  The columns of a key come first: integrity_check of SQLite 3.40 finds
-// NULLs that are not there where one lies between them.
-static const char rollup_tables[] =
+    " last_ns INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS unnumbered(run INTEGER NOT NULL, told_ns INTEGER NOT NULL,"
+    " lost INTEGER NOT NULL, since_ns INTEGER NOT NULL, until_ns INTEGER NOT NULL,"
+    " PRIMARY KEY(run, told_ns)) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS series(id INTEGER PRIMARY KEY, grouping INTEGER NOT NULL,"
     " model INTEGER NOT NULL, host INTEGER NOT NULL, device INTEGER NOT NULL,"
     " operation INTEGER NOT NULL, UNIQUE(grouping, model, host, device, operation));"
@@ -73,34 +75,21 @@ static const char fixed_indexes[] = "CREATE INDEX run_heard ON run(heard_ns);"
                                     "CREATE INDEX process_sample_run ON process_sample(run);"
                                     "CREATE INDEX device_sample_run ON device_sample(run);";
 
-// Runs that are not over, by whom they belong to: what a key may have of them is
-// bounded.
-static const char owner_index[] = "CREATE INDEX IF NOT EXISTS run_owner ON run(key, heard_ns)"
-                                  " WHERE \"end\" IN (0, 3);";
-
-// What failed is counted, and what belongs to a run is found, without reading the rest.
-static const char few_indexes[] =
+// Indexes that later versions have added.
+static const char added_indexes[] =
+    // Runs that are not over, by the key that opened them: their number is limited.
+    "CREATE INDEX IF NOT EXISTS run_owner ON run(key, heard_ns) WHERE \"end\" IN (0, 3);"
+    // What failed is counted, and what belongs to a run is found, without reading the rest.
     "CREATE INDEX IF NOT EXISTS inference_failed ON inference(started_ns) WHERE finish = 3;"
     "CREATE INDEX IF NOT EXISTS load_failed ON load(started_ns) WHERE status = 1;"
+    "CREATE INDEX IF NOT EXISTS pipeline_failed ON pipeline(started_ns) WHERE status = 1;"
     "CREATE INDEX IF NOT EXISTS device_run ON device(run);"
     "CREATE INDEX IF NOT EXISTS range_dropped ON range(run, first, last, reason) WHERE state = 1;"
     "CREATE INDEX IF NOT EXISTS stream_unnumbered ON stream(run, unnumbered)"
-    " WHERE unnumbered > 0;";
-
-static const char pipeline_index[] =
-    "CREATE INDEX IF NOT EXISTS pipeline_failed ON pipeline(started_ns) WHERE status = 1;";
-
-// What a run's model is, and how large as it was loaded last, for each of its inferences.
-static const char model_indexes[] =
+    " WHERE unnumbered > 0;"
+    // A run's model, and its size as it was loaded last, for each of its inferences.
     "CREATE INDEX IF NOT EXISTS model_run ON model(run, name);"
     "CREATE INDEX IF NOT EXISTS load_run ON load(run, model) WHERE status = 0;";
-
-// When records were lost that got no number: of a run, in the ten minutes (of the
-// collector's clock) from told_ns on in which it was told.
-static const char unnumbered_table[] =
-    "CREATE TABLE IF NOT EXISTS unnumbered(run INTEGER NOT NULL, told_ns INTEGER NOT NULL,"
-    " lost INTEGER NOT NULL, since_ns INTEGER NOT NULL, until_ns INTEGER NOT NULL,"
-    " PRIMARY KEY(run, told_ns)) WITHOUT ROWID;";
 
 // Per run: what became of everything it produced.  A closed run balances when
 // the ranges of each stream follow each other from 1 to what it produced, and
@@ -189,8 +178,7 @@ static enum status insert_identity(sqlite3 *db, struct error *err)
 
 // ---- Versions -------------------------------------------------------------------------
 
-// Version 1: everything, as the record table has it today.  Later steps find
-// what they would add there already and add what an older file lacks.
+// Version 1: the tables that it had, with the columns of today.
 static enum status create_tables(sqlite3 *db, struct error *err)
 {
     enum status status = database_exec(db, fixed_tables, err);
@@ -202,20 +190,11 @@ static enum status create_tables(sqlite3 *db, struct error *err)
         schema_append_table(sql, (enum record_kind)kind, name);
         sqlite3_str_appendf(sql, "CREATE INDEX \"%w_started\" ON \"%w\"(started_ns);", name, name);
     }
-    sqlite3_str_appendf(sql, "%s%s%s", fixed_indexes, refusal_table, owner_index);
+    sqlite3_str_appendall(sql, fixed_indexes);
     status = database_exec_built(db, sql, err);
     if (status == STATUS_OK)
         status = insert_identity(db, err);
     return status;
-}
-
-// Version 2: views whose sums cannot overflow.  Every migration recreates all
-// views.
-static enum status change_views(sqlite3 *db, struct error *err)
-{
-    (void)db;
-    (void)err;
-    return STATUS_OK;
 }
 
 static enum status has_column(sqlite3 *db, const char *table, const char *column, bool *has,
@@ -265,14 +244,10 @@ static enum status add_gone_sum(sqlite3 *db, struct error *err)
                          err);
 }
 
-// Version 3: whose a run is, what threads were doing when their process died, and
-// what was refused.  Frames that were no messages were counted in `meta` before.
-static enum status add_owners(sqlite3 *db, struct error *err)
+// Since version 3 a run has the key that opened it, and a stream what its thread did when its
+// process died.
+static enum status add_columns(sqlite3 *db, struct error *err)
 {
-    static const char count_refusals[] =
-        "INSERT OR IGNORE INTO refusal SELECT 'undecodable', value, 0 FROM meta"
-        " WHERE key = 'undecodable' AND value > 0;"
-        "DELETE FROM meta WHERE key = 'undecodable'";
     enum status status = add_column(db, "run", "key", "TEXT", err);
     if (status == STATUS_OK)
         status = add_column(db, "stream", "activity", "TEXT", err);
@@ -280,83 +255,51 @@ static enum status add_owners(sqlite3 *db, struct error *err)
         status = add_column(db, "stream", "activity_since_ns", "INTEGER", err);
     if (status == STATUS_OK)
         status = add_gone_sum(db, err);
-    if (status == STATUS_OK)
-        status = database_exec(db, refusal_table, err);
-    if (status == STATUS_OK)
-        status = database_exec(db, owner_index, err);
-    return status == STATUS_OK ? database_exec(db, count_refusals, err) : status;
+    return status == STATUS_OK ? schema_add_columns(db, err) : status;
 }
 
-// Version 4: rollups, retention, baselines.  Rollups do not
-// hold existing records yet: missing watermarks are 0.
-static enum status add_rollups(sqlite3 *db, struct error *err)
+// Rebuilds the tables whose columns have changed: before version 6 a pipeline's figures could not
+// be absent; versions 5 to 8 stored received_ns and some durations as differences from other
+// columns, and computed them as generated columns.
+static enum status rebuild_tables(sqlite3 *db, struct error *err)
 {
-    enum status status = database_exec(db, rollup_tables, err);
-    return status == STATUS_OK ? database_exec(db, few_indexes, err) : status;
-}
-
-// Version 6: what a pipeline has not measured is absent, for which its table, of a few
-// rows per run, is recreated; columns of devices and pipelines.
-static enum status let_figures_be_absent(sqlite3 *db, struct error *err)
-{
-    static const char must_be_there[] = "SELECT count(*) FROM pragma_table_info('pipeline')"
-                                        " WHERE name = 'copy_busy_ns' AND \"notnull\" <> 0";
-    int64_t must = 0;
-    enum status status = schema_add_columns(db, err);
-    if (status == STATUS_OK)
-        status = database_integer(db, must_be_there, &must, err);
-    if (status == STATUS_OK && must > 0)
-        status = schema_rebuild(db, RECORD_KIND_PIPELINE, err);
-    return status;
-}
-
-// Version 7: what failed of pipelines, how long they were idle and waited.
-static enum status add_pipeline_failures(sqlite3 *db, struct error *err)
-{
-    enum status status = schema_add_columns(db, err);
-    return status == STATUS_OK ? database_exec(db, pipeline_index, err) : status;
-}
-
-// Version 8: what the KV cache of a model takes, and what is known of it found by its
-// run; when records were lost that had no number.
-static enum status add_cache_size(sqlite3 *db, struct error *err)
-{
-    enum status status = schema_add_columns(db, err);
-    if (status == STATUS_OK)
-        status = database_exec(db, model_indexes, err);
-    return status == STATUS_OK ? database_exec(db, unnumbered_table, err) : status;
-}
-
-// Versions 5 to 8 stored received_ns and some durations as differences from other columns,
-// and computed them as generated columns.
-static enum status store_plain_columns(sqlite3 *db, struct error *err)
-{
-    enum status status = STATUS_OK;
+    int64_t is_old = 0;
+    enum status status = database_integer(db,
+                                          "SELECT count(*) FROM pragma_table_info('pipeline')"
+                                          " WHERE name = 'copy_busy_ns' AND \"notnull\" <> 0",
+                                          &is_old, err);
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
          kind++) {
-        const char *table = record_kind_info((enum record_kind)kind)->name;
-        bool has = false;
-        status = has_column(db, table, "received_after_ns", &has, err);
-        if (status == STATUS_OK && has)
+        bool rebuilds = false;
+        status = has_column(db, record_kind_info((enum record_kind)kind)->name, "received_after_ns",
+                            &rebuilds, err);
+        if (status == STATUS_OK && (rebuilds || (kind == RECORD_KIND_PIPELINE && is_old)))
             status = schema_rebuild(db, (enum record_kind)kind, err);
     }
     return status;
 }
 
-// Version 9: no sealed history, whose rows unseal() has moved back before; plain columns.
-static enum status simplify_tables(sqlite3 *db, struct error *err)
+// Brings a file of any older version to this one; what is there already stays.  Rollups know
+// nothing yet of the records of a store that had none.  Before version 3 `meta` counted messages
+// that could not be decoded.  unseal() has already moved the rows of sealed history back.
+static enum status upgrade(sqlite3 *db, struct error *err)
 {
-    enum status status = database_exec(db, "DROP TABLE IF EXISTS sealed", err);
-    return status == STATUS_OK ? store_plain_columns(db, err) : status;
+    static const char move_meta[] =
+        "INSERT OR IGNORE INTO refusal SELECT 'undecodable', value, 0 FROM meta"
+        " WHERE key = 'undecodable' AND value > 0;"
+        "DELETE FROM meta WHERE key = 'undecodable';"
+        "DROP TABLE IF EXISTS sealed";
+    enum status status = add_columns(db, err);
+    if (status == STATUS_OK)
+        status = database_exec(db, added_tables, err);
+    if (status == STATUS_OK)
+        status = database_exec(db, added_indexes, err);
+    if (status == STATUS_OK)
+        status = rebuild_tables(db, err);
+    return status == STATUS_OK ? database_exec(db, move_meta, err) : status;
 }
 
-static const struct schema_step all_steps[] = {
-    {1, create_tables},         {2, change_views},       {3, add_owners},
-    {4, add_rollups},           {5, schema_add_columns}, {6, let_figures_be_absent},
-    {7, add_pipeline_failures}, {8, add_cache_size},     {9, simplify_tables},
-};
-
-_Static_assert(sizeof all_steps / sizeof *all_steps == SCHEMA_VERSION, "a step for each version");
+static const struct schema_step all_steps[] = {{1, create_tables}, {SCHEMA_VERSION, upgrade}};
 
 enum status schema_add_columns(sqlite3 *db, struct error *err)
 {
@@ -500,5 +443,5 @@ enum status schema_apply(sqlite3 *db, const char *path, const struct schema_step
 
 enum status schema_migrate(sqlite3 *db, const char *path, struct error *err)
 {
-    return schema_apply(db, path, all_steps, SCHEMA_VERSION, err);
+    return schema_apply(db, path, all_steps, sizeof all_steps / sizeof *all_steps, err);
 }

@@ -17,19 +17,18 @@ MUST_CHECK enum status schema_check(struct sqlite3 *db, const char *path, struct
 // the file is neither, and with STATUS_FULL where the disk has too little space.
 MUST_CHECK enum status schema_migrate(struct sqlite3 *db, const char *path, struct error *err);
 
-// One step of the way from version `to - 1` to `to`.
+// What turns a file of any version below `to` into one of that version.
 struct schema_step {
     int to;
     enum status (*apply)(struct sqlite3 *db, struct error *err);
 };
 
-// schema_migrate with the steps given, rising and without holes; for tests.
+// schema_migrate with the steps given, rising; for tests.
 MUST_CHECK enum status schema_apply(struct sqlite3 *db, const char *path,
                                     const struct schema_step *steps, unsigned count,
                                     struct error *err);
 
-// Adds the record table's columns that the file's tables lack; a step that goes
-// with a new line in the record table is just this.
+// Adds the record table's columns that the file's tables lack.
 MUST_CHECK enum status schema_add_columns(struct sqlite3 *db, struct error *err);
 
 #endif
