@@ -279,7 +279,7 @@ static enum status rebuild_tables(sqlite3 *db, struct error *err)
     return status;
 }
 
-// Brings a file of any older version to this one; what is there already stays.  Rollups know
+// Brings a file of any older version to this one; existing rows stay.  Rollups know
 // nothing yet of the records of a store that had none.  Before version 3 `meta` counted messages
 // that could not be decoded.  unseal() has already moved the rows of sealed history back.
 static enum status upgrade(sqlite3 *db, struct error *err)

@@ -163,7 +163,7 @@ TEST_CASE(test_queries_that_make_no_sense)
     query = (struct query){.kind = QUERY_CLEAR};
     store_expect_error(&query, STATUS_INVALID, "no query");
     query = (struct query){.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_LOAD, .cursor = 99};
-    store_expect_error(&query, STATUS_INVALID, "cannot go on");
+    store_expect_error(&query, STATUS_INVALID, "cannot continue");
     query.cursor = UINT64_MAX;
     store_expect_error(&query, STATUS_INVALID, "no such cursor");
 }
