@@ -183,11 +183,14 @@ static bool fold(struct maintenance *maintenance)
 
 static bool rebuild(struct maintenance *maintenance)
 {
+    const bool was_rebuilding = maintenance->rebuilding;
     maintenance->rebuilding = has_rollups(maintenance) &&
                               !writer_clear_is_busy(maintenance->clear) &&
                               rollups_rebuild(maintenance->parts.rollups, clock_monotonic_ns());
     if (maintenance->rebuilding)
         note_commit(maintenance);
+    else if (was_rebuilding)
+        retention_sums_built(maintenance->retention);
     return maintenance->rebuilding;
 }
 

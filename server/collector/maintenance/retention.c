@@ -38,9 +38,11 @@ struct retention {
     struct slice_size *used; // by the last slice
     bool ended_early;        // it found less than it might have taken
     uint64_t due_ns;
-    bool resting;    // the last step ended a pass
-    bool wants_sums; // the last step requested sums of days
-    bool over_bytes; // and it was said
+    bool resting;     // the last step ended a pass
+    bool wants_sums;  // the last step requested sums of days
+    bool awaits_sums; // some step did, and a pass that follows them may find more to expire
+    bool is_retry;    // the pass began when they were built
+    bool over_bytes;  // and it was said
 };
 
 enum status retention_new(struct retention **out, struct sqlite3 *db,
@@ -96,8 +98,10 @@ static enum status expire_some(struct retention *retention, enum record_kind kin
     enum status status = STATUS_OK;
     if (retention->has_rollups)
         status = expire_last_id(retention->db, kind, &rows.last_id, err);
+    bool wants_sums = false;
     if (status == STATUS_OK && retention->has_rollups && rollup_has_kind(kind))
-        status = expire_want_sums(retention->db, kind, before_ns, &retention->wants_sums, err);
+        status = expire_want_sums(retention->db, kind, before_ns, &wants_sums, err);
+    retention->wants_sums |= wants_sums;
     if (status == STATUS_OK)
         status = expire_slice(retention->db, &rows, gone, err);
     retention->used = &retention->rows;
@@ -333,6 +337,9 @@ static enum status step(struct retention *retention, int64_t wall_ns, bool *chan
     }
     retention->ended_early = retention->used && gone < retention->used->now;
     *changed = gone > 0 || retention->wants_sums;
+    // A retry where nothing expires does not ask for another: these sums cannot be built.
+    retention->is_retry = retention->is_retry && gone == 0;
+    retention->awaits_sums |= retention->wants_sums && !retention->is_retry;
     return status;
 }
 
@@ -359,8 +366,20 @@ void retention_took(struct retention *retention, uint64_t began_ns, uint64_t end
     if (retention->used && (!retention->ended_early || took_ns > SLICE_NS))
         slice_size_adapt(retention->used, took_ns, SLICE_NS);
     retention->due_ns = ended_ns;
-    if (retention->resting)
+    if (retention->resting) {
         retention->due_ns += PASS_NS;
-    else if (is_busy)
+        retention->is_retry = false;
+    } else if (is_busy)
         retention->due_ns += BUSY_PAUSES * took_ns;
+}
+
+void retention_sums_built(struct retention *retention)
+{
+    if (!retention->awaits_sums)
+        return;
+    retention->awaits_sums = false;
+    retention->is_retry = true;
+    retention->phase = PHASE_ROOM;
+    next_phase(retention);
+    retention->due_ns = 0;
 }

@@ -299,6 +299,46 @@ TEST_CASE(test_the_oldest_go_first)
 
 // ---- Rollups ----------------------------------------------------------------------------
 
+static void add_watermarks(enum record_kind kind)
+{
+    const struct query_metric *metrics[ROLLUP_METRICS_MAX];
+    const unsigned count = rollup_metrics(kind, metrics);
+    for (unsigned i = 0; i < count; i++)
+        execf("INSERT INTO rollup_state VALUES(%d, 1000000)", rollup_metric_number(metrics[i]));
+}
+
+// Where sums of days are not kept, records wait until these are built, and no longer.
+TEST_CASE(test_records_go_once_their_sums_are_built)
+{
+    add_rows(RECORD_KIND_OPERATION, 100, 20 * DAY, HOUR);
+    close_books();
+    add_watermarks(RECORD_KIND_OPERATION);
+    execf("INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
+          " VALUES(%d, 0, %d, %lld, %lld, %d)",
+          (int)RECORD_KIND_OPERATION, (int)ROLLUP_DAY, (long long)(now_ns - 30 * DAY),
+          (long long)now_ns, (int)ROLLUP_SPARSE);
+    begin("raw=10d", true);
+    retention_sums_built(retention);
+    assert_true(pass(now_ns) > 0);
+    assert_int_equal(integer("SELECT count(*) FROM operation"), 100);
+    assert_int_equal(integer("SELECT count(*) > 0 FROM rollup_gap WHERE why = 3"), 1);
+    retention_sums_built(retention);
+    assert_int_equal(retention_due_ns(retention), 0);
+    // None could be built: the next pass is not due before its minute.
+    (void)pass(now_ns);
+    const uint64_t due_ns = retention_due_ns(retention);
+    retention_sums_built(retention);
+    assert_int_equal(retention_due_ns(retention), due_ns);
+    // One that is due in its minute asks again.
+    (void)pass(now_ns);
+    exec("DELETE FROM rollup_gap");
+    retention_sums_built(retention);
+    assert_int_equal(retention_due_ns(retention), 0);
+    (void)pass(now_ns);
+    assert_int_equal(integer("SELECT count(*) FROM operation"), 0);
+    expect_balance();
+}
+
 TEST_CASE(test_records_wait_for_their_rollups)
 {
     const struct query_metric *metrics[ROLLUP_METRICS_MAX];
@@ -590,8 +630,8 @@ TEST_CASE(test_a_failure_changes_nothing)
 
 TEST_MAIN_EACH(set_up, tear_down, test_records_over_their_age_go,
                test_late_records_are_counted_and_go_with_the_next_pass, test_nothing_goes_for_ever,
-               test_the_oldest_go_first, test_records_wait_for_their_rollups,
-               test_rollups_over_their_age_go_level_by_level,
+               test_the_oldest_go_first, test_records_go_once_their_sums_are_built,
+               test_records_wait_for_their_rollups, test_rollups_over_their_age_go_level_by_level,
                test_a_clock_ahead_gives_up_no_time_to_come, test_the_gap_comes_before_the_rows_go,
                test_the_size_is_kept_and_the_file_shrinks,
                test_rollups_go_for_size_when_records_have, test_free_pages_are_given_back_in_slices,
