@@ -106,6 +106,38 @@ void ratio_add(struct ratio *ratio, double numerator, double denominator)
     real_sum_add(&ratio->denominator, denominator);
 }
 
+static void merge_real_sum(struct real_sum *into, const struct real_sum *from)
+{
+    real_sum_add(into, from->sum);
+    real_sum_add(into, from->lost);
+}
+
+void ratio_merge(struct ratio *into, const struct ratio *from)
+{
+    struct aggregate *to = &into->values;
+    const struct aggregate *values = &from->values;
+    if (values->count == 0)
+        return;
+    if (to->count == 0 || values->min < to->min)
+        to->min = values->min;
+    if (to->count == 0 || values->max > to->max)
+        to->max = values->max;
+    if (!values->has_reals && (to->count == 0 || values->min_integer < to->min_integer))
+        to->min_integer = values->min_integer;
+    if (!values->has_reals && (to->count == 0 || values->max_integer > to->max_integer))
+        to->max_integer = values->max_integer;
+    to->integers += values->integers;
+    to->has_reals |= values->has_reals;
+    to->count += values->count;
+    if (to->sketch && values->sketch)
+        sketch_merge(to->sketch, values->sketch);
+    if (!values->has_reals)
+        return;
+    merge_real_sum(&to->reals, &values->reals);
+    merge_real_sum(&into->numerator, &from->numerator);
+    merge_real_sum(&into->denominator, &from->denominator);
+}
+
 double ratio_total(const struct ratio *ratio)
 {
     if (ratio->values.count == 0)

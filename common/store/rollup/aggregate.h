@@ -58,6 +58,8 @@ struct ratio {
 
 // Counts numerator / denominator where the denominator is above zero.
 void ratio_add(struct ratio *ratio, double numerator, double denominator);
+// Adds all values of `from` to `into`.  The sketch is merged if both have one.
+void ratio_merge(struct ratio *into, const struct ratio *from);
 // sum(numerator) / sum(denominator); NaN when nothing was added.
 double ratio_total(const struct ratio *ratio);
 // sum(denominator) / count; NaN when nothing was added.

@@ -25,52 +25,13 @@ _Static_assert(PLACE_SKETCH + 1 == CELL_COLUMN_COUNT, "a place for each column")
 
 __extension__ typedef __int128 wide;
 
-// What both kinds of sums share; `count` is not that of `into` yet.
-static void merge_extremes(struct aggregate *into, double min, double max)
-{
-    if (into->count == 0 || min < into->min)
-        into->min = min;
-    if (into->count == 0 || max > into->max)
-        into->max = max;
-}
-
-static void merge_integer_extremes(struct aggregate *into, int64_t min, int64_t max)
-{
-    if (into->count == 0 || min < into->min_integer)
-        into->min_integer = min;
-    if (into->count == 0 || max > into->max_integer)
-        into->max_integer = max;
-}
-
-static void merge_real_sum(struct real_sum *into, const struct real_sum *from)
-{
-    real_sum_add(into, from->sum);
-    real_sum_add(into, from->lost);
-}
-
-void ratio_merge(struct ratio *into, const struct ratio *from)
-{
-    struct aggregate *values = &into->values;
-    if (from->values.count == 0)
-        return;
-    merge_extremes(values, from->values.min, from->values.max);
-    if (!from->values.has_reals)
-        merge_integer_extremes(values, from->values.min_integer, from->values.max_integer);
-    values->integers += from->values.integers;
-    merge_real_sum(&values->reals, &from->values.reals);
-    values->has_reals |= from->values.has_reals;
-    if (values->sketch && from->values.sketch)
-        sketch_merge(values->sketch, from->values.sketch);
-    values->count += from->values.count;
-    merge_real_sum(&into->numerator, &from->numerator);
-    merge_real_sum(&into->denominator, &from->denominator);
-}
-
-// A cell as its columns have it.
-struct bound {
-    bool is_real, is_derived;
-    int64_t count, sum, carry, min, max;
-    double real_sum, real_min, real_max, numerator, denominator;
+// A column before the sketch.
+struct number {
+    int type; // SQLITE_INTEGER, SQLITE_FLOAT or SQLITE_NULL
+    union {
+        int64_t integer;
+        double real;
+    };
 };
 
 // ---- The checksum ----------------------------------------------------------------------
@@ -97,78 +58,19 @@ static void put_real(struct summed *summed, double value)
     put_integer(summed, bits);
 }
 
-static void put_key(struct summed *summed, const struct cell_key *key)
-{
-    put_integer(summed, key->metric);
-    put_integer(summed, (int64_t)key->grouping);
-    put_integer(summed, (int64_t)key->level);
-    put_integer(summed, key->started_ns);
-    put_integer(summed, key->series);
-}
-
-// The columns of a positioned row: asked for once, since SQLite looks at the statement's
-// state each time.  They are of a connection without mutexes, so that they may be looked at
-// (https://www.sqlite.org/c3ref/value.html, "unprotected").
-struct columns {
-    sqlite3_value *values[CELL_COLUMN_COUNT];
-};
-
-static struct columns columns_of(sqlite3_stmt *row, int first)
-{
-    struct columns columns;
-    for (int place = 0; place < CELL_COLUMN_COUNT; place++)
-        columns.values[place] = sqlite3_column_value(row, first + place);
-    return columns;
-}
-
-static int type_of(const struct columns *columns, int place)
-{
-    return sqlite3_value_type(columns->values[place]);
-}
-
-static int64_t integer_of(const struct columns *columns, int place)
-{
-    return sqlite3_value_int64(columns->values[place]);
-}
-
-static double real_of(const struct columns *columns, int place)
-{
-    return sqlite3_value_double(columns->values[place]);
-}
-
-static uint32_t checksum_of_row(const struct cell_key *key, const struct columns *row)
+static uint32_t checksum_of(const struct cell_key *key, const struct number numbers[PLACE_SKETCH])
 {
     struct summed summed = {.size = 0};
-    put_key(&summed, key);
-    for (int place = PLACE_COUNT; place < PLACE_SKETCH; place++) {
-        const int type = type_of(row, place);
-        if (type == SQLITE_FLOAT)
-            put_real(&summed, real_of(row, place));
+    put_integer(&summed, key->metric);
+    put_integer(&summed, (int64_t)key->grouping);
+    put_integer(&summed, (int64_t)key->level);
+    put_integer(&summed, key->started_ns);
+    put_integer(&summed, key->series);
+    for (int place = PLACE_COUNT; place < PLACE_SKETCH; place++)
+        if (numbers[place].type == SQLITE_FLOAT)
+            put_real(&summed, numbers[place].real);
         else
-            put_integer(&summed, type == SQLITE_INTEGER ? integer_of(row, place) : 0);
-    }
-    return crc32c(0, summed.bytes, summed.size);
-}
-
-// What is summed of a cell that is about to be bound: the same as of its row.
-static uint32_t checksum_of_cell(const struct cell_key *key, const struct bound *bound)
-{
-    struct summed summed = {.size = 0};
-    put_key(&summed, key);
-    put_integer(&summed, bound->count);
-    if (bound->is_real) {
-        put_real(&summed, bound->real_sum);
-        put_integer(&summed, 0);
-        put_real(&summed, bound->real_min);
-        put_real(&summed, bound->real_max);
-    } else {
-        put_integer(&summed, bound->sum);
-        put_integer(&summed, bound->carry);
-        put_integer(&summed, bound->min);
-        put_integer(&summed, bound->max);
-    }
-    put_real(&summed, bound->is_derived ? bound->numerator : 0);
-    put_real(&summed, bound->is_derived ? bound->denominator : 0);
+            put_integer(&summed, numbers[place].type == SQLITE_NULL ? 0 : numbers[place].integer);
     return crc32c(0, summed.bytes, summed.size);
 }
 
@@ -188,115 +90,118 @@ static enum status damaged(struct error *err, const char *why)
         why);
 }
 
-// The sum of `count` integers between two bounds, which it must lie between, too.
-static bool sum_is_possible(wide sum, int64_t count, int64_t min, int64_t max)
+// SQLite checks the statement's state at each sqlite3_column_ call: each value is fetched once.
+// The connection has no mutexes, so that values may be read in place
+// (https://www.sqlite.org/c3ref/value.html, "unprotected").
+static struct number number_of(sqlite3_value *value)
 {
-    return min <= max && sum >= (wide)count * min && sum <= (wide)count * max;
+    struct number number = {.type = sqlite3_value_type(value)};
+    if (number.type == SQLITE_INTEGER)
+        number.integer = sqlite3_value_int64(value);
+    else if (number.type == SQLITE_FLOAT)
+        number.real = sqlite3_value_double(value);
+    return number;
 }
 
-static enum status add_integers(struct aggregate *into, const struct columns *row, int64_t count,
-                                struct error *err)
+static bool types_are_sound(const struct number numbers[PLACE_SKETCH])
 {
-    const int64_t min = integer_of(row, PLACE_MIN);
-    const int64_t max = integer_of(row, PLACE_MAX);
-    const wide sum =
-        (wide)integer_of(row, PLACE_CARRY) * ((wide)1 << 64) + (uint64_t)integer_of(row, PLACE_SUM);
-    if (!sum_is_possible(sum, count, min, max))
-        return damaged(err, "its sum does not fit its values");
-    if (__builtin_add_overflow(into->integers, sum, &into->integers))
-        return damaged(err, "its sum is out of all bounds");
-    merge_extremes(into, (double)min, (double)max);
-    merge_integer_extremes(into, min, max);
-    return STATUS_OK;
-}
-
-static enum status add_reals(struct aggregate *into, const struct columns *row, struct error *err)
-{
-    const double min = real_of(row, PLACE_MIN);
-    const double max = real_of(row, PLACE_MAX);
-    if (!(min <= max))
-        return damaged(err, "its least value is above its largest");
-    merge_extremes(into, min, max);
-    real_sum_add(&into->reals, real_of(row, PLACE_SUM));
-    into->has_reals = true;
-    return STATUS_OK;
-}
-
-static bool types_are_sound(const struct columns *row)
-{
-    const int type = type_of(row, PLACE_SUM);
-    const int rate = type_of(row, PLACE_NUMERATOR);
-    return type_of(row, PLACE_COUNT) == SQLITE_INTEGER &&
+    const int type = numbers[PLACE_SUM].type, rate = numbers[PLACE_NUMERATOR].type;
+    return numbers[PLACE_COUNT].type == SQLITE_INTEGER &&
            (type == SQLITE_INTEGER || type == SQLITE_FLOAT) &&
-           type_of(row, PLACE_CARRY) == SQLITE_INTEGER && type_of(row, PLACE_MIN) == type &&
-           type_of(row, PLACE_MAX) == type && (rate == SQLITE_FLOAT || rate == SQLITE_NULL) &&
-           type_of(row, PLACE_DENOMINATOR) == rate && type_of(row, PLACE_SKETCH) == SQLITE_BLOB;
+           numbers[PLACE_CARRY].type == SQLITE_INTEGER && numbers[PLACE_MIN].type == type &&
+           numbers[PLACE_MAX].type == type && (rate == SQLITE_FLOAT || rate == SQLITE_NULL) &&
+           numbers[PLACE_DENOMINATOR].type == rate;
 }
 
-// Whether the least and the largest value are the same.
-static bool is_of_one_value(const struct columns *row)
+static bool checksum_is_right(uint32_t numbers, const unsigned char *blob, size_t size)
 {
-    if (type_of(row, PLACE_SUM) == SQLITE_INTEGER)
-        return integer_of(row, PLACE_MIN) == integer_of(row, PLACE_MAX);
-    return real_of(row, PLACE_MIN) >= real_of(row, PLACE_MAX);
+    unsigned char right[CHECKSUM_SIZE];
+    if (!blob || size < CHECKSUM_SIZE)
+        return false;
+    put_checksum(right, crc32c(numbers, blob + CHECKSUM_SIZE, size - CHECKSUM_SIZE));
+    return memcmp(right, blob, CHECKSUM_SIZE) == 0;
 }
 
-static enum status add_sketch(struct sketch *into, const struct columns *row, uint64_t count,
+// The cell's values without their sketch; false where no values have such a sum or extremes.
+// The sum of `count` integers lies between `count` times their bounds: so sums of fewer than
+// 2^63 of them never overflow.
+static bool values_of(struct ratio *out, const struct number numbers[PLACE_SKETCH])
+{
+    struct aggregate *values = &out->values;
+    const int64_t count = numbers[PLACE_COUNT].integer;
+    *out = (struct ratio){.values = {.count = (uint64_t)count}};
+    if (numbers[PLACE_NUMERATOR].type == SQLITE_FLOAT) {
+        out->numerator.sum = numbers[PLACE_NUMERATOR].real;
+        out->denominator.sum = numbers[PLACE_DENOMINATOR].real;
+    }
+    if (numbers[PLACE_SUM].type == SQLITE_FLOAT) {
+        values->has_reals = true;
+        values->reals.sum = numbers[PLACE_SUM].real;
+        values->min = numbers[PLACE_MIN].real;
+        values->max = numbers[PLACE_MAX].real;
+        return values->min <= values->max;
+    }
+    values->integers =
+        (wide)numbers[PLACE_CARRY].integer * ((wide)1 << 64) + (uint64_t)numbers[PLACE_SUM].integer;
+    values->min_integer = numbers[PLACE_MIN].integer;
+    values->max_integer = numbers[PLACE_MAX].integer;
+    values->min = (double)values->min_integer;
+    values->max = (double)values->max_integer;
+    return values->min_integer <= values->max_integer &&
+           values->integers >= (wide)count * values->min_integer &&
+           values->integers <= (wide)count * values->max_integer;
+}
+
+static bool is_one_value(const struct aggregate *values)
+{
+    return values->has_reals ? !(values->min < values->max)
+                             : values->min_integer == values->max_integer;
+}
+
+static enum status add_sketch(struct sketch *into, const struct aggregate *values,
                               const unsigned char *bytes, size_t size, struct error *err)
 {
     if (size == 0) {
-        if (!is_of_one_value(row))
+        if (!is_one_value(values))
             return damaged(err, "it has no sketch");
-        sketch_add(into, real_of(row, PLACE_MIN), count);
+        sketch_add(into, values->min, values->count);
         return STATUS_OK;
     }
     const uint64_t before = sketch_count(into);
     const enum status status = sketch_decode_once(into, bytes, size);
     if (status == STATUS_NOMEM)
-        return error_set(err, status, "store: out of memory");
-    if (status != STATUS_OK || sketch_count(into) - before != count)
+        return error_no_memory(err, "store");
+    if (status != STATUS_OK || sketch_count(into) - before != values->count)
         return damaged(err, "its sketch is none of its values");
     return STATUS_OK;
-}
-
-static bool checksum_is_right(const struct cell_key *key, const struct columns *row,
-                              const unsigned char *blob, size_t size)
-{
-    unsigned char right[CHECKSUM_SIZE];
-    if (!blob || size < CHECKSUM_SIZE)
-        return false;
-    put_checksum(right,
-                 crc32c(checksum_of_row(key, row), blob + CHECKSUM_SIZE, size - CHECKSUM_SIZE));
-    return memcmp(right, blob, CHECKSUM_SIZE) == 0;
 }
 
 enum status cell_add(struct ratio *into, const struct cell_key *key, sqlite3_stmt *stmt, int first,
                      struct error *err)
 {
-    struct aggregate *values = &into->values;
-    const struct columns columns = columns_of(stmt, first), *row = &columns;
-    if (!types_are_sound(row))
+    struct number numbers[PLACE_SKETCH];
+    struct ratio from;
+    for (int place = PLACE_COUNT; place < PLACE_SKETCH; place++)
+        numbers[place] = number_of(sqlite3_column_value(stmt, first + place));
+    sqlite3_value *sketch = sqlite3_column_value(stmt, first + PLACE_SKETCH);
+    if (!types_are_sound(numbers) || sqlite3_value_type(sketch) != SQLITE_BLOB)
         return damaged(err, "a column of the wrong type");
-    const int64_t count = integer_of(row, PLACE_COUNT);
-    const unsigned char *blob = sqlite3_value_blob(row->values[PLACE_SKETCH]);
-    const size_t size = (size_t)sqlite3_value_bytes(row->values[PLACE_SKETCH]);
-    if (!checksum_is_right(key, row, blob, size))
+    const unsigned char *blob = sqlite3_value_blob(sketch);
+    const size_t size = (size_t)sqlite3_value_bytes(sketch);
+    if (!checksum_is_right(checksum_of(key, numbers), blob, size))
         return damaged(err, "its checksum is wrong");
-    if (count <= 0 || values->count > (uint64_t)(INT64_MAX - count))
+    const int64_t count = numbers[PLACE_COUNT].integer;
+    if (count <= 0 || into->values.count > (uint64_t)(INT64_MAX - count))
         return damaged(err, "an impossible count");
-    enum status status = type_of(row, PLACE_SUM) == SQLITE_INTEGER
-                             ? add_integers(values, row, count, err)
-                             : add_reals(values, row, err);
-    if (status == STATUS_OK && values->sketch)
-        status = add_sketch(values->sketch, row, (uint64_t)count, blob + CHECKSUM_SIZE,
-                            size - CHECKSUM_SIZE, err);
-    if (status != STATUS_OK)
-        return status;
-    values->count += (uint64_t)count;
-    if (type_of(row, PLACE_NUMERATOR) == SQLITE_FLOAT) {
-        real_sum_add(&into->numerator, real_of(row, PLACE_NUMERATOR));
-        real_sum_add(&into->denominator, real_of(row, PLACE_DENOMINATOR));
+    if (!values_of(&from, numbers))
+        return damaged(err, "its sum or extremes are of no values");
+    if (into->values.sketch) {
+        const enum status status = add_sketch(into->values.sketch, &from.values,
+                                              blob + CHECKSUM_SIZE, size - CHECKSUM_SIZE, err);
+        if (status != STATUS_OK)
+            return status;
     }
+    ratio_merge(into, &from);
     return STATUS_OK;
 }
 
@@ -333,50 +238,31 @@ static enum status bind_sketch(sqlite3_stmt *stmt, int place, uint32_t checksum,
 
 // A sum beyond what doubles hold is infinite, never "not a number", which SQLite
 // takes for null; and zero has no sign, which SQLite does not always keep.
-static double number(double value)
+static struct number real(double value)
 {
-    return isnan(value) ? (double)INFINITY : value + 0.0;
+    return (struct number){.type = SQLITE_FLOAT,
+                           .real = isnan(value) ? (double)INFINITY : value + 0.0};
 }
 
-static struct bound bound_of(const struct ratio *cell, bool derived)
+static struct number integer(int64_t value)
+{
+    return (struct number){.type = SQLITE_INTEGER, .integer = value};
+}
+
+static void numbers_of(struct number out[PLACE_SKETCH], const struct ratio *cell, bool derived)
 {
     const struct aggregate *values = &cell->values;
-    return (struct bound){
-        .is_real = values->has_reals,
-        .is_derived = derived,
-        .count = (int64_t)values->count,
-        .sum = (int64_t)(uint64_t)values->integers,
-        .carry = (int64_t)(values->integers >> 64),
-        .min = values->min_integer,
-        .max = values->max_integer,
-        .real_sum = number((double)values->integers + real_sum_total(&values->reals)),
-        .real_min = values->min,
-        .real_max = values->max,
-        .numerator = number(real_sum_total(&cell->numerator)),
-        .denominator = number(real_sum_total(&cell->denominator)),
-    };
-}
-
-static void bind_numbers(sqlite3_stmt *stmt, int first, const struct bound *bound)
-{
-    (void)sqlite3_bind_int64(stmt, first + PLACE_COUNT, bound->count);
-    if (bound->is_real) {
-        (void)sqlite3_bind_double(stmt, first + PLACE_SUM, bound->real_sum);
-        (void)sqlite3_bind_int64(stmt, first + PLACE_CARRY, 0);
-        (void)sqlite3_bind_double(stmt, first + PLACE_MIN, bound->real_min);
-        (void)sqlite3_bind_double(stmt, first + PLACE_MAX, bound->real_max);
-    } else {
-        (void)sqlite3_bind_int64(stmt, first + PLACE_SUM, bound->sum);
-        (void)sqlite3_bind_int64(stmt, first + PLACE_CARRY, bound->carry);
-        (void)sqlite3_bind_int64(stmt, first + PLACE_MIN, bound->min);
-        (void)sqlite3_bind_int64(stmt, first + PLACE_MAX, bound->max);
-    }
-    if (bound->is_derived) {
-        (void)sqlite3_bind_double(stmt, first + PLACE_NUMERATOR, bound->numerator);
-        (void)sqlite3_bind_double(stmt, first + PLACE_DENOMINATOR, bound->denominator);
-    } else {
-        (void)sqlite3_bind_null(stmt, first + PLACE_NUMERATOR);
-        (void)sqlite3_bind_null(stmt, first + PLACE_DENOMINATOR);
+    const bool reals = values->has_reals;
+    out[PLACE_COUNT] = integer((int64_t)values->count);
+    out[PLACE_SUM] = reals ? real((double)values->integers + real_sum_total(&values->reals))
+                           : integer((int64_t)(uint64_t)values->integers);
+    out[PLACE_CARRY] = integer(reals ? 0 : (int64_t)(values->integers >> 64));
+    out[PLACE_MIN] = reals ? real(values->min) : integer(values->min_integer);
+    out[PLACE_MAX] = reals ? real(values->max) : integer(values->max_integer);
+    out[PLACE_NUMERATOR] = out[PLACE_DENOMINATOR] = (struct number){.type = SQLITE_NULL};
+    if (derived) {
+        out[PLACE_NUMERATOR] = real(real_sum_total(&cell->numerator));
+        out[PLACE_DENOMINATOR] = real(real_sum_total(&cell->denominator));
     }
 }
 
@@ -384,11 +270,16 @@ enum status cell_bind(sqlite3_stmt *stmt, int first, const struct cell_key *key,
                       const struct ratio *cell, bool derived, struct error *err)
 {
     const struct aggregate *values = &cell->values;
+    struct number numbers[PLACE_SKETCH];
     assert(values->count > 0 && values->sketch);
-    const struct bound bound = bound_of(cell, derived);
-    bind_numbers(stmt, first, &bound);
-    const bool one_value =
-        bound.is_real ? !(values->min < values->max) : values->min_integer == values->max_integer;
-    return bind_sketch(stmt, first + PLACE_SKETCH, checksum_of_cell(key, &bound),
-                       one_value ? NULL : values->sketch, err);
+    numbers_of(numbers, cell, derived);
+    for (int place = PLACE_COUNT; place < PLACE_SKETCH; place++)
+        if (numbers[place].type == SQLITE_INTEGER)
+            (void)sqlite3_bind_int64(stmt, first + place, numbers[place].integer);
+        else if (numbers[place].type == SQLITE_FLOAT)
+            (void)sqlite3_bind_double(stmt, first + place, numbers[place].real);
+        else
+            (void)sqlite3_bind_null(stmt, first + place);
+    return bind_sketch(stmt, first + PLACE_SKETCH, checksum_of(key, numbers),
+                       is_one_value(values) ? NULL : values->sketch, err);
 }

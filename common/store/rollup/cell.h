@@ -32,9 +32,6 @@ struct cell_key {
     int64_t started_ns, series;
 };
 
-// Adds all values of `from` to `into`.  The sketch is merged if both have one.
-void ratio_merge(struct ratio *into, const struct ratio *from);
-
 // Adds the cell in the current row of a statement, whose columns start at `first` (from 0).
 // Skips the sketch if `into` has none.  STATUS_CORRUPT if the checksum is wrong or the values
 // are impossible; `into` may then hold a part of it.

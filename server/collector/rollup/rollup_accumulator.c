@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUCKETS_AT_FIRST = 1024 };
+#include "common/core/base/array.h"
 
 void accumulator_pool_deinit(struct accumulator_pool *pool)
 {
@@ -33,26 +33,19 @@ void accumulator_integers(struct accumulator *accumulator, struct accumulator_co
         max = value > max ? value : max;
         accumulator_count(counts, accumulator_integer_key(value), 1);
     }
-    if (count == 0)
-        return;
-    if (accumulator->count == 0 || min < accumulator->min_integer)
-        accumulator->min_integer = min;
-    if (accumulator->count == 0 || max > accumulator->max_integer)
-        accumulator->max_integer = max;
-    accumulator->integers += sum;
-    accumulator->count += count;
+    const struct ratio block = {.values = {.count = count,
+                                           .integers = sum,
+                                           .min_integer = min,
+                                           .max_integer = max,
+                                           .min = (double)min,
+                                           .max = (double)max}};
+    ratio_merge(&accumulator->sums, &block);
 }
 
 void accumulator_add(struct accumulator *accumulator, struct accumulator_counts *counts,
                      double value, uint64_t count)
 {
-    if (accumulator->count == 0 || value < accumulator->min)
-        accumulator->min = value;
-    if (accumulator->count == 0 || value > accumulator->max)
-        accumulator->max = value;
-    real_sum_add(&accumulator->reals, count == 1 ? value : value * (double)count);
-    accumulator->is_real = true;
-    accumulator->count += count;
+    aggregate_add_many(&accumulator->sums.values, value, count);
     accumulator_count(counts, accumulator_key(value), count);
 }
 
@@ -76,11 +69,11 @@ static inline void add_real(struct real_sum *sum, double value)
 void accumulator_ratios(struct accumulator *accumulator, struct accumulator_counts *counts,
                         const double *numerators, const double *denominators, size_t count)
 {
+    struct ratio *sums = &accumulator->sums;
     // In registers.
-    struct real_sum values = accumulator->reals, above = accumulator->numerator,
-                    below = accumulator->denominator;
-    double min = accumulator->count ? accumulator->min : (double)INFINITY;
-    double max = accumulator->count ? accumulator->max : (double)-INFINITY;
+    struct real_sum values = sums->values.reals, above = sums->numerator, below = sums->denominator;
+    double min = sums->values.count ? sums->values.min : (double)INFINITY;
+    double max = sums->values.count ? sums->values.max : (double)-INFINITY;
     for (size_t i = 0; i < count; i++) {
         const double numerator = numerators[i], denominator = denominators[i];
         const double value = numerator / denominator;
@@ -93,42 +86,19 @@ void accumulator_ratios(struct accumulator *accumulator, struct accumulator_coun
     }
     if (count == 0)
         return;
-    accumulator->count += count;
-    accumulator->reals = values;
-    accumulator->numerator = above;
-    accumulator->denominator = below;
-    accumulator->min = min;
-    accumulator->max = max;
-    accumulator->is_real = true;
-}
-
-static void merge_sum(struct real_sum *into, const struct real_sum *from)
-{
-    real_sum_add(into, from->sum);
-    real_sum_add(into, from->lost);
+    *sums = (struct ratio){.values = {.count = sums->values.count + count,
+                                      .has_reals = true,
+                                      .reals = values,
+                                      .min = min,
+                                      .max = max},
+                           .numerator = above,
+                           .denominator = below};
 }
 
 void accumulator_merge(struct accumulator *accumulator, struct accumulator_counts *counts,
                        const struct accumulator *from, const struct accumulator_pool *pool)
 {
-    if (from->count == 0)
-        return;
-    if (accumulator->count == 0 || from->min < accumulator->min)
-        accumulator->min = from->min;
-    if (accumulator->count == 0 || from->max > accumulator->max)
-        accumulator->max = from->max;
-    if (accumulator->count == 0 || from->min_integer < accumulator->min_integer)
-        accumulator->min_integer = from->min_integer;
-    if (accumulator->count == 0 || from->max_integer > accumulator->max_integer)
-        accumulator->max_integer = from->max_integer;
-    accumulator->integers += from->integers;
-    if (from->is_real) {
-        merge_sum(&accumulator->reals, &from->reals);
-        merge_sum(&accumulator->numerator, &from->numerator);
-        merge_sum(&accumulator->denominator, &from->denominator);
-        accumulator->is_real = true;
-    }
-    accumulator->count += from->count;
+    ratio_merge(&accumulator->sums, &from->sums);
     for (size_t i = 0; i < from->number; i++)
         accumulator_count(counts, pool->buckets[from->first + i].bucket,
                           pool->buckets[from->first + i].count);
@@ -140,21 +110,6 @@ static size_t touched_keys(const struct accumulator_counts *counts)
     for (size_t page = 0; page < ACCUMULATOR_PAGES; page++)
         pages += counts->touched[page];
     return pages * ACCUMULATOR_PAGE_KEYS;
-}
-
-static enum status reserve(struct accumulator_pool *pool, size_t buckets)
-{
-    if (pool->used + buckets <= pool->room)
-        return STATUS_OK;
-    size_t room = pool->room ? pool->room : BUCKETS_AT_FIRST;
-    while (room < pool->used + buckets)
-        room *= 2;
-    struct sketch_count *bigger = realloc(pool->buckets, room * sizeof *bigger);
-    if (!bigger)
-        return STATUS_NOMEM;
-    pool->buckets = bigger;
-    pool->room = room;
-    return STATUS_OK;
 }
 
 // Moves the counts of a page to `out`, rising; returns behind the last of them.
@@ -175,7 +130,7 @@ static struct sketch_count *take_page(struct accumulator_counts *counts, size_t 
 enum status accumulator_end(struct accumulator *accumulator, struct accumulator_counts *counts,
                             struct accumulator_pool *pool)
 {
-    if (reserve(pool, touched_keys(counts)) != STATUS_OK)
+    if (!ARRAY_RESERVE(&pool->buckets, &pool->room, pool->used + touched_keys(counts)))
         return STATUS_NOMEM;
     struct sketch_count *out = pool->buckets + pool->used;
     for (size_t page = 0; page < ACCUMULATOR_PAGES; page++)
@@ -188,21 +143,11 @@ enum status accumulator_end(struct accumulator *accumulator, struct accumulator_
 }
 
 void accumulator_to_ratio(const struct accumulator *accumulator,
-                          const struct accumulator_pool *pool, bool is_real, struct ratio *out)
+                          const struct accumulator_pool *pool, struct ratio *out)
 {
     struct sketch *sketch = out->values.sketch;
-    *out = (struct ratio){.numerator = accumulator->numerator,
-                          .denominator = accumulator->denominator};
-    out->values =
-        (struct aggregate){.count = accumulator->count,
-                           .has_reals = is_real,
-                           .integers = accumulator->integers,
-                           .reals = accumulator->reals,
-                           .min_integer = accumulator->min_integer,
-                           .max_integer = accumulator->max_integer,
-                           .min = is_real ? accumulator->min : (double)accumulator->min_integer,
-                           .max = is_real ? accumulator->max : (double)accumulator->max_integer,
-                           .sketch = sketch};
+    *out = accumulator->sums;
+    out->values.sketch = sketch;
     sketch_reset(sketch);
     const struct sketch_count *list = pool->buckets + accumulator->first;
     size_t positive = 0;

@@ -11,12 +11,7 @@
 #include "common/store/rollup/aggregate.h"
 
 struct accumulator {
-    uint64_t count;
-    bool is_real; // of reals, not of integers
-    __extension__ __int128 integers;
-    struct real_sum reals, numerator, denominator;
-    int64_t min_integer, max_integer;
-    double min, max;      // of reals
+    struct ratio sums;    // without a sketch
     size_t first, number; // index and count of its buckets in the pool
 };
 
@@ -100,6 +95,6 @@ MUST_CHECK enum status accumulator_end(struct accumulator *accumulator,
 
 // Converts an ended accumulator that is not empty; reuses the sketch of `*out`.
 void accumulator_to_ratio(const struct accumulator *accumulator,
-                          const struct accumulator_pool *pool, bool is_real, struct ratio *out);
+                          const struct accumulator_pool *pool, struct ratio *out);
 
 #endif

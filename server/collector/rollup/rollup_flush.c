@@ -250,8 +250,9 @@ static enum status write_row(struct rollup_flush *flush, const struct rollup_met
         return error_no_memory(err, "rollups");
     const struct accumulator *row = count > 1 ? &sum : first;
     const enum status status =
-        row->count > 0 ? rollup_upsert_add(flush->rows, key, row, &flush->pool, metric->source, err)
-                       : STATUS_OK;
+        row->sums.values.count > 0
+            ? rollup_upsert_add(flush->rows, key, row, &flush->pool, metric->source, err)
+            : STATUS_OK;
     flush->pool.used = used;
     return status;
 }

@@ -126,7 +126,7 @@ enum status rollup_upsert_add(struct rollup_upsert *upsert, const struct cell_ke
                               struct error *err)
 {
     bool found = false;
-    accumulator_to_ratio(accumulator, pool, source != ROLLUP_INTEGERS, &upsert->cell);
+    accumulator_to_ratio(accumulator, pool, &upsert->cell);
     enum status status = read_row(upsert, key, &found, err);
     if (status != STATUS_OK)
         return status;

@@ -108,7 +108,7 @@ static void check_tally(const struct accumulator *tally, const struct accumulato
     unsigned char bytes[1 << 16], right_bytes[1 << 16];
     struct ratio got = {.values.sketch = NULL};
     assert_int_equal(sketch_new(&got.values.sketch), STATUS_OK);
-    accumulator_to_ratio(tally, pool, false, &got);
+    accumulator_to_ratio(tally, pool, &got);
     assert_int_equal(got.values.count, right->count);
     assert_true(got.values.integers == right->integers);
     assert_int_equal(got.values.min_integer, right->min_integer);
@@ -130,7 +130,8 @@ static void tallies_count_like_one_by_one(void **state)
     (void)state;
     for (unsigned round = 0; round < ROUNDS; round++) {
         const unsigned width = 1 + (unsigned)(test_random(&seed) % 64);
-        struct accumulator whole = {.count = 0}, merged = {.count = 0}, parts[4] = {{.count = 0}};
+        struct accumulator whole = {.number = 0}, merged = {.number = 0},
+                           parts[4] = {{.number = 0}};
         struct aggregate right = {.count = 0};
         assert_int_equal(aggregate_want_quantiles(&right, NULL), STATUS_OK);
         pool.used = 0;
