@@ -167,11 +167,6 @@ static enum status append_levels(struct gap_set *set, int64_t coarsest, int64_t 
     return status;
 }
 
-static bool is_to_be_rebuilt(int64_t why)
-{
-    return why == ROLLUP_CLEARED || why == ROLLUP_EXPIRING;
-}
-
 enum { GAP_LEVEL, GAP_SINCE, GAP_UNTIL, GAP_WHY };
 
 static enum status take_row(struct gap_set *set, sqlite3_stmt *row, const struct gap_span *but)
@@ -179,7 +174,8 @@ static enum status take_row(struct gap_set *set, sqlite3_stmt *row, const struct
     const int64_t level = sqlite3_column_int64(row, GAP_LEVEL);
     const int64_t since_ns = sqlite3_column_int64(row, GAP_SINCE);
     const int64_t until_ns = sqlite3_column_int64(row, GAP_UNTIL);
-    if (but && is_to_be_rebuilt(sqlite3_column_int64(row, GAP_WHY)) && but->since_ns < until_ns &&
+    const int64_t why = sqlite3_column_int64(row, GAP_WHY);
+    if ((why == ROLLUP_CLEARED || why == ROLLUP_EXPIRING) && but->since_ns < until_ns &&
         but->until_ns > since_ns) {
         const enum status status = append_levels(set, level, since_ns, but->since_ns);
         return status == STATUS_OK ? append_levels(set, level, but->until_ns, until_ns) : status;
@@ -187,9 +183,9 @@ static enum status take_row(struct gap_set *set, sqlite3_stmt *row, const struct
     return append_levels(set, level, since_ns, until_ns);
 }
 
-static enum status read_set(struct gap_set *set, sqlite3 *db, enum record_kind kind,
-                            enum rollup_grouping grouping, bool without_cleared,
-                            const struct gap_span *but, struct error *err)
+enum status gap_set_read(struct gap_set *set, sqlite3 *db, enum record_kind kind,
+                         enum rollup_grouping grouping, const struct gap_span *but,
+                         struct error *err)
 {
     gap_set_deinit(set);
     sqlite3_stmt *stmt = NULL;
@@ -203,28 +199,13 @@ static enum status read_set(struct gap_set *set, sqlite3 *db, enum record_kind k
     (void)sqlite3_bind_int64(stmt, 2, (int64_t)grouping);
     int rc = SQLITE_DONE;
     while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
-        if (!without_cleared || !is_to_be_rebuilt(sqlite3_column_int64(stmt, GAP_WHY)))
-            status =
-                take_row(set, stmt, but) == STATUS_OK ? STATUS_OK : error_no_memory(err, "store");
+        status = take_row(set, stmt, but) == STATUS_OK ? STATUS_OK : error_no_memory(err, "store");
     if (status == STATUS_OK && rc != SQLITE_DONE)
         status = database_error(db, "store", err);
     (void)sqlite3_finalize(stmt);
     if (status != STATUS_OK)
         gap_set_deinit(set);
     return status;
-}
-
-enum status gap_set_read(struct gap_set *set, sqlite3 *db, enum record_kind kind,
-                         enum rollup_grouping grouping, bool without_cleared, struct error *err)
-{
-    return read_set(set, db, kind, grouping, without_cleared, NULL, err);
-}
-
-enum status gap_set_read_but(struct gap_set *set, sqlite3 *db, enum record_kind kind,
-                             enum rollup_grouping grouping, const struct gap_span *span,
-                             struct error *err)
-{
-    return read_set(set, db, kind, grouping, false, span, err);
 }
 
 // The first span of a level that ends behind a time, or NULL.

@@ -52,16 +52,13 @@ struct gap_set {
     size_t count[ROLLUP_LEVEL_COUNT];
 };
 
-// Reads the gaps of a kind and grouping; with `without_cleared` except those of days that are
-// to be rebuilt.  `*set` is zeroed, or one of before, which is freed.
+// Reads the gaps of a kind and grouping, except the parts of days to be rebuilt that lie in
+// `but`: GAP_NO_SPAN leaves out none, GAP_ALL_TIME all.  `*set` is zeroed or of an earlier call.
+#define GAP_NO_SPAN  (&(const struct gap_span){0, 0})
+#define GAP_ALL_TIME (&(const struct gap_span){INT64_MIN, INT64_MAX})
 MUST_CHECK enum status gap_set_read(struct gap_set *set, struct sqlite3 *db, enum record_kind kind,
-                                    enum rollup_grouping grouping, bool without_cleared,
+                                    enum rollup_grouping grouping, const struct gap_span *but,
                                     struct error *err);
-
-// Reads all gaps, except the parts of days to be rebuilt that lie in `span`.
-MUST_CHECK enum status gap_set_read_but(struct gap_set *set, struct sqlite3 *db,
-                                        enum record_kind kind, enum rollup_grouping grouping,
-                                        const struct gap_span *span, struct error *err);
 void gap_set_deinit(struct gap_set *set);
 
 // Whether a level must not be used anywhere between the times.

@@ -165,7 +165,7 @@ static enum status find_edges(struct expired_sums *sums, struct error *err)
     const struct query_filter *filter = sums->filter;
     const bool is_cut = filter->until_ns && filter->until_ns < sums->expired_ns;
     struct gap_set gaps = {0};
-    enum status status = gap_set_read(&gaps, sums->db, sums->kind, sums->from, false, err);
+    enum status status = gap_set_read(&gaps, sums->db, sums->kind, sums->from, GAP_NO_SPAN, err);
     if (status != STATUS_OK)
         return status;
     sums->since_ns = filter->since_ns ? finest_bucket(&gaps, filter->since_ns).since_ns : INT64_MIN;

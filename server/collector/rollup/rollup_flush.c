@@ -64,12 +64,6 @@ void rollup_flush_free(struct rollup_flush *flush)
     free(flush);
 }
 
-void rollup_flush_forget(struct rollup_flush *flush)
-{
-    rollup_flush_end(flush);
-    series_ids_forget(flush->ids);
-}
-
 enum status rollup_flush_begin(struct rollup_flush *flush, const struct rollup_slice *slice,
                                struct error *err)
 {

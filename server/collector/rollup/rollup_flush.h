@@ -24,12 +24,8 @@ MUST_CHECK enum status rollup_flush_new(struct rollup_flush **out, struct sqlite
                                         struct error *err);
 void rollup_flush_free(struct rollup_flush *flush);
 
-// Call after a rollback: drops the ids of series, which may not be stored any longer, and
-// the slice.
-void rollup_flush_forget(struct rollup_flush *flush);
-
 // Groups the records of a slice by series and minute, and looks up or inserts the ids of
-// their series.  Borrows the slice's memtable until the next end, forget or free.
+// their series.  Borrows the slice's memtable until the next end or free.
 MUST_CHECK enum status rollup_flush_begin(struct rollup_flush *flush,
                                           const struct rollup_slice *slice, struct error *err);
 void rollup_flush_end(struct rollup_flush *flush);

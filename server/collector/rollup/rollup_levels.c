@@ -424,7 +424,7 @@ static enum status settle(struct rollup_levels *levels, const struct subject *of
     struct gap_set gaps = {0};
     bool sparse = false;
     int64_t expired_ns = INT64_MIN;
-    enum status status = gap_set_read(&gaps, levels->db, of->kind, of->grouping, true, err);
+    enum status status = gap_set_read(&gaps, levels->db, of->kind, of->grouping, GAP_ALL_TIME, err);
     const bool is_kept =
         status == STATUS_OK && !gap_set_touches(&gaps, of->level, span->since_ns, span->until_ns);
     const bool is_gone =

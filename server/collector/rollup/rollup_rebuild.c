@@ -311,8 +311,8 @@ static enum status read_gaps(struct rollup_rebuild *rebuild, struct gap_set *gap
 {
     enum status status = STATUS_OK;
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
-        status =
-            gap_set_read(&gaps[g], rebuild->db, rebuild->kind, (enum rollup_grouping)g, true, err);
+        status = gap_set_read(&gaps[g], rebuild->db, rebuild->kind, (enum rollup_grouping)g,
+                              GAP_ALL_TIME, err);
     return status;
 }
 

@@ -19,7 +19,4 @@ void series_ids_free(struct series_ids *ids);
 MUST_CHECK enum status series_ids_find(struct series_ids *ids, enum rollup_grouping grouping,
                                        struct rollup_series full, int64_t *id, struct error *err);
 
-// Call after a rollback: drops cached ids, which may belong to other series from now on.
-void series_ids_forget(struct series_ids *ids);
-
 #endif

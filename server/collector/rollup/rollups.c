@@ -299,7 +299,7 @@ void rollups_cleared(struct rollups *rollups)
 void rollups_forget(struct rollups *rollups)
 {
     rollups_cleared(rollups);
-    rollup_flush_forget(rollups->flush);
+    rollup_flush_end(rollups->flush);
     rollup_levels_restart(rollups->levels);
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
         clear_sheet(&rollups->kinds[k]);
@@ -390,8 +390,8 @@ static enum status read_gaps(struct rollups *rollups, unsigned k, struct error *
                                      : (struct gap_span){0};
     enum status status = STATUS_OK;
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
-        status = gap_set_read_but(&rollups->gaps[g], rollups->db, (enum record_kind)k,
-                                  (enum rollup_grouping)g, &open, err);
+        status = gap_set_read(&rollups->gaps[g], rollups->db, (enum record_kind)k,
+                              (enum rollup_grouping)g, &open, err);
     rollups->gaps_kind = status == STATUS_OK ? k : RECORD_KIND_COUNT;
     return status;
 }
@@ -653,7 +653,7 @@ bool rollups_rebuild(struct rollups *rollups, uint64_t now_ns)
         return !rollups->is_rebuilt;
     }
     database_rollback(rollups->db);
-    rollup_flush_forget(rollups->flush);
+    rollup_flush_end(rollups->flush);
     if (!rollups->rebuild_has_complained)
         log_write(LOG_LEVEL_WARNING, "%s (what was cleared is read without rollups)", err.text);
     rollups->rebuild_has_complained = true;

@@ -505,7 +505,7 @@ void rollup_rig_check(enum record_kind kind, unsigned one_in)
         struct expectation all = {.kind = kind, .metric = &metrics->list[m]};
         for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
             assert_int_equal(gap_set_read(&all.gaps[g], rollup_rig.db, kind,
-                                          (enum rollup_grouping)g, false, &err),
+                                          (enum rollup_grouping)g, GAP_NO_SPAN, &err),
                              STATUS_OK);
         check_metric(&all);
         for (size_t i = 0; i < all.count; i++)
