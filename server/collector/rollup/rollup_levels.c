@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 
 #include "common/core/base/array.h"
+#include "common/core/base/saturate.h"
 #include "common/store/sqlite/database.h"
 #include "server/collector/rollup/rollup_metrics.h"
 
@@ -240,8 +241,8 @@ static enum status add_sparse(struct rollup_levels *levels, const struct subject
                    gap_set_touches(gaps, of->level, span.since_ns, span.until_ns);
         if (!has)
             status = has_rows(levels, of, &span, &has, err);
-        bool joins =
-            !has && open.until_ns > open.since_ns && span.since_ns - open.until_ns < JOIN_NS;
+        bool joins = !has && open.until_ns > open.since_ns &&
+                     span.since_ns < saturate_add(open.until_ns, JOIN_NS);
         if (joins && status == STATUS_OK) {
             const struct gap_span between = {open.until_ns, span.since_ns};
             bool cut = false;
