@@ -57,21 +57,52 @@ static enum status add_record(struct importing *importing, struct coming *coming
     return STATUS_OK;
 }
 
+// Lists the runs of this store that the file may complete.
+static enum status list_runs(struct importing *importing, struct error *err)
+{
+    sqlite3 *db = importing->store->db;
+    sqlite3_stmt *insert = NULL;
+    // Those of an import that was cancelled may be left.
+    static const char tables[] =
+        "CREATE TEMP TABLE IF NOT EXISTS import_run(run INTEGER PRIMARY KEY);"
+        "CREATE TEMP TABLE IF NOT EXISTS import_here(run INTEGER, stream INTEGER,"
+        " number INTEGER, PRIMARY KEY(run, stream, number)) WITHOUT ROWID;"
+        "DELETE FROM import_run";
+    enum status status = database_exec(db, tables, err);
+    if (status == STATUS_OK)
+        status = database_prepare(db, &insert, "INSERT INTO import_run VALUES(?)", false, err);
+    for (size_t i = 0; i < importing->run_count && status == STATUS_OK; i++) {
+        if (!importing->runs[i].is_here)
+            continue;
+        (void)sqlite3_bind_int64(insert, 1, importing->runs[i].to);
+        status = database_run(db, insert, err);
+    }
+    (void)sqlite3_finalize(insert);
+    return status;
+}
+
 // Prepares the check whether this store has a record of a run that is here already, or had it
-// until it expired: rollups still count expired records.
+// until it expired: rollups still count expired records.  A record is known by its number
+// alone, wherever the file says that it started.
 static enum status prepare_here(struct importing *importing, enum record_kind kind,
                                 struct error *err)
 {
-    (void)sqlite3_finalize(importing->here);
-    importing->here = NULL;
-    sqlite3_str *sql = sqlite3_str_new(importing->store->db);
+    sqlite3 *db = importing->store->db;
+    sqlite3_str *sql = sqlite3_str_new(db);
     sqlite3_str_appendf(sql,
-                        "SELECT 1 FROM \"%w\" WHERE started_ns = ?5 AND run = ?1 AND stream = ?2"
-                        " AND number = ?3"
-                        " UNION ALL SELECT 1 FROM expiry e JOIN ledger l ON l.kind = e.kind"
-                        " WHERE e.kind = ?4 AND e.until_ns > ?5 AND l.run = ?1 AND l.expired > 0",
+                        "DELETE FROM import_here; INSERT INTO import_here"
+                        " SELECT run, stream, number FROM \"%w\" NOT INDEXED"
+                        " WHERE run IN (SELECT run FROM import_run)",
                         record_kind_info(kind)->name);
-    return filter_prepare(importing->store->db, &importing->here, sql, NULL, err);
+    enum status status = database_exec_built(db, sql, err);
+    if (status == STATUS_OK)
+        status = database_prepare(
+            db, &importing->here,
+            "SELECT 1 FROM import_here WHERE run = ?1 AND stream = ?2 AND number = ?3"
+            " UNION ALL SELECT 1 FROM expiry e JOIN ledger l ON l.kind = e.kind"
+            " WHERE e.kind = ?4 AND e.until_ns > ?5 AND l.run = ?1 AND l.expired > 0",
+            true, err);
+    return status;
 }
 
 static enum status send_kind(struct importing *importing, enum record_kind kind, struct error *err)
@@ -81,16 +112,20 @@ static enum status send_kind(struct importing *importing, enum record_kind kind,
     import_append_select(sql, IMPORT_RECORD, kind);
     sqlite3_str_appendall(sql, " NOT INDEXED ORDER BY t.id");
     enum status status = filter_prepare(importing->from->db, &row, sql, NULL, err);
-    if (status == STATUS_OK)
-        status = prepare_here(importing, kind, err);
+    (void)sqlite3_finalize(importing->here);
+    importing->here = NULL;
     int rc = SQLITE_DONE;
     while (status == STATUS_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
         struct coming *coming =
             import_find_run(importing, sqlite3_column_int64(row, IMPORT_COLUMN_RUN));
-        if (!coming || coming->to == 0 ||
-            (coming->is_here && is_known(importing, kind, coming, row)))
+        if (!coming || coming->to == 0)
             continue;
-        status = add_record(importing, coming, row, err);
+        if (coming->is_here && !importing->here)
+            status = prepare_here(importing, kind, err);
+        if (status == STATUS_OK && coming->is_here && is_known(importing, kind, coming, row))
+            continue;
+        if (status == STATUS_OK)
+            status = add_record(importing, coming, row, err);
         if (status == STATUS_OK && importing->batch.rows[IMPORT_RECORD].count == IMPORT_ROWS_MAX)
             status = send_records(importing, kind, err);
     }
@@ -103,7 +138,7 @@ static enum status send_kind(struct importing *importing, enum record_kind kind,
 // In the order of the kinds: stages find their model by their load.
 enum status import_send_records(struct importing *importing, struct error *err)
 {
-    enum status status = STATUS_OK;
+    enum status status = list_runs(importing, err);
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
          kind++)
         status = send_kind(importing, (enum record_kind)kind, err);

@@ -160,6 +160,31 @@ TEST_CASE(test_what_was_cleared_comes_back)
     assert_int_equal(copy_digest(into), copy_digest(from));
 }
 
+// A file that gives records other starts brings no number twice.
+TEST_CASE(test_a_record_with_another_start_is_known)
+{
+    static const int64_t shifts_ns[] = {1, -400 * 86400 * COPY_SECOND};
+    const struct query_filter filter = {.since_ns = COPY_BASE_NS + 30 * COPY_SECOND};
+    for (size_t i = 0; i < COUNT_OF(shifts_ns); i++) {
+        char from[FOLDER_PATH_SIZE], name[32], sql[96];
+        uint64_t cleared;
+        struct error err;
+        (void)snprintf(name, sizeof name, "s-%zu.db", i);
+        (void)snprintf(from, sizeof from, "%s", copy_path(name));
+        (void)snprintf(name, sizeof name, "into-%zu.db", i);
+        const char *into = empty_store(name);
+        copy_make_store(from, 1, 100);
+        expect(into, from, 1, 0, 0, 106);
+        assert_int_equal(store_clear(into, &filter, &cleared, &err), STATUS_OK);
+        assert_int_equal(cleared, 70);
+        (void)snprintf(sql, sizeof sql, "UPDATE inference SET started_ns = started_ns + %lld",
+                       (long long)shifts_ns[i]);
+        copy_exec(from, sql);
+        expect(into, from, 0, 1, 0, 70);
+        assert_int_equal(copy_integer(into, "SELECT count(DISTINCT number) FROM inference"), 100);
+    }
+}
+
 static void expire(const char *path, int64_t before_ns, unsigned expected)
 {
     const struct expire_rows rows = {
@@ -630,8 +655,8 @@ TEST_CASE(test_the_lock_is_kept)
 TEST_MAIN_EACH(copy_set_up, copy_tear_down, test_all_is_brought_once,
                test_ids_rise_and_names_are_mapped, test_ids_of_what_is_gone_are_not_given_again,
                test_halves_complete_each_other, test_what_was_cleared_comes_back,
-               test_what_has_expired_stays_gone, test_an_earlier_state_is_left_alone,
-               test_an_open_run_is_silent_here, test_cut_short_anywhere, test_lies,
-               test_what_is_no_store, test_flipped_bytes, test_the_lock_is_kept,
-               test_names_of_runs_come, test_names_are_counted_once,
+               test_a_record_with_another_start_is_known, test_what_has_expired_stays_gone,
+               test_an_earlier_state_is_left_alone, test_an_open_run_is_silent_here,
+               test_cut_short_anywhere, test_lies, test_what_is_no_store, test_flipped_bytes,
+               test_the_lock_is_kept, test_names_of_runs_come, test_names_are_counted_once,
                test_baselines_come_and_names_are_mapped, test_baselines_that_stay_out)
