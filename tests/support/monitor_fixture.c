@@ -12,6 +12,7 @@ int set_up(void **state)
 {
     struct fixture *fixture = calloc(1, sizeof *fixture);
     assert_non_null(fixture);
+    assert_int_equal(pthread_mutex_init(&fixture->lines.lock, NULL), 0);
     folder_make(fixture->folder);
     (void)snprintf(fixture->address, sizeof fixture->address, "ipc://%s", fixture->folder);
     inferstat_options_init(&fixture->options);
@@ -80,6 +81,13 @@ void infer(struct inferstat_monitor *monitor, uint32_t model, unsigned tokens)
         inferstat_inference_token(inference);
     inferstat_inference_end(inference, INFERSTAT_FINISH_STOP);
     inferstat_inference_free(inference);
+}
+
+struct lines *log_lines(struct fixture *fixture)
+{
+    fixture->options.log = take_line;
+    fixture->options.log_context = &fixture->lines;
+    return &fixture->lines;
 }
 
 void take_line(void *context, enum inferstat_log_level level, const char *text)

@@ -11,12 +11,20 @@
 
 #define SECOND UINT64_C(1000000000)
 
+// What the library logged: take_line is its log function, with this as context.
+struct lines {
+    pthread_mutex_t lock;
+    unsigned lost, found, refused, rejected, load, infer, losses, evicted, kept;
+    char text[4096];
+};
+
 struct fixture {
     char folder[FOLDER_PATH_SIZE];
     char address[FOLDER_PATH_SIZE + 8];
     struct inferstat_options options;
     struct fake_collector *collector;
     struct inferstat_monitor *monitor;
+    struct lines lines; // after log_lines; lasts as long as the monitor, also where a test fails
 };
 
 // cmocka's set-up and tear-down: `*state` is a struct fixture.
@@ -32,13 +40,8 @@ unsigned count_run_files(const char *folder);
 void operate(struct inferstat_monitor *monitor, uint32_t operation, unsigned times);
 void infer(struct inferstat_monitor *monitor, uint32_t model, unsigned tokens);
 
-// What the library logged: take_line is its log function, with this as context.
-struct lines {
-    pthread_mutex_t lock;
-    unsigned lost, found, refused, rejected, load, infer, losses, evicted, kept;
-    char text[4096];
-};
-
+// The monitor that is opened next logs into the fixture's lines.
+struct lines *log_lines(struct fixture *fixture);
 void take_line(void *context, enum inferstat_log_level level, const char *text);
 unsigned read_count(struct lines *lines, const unsigned *count);
 // Fails the test when the count does not come in ten seconds.

@@ -19,12 +19,10 @@
 static void test_no_collector(void **state)
 {
     struct fixture *fixture = *state;
-    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    fixture->options.log = take_line;
-    fixture->options.log_context = &lines;
+    struct lines *lines = log_lines(fixture);
     struct inferstat_monitor *monitor = open_monitor(fixture);
     operate(monitor, inferstat_name(monitor, "x"), 10);
-    wait_for(&lines, &lines.lost, 1);
+    wait_for(lines, &lines->lost, 1);
     const uint64_t begun = inferstat_clock_ns();
     struct inferstat_totals totals;
     assert_int_equal(close_monitor(fixture, SECOND / 2, &totals), INFERSTAT_UNFINISHED);
@@ -34,25 +32,23 @@ static void test_no_collector(void **state)
     assert_int_equal(totals.acknowledged, 0);
     assert_int_equal(totals.dropped, 0);
     assert_int_equal(count_run_files(fixture->folder), 1);
-    assert_int_equal(lines.lost, 1);
-    assert_int_equal(lines.found, 0);
+    assert_int_equal(lines->lost, 1);
+    assert_int_equal(lines->found, 0);
 
     // Where they are is said when it begins, and at the end with how many they are.
     char words[2 * FOLDER_PATH_SIZE];
     (void)snprintf(words, sizeof words, "kept in %s/", fixture->folder);
-    assert_non_null(strstr(lines.text, words));
+    assert_non_null(strstr(lines->text, words));
     (void)snprintf(words, sizeof words, "10 records were not acknowledged and stay in %s/",
                    fixture->folder);
-    assert_non_null(strstr(lines.text, words));
+    assert_non_null(strstr(lines->text, words));
 }
 
 // The collector took all but does not say that it has committed the end.
 static void test_end_not_acknowledged(void **state)
 {
     struct fixture *fixture = *state;
-    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    fixture->options.log = take_line;
-    fixture->options.log_context = &lines;
+    struct lines *lines = log_lines(fixture);
     fixture->collector = fake_collector_open(fixture->folder);
     struct inferstat_monitor *monitor = open_monitor(fixture);
     operate(monitor, inferstat_name(monitor, "x"), 10);
@@ -64,8 +60,8 @@ static void test_end_not_acknowledged(void **state)
     fake_collector_set_mute(fixture->collector, true);
     assert_int_equal(close_monitor(fixture, SECOND / 20, &totals), INFERSTAT_UNFINISHED);
     assert_int_equal(totals.acknowledged, 10);
-    assert_non_null(strstr(lines.text, "the end of the run was not acknowledged"));
-    assert_null(strstr(lines.text, "were not acknowledged"));
+    assert_non_null(strstr(lines->text, "the end of the run was not acknowledged"));
+    assert_null(strstr(lines->text, "were not acknowledged"));
 }
 
 static void test_nothing_recorded_leaves_nothing(void **state)
@@ -81,23 +77,21 @@ static void test_nothing_recorded_leaves_nothing(void **state)
 static void test_collector_comes_and_goes(void **state)
 {
     struct fixture *fixture = *state;
-    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    fixture->options.log = take_line;
-    fixture->options.log_context = &lines;
+    struct lines *lines = log_lines(fixture);
     fixture->options.program = "engine 1.2";
     struct inferstat_monitor *monitor = open_monitor(fixture);
     const uint32_t name = inferstat_name(monitor, "x");
     operate(monitor, name, 100);
-    wait_for(&lines, &lines.lost, 1);
+    wait_for(lines, &lines->lost, 1);
     fixture->collector = fake_collector_open(fixture->folder);
     assert_true(fake_collector_wait(fixture->collector, 100));
-    wait_for(&lines, &lines.found, 1);
+    wait_for(lines, &lines->found, 1);
 
     fake_collector_set_mute(fixture->collector, true);
     operate(monitor, name, 100);
-    wait_for(&lines, &lines.lost, 2);
+    wait_for(lines, &lines->lost, 2);
     fake_collector_set_mute(fixture->collector, false);
-    wait_for(&lines, &lines.found, 2);
+    wait_for(lines, &lines->found, 2);
     operate(monitor, name, 1);
     struct inferstat_totals totals;
     assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
@@ -146,18 +140,16 @@ static void test_store_is_swapped(void **state)
 static void test_refused_records(void **state)
 {
     struct fixture *fixture = *state;
-    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    fixture->options.log = take_line;
-    fixture->options.log_context = &lines;
+    struct lines *lines = log_lines(fixture);
     fixture->collector = fake_collector_open(fixture->folder);
     fake_collector_refuse(fixture->collector, 1, 1);
     struct inferstat_monitor *monitor = open_monitor(fixture);
     operate(monitor, inferstat_name(monitor, "x"), 5);
-    wait_for(&lines, &lines.refused, 1);
+    wait_for(lines, &lines->refused, 1);
     operate(monitor, inferstat_name(monitor, "x"), 5);
     struct inferstat_totals totals;
     assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
-    assert_non_null(strstr(lines.text, "not liked."));
+    assert_non_null(strstr(lines->text, "not liked."));
     struct fake_state seen;
     fake_collector_state(fixture->collector, &seen);
     assert_true(seen.records >= 5 && seen.records < 10);
@@ -168,20 +160,18 @@ static void test_refused_records(void **state)
 static void test_hello_not_understood(void **state)
 {
     struct fixture *fixture = *state;
-    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    fixture->options.log = take_line;
-    fixture->options.log_context = &lines;
+    struct lines *lines = log_lines(fixture);
     fixture->collector = fake_collector_open(fixture->folder);
     fake_collector_set_baffled(fixture->collector, true);
     struct inferstat_monitor *monitor = open_monitor(fixture);
     operate(monitor, inferstat_name(monitor, "x"), 5);
-    wait_for(&lines, &lines.rejected, 1);
+    wait_for(lines, &lines->rejected, 1);
     struct fake_state seen;
     do {
         (void)usleep(10000);
         fake_collector_state(fixture->collector, &seen);
     } while (seen.hellos < 3);
-    assert_int_equal(read_count(&lines, &lines.rejected), 1);
+    assert_int_equal(read_count(lines, &lines->rejected), 1);
     fake_collector_set_baffled(fixture->collector, false);
     struct inferstat_totals totals;
     assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
@@ -192,9 +182,7 @@ static void test_hello_not_understood(void **state)
 static void test_full_ring(void **state)
 {
     struct fixture *fixture = *state;
-    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    fixture->options.log = take_line;
-    fixture->options.log_context = &lines;
+    struct lines *lines = log_lines(fixture);
     fixture->options.ring_records = 64;
     struct inferstat_monitor *monitor = open_monitor(fixture);
     operate(monitor, inferstat_name(monitor, "x"), 100);
@@ -205,7 +193,7 @@ static void test_full_ring(void **state)
     inferstat_get_totals(monitor, &totals);
     assert_int_equal(totals.produced, 64);
     assert_int_equal(totals.dropped, 38); // 36 operations, the load with its stage
-    wait_for(&lines, &lines.losses, 1);
+    wait_for(lines, &lines->losses, 1);
     fixture->collector = fake_collector_open(fixture->folder);
     assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
     assert_int_equal(totals.produced, 64);
@@ -220,9 +208,7 @@ static void test_full_ring(void **state)
 static void test_log_lines(void **state)
 {
     struct fixture *fixture = *state;
-    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
-    fixture->options.log = take_line;
-    fixture->options.log_context = &lines;
+    struct lines *lines = log_lines(fixture);
     fixture->options.report = 0;
     struct inferstat_monitor *monitor = open_monitor(fixture);
     const uint32_t name = inferstat_name(monitor, "tiny");
@@ -232,8 +218,8 @@ static void test_log_lines(void **state)
     inferstat_load_set_model_bytes(load, 537395200);
     inferstat_load_end(load, INFERSTAT_RESULT_ERROR, "too short");
     infer(monitor, name, 3);
-    assert_int_equal(lines.load, 1);
-    assert_int_equal(lines.infer, 1);
+    assert_int_equal(lines->load, 1);
+    assert_int_equal(lines->infer, 1);
     static const char *const wanted[] = {"[LOAD] model=tiny total=",
                                          " size=512.5 MB memory_delta=",
                                          " stages=[file_opening=",
@@ -244,8 +230,8 @@ static void test_log_lines(void **state)
                                          " ttft=",
                                          " tokens/sec="};
     for (size_t i = 0; i < COUNT_OF(wanted); i++)
-        if (!strstr(lines.text, wanted[i]))
-            fail_msg("no \"%s\" in:\n%s", wanted[i], lines.text);
+        if (!strstr(lines->text, wanted[i]))
+            fail_msg("no \"%s\" in:\n%s", wanted[i], lines->text);
 }
 
 // Samples arrive by themselves.
@@ -394,12 +380,10 @@ static uint64_t spooled_bytes(const char *folder)
 static void test_outage_longer_than_rings(void **state)
 {
     struct fixture *fixture = *state;
-    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct lines *lines = log_lines(fixture);
     char spool[FOLDER_PATH_SIZE];
     use_spool(fixture, spool);
     fixture->options.ring_records = 64;
-    fixture->options.log = take_line;
-    fixture->options.log_context = &lines;
     struct inferstat_monitor *monitor = open_monitor(fixture);
     const uint32_t name = inferstat_name(monitor, "x");
     struct inferstat_totals totals;
@@ -408,8 +392,8 @@ static void test_outage_longer_than_rings(void **state)
         (void)usleep(1000);
     }
     assert_true(spooled_bytes(spool) > 0);
-    wait_for(&lines, &lines.lost, 1);
-    assert_non_null(strstr(lines.text, " and in ")); // where they are is said
+    wait_for(lines, &lines->lost, 1);
+    assert_non_null(strstr(lines->text, " and in ")); // where they are is said
     fixture->collector = fake_collector_open(fixture->folder);
     for (int i = 0; i < 500; i++) {
         operate(monitor, name, 1);
@@ -434,12 +418,10 @@ static void test_outage_longer_than_rings(void **state)
 static void test_outage_longer_than_spool(void **state)
 {
     struct fixture *fixture = *state;
-    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct lines *lines = log_lines(fixture);
     char spool[FOLDER_PATH_SIZE];
     use_spool(fixture, spool);
     fixture->options.spool_bytes = SPOOL_BYTES_MIN;
-    fixture->options.log = take_line;
-    fixture->options.log_context = &lines;
     struct inferstat_monitor *monitor = open_monitor(fixture);
     const uint32_t name = inferstat_name(monitor, "x");
     struct inferstat_totals totals = {.produced = 0};
@@ -452,7 +434,7 @@ static void test_outage_longer_than_spool(void **state)
             memory = inferstat_process_memory();
     }
     assert_true(inferstat_process_memory() - memory < 4 << 20);
-    wait_for(&lines, &lines.evicted, 1);
+    wait_for(lines, &lines->evicted, 1);
     assert_true(spooled_bytes(spool) <= SPOOL_BYTES_MIN);
     assert_true(spooled_bytes(spool) > SPOOL_BYTES_MIN / 2);
     fixture->collector = fake_collector_open(fixture->folder);
@@ -465,28 +447,26 @@ static void test_outage_longer_than_spool(void **state)
     assert_true(seen.dropped[DELIVERY_SPOOL_FULL] > 0);
     assert_int_equal(seen.records + seen.dropped[DELIVERY_SPOOL_FULL], totals.produced);
     assert_int_equal(seen.unnumbered, totals.dropped);
-    assert_int_equal(read_count(&lines, &lines.evicted), 1);
+    assert_int_equal(read_count(lines, &lines->evicted), 1);
 }
 
 // No room for a spool: records stay in the rings, which is said once, and they arrive.
 static void test_spool_without_room(void **state)
 {
     struct fixture *fixture = *state;
-    struct lines lines = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct lines *lines = log_lines(fixture);
     char spool[FOLDER_PATH_SIZE];
     use_spool(fixture, spool);
     fixture->options.spool_free_bytes = UINT64_C(1) << 62;
-    fixture->options.log = take_line;
-    fixture->options.log_context = &lines;
     struct inferstat_monitor *monitor = open_monitor(fixture);
     operate(monitor, inferstat_name(monitor, "x"), 100);
-    wait_for(&lines, &lines.kept, 1);
+    wait_for(lines, &lines->kept, 1);
     operate(monitor, inferstat_name(monitor, "x"), 3000); // over half of the ring
     fixture->collector = fake_collector_open(fixture->folder);
     struct inferstat_totals totals;
     assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
     assert_int_equal(totals.acknowledged, 3100);
-    assert_int_equal(read_count(&lines, &lines.kept), 1);
+    assert_int_equal(read_count(lines, &lines->kept), 1);
 }
 
 // A collector that hears and says nothing: the deadline is kept, and what is left is
