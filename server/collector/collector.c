@@ -37,19 +37,19 @@
 // idle 10.
 enum {
     INBOX_MESSAGES = 1024,
-    INBOX_BYTES = 12 * 1024 * 1024, // of frames decoded and not yet written: more than a group
+    INBOX_BYTES = 12 * 1024 * 1024, // of frames decoded and not yet written: larger than a group
     ANSWERS = 8192,
     ACKS_BYTES = 8 * 1024 * 1024,
     REPLIES_BYTES = 32 * 1024 * 1024,
     FOLDER_MODE = 0750,
-    OTHER_DESCRIPTORS = 256, // what is open beside connections, amply
+    OTHER_DESCRIPTORS = 256, // beside connections, a generous estimate
 };
 
 struct collector {
     struct endpoints endpoints;
     struct lock locks[ENDPOINTS_MAX + 1]; // of the ipc folders, and of the store
     char *db, *files_under;
-    struct queue *inbox;   // struct work
+    struct queue *inbox;   // struct job
     struct queue *acks;    // struct answer
     struct queue *replies; // struct answer
     struct commit_notifier *commit_notifier;
@@ -63,11 +63,11 @@ struct collector {
     struct ingest *ingest;
     struct query_service *queries;
     struct live *live;
-    struct job *stop; // for the writer, where ingest never came to tell it
+    struct job *stop; // for the writer, if ingest did not start
 };
 
-// The folder the store lies in, made where it is missing; `all` those above it,
-// too.  Otherwise they must be there: a mistyped path makes no tree.
+// Creates the store's folder if it is missing; with `all` its parents, too.  Otherwise the
+// parent must exist, so that a mistyped path creates no tree.
 static enum status make_store_folder(const char *db, bool all, struct error *err)
 {
     char folder[PATH_MAX];
@@ -91,20 +91,20 @@ static enum status make_store_folder(const char *db, bool all, struct error *err
     return status == STATUS_OK ? STATUS_OK : error_prefix(err, status, "store %s", db);
 }
 
-// Says what is to be known of the store before this collector makes it its own.
+// Logs the warning of a store, if it has one, before this collector changes it.
 static void warn_of_store(const char *db)
 {
     struct error err;
     struct store *store = NULL;
     if (store_open(&store, db, &err) != STATUS_OK)
-        return; // new, older, or the writer says why
+        return; // new, of an older version, or the writer reports the error
     if (store_warning(store)[0])
         log_write(LOG_LEVEL_WARNING, "%s", store_warning(store));
     store_close(store);
 }
 
-// Takes the store's lock, unless the file is none of ours.
-static enum status take_store(const struct collector_config *config, struct lock *lock,
+// Locks the store, unless the file is not a store.
+static enum status lock_store(const struct collector_config *config, struct lock *lock,
                               struct error *err)
 {
     enum status status = file_probe_check(config->db, err);
@@ -117,9 +117,8 @@ static enum status take_store(const struct collector_config *config, struct lock
     return status;
 }
 
-// An ipc folder, and the lock in it that keeps a second collector from taking
-// the sockets over.
-static enum status take_folder(const struct address *address, struct lock *lock, struct error *err)
+// Creates an ipc folder and locks it, so that a second collector cannot take over its sockets.
+static enum status lock_folder(const struct address *address, struct lock *lock, struct error *err)
 {
     char path[PATH_MAX];
     if (!address->is_ipc)
@@ -137,12 +136,12 @@ static enum status take_folder(const struct address *address, struct lock *lock,
                         address->place);
 }
 
-static enum status take_locks(struct collector *collector, const struct collector_config *config,
-                              struct error *err)
+static enum status acquire_locks(struct collector *collector, const struct collector_config *config,
+                                 struct error *err)
 {
-    enum status status = take_store(config, &collector->locks[ENDPOINTS_MAX], err);
+    enum status status = lock_store(config, &collector->locks[ENDPOINTS_MAX], err);
     for (unsigned i = 0; i < collector->endpoints.count && status == STATUS_OK; i++)
-        status = take_folder(&collector->endpoints.addresses[i], &collector->locks[i], err);
+        status = lock_folder(&collector->endpoints.addresses[i], &collector->locks[i], err);
     return status;
 }
 
@@ -167,7 +166,7 @@ static enum status make_channels(struct collector *collector, struct error *err)
     return status;
 }
 
-// Who may connect over TCP, where there are keys.
+// Opens the authorized keys, if the collector has keys.
 static enum status open_access(struct collector *collector, const struct collector_config *config,
                                struct error *err)
 {
@@ -177,8 +176,8 @@ static enum status open_access(struct collector *collector, const struct collect
     return access_open(&collector->endpoints.access, config->authorized_keys, err);
 }
 
-// Connections take descriptors.  Where the process may not have so many, fewer are
-// taken, rather than the store's own being refused.
+// Connections use descriptors.  If the process's limit is too low, allows fewer connections, so
+// that the store does not run out of descriptors.
 static void allow_connections(struct collector *collector)
 {
     struct rlimit limit;
@@ -200,8 +199,8 @@ static void allow_connections(struct collector *collector)
               collector->endpoints.connections_max, (unsigned long long)limit.rlim_cur);
 }
 
-// In this order: the store is there before those who read it; each thread has
-// bound its sockets before the next begins.
+// In this order: the writer creates the store before others read it, and each thread has bound
+// its sockets before the next starts.
 static enum status start_threads(struct collector *collector, struct error *err)
 {
     const struct writer_config writer = {.path = collector->db,
@@ -242,8 +241,7 @@ static enum status start_threads(struct collector *collector, struct error *err)
     return status;
 }
 
-// Readers of the store end before the writer, whose last act is to fold the log
-// into the store's file.
+// Stops the readers of the store before the writer, whose last step is a checkpoint.
 static void stop_threads(struct collector *collector)
 {
     live_stop(collector->live);
@@ -258,8 +256,8 @@ static void stop_threads(struct collector *collector)
     ingest_join(collector->ingest);
 }
 
-// `let_go` of the locks, after all else has ended.
-static void end(struct collector *collector, void (*let_go)(struct lock *lock))
+// Stops and frees everything; `release` is called for the locks at the end.
+static void end(struct collector *collector, void (*release)(struct lock *lock))
 {
     stop_threads(collector);
     queue_free(collector->inbox, job_free);
@@ -273,7 +271,7 @@ static void end(struct collector *collector, void (*let_go)(struct lock *lock))
     access_close(collector->endpoints.access);
     explicit_bzero(&collector->endpoints.keys, sizeof collector->endpoints.keys);
     for (unsigned i = 0; i <= ENDPOINTS_MAX; i++)
-        let_go(&collector->locks[i]);
+        release(&collector->locks[i]);
     job_free(collector->stop);
     free(collector->db);
     free(collector->files_under);
@@ -303,7 +301,7 @@ enum status collector_start(struct collector **out, const struct collector_confi
     if (!collector->db || !collector->files_under || !collector->stop)
         status = error_no_memory(err, "collector");
     if (status == STATUS_OK)
-        status = take_locks(collector, config, err);
+        status = acquire_locks(collector, config, err);
     if (status == STATUS_OK)
         status = make_channels(collector, err);
     if (status == STATUS_OK)
@@ -318,10 +316,10 @@ enum status collector_start(struct collector **out, const struct collector_confi
     return STATUS_OK;
 }
 
-void collector_look(struct collector *collector)
+void collector_poll(struct collector *collector)
 {
     if (collector->endpoints.access)
-        access_look(collector->endpoints.access);
+        access_poll(collector->endpoints.access);
 }
 
 enum status collector_reload(struct collector *collector, struct error *err)
@@ -333,10 +331,10 @@ enum status collector_reload(struct collector *collector, struct error *err)
 bool collector_is_alive(struct collector *collector, uint64_t within_ns)
 {
     const uint64_t now_ns = clock_monotonic_ns();
-    const uint64_t beats[] = {ingest_beaten_ns(collector->ingest),
-                              writer_beaten_ns(collector->writer)};
-    for (unsigned i = 0; i < sizeof beats / sizeof *beats; i++)
-        if (now_ns > beats[i] && now_ns - beats[i] > within_ns)
+    const uint64_t heartbeats[] = {ingest_heartbeat_ns(collector->ingest),
+                                   writer_heartbeat_ns(collector->writer)};
+    for (unsigned i = 0; i < sizeof heartbeats / sizeof *heartbeats; i++)
+        if (now_ns > heartbeats[i] && now_ns - heartbeats[i] > within_ns)
             return false;
     return true;
 }

@@ -1,5 +1,5 @@
-// The collector: one writer, one ingest, one query and one live thread over one
-// store and any number of addresses.
+// The collector: starts and stops the writer, ingest, query and live threads, which share one
+// store and listen at up to ENDPOINTS_MAX addresses.
 #ifndef INFERSTAT_COLLECTOR_COLLECTOR_H
 #define INFERSTAT_COLLECTOR_COLLECTOR_H
 
@@ -19,30 +19,28 @@ struct collector_config {
     // TCP is unencrypted and open to every peer.
     const struct wire_keypair *keys;
     const char *authorized_keys;
-    const char *files_under; // files named over TCP are below it; NULL or empty: none are
+    const char *files_under; // folder for files named over TCP; NULL or empty: none
     struct limits limits;
     struct retention_rules retention;
     bool no_rollups;
 };
 
-// Takes the locks of the store and of each ipc folder, opens everything, and
-// starts.  When it returns, producers and readers are served.
-// STATUS_BUSY: another collector has the store or an address.  After a refusal
-// no lock file is there that was not before.
+// Locks the store and each ipc folder, opens everything and starts the threads.  When it
+// returns, producers and readers are served.  Fails with STATUS_BUSY when another collector
+// uses the store or an address.  A failure leaves no new lock file behind.
 MUST_CHECK enum status collector_start(struct collector **out,
                                        const struct collector_config *config, struct error *err);
 
-// To be called every second: looks whether the authorized keys have changed.
-void collector_look(struct collector *collector);
+// Reloads the authorized keys if their file has changed.  Call it every second.
+void collector_poll(struct collector *collector);
 
-// Reads the authorized keys again.  On failure those of before stay.
+// Reloads the authorized keys.  On failure the previous ones stay.
 MUST_CHECK enum status collector_reload(struct collector *collector, struct error *err);
 
-// Whether the threads that take records in and write them have taken a turn within
-// the last `within_ns`.
+// True if the ingest and writer threads had a heartbeat within the last `within_ns`.
 bool collector_is_alive(struct collector *collector, uint64_t within_ns);
 
-// Commits what has arrived, acknowledges it, and ends.  NULL is fine.
+// Commits and acknowledges received records, then stops.  Accepts NULL.
 void collector_stop(struct collector *collector);
 
 #endif

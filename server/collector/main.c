@@ -1,4 +1,4 @@
-// inferstatd: collects records from workers, keeps them, answers queries.
+// inferstatd: collects and stores records from workers and answers queries.
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -34,15 +34,15 @@ static const char *addresses_text(char out[ADDRESSES_SIZE], const struct options
     return out;
 }
 
-static void say_ready(const struct options *options)
+static void log_ready(const struct options *options)
 {
     char addresses[ADDRESSES_SIZE];
     log_write(LOG_LEVEL_INFO, "ready: listening on %s, store %s",
               addresses_text(addresses, options), options->db);
 }
 
-// What --check-config found right, with what it amounts to.
-static int say_right(const struct options *options)
+// Prints the result of a successful --check-config.
+static int print_valid(const struct options *options)
 {
     char addresses[ADDRESSES_SIZE];
     const int n = printf("inferstatd: the options and files are right: listens on %s, store %s\n",
@@ -50,7 +50,7 @@ static int say_right(const struct options *options)
     return n < 0 || fflush(stdout) != 0 ? EXIT_UNREACHABLE : EXIT_SUCCESS;
 }
 
-// Set by SIGHUP: the files are to be read again.
+// Set by SIGHUP: reload the keys.
 static volatile sig_atomic_t reload_wanted;
 
 static void on_reload(int number)
@@ -70,7 +70,7 @@ static void warn_of_insecure(const struct options *options)
                       address_text(text, &options->listen[i]));
 }
 
-static void say_keys(const struct options *options, const struct wire_keypair *keys)
+static void log_keys(const struct options *options, const struct wire_keypair *keys)
 {
     char text[WIRE_KEY_TEXT_SIZE];
     if (options->key[0])
@@ -85,10 +85,10 @@ static void reload(struct collector *collector)
     if (collector_reload(collector, &err) == STATUS_OK)
         log_write(LOG_LEVEL_INFO, "the authorized keys were read again");
     else
-        log_write(LOG_LEVEL_ERROR, "%s (the keys of before stay authorized)", err.text);
+        log_write(LOG_LEVEL_ERROR, "%s (the previous keys stay authorized)", err.text);
 }
 
-// How long the service manager waits for a sign of life; 0: it does not ask for one.
+// The service manager's watchdog timeout; 0: none.
 static uint64_t watchdog_ns(void)
 {
     int64_t microseconds = 0;
@@ -102,14 +102,14 @@ static uint64_t watchdog_ns(void)
 static void wait_for_stop(struct collector *collector, const char *manager)
 {
     const uint64_t watchdog = watchdog_ns();
-    struct pollfd wish = {.fd = stop_fd(), .events = POLLIN};
+    struct pollfd event = {.fd = stop_fd(), .events = POLLIN};
     while (!stop_requested()) {
-        (void)poll(&wish, 1, TURN_MS);
+        (void)poll(&event, 1, TURN_MS);
         if (reload_wanted)
             reload(collector);
-        collector_look(collector);
-        // Not while a thread hangs: the service manager then restarts the collector; no
-        // record is lost.
+        collector_poll(collector);
+        // Not while a thread hangs: the service manager then restarts the collector without
+        // loss of records.
         if (watchdog && collector_is_alive(collector, watchdog / 2))
             notify_send(manager, "WATCHDOG=1");
     }
@@ -136,8 +136,8 @@ static int serve(const struct options *options, const struct wire_keypair *keys)
         return fail(&err, EXIT_UNREACHABLE);
 
     const char *manager = getenv("NOTIFY_SOCKET");
-    say_keys(options, keys);
-    say_ready(options);
+    log_keys(options, keys);
+    log_ready(options);
     notify_send(manager, "READY=1");
     wait_for_stop(collector, manager);
     notify_send(manager, "STOPPING=1");
@@ -168,7 +168,7 @@ int main(int argc, char **argv)
     status = options_check(&options, &keys, &err);
     if (status != STATUS_OK)
         return fail(&err, EXIT_USAGE);
-    const int code = options.check_config ? say_right(&options) : serve(&options, &keys);
+    const int code = options.check_config ? print_valid(&options) : serve(&options, &keys);
     explicit_bzero(&keys, sizeof keys);
     return code;
 }

@@ -131,10 +131,10 @@ void options_help(FILE *out)
 struct reading {
     struct options *options;
     struct option_table table;
-    bool given[ROW_COUNT]; // on the command line or in the environment: a file does not set it
+    bool given[ROW_COUNT]; // on the command line or in the environment, which override files
 };
 
-// Checks a value that a file may not set: a wrong line is an error all the same.
+// Validates a value from a file that an option overrides.
 static enum status check_only(const struct option *option, const char *value, struct error *err)
 {
     struct options *scratch = calloc(1, sizeof *scratch);
@@ -197,9 +197,9 @@ static enum status read_files(struct reading *reading,
     return status;
 }
 
-// Takes the path where a file is there.  One that may be there is not passed over:
-// the collector would do without keys.
-static enum status take_key_at(struct options *options, const char *path, struct error *err)
+// Uses the path if the file exists.  If that cannot be determined it fails, so that the
+// collector never starts without keys by mistake.
+static enum status use_key_at(struct options *options, const char *path, struct error *err)
 {
     if (access(path, F_OK) == 0)
         (void)snprintf(options->key, sizeof options->key, "%s", path);
@@ -210,7 +210,7 @@ static enum status take_key_at(struct options *options, const char *path, struct
     return STATUS_OK;
 }
 
-// The default of the collector's own keys: this user's, or the system's.
+// Finds the collector's default keys: the user's, or the system's.
 static enum status find_key(struct options *options, const struct options_environment *environment,
                             struct error *err)
 {
@@ -219,11 +219,11 @@ static enum status find_key(struct options *options, const struct options_enviro
     if (options->key[0] || options->insecure)
         return STATUS_OK;
     if (keys_default_path(path, sizeof path, "server.key", NULL) == STATUS_OK)
-        status = take_key_at(options, path, err);
+        status = use_key_at(options, path, err);
     if (status != STATUS_OK || options->key[0] || !environment->system_folder)
         return status;
     status = files_join(path, sizeof path, environment->system_folder, "server.key", err);
-    return status == STATUS_OK ? take_key_at(options, path, err) : status;
+    return status == STATUS_OK ? use_key_at(options, path, err) : status;
 }
 
 static enum status fill_defaults(struct options *options,
@@ -283,7 +283,7 @@ enum status options_read(struct options *options, int argc, char *const *argv,
     return status;
 }
 
-// ---- What they name -------------------------------------------------------------------
+// ---- Checks -------------------------------------------------------------------
 
 static enum status check_addresses(const struct options *options, struct error *err)
 {

@@ -1,4 +1,4 @@
-// What inferstatd can be told: by options, by a file, by the environment.
+// The configuration of inferstatd: from options, configuration files and the environment.
 #ifndef INFERSTAT_COLLECTOR_OPTIONS_H
 #define INFERSTAT_COLLECTOR_OPTIONS_H
 
@@ -17,11 +17,11 @@ struct options {
     struct address listen[ENDPOINTS_MAX];
     unsigned listen_count;
     char db[PATH_MAX];
-    bool db_is_default;    // neither an option nor the file named it
-    char config[PATH_MAX]; // empty: those of the system, where they are
-    char key[PATH_MAX];    // the collector's own keys; empty: it has none
+    bool db_is_default;    // not set by an option or a file
+    char config[PATH_MAX]; // empty: the system's files, if they exist
+    char key[PATH_MAX];    // the collector's own keys; empty: none
     char authorized_keys[PATH_MAX];
-    char files_under[PATH_MAX]; // empty: no file may be named over TCP
+    char files_under[PATH_MAX]; // empty: no files over TCP
     bool insecure;
     struct limits limits;
     struct retention_rules retention;
@@ -30,29 +30,28 @@ struct options {
     bool check_config, help, version;
 };
 
-// What of the environment matters; entries may be NULL.
+// The relevant environment; members may be NULL.
 struct options_environment {
     const char *collector;   // INFERSTAT_COLLECTOR
     const char *runtime_dir; // XDG_RUNTIME_DIR
-    // Where the system's configuration lies: inferstatd.conf, conf.d/*.conf and
-    // server.key.  NULL: there is none.
+    // Folder of the system's configuration: inferstatd.conf, conf.d/*.conf and server.key.
+    // NULL: none.
     const char *system_folder;
 };
 
-// Reads options, then the configuration files, and fills what is left with default
-// values: an option beats the environment, and that the files.  STATUS_INVALID: what
-// is wrong is the usage.  With --help or --version nothing else is looked at.
+// Reads options, the environment and configuration files, in this order of precedence, and sets
+// the rest to defaults.  Fails with STATUS_INVALID on wrong usage.  After --help or --version
+// it reads nothing else.
 MUST_CHECK enum status options_read(struct options *options, int argc, char *const *argv,
                                     const struct options_environment *environment,
                                     struct error *err);
 
-// Checks what the options name: that no address is open to other hosts without keys,
-// that the collector's keys can be read (into `*keys`, where there are any) and that
-// the file of authorized keys is right.
+// Checks that no address is open to other hosts without keys, reads the collector's keys, if
+// any, to `*keys`, and checks the file of authorized keys.
 MUST_CHECK enum status options_check(const struct options *options, struct wire_keypair *keys,
                                      struct error *err);
 
-// Writes the text of --help.
+// Writes the --help text.
 void options_help(FILE *out);
 
 #endif

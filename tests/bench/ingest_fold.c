@@ -61,7 +61,7 @@ static void open_side(struct side *side, const char *folder, const char *name, b
     must(inserter_new(&side->inserter, side->db, &err), &err);
     if (with_rollups) {
         must(rollups_new(&side->rollups, side->db, &err), &err);
-        inserter_tell(side->inserter, side->rollups);
+        inserter_set_rollups(side->inserter, side->rollups);
         rollups_tell_time(side->rollups, clock_wall_ns());
     }
     exec(side, "INSERT INTO name VALUES(11, 'model'), (12, 'device')");

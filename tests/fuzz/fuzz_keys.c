@@ -134,7 +134,7 @@ static void check_changes(const struct access_list *list, const char *text, size
         check(access_list_parse(&changed, without, strlen(without), "without", &err) == STATUS_OK);
         check(changed.count == list->count - 1);
         check(!access_list_find(&changed, list->keys[0].key));
-        check(access_list_takes_away(list, &changed));
+        check(access_list_revokes(list, &changed));
         access_list_deinit(&changed);
     }
     free(with);
@@ -154,12 +154,12 @@ static void check_authorized(const uint8_t *text, size_t size)
         check_refusal(status, &err);
     check(status == STATUS_OK || list.count == 0);
     for (size_t i = 0; i < list.count; i++) {
-        check(is_key(list.keys[i].key) && access_name_is_sound(list.keys[i].name));
+        check(is_key(list.keys[i].key) && access_name_is_valid(list.keys[i].name));
         check(list.keys[i].roles != 0 && list.keys[i].roles < 1U << QUERY_ROLE_COUNT);
         check(access_list_find(&list, list.keys[i].key) == &list.keys[i]);
         check(access_list_continues(&list, list.keys[i].key, list.keys[i].key));
     }
-    check(!access_list_takes_away(&list, &list));
+    check(!access_list_revokes(&list, &list));
     if (status == STATUS_OK)
         check_changes(&list, copy, size);
     access_list_deinit(&list);

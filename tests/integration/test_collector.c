@@ -251,7 +251,7 @@ TEST_CASE(test_a_full_disk_is_no_refusal)
     const char *const said = strstr(collector.output, "nothing is acknowledged");
     assert_non_null(said);
     assert_null(strstr(said + 1, "nothing is acknowledged")); // once
-    assert_non_null(strstr(said, "can be written again"));
+    assert_non_null(strstr(said, "is writable again"));
 }
 
 TEST_CASE(test_a_fresh_store_gets_what_is_still_held)

@@ -357,7 +357,7 @@ TEST_CASE(test_a_live_connection_is_revoked)
     assert_int_equal(ask_as(ADMIN, ADDRESS_ADMIN, &away), REPLY_OK);
     producer_batch(&peer, 0, 11, &records[10], 5); // nothing of it is taken
     assert_true(producer_await(&peer, 5000));
-    assert_non_null(strstr(peer.error, "not authorized any longer"));
+    assert_non_null(strstr(peer.error, "no longer authorized"));
     assert_true(is_told_and_cut_off(&peer));
     assert_false(is_let_in(&peer));
     assert_int_equal(integer("SELECT max(number) FROM inference WHERE run = 1"), 10);
@@ -420,7 +420,7 @@ TEST_CASE(test_a_role_is_taken_away)
     assert_int_equal(ask_as(ADMIN, ADDRESS_ADMIN, &less), REPLY_OK);
     producer_batch(&peer, 0, 1, records, 5);
     assert_true(producer_await(&peer, 5000));
-    assert_non_null(strstr(peer.error, "has not the role"));
+    assert_non_null(strstr(peer.error, "lacks the role"));
     assert_true(is_told_and_cut_off(&peer));
     producer_close(&peer);
     assert_int_equal(ask_as(PRODUCER, ADDRESS_QUERY, &ping), REPLY_OK);

@@ -20,17 +20,17 @@ struct access {
     char *path;
     // Held while the file is read or written; taken before `lock`.
     pthread_mutex_t file_lock;
-    struct stat seen; // the file that `list` was read from; all zero: it was not there
-    bool missed;      // it was not there at the last look, and the list is of before
-    bool told;        // that it cannot be read was said
+    struct stat seen; // the file that `list` was read from; all zero: missing
+    bool missed;      // missing at the last poll; `list` is older
+    bool told;        // a read error was logged
     pthread_mutex_t lock;
     struct access_list list;
-    atomic_uint revocations; // counts, publishes nothing: relaxed
+    atomic_uint revocations; // publishes nothing: relaxed
 };
 
 // ---- The file ------------------------------------------------------------------------
 
-// A file's text; `about` is all zero and the text empty where it is not there.
+// A file's text; for a missing file `about` is all zero and the text empty.
 struct text {
     char *bytes;
     size_t size;
@@ -63,7 +63,7 @@ static enum status read_all(struct text *out, const char *path, int fd, struct e
         if (n < 0)
             return error_set(err, STATUS_IO, "%s: cannot read it: %s", path, strerror(errno));
         if (n == 0)
-            break; // it has become shorter: what there is
+            break; // it was truncated: use what there is
         out->size += (size_t)n;
     }
     out->bytes[out->size] = '\0';
@@ -122,7 +122,7 @@ static void sync_folder(const char *path)
     }
 }
 
-// Replaces the file by one with this text, or leaves it as it is.
+// Replaces the file atomically; on failure it stays as it was.
 static enum status write_text(const char *path, const char *text, mode_t mode, struct error *err)
 {
     char name[PATH_MAX];
@@ -150,14 +150,14 @@ static enum status write_text(const char *path, const char *text, mode_t mode, s
 
 // ---- The list ------------------------------------------------------------------------
 
-// Takes the list over.
+// Installs and consumes the list.
 static void install(struct access *access, struct access_list *list, const struct stat *about)
 {
     (void)pthread_mutex_lock(&access->lock);
     struct access_list before = access->list;
     access->list = *list;
     (void)pthread_mutex_unlock(&access->lock);
-    if (access_list_takes_away(&before, list))
+    if (access_list_revokes(&before, list))
         (void)atomic_fetch_add_explicit(&access->revocations, 1, memory_order_relaxed);
     access_list_deinit(&before);
     *list = (struct access_list){0};
@@ -166,7 +166,7 @@ static void install(struct access *access, struct access_list *list, const struc
     access->told = false;
 }
 
-// Reads the file and takes what it says.  File lock held.
+// Reads the file and installs its list.  The caller holds file_lock.
 static enum status read_again(struct access *access, struct error *err)
 {
     struct text text;
@@ -228,7 +228,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
            a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
-// A file that is gone for one look only is being replaced by an editor.
+// A file that is missing for one poll only is being replaced by an editor.
 static bool has_changed(struct access *access, struct stat *about)
 {
     static const struct stat none;
@@ -245,7 +245,7 @@ static bool has_changed(struct access *access, struct stat *about)
     return true;
 }
 
-void access_look(struct access *access)
+void access_poll(struct access *access)
 {
     struct error err = {0};
     struct stat about;
@@ -255,14 +255,14 @@ void access_look(struct access *access)
             log_write(LOG_LEVEL_INFO, "%s: %zu keys are authorized now", access->path,
                       access->list.count);
         } else if (!access->told) {
-            log_write(LOG_LEVEL_ERROR, "%s (the keys of before stay authorized)", err.text);
+            log_write(LOG_LEVEL_ERROR, "%s (the previous keys stay authorized)", err.text);
             access->told = true;
         }
     }
     (void)pthread_mutex_unlock(&access->file_lock);
 }
 
-// ---- Asking --------------------------------------------------------------------------
+// ---- Checks --------------------------------------------------------------------------
 
 static uint32_t wanted_role(enum address_service service)
 {
@@ -340,7 +340,7 @@ static enum status answer_keys(struct access *access, struct result **out, struc
     return status;
 }
 
-// The key that a revocation means: by itself, or by its name.
+// The key that a revocation names, by the key itself or by its name.
 static const struct access_key *find_revoked(const struct access_list *list,
                                              const struct query *query)
 {
@@ -381,7 +381,7 @@ static enum status answer_authorized(struct access *access, const struct query *
     return about ? add_row(answer, about, err) : error_set(err, STATUS_IO, "the key was not taken");
 }
 
-// Works on the file as it is now, whoever else has changed it.  File lock held.
+// Changes the file's current content, also if others changed it.  The caller holds file_lock.
 static enum status change(struct access *access, const struct query *query, struct result *answer,
                           struct error *err)
 {

@@ -1,8 +1,9 @@
-// Who may do what over TCP: the file of authorized keys, as it is now.
+// Access control by public key for TCP peers: the current content of the file of authorized
+// keys.
 //
-// Every thread may ask at any time, for every message it receives; asking takes a
-// lock for well under a microsecond.  The file is written whole, by rename, when an
-// administrator adds or revokes a key, and read again when it has changed.
+// Any thread may check a key, for every message; a check holds a lock for well under a
+// microsecond.  Adding or revoking a key replaces the file atomically; a changed file is
+// reloaded.
 #ifndef INFERSTAT_COLLECTOR_ACCESS_ACCESS_H
 #define INFERSTAT_COLLECTOR_ACCESS_ACCESS_H
 
@@ -16,39 +17,40 @@
 
 struct access;
 
-// Reads the file at `path`; one that is not there has no keys, and is made when the
-// first is added.  STATUS_INVALID names the line that is wrong.  STATUS_DENIED:
-// others than its owner may write it, or it is another user's.
+// Reads the file at `path`; a missing one has no keys and is created when the first is added.
+// Fails with STATUS_INVALID, naming the line, STATUS_DENIED when the file is writable by others
+// or belongs to another user than this process's or root.
 MUST_CHECK enum status access_open(struct access **out, const char *path, struct error *err);
-void access_close(struct access *access); // NULL is fine
+void access_close(struct access *access); // accepts NULL
 
-// What the key may do at a service.
+// Checks whether the key may use a service.
 enum access_verdict {
     ACCESS_GRANTED,
-    ACCESS_ROLE,    // the key has not the role that it takes
-    ACCESS_UNKNOWN, // the key is not, or no longer, in the list
+    ACCESS_ROLE,    // the key lacks the role
+    ACCESS_UNKNOWN, // the key is not, or no longer, authorized
 };
 enum access_verdict access_check(struct access *access, enum address_service service,
                                  const unsigned char key[WIRE_KEY_SIZE]);
 
-// Whether the key may go on with what `owner` has begun.
+// True if the key may continue runs of the key `owner`: it is the same or replaces it.
 bool access_continues(struct access *access, const unsigned char key[WIRE_KEY_SIZE],
                       const unsigned char owner[WIRE_KEY_SIZE]);
 
-// How often something was taken away from a key so far.  Connections made before
-// the latest time may be those of keys that are not admitted any longer.
+// Counts the reloads that removed a key or a role.  Connections made before the latest may
+// belong to keys that are no longer authorized.
 unsigned access_revocations(struct access *access);
 
-// Reads the file again where it has changed, at once; called every second.  One
-// that cannot be read, or is wrong, changes nothing and is told in the log, once.
-void access_look(struct access *access);
+// Reloads the file if it has changed; called every second.  A file that disappears is reloaded
+// at the second call, since editors replace files.  An unreadable or invalid file changes
+// nothing and is logged once.
+void access_poll(struct access *access);
 
-// Reads the file again whatever it looks like.
+// Reloads the file unconditionally.
 MUST_CHECK enum status access_reload(struct access *access, struct error *err);
 
-// What an administrator asks for: QUERY_AUTHORIZE, QUERY_REVOKE (by key or by
-// name) and QUERY_KEYS.  The answer's rows: key, name, roles, replaces; of the key
-// that was added or revoked, or of all.
+// Runs an administrator's QUERY_AUTHORIZE, QUERY_REVOKE (by key or name) or QUERY_KEYS.  The
+// result's columns are key, name, roles, replaces; its rows the key that was added or revoked,
+// or all keys.
 MUST_CHECK enum status access_query(struct access *access, const struct query *query,
                                     struct result **out, struct error *err);
 

@@ -8,7 +8,7 @@
 
 enum { WORDS_MAX = 3 + 2 * ACCESS_REPLACES_MAX };
 
-bool access_name_is_sound(const char *name)
+bool access_name_is_valid(const char *name)
 {
     static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     const size_t size = strlen(name);
@@ -28,7 +28,7 @@ char *access_roles_text(char *out, uint32_t roles)
 
 // ---- A line ------------------------------------------------------------------------
 
-// Cuts the line into words, in place; WORDS_MAX + 1 where there are more.
+// Splits the line into words, in place; returns WORDS_MAX + 1 when there are more.
 static unsigned cut_words(char *line, char *words[WORDS_MAX])
 {
     unsigned count = 0;
@@ -80,7 +80,7 @@ static enum status parse_replaces(struct access_key *out, char *const *words, un
     return STATUS_OK;
 }
 
-// What the words of a line say.  The caller frees out->replaces in any case.
+// Parses the words of a line.  The caller frees out->replaces, also on failure.
 static enum status parse_words(struct access_key *out, char *const *words, unsigned count,
                                struct error *err)
 {
@@ -95,14 +95,14 @@ static enum status parse_words(struct access_key *out, char *const *words, unsig
     enum status status = parse_roles(&out->roles, words[1], err);
     if (status != STATUS_OK)
         return status;
-    if (!access_name_is_sound(words[2]))
+    if (!access_name_is_valid(words[2]))
         return error_set(err, STATUS_INVALID, "\"%.80s\" is no name (1 to %d of a-z A-Z 0-9 . _ -)",
                          words[2], QUERY_KEY_SIZE - 1);
     (void)snprintf(out->name, sizeof out->name, "%s", words[2]);
     return parse_replaces(out, words + 3, count - 3, err);
 }
 
-// Reads one line, `size` bytes.  `*has` is false where it has no key.
+// Parses one line of `size` bytes.  Sets `*has` to false when it has no key.
 static enum status parse_line(struct access_key *out, const char *line, size_t size, bool *has,
                               struct error *err)
 {
@@ -146,7 +146,7 @@ void access_list_deinit(struct access_list *list)
     *list = (struct access_list){0};
 }
 
-// Takes the key over, also where it fails.
+// Consumes the key, also on failure.
 static enum status append(struct access_list *list, size_t *room, struct access_key *key,
                           struct error *err)
 {
@@ -182,7 +182,7 @@ static enum status parse_lines(struct access_list *list, const char *text, size_
     return status;
 }
 
-// No key and no name twice: which of the lines would count?
+// Rejects duplicate keys and names.
 static enum status check_twice(const struct access_list *list, unsigned *line, struct error *err)
 {
     for (size_t i = 1; i < list->count; i++) {
@@ -247,8 +247,7 @@ const struct access_key *access_list_named(const struct access_list *list, const
     return NULL;
 }
 
-// A line names all that its key goes on for (make_line): there is no chain to walk,
-// whoever wrote the file.
+// A line names all keys that its key replaces (make_line): no chain has to be followed.
 bool access_list_continues(const struct access_list *list, const unsigned char key[WIRE_KEY_SIZE],
                            const unsigned char owner[WIRE_KEY_SIZE])
 {
@@ -261,7 +260,7 @@ bool access_list_continues(const struct access_list *list, const unsigned char k
     return false;
 }
 
-bool access_list_takes_away(const struct access_list *before, const struct access_list *after)
+bool access_list_revokes(const struct access_list *before, const struct access_list *after)
 {
     for (size_t i = 0; i < before->count; i++) {
         const struct access_key *now = access_list_find(after, before->keys[i].key);
@@ -283,7 +282,7 @@ enum status access_list_check(const struct access_list *list, const struct query
                          query->key.text);
     if (query->key.roles == 0 || query->key.roles >> QUERY_ROLE_COUNT)
         return error_set(err, STATUS_INVALID, "a role is wanted (producer, reader or admin)");
-    if (!access_name_is_sound(query->key.name))
+    if (!access_name_is_valid(query->key.name))
         return error_set(err, STATUS_INVALID, "\"%.80s\" is no name (1 to %d of a-z A-Z 0-9 . _ -)",
                          query->key.name, QUERY_KEY_SIZE - 1);
     const struct access_key *named = access_list_named(list, query->key.name);
@@ -301,7 +300,7 @@ enum status access_list_check(const struct access_list *list, const struct query
     return STATUS_OK;
 }
 
-// Keys a line replaces, each once and not the line's own: the latest that fit.
+// The keys that a line replaces, without duplicates and its own key.
 struct replaced {
     unsigned char keys[ACCESS_REPLACES_MAX][WIRE_KEY_SIZE];
     unsigned count;
@@ -324,8 +323,7 @@ static void add_replaced_by(struct replaced *replaced, const struct access_key *
         add_replaced(replaced, about->replaces[i], own);
 }
 
-// Writes the key's line, terminated and with its line feed, to ACCESS_LINE_MAX + 2
-// bytes.
+// Formats the key's line with its line feed in ACCESS_LINE_MAX + 2 bytes.
 static enum status make_line(char *out, const struct access_list *list, const struct query *query,
                              struct error *err)
 {
@@ -348,8 +346,8 @@ static enum status make_line(char *out, const struct access_list *list, const st
     return STATUS_OK;
 }
 
-// Where line `number` (from 1) begins and what follows it begins; both the end where
-// the text has fewer lines.
+// Finds where line `number` (from 1) and the line after it begin; both are `size` if the text
+// has fewer lines.
 static void find_line(const char *text, size_t size, unsigned number, size_t *begin, size_t *end)
 {
     *begin = *end = 0;
@@ -360,7 +358,7 @@ static void find_line(const char *text, size_t size, unsigned number, size_t *be
     }
 }
 
-// The text with `line` for what lies between `begin` and `end`.
+// Replaces the text between `begin` and `end` by `line`.
 static enum status splice(char **out, const char *text, size_t size, size_t begin, size_t end,
                           const char *line, struct error *err)
 {

@@ -12,7 +12,7 @@
 
 enum { FOLDER_FLAGS = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 
-// Where the path leads: in which folder, all links followed, and by what name there.
+// Resolves the path to its real folder and the file's name in it.
 static bool resolve(char real[PATH_MAX], char name[NAME_MAX + 1], const char *path)
 {
     char folder[PATH_MAX];
@@ -37,7 +37,7 @@ static bool resolve(char real[PATH_MAX], char name[NAME_MAX + 1], const char *pa
     return n > 0 && n <= NAME_MAX;
 }
 
-// What the folder is called that is open, by which no other can be meant.
+// The real path of an open folder.
 static bool name_of(char out[PATH_MAX], int folder)
 {
     char link[64];
@@ -45,7 +45,7 @@ static bool name_of(char out[PATH_MAX], int folder)
     return realpath(link, out) != NULL;
 }
 
-// Goes down from the open folder, which is replaced, by names that are no links.
+// Opens a folder below the open one, which it replaces, without following links.
 static bool descend(int *folder, const char *below)
 {
     char part[NAME_MAX + 1];
@@ -66,7 +66,7 @@ static bool descend(int *folder, const char *below)
     return true;
 }
 
-// Opens the folder of the file, if that is below the one that is open, which is replaced.
+// Opens the file's folder if it is below the open one, which it replaces.
 static bool reach(int *folder, char name[NAME_MAX + 1], const char *path)
 {
     char base[PATH_MAX], real[PATH_MAX];

@@ -12,14 +12,14 @@
 #include "common/core/base/error.h"
 
 struct files_hold {
-    int folder;               // that the file is in, or is to be; -1: none
-    char path[NAME_MAX + 64]; // of the file by way of it (common/store/sqlite/fd_path.h)
+    int folder;               // that contains or will contain the file; -1: none
+    char path[NAME_MAX + 64]; // of the file through that descriptor (common/store/sqlite/fd_path.h)
 };
 
 #define FILES_HOLD_NONE ((struct files_hold){.folder = -1})
 
-// Whether the file at `path`, or where there is none its folder, lies below `folder`, with
-// all links followed.  STATUS_DENIED, in words: no, or `folder` is NULL or empty.
+// Checks that the file at `path`, or if it is missing its folder, is below `folder` with all
+// links resolved.  Fails with STATUS_DENIED, also when `folder` is NULL or empty.
 MUST_CHECK enum status files_under_check(const char *folder, const char *path, struct error *err);
 
 // The same, and keeps the file's folder open.  The file itself is not opened: callers must
@@ -27,7 +27,7 @@ MUST_CHECK enum status files_under_check(const char *folder, const char *path, s
 MUST_CHECK enum status files_under_hold(struct files_hold *out, const char *folder,
                                         const char *path, struct error *err);
 
-// FILES_HOLD_NONE is fine.
+// Accepts FILES_HOLD_NONE.
 void files_under_release(struct files_hold *hold);
 
 #endif

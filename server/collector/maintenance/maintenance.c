@@ -10,12 +10,12 @@
 #include "server/collector/rollup/rollups.h"
 #include "server/collector/maintenance/writer_clear.h"
 
-#define LONG_NS   UINT64_C(1000000000)  // the next check comes earlier
+#define LONG_NS   UINT64_C(1000000000)  // longest wait for jobs
 #define FAILED_NS UINT64_C(10000000000) // retry interval after a failed write
 
 enum {
-    SHARE = 3,           // a third of what the group took may be spent, whoever waits
-    SHARE_NS = 20000000, // but no more than that
+    SHARE = 3,           // while jobs wait, slices take a third of the group's time
+    SHARE_NS = 20000000, // but at most this
 };
 
 struct maintenance {
@@ -24,17 +24,17 @@ struct maintenance {
     struct retention *retention;
     struct checkpoint checkpoint;
     struct maintenance_load load;
-    unsigned turn;                                            // of the task that is next
-    bool rebuilding;                                          // there may be more days to rebuild
-    uint64_t fold_rest_ns;                                    // no fold before, after one failed
-    bool fold_failing, retention_failing, checkpoint_failing; // and it was said
+    unsigned turn;           // index of the next task
+    bool rebuilding;         // there may be more to rebuild
+    uint64_t flush_retry_ns; // no flush before this, after one failed
+    bool flush_failing, retention_failing, checkpoint_failing; // already logged
     bool starved;
 };
 
-static bool somebody_waits(void *context)
+static bool job_is_waiting(void *context)
 {
     const struct maintenance *maintenance = context;
-    return queue_has_some(maintenance->parts.inbox);
+    return queue_is_nonempty(maintenance->parts.inbox);
 }
 
 enum status maintenance_new(struct maintenance **out, const struct maintenance_parts *parts,
@@ -42,12 +42,12 @@ enum status maintenance_new(struct maintenance **out, const struct maintenance_p
 {
     struct maintenance *maintenance = calloc(1, sizeof *maintenance);
     if (!maintenance)
-        return error_no_memory(err, "upkeep");
+        return error_no_memory(err, "maintenance");
     maintenance->parts = *parts;
     checkpoint_init(&maintenance->checkpoint, clock_monotonic_ns());
     checkpoint_watch(&maintenance->checkpoint, parts->db);
     if (parts->rollups)
-        rollups_watch(parts->rollups, somebody_waits, maintenance);
+        rollups_watch(parts->rollups, job_is_waiting, maintenance);
     enum status status = retention_new(&maintenance->retention, parts->db, parts->retention,
                                        parts->rollups != NULL, err);
     if (status == STATUS_OK)
@@ -102,7 +102,7 @@ static bool has_rollups(const struct maintenance *maintenance)
     return maintenance->parts.rollups && !maintenance->load.is_failing;
 }
 
-static bool clear_some(struct maintenance *maintenance)
+static bool clear_slice(struct maintenance *maintenance)
 {
     if (!writer_clear_is_busy(maintenance->clear))
         return false;
@@ -111,7 +111,7 @@ static bool clear_some(struct maintenance *maintenance)
     return true;
 }
 
-// Deletes a slice of what is too old.
+// Deletes a slice of expired rows.
 static bool retain(struct maintenance *maintenance)
 {
     struct error err = {.text = "retention: failed"};
@@ -126,8 +126,8 @@ static bool retain(struct maintenance *maintenance)
         log_write(LOG_LEVEL_WARNING, "retention: %s (tried again every minute)", err.text);
     if (status != STATUS_OK || changed)
         maintenance->retention_failing = status != STATUS_OK;
-    retention_took(maintenance->retention, began_ns, clock_monotonic_ns(),
-                   maintenance->load.is_busy);
+    retention_record_time(maintenance->retention, began_ns, clock_monotonic_ns(),
+                          maintenance->load.is_busy);
     if (changed)
         note_commit(maintenance);
     if (changed && maintenance->parts.rollups)
@@ -135,7 +135,7 @@ static bool retain(struct maintenance *maintenance)
     return changed;
 }
 
-// Reads records that the rollups do not have yet, or not any longer.
+// Reads records that are missing from the rollups.
 static bool catch_up(struct maintenance *maintenance)
 {
     if (!has_rollups(maintenance))
@@ -148,20 +148,20 @@ static bool catch_up(struct maintenance *maintenance)
     return is_behind;
 }
 
-static bool fold_is_due(const struct maintenance *maintenance, uint64_t now_ns)
+static bool flush_is_due(const struct maintenance *maintenance, uint64_t now_ns)
 {
-    return now_ns >= maintenance->fold_rest_ns &&
+    return now_ns >= maintenance->flush_retry_ns &&
            rollups_are_due(maintenance->parts.rollups, now_ns);
 }
 
-// Folds what is due, for some milliseconds.  What could not be committed is read again.
-static bool fold(struct maintenance *maintenance)
+// Flushes due rollups for some milliseconds.  After a failure their rows are read again.
+static bool flush(struct maintenance *maintenance)
 {
     struct error err = {.text = "rollups: failed"};
     struct rollups *rollups = maintenance->parts.rollups;
     bool left = false;
     const uint64_t now_ns = clock_monotonic_ns();
-    if (!has_rollups(maintenance) || !fold_is_due(maintenance, now_ns))
+    if (!has_rollups(maintenance) || !flush_is_due(maintenance, now_ns))
         return false;
     enum status status = database_exec(maintenance->parts.db, "BEGIN IMMEDIATE", &err);
     if (status == STATUS_OK)
@@ -171,12 +171,11 @@ static bool fold(struct maintenance *maintenance)
     if (status != STATUS_OK) {
         database_rollback(maintenance->parts.db);
         rollups_forget(rollups);
-        maintenance->fold_rest_ns = now_ns + FAILED_NS;
-        if (!maintenance->fold_failing)
-            log_write(LOG_LEVEL_WARNING, "%s (rollups wait; records are stored all the same)",
-                      err.text);
+        maintenance->flush_retry_ns = now_ns + FAILED_NS;
+        if (!maintenance->flush_failing)
+            log_write(LOG_LEVEL_WARNING, "%s (rollups are delayed; records are stored)", err.text);
     }
-    maintenance->fold_failing = status != STATUS_OK;
+    maintenance->flush_failing = status != STATUS_OK;
     note_commit(maintenance);
     return true;
 }
@@ -203,19 +202,19 @@ static bool prune(struct maintenance *maintenance)
     return true;
 }
 
-// Whoever waits goes first, as long as the log is not too long.
-static bool fold_log(struct maintenance *maintenance)
+// Waiting jobs go first unless the log is too long.
+static bool checkpoint_log(struct maintenance *maintenance)
 {
     struct error err;
     struct checkpoint *checkpoint = &maintenance->checkpoint;
-    if (queue_has_some(maintenance->parts.inbox) && !checkpoint_presses(checkpoint))
+    if (queue_is_nonempty(maintenance->parts.inbox) && !checkpoint_presses(checkpoint))
         return false;
     const uint64_t now_ns = clock_monotonic_ns();
     const enum status status = checkpoint_tick(checkpoint, maintenance->parts.db, now_ns, &err);
     const bool has_tried = checkpoint->tried_at_ns == now_ns;
     if (status != STATUS_OK && !maintenance->checkpoint_failing && !maintenance->load.is_failing)
         log_write(LOG_LEVEL_WARNING, "%s (tried again every second)", err.text);
-    // Most looks try nothing: what failed still fails until there is nothing to fold.
+    // Most calls try nothing: a failure lasts until a checkpoint has completed.
     if (status == STATUS_OK && checkpoint->wanted)
         return has_tried;
     if (status == STATUS_NOMEM || maintenance->checkpoint_failing)
@@ -224,35 +223,35 @@ static bool fold_log(struct maintenance *maintenance)
     return has_tried;
 }
 
-// Each does a slice; false where there was nothing to do.
-static bool (*const tasks[])(struct maintenance *) = {fold_log, fold,    clear_some, retain,
-                                                      catch_up, rebuild, prune};
+// Each runs one slice; returns false when there was nothing to do.
+static bool (*const tasks[])(struct maintenance *) = {checkpoint_log, flush,   clear_slice, retain,
+                                                      catch_up,       rebuild, prune};
 
 enum { TASK_COUNT = sizeof tasks / sizeof *tasks };
 
 void maintenance_run(struct maintenance *maintenance, const struct maintenance_load *load)
 {
     const uint64_t began_ns = clock_monotonic_ns();
-    const uint64_t peer_credit_ns =
+    const uint64_t allowance_ns =
         load->group_ns / SHARE < SHARE_NS ? load->group_ns / SHARE : SHARE_NS;
     maintenance->load = *load;
     for (unsigned i = 0; i < TASK_COUNT; i++) {
         const unsigned task = maintenance->turn;
         maintenance->turn = (task + 1) % TASK_COUNT;
-        if (tasks[task](maintenance) && queue_has_some(maintenance->parts.inbox) &&
-            clock_monotonic_ns() - began_ns >= peer_credit_ns)
+        if (tasks[task](maintenance) && queue_is_nonempty(maintenance->parts.inbox) &&
+            clock_monotonic_ns() - began_ns >= allowance_ns)
             return;
     }
 }
 
-uint64_t maintenance_patience_ns(const struct maintenance *maintenance,
-                                 const struct maintenance_load *load)
+uint64_t maintenance_timeout_ns(const struct maintenance *maintenance,
+                                const struct maintenance_load *load)
 {
     const struct rollups *rollups = load->is_failing ? NULL : maintenance->parts.rollups;
     const uint64_t now_ns = clock_monotonic_ns();
     const uint64_t due_ns = retention_due_ns(maintenance->retention);
     if (writer_clear_is_busy(maintenance->clear) || maintenance->rebuilding || due_ns <= now_ns ||
-        (rollups && (rollups_are_behind(rollups, now_ns) || fold_is_due(maintenance, now_ns))))
+        (rollups && (rollups_are_behind(rollups, now_ns) || flush_is_due(maintenance, now_ns))))
         return 0;
     return due_ns - now_ns < LONG_NS ? due_ns - now_ns : LONG_NS;
 }

@@ -1,12 +1,10 @@
-// What the thread that writes the store does beside storing records: rollups are folded,
-// read, made again and pruned; what is too old goes, and what is to be cleared; the log is
-// folded into the file.
+// Background maintenance of the store: flushes, backfills, rebuilds and prunes rollups,
+// deletes expired and cleared records, and checkpoints the write-ahead log (WAL).
 //
-// All of it in slices of some milliseconds, each outside of the writer's groups and in a
-// transaction of its own, by turns.  A producer waits for the current slice at
-// most: between two slices the writer checks its queue.  Under constant load each group is
-// followed by slices of a third of its time, at least one, so that maintenance always
-// progresses.  Writer thread only.
+// Tasks run round-robin between the writer's groups, in slices of some milliseconds, each with
+// transactions of its own.  While jobs wait in the inbox, slices take up to a third of the
+// last group's time, but at least one runs, so that maintenance always progresses.  Writer
+// thread only.
 #ifndef INFERSTAT_COLLECTOR_MAINTENANCE_MAINTENANCE_H
 #define INFERSTAT_COLLECTOR_MAINTENANCE_MAINTENANCE_H
 
@@ -22,41 +20,42 @@ struct rollups;
 struct sqlite3;
 struct maintenance;
 
-// What it works with; borrowed.
+// Borrowed.
 struct maintenance_parts {
     struct sqlite3 *db;
-    struct rollups *rollups; // NULL: none are made
+    struct rollups *rollups; // NULL: none are written
     const struct retention_rules *retention;
-    struct queue *inbox;   // who waits
-    struct queue *replies; // where answers go
+    struct queue *inbox;   // the writer's, to see whether jobs wait
+    struct queue *replies; // receives answers to JOB_CLEAR
 };
 
 MUST_CHECK enum status maintenance_new(struct maintenance **out,
                                        const struct maintenance_parts *parts, struct error *err);
-// Ends a clearing under way, with an answer that says so.  NULL is fine.
+// Cancels a running clear, which is answered with an error.  Accepts NULL.
 void maintenance_free(struct maintenance *maintenance);
 
-// Takes over a JOB_CLEAR, which is answered when all is cleared.  One at a time.
+// Consumes a JOB_CLEAR, which is answered when all is cleared.  A second one at the same time
+// is rejected.
 void maintenance_clear(struct maintenance *maintenance, struct job *job);
 
-// After each commit; `records`: it stored some.
+// Call after each commit; `records`: it stored records.
 void maintenance_committed(struct maintenance *maintenance, bool records);
 
-// How things are with the writer.
+// The writer's load.
 struct maintenance_load {
-    uint64_t group_ns; // what its last group took
-    bool is_busy;      // that group ended before all was taken that was queued
-    bool is_failing;   // the store cannot be written: rollups are left alone
+    uint64_t group_ns; // duration of its last group
+    bool is_busy;      // that group ended before the inbox was empty
+    bool is_failing;   // the store cannot be written: no rollup tasks
 };
 
-// Runs slices of pending work: its share of the time, and no more while jobs wait.
+// Runs one slice of each task, or fewer while jobs wait.
 void maintenance_run(struct maintenance *maintenance, const struct maintenance_load *load);
 
-// How long there is nothing to do, if nothing comes in; 0: there is something.
-uint64_t maintenance_patience_ns(const struct maintenance *maintenance,
-                                 const struct maintenance_load *load);
+// How long the writer may wait for jobs; 0: a task is due.
+uint64_t maintenance_timeout_ns(const struct maintenance *maintenance,
+                                const struct maintenance_load *load);
 
-// True if the log could not be checkpointed because memory is short.
+// True if the last checkpoint failed when out of memory.
 bool maintenance_is_starved(const struct maintenance *maintenance);
 
 #endif

@@ -10,11 +10,11 @@
 #define PASS_NS UINT64_C(60000000000) // from the end of a pass to the next
 
 enum {
-    SLICE_NS = 15000000, // what a slice is to take, with its commit
-    BUSY_PAUSES = 3,     // so many times what it took
-    LOOKS_MAX = 64,      // levels looked at in one step, where nothing goes
-    SLACK_SHARE = 32,    // of the file may be free pages
-    ROWS_MIN = 256,      // as fast as a commit, where the disk is slow
+    SLICE_NS = 15000000, // target duration of a slice with its commit
+    BUSY_PAUSES = 3,     // pause after a slice, as a multiple of its duration
+    LOOKS_MAX = 64,      // levels checked in one step when nothing is deleted
+    SLACK_SHARE = 32,    // 1/32 of the file may be free pages
+    ROWS_MIN = 256,      // costs no more than a commit on a slow disk
     ROWS_FIRST = 512,
     ROWS_MAX = 8192,
     PAGES_MIN = 32,
@@ -31,18 +31,18 @@ struct retention {
     enum phase phase;
     unsigned kind;  // of rows and levels
     unsigned place; // among the kind's metrics, groupings and levels
-    bool sweeping;  // rollups of a level before a time go, for the file's size
+    bool sweeping;  // deleting rollups of a level before a time, to shrink
     enum rollup_level sweep_level;
     int64_t sweep_before_ns;
     struct slice_size rows, rollups, pages;
     struct slice_size *used; // by the last slice
-    bool ended_early;        // it found less than it might have taken
+    bool ended_early;        // it deleted fewer rows than its size allows
     uint64_t due_ns;
     bool resting;     // the last step ended a pass
     bool wants_sums;  // the last step requested sums of days
-    bool awaits_sums; // some step did, and a pass that follows them may find more to expire
-    bool is_retry;    // the pass began when they were built
-    bool over_bytes;  // and it was said
+    bool awaits_sums; // a step did; the pass after they are built may expire more
+    bool is_retry;    // this is that pass
+    bool over_bytes;  // and that was logged
 };
 
 enum status retention_new(struct retention **out, struct sqlite3 *db,
@@ -80,7 +80,7 @@ static void next_phase(struct retention *retention)
     retention->resting = retention->phase == PHASE_ROWS;
 }
 
-// What is older than the age, cut to a bucket's start of the level; INT64_MIN: nothing.
+// The time before which rows expire, rounded down to a bucket of the level; INT64_MIN: never.
 static int64_t floor_of(int64_t wall_ns, int64_t age_ns, enum rollup_level level)
 {
     if (age_ns <= 0 || age_ns == RETENTION_FOREVER || wall_ns < INT64_MIN + age_ns)
@@ -108,7 +108,7 @@ static enum status expire_some(struct retention *retention, enum record_kind kin
     return status;
 }
 
-// Stages are told their model by their load, which stays an hour longer.
+// A stage gets its model from its load, which therefore stays an hour longer.
 static int64_t rows_floor(const struct retention *retention, enum record_kind kind, int64_t wall_ns)
 {
     const int64_t floor_ns = floor_of(wall_ns, retention->rules.raw_ns, ROLLUP_MINUTE);
@@ -136,7 +136,7 @@ static enum status step_rows(struct retention *retention, int64_t wall_ns, unsig
 
 // ---- Rollups by age -------------------------------------------------------------------
 
-// What of the rollups goes: by age, or for the file's size.
+// The time before which rollups are deleted, by age or to shrink the store.
 static int64_t level_floor(const struct retention *retention, const struct expire_level *rollups,
                            int64_t wall_ns)
 {
@@ -149,7 +149,7 @@ static int64_t level_floor(const struct retention *retention, const struct expir
     return floor_of(wall_ns, ages[rollups->level], coarser);
 }
 
-// The metric, grouping and level at that place of the kind; false past the last.
+// Gets the metric, grouping and level at `place` of the kind; false after the last.
 static bool level_at(const struct retention *retention, struct expire_level *rollups)
 {
     const struct query_metric *metrics[ROLLUP_METRICS_MAX];
@@ -166,8 +166,7 @@ static bool level_at(const struct retention *retention, struct expire_level *rol
     return true;
 }
 
-// Drops a slice of the first level that has something to drop, of those not yet looked
-// at; `*done`: none of them had.
+// Deletes a slice of the next level that has rows to delete.  Sets `*done` when none is left.
 static enum status sweep_levels(struct retention *retention, int64_t wall_ns, unsigned *gone,
                                 bool *done, struct error *err)
 {
@@ -206,7 +205,7 @@ static enum status step_levels(struct retention *retention, int64_t wall_ns, uns
 
 // ---- Bytes ----------------------------------------------------------------------------
 
-// The oldest hour of the records that may go, or segment; none of the minute at hand.
+// Deletes of the oldest hour of records that may be deleted, never of the current minute.
 static enum status shrink_rows(struct retention *retention, int64_t wall_ns, unsigned *gone,
                                struct error *err)
 {
@@ -222,8 +221,8 @@ static enum status shrink_rows(struct retention *retention, int64_t wall_ns, uns
     return status;
 }
 
-// Chooses the oldest buckets of the finest level that is there: a day of minutes, a
-// month of hours or days.  They go in the steps that follow, of all metrics.
+// Chooses the oldest buckets of the finest existing level: a day of minutes, or a month of
+// hours or days.  The following steps delete them for all metrics.
 static enum status begin_sweep(struct retention *retention, int64_t wall_ns, struct error *err)
 {
     for (unsigned level = ROLLUP_MINUTE; level < ROLLUP_MONTH; level++) {
@@ -248,7 +247,7 @@ static enum status begin_sweep(struct retention *retention, int64_t wall_ns, str
     return STATUS_OK;
 }
 
-// Where nothing goes and no sweep has begun, there is nothing that may go.
+// When nothing is deleted and no sweep begins, nothing can be deleted.
 static enum status shrink(struct retention *retention, int64_t wall_ns, unsigned *gone,
                           struct error *err)
 {
@@ -280,8 +279,9 @@ static enum status step_bytes(struct retention *retention, int64_t wall_ns, unsi
     if (status != STATUS_OK || *gone > 0 || retention->sweeping)
         return status;
     if (is_over && !retention->over_bytes)
-        log_write(LOG_LEVEL_WARNING,
-                  "the store is larger than --retention bytes, and nothing in it may go yet");
+        log_write(
+            LOG_LEVEL_WARNING,
+            "the store is larger than --retention bytes, and nothing in it can be deleted yet");
     retention->over_bytes = is_over;
     next_phase(retention);
     return STATUS_OK;
@@ -359,10 +359,11 @@ enum status retention_step(struct retention *retention, int64_t wall_ns, bool *c
     return status;
 }
 
-void retention_took(struct retention *retention, uint64_t began_ns, uint64_t ended_ns, bool is_busy)
+void retention_record_time(struct retention *retention, uint64_t began_ns, uint64_t ended_ns,
+                           bool is_busy)
 {
     const uint64_t took_ns = ended_ns - began_ns;
-    // One that ended early may be shown to be too large, never to be too small.
+    // A slice that ended early can show that its size is too large, not that it is too small.
     if (retention->used && (!retention->ended_early || took_ns > SLICE_NS))
         slice_size_adapt(retention->used, took_ns, SLICE_NS);
     retention->due_ns = ended_ns;

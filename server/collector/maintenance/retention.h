@@ -1,10 +1,10 @@
-// Lets go of what is older than the rules say, or more than they allow, in small
-// slices between the writer's groups.  Writer thread only; times are passed in.
+// Retention: deletes records and rollups by age and by the store's size, in slices between the
+// writer's groups.  Writer thread only; times are arguments.
 //
-// A pass looks at records by age, at rollups by age, at the file's size, and gives
-// free pages back; then it rests until the next minute.  Records go before rollups,
-// finer rollups before coarser ones, and the oldest first.  Free pages that the next
-// records will fill stay in the file: a thirty-second of it, where bytes allow.
+// A pass expires records by age, then rollups by age, then shrinks the store to its size limit,
+// then truncates free pages; the next pass begins a minute later.  To shrink it deletes the
+// oldest hours of records first; when none may go, the oldest rollups of the finest level.
+// Up to 1/32 of the file stays as free pages, for new records, unless it exceeds the limit.
 #ifndef INFERSTAT_COLLECTOR_MAINTENANCE_RETENTION_H
 #define INFERSTAT_COLLECTOR_MAINTENANCE_RETENTION_H
 
@@ -17,24 +17,25 @@
 struct sqlite3;
 struct retention;
 
-// `db` is borrowed.  `has_rollups`: records are rolled up, and only go once they are.
+// `db` is borrowed.  `has_rollups`: records are deleted only after they were rolled up.
 MUST_CHECK enum status retention_new(struct retention **out, struct sqlite3 *db,
                                      const struct retention_rules *rules, bool has_rollups,
                                      struct error *err);
-void retention_free(struct retention *retention); // NULL is fine
+void retention_free(struct retention *retention); // accepts NULL
 
-// When the next slice is due, as a monotonic time.
+// Monotonic time at which the next slice is due.
 uint64_t retention_due_ns(const struct retention *retention);
 
-// Does one slice, at most one transaction, outside of any other.  `wall_ns`: now.
-// `*changed`: something was written.  Where it fails the pass is over, and said once.
+// Runs one slice outside of any transaction; `wall_ns` is the current time.  Sets `*changed` to
+// true if it wrote to the store.  A failure ends the pass.
 MUST_CHECK enum status retention_step(struct retention *retention, int64_t wall_ns, bool *changed,
                                       struct error *err);
 
-// What the slice took: the next one is made larger or smaller to take about 15 ms, and
-// waits three times as long where others have work to do.
-void retention_took(struct retention *retention, uint64_t began_ns, uint64_t ended_ns,
-                    bool is_busy);
+// Reports the duration of the slice: adapts the size of its next ones to about 15 ms, and sets
+// when the next is due: at once, after three times the duration if `is_busy`, or in a minute
+// after the end of a pass.
+void retention_record_time(struct retention *retention, uint64_t began_ns, uint64_t ended_ns,
+                           bool is_busy);
 
 // All sums of days that were requested are built, as far as they can be.  If records were
 // waiting for them, the next pass is due at once; after that pass the minute's rest applies.

@@ -1,5 +1,5 @@
-// Clearing (common/store/retention/clear.h) for an administrator who waits for the answer, a slice
-// at a time.  Writer thread only.
+// Runs an administrator's clear job (common/store/retention/clear.h) in slices and answers it
+// when it is complete.  Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_MAINTENANCE_WRITER_CLEAR_H
 #define INFERSTAT_COLLECTOR_MAINTENANCE_WRITER_CLEAR_H
 
@@ -13,25 +13,25 @@ struct rollups;
 struct sqlite3;
 struct writer_clear;
 
-// What it works with; borrowed.
+// Borrowed.
 struct writer_clear_parts {
     struct sqlite3 *db;
-    struct rollups *rollups; // are told what goes; NULL: none are made
+    struct rollups *rollups; // are told what is deleted; NULL: none are written
     struct queue *replies;
 };
 
 MUST_CHECK enum status writer_clear_new(struct writer_clear **out,
                                         const struct writer_clear_parts *parts, struct error *err);
-// What is under way ends here; who waits is told.  NULL is fine.
+// Cancels a running job, which is answered with an error.  Accepts NULL.
 void writer_clear_free(struct writer_clear *clear);
 
-// Takes over a JOB_CLEAR.  While one is under way another is refused.
+// Consumes a JOB_CLEAR.  While one is running another is answered with STATUS_BUSY.
 void writer_clear_begin(struct writer_clear *clear, struct job *job);
 
-// Whether one is under way.
+// True while a job is running.
 bool writer_clear_is_busy(const struct writer_clear *clear);
 
-// Does a slice of it, outside of any transaction; after the last one answers.
+// Runs one slice outside of any transaction; after the last one answers the job.
 void writer_clear_step(struct writer_clear *clear);
 
 #endif

@@ -6,8 +6,8 @@
 #define SECOND_NS UINT64_C(1000000000)
 
 enum {
-    LAST_WORDS_NS = 700000000, // a producer speaks every half second
-    LOOK_NS = 250000000,       // how soon a revocation is noticed
+    LAST_WORDS_NS = 700000000, // producers send at least every half second
+    LOOK_NS = 250000000,       // interval of checks for revocations
 };
 
 enum status admission_open(struct admission *admission, const struct endpoints *endpoints,
@@ -20,29 +20,28 @@ enum status admission_open(struct admission *admission, const struct endpoints *
     return endpoints_bind(sockets, endpoints, service, err);
 }
 
-bool admission_lets_in(struct admission *admission, const struct wire_frame *frame,
-                       const char **why)
+bool admission_allows(struct admission *admission, const struct wire_frame *frame, const char **why)
 {
     const struct endpoints *endpoints = admission->endpoints;
-    if (!frame->has_key || !endpoints->access) // by permission, or without keys
+    if (!frame->has_key || !endpoints->access) // an ipc peer, or no keys
         return true;
     switch (access_check(endpoints->access, admission->service, frame->key)) {
     case ACCESS_GRANTED:
         return true;
     case ACCESS_ROLE:
         reject_counters_count(endpoints->reject_counters, REFUSAL_DENIED, 1);
-        *why = "the key has not the role for this (ask an administrator)";
+        *why = "the key lacks the role for this (ask an administrator)";
         return false;
     case ACCESS_UNKNOWN:
         break;
     }
     reject_counters_count(endpoints->reject_counters, REFUSAL_REVOKED, 1);
-    *why = "the key is not authorized any longer (ask an administrator)";
+    *why = "the key is no longer authorized (ask an administrator)";
     return false;
 }
 
-// What has been added since the most so far: handshakes that are under way move a
-// count down for a moment.
+// The increase over the largest value so far: handshakes in progress may lower a count for a
+// moment.
 static uint64_t grown(uint64_t now, uint64_t *most)
 {
     const uint64_t before = *most;
@@ -60,8 +59,7 @@ static void count(struct admission *admission)
                               grown(now.over_limit, &before->over_limit));
         reject_counters_count(reject_counters, REFUSAL_STRANGER,
                               grown(now.strangers, &before->strangers));
-        // Whoever may open the folder's sockets needs no handshake: one that says nothing
-        // has been there, and was not turned away.
+        // ipc peers need no handshake: one that sends nothing was not rejected.
         if (!admission->endpoints->addresses[i].is_ipc)
             reject_counters_count(reject_counters, REFUSAL_HANDSHAKE,
                                   grown(now.handshakes, &before->handshakes));
@@ -79,12 +77,12 @@ static void hang_up(struct admission *admission)
     admission->hang_up_at_ns = 0;
 }
 
-void admission_keep(struct admission *admission, uint64_t now_ns)
+void admission_update(struct admission *admission, uint64_t now_ns)
 {
     struct access *access = admission->endpoints->access;
     if (access && access_revocations(access) != admission->revocations) {
         admission->revocations = access_revocations(access);
-        if (admission->hang_up_at_ns == 0) // else a stream of revocations would put it off
+        if (admission->hang_up_at_ns == 0) // else frequent revocations would postpone it
             admission->hang_up_at_ns = now_ns + LAST_WORDS_NS;
     }
     if (admission->hang_up_at_ns && now_ns >= admission->hang_up_at_ns)
@@ -95,7 +93,7 @@ void admission_keep(struct admission *admission, uint64_t now_ns)
     }
 }
 
-int64_t admission_wait(const struct admission *admission, uint64_t now_ns)
+int64_t admission_timeout_ns(const struct admission *admission, uint64_t now_ns)
 {
     if (!admission->endpoints->access)
         return (int64_t)SECOND_NS;

@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-// The user knows the address, not the endpoints made from it.
+// Names the address as the user gave it, not the endpoint derived from it.
 static enum status in_use(const struct address *address, enum address_service service,
                           struct error *err)
 {
@@ -18,7 +18,7 @@ static enum status in_use(const struct address *address, enum address_service se
                      address->port + (unsigned)service, address_service_name(service));
 }
 
-// Called by a thread of the sockets' own, once a connection.
+// Called by a thread of the sockets, once per connection.
 static bool admit(void *context, enum address_service service,
                   const unsigned char key[WIRE_KEY_SIZE])
 {

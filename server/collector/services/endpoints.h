@@ -1,5 +1,5 @@
 // The sockets of one service, one for each address the collector listens on.
-// They belong to the thread that bound them.
+// Used only by the thread that bound them.
 #ifndef INFERSTAT_COLLECTOR_SERVICES_ENDPOINTS_H
 #define INFERSTAT_COLLECTOR_SERVICES_ENDPOINTS_H
 
@@ -15,14 +15,14 @@ struct endpoints {
     struct wire_context *context;
     struct address addresses[ENDPOINTS_MAX];
     unsigned count;
-    struct access *access;    // who may connect over TCP; NULL: every peer, unencrypted
-    struct wire_keypair keys; // the collector's own, where there is `access`
+    struct access *access;    // access control over TCP; NULL: none, and no encryption
+    struct wire_keypair keys; // the collector's own, with `access`
     struct reject_counters *reject_counters;
-    unsigned connections_max; // to one socket; 0: no limit
+    unsigned connections_max; // of one socket; 0: no limit
 };
 
-// Binds the service at all addresses; `sockets` has ENDPOINTS_MAX places, zeroed.
-// What was bound before a failure is to be closed by the caller all the same.
+// Binds the service at all addresses; `sockets` has ENDPOINTS_MAX elements, zeroed.  The caller
+// closes them, also after a failure.
 MUST_CHECK enum status endpoints_bind(struct wire_socket **sockets,
                                       const struct endpoints *endpoints,
                                       enum address_service service, struct error *err);

@@ -12,12 +12,12 @@
 #include "server/collector/threads/job.h"
 
 enum {
-    FRAMES_PER_TURN = 32,      // of one socket before the others and the Acks have theirs
-    ROOM_WAIT_NS = 2000000,    // how long to wait for the writer to make room
+    FRAMES_PER_TURN = 32,      // from one socket before others and Acks are served
+    ROOM_WAIT_NS = 2000000,    // retry interval while the inbox is full
     IDLE_WAIT_NS = 1000000000, // longest sleep
 };
 
-// What main wants of the thread; it is told through the queue of Acks.
+// The requested state of the thread; a wake-up follows through the queue of Acks.
 enum wish { WISH_RUN, WISH_DRAIN, WISH_END };
 
 struct ingest {
@@ -25,11 +25,10 @@ struct ingest {
     struct service service;
     struct wire_socket *sockets[ENDPOINTS_MAX];
     struct admission admission;
-    struct job *pending; // decoded, and no room in the inbox yet
+    struct job *pending; // decoded, waiting for room in the inbox
     size_t pending_bytes;
-    struct job *stop; // JOB_STOP, until it is passed on
-    // Set by main, read by the thread after it was woken; nothing else is
-    // published by it, so relaxed order is enough.
+    struct job *stop; // JOB_STOP, until it is queued
+    // Set by main, read by the thread after it was woken; publishes nothing else: relaxed.
     atomic_int wish;
 };
 
@@ -39,7 +38,7 @@ static void send_answers(struct ingest *ingest)
 {
     struct answer *answer;
     while ((answer = queue_pop(ingest->config.acks)) != NULL) {
-        // Lost where the producer is gone or does not read: it asks again.
+        // Lost if the producer is gone or does not read; it will send again.
         if (answer->size)
             (void)!wire_send(ingest->sockets[answer->to.socket], &answer->to.route, answer->bytes,
                              answer->size);
@@ -89,7 +88,7 @@ static enum status decode(struct job *job, const struct wire_frame *frame, struc
     return error_set(err, STATUS_INVALID, "this message is not for the ingest socket");
 }
 
-// A batch that is too large will be so each time it comes: its records are given up.
+// A batch that is too large is invalid for good: its records are dropped.
 static void check_size(struct ingest *ingest, struct job *job, const struct wire_frame *frame)
 {
     if (frame->size <= LIMITS_BATCH_BYTES || job->message.kind != MESSAGE_BATCH)
@@ -98,16 +97,16 @@ static void check_size(struct ingest *ingest, struct job *job, const struct wire
     job->message.batch.fault = "the batch is larger than 4 MiB";
 }
 
-static const unsigned char *run_of(const struct message *message)
+static const unsigned char *run_id(const struct message *message)
 {
     if (message->kind == MESSAGE_HELLO)
         return message->hello.run;
     return message->kind == MESSAGE_BATCH ? message->batch.run : message->goodbye.run;
 }
 
-// Whether the message is taken; else it was answered.
-static bool is_taken(struct ingest *ingest, unsigned socket, const struct wire_frame *frame,
-                     struct job *job)
+// Decodes and checks the message; if false, it was answered or dropped.
+static bool is_accepted(struct ingest *ingest, unsigned socket, const struct wire_frame *frame,
+                        struct job *job)
 {
     struct error err = {0};
     const char *why;
@@ -119,28 +118,28 @@ static bool is_taken(struct ingest *ingest, unsigned socket, const struct wire_f
         answer_error(ingest, socket, &frame->route, job->message.failed_run, err.text);
         return false;
     }
-    if (!admission_lets_in(&ingest->admission, frame, &why)) {
-        answer_error(ingest, socket, &frame->route, run_of(&job->message), why);
+    if (!admission_allows(&ingest->admission, frame, &why)) {
+        answer_error(ingest, socket, &frame->route, run_id(&job->message), why);
         message_free(&job->message);
         return false;
     }
     return true;
 }
 
-// False where its sender is far beyond its credit: it will ask again.
-static bool take_share(struct ingest *ingest, struct job *job)
+// False when the sender is far beyond its credit; it will send again.
+static bool acquire_credit(struct ingest *ingest, struct job *job)
 {
     const struct message_batch *batch = &job->message.batch;
     if (job->message.kind == MESSAGE_BATCH && batch->first != 0)
         job->records = (uint32_t)(batch->last - batch->first + 1);
-    job->peer = peer_credit_take(ingest->config.peer_credit, job->from.socket, &job->from.route,
-                                 job->records);
+    job->peer = peer_credit_acquire(ingest->config.peer_credit, job->from.socket, &job->from.route,
+                                    job->records);
     if (!job->peer)
         reject_counters_count(ingest->config.reject_counters, REFUSAL_OVER_CREDIT, 1);
     return job->peer != NULL;
 }
 
-static void take_frame(struct ingest *ingest, unsigned socket, const struct wire_frame *frame)
+static void on_frame(struct ingest *ingest, unsigned socket, const struct wire_frame *frame)
 {
     struct job *job = calloc(1, sizeof *job);
     if (!job)
@@ -149,12 +148,12 @@ static void take_frame(struct ingest *ingest, unsigned socket, const struct wire
     job->has_key = frame->has_key;
     memcpy(job->key, frame->key, sizeof job->key);
     job->received_ns = clock_wall_ns();
-    if (!is_taken(ingest, socket, frame, job)) {
+    if (!is_accepted(ingest, socket, frame, job)) {
         free(job);
         return;
     }
     check_size(ingest, job, frame);
-    if (!take_share(ingest, job)) {
+    if (!acquire_credit(ingest, job)) {
         job_free(job);
         return;
     }
@@ -172,12 +171,12 @@ static void receive(struct ingest *ingest, unsigned socket)
         }
         if (status != STATUS_OK)
             return;
-        take_frame(ingest, socket, &frame);
+        on_frame(ingest, socket, &frame);
         wire_frame_release(&frame);
     }
 }
 
-// Hands over what had no room; true when nothing is left.
+// Retries the pending job; true when none is left.
 static bool flush_pending(struct ingest *ingest)
 {
     if (ingest->pending && queue_push(ingest->config.inbox, ingest->pending, ingest->pending_bytes))
@@ -223,9 +222,9 @@ static void *ingest_body(void *context)
     if (status == STATUS_OK) {
         while (atomic_load_explicit(&ingest->wish, memory_order_relaxed) == WISH_RUN) {
             const uint64_t now_ns = clock_monotonic_ns();
-            service_beat(&ingest->service, now_ns);
-            admission_keep(&ingest->admission, now_ns);
-            wait_and_receive(ingest, admission_wait(&ingest->admission, now_ns));
+            service_set_heartbeat(&ingest->service, now_ns);
+            admission_update(&ingest->admission, now_ns);
+            wait_and_receive(ingest, admission_timeout_ns(&ingest->admission, now_ns));
             send_answers(ingest);
         }
         pass_stop(ingest);
@@ -242,11 +241,11 @@ static void *ingest_body(void *context)
 // ---- Any thread ------------------------------------------------------------------------
 
 // Sets the wish and wakes the thread with an empty answer.
-static void tell(struct ingest *ingest, enum wish wish)
+static void set_wish(struct ingest *ingest, enum wish wish)
 {
     atomic_store_explicit(&ingest->wish, (int)wish, memory_order_relaxed);
     struct answer *wake = calloc(1, sizeof *wake);
-    // A full queue, or no memory: the thread looks within a second anyway.
+    // If that fails, the thread checks within a second anyway.
     if (wake && !queue_push(ingest->config.acks, wake, sizeof *wake))
         answer_free(wake);
 }
@@ -274,21 +273,21 @@ enum status ingest_start(struct ingest **out, const struct ingest_config *config
     return STATUS_OK;
 }
 
-uint64_t ingest_beaten_ns(struct ingest *ingest)
+uint64_t ingest_heartbeat_ns(struct ingest *ingest)
 {
-    return service_beaten_ns(&ingest->service);
+    return service_heartbeat_ns(&ingest->service);
 }
 
 void ingest_stop(struct ingest *ingest)
 {
-    tell(ingest, WISH_DRAIN);
+    set_wish(ingest, WISH_DRAIN);
 }
 
 void ingest_join(struct ingest *ingest)
 {
     if (!ingest)
         return;
-    tell(ingest, WISH_END);
+    set_wish(ingest, WISH_END);
     service_join(&ingest->service);
     job_free(ingest->pending);
     job_free(ingest->stop);

@@ -1,10 +1,9 @@
-// The thread that has the ingest sockets: it decodes what producers send, hands
-// it to the writer, and sends the writer's acknowledgements.
+// The ingest thread: decodes producers' messages, queues them for the writer, and sends the
+// writer's acknowledgements.
 //
-// While the writer is behind, it receives nothing, and ZeroMQ's bounded queues
-// push back to the producers, who keep their records.  Peers are received from in
-// turn, a message each; one that sends far beyond its credit is not listened to until
-// what it sent is dealt with.
+// Backpressure: while the writer's inbox is full it receives nothing, ZeroMQ's bounded queues
+// fill, and producers keep their records.  Peers are served round-robin, one message each;
+// messages of a peer far beyond its credit (peer_credit.h) are dropped.
 #ifndef INFERSTAT_COLLECTOR_SERVICES_INGEST_H
 #define INFERSTAT_COLLECTOR_SERVICES_INGEST_H
 
@@ -17,9 +16,9 @@ struct ingest;
 
 struct ingest_config {
     const struct endpoints *endpoints;
-    struct queue *inbox;        // struct work, for the writer
+    struct queue *inbox;        // struct job, for the writer
     struct queue *acks;         // struct answer, from the writer
-    const unsigned char *store; // 16 bytes
+    const unsigned char *store; // its UUID, 16 bytes
     struct reject_counters *reject_counters;
     struct peer_credit *peer_credit;
 };
@@ -27,14 +26,14 @@ struct ingest_config {
 MUST_CHECK enum status ingest_start(struct ingest **out, const struct ingest_config *config,
                                     struct error *err);
 
-// When the thread last took a turn (monotonic).  Any thread.
-uint64_t ingest_beaten_ns(struct ingest *ingest);
+// Time of the thread's last heartbeat (monotonic).  Any thread.
+uint64_t ingest_heartbeat_ns(struct ingest *ingest);
 
-// Tells the thread to receive no more and to pass JOB_STOP to the writer.
+// Makes the thread stop receiving and queue JOB_STOP for the writer.
 void ingest_stop(struct ingest *ingest);
 
-// Once the writer has ended: sends what acknowledgements are left, closes the
-// sockets and waits for the thread.  NULL is fine.
+// After the writer has ended: sends the remaining acknowledgements, closes the sockets and
+// joins the thread.  Accepts NULL.
 void ingest_join(struct ingest *ingest);
 
 #endif

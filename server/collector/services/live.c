@@ -17,7 +17,7 @@
 enum {
     READERS_MAX = 128,
     ROWS_PER_MESSAGE = 500,
-    ROWS_PER_TURN = 2000, // of a kind; what is older than these is missed
+    ROWS_PER_TURN = 2000, // of a kind; older ones count as missed
     CREDIT_MAX = 100000,
     FRAMES_PER_TURN = 64,
 };
@@ -40,10 +40,10 @@ struct live {
     struct wire_socket *sockets[ENDPOINTS_MAX];
     struct admission admission;
     struct store *store;
-    struct commit_notifier_ids told; // up to where readers have been told (or have missed)
+    struct commit_notifier_ids told; // last ids that readers got or missed
     struct reader readers[READERS_MAX];
     unsigned reader_count;
-    bool full;        // readers had to be turned away, and it was said
+    bool full;        // readers were rejected, and that was logged
     atomic_bool stop; // set by main before it wakes the thread; publishes nothing else
 };
 
@@ -82,13 +82,13 @@ static void forget_reader(struct live *live, const struct job_return *at)
 }
 
 // The first message subscribes: from what is committed after it.
-static void take_credit(struct live *live, const struct job_return *at,
-                        const struct message_live_credit *asked)
+static void on_credit(struct live *live, const struct job_return *at,
+                      const struct message_live_credit *asked)
 {
     struct reader *reader = find_reader(live, at);
     if (!reader) {
         if (live->reader_count == READERS_MAX) {
-            // Once, not for each message of those who have no place.
+            // Once, not for each message of rejected readers.
             log_write(live->full ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING,
                       "live feed: more than %d readers", READERS_MAX);
             live->full = true;
@@ -104,12 +104,12 @@ static void take_credit(struct live *live, const struct job_return *at,
     reader->credit += asked->messages < room ? asked->messages : room;
 }
 
-static void take_frame(struct live *live, unsigned socket, const struct wire_frame *frame)
+static void on_frame(struct live *live, unsigned socket, const struct wire_frame *frame)
 {
     const struct job_return at = {.socket = socket, .route = frame->route};
     struct message message;
-    const char *ignored; // there is no answer but records
-    if (!admission_lets_in(&live->admission, frame, &ignored)) {
+    const char *ignored; // there is no error reply
+    if (!admission_allows(&live->admission, frame, &ignored)) {
         forget_reader(live, &at);
         return;
     }
@@ -117,7 +117,7 @@ static void take_frame(struct live *live, unsigned socket, const struct wire_fra
         return;
     if (message.kind == MESSAGE_LIVE_CREDIT && message.live_credit.protocol >= 1 &&
         message.live_credit.protocol <= MESSAGE_PROTOCOL + 1)
-        take_credit(live, &at, &message.live_credit);
+        on_credit(live, &at, &message.live_credit);
     message_free(&message);
 }
 
@@ -130,7 +130,7 @@ static void receive(struct live *live, unsigned socket)
             continue;
         if (status != STATUS_OK)
             return;
-        take_frame(live, socket, &frame);
+        on_frame(live, socket, &frame);
         wire_frame_release(&frame);
     }
 }
@@ -285,9 +285,9 @@ static void turn(struct live *live)
     uint32_t ready = 0;
     const unsigned count = live->config.endpoints->count;
     const uint64_t now_ns = clock_monotonic_ns();
-    admission_keep(&live->admission, now_ns);
+    admission_update(&live->admission, now_ns);
     wire_wait(live->sockets, count, commit_notifier_fd(live->config.commit_notifier),
-              admission_wait(&live->admission, now_ns), &ready);
+              admission_timeout_ns(&live->admission, now_ns), &ready);
     for (unsigned i = 0; i < count; i++)
         if (ready >> i & 1)
             receive(live, i);

@@ -1,7 +1,6 @@
-// The thread that has the live sockets: it tells readers what was committed, as
-// long as their credit lasts.  A reader without credit, or one that does not
-// read, misses records and gets their number; other readers are not affected.  What it sends
-// it reads from the store, so its memory does not grow with what is stored.
+// The live thread: publishes committed records to subscribed readers, flow-controlled by the
+// readers' credit.  A reader without credit misses records and gets their count; other readers
+// are not affected.  Records are read from the store, so memory does not grow with its size.
 #ifndef INFERSTAT_COLLECTOR_SERVICES_LIVE_H
 #define INFERSTAT_COLLECTOR_SERVICES_LIVE_H
 
@@ -20,7 +19,7 @@ struct live_config {
 MUST_CHECK enum status live_start(struct live **out, const struct live_config *config,
                                   struct error *err);
 
-// Ends the thread.  NULL is fine.
+// Stops the thread.  Accepts NULL.
 void live_stop(struct live *live);
 
 #endif

@@ -23,9 +23,9 @@ struct query_service {
     struct query_service_config config;
     struct service service;
     struct wire_socket *sockets[SOCKETS]; // query of each address, then admin of each
-    struct admission admission, admin_door;
+    struct admission admission, admin_admission;
     struct store *store;
-    struct query_worker *slow, *scans; // for what takes minutes; for what reads all records
+    struct query_worker *slow, *scans; // for queries of minutes; for scans of all records
     uint64_t started_at_ns;
     atomic_bool stop; // set by main before it wakes the thread; publishes nothing else
 };
@@ -48,8 +48,8 @@ static void refuse(struct query_service *service, const struct job_return *to, u
     reply(service, to, id, error_set(&why, status, "%s", text), NULL, &why);
 }
 
-// Those of the writer and of the slow lanes.
-static void send_others_replies(struct query_service *service)
+// Sends the replies of the writer and of the query workers.
+static void send_queued_replies(struct query_service *service)
 {
     struct answer *answer;
     while ((answer = queue_pop(service->config.replies)) != NULL) {
@@ -67,7 +67,7 @@ static bool is_admin(const struct query_service *service, unsigned socket)
     return socket >= service->config.endpoints->count;
 }
 
-// The folder that a file named by the query must be below; NULL: none has to be.
+// The folder that must contain a file named by the query; NULL: not restricted.
 static const char *files_below(const struct query_service *service, unsigned socket,
                                const struct query *query)
 {
@@ -79,20 +79,20 @@ static const char *files_below(const struct query_service *service, unsigned soc
     return folder ? folder : "";
 }
 
-// What an owner may do takes the admin socket of an ipc address, which is the
-// owner's alone, or of a TCP address where a key says who asks.
+// Administration requires the admin socket of an ipc address, which only the owner can open,
+// or of a TCP address with keys.
 static enum status check_owner(const struct query_service *service, unsigned socket,
                                const struct query *query, struct error *err)
 {
     const struct endpoints *endpoints = service->config.endpoints;
     if (!is_admin(service, socket)) {
         reject_counters_count(endpoints->reject_counters, REFUSAL_DENIED, 1);
-        return error_set(err, STATUS_DENIED, "this is for the admin socket");
+        return error_set(err, STATUS_DENIED, "this query requires the admin socket");
     }
     if (!endpoints->addresses[socket - endpoints->count].is_ipc && !endpoints->access) {
         reject_counters_count(endpoints->reject_counters, REFUSAL_DENIED, 1);
         return error_set(err, STATUS_DENIED,
-                         "this is not taken over TCP without keys (use the collector's ipc:// "
+                         "administration over TCP requires keys (use the collector's ipc:// "
                          "address)");
     }
     enum status status = query_check(query, err);
@@ -114,7 +114,7 @@ static enum status clear(struct query_service *service, const struct job_return 
     job->from = *to;
     job->filter = asked->query.filter;
     job->query_id = asked->id;
-    return job_hand(service->config.inbox, job, err);
+    return job_submit(service->config.inbox, job, err);
 }
 
 static enum status administer_keys(struct query_service *service, const struct query *query,
@@ -132,8 +132,8 @@ static enum status administer_keys(struct query_service *service, const struct q
     return status;
 }
 
-// Changes of the store are answered by the writer, once they are done, and what is slow
-// by its lane.
+// Changes of the store are answered by the writer when they are complete, long queries by the
+// query worker.
 static void administer(struct query_service *service, const struct job_return *to,
                        const struct message_query *asked)
 {
@@ -144,8 +144,8 @@ static void administer(struct query_service *service, const struct job_return *t
     if (status == STATUS_OK && asked->query.kind == QUERY_CLEAR) {
         status = clear(service, to, asked, &err);
     } else if (status == STATUS_OK && asked->query.kind == QUERY_BASELINE_DELETE) {
-        status = job_hand(service->config.inbox, job_of_baseline(to, asked, NULL), &err);
-    } else if (status == STATUS_OK && query_worker_takes(asked->query.kind)) {
+        status = job_submit(service->config.inbox, job_new_baseline(to, asked, NULL), &err);
+    } else if (status == STATUS_OK && query_worker_handles(asked->query.kind)) {
         status = query_worker_ask(service->slow, to, asked,
                                   files_below(service, to->socket, &asked->query), &err);
     } else if (status == STATUS_OK) {
@@ -157,9 +157,9 @@ static void administer(struct query_service *service, const struct job_return *t
     result_free(result);
 }
 
-// Sets what the store's file does not know of: that it cannot be written.
-static enum status tell_trouble(struct query_service *service, struct result *result,
-                                struct error *err)
+// Adds the writer's error, which the store's file does not have.
+static enum status set_write_error(struct query_service *service, struct result *result,
+                                   struct error *err)
 {
     char why[ERROR_TEXT_SIZE];
     const int column = result_find(result, "store_error");
@@ -179,13 +179,13 @@ static void answer_from_store(struct query_service *service, const struct job_re
         result_set_int(result, (unsigned)result_find(result, "uptime_ns"),
                        (int64_t)(clock_monotonic_ns() - service->started_at_ns));
     if (status == STATUS_OK)
-        status = tell_trouble(service, result, &err);
+        status = set_write_error(service, result, &err);
     reply(service, to, asked->id, status, result, &err);
     result_free(result);
 }
 
-static void take_query(struct query_service *service, const struct job_return *to,
-                       const struct message_query *asked)
+static void on_query(struct query_service *service, const struct job_return *to,
+                     const struct message_query *asked)
 {
     struct error err = {.text = "failed"};
     if (asked->protocol < 1 || asked->protocol > MESSAGE_PROTOCOL + 1) {
@@ -193,26 +193,26 @@ static void take_query(struct query_service *service, const struct job_return *t
                "this collector does not speak that version of the protocol");
     } else if (query_is_administrative(asked->query.kind)) {
         administer(service, to, asked);
-    } else if (query_worker_takes(asked->query.kind) || query_worker_scans(&asked->query)) {
-        struct query_worker *lane =
-            query_worker_takes(asked->query.kind) ? service->slow : service->scans;
-        enum status status = query_worker_ask(lane, to, asked, NULL, &err);
-        if (status != STATUS_OK) // else the lane answers
+    } else if (query_worker_handles(asked->query.kind) || query_worker_scans(&asked->query)) {
+        struct query_worker *worker =
+            query_worker_handles(asked->query.kind) ? service->slow : service->scans;
+        enum status status = query_worker_ask(worker, to, asked, NULL, &err);
+        if (status != STATUS_OK) // else the worker answers
             reply(service, to, asked->id, status, NULL, &err);
     } else {
         answer_from_store(service, to, asked);
     }
 }
 
-static void take_frame(struct query_service *service, unsigned socket,
-                       const struct wire_frame *frame)
+static void on_frame(struct query_service *service, unsigned socket, const struct wire_frame *frame)
 {
     const struct job_return to = {.socket = socket, .route = frame->route};
     struct message message;
     struct error err = {.text = "no query"};
     const char *why;
-    if (!admission_lets_in(is_admin(service, socket) ? &service->admin_door : &service->admission,
-                           frame, &why)) {
+    if (!admission_allows(is_admin(service, socket) ? &service->admin_admission
+                                                    : &service->admission,
+                          frame, &why)) {
         refuse(service, &to, 0, STATUS_DENIED, why);
         return;
     }
@@ -223,49 +223,48 @@ static void take_frame(struct query_service *service, unsigned socket,
         return;
     }
     if (message.kind == MESSAGE_QUERY)
-        take_query(service, &to, &message.query);
+        on_query(service, &to, &message.query);
     else
         refuse(service, &to, 0, STATUS_INVALID, "this message is not for the query socket");
     message_free(&message);
 }
 
-static bool take_one(struct query_service *service, unsigned socket)
+static bool receive_one(struct query_service *service, unsigned socket)
 {
     struct wire_frame frame;
     if (wire_receive(service->sockets[socket], &frame) != STATUS_OK)
         return false;
-    take_frame(service, socket, &frame);
+    on_frame(service, socket, &frame);
     wire_frame_release(&frame);
     return true;
 }
 
-// First all that administrators want, whatever others ask; then one query of each
-// socket, so that no asker has it all.
-static void take_ready(struct query_service *service, uint32_t ready)
+// Serves all administrators' queries first, then one query of each socket, for fairness.
+static void receive_ready(struct query_service *service, uint32_t ready)
 {
     const unsigned count = service->config.endpoints->count;
     for (unsigned i = count; i < 2 * count; i++)
-        while (ready >> i & 1 && take_one(service, i)) {
+        while (ready >> i & 1 && receive_one(service, i)) {
             // The next one follows.
         }
     for (unsigned i = 0; i < count; i++)
         if (ready >> i & 1)
-            (void)take_one(service, i);
+            (void)receive_one(service, i);
 }
 
-static void turn(struct query_service *service)
+static void run_once(struct query_service *service)
 {
     uint32_t ready = 0;
     const unsigned count = 2 * service->config.endpoints->count;
     const uint64_t now_ns = clock_monotonic_ns();
-    admission_keep(&service->admission, now_ns);
-    admission_keep(&service->admin_door, now_ns);
-    const int64_t wait_ns = admission_wait(&service->admission, now_ns);
-    const int64_t admin_ns = admission_wait(&service->admin_door, now_ns);
+    admission_update(&service->admission, now_ns);
+    admission_update(&service->admin_admission, now_ns);
+    const int64_t wait_ns = admission_timeout_ns(&service->admission, now_ns);
+    const int64_t admin_ns = admission_timeout_ns(&service->admin_admission, now_ns);
     wire_wait(service->sockets, count, queue_fd(service->config.replies),
               wait_ns < admin_ns ? wait_ns : admin_ns, &ready);
-    send_others_replies(service);
-    take_ready(service, ready);
+    send_queued_replies(service);
+    receive_ready(service, ready);
 }
 
 // ---- The thread -----------------------------------------------------------------------
@@ -286,7 +285,7 @@ static enum status open_all(struct query_service *service, struct error *err)
         status =
             admission_open(&service->admission, endpoints, ADDRESS_QUERY, service->sockets, err);
     if (status == STATUS_OK)
-        status = admission_open(&service->admin_door, endpoints, ADDRESS_ADMIN,
+        status = admission_open(&service->admin_admission, endpoints, ADDRESS_ADMIN,
                                 service->sockets + endpoints->count, err);
     return status;
 }
@@ -298,7 +297,7 @@ static void *query_body(void *context)
     enum status status = open_all(service, &err);
     service_report(&service->service, status, &err);
     while (status == STATUS_OK && !atomic_load_explicit(&service->stop, memory_order_relaxed))
-        turn(service);
+        run_once(service);
     endpoints_close(service->sockets);
     endpoints_close(service->sockets + ENDPOINTS_MAX);
     query_worker_stop(service->slow);
@@ -331,7 +330,7 @@ void query_service_stop(struct query_service *service)
     atomic_store_explicit(&service->stop, true, memory_order_relaxed);
     struct answer *wake = calloc(1, sizeof *wake);
     if (wake && !queue_push(service->config.replies, wake, sizeof *wake))
-        answer_free(wake); // it looks within a second anyway
+        answer_free(wake); // it checks within a second anyway
     service_join(&service->service);
     free(service);
 }

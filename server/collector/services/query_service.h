@@ -1,6 +1,6 @@
-// The thread that has the query and admin sockets and a reading connection of
-// its own: it never holds up ingest.  A query that takes longer than its budget
-// is ended.  Clearing is handed to the writer, an audit to the slow lane.
+// The query thread: answers queries and administrators' commands with a read-only connection of
+// its own, so that it never blocks ingest.  Queries are cancelled when they exceed their time
+// budget.  Long ones are passed to workers (query_worker.h), changes of the store to the writer.
 #ifndef INFERSTAT_COLLECTOR_SERVICES_QUERY_SERVICE_H
 #define INFERSTAT_COLLECTOR_SERVICES_QUERY_SERVICE_H
 
@@ -14,9 +14,9 @@ struct query_service;
 struct query_service_config {
     const struct endpoints *endpoints;
     const char *path;                // of the store
-    const char *files_under;         // files_under.h; NULL or empty: none are named over TCP
-    struct queue *inbox;             // struct work, for the writer
-    struct queue *replies;           // struct answer, from the writer
+    const char *files_under;         // files_under.h; NULL or empty: no files over TCP
+    struct queue *inbox;             // struct job, for the writer
+    struct queue *replies;           // struct answer, from the writer and the query workers
     struct write_error *write_error; // of the writer
 };
 
@@ -24,7 +24,7 @@ MUST_CHECK enum status query_service_start(struct query_service **out,
                                            const struct query_service_config *config,
                                            struct error *err);
 
-// Ends the thread.  NULL is fine.
+// Stops the thread.  Accepts NULL.
 void query_service_stop(struct query_service *service);
 
 #endif

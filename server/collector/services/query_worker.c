@@ -15,28 +15,27 @@
 #include "server/collector/threads/reply.h"
 #include "server/collector/threads/service.h"
 
-struct order {
+struct request {
     struct job_return to;
     struct message_query asked;
-    const char *below; // where a file it names must be, or NULL
+    const char *below; // folder that must contain its file, or NULL
 };
 
 struct query_worker {
-    struct service service; // its lock guards what follows, its condition tells of changes
+    struct service service; // its lock guards the members below, its condition signals changes
     const char *path;
     unsigned room;
     struct queue *inbox, *replies;
     bool stop;
-    struct order orders[QUERY_WORKER_ROOM_MAX]; // a ring, of which `count` are there
-    unsigned first, count;                      // the first is running, or next
-    struct store *store;                        // of the running query, or NULL
+    struct request requests[QUERY_WORKER_ROOM_MAX]; // a ring buffer of `count` entries
+    unsigned first, count;                          // the first is running, or next
+    struct store *store;                            // of the running query, or NULL
 };
 
-// The queries that belong here: what to call one, how long it may take, and what else
-// to do where that is not enough.
+// The queries that workers run, with their time limit and advice for when it is exceeded.
 static const struct slow_query {
     const char *name; // with its article
-    int seconds;      // 0: not of this lane
+    int seconds;      // 0: not for workers
     const char *instead;
 } slow_queries[QUERY_KIND_COUNT] = {
     [QUERY_AUDIT] = {"an audit", QUERY_WORKER_BUDGET_SECONDS,
@@ -48,13 +47,13 @@ static const struct slow_query {
     [QUERY_COPY] = {"a copy", QUERY_WORKER_COPY_SECONDS,
                     "copy the file itself: inferstat --db FILE backup"},
     [QUERY_IMPORT] = {"an import", QUERY_WORKER_COPY_SECONDS,
-                      "what is there stays; import it again to go on"},
+                      "imported records stay; run it again to continue"},
 };
 
 static const struct slow_query average = {"an average", QUERY_WORKER_SCAN_SECONDS,
                                           "narrow it with --since or a filter"};
 
-bool query_worker_takes(enum query_kind kind)
+bool query_worker_handles(enum query_kind kind)
 {
     return (unsigned)kind < QUERY_KIND_COUNT && slow_queries[kind].seconds > 0;
 }
@@ -68,55 +67,56 @@ bool query_worker_scans(const struct query *query)
            (rollup_metric_number(metric) < 0 || !rollup_grouping_for(&grouping, query));
 }
 
-static const struct slow_query *about(const struct order *order)
+static const struct slow_query *limits_of(const struct request *request)
 {
-    const enum query_kind kind = order->asked.query.kind;
-    return query_worker_takes(kind) ? &slow_queries[kind] : &average;
+    const enum query_kind kind = request->asked.query.kind;
+    return query_worker_handles(kind) ? &slow_queries[kind] : &average;
 }
 
-// The store is open while there is something to ask: an idle lane holds no memory
-// of it.  False when the lane is to stop.
-static bool show_store(struct query_worker *lane, struct store *store)
+// Publishes the open store so that query_worker_stop can cancel its query.  The store is open
+// only during a query: an idle worker holds no memory of it.  Returns false when stopping.
+static bool publish_store(struct query_worker *worker, struct store *store)
 {
-    (void)pthread_mutex_lock(&lane->service.lock);
-    lane->store = store;
-    const bool goes_on = !lane->stop;
-    (void)pthread_mutex_unlock(&lane->service.lock);
+    (void)pthread_mutex_lock(&worker->service.lock);
+    worker->store = store;
+    const bool goes_on = !worker->stop;
+    (void)pthread_mutex_unlock(&worker->service.lock);
     return goes_on;
 }
 
-// Reads what is to be kept and passes it on to the writer, which answers.
-static enum status pass_baseline_on(struct query_worker *lane, const struct order *order,
+// Reads a baseline's records and queues them for the writer, which answers.
+static enum status pass_baseline_on(struct query_worker *worker, const struct request *request,
                                     struct store *store, struct error *err)
 {
     struct baseline *baseline = NULL;
-    enum status status = baseline_prepare(&baseline, store, &order->asked.query, err);
+    enum status status = baseline_prepare(&baseline, store, &request->asked.query, err);
     if (status != STATUS_OK)
         return status;
-    return job_hand(lane->inbox, job_of_baseline(&order->to, &order->asked, baseline), err);
+    return job_submit(worker->inbox, job_new_baseline(&request->to, &request->asked, baseline),
+                      err);
 }
 
 static enum status give_batch(void *context, struct import_batch *batch, struct error *err)
 {
-    struct query_worker *lane = context;
-    return import_request_give(lane->inbox, batch, err);
+    struct query_worker *worker = context;
+    return import_request_send(worker->inbox, batch, err);
 }
 
-// Without an answer, the writer gives it.  An import is read here and written there.
-static enum status ask(struct query_worker *lane, const struct order *order,
+// Leaves `*out` NULL when the writer will answer.  Imports are read here and written there.
+static enum status ask(struct query_worker *worker, const struct request *request,
                        const struct query *query, struct store *store, struct result **out,
                        struct error *err)
 {
     if (query->kind == QUERY_BASELINE_SAVE)
-        return pass_baseline_on(lane, order, store, err);
+        return pass_baseline_on(worker, request, store, err);
     if (query->kind == QUERY_IMPORT)
-        return import_file(store, query->file.path, &(struct import_sink){give_batch, lane}, out,
+        return import_file(store, query->file.path, &(struct import_sink){give_batch, worker}, out,
                            err);
     return store_query(store, query, out, err);
 }
 
-// Says the file by the name it was given instead of the one it was reached by.
-static void say_name(const char *given, const char *reached, struct error *err)
+// Replaces the path through the descriptor by the given one in the error text.
+static void restore_name(const char *given, const char *reached, struct error *err)
 {
     struct error said = {.status = err->status};
     size_t used = 0;
@@ -138,89 +138,90 @@ static enum status answer_name(struct result *result, const char *given, struct 
     return error_no_memory(err, "query");
 }
 
-// Asks with the file's folder held.
-static enum status ask_below(struct query_worker *lane, const struct order *order,
+// Runs the query with the file's folder held open.
+static enum status ask_below(struct query_worker *worker, const struct request *request,
                              struct store *store, struct result **out, struct error *err)
 {
-    const char *given = order->asked.query.file.path;
-    struct query query = order->asked.query;
+    const char *given = request->asked.query.file.path;
+    struct query query = request->asked.query;
     struct files_hold hold;
-    enum status status = files_under_hold(&hold, order->below, given, err);
+    enum status status = files_under_hold(&hold, request->below, given, err);
     if (status != STATUS_OK)
         return status;
     (void)snprintf(query.file.path, sizeof query.file.path, "%s", hold.path);
-    status = ask(lane, order, &query, store, out, err);
+    status = ask(worker, request, &query, store, out, err);
     if (status == STATUS_OK)
         status = answer_name(*out, given, err);
     else
-        say_name(given, hold.path, err);
+        restore_name(given, hold.path, err);
     files_under_release(&hold);
     return status;
 }
 
-static enum status ask_store(struct query_worker *lane, const struct order *order,
+static enum status ask_store(struct query_worker *worker, const struct request *request,
                              struct result **out, struct error *err)
 {
     struct store *store = NULL;
-    enum status status = store_open(&store, lane->path, err);
+    enum status status = store_open(&store, worker->path, err);
     if (status != STATUS_OK)
         return status;
-    const struct query *query = &order->asked.query;
+    const struct query *query = &request->asked.query;
     store_set_log_limit(store, query->kind == QUERY_COPY ? QUERY_WORKER_COPY_LOG_BYTES
                                                          : QUERY_WORKER_LOG_BYTES);
-    store_set_budget(store, (uint64_t)about(order)->seconds * UINT64_C(1000000000));
-    if (show_store(lane, store))
-        status = order->below ? ask_below(lane, order, store, out, err)
-                              : ask(lane, order, query, store, out, err);
+    store_set_budget(store, (uint64_t)limits_of(request)->seconds * UINT64_C(1000000000));
+    if (publish_store(worker, store))
+        status = request->below ? ask_below(worker, request, store, out, err)
+                                : ask(worker, request, query, store, out, err);
     else
-        status = error_set(err, STATUS_CANCELLED, "the collector is ending");
-    (void)show_store(lane, NULL);
+        status = error_set(err, STATUS_CANCELLED, "the collector is stopping");
+    (void)publish_store(worker, NULL);
     store_close(store);
     return status;
 }
 
-// The order is not touched by others while it is the first.
-static void answer(struct query_worker *lane)
+// Other threads do not access the first request.
+static void answer(struct query_worker *worker)
 {
     struct error err = {.text = "failed"};
     struct result *result = NULL;
-    const struct order *order = &lane->orders[lane->first];
-    enum status status = ask_store(lane, order, &result, &err);
-    const struct slow_query *slow = about(order);
+    const struct request *request = &worker->requests[worker->first];
+    enum status status = ask_store(worker, request, &result, &err);
+    const struct slow_query *slow = limits_of(request);
     if (status == STATUS_TIMEOUT)
         status = error_set(&err, status, "%s of all this takes longer than %d s (%s)", slow->name,
                            slow->seconds, slow->instead);
     const bool is_passed_on = status == STATUS_OK && !result;
-    struct answer *encoded = is_passed_on || status == STATUS_CANCELLED
-                                 ? NULL
-                                 : reply_encode(&order->to, order->asked.id, status, result, &err);
-    // Whoever has the answer may ask again.
-    (void)pthread_mutex_lock(&lane->service.lock);
-    lane->first = (lane->first + 1) % QUERY_WORKER_ROOM_MAX;
-    lane->count--;
-    (void)pthread_mutex_unlock(&lane->service.lock);
-    if (encoded && !queue_push(lane->replies, encoded, encoded->size))
+    struct answer *encoded =
+        is_passed_on || status == STATUS_CANCELLED
+            ? NULL
+            : reply_encode(&request->to, request->asked.id, status, result, &err);
+    // Before the reply is queued: its client may send the next query at once.
+    (void)pthread_mutex_lock(&worker->service.lock);
+    worker->first = (worker->first + 1) % QUERY_WORKER_ROOM_MAX;
+    worker->count--;
+    (void)pthread_mutex_unlock(&worker->service.lock);
+    if (encoded && !queue_push(worker->replies, encoded, encoded->size))
         answer_free(encoded); // the queue is closed: the client times out
     result_free(result);
 }
 
-// Waits for a query; false when there will be none.
-static bool wait_for_query(struct query_worker *lane)
+// Waits for a query; false when stopping.
+static bool wait_for_query(struct query_worker *worker)
 {
-    (void)pthread_mutex_lock(&lane->service.lock);
-    while (lane->count == 0 && !lane->stop)
-        (void)pthread_cond_wait(&lane->service.changed, &lane->service.lock);
-    const bool goes_on = !lane->stop;
-    (void)pthread_mutex_unlock(&lane->service.lock);
+    (void)pthread_mutex_lock(&worker->service.lock);
+    while (worker->count == 0 && !worker->stop)
+        (void)pthread_cond_wait(&worker->service.changed, &worker->service.lock);
+    const bool goes_on = !worker->stop;
+    (void)pthread_mutex_unlock(&worker->service.lock);
     return goes_on;
 }
 
-static void *lane_body(void *context)
+static void *worker_body(void *context)
 {
-    struct query_worker *lane = context;
-    service_report(&lane->service, STATUS_OK, NULL);
-    while (wait_for_query(lane))
-        answer(lane);
+    struct query_worker *worker = context;
+    service_report(&worker->service, STATUS_OK, NULL);
+    while (wait_for_query(worker))
+        answer(worker);
     return NULL;
 }
 
@@ -228,58 +229,58 @@ enum status query_worker_start(struct query_worker **out, const char *path, unsi
                                struct queue *inbox, struct queue *replies, struct error *err)
 {
     assert(room >= 1 && room <= QUERY_WORKER_ROOM_MAX);
-    struct query_worker *lane = calloc(1, sizeof *lane);
-    if (!lane)
-        return error_no_memory(err, "slow lane");
-    lane->path = path;
-    lane->room = room;
-    lane->inbox = inbox;
-    lane->replies = replies;
+    struct query_worker *worker = calloc(1, sizeof *worker);
+    if (!worker)
+        return error_no_memory(err, "query worker");
+    worker->path = path;
+    worker->room = room;
+    worker->inbox = inbox;
+    worker->replies = replies;
     enum status status = fd_path_allow(err);
     if (status == STATUS_OK)
-        status = service_start(&lane->service, lane_body, lane, err);
+        status = service_start(&worker->service, worker_body, worker, err);
     if (status != STATUS_OK) {
-        free(lane);
+        free(worker);
         return status;
     }
-    *out = lane;
+    *out = worker;
     return STATUS_OK;
 }
 
-enum status query_worker_ask(struct query_worker *lane, const struct job_return *to,
+enum status query_worker_ask(struct query_worker *worker, const struct job_return *to,
                              const struct message_query *asked, const char *below,
                              struct error *err)
 {
-    (void)pthread_mutex_lock(&lane->service.lock);
-    const bool is_free = lane->count < lane->room;
-    const char *at_work = about(&lane->orders[lane->first])->name; // where it is not free
+    (void)pthread_mutex_lock(&worker->service.lock);
+    const bool is_free = worker->count < worker->room;
+    const char *at_work = limits_of(&worker->requests[worker->first])->name; // where it is not free
     if (is_free) {
-        lane->orders[(lane->first + lane->count++) % QUERY_WORKER_ROOM_MAX] =
-            (struct order){.to = *to, .asked = *asked, .below = below};
-        (void)pthread_cond_signal(&lane->service.changed);
+        worker->requests[(worker->first + worker->count++) % QUERY_WORKER_ROOM_MAX] =
+            (struct request){.to = *to, .asked = *asked, .below = below};
+        (void)pthread_cond_signal(&worker->service.changed);
     }
-    (void)pthread_mutex_unlock(&lane->service.lock);
+    (void)pthread_mutex_unlock(&worker->service.lock);
     if (is_free)
         return STATUS_OK;
-    if (lane->room > 1)
+    if (worker->room > 1)
         return error_set(err, STATUS_BUSY,
                          "%u others that read all records are under way (try again when one is "
                          "done)",
-                         lane->room);
+                         worker->room);
     return error_set(err, STATUS_BUSY, "another%s is under way (try again when it is done)",
                      strchr(at_work, ' '));
 }
 
-void query_worker_stop(struct query_worker *lane)
+void query_worker_stop(struct query_worker *worker)
 {
-    if (!lane)
+    if (!worker)
         return;
-    (void)pthread_mutex_lock(&lane->service.lock);
-    lane->stop = true;
-    if (lane->store)
-        store_cancel(lane->store);
-    (void)pthread_cond_signal(&lane->service.changed);
-    (void)pthread_mutex_unlock(&lane->service.lock);
-    service_join(&lane->service);
-    free(lane);
+    (void)pthread_mutex_lock(&worker->service.lock);
+    worker->stop = true;
+    if (worker->store)
+        store_cancel(worker->store);
+    (void)pthread_cond_signal(&worker->service.changed);
+    (void)pthread_mutex_unlock(&worker->service.lock);
+    service_join(&worker->service);
+    free(worker);
 }

@@ -1,6 +1,5 @@
-// What was committed last, for the live feed: the highest id of each kind.  The
-// writer posts, the live thread reads; the writer never waits for it, and what
-// is posted between two reads becomes one.
+// Notifies the live thread of commits: an eventfd and the highest committed id of each
+// kind.  The writer never waits for the reader; posts between two reads coalesce.
 #ifndef INFERSTAT_COLLECTOR_THREADS_COMMIT_NOTIFIER_H
 #define INFERSTAT_COLLECTOR_THREADS_COMMIT_NOTIFIER_H
 
@@ -12,7 +11,7 @@
 struct commit_notifier;
 
 struct commit_notifier_ids {
-    int64_t last[RECORD_KIND_COUNT]; // of runs: the run's number
+    int64_t last[RECORD_KIND_COUNT]; // of RECORD_KIND_RUN: the run's number
 };
 
 MUST_CHECK enum status commit_notifier_new(struct commit_notifier **out, struct error *err);
@@ -24,7 +23,7 @@ void commit_notifier_post(struct commit_notifier *commit_notifier,
 void commit_notifier_wake(
     struct commit_notifier *commit_notifier); // any thread: makes the descriptor readable
 
-// Readable after a post; read and reset by commit_notifier_read.
+// A descriptor that is readable after a post or a wake; commit_notifier_read resets it.
 int commit_notifier_fd(const struct commit_notifier *commit_notifier);
 void commit_notifier_read(struct commit_notifier *commit_notifier,
                           struct commit_notifier_ids *ids); // live thread

@@ -1,5 +1,5 @@
-// A batch of an import on its way from the thread that reads it to the one that writes
-// the store, and back.
+// A synchronous call from the thread that reads an import to the writer thread: passes one
+// batch and waits for the result.
 #ifndef INFERSTAT_COLLECTOR_THREADS_IMPORT_REQUEST_H
 #define INFERSTAT_COLLECTOR_THREADS_IMPORT_REQUEST_H
 
@@ -9,17 +9,17 @@
 
 struct import_request;
 
-// The reading thread: hands the batch over through the writer's inbox and waits until
-// it is applied.  While the inbox is full, which is while much comes in, it waits for
-// room.
-MUST_CHECK enum status import_request_give(struct queue *inbox, struct import_batch *batch,
+// Reading thread.  Queues the batch in the writer's inbox, retrying while that is full, and
+// blocks until the batch is applied or rejected.
+MUST_CHECK enum status import_request_send(struct queue *inbox, struct import_batch *batch,
                                            struct error *err);
 
-// The batch of an order; lent until it is done.
-struct import_batch *import_request_batch(struct import_request *order);
+// The request's batch, borrowed until import_request_done.
+struct import_batch *import_request_batch(struct import_request *request);
 
-// The writer, or whoever takes an order out of the inbox unheeded: says what became of
-// it, once.  The order is gone then.
-void import_request_done(struct import_request *order, enum status status, const struct error *err);
+// Completes the request with a result and wakes the reading thread.  Called once, by the
+// writer or by whoever discards the job; the request is invalid afterwards.
+void import_request_done(struct import_request *request, enum status status,
+                         const struct error *err);
 
 #endif

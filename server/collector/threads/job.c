@@ -14,17 +14,17 @@ void job_free(void *item)
         return;
     if (job->kind == JOB_MESSAGE)
         message_free(&job->message);
-    if (job->order) // it was never started
-        import_request_done(job->order, STATUS_CANCELLED,
-                            &(struct error){.text = "the collector is ending"});
-    peer_credit_give(job->peer, job->records);
+    if (job->import) // it was never applied
+        import_request_done(job->import, STATUS_CANCELLED,
+                            &(struct error){.text = "the collector is stopping"});
+    peer_credit_release(job->peer, job->records);
     baseline_free(job->baseline);
     free(job->query);
     free(job);
 }
 
-struct job *job_of_baseline(const struct job_return *from, const struct message_query *asked,
-                            struct baseline *baseline)
+struct job *job_new_baseline(const struct job_return *from, const struct message_query *asked,
+                             struct baseline *baseline)
 {
     struct job *job = calloc(1, sizeof *job);
     struct query *query = malloc(sizeof *query);
@@ -43,7 +43,7 @@ struct job *job_of_baseline(const struct job_return *from, const struct message_
     return job;
 }
 
-enum status job_hand(struct queue *inbox, struct job *job, struct error *err)
+enum status job_submit(struct queue *inbox, struct job *job, struct error *err)
 {
     if (!job)
         return error_no_memory(err, "query");

@@ -1,4 +1,4 @@
-// What the collector's threads hand each other.
+// Messages between the collector's threads: jobs for the writer, and encoded answers.
 #ifndef INFERSTAT_COLLECTOR_THREADS_JOB_H
 #define INFERSTAT_COLLECTOR_THREADS_JOB_H
 
@@ -13,7 +13,8 @@
 struct baseline;
 struct queue;
 
-// Where an answer goes: which of the sockets (one for each address), and whom.
+// The return address of an answer: the index of the socket (one for each address) and the
+// peer's route.
 struct job_return {
     unsigned socket;
     struct wire_route route;
@@ -21,51 +22,51 @@ struct job_return {
 
 enum job_kind {
     JOB_MESSAGE,  // Hello, Batch or Goodbye
-    JOB_CLEAR,    // an administrator's query
-    JOB_BASELINE, // another: a baseline to keep or to forget
-    JOB_IMPORT,   // records of another store
-    JOB_STOP,     // nothing will follow
+    JOB_CLEAR,    // delete records, for an administrator
+    JOB_BASELINE, // save or delete a baseline, for an administrator
+    JOB_IMPORT,   // apply an import batch
+    JOB_STOP,     // the last job
 };
 
-// For the writer.
+// A job for the writer.
 struct job {
     enum job_kind kind;
     struct job_return from;
-    bool has_key; // false: the sender went by permission, or without a guard
+    bool has_key; // false: an ipc peer, or a collector without keys
     unsigned char key[WIRE_KEY_SIZE];
-    int64_t received_ns;    // collector's wall clock
+    int64_t received_ns;    // the collector's wall clock
     struct message message; // JOB_MESSAGE
     struct peer_credit_peer
         *peer; // the peer that its credit, this many records, belongs to; or NULL
     uint32_t records;
-    struct query_filter filter;   // JOB_CLEAR
-    uint64_t query_id;            // JOB_CLEAR, JOB_BASELINE
-    struct query *query;          // JOB_BASELINE; owned
-    struct import_request *order; // JOB_IMPORT; of the thread that waits for it
-    struct baseline *baseline;    // JOB_BASELINE: to keep; owned; NULL: one is to be forgotten
+    struct query_filter filter;    // JOB_CLEAR
+    uint64_t query_id;             // JOB_CLEAR, JOB_BASELINE
+    struct query *query;           // JOB_BASELINE; owned
+    struct import_request *import; // JOB_IMPORT; owned by the waiting thread
+    struct baseline *baseline;     // JOB_BASELINE: to save; owned; NULL: delete
 };
 
-void job_free(void *job); // NULL is fine
+void job_free(void *job); // accepts NULL
 
-// Work for a query that changes baselines; takes `baseline` (may be NULL) over in any
-// case.  NULL when out of memory.
-struct job *job_of_baseline(const struct job_return *from, const struct message_query *asked,
-                            struct baseline *baseline);
+// Creates a job for a query that changes baselines.  Consumes `baseline` (may be NULL), also
+// on failure.  Returns NULL when out of memory.
+struct job *job_new_baseline(const struct job_return *from, const struct message_query *asked,
+                             struct baseline *baseline);
 
-// Hands the writer a query's work, which it answers; takes `work` over in any case, and
-// NULL for a want of memory.  STATUS_BUSY: the writer is behind.
-MUST_CHECK enum status job_hand(struct queue *inbox, struct job *job, struct error *err);
+// Queues a query's job in the writer's inbox; the writer will answer it.  Consumes `job`, also
+// on failure.  Fails with STATUS_NOMEM when `job` is NULL, STATUS_BUSY when the inbox is full.
+MUST_CHECK enum status job_submit(struct queue *inbox, struct job *job, struct error *err);
 
-// An encoded answer, for the thread that has the socket.
+// An encoded answer, for the thread that owns the socket.  One of size 0 only wakes it.
 struct answer {
     struct job_return to;
     size_t size;
     unsigned char *bytes;
 };
 
-void answer_free(void *answer); // NULL is fine
+void answer_free(void *answer); // accepts NULL
 
-// Encodes `message` as an answer; NULL when out of memory.
+// Encodes `message` as an answer; NULL when out of memory or too large to encode.
 struct answer *answer_encode(const struct job_return *to, const struct message *message);
 
 #endif

@@ -1,5 +1,5 @@
-// Tells the service manager how the program is doing (the sd_notify protocol):
-// a datagram to the socket named by NOTIFY_SOCKET.
+// Reports the program's state to the service manager (the sd_notify protocol): a datagram to
+// the socket named by NOTIFY_SOCKET.
 #ifndef INFERSTAT_COLLECTOR_THREADS_NOTIFY_H
 #define INFERSTAT_COLLECTOR_THREADS_NOTIFY_H
 

@@ -6,27 +6,27 @@
 
 enum {
     BUCKETS = 1024,
-    MESSAGE_COST = 16, // a message without records counts as so many
-    SLACK = 16384,     // many small messages, and what was sent before the first Ack
+    MESSAGE_COST = 16, // cost of a message beside its records
+    SLACK = 16384,     // for many small messages, and for those before the first Ack
 };
 
 #define CREDIT_HOLDS_NS UINT64_C(5000000000)
 
-// Lives as long as something of it is under way, and some time longer.
+// Exists while messages of the peer are in flight, and for some time after.
 struct peer_credit_peer {
     struct peer_credit_peer *next;
     unsigned socket;
     struct wire_route route;
-    // Rises in the ingest thread, falls wherever a message ends.  The peer is freed
-    // by ingest once it reads 0, with acquire: whoever gave back the last (release)
-    // touches it no more.
-    atomic_uint_fast64_t under_way;
+    // Incremented by ingest, decremented by the thread that frees the message.  Ingest frees
+    // the peer once it reads 0 with acquire order: the thread that released the last message
+    // (release order) no longer accesses it.
+    atomic_uint_fast64_t in_flight;
 };
 
 struct peer_credit {
-    struct peer_credit_peer *buckets[BUCKETS]; // ingest
-    atomic_uint_fast32_t credit;               // the larger of the two; a figure only: relaxed
-    uint32_t latest, earlier;                  // of the last seconds, and of those before; writer
+    struct peer_credit_peer *buckets[BUCKETS]; // ingest thread only
+    atomic_uint_fast32_t credit; // the larger of the two below; publishes nothing: relaxed
+    uint32_t latest, earlier;    // of the current and the previous period; writer thread
     uint64_t since_ns;
 };
 
@@ -62,11 +62,10 @@ static uint32_t hash(unsigned socket, const struct wire_route *route)
 
 static bool is_idle(const struct peer_credit_peer *peer)
 {
-    return atomic_load_explicit(&peer->under_way, memory_order_acquire) == 0;
+    return atomic_load_explicit(&peer->in_flight, memory_order_acquire) == 0;
 }
 
-// The peer, made where it is not there; those of its bucket that have nothing under way
-// go.
+// Finds or creates the peer, and frees the idle ones of its bucket.
 static struct peer_credit_peer *find(struct peer_credit *peer_credit, unsigned socket,
                                      const struct wire_route *route)
 {
@@ -97,25 +96,25 @@ static struct peer_credit_peer *find(struct peer_credit *peer_credit, unsigned s
     return peer;
 }
 
-struct peer_credit_peer *peer_credit_take(struct peer_credit *peer_credit, unsigned socket,
-                                          const struct wire_route *route, uint32_t records)
+struct peer_credit_peer *peer_credit_acquire(struct peer_credit *peer_credit, unsigned socket,
+                                             const struct wire_route *route, uint32_t records)
 {
     struct peer_credit_peer *peer = find(peer_credit, socket, route);
     if (!peer)
         return NULL;
     const uint64_t cost = (uint64_t)records + MESSAGE_COST;
     const uint64_t credit = atomic_load_explicit(&peer_credit->credit, memory_order_relaxed);
-    const uint64_t before = atomic_load_explicit(&peer->under_way, memory_order_relaxed);
+    const uint64_t before = atomic_load_explicit(&peer->in_flight, memory_order_relaxed);
     if (before != 0 && before + cost > 2 * credit + SLACK)
         return NULL;
-    (void)atomic_fetch_add_explicit(&peer->under_way, cost, memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&peer->in_flight, cost, memory_order_relaxed);
     return peer;
 }
 
-void peer_credit_give(struct peer_credit_peer *peer, uint32_t records)
+void peer_credit_release(struct peer_credit_peer *peer, uint32_t records)
 {
     if (peer)
-        (void)atomic_fetch_sub_explicit(&peer->under_way, (uint64_t)records + MESSAGE_COST,
+        (void)atomic_fetch_sub_explicit(&peer->in_flight, (uint64_t)records + MESSAGE_COST,
                                         memory_order_release);
 }
 

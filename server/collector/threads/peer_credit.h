@@ -1,9 +1,10 @@
-// How much of each peer's messages is on its way from ingest to the writer.
+// Backpressure by credit: limits the records of each producer that are in flight between
+// ingest and the writer.
 //
-// A producer keeps to the credit it was given, and then what is under way of all
-// producers together is bounded.  One that does not would fill the inbox, and others
-// would wait behind it: what it sends far beyond its credit is not taken, as if it
-// had been lost on the way.  Among those that keep to it ZeroMQ's ROUTER takes turns.
+// Acknowledgements grant producers credit, which bounds what they have in flight together.  A
+// producer that ignores it would fill the inbox and block the others, so a message far beyond
+// its credit is dropped, as if lost on the network.  Among producers that obey, ZeroMQ's
+// ROUTER receives round-robin.
 #ifndef INFERSTAT_COLLECTOR_THREADS_PEER_CREDIT_H
 #define INFERSTAT_COLLECTOR_THREADS_PEER_CREDIT_H
 
@@ -16,19 +17,19 @@ struct peer_credit;
 struct peer_credit_peer;
 
 MUST_CHECK enum status peer_credit_new(struct peer_credit **out, struct error *err);
-// Everything taken has been given back.  NULL is fine.
+// All credit must have been released.  Accepts NULL.
 void peer_credit_free(struct peer_credit *peer_credit);
 
-// Takes room for a message of the peer at a socket, `records` in it.  NULL where it is
-// far beyond its credit, or where there is no memory.  Ingest thread only.
-struct peer_credit_peer *peer_credit_take(struct peer_credit *peer_credit, unsigned socket,
-                                          const struct wire_route *route, uint32_t records);
+// Counts a message with `records` records as in flight.  Returns NULL when the peer is far
+// beyond its credit, or when out of memory.  Ingest thread only.
+struct peer_credit_peer *peer_credit_acquire(struct peer_credit *peer_credit, unsigned socket,
+                                             const struct wire_route *route, uint32_t records);
 
-// Gives it back, once the message is dealt with.  Any thread; NULL is fine.
-void peer_credit_give(struct peer_credit_peer *peer, uint32_t records);
+// Ends the count of a message that was processed or discarded.  Any thread; accepts NULL.
+void peer_credit_release(struct peer_credit_peer *peer, uint32_t records);
 
-// The credit that each peer is told from now on.  For some seconds the one of before
-// counts, where it was larger, since it was not told otherwise yet.  Writer thread.
+// Sets the credit that peers are granted from now on.  A larger earlier one stays in force
+// for some seconds, until the peers have received the new one.  Writer thread.
 void peer_credit_set_credit(struct peer_credit *peer_credit, uint32_t credit, uint64_t now_ns);
 
 #endif

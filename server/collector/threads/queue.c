@@ -82,7 +82,7 @@ void *queue_pop(struct queue *queue)
     return item;
 }
 
-bool queue_has_some(struct queue *queue)
+bool queue_is_nonempty(struct queue *queue)
 {
     (void)pthread_mutex_lock(&queue->lock);
     const bool some = queue->count > 0;

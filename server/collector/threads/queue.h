@@ -1,5 +1,5 @@
-// A bounded queue of pointers from some threads to one, bounded in items and in
-// the memory they say they take.  Whoever takes an item out owns it.
+// A bounded multi-producer, single-consumer (MPSC) queue of pointers, limited in items and in
+// the bytes that callers declare for them.  Popping an item transfers its ownership.
 #ifndef INFERSTAT_COLLECTOR_THREADS_QUEUE_H
 #define INFERSTAT_COLLECTOR_THREADS_QUEUE_H
 
@@ -13,24 +13,24 @@ struct queue;
 
 MUST_CHECK enum status queue_new(struct queue **out, size_t capacity, size_t bytes_max,
                                  struct error *err);
-// What is still inside is handed to `free_item`.
+// Passes remaining items to `free_item` (NULL: none are freed).  Accepts NULL.
 void queue_free(struct queue *queue, void (*free_item)(void *item));
 
-// Any thread.  False when full: the item stays the caller's.  An item larger than
-// the whole bound goes into an empty queue.
+// Any thread.  Returns false when full; the caller keeps the item.  An empty queue accepts an
+// item larger than its limit of bytes.
 bool queue_push(struct queue *queue, void *item, size_t bytes);
 
-// Consumer only.  NULL when empty.
+// Consumer thread only.  Returns NULL when empty.
 void *queue_pop(struct queue *queue);
 
-// Whether anything is queued at the moment.  Any thread.
-bool queue_has_some(struct queue *queue);
+// True if the queue has items at the moment.  Any thread.
+bool queue_is_nonempty(struct queue *queue);
 
-// A descriptor that can be read from while something is queued, for poll and
-// wire_wait; never read by the caller.
+// A descriptor that is readable while the queue has items, for poll and wire_wait.  Callers
+// do not read from it.
 int queue_fd(const struct queue *queue);
 
-// Waits until something is queued, or so long.
+// Waits until the queue has items, or for `timeout_ns`.
 void queue_wait(const struct queue *queue, int64_t timeout_ns);
 
 #endif

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 struct reject_counters {
-    // Counters only, nothing is published by them: relaxed.
+    // Plain counters that publish nothing: relaxed.
     atomic_uint_fast64_t counted[REFUSAL_COUNT];
-    uint64_t saving[REFUSAL_COUNT]; // in the transaction that is open; writer
+    uint64_t saving[REFUSAL_COUNT]; // in the current transaction; writer thread
 };
 
 static const char *const keys[REFUSAL_COUNT] = {
@@ -42,7 +42,7 @@ void reject_counters_count(struct reject_counters *reject_counters, enum refusal
                                         memory_order_relaxed);
 }
 
-bool reject_counters_are_waiting(struct reject_counters *reject_counters)
+bool reject_counters_are_unsaved(struct reject_counters *reject_counters)
 {
     for (unsigned i = 0; reject_counters && i < REFUSAL_COUNT; i++)
         if (atomic_load_explicit(&reject_counters->counted[i], memory_order_relaxed) != 0)

@@ -1,4 +1,4 @@
-// Answers to queries, encoded.
+// Encodes replies to queries.
 #ifndef INFERSTAT_COLLECTOR_THREADS_REPLY_H
 #define INFERSTAT_COLLECTOR_THREADS_REPLY_H
 
@@ -6,9 +6,9 @@
 #include "common/core/query/result.h"
 #include "server/collector/threads/job.h"
 
-// The answer to query `id`: the table where `status` is STATUS_OK, else what went
-// wrong and why.  A table too large for a message becomes an answer that
-// says so.  NULL when out of memory.
+// Encodes the reply to query `id`: `result` when `status` is STATUS_OK, else the error `why`.
+// A result too large for a message becomes the error REPLY_TOO_LARGE.  Returns NULL when out of
+// memory.
 struct answer *reply_encode(const struct job_return *to, uint64_t id, enum status status,
                             struct result *result, const struct error *why);
 

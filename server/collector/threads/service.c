@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <string.h>
 
-// Threads other than main leave signals to it.
+// Blocks all signals in the new thread: the main thread handles them.
 static int create_thread(struct service *service, void *(*body)(void *context), void *context)
 {
     sigset_t all, before;
@@ -45,12 +45,12 @@ void service_report(struct service *service, enum status status, const struct er
     (void)pthread_mutex_unlock(&service->lock);
 }
 
-void service_beat(struct service *service, uint64_t now_ns)
+void service_set_heartbeat(struct service *service, uint64_t now_ns)
 {
     atomic_store_explicit(&service->beat_ns, now_ns, memory_order_relaxed);
 }
 
-uint64_t service_beaten_ns(struct service *service)
+uint64_t service_heartbeat_ns(struct service *service)
 {
     return atomic_load_explicit(&service->beat_ns, memory_order_relaxed);
 }

@@ -1,4 +1,4 @@
-// A thread of the collector that reports once whether it could start.
+// A thread with a start-up handshake and a heartbeat.
 #ifndef INFERSTAT_COLLECTOR_THREADS_SERVICE_H
 #define INFERSTAT_COLLECTOR_THREADS_SERVICE_H
 
@@ -13,28 +13,28 @@ struct service {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool running; // the thread exists and has not been joined
+    bool running; // the thread was created and has not been joined
     bool reported;
     enum status status;
     struct error error;
-    atomic_uint_fast64_t beat_ns; // monotonic; tells nothing else, so relaxed
+    atomic_uint_fast64_t beat_ns; // monotonic; publishes nothing else: relaxed
 };
 
-// Starts `body` with `context` and waits for its report, whose failure it
-// returns; then the thread has ended.  The structure is the caller's, zeroed.
+// Starts a thread that runs `body` and waits until it reports its start-up status, which is
+// returned; after a failure the thread has been joined.  `service` is zeroed by the caller.
 MUST_CHECK enum status service_start(struct service *service, void *(*body)(void *context),
                                      void *context, struct error *err);
 
-// The thread's report, exactly once; `error` may be NULL.
+// Reports the start-up status.  Called by the thread, exactly once; `error` may be NULL.
 void service_report(struct service *service, enum status status, const struct error *error);
 
-// The thread says that it is alive: once in each of its turns.
-void service_beat(struct service *service, uint64_t now_ns);
+// Records that the thread is alive.  Called by the thread in each iteration of its loop.
+void service_set_heartbeat(struct service *service, uint64_t now_ns);
 
-// When it last said so; 0: it has not yet.  Any thread.
-uint64_t service_beaten_ns(struct service *service);
+// Time of the last heartbeat; 0: none yet.  Any thread.
+uint64_t service_heartbeat_ns(struct service *service);
 
-// Waits for the thread's end, if there is one.
+// Joins the thread, if one is running.
 void service_join(struct service *service);
 
 #endif

@@ -28,7 +28,7 @@ void write_error_free(struct write_error *write_error)
     free(write_error);
 }
 
-void write_error_tell(struct write_error *write_error, const char *why)
+void write_error_set(struct write_error *write_error, const char *why)
 {
     (void)pthread_mutex_lock(&write_error->lock);
     (void)snprintf(write_error->why, sizeof write_error->why, "%s", why);

@@ -26,17 +26,17 @@
 #define SECOND_NS INT64_C(1000000000)
 
 enum {
-    TICK_NS = 250000000,       // how often silence is looked for
-    COUNT_NS = 1000000000,     // refusals alone are worth a commit no more often
-    AWAY_NS = 1000000000,      // longer between two looks: the writer was kept elsewhere
-    GROUP_NS_MAX = 80000000,   // a group's transaction is not held open longer
-    GROUP_RECORDS_MAX = 65536, // nor made larger
-    LINGER_RECORDS = 2048,     // a group of so many is under load: it waits
-    LINGER_NS = 4000000,       // so long for more before it commits
+    TICK_NS = 250000000,       // interval of checks for silent runs
+    COUNT_NS = 1000000000,     // least time between commits of reject counters alone
+    AWAY_NS = 1000000000,      // longer between two checks: the writer was busy or stopped
+    GROUP_NS_MAX = 80000000,   // longest time of a group
+    GROUP_RECORDS_MAX = 65536, // most records of a group
+    LINGER_RECORDS = 2048,     // a group with as many is under load: it waits
+    LINGER_NS = 4000000,       // for more messages before it commits
     CACHE_BYTES = 16777216,    // of runs, with their streams and names
-    SILENT_SECONDS = 10,       // without a message: the run is silent
-    EVICT_SECONDS = 60,        // a silent or closed run leaves the cache
-    HEARD_SAVE_SECONDS = 5,    // how old heard_ns may be in the store
+    SILENT_SECONDS = 10,       // without a message until a run is silent
+    EVICT_SECONDS = 60,        // until a silent or closed run is evicted
+    HEARD_SAVE_SECONDS = 5,    // largest age of heard_ns in the store
 };
 
 struct writer {
@@ -46,18 +46,18 @@ struct writer {
     struct runs *runs;
     struct inserter *inserter;
     struct batches *batches;
-    struct rollups *rollups; // NULL: none are made
+    struct rollups *rollups; // NULL: none are written
     struct maintenance *maintenance;
     unsigned char store[16];
     uint64_t ticked_at_ns;
-    uint64_t counted_at_ns;       // when refusals were saved last
-    uint64_t group_ns;            // what the last group took
-    bool drained;                 // it ended because nothing was queued any longer
-    int64_t changes;              // rows changed by this connection when its transaction began
+    uint64_t counted_at_ns;       // last commit of reject counters
+    uint64_t group_ns;            // duration of the last group
+    bool drained;                 // the last group ended with an empty inbox
+    int64_t changes;              // sqlite3_total_changes64 when the transaction began
     struct writer_import *import; // created by the first batch of an import
-    bool starved;                 // the last group failed: memory is short
-    bool failing;                 // the last group could not be written, and that was logged
-    bool unloaded;                // the open runs could not all be read after a rollback
+    bool starved;                 // the last group failed when out of memory
+    bool failing;                 // the last group could not be written; logged
+    bool unloaded;                // open runs could not be reloaded after a rollback
     bool stop;
 };
 
@@ -80,7 +80,7 @@ static enum status read_identity(struct writer *writer, struct error *err)
     return status;
 }
 
-// Without the mark all goes on: only copies of the file are not told from whole stores.
+// A failure is not fatal: without the marker only copies of an open file go undetected.
 static void mark_as_open(struct writer *writer)
 {
     struct error err;
@@ -94,7 +94,7 @@ static enum status open_rollups(struct writer *writer, struct error *err)
         return STATUS_OK;
     enum status status = rollups_new(&writer->rollups, writer->db, err);
     if (status == STATUS_OK)
-        inserter_tell(writer->inserter, writer->rollups);
+        inserter_set_rollups(writer->inserter, writer->rollups);
     return status;
 }
 
@@ -160,8 +160,7 @@ static void post_ids(struct writer *writer)
     commit_notifier_post(writer->config.commit_notifier, &ids);
 }
 
-// Forgets the group: nothing of it is acknowledged, and its producers will send
-// it again.
+// Rolls the group back without acknowledgements; its producers will send it again.
 static void fail_group(struct writer *writer, enum status status, const struct error *err)
 {
     writer->starved = status == STATUS_NOMEM;
@@ -170,42 +169,41 @@ static void fail_group(struct writer *writer, enum status status, const struct e
     if (writer->rollups)
         rollups_forget(writer->rollups);
     if (!writer->failing)
-        log_write(LOG_LEVEL_ERROR, "%s (nothing is acknowledged until the store can be written)",
+        log_write(LOG_LEVEL_ERROR, "%s (nothing is acknowledged until the store is writable)",
                   err->text);
     writer->failing = true;
     if (writer->config.write_error)
-        write_error_tell(writer->config.write_error, err->text);
+        write_error_set(writer->config.write_error, err->text);
     struct error again;
-    if (inserter_reset(writer->inserter, &again) != STATUS_OK) // ids are left out
+    if (inserter_reset(writer->inserter, &again) != STATUS_OK) // some ids are skipped then
         log_write(LOG_LEVEL_DEBUG, "%s", again.text);
     writer->unloaded = runs_reload(writer->runs, clock_monotonic_ns(), &again) != STATUS_OK;
     if (writer->unloaded)
         log_write(LOG_LEVEL_DEBUG, "%s", again.text);
 }
 
-// Loads the open runs that could not be read after the last rollback, so that their silence
-// is noticed.
-static void load_again(struct writer *writer, uint64_t now_ns)
+// Loads open runs that could not be read after the last rollback, to detect their silence.
+static void retry_load(struct writer *writer, uint64_t now_ns)
 {
     struct error err;
     if (writer->unloaded)
         writer->unloaded = runs_load_open(writer->runs, now_ns, &err) != STATUS_OK;
 }
 
-// Groups without a pause fold some rollups as they end, which saves a commit; where there
-// are pauses, those who wait for this group need not wait for that too.
-static bool rollups_want(const struct writer *writer)
+// Under constant load groups flush due rollups in their own commit, which saves one.  When the
+// inbox was empty, maintenance flushes them after the acknowledgements.
+static bool rollups_are_wanted(const struct writer *writer)
 {
     return writer->rollups && !writer->drained &&
            rollups_are_due(writer->rollups, clock_monotonic_ns());
 }
 
-// Writes what the group changed beside its records, and commits.
+// Writes the group's changes beside its records, and commits.
 static enum status commit_group(struct writer *writer, struct error *err)
 {
     bool left = false;
     enum status status = runs_flush(writer->runs, err);
-    if (status == STATUS_OK && rollups_want(writer))
+    if (status == STATUS_OK && rollups_are_wanted(writer))
         status = rollups_flush(writer->rollups, ROLLUPS_DUE, clock_monotonic_ns(), &left, err);
     if (status == STATUS_OK)
         status =
@@ -229,19 +227,18 @@ static enum status begin(struct writer *writer, struct error *err)
     return database_exec(writer->db, "BEGIN IMMEDIATE", err);
 }
 
-// After a commit: only one that wrote something shows that the store can be
-// written again.
+// After a commit: only one that changed rows proves that the store is writable again.
 static void recover(struct writer *writer)
 {
     if (!writer->failing || sqlite3_total_changes64(writer->db) == writer->changes)
         return;
-    log_write(LOG_LEVEL_WARNING, "the store can be written again");
+    log_write(LOG_LEVEL_WARNING, "the store is writable again");
     writer->failing = false;
     if (writer->config.write_error)
-        write_error_tell(writer->config.write_error, "");
+        write_error_set(writer->config.write_error, "");
 }
 
-// Ends the group: commits where there is something to, then acknowledges.
+// Ends the group: commits if anything changed, then acknowledges.
 static void end_group(struct writer *writer, enum status status, struct error *err)
 {
     const bool changed = in_transaction(writer) || runs_are_dirty(writer->runs);
@@ -263,18 +260,17 @@ static void end_group(struct writer *writer, enum status status, struct error *e
     runs_trim(writer->runs, CACHE_BYTES);
 }
 
-// ---- Work ------------------------------------------------------------------------------
+// ---- Jobs ------------------------------------------------------------------------------
 
-static enum status take_message(struct writer *writer, const struct job *job, struct error *err)
+static enum status process_message(struct writer *writer, const struct job *job, struct error *err)
 {
     enum status status = begin(writer, err);
     if (status == STATUS_OK)
-        status = batches_take(writer->batches, job, err);
+        status = batches_apply(writer->batches, job, err);
     return status;
 }
 
-// Whether taking the message may touch the store at once: a heartbeat that says
-// nothing new needs no transaction.
+// True for a batch without records, names and losses, which needs no transaction.
 static bool is_heartbeat(const struct job *job)
 {
     if (job->message.kind != MESSAGE_BATCH)
@@ -283,27 +279,27 @@ static bool is_heartbeat(const struct job *job)
     return batch->first == 0 && batch->name_count == 0 && batch->drop_count == 0;
 }
 
-static enum status take(struct writer *writer, const struct job *job, struct error *err)
+static enum status process(struct writer *writer, const struct job *job, struct error *err)
 {
     switch (job->kind) {
     case JOB_MESSAGE:
         if (is_heartbeat(job))
-            return batches_take(writer->batches, job, err);
-        return take_message(writer, job, err);
+            return batches_apply(writer->batches, job, err);
+        return process_message(writer, job, err);
     case JOB_STOP:
         writer->stop = true;
         return STATUS_OK;
     case JOB_CLEAR:
     case JOB_BASELINE:
     case JOB_IMPORT:
-        break; // not inside of a group
+        break; // not within a group
     }
     return STATUS_OK;
 }
 
-// The next job of a group.  Under load a group waits a moment for more, so that one commit
-// serves many batches; without load it does not wait.
-static struct job *next_work(struct writer *writer, uint64_t began_ns)
+// The group's next job.  Under load a group waits briefly for more, so that one commit covers
+// many batches.
+static struct job *next_job(struct writer *writer, uint64_t began_ns)
 {
     struct job *job = queue_pop(writer->config.inbox);
     if (job || batches_records(writer->batches) < LINGER_RECORDS ||
@@ -313,33 +309,33 @@ static struct job *next_work(struct writer *writer, uint64_t began_ns)
     return queue_pop(writer->config.inbox);
 }
 
-// Whether the work has transactions of its own.
+// True for jobs with transactions of their own.
 static bool is_apart(const struct job *job)
 {
     return job->kind == JOB_CLEAR || job->kind == JOB_BASELINE || job->kind == JOB_IMPORT;
 }
 
 // Applies one import batch, then notifies live readers.
-static void import_some(struct writer *writer, struct job *job)
+static void import_batch(struct writer *writer, struct job *job)
 {
     const struct writer_import_parts parts = {.db = writer->db,
                                               .inserter = writer->inserter,
                                               .runs = writer->runs,
                                               .rollups = writer->rollups};
-    writer_import_take(&writer->import, &parts, job->order);
-    job->order = NULL;
+    writer_import_apply(&writer->import, &parts, job->import);
+    job->import = NULL;
     post_ids(writer);
 }
 
-// Takes over such work.
-static void take_apart(struct writer *writer, struct job *job)
+// Runs such a job and consumes it.
+static void process_apart(struct writer *writer, struct job *job)
 {
     if (job->kind == JOB_CLEAR) {
         maintenance_clear(writer->maintenance, job);
         return;
     }
     if (job->kind == JOB_IMPORT)
-        import_some(writer, job);
+        import_batch(writer, job);
     else
         writer_baseline(writer->db, job, writer->config.replies);
     maintenance_committed(writer->maintenance, true);
@@ -355,7 +351,7 @@ static void run_group(struct writer *writer)
     batches_begin(writer->batches);
     writer->drained = false;
     while (status == STATUS_OK && !writer->stop) {
-        struct job *job = next_work(writer, began_ns);
+        struct job *job = next_job(writer, began_ns);
         writer->drained = !job;
         if (!job)
             break;
@@ -363,7 +359,7 @@ static void run_group(struct writer *writer)
             apart = job;
             break;
         }
-        status = take(writer, job, &err);
+        status = process(writer, job, &err);
         job_free(job);
         if (batches_records(writer->batches) >= GROUP_RECORDS_MAX ||
             clock_monotonic_ns() - began_ns > GROUP_NS_MAX)
@@ -372,27 +368,27 @@ static void run_group(struct writer *writer)
     end_group(writer, status, &err);
     writer->group_ns = clock_monotonic_ns() - began_ns;
     if (apart)
-        take_apart(writer, apart);
+        process_apart(writer, apart);
 }
 
 // ---- Silence ---------------------------------------------------------------------------
 
-// What a run's silence is judged by.
-struct look {
+// Parameters of the check for silent runs.
+struct check {
     uint64_t now_ns;
     uint64_t away_ns; // time since the last check in which the writer received nothing
     bool drained;     // all received messages have been processed
 };
 
-static void look_at_run(void *context, struct run *run)
+static void check_silence(void *context, struct run *run)
 {
-    const struct look *look = context;
+    const struct check *check = context;
     if (run->delivery.end != RECORD_RUN_END_OPEN)
         return;
-    run->heard_at_ns += look->away_ns;
-    if (run->heard_at_ns > look->now_ns)
-        run->heard_at_ns = look->now_ns;
-    if (look->drained && look->now_ns - run->heard_at_ns > (uint64_t)SILENT_SECONDS * SECOND_NS) {
+    run->heard_at_ns += check->away_ns;
+    if (run->heard_at_ns > check->now_ns)
+        run->heard_at_ns = check->now_ns;
+    if (check->drained && check->now_ns - run->heard_at_ns > (uint64_t)SILENT_SECONDS * SECOND_NS) {
         delivery_run_silence(&run->delivery);
     } else if (run->heard_ns - run->flushed_heard_ns > HEARD_SAVE_SECONDS * SECOND_NS) {
         run->dirty = true;
@@ -405,14 +401,14 @@ static void tick(struct writer *writer)
     if (now_ns - writer->ticked_at_ns < TICK_NS)
         return;
     const uint64_t since_ns = now_ns - writer->ticked_at_ns;
-    struct look look = {.now_ns = now_ns,
-                        .away_ns = since_ns > AWAY_NS ? since_ns - TICK_NS : 0,
-                        .drained = writer->drained};
+    struct check check = {.now_ns = now_ns,
+                          .away_ns = since_ns > AWAY_NS ? since_ns - TICK_NS : 0,
+                          .drained = writer->drained};
     writer->ticked_at_ns = now_ns;
-    load_again(writer, now_ns);
-    runs_each(writer->runs, look_at_run, &look);
+    retry_load(writer, now_ns);
+    runs_each(writer->runs, check_silence, &check);
     const bool count = now_ns - writer->counted_at_ns >= COUNT_NS &&
-                       reject_counters_are_waiting(writer->config.reject_counters);
+                       reject_counters_are_unsaved(writer->config.reject_counters);
     if (runs_are_dirty(writer->runs) || count) {
         struct error err = {.text = "writer: failed"};
         batches_begin(writer->batches);
@@ -423,8 +419,8 @@ static void tick(struct writer *writer)
         runs_evict(writer->runs, now_ns - (uint64_t)EVICT_SECONDS * SECOND_NS);
 }
 
-// At the end of a life: what is in memory need not be read again in the next.
-static void fold_all(struct writer *writer)
+// Before the store is closed, so that the next collector need not read these rows again.
+static void flush_rollups(struct writer *writer)
 {
     struct error err = {.text = "writer: failed"};
     bool left = writer->rollups != NULL && !writer->failing;
@@ -436,7 +432,7 @@ static void fold_all(struct writer *writer)
             status = database_exec(writer->db, "COMMIT", &err);
         if (status == STATUS_OK)
             continue;
-        log_write(LOG_LEVEL_WARNING, "%s (rollups are made by the next collector)", err.text);
+        log_write(LOG_LEVEL_WARNING, "%s (the next collector writes these rollups)", err.text);
         database_rollback(writer->db);
         return;
     }
@@ -448,12 +444,12 @@ static struct maintenance_load load_of(const struct writer *writer)
         .group_ns = writer->group_ns, .is_busy = !writer->drained, .is_failing = writer->failing};
 }
 
-// How long to wait for messages: until the next tick, or something else is to be done.
-static int64_t patience_ns(const struct writer *writer)
+// How long to wait for jobs: until the next tick or maintenance task.
+static int64_t timeout_ns(const struct writer *writer)
 {
     const struct maintenance_load load = load_of(writer);
-    const uint64_t patience_ns = maintenance_patience_ns(writer->maintenance, &load);
-    return patience_ns < TICK_NS ? (int64_t)patience_ns : TICK_NS;
+    const uint64_t timeout_ns = maintenance_timeout_ns(writer->maintenance, &load);
+    return timeout_ns < TICK_NS ? (int64_t)timeout_ns : TICK_NS;
 }
 
 static void *writer_body(void *context)
@@ -466,10 +462,10 @@ static void *writer_body(void *context)
     writer->ticked_at_ns = clock_monotonic_ns();
     service_report(&writer->service, status, &err);
     while (status == STATUS_OK && !writer->stop) {
-        // Memory that does not come back takes a new process, which a watchdog starts.
+        // If it stays out of memory, the watchdog restarts the process.
         if (!writer->starved && !maintenance_is_starved(writer->maintenance))
-            service_beat(&writer->service, clock_monotonic_ns());
-        queue_wait(writer->config.inbox, patience_ns(writer));
+            service_set_heartbeat(&writer->service, clock_monotonic_ns());
+        queue_wait(writer->config.inbox, timeout_ns(writer));
         run_group(writer);
         const struct maintenance_load load = load_of(writer);
         if (!writer->stop)
@@ -479,7 +475,7 @@ static void *writer_body(void *context)
     maintenance_free(writer->maintenance);
     writer->maintenance = NULL;
     if (status == STATUS_OK)
-        fold_all(writer);
+        flush_rollups(writer);
     close_store(writer);
     return NULL;
 }
@@ -504,9 +500,9 @@ const unsigned char *writer_store_uuid(const struct writer *writer)
     return writer->store;
 }
 
-uint64_t writer_beaten_ns(struct writer *writer)
+uint64_t writer_heartbeat_ns(struct writer *writer)
 {
-    return service_beaten_ns(&writer->service);
+    return service_heartbeat_ns(&writer->service);
 }
 
 void writer_join(struct writer *writer)

@@ -1,10 +1,11 @@
-// The one thread that writes the store.
+// The writer thread, the only one that changes the store: group commit.
 //
-// It takes what the ingest threads decoded, in groups: everything that is
-// queued, in one transaction that stores records, ranges, ledgers and run states
-// together; and only after its commit, which is on disk, are the group's
-// messages acknowledged.  Where the store cannot be written (a full disk), the
-// transaction is undone, nothing is acknowledged, and the producers come again.
+// Producers' messages are processed in groups: what is queued, up to a limit of records and
+// time, in one transaction that stores records, ranges, ledgers and run states together.  The
+// group's messages are acknowledged only after the commit, which is on disk.  When the store
+// cannot be written (a full disk), the transaction is rolled back, nothing is acknowledged, and
+// producers send the records again.  Clearing, baselines, imports and maintenance run between
+// groups, in transactions of their own.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_H
 
@@ -23,33 +24,33 @@
 struct writer;
 
 struct writer_config {
-    const char *path;      // of the store, whose lock the caller holds
-    struct queue *inbox;   // struct work; owned by the caller
+    const char *path;      // of the store; the caller holds its lock
+    struct queue *inbox;   // struct job; owned by the caller
     struct queue *acks;    // struct answer, for ingest
     struct queue *replies; // struct answer, for the query service
     struct commit_notifier *commit_notifier;
     struct reject_counters *reject_counters; // may be NULL
     struct access *access;                   // NULL: no keys
-    struct peer_credit *peer_credit;         // is told the credit; may be NULL
-    struct write_error *write_error;         // is told what cannot be written; may be NULL
+    struct peer_credit *peer_credit;         // gets the credit; may be NULL
+    struct write_error *write_error;         // gets write errors; may be NULL
     struct limits limits;
     struct retention_rules retention;
-    bool no_rollups; // none are made
+    bool no_rollups; // do not write rollups
 };
 
-// Opens (or makes) the store and starts the thread.
+// Starts the thread, which opens or creates the store.
 MUST_CHECK enum status writer_start(struct writer **out, const struct writer_config *config,
                                     struct error *err);
 
-// The store's identity; constant.
+// The store's UUID; constant.
 const unsigned char *writer_store_uuid(const struct writer *writer);
 
-// When the thread last took a turn (monotonic); while it has no memory to write with,
-// when it last had.  Any thread.
-uint64_t writer_beaten_ns(struct writer *writer);
+// Time of the thread's last heartbeat (monotonic); it has none while it is out of memory.  Any
+// thread.
+uint64_t writer_heartbeat_ns(struct writer *writer);
 
-// Waits until the thread has taken JOB_STOP from its inbox, has committed all
-// before it, and has closed the store.  NULL is fine.
+// Waits until the thread has received JOB_STOP, has committed the jobs before it and has
+// closed the store.  Accepts NULL.
 void writer_join(struct writer *writer);
 
 #endif

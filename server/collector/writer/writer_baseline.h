@@ -1,4 +1,4 @@
-// Baselines kept and forgotten by the thread that writes the store.
+// Saves and deletes baselines.  Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_BASELINE_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_BASELINE_H
 
@@ -7,8 +7,7 @@
 
 struct sqlite3;
 
-// Does what a JOB_BASELINE asks for, in a transaction of its own, and puts the answer
-// into `replies`.
+// Runs a JOB_BASELINE in a transaction of its own and queues the reply in `replies`.
 void writer_baseline(struct sqlite3 *db, const struct job *job, struct queue *replies);
 
 #endif

@@ -12,14 +12,14 @@
 #include "server/collector/writer/writer_rows.h"
 
 enum {
-    CREDIT_TOTAL = 262144, // records that may be under way, of all runs together
+    CREDIT_TOTAL = 262144, // records in flight, of all runs together
     CREDIT_MAX = 65536,    // of one run
-    CREDIT_MIN = 64,       // so that the total holds for 4,096 runs
-    REFUSED_MAX = 64,      // ranges named in one Ack; all are in the ledger
+    CREDIT_MIN = 64,       // keeps the total for up to 4,096 runs
+    REFUSED_MAX = 64,      // rejected ranges listed in one Ack; the store has all
 };
 
-// A run that fell silent longer ago than an hour does not count among those that are
-// not over: otherwise machines that died would lock out those that took their place.
+// Runs that have been silent for longer do not count towards the limit per key: otherwise
+// machines that died would lock out their replacements.
 #define UNFINISHED_NS INT64_C(3600000000000)
 
 // An Ack to be sent when the group is committed.
@@ -27,16 +27,16 @@ struct pending_ack {
     struct pending_ack *next;
     struct job_return to;
     unsigned char run[MESSAGE_RUN_SIZE];
-    bool is_hello;     // answers a Hello: names all streams
-    bool hello_wanted; // the run is not known, or has not greeted this collector
+    bool is_hello;     // answers a Hello: lists all streams
+    bool hello_wanted; // the run is unknown, or has not sent Hello to this collector
     const char *error; // static
     uint64_t sequence;
     int64_t echo_sent_ns;
-    struct named *refused; // NULL until there are any
+    struct refused_list *refused; // NULL until there are any
 };
 
-// What an Ack names of what was refused.
-struct named {
+// The rejected ranges that an Ack lists.
+struct refused_list {
     size_t count;
     struct wire_refused ranges[REFUSED_MAX];
     char *reasons[REFUSED_MAX];
@@ -51,8 +51,8 @@ struct batches {
     uint32_t records;
     struct pending_ack *first, **last; // in order of arrival
     uint64_t group;                    // number of the group, from 1
-    uint32_t credit;                   // of each run, as last told
-    struct delivery_range *drops;      // of the message being taken
+    uint32_t credit;                   // of each run, as last granted
+    struct delivery_range *drops;      // of the current message
     size_t drops_room;
 };
 
@@ -132,20 +132,19 @@ static struct pending_ack *add_ack(struct batches *batches, const struct job *jo
     return ack;
 }
 
-static bool same_way(const struct job_return *a, const struct job_return *b)
+static bool same_route(const struct job_return *a, const struct job_return *b)
 {
     return a->socket == b->socket && a->route.size == b->route.size &&
            memcmp(a->route.id, b->route.id, a->route.size) == 0;
 }
 
-// The Ack that a message of this run joins: the run's last one of the group, where
-// it goes the same way and is no answer to a Hello.  Of a run that is not known (NULL)
-// each message is answered by itself.
+// The Ack that covers a message of this run: the run's latest in the group if it has the same
+// route and does not answer a Hello.  Each message of an unknown run (NULL) gets its own.
 static struct pending_ack *join_ack(struct batches *batches, const struct job *job, struct run *run,
                                     const unsigned char id[MESSAGE_RUN_SIZE])
 {
     if (run && run->ack_group == batches->group && !run->ack->is_hello &&
-        same_way(&run->ack->to, &job->from))
+        same_route(&run->ack->to, &job->from))
         return run->ack;
     struct pending_ack *ack = add_ack(batches, job, id);
     if (run && ack) {
@@ -160,9 +159,9 @@ static void name_refused(struct pending_ack *ack, uint32_t stream, uint64_t firs
 {
     if (!ack->refused)
         ack->refused = calloc(1, sizeof *ack->refused);
-    struct named *refused = ack->refused;
+    struct refused_list *refused = ack->refused;
     if (!refused || refused->count == REFUSED_MAX)
-        return; // the ledger has it
+        return; // the store has it
     char *copy = strdup(reason);
     if (!copy)
         return;
@@ -171,13 +170,13 @@ static void name_refused(struct pending_ack *ack, uint32_t stream, uint64_t firs
         .stream = stream, .first = first, .last = last, .reason = {strlen(copy), copy}};
 }
 
-static uint32_t peer_credit_of_credit(const struct batches *batches)
+static uint32_t credit_per_run(const struct batches *batches)
 {
     const uint32_t open = runs_open_count(batches->runs);
-    const uint32_t peer_credit = CREDIT_TOTAL / (open ? open : 1);
-    if (peer_credit > CREDIT_MAX)
+    const uint32_t credit = CREDIT_TOTAL / (open ? open : 1);
+    if (credit > CREDIT_MAX)
         return CREDIT_MAX;
-    return peer_credit < CREDIT_MIN ? CREDIT_MIN : peer_credit;
+    return credit < CREDIT_MIN ? CREDIT_MIN : credit;
 }
 
 static void send_ack(struct batches *batches, const struct pending_ack *ack)
@@ -206,12 +205,12 @@ static void send_ack(struct batches *batches, const struct pending_ack *ack)
         delivery_run_answer(&run->delivery, ack->is_hello, &out->delivery, next);
     struct answer *answer = answer_encode(&ack->to, &message);
     if (!answer || !queue_push(batches->acks, answer, answer->size))
-        answer_free(answer); // the producer will ask again
+        answer_free(answer); // the producer sends again
 }
 
 void batches_send_acks(struct batches *batches)
 {
-    batches->credit = peer_credit_of_credit(batches);
+    batches->credit = credit_per_run(batches);
     if (batches->rules.peer_credit)
         peer_credit_set_credit(batches->rules.peer_credit, batches->credit, clock_monotonic_ns());
     for (const struct pending_ack *ack = batches->first; ack; ack = ack->next)
@@ -226,10 +225,10 @@ void batches_send_acks(struct batches *batches)
 
 // ---- Messages ----------------------------------------------------------------------------
 
-// The run speaks: by the collector's clock and its own, the later of the two, as
-// long as its own is plausible.  What another process sends of a dead run is no
-// sign of its life.
-static void hear(struct run *run, int64_t received_ns, int64_t sent_ns)
+// Updates the time of the run's last message: the later of the collector's clock and the
+// run's, if that is plausible.  Messages that another process replays for a dead run do not
+// count.
+static void note_heard(struct run *run, int64_t received_ns, int64_t sent_ns)
 {
     run->heard_at_ns = clock_monotonic_ns();
     if (run->delivery.replayed)
@@ -240,7 +239,7 @@ static void hear(struct run *run, int64_t received_ns, int64_t sent_ns)
         run->heard_ns = sent_ns;
 }
 
-// A batch that can never be taken: its numbers are dropped, with the reason.
+// Rejects an invalid batch for good: records its range as dropped, with the reason.
 static enum status refuse(struct batches *batches, struct run *run,
                           const struct delivery_step *step, const struct job *job,
                           const char *reason, struct pending_ack *ack, struct error *err)
@@ -262,9 +261,9 @@ static enum status refuse(struct batches *batches, struct run *run,
                             strlen(reason), err);
 }
 
-enum { DEVICES_MAX = 65536 }; // ordinals beyond are no places among devices
+enum { DEVICES_MAX = 65536 }; // larger ordinals are not plausible
 
-// Devices are numbered from 0 in their run.
+// A run's devices are numbered from 0.
 static void count_devices(struct run *run, const struct wire_table *table)
 {
     for (size_t c = 0; c < table->column_count; c++) {
@@ -306,7 +305,7 @@ static enum status store(struct batches *batches, struct run *run, const struct 
                             err);
 }
 
-// Whether some record refers to a name beyond what is kept of the run's.
+// True if a record refers to a name of the run that was not stored.
 static bool wants_unkept(const struct run *run, const struct message_batch *batch)
 {
     for (size_t t = 0; t < batch->table_count; t++) {
@@ -321,7 +320,7 @@ static bool wants_unkept(const struct run *run, const struct message_batch *batc
     return false;
 }
 
-// Why the batch can never be taken; NULL when it can.
+// Why the batch is invalid; NULL if it is not.
 static const char *fault_of(const struct run *run, const struct message_batch *batch,
                             uint32_t names_max)
 {
@@ -329,9 +328,8 @@ static const char *fault_of(const struct run *run, const struct message_batch *b
         return batch->fault;
     const char *fault = insert_fault(batch, run->delivery.names_known);
     if (!fault && run->names_kept < run->delivery.names_known && wants_unkept(run, batch))
-        return run->names_kept >= names_max
-                   ? "a name beyond those that are kept of a run (--max-names)"
-                   : "a name beyond those that the store has room for";
+        return run->names_kept >= names_max ? "the run has more names than --max-names"
+                                            : "the store has reached its limit of names";
     return fault;
 }
 
@@ -370,7 +368,7 @@ static enum status record_drop(struct batches *batches, struct run *run,
                             drop->detail.bytes, drop->detail.size, err);
 }
 
-// ---- Taking a message ----------------------------------------------------------------------
+// ---- Applying a message ----------------------------------------------------------------------
 
 static const struct wire_drop *drops_of(const struct message *message, size_t *count)
 {
@@ -379,7 +377,7 @@ static const struct wire_drop *drops_of(const struct message *message, size_t *c
     return is_goodbye ? message->goodbye.drops : message->batch.drops;
 }
 
-// The ranges of the message without their details.
+// Copies the message's dropped ranges without their details.
 static enum status copy_drops(struct batches *batches, const struct message *message,
                               struct delivery_message *head)
 {
@@ -453,8 +451,8 @@ static enum status describe(struct batches *batches, struct delivery_message *he
     }
 }
 
-// Why nothing is taken of a message, static; NULL where it is heard, or asked for
-// Hello.
+// The error with which a message is answered, static text; NULL if it is applied, or if a
+// Hello is requested.
 static const char *error_of(struct batches *batches, enum delivery_hearing hearing)
 {
     switch (hearing) {
@@ -473,7 +471,7 @@ static const char *error_of(struct batches *batches, enum delivery_hearing heari
     return NULL;
 }
 
-// The Ack that will answer the message.
+// Creates or extends the Ack that will answer the message.
 static struct pending_ack *ack_for(struct batches *batches, const struct job *job, struct run *run,
                                    const unsigned char id[MESSAGE_RUN_SIZE],
                                    enum delivery_hearing hearing, const char *error)
@@ -498,8 +496,8 @@ static struct pending_ack *ack_for(struct batches *batches, const struct job *jo
     return ack;
 }
 
-static enum status take_hello(struct batches *batches, const struct job *job, struct run **run,
-                              struct error *err)
+static enum status on_hello(struct batches *batches, const struct job *job, struct run **run,
+                            struct error *err)
 {
     const struct message_hello *hello = &job->message.hello;
     if (*run)
@@ -508,7 +506,8 @@ static enum status take_hello(struct batches *batches, const struct job *job, st
                     err);
 }
 
-// A run belongs to the key that opened it; without one, to peers without keys.
+// True if the run belongs to another key than the sender's.  Runs opened without a key belong
+// to all peers without keys.
 static bool is_foreign(const struct batches *batches, const struct run *run, const struct job *job)
 {
     if (!run || !run->has_key || !job->has_key)
@@ -518,7 +517,7 @@ static bool is_foreign(const struct batches *batches, const struct run *run, con
     return !access_continues(batches->rules.access, job->key, run->key);
 }
 
-// Whether the sender has as many runs that are not over as it may.
+// Whether the sender's key has reached its limit of runs.
 static enum status has_too_many_runs(struct batches *batches, const struct job *job, bool *has,
                                      struct error *err)
 {
@@ -531,20 +530,20 @@ static enum status has_too_many_runs(struct batches *batches, const struct job *
     return status;
 }
 
-// In a store without room for more names the host of a new run must be known.
+// When the store has reached its limit of names, the host of a new run must be known.
 static enum status check_host(struct batches *batches, const struct message_hello *hello,
                               const char **error, struct error *err)
 {
     bool known = false;
-    enum status status = runs_know_name(batches->runs, hello->host, &known, err);
+    enum status status = runs_has_name(batches->runs, hello->host, &known, err);
     if (status == STATUS_OK && !known) {
-        *error = "the host's name is new, and the store has no room for more names";
+        *error = "the host's name is new, and the store has reached its limit of names";
         reject_counters_count(batches->rules.reject_counters, REFUSAL_NAMES, 1);
     }
     return status;
 }
 
-// When a message was made, by the host's clock, as far as it says so.
+// When the message was created, by the host's clock; estimated if the message does not say.
 static int64_t host_now(const struct run *run, const struct job *job)
 {
     const struct message *message = &job->message;
@@ -558,15 +557,15 @@ static int64_t host_now(const struct run *run, const struct job *job)
     return saturate_add(job->received_ns, run->clock_error_ns ? run->clock_offset_ns : 0);
 }
 
-// What is known of the message's run beside its records.
-static enum status take_figures(struct run *run, const struct job *job, struct error *err)
+// Updates the run from the message's fields beside its records.
+static enum status update_run(struct run *run, const struct job *job, struct error *err)
 {
     const struct message *message = &job->message;
     const struct message_goodbye *goodbye = &message->goodbye;
-    hear(run, job->received_ns, message->kind == MESSAGE_BATCH ? message->batch.sent_ns : 0);
+    note_heard(run, job->received_ns, message->kind == MESSAGE_BATCH ? message->batch.sent_ns : 0);
     if (message->kind == MESSAGE_GOODBYE && goodbye->killed &&
         run->delivery.end != RECORD_RUN_END_CLOSED)
-        return run_die(run, goodbye->activities, goodbye->activity_count, err);
+        return run_set_killed(run, goodbye->activities, goodbye->activity_count, err);
     if (message->kind != MESSAGE_BATCH)
         return STATUS_OK;
     run_set_clock(run, message->batch.clock_offset_ns, message->batch.clock_error_ns);
@@ -585,9 +584,9 @@ static enum status add_names(struct batches *batches, struct run *run,
     return status;
 }
 
-static enum status take_step(struct batches *batches, struct run *run,
-                             const struct delivery_step *step, const struct job *job,
-                             struct pending_ack *ack, struct error *err)
+static enum status apply_step(struct batches *batches, struct run *run,
+                              const struct delivery_step *step, const struct job *job,
+                              struct pending_ack *ack, struct error *err)
 {
     const struct message_batch *batch = &job->message.batch;
     size_t count;
@@ -604,7 +603,7 @@ static enum status take_step(struct batches *batches, struct run *run,
     return store_or_refuse(batches, run, step, job, ack, err);
 }
 
-enum status batches_take(struct batches *batches, const struct job *job, struct error *err)
+enum status batches_apply(struct batches *batches, const struct job *job, struct error *err)
 {
     const unsigned char *id;
     struct delivery_message head;
@@ -626,7 +625,7 @@ enum status batches_take(struct batches *batches, const struct job *job, struct 
     if (status != STATUS_OK)
         return status;
     if (too_many)
-        error = "more runs that are not over than one key may have (--max-runs-per-key)";
+        error = "the key has more open runs than --max-runs-per-key";
     else if (hearing == DELIVERY_HEARD && !run && runs_names_are_full(batches->runs))
         status = check_host(batches, &job->message.hello, &error, err);
     if (status != STATUS_OK)
@@ -637,7 +636,7 @@ enum status batches_take(struct batches *batches, const struct job *job, struct 
     if (hearing != DELIVERY_HEARD || error)
         return STATUS_OK;
     if (head.kind == DELIVERY_HELLO)
-        status = take_hello(batches, job, &run, err);
+        status = on_hello(batches, job, &run, err);
     if (status != STATUS_OK)
         return status;
 
@@ -647,11 +646,11 @@ enum status batches_take(struct batches *batches, const struct job *job, struct 
         return error_no_memory(err, "writer");
     status = run_make_streams(run, err);
     if (status == STATUS_OK)
-        status = take_figures(run, job, err);
+        status = update_run(run, job, err);
     if (status == STATUS_OK)
         status =
             run_record_unnumbered(batches->runs, run, job->received_ns, host_now(run, job), err);
     while (status == STATUS_OK && delivery_take_next(&taking, &step))
-        status = take_step(batches, run, &step, job, ack, err);
+        status = apply_step(batches, run, &step, job, ack, err);
     return status;
 }

@@ -1,5 +1,5 @@
-// What a producer's message does to the store, and the Ack that answers it once
-// the group it belongs to is committed.  Writer thread only.
+// Applies producers' messages to the store and acknowledges them after the group's commit.
+// Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_BATCH_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_BATCH_H
 
@@ -16,14 +16,14 @@
 
 struct batches;
 
-// Everything is borrowed; acknowledgements go to `acks` as struct answer.
+// All arguments are borrowed.  Acks are queued in `acks` as struct answer.
 MUST_CHECK enum status batches_new(struct batches **out, struct runs *runs,
                                    struct inserter *inserter, const unsigned char store[16],
                                    struct queue *acks, struct error *err);
 void batches_free(struct batches *batches);
 
-// Permissions and limits; without them there are no keys and only the protocol's limits
-// apply.  Borrowed members may be NULL.
+// Access control and limits; by default there are no keys, and the limits are LIMITS_DEFAULT.
+// The pointers are borrowed and may be NULL.
 struct batches_rules {
     struct access *access;
     struct reject_counters *reject_counters;
@@ -32,21 +32,22 @@ struct batches_rules {
 };
 void batches_set_rules(struct batches *batches, const struct batches_rules *rules);
 
-// A group begins: nothing is to be acknowledged yet.
+// Begins a group: resets its count of records.
 void batches_begin(struct batches *batches);
 
-// Takes a Hello, Batch or Goodbye.  Fails only where the store (or memory) does;
-// a message that makes no sense is answered.
-MUST_CHECK enum status batches_take(struct batches *batches, const struct job *job,
-                                    struct error *err);
+// Applies a Hello, Batch or Goodbye.  Fails only with the store, or when out of memory; an
+// invalid message is answered with an error.
+MUST_CHECK enum status batches_apply(struct batches *batches, const struct job *job,
+                                     struct error *err);
 
-// Records inserted since the group began.
+// Records inserted in this group.
 uint32_t batches_records(const struct batches *batches);
 
-// After the commit: one Ack a run, covering all its messages of the group.
+// After the commit: queues the group's Acks, one for all messages of a run on one route; each
+// Hello, and each message of an unknown run, has its own.
 void batches_send_acks(struct batches *batches);
 
-// After a rollback: no Acks.
+// After a rollback: discards the group's Acks.
 void batches_drop_acks(struct batches *batches);
 
 #endif

@@ -13,8 +13,8 @@ struct writer_import {
     struct import_target *target;
 };
 
-static enum status make(struct writer_import **out, const struct writer_import_parts *parts,
-                        struct error *err)
+static enum status create(struct writer_import **out, const struct writer_import_parts *parts,
+                          struct error *err)
 {
     struct writer_import *import = calloc(1, sizeof *import);
     if (!import)
@@ -37,18 +37,18 @@ void writer_import_free(struct writer_import *import)
     free(import);
 }
 
-// Ids are given out by both: each goes on above what the other has given.
-static void take_ids(struct writer_import *import, enum record_kind kind)
+// Import and inserter both assign ids: each continues after the other's last.
+static void sync_ids(struct writer_import *import, enum record_kind kind)
 {
     if (kind != RECORD_KIND_RUN)
         import_target_set_last(import->target, kind,
                                inserter_last_id(import->parts.inserter, kind));
 }
 
-static void tell(struct writer_import *import, const struct import_batch *batch)
+static void notify(struct writer_import *import, const struct import_batch *batch)
 {
     struct error err;
-    enum status status = runs_look_again(import->parts.runs, &err);
+    enum status status = runs_refresh_ids(import->parts.runs, &err);
     if (status == STATUS_OK)
         status = inserter_reset(import->parts.inserter, &err);
     if (status != STATUS_OK)
@@ -61,19 +61,19 @@ static void tell(struct writer_import *import, const struct import_batch *batch)
 static enum status apply(struct writer_import *import, struct import_batch *batch,
                          struct error *err)
 {
-    take_ids(import, batch->kind);
+    sync_ids(import, batch->kind);
     enum status status = import_apply(import->target, batch, err);
     if (status == STATUS_OK)
-        tell(import, batch);
+        notify(import, batch);
     return status;
 }
 
-void writer_import_take(struct writer_import **import, const struct writer_import_parts *parts,
-                        struct import_request *order)
+void writer_import_apply(struct writer_import **import, const struct writer_import_parts *parts,
+                         struct import_request *request)
 {
     struct error err = {.text = "writer: failed"};
-    enum status status = *import ? STATUS_OK : make(import, parts, &err);
+    enum status status = *import ? STATUS_OK : create(import, parts, &err);
     if (status == STATUS_OK)
-        status = apply(*import, import_request_batch(order), &err);
-    import_request_done(order, status, &err);
+        status = apply(*import, import_request_batch(request), &err);
+    import_request_done(request, status, &err);
 }

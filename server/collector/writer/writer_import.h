@@ -1,5 +1,4 @@
-// Records of another store, a batch at a time, between the groups of the writer.
-// Writer thread only.
+// Applies import batches between the writer's groups.  Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_IMPORT_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_IMPORT_H
 
@@ -12,19 +11,19 @@ struct rollups;
 struct sqlite3;
 struct writer_import;
 
-// What it works with; borrowed.
+// Borrowed.
 struct writer_import_parts {
     struct sqlite3 *db;
     struct inserter *inserter;
     struct runs *runs;
-    struct rollups *rollups; // NULL: none are kept
+    struct rollups *rollups; // NULL: none are written
 };
 
-void writer_import_free(struct writer_import *import); // NULL is fine
+void writer_import_free(struct writer_import *import); // accepts NULL
 
-// Applies the order's batch in a transaction of its own, tells those who count ids of
-// what came, and says what became of the order.  `*import` is made by the first one.
-void writer_import_take(struct writer_import **import, const struct writer_import_parts *parts,
-                        struct import_request *order);
+// Applies the request's batch in a transaction of its own, updates the other caches of ids,
+// and completes the request.  The first call creates `*import`.
+void writer_import_apply(struct writer_import **import, const struct writer_import_parts *parts,
+                         struct import_request *request);
 
 #endif

@@ -51,14 +51,13 @@ void inserter_free(struct inserter *inserter)
     free(inserter);
 }
 
-void inserter_tell(struct inserter *inserter, struct rollups *rollups)
+void inserter_set_rollups(struct inserter *inserter, struct rollups *rollups)
 {
     inserter->rollups = rollups;
 }
 
-// Within one life of the collector ids only rise, also when the newest rows are
-// cleared: the live feed counts on it, and rollups keep the ids
-// permanently.  After a rollback ids are reused: no reader has seen them.
+// While the collector runs, ids never decrease, also when the latest rows are cleared: the live
+// feed and the rollups depend on it.
 enum status inserter_reset(struct inserter *inserter, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -85,7 +84,7 @@ const char *insert_fault(const struct message_batch *batch, uint32_t name_count)
             const struct wire_column *column = &table->columns[c];
             for (size_t row = 0; column->names && row < table->count; row++)
                 if (column->names[row] > name_count && wire_has_value(column->present, row))
-                    return "a name that the run has not told";
+                    return "a name that the run has not sent";
         }
     }
     return NULL;
@@ -96,7 +95,7 @@ static bool clock_is_suspect(int64_t started_ns, int64_t received_ns)
     return started_ns < SCHEMA_CLOCK_FLOOR_NS || started_ns - SCHEMA_CLOCK_AHEAD_NS > received_ns;
 }
 
-// The first row whose number is at least `first`: numbers rise.
+// The first row whose number is at least `first`; numbers are ascending.
 static size_t first_row(const struct wire_table *table, uint64_t first)
 {
     size_t row = 0;

@@ -1,5 +1,5 @@
-// Inserts the records of batches: one prepared statement a kind takes all rows of
-// a batch's table (writer_rows.h).  Writer thread only.
+// Bulk insertion of records: one prepared statement per kind inserts all rows of a batch's
+// table (writer_rows.h).  Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_INSERT_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_INSERT_H
 
@@ -17,13 +17,14 @@ struct rollups;
 MUST_CHECK enum status inserter_new(struct inserter **out, struct sqlite3 *db, struct error *err);
 void inserter_free(struct inserter *inserter);
 
-// Sets the rollups that get each inserted record; borrowed, NULL: none.
-void inserter_tell(struct inserter *inserter, struct rollups *rollups);
+// Sets the rollups that inserted records are added to; borrowed; NULL: none.
+void inserter_set_rollups(struct inserter *inserter, struct rollups *rollups);
 
-// Reads the highest ids again: after a rollback ids are reused.
+// Reads the highest ids again, after a rollback or after another writer has inserted rows.
+// Ids known to be higher stay.
 MUST_CHECK enum status inserter_reset(struct inserter *inserter, struct error *err);
 
-// The highest id of a kind given out.
+// The highest assigned id of a kind.
 int64_t inserter_last_id(const struct inserter *inserter, enum record_kind kind);
 
 // The run of the records.
@@ -35,12 +36,12 @@ struct insert_run {
     uint32_t name_count;
 };
 
-// Why the batch's tables can never be taken, NULL when they can: a record with a
-// name that the run has not told.  Static text.
+// Why the batch's tables are invalid, NULL if they are not: a record refers to a name that the
+// run has not sent.  Static text.
 const char *insert_fault(const struct message_batch *batch, uint32_t name_count);
 
-// Inserts those rows of the table whose number is at least `first`.  Adds their
-// count to `*stored` and those with an implausible clock to `*suspects`.
+// Inserts the table's rows from number `first` on.  Adds their count to `*stored`, and the
+// count of those with implausible times to `*suspects`.
 MUST_CHECK enum status insert_table(struct inserter *inserter, const struct insert_run *run,
                                     const struct wire_table *table, uint64_t first, int64_t *stored,
                                     int64_t *suspects, struct error *err);

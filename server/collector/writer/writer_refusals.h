@@ -1,4 +1,4 @@
-// What was not taken, written into the store's table `refusal`.  Writer thread only.
+// Saves the reject counters in the store's table `refusal`.  Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_REFUSALS_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_REFUSALS_H
 
@@ -9,8 +9,8 @@
 
 struct sqlite3;
 
-// Adds what was counted to the table, in the transaction that is open; once that has
-// ended, reject_counters_saved is to be told how.  NULL is fine.
+// Adds the unsaved counts to the table in the current transaction.  Call reject_counters_saved
+// once that has ended.  Accepts NULL.
 MUST_CHECK enum status writer_save_refusals(struct reject_counters *reject_counters,
                                             struct sqlite3 *db, int64_t now_ns, struct error *err);
 

@@ -1,4 +1,4 @@
-// One run in memory: what needs no database.
+// One run in memory, without the database.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ size_t run_size(const struct run *run)
     return size + (run->activity ? strlen(run->activity) : 0);
 }
 
-void run_lighten(struct run *run)
+void run_drop_details(struct run *run)
 {
     struct delivery_run kept = run->delivery;
     run->names_told = kept.names_known;
@@ -118,7 +118,7 @@ static enum status set_stream_activity(struct run *run, const struct wire_activi
     size_t place;
     const enum status status = delivery_run_know(&run->delivery, activity->stream, &place);
     if (status == STATUS_FULL)
-        return STATUS_OK; // its records were turned away as well
+        return STATUS_OK; // its records are rejected, too
     if (status != STATUS_OK || run_make_streams(run, err) != STATUS_OK)
         return error_no_memory(err, "writer");
     struct run_stream *stream = &run->streams[place];
@@ -133,8 +133,8 @@ static enum status set_stream_activity(struct run *run, const struct wire_activi
     return STATUS_OK;
 }
 
-enum status run_die(struct run *run, const struct wire_activity *activities, size_t count,
-                    struct error *err)
+enum status run_set_killed(struct run *run, const struct wire_activity *activities, size_t count,
+                           struct error *err)
 {
     char text[MESSAGE_TEXT_SIZE_MAX] = "";
     size_t used = 0;
@@ -150,9 +150,9 @@ enum status run_die(struct run *run, const struct wire_activity *activities, siz
         if (size > 0 && (size_t)size < sizeof text - used)
             used += (size_t)size;
         else
-            text[used] = '\0'; // no room for it: those before it stand
+            text[used] = '\0'; // no room: keep the earlier ones
     }
-    static const char idle[] = "idle"; // whatever it said while it lived
+    static const char idle[] = "idle"; // overrides its last report
     if (status == STATUS_OK)
         status = run_set_activity(run,
                                   used ? (struct wire_bytes){used, text}

@@ -10,7 +10,7 @@
 #include "server/collector/threads/limits.h"
 #include "server/collector/writer/writer_runs_inside.h"
 
-// Run identities are random: their first bytes are as good as a hash.
+// Run ids are random UUIDs: their first bytes serve as a hash.
 static struct run **bucket_of(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE])
 {
     return &runs->buckets[(uuid[0] | (unsigned)uuid[1] << 8) % RUNS_BUCKETS];
@@ -23,7 +23,7 @@ enum status runs_new(struct runs **out, sqlite3 *db, struct error *err)
         return error_no_memory(err, "writer");
     enum status status = statements_init(&runs->statements, db, err);
     if (status == STATUS_OK)
-        status = runs_look_again(runs, err);
+        status = runs_refresh_ids(runs, err);
     runs_limit_names(runs, LIMITS_NAMES, LIMITS_STORE_NAMES);
     if (status != STATUS_OK) {
         runs_free(runs);
@@ -33,7 +33,7 @@ enum status runs_new(struct runs **out, sqlite3 *db, struct error *err)
     return STATUS_OK;
 }
 
-enum status runs_look_again(struct runs *runs, struct error *err)
+enum status runs_refresh_ids(struct runs *runs, struct error *err)
 {
     sqlite3 *db = runs->statements.db;
     enum status status = database_integer(db, "SELECT max(run) FROM run", &runs->last_id, err);
@@ -89,11 +89,11 @@ void runs_evict(struct runs *runs, uint64_t before_ns)
     }
 }
 
-void runs_each(struct runs *runs, void (*take)(void *context, struct run *run), void *context)
+void runs_each(struct runs *runs, void (*visit)(void *context, struct run *run), void *context)
 {
     for (size_t i = 0; i < RUNS_BUCKETS; i++)
         for (struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
-            take(context, run);
+            visit(context, run);
 }
 
 uint32_t runs_open_count(const struct runs *runs)
@@ -110,7 +110,7 @@ int64_t runs_last_id(const struct runs *runs)
     return runs->last_id;
 }
 
-// ---- What is looked for ---------------------------------------------------------------
+// ---- Lookup ---------------------------------------------------------------
 
 void runs_insert(struct runs *runs, struct run *run)
 {
@@ -162,18 +162,18 @@ size_t runs_size(const struct runs *runs, size_t *complete_count)
     return size;
 }
 
-// Those at or below the share together fit in the limit: so the small are never let
-// go of because of the large.
+// Runs of at most `fair_size` fit in the limit together, so small runs are never trimmed
+// because of large ones.
 void runs_trim(struct runs *runs, size_t limit)
 {
     size_t count;
     if (runs_size(runs, &count) <= limit || count == 0)
         return;
-    const size_t peer_credit = limit / count;
+    const size_t fair_size = limit / count;
     for (size_t i = 0; i < RUNS_BUCKETS; i++)
         for (struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
-            if (run->complete && !run_is_dirty(run) && run_size(run) > peer_credit)
-                run_lighten(run);
+            if (run->complete && !run_is_dirty(run) && run_size(run) > fair_size)
+                run_drop_details(run);
 }
 
 enum status runs_load_open(struct runs *runs, uint64_t now_ns, struct error *err)
@@ -194,14 +194,14 @@ enum status runs_load_open(struct runs *runs, uint64_t now_ns, struct error *err
     return status == STATUS_OK ? loaded : status;
 }
 
-// A run that has said Hello, whatever of it is in the store.
+// A run that has sent Hello to this collector.
 struct greeting {
     unsigned char uuid[MESSAGE_RUN_SIZE];
     bool replayed;
 };
 
-static enum status greet_again(struct runs *runs, const struct greeting *greetings, size_t count,
-                               uint64_t now_ns, struct error *err)
+static enum status restore_greetings(struct runs *runs, const struct greeting *greetings,
+                                     size_t count, uint64_t now_ns, struct error *err)
 {
     enum status status = runs_load_open(runs, now_ns, err);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
@@ -231,7 +231,7 @@ enum status runs_reload(struct runs *runs, uint64_t now_ns, struct error *err)
         }
     }
     runs_forget(runs);
-    enum status status = greet_again(runs, greetings, used, now_ns, err);
+    enum status status = restore_greetings(runs, greetings, used, now_ns, err);
     free(greetings);
     return status;
 }

@@ -1,8 +1,7 @@
-// The runs as the writer knows them: what of each stream is stored or dropped,
-// its names, its counts.  A cache of the store's tables run, run_name, stream,
-// range and ledger: changes stay here until runs_flush writes them into the
-// group's transaction, and where that is rolled back, runs_forget empties the
-// cache so that everything is read again.  Writer thread only.
+// A write-back cache of runs: their streams, ranges, names and counts, from the store's tables
+// run, run_name, stream, range and ledger.  Changes stay in memory until runs_flush writes them
+// in the group's transaction; after a rollback runs_reload reads everything again.  Writer
+// thread only.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_H
 
@@ -18,9 +17,9 @@
 struct sqlite3;
 struct runs;
 
-// The range that ends at next - 1, extended in place while it goes on.
+// A stream's latest range of record numbers, which is extended in place.
 struct run_range {
-    uint64_t first, last; // first 0: there is none
+    uint64_t first, last; // first 0: none
     int state;            // SCHEMA_RANGE_STORED or _DROPPED
     enum delivery_reason reason;
     char *detail; // or NULL
@@ -28,10 +27,10 @@ struct run_range {
     bool dirty;
 };
 
-// What the store has of a stream beside its numbers.
+// A stream, beside the protocol's state in delivery.lanes.
 struct run_stream {
     struct run_range range;
-    char *activity; // what its thread was doing when the process died; or NULL
+    char *activity; // its thread's activity when the process was killed; or NULL
     int64_t activity_since_ns;
     bool dirty;
 };
@@ -39,36 +38,35 @@ struct run_stream {
 struct run {
     int64_t id;
     unsigned char uuid[MESSAGE_RUN_SIZE];
-    struct delivery_run delivery; // what the protocol knows of it
-    int64_t heard_ns;             // the later of the collector's and the host's clock
+    struct delivery_run delivery; // the protocol's state
+    int64_t heard_ns;             // last message; the later of the collector's and the host's clock
     uint64_t heard_at_ns;         // monotonic
     int64_t flushed_heard_ns;
-    int64_t told_ns; // the host's clock as it last told what it had lost
+    int64_t told_ns; // the host's clock at the last report of losses
     int64_t stored, refused, clock_suspects, unknown_columns;
     int64_t device_count;
-    // The host's wall clock less this collector's, as the run estimates it; an
-    // error of 0: it does not.
+    // The host's wall clock minus the collector's, as the run estimates it; an error of 0:
+    // unknown.
     int64_t clock_offset_ns, clock_error_ns;
     int64_t stored_by_kind[RECORD_KIND_COUNT]; // since the last flush
     char *activity;
     bool dirty;
 
-    bool has_key; // it was opened under this key
+    bool has_key; // it was opened with this key
     unsigned char key[WIRE_KEY_SIZE];
 
     struct run_stream *streams; // parallel to delivery.lanes
     size_t stream_count, stream_room;
     int64_t *names; // [i]: the store's id of the run's name i + 1, of delivery.names_known
     uint32_t name_room;
-    uint32_t names_told; // where it is not complete: delivery.names_known once it is
-    uint32_t names_kept; // of them; the rest is beyond a limit, known but not stored
+    uint32_t names_told; // while not complete: the names_known to restore
+    uint32_t names_kept; // of them stored; the others are beyond a limit
 
-    // Whether streams and names are here; else they are only in the store, and read
-    // again when the run is found.
+    // True while streams and names are in memory; else runs_find reads them from the store.
     bool complete;
-    uint64_t produced; // of all streams, as it was saved
+    uint64_t produced; // of all streams, as last saved
 
-    struct pending_ack *ack; // the run's latest in the group of that number
+    struct pending_ack *ack; // the run's latest Ack, in group `ack_group`
     uint64_t ack_group;
 
     struct run *next_in_bucket;
@@ -77,102 +75,101 @@ struct run {
 MUST_CHECK enum status runs_new(struct runs **out, struct sqlite3 *db, struct error *err);
 void runs_free(struct runs *runs);
 
-// After another part of the collector has added runs or names to the store.
-MUST_CHECK enum status runs_look_again(struct runs *runs, struct error *err);
+// Reads the highest ids again, after an import has added runs or names.
+MUST_CHECK enum status runs_refresh_ids(struct runs *runs, struct error *err);
 
 // Empties the cache.
 void runs_forget(struct runs *runs);
 
-// After a rollback: reloads the cache, with the recently active open runs.  Their Hello
-// remains valid, since the collector has not restarted.
+// After a rollback: empties the cache and reloads the open runs.  A Hello that was committed
+// stays valid.
 MUST_CHECK enum status runs_reload(struct runs *runs, uint64_t now_ns, struct error *err);
 
 // Finds a run in the cache or the store; `*out` is NULL when there is none.
 MUST_CHECK enum status runs_find(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
                                  struct run **out, struct error *err);
 
-// How many names a run may have from now on, and the store.
+// Sets the limits of names per run and in the store.
 void runs_limit_names(struct runs *runs, uint32_t count, int64_t in_store);
 
-// Whether the store has as many names as it may.
+// True if the store has reached its limit of names.
 bool runs_names_are_full(const struct runs *runs);
 
-// Whether the store has the name.
-MUST_CHECK enum status runs_know_name(struct runs *runs, struct wire_bytes name, bool *known,
-                                      struct error *err);
+// Reports whether the store has the name.
+MUST_CHECK enum status runs_has_name(struct runs *runs, struct wire_bytes name, bool *known,
+                                     struct error *err);
 
-// Adds the run that a Hello describes; it belongs to `key` (NULL: to peers
-// without keys).
+// Inserts the run that a Hello describes, owned by `key` (NULL: by peers without keys).
 MUST_CHECK enum status runs_add(struct runs *runs, const struct message_hello *hello,
                                 const unsigned char *key, int64_t received_ns, struct run **out,
                                 struct error *err);
 
-// How many runs of the key (NULL: of those without one) are not over and were heard
-// of since `since_ns`, by what was flushed.
+// Counts the key's runs (NULL: those without key) that are open or silent and have sent a
+// message since `since_ns`, as last flushed.
 MUST_CHECK enum status runs_count_unfinished(struct runs *runs, const unsigned char *key,
                                              int64_t since_ns, int64_t *count, struct error *err);
 
-// Takes from a later Hello of the run what was not known at its first: a producer
-// says Hello before it has looked for devices.
+// Adds what a later Hello of the run knows and the first did not: a producer sends Hello
+// before it has detected its devices.
 MUST_CHECK enum status runs_describe(struct runs *runs, struct run *run,
                                      const struct message_hello *hello, struct error *err);
 
-// Calls `take` for each run in the cache.
+// Calls `visit` for each run in the cache.
 void runs_each(struct runs *runs, void (*take)(void *context, struct run *run), void *context);
 
-// Brings all runs that the store has as open into the cache, heard of just now.
+// Loads all open runs into the cache, as if heard of at `now_ns`.
 MUST_CHECK enum status runs_load_open(struct runs *runs, uint64_t now_ns, struct error *err);
 
-// Lets go of runs that are closed or silent and were not heard of since
-// `before_ns` (monotonic); nothing of them may be dirty.
+// Evicts runs that are closed or silent and have sent nothing since `before_ns` (monotonic).
+// Call it only after a flush.
 void runs_evict(struct runs *runs, uint64_t before_ns);
 
-// Lets go of the streams and names of those runs that take more than their share of
-// `limit` bytes, where all take more than that together; nothing of them may be dirty.
+// If the cache exceeds `limit` bytes, drops the streams and names of the runs larger than the
+// limit divided by the number of complete runs; dirty runs stay.
 void runs_trim(struct runs *runs, size_t limit);
 
-// Bytes that the cache takes, and runs that are complete in it.
+// Returns the bytes of the cache and counts the complete runs in it.
 size_t runs_size(const struct runs *runs, size_t *complete);
 
-// Runs whose end is open, in the cache.
+// Counts the open runs in the cache.
 uint32_t runs_open_count(const struct runs *runs);
 
-// Writes all changes into the running transaction.
+// Writes all changes in the current transaction.
 MUST_CHECK enum status runs_flush(struct runs *runs, struct error *err);
 
-// Whether there is anything to flush.
+// True if there is anything to flush.
 bool runs_are_dirty(const struct runs *runs);
 
-// The highest number of a run given out.
+// The highest assigned number of a run.
 int64_t runs_last_id(const struct runs *runs);
 
 // ---- One run -----------------------------------------------------------------------
 
-void run_free(struct run *run); // NULL is fine
+void run_free(struct run *run); // accepts NULL
 
-// Bytes that the run takes.
+// Bytes of memory of the run.
 size_t run_size(const struct run *run);
 
-// Lets go of streams and names, which are in the store.
-void run_lighten(struct run *run);
+// Frees streams and names, which must be in the store.
+void run_drop_details(struct run *run);
 
-// The store's id of the run's next name; 0: it is not kept.  STATUS_NOMEM.
+// Appends the store's id of the run's next name; 0: not stored.  Fails with STATUS_NOMEM.
 MUST_CHECK enum status run_append_name(struct run *run, int64_t name);
 
-// A place for each stream that the protocol knows.
+// Extends `streams` to all streams in delivery.lanes.
 MUST_CHECK enum status run_make_streams(struct run *run, struct error *err);
 
-// Whether there is anything of the run to flush.
+// True if the run has anything to flush.
 bool run_is_dirty(const struct run *run);
 
-// Interns names names_first.. of the run.  Those known are skipped; names beyond
-// the next wanted are ignored, since the producer repeats them.
+// Interns names of the run, numbered from `first`.  Known ones are skipped; names after a gap
+// are ignored, since the producer repeats them.
 MUST_CHECK enum status run_add_names(struct runs *runs, struct run *run, uint32_t first,
                                      const struct wire_bytes *names, size_t count,
                                      struct error *err);
 
-// Records that range->first..range->last of the stream at `place`, which go on
-// from what was recorded last, are stored or dropped.
+// Records that the numbers range->first..range->last of the stream at `place`, which follow
+// the last recorded ones, are stored or dropped.
 MUST_CHECK enum status run_record_range(struct runs *runs, struct run *run, size_t place, int state,
                                         const struct delivery_range *range, const char *detail,
                                         size_t detail_size, struct error *err);
@@ -183,20 +180,19 @@ MUST_CHECK enum status run_record_unnumbered(struct runs *runs, struct run *run,
                                              int64_t received_ns, int64_t now_ns,
                                              struct error *err);
 
-// What the threads of a killed run were doing: of each stream, and all together
-// as what the run did last ("stream 1: decode tiny request 17; stream 2: load tiny"),
-// which is "idle" where none of them did anything.
-MUST_CHECK enum status run_die(struct run *run, const struct wire_activity *activities,
-                               size_t count, struct error *err);
+// Sets the activities of a killed run's threads: of each stream, and together as the run's
+// last activity ("stream 1: decode tiny request 17; stream 2: load tiny"), "idle" if all were.
+MUST_CHECK enum status run_set_killed(struct run *run, const struct wire_activity *activities,
+                                      size_t count, struct error *err);
 
-// Takes the run's estimate of its clock; an error of 0 says nothing.  It is saved
-// with the next other change, the first one at once.
+// Sets the run's estimate of its clock offset; an error of 0 is ignored.  Only the first
+// estimate makes the run dirty; later ones are saved with the next change.
 void run_set_clock(struct run *run, int64_t offset_ns, int64_t error_ns);
 
-// The run has so many devices, if it was not known to have more.
+// Raises the run's number of devices to `count`.
 void run_count_devices(struct run *run, int64_t count);
 
-// Remembers what the run says it is doing.
+// Sets the run's current activity.
 MUST_CHECK enum status run_set_activity(struct run *run, struct wire_bytes activity,
                                         struct error *err);
 

@@ -19,8 +19,7 @@ static enum status find_name(struct runs *runs, const char *text, size_t size, i
     return status;
 }
 
-enum status runs_know_name(struct runs *runs, struct wire_bytes name, bool *known,
-                           struct error *err)
+enum status runs_has_name(struct runs *runs, struct wire_bytes name, bool *known, struct error *err)
 {
     int64_t id;
     enum status status = find_name(runs, name.bytes, name.size, &id, err);
@@ -146,8 +145,8 @@ enum status runs_describe(struct runs *runs, struct run *run, const struct messa
     return statement_run(statements, STATEMENT_RUN_DESCRIBE, err);
 }
 
-// The store's id of a name of the run, 0 where it is beyond a limit.  Those that are
-// kept are the first without a hole.
+// The store's id of a name of the run, 0 when it is beyond a limit.  The stored names are
+// always the run's first ones, without a gap.
 static enum status keep_name(struct runs *runs, const struct run *run, struct wire_bytes text,
                              int64_t *id, struct error *err)
 {

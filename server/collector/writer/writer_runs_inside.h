@@ -1,4 +1,4 @@
-// What the files of writer_runs.h share.
+// Private interface between the files that implement writer_runs.h.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_INSIDE_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_INSIDE_H
 
@@ -11,22 +11,22 @@ struct runs {
     struct statement_cache statements;
     struct run *buckets[RUNS_BUCKETS];
     int64_t last_id;
-    int64_t last_name;  // highest id of a name: so many are in the store
+    int64_t last_name;  // highest id of a name, which is their count
     uint32_t names_max; // of one run
     int64_t store_names_max;
 };
 
-// Puts a run into the cache, which owns it from then on.
+// Adds a run to the cache, which takes ownership.
 void runs_insert(struct runs *runs, struct run *run);
 
-// Reads a run without its streams and names; `*out` is NULL when the store has none.
+// Reads a run without its streams and names; sets `*out` to NULL when the store has none.
 MUST_CHECK enum status runs_read(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
                                  struct run **out, struct error *err);
 
-// Reads what a run that was let go of, or was never asked for, has in the store.
+// Reads the streams and names of a run, unless they are in memory.
 MUST_CHECK enum status runs_complete(struct runs *runs, struct run *run, struct error *err);
 
-// Write what has changed of a stream's range, and of a run, into the running transaction.
+// Write the changes of a stream's range, and of a run, in the current transaction.
 MUST_CHECK enum status runs_save_range(struct runs *runs, const struct run *run, size_t place,
                                        struct error *err);
 MUST_CHECK enum status runs_save(struct runs *runs, struct run *run, struct error *err);

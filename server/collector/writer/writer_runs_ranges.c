@@ -1,12 +1,11 @@
-// What of a stream is stored or dropped, as ranges that are extended in place; and what was
-// lost before it got a number.
+// Ranges of stored and dropped records, and losses before numbering.
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/store/schema/schema.h"
 #include "server/collector/writer/writer_runs_inside.h"
 
-// Whether what follows is of the same kind as the range, and so extends it.
+// True if the next numbers extend the range: same state, reason and detail.
 static bool same_kind(const struct run_range *range, int state, enum delivery_reason reason,
                       const char *detail, size_t size)
 {
@@ -63,7 +62,8 @@ enum status run_record_range(struct runs *runs, struct run *run, size_t place, i
     return status;
 }
 
-// Spans of the collector's clock: however a host's jumps, they are as many as there is time.
+// Losses are summed in spans of the collector's clock, so that jumps of a host's clock cannot
+// add rows.
 #define UNNUMBERED_SPAN_NS INT64_C(600000000000)
 
 enum status run_record_unnumbered(struct runs *runs, struct run *run, int64_t received_ns,

@@ -1,4 +1,4 @@
-// Runs as the store has them.
+// Reads runs from the store.
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,7 +77,7 @@ static enum status read_names(struct runs *runs, struct run *run, struct error *
     return status == STATUS_OK && added != STATUS_OK ? error_no_memory(err, "writer") : status;
 }
 
-// Takes the row of STATEMENT_RUN_FIND.
+// Creates a run from a row of STATEMENT_RUN_FIND.
 static struct run *read_run(sqlite3_stmt *row, const unsigned char uuid[MESSAGE_RUN_SIZE])
 {
     struct run *run = calloc(1, sizeof *run);
@@ -142,12 +142,12 @@ enum status runs_complete(struct runs *runs, struct run *run, struct error *err)
     enum status status = read_streams(runs, run, err);
     if (status == STATUS_OK)
         status = read_names(runs, run, err);
-    // Names that were told and not kept are known all the same.
+    // Names beyond a limit are known, too, though not stored.
     while (status == STATUS_OK && run->delivery.names_known < told)
         if (run_append_name(run, 0) != STATUS_OK)
             status = error_no_memory(err, "writer");
     if (status != STATUS_OK) {
-        run_lighten(run);
+        run_drop_details(run);
         run->names_told = told;
         return status;
     }

@@ -1,4 +1,4 @@
-// Writing what has changed of runs.
+// Writes changes of runs to the store.
 #include <string.h>
 
 #include "common/store/schema/schema.h"

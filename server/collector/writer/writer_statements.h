@@ -1,5 +1,5 @@
-// The statements that keep runs, names, streams, ranges and ledgers, prepared
-// once.  Writer thread only.
+// The writer's prepared statements for runs, names, streams, ranges and ledgers.  Writer
+// thread only.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_STATEMENTS_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_STATEMENTS_H
 

@@ -177,7 +177,7 @@ static enum status read_more(struct prompts *prompts, struct error *err)
     return STATUS_OK;
 }
 
-void prompts_look(struct prompts *prompts)
+void prompts_poll(struct prompts *prompts)
 {
     if (!prompts->stream || prompts->ended || prompts->end - prompts->start > READ_SIZE)
         return;

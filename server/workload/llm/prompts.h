@@ -23,7 +23,7 @@ MUST_CHECK enum status prompts_from_file(struct prompts **out, const char *path,
 // Accepts NULL.
 void prompts_free(struct prompts *prompts);
 
-// The next prompt, borrowed until the next call of this or of prompts_look.  Fails
+// The next prompt, borrowed until the next call of this or of prompts_poll.  Fails
 // with STATUS_NO_DATA after the last one, STATUS_CANCELLED when stopped, STATUS_IO, and
 // STATUS_INVALID on a line above 16 MiB, which the next call skips.
 MUST_CHECK enum status prompts_next(struct prompts *prompts, const char **text, size_t *size,
@@ -34,6 +34,6 @@ MUST_CHECK enum status prompts_next(struct prompts *prompts, const char **text, 
 uint64_t prompts_ready_ns(const struct prompts *prompts);
 
 // Reads available input without waiting, so that arrival times are exact.
-void prompts_look(struct prompts *prompts);
+void prompts_poll(struct prompts *prompts);
 
 #endif

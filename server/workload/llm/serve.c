@@ -136,7 +136,7 @@ static void put_token(struct llm_server *server, struct request *request,
         request->first_ns = request->last_ns;
     write_token(server, stream, id);
     if (server->options.rate > 0.0)
-        prompts_look(server->prompts);
+        prompts_poll(server->prompts);
 }
 
 // Generates tokens from the scores in `logits` until the model, a limit or a wish

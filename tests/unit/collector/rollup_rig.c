@@ -29,7 +29,7 @@ static void open_parts(void)
         inserter_new(&rollup_rig.inserter, rollup_rig.db, &err) != STATUS_OK ||
         rollups_new(&rollup_rig.rollups, rollup_rig.db, &err) != STATUS_OK)
         fail_msg("%s", err.text);
-    inserter_tell(rollup_rig.inserter, rollup_rig.rollups);
+    inserter_set_rollups(rollup_rig.inserter, rollup_rig.rollups);
     rollup_rig_exec("PRAGMA synchronous = OFF"); // nothing here asks what a disk keeps
 }
 

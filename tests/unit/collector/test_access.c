@@ -139,15 +139,15 @@ TEST_CASE(test_a_change_is_seen_at_the_next_look)
     open_access(); // there is no file yet
     assert_int_equal(verdict('a', ADDRESS_QUERY), ACCESS_UNKNOWN);
     write_keys("@a reader a\n");
-    access_look(access_now);
+    access_poll(access_now);
     assert_int_equal(verdict('a', ADDRESS_QUERY), ACCESS_GRANTED);
     assert_int_equal(access_revocations(access_now), 0);
     write_keys("@a producer a\n@b reader b\n");
-    access_look(access_now);
+    access_poll(access_now);
     assert_int_equal(verdict('a', ADDRESS_QUERY), ACCESS_ROLE);
     assert_int_equal(verdict('b', ADDRESS_QUERY), ACCESS_GRANTED);
     assert_int_equal(access_revocations(access_now), 1);
-    access_look(access_now);
+    access_poll(access_now);
     assert_int_equal(access_revocations(access_now), 1);
 }
 
@@ -158,14 +158,14 @@ TEST_CASE(test_a_file_that_became_wrong_changes_nothing)
     write_keys("@a reader a\n");
     open_access();
     write_keys("@a reader a\n@b reader a\n");
-    access_look(access_now);
-    access_look(access_now);
+    access_poll(access_now);
+    access_poll(access_now);
     assert_int_equal(verdict('a', ADDRESS_QUERY), ACCESS_GRANTED);
     assert_int_equal(verdict('b', ADDRESS_QUERY), ACCESS_UNKNOWN);
     assert_int_equal(access_reload(access_now, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "the name a of line 1 again"));
     write_keys("@a reader a\n@b reader b\n");
-    access_look(access_now);
+    access_poll(access_now);
     assert_int_equal(verdict('b', ADDRESS_QUERY), ACCESS_GRANTED);
 }
 
@@ -175,9 +175,9 @@ TEST_CASE(test_a_file_that_is_gone)
     write_keys("@a reader a\n");
     open_access();
     assert_int_equal(unlink(path), 0);
-    access_look(access_now);
+    access_poll(access_now);
     assert_int_equal(verdict('a', ADDRESS_QUERY), ACCESS_GRANTED);
-    access_look(access_now);
+    access_poll(access_now);
     assert_int_equal(verdict('a', ADDRESS_QUERY), ACCESS_UNKNOWN);
     assert_int_equal(access_revocations(access_now), 1);
 }

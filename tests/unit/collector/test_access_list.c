@@ -214,7 +214,7 @@ TEST_CASE(test_what_takes_something_away)
         struct access_list before, after;
         parse(&before, cases[i].before);
         parse(&after, cases[i].after);
-        assert_int_equal(access_list_takes_away(&before, &after), cases[i].expected);
+        assert_int_equal(access_list_revokes(&before, &after), cases[i].expected);
         access_list_deinit(&before);
         access_list_deinit(&after);
     }

@@ -36,10 +36,10 @@ TEST_CASE(test_first_in_first_out)
             assert_true(queue_push(queue, &items[i], 1));
         assert_false(queue_push(queue, &items[3], 1));
         for (int i = 0; i < 3; i++) {
-            assert_true(queue_has_some(queue));
+            assert_true(queue_is_nonempty(queue));
             assert_ptr_equal(queue_pop(queue), &items[i]);
         }
-        assert_false(queue_has_some(queue));
+        assert_false(queue_is_nonempty(queue));
         assert_null(queue_pop(queue));
         assert_true(queue_push(queue, &items[6], 1));
         assert_ptr_equal(queue_pop(queue), &items[6]);

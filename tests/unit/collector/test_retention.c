@@ -178,7 +178,7 @@ static unsigned pass(int64_t wall_ns)
         if (retention_step(retention, wall_ns, &changed, &err) != STATUS_OK)
             fail_msg("%s", err.text);
         changes += changed;
-        retention_took(retention, began_ns, began_ns + 10000000, false);
+        retention_record_time(retention, began_ns, began_ns + 10000000, false);
         if (retention_due_ns(retention) - began_ns > UINT64_C(1000000000))
             return changes;
     }
@@ -534,7 +534,7 @@ TEST_CASE(test_free_pages_are_given_back_in_slices)
     unsigned slices = 0;
     do {
         assert_int_equal(retention_step(retention, now_ns, &changed, NULL), STATUS_OK);
-        retention_took(retention, 0, 10000000, false);
+        retention_record_time(retention, 0, 10000000, false);
         const int64_t left = integer("PRAGMA page_count");
         assert_true(last - left <= 64 + 8); // and the pages that point to others
         slices += left < last;
@@ -563,23 +563,23 @@ TEST_CASE(test_slices_follow_what_they_take)
     close_books();
     begin("raw=1d", false);
     assert_int_equal(rows_of_a_slice(), 512);
-    retention_took(retention, 100 * ms, 130 * ms, true);
+    retention_record_time(retention, 100 * ms, 130 * ms, true);
     assert_int_equal(retention_due_ns(retention), (130 + 3 * 30) * ms);
     assert_int_equal(rows_of_a_slice(), 256);
-    retention_took(retention, 100 * ms, 108 * ms, false);
+    retention_record_time(retention, 100 * ms, 108 * ms, false);
     assert_int_equal(retention_due_ns(retention), 108 * ms);
     assert_int_equal(rows_of_a_slice(), 256);
     for (int i = 0; i < 5; i++) {
-        retention_took(retention, 0, 1, false);
+        retention_record_time(retention, 0, 1, false);
         assert_int_equal(rows_of_a_slice(), 512 << i);
     }
-    retention_took(retention, 0, 1, false);
+    retention_record_time(retention, 0, 1, false);
     assert_int_equal(rows_of_a_slice(), 8192); // at most
     for (int i = 0; i < 9; i++) {
-        retention_took(retention, 0, UINT64_MAX / 8, false);
+        retention_record_time(retention, 0, UINT64_MAX / 8, false);
         (void)rows_of_a_slice();
     }
-    retention_took(retention, 0, UINT64_MAX / 8, false);
+    retention_record_time(retention, 0, UINT64_MAX / 8, false);
     assert_int_equal(rows_of_a_slice(), 256); // at least
 }
 
@@ -591,14 +591,14 @@ TEST_CASE(test_slices_that_end_early_say_nothing)
     begin("raw=1d", false);
     for (int i = 0; i < 20; i++) {
         (void)rows_of_a_slice();
-        retention_took(retention, 0, 1, false);
+        retention_record_time(retention, 0, 1, false);
     }
     add_rows(RECORD_KIND_OPERATION, 20000, 30 * DAY, 1000000);
     unsigned rows = 0;
     for (int i = 0; i < 20 && rows == 0; i++) {
         rows = rows_of_a_slice();
         if (rows == 0)
-            retention_took(retention, 0, 1, false);
+            retention_record_time(retention, 0, 1, false);
     }
     assert_int_equal(rows, 512);
 }
@@ -620,7 +620,7 @@ TEST_CASE(test_a_failure_changes_nothing)
     assert_int_equal(integer("SELECT count(*) FROM operation"), 1000);
     assert_int_equal(integer("SELECT count(*) FROM expiry"), 0);
     expect_balance();
-    retention_took(retention, 0, 1, false);
+    retention_record_time(retention, 0, 1, false);
     assert_true(retention_due_ns(retention) >= 60 * UINT64_C(1000000000));
     exec("DROP TRIGGER no");
     assert_true(pass(now_ns) > 0);

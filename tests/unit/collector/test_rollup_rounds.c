@@ -160,7 +160,7 @@ enum { OLDER_RECORDS = 200000, OLDER_BATCH = 2000 };
 static void insert_year(void)
 {
     static struct record records[OLDER_BATCH];
-    inserter_tell(rollup_rig.inserter, NULL);
+    inserter_set_rollups(rollup_rig.inserter, NULL);
     rollup_rig_exec("BEGIN IMMEDIATE");
     for (int64_t at = 0; at < OLDER_RECORDS; at += OLDER_BATCH) {
         for (int64_t i = 0; i < OLDER_BATCH; i++) {

@@ -78,9 +78,9 @@ static void undo_group(enum record_kind kind)
 static void insert_otherwise(enum record_kind kind)
 {
     struct error err = {0};
-    inserter_tell(rollup_rig.inserter, NULL);
+    inserter_set_rollups(rollup_rig.inserter, NULL);
     insert_group(kind, 1);
-    inserter_tell(rollup_rig.inserter, rollup_rig.rollups);
+    inserter_set_rollups(rollup_rig.inserter, rollup_rig.rollups);
     rollups_rows_added(rollup_rig.rollups, kind);
     (void)err;
 }

@@ -133,7 +133,7 @@ TEST_CASE(test_the_cache_is_bounded)
     assert_int_equal(complete, 18);
 }
 
-// Names beyond the limit are told once and not kept; what refers to them is refused.
+// Names beyond the limit are not stored; records that refer to them are rejected.
 TEST_CASE(test_names_beyond_the_limit)
 {
     static const struct wire_bytes four[] = {{1, "a"}, {1, "b"}, {1, "c"}, {1, "d"}};
@@ -157,12 +157,12 @@ TEST_CASE(test_names_beyond_the_limit)
     assert_int_equal(writer_save_refusals(reject_counters, rig.db, 7, NULL), STATUS_OK);
     rig_exec("ROLLBACK");
     reject_counters_saved(reject_counters, false);
-    assert_true(reject_counters_are_waiting(reject_counters));
+    assert_true(reject_counters_are_unsaved(reject_counters));
     rig_exec("BEGIN");
     assert_int_equal(writer_save_refusals(reject_counters, rig.db, 7, NULL), STATUS_OK);
     rig_exec("COMMIT");
     reject_counters_saved(reject_counters, true);
-    assert_false(reject_counters_are_waiting(reject_counters));
+    assert_false(reject_counters_are_unsaved(reject_counters));
     assert_int_equal(
         rig_integer("SELECT count FROM refusal WHERE reason = 'names' AND last_ns = 7"), 2);
     struct record record;
@@ -180,14 +180,14 @@ TEST_CASE(test_names_beyond_the_limit)
     rig_free_ack(ack);
     assert_int_equal(rig_integer("SELECT count(*) FROM range WHERE detail LIKE '%--max-names%'"),
                      1);
-    message = rig_operations(4, 5); // those that are kept go on
+    message = rig_operations(4, 5); // stored names stay usable
     rig_group(&message, false);
     rig_free_ack(rig_last_ack());
     assert_int_equal(rig_integer("SELECT count(*) FROM operation"), 4);
     reject_counters_free(reject_counters);
 }
 
-// A store without room for more names takes what needs none, and says why not else.
+// At its limit of names the store accepts only records without new names.
 TEST_CASE(test_names_beyond_the_stores_limit)
 {
     static const struct wire_bytes two[] = {{1, "a"}, {1, "b"}};
@@ -207,7 +207,7 @@ TEST_CASE(test_names_beyond_the_stores_limit)
     assert_string_equal(error_for(&same_host), "");
     struct message other_host = hello_of(3);
     other_host.hello.host = (struct wire_bytes){5, "other"};
-    assert_non_null(strstr(error_for(&other_host), "no room for more names"));
+    assert_non_null(strstr(error_for(&other_host), "limit of names"));
     assert_int_equal(rig_integer("SELECT count(*) FROM name WHERE text = 'other'"), 0);
 }
 

@@ -86,7 +86,7 @@ void rig_group(const struct message *message, bool fail)
     memset(job.key, rig.sender, sizeof job.key);
     rig_exec("BEGIN");
     batches_begin(rig.batches);
-    if (batches_take(rig.batches, &job, &err) != STATUS_OK ||
+    if (batches_apply(rig.batches, &job, &err) != STATUS_OK ||
         runs_flush(rig.runs, &err) != STATUS_OK)
         fail_msg("%s", err.text);
     if (fail) {

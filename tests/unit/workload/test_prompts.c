@@ -166,7 +166,7 @@ TEST_CASE(lines_know_when_they_came)
     for (size_t i = 0; i < LINES; i++) {
         written[i] = clock_monotonic_ns();
         assert_int_equal(write(writer, "line\n", 5), 5);
-        prompts_look(prompts);
+        prompts_poll(prompts);
     }
     written[LINES] = clock_monotonic_ns();
     for (size_t i = 0; i < LINES; i++) {
@@ -179,7 +179,7 @@ TEST_CASE(lines_know_when_they_came)
 
     path = model_files_write("prompts", "one\n", 4);
     assert_int_equal(prompts_from_file(&prompts, path, false, -1, NULL), STATUS_OK);
-    prompts_look(prompts);
+    prompts_poll(prompts);
     assert_int_equal(prompts_next(prompts, &text, &size, NULL), STATUS_OK);
     assert_int_equal(prompts_ready_ns(prompts), 0);
     prompts_free(prompts);

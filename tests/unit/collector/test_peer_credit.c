@@ -30,7 +30,7 @@ static struct wire_route route(uint32_t peer)
 static struct peer_credit_peer *take(uint32_t peer, uint32_t records)
 {
     const struct wire_route of = route(peer);
-    return peer_credit_take(peer_credit, 0, &of, records);
+    return peer_credit_acquire(peer_credit, 0, &of, records);
 }
 
 TEST_CASE(test_within_the_credit_all_is_taken)
@@ -44,7 +44,7 @@ TEST_CASE(test_within_the_credit_all_is_taken)
         first = peer;
     }
     for (uint32_t taken = 0; taken < 65536; taken += 256)
-        peer_credit_give(first, 256);
+        peer_credit_release(first, 256);
 }
 
 TEST_CASE(test_far_beyond_it_nothing)
@@ -61,22 +61,22 @@ TEST_CASE(test_far_beyond_it_nothing)
     struct peer_credit_peer *other = take(2, 4096);
     assert_non_null(other);
     const struct wire_route same = route(1);
-    struct peer_credit_peer *elsewhere = peer_credit_take(peer_credit, 1, &same, 4096);
+    struct peer_credit_peer *elsewhere = peer_credit_acquire(peer_credit, 1, &same, 4096);
     assert_non_null(elsewhere);
     assert_ptr_not_equal(elsewhere, greedy);
-    peer_credit_give(other, 4096);
-    peer_credit_give(elsewhere, 4096);
+    peer_credit_release(other, 4096);
+    peer_credit_release(elsewhere, 4096);
     // What was dealt with makes room.
-    peer_credit_give(greedy, 4096);
+    peer_credit_release(greedy, 4096);
     assert_ptr_equal(take(1, 4096), greedy);
     assert_null(take(1, 4096));
     while (taken-- > 0)
-        peer_credit_give(greedy, 4096);
+        peer_credit_release(greedy, 4096);
     // One message is always taken, however large.
     greedy = take(1, 1000000);
     assert_non_null(greedy);
     assert_null(take(1, 1));
-    peer_credit_give(greedy, 1000000);
+    peer_credit_release(greedy, 1000000);
 }
 
 TEST_CASE(test_less_credit_counts_after_a_while)
@@ -90,11 +90,11 @@ TEST_CASE(test_less_credit_counts_after_a_while)
     assert_ptr_equal(take(1, 20000), peer);
     peer_credit_set_credit(peer_credit, 64, 12 * second);
     assert_null(take(1, 1));
-    peer_credit_give(peer, 100000);
-    peer_credit_give(peer, 20000);
-    peer_credit_give(peer, 20000);
+    peer_credit_release(peer, 100000);
+    peer_credit_release(peer, 20000);
+    peer_credit_release(peer, 20000);
     assert_non_null(peer = take(1, 1));
-    peer_credit_give(peer, 1);
+    peer_credit_release(peer, 1);
 }
 
 enum { PEERS = 5000, ROUNDS = 20 };
@@ -107,7 +107,7 @@ static void *give_back(void *context)
     (void)context;
     while (!atomic_load(&done))
         for (unsigned i = 0; i < PEERS; i++)
-            peer_credit_give(atomic_exchange(&handed[i], NULL), 7);
+            peer_credit_release(atomic_exchange(&handed[i], NULL), 7);
     return NULL;
 }
 
@@ -122,13 +122,13 @@ TEST_CASE(test_threads_give_back)
         for (uint32_t i = 0; i < PEERS; i++) {
             struct peer_credit_peer *peer = take(round * PEERS / 2 + i, 7);
             assert_non_null(peer);
-            peer_credit_give(atomic_exchange(&handed[i], peer), 7);
+            peer_credit_release(atomic_exchange(&handed[i], peer), 7);
         }
     }
     atomic_store(&done, true);
     assert_int_equal(pthread_join(thread, NULL), 0);
     for (unsigned i = 0; i < PEERS; i++)
-        peer_credit_give(atomic_exchange(&handed[i], NULL), 7);
+        peer_credit_release(atomic_exchange(&handed[i], NULL), 7);
 }
 
 TEST_MAIN_EACH(set_up, tear_down, test_within_the_credit_all_is_taken, test_far_beyond_it_nothing,

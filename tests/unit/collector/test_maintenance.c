@@ -28,7 +28,7 @@ static int set_up(void **state)
     struct error err = {0};
     if (rollup_rig_set_up(state) != 0)
         return -1;
-    rollup_rig.now_ns = clock_monotonic_ns(); // upkeep goes by the clock
+    rollup_rig.now_ns = clock_monotonic_ns(); // maintenance uses the real clock
     rules = retention_rules_default();
     assert_int_equal(queue_new(&inbox, 4, 1 << 20, &err), STATUS_OK);
     assert_int_equal(queue_new(&replies, 4, 1 << 20, &err), STATUS_OK);
@@ -70,7 +70,7 @@ TEST_CASE(test_tasks_take_turns_where_somebody_waits)
     assert_true(queue_push(inbox, &message, 1));
     maintenance_clear(maintenance, job);
     unsigned turns = 0;
-    for (; !queue_has_some(replies); turns++) {
+    for (; !queue_is_nonempty(replies); turns++) {
         assert_true(turns < TURNS_MOST);
         maintenance_run(maintenance, &load);
     }
@@ -98,7 +98,7 @@ TEST_CASE(test_clearing_nothing_forgets_nothing)
     writer_clear_begin(clear, job);
     while (writer_clear_is_busy(clear))
         writer_clear_step(clear);
-    assert_true(queue_has_some(replies));
+    assert_true(queue_is_nonempty(replies));
     assert_false(rollups_are_behind(rollup_rig.rollups, rollup_rig.now_ns));
     writer_clear_free(clear);
 }
@@ -120,7 +120,7 @@ TEST_CASE(test_a_fold_that_failed_is_no_reason_to_stay_awake)
     do {
         assert_true(turns++ < TURNS_MOST);
         maintenance_run(maintenance, &load);
-    } while (maintenance_patience_ns(maintenance, &load) == 0);
+    } while (maintenance_timeout_ns(maintenance, &load) == 0);
     assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup"), 0);
     assert_int_equal(database_exec(other, "ROLLBACK", &err), STATUS_OK);
     database_close(other);
