@@ -10,6 +10,7 @@
 
 #include "common/core/base/array.h"
 #include "common/store/aggregate/bandwidth.h"
+#include "common/store/read/expiry_info.h"
 #include "common/store/read/filter.h"
 #include "common/store/aggregate/gather_parts.h"
 #include "common/store/schema/schema.h"
@@ -92,22 +93,13 @@ enum status gathering_find(struct gathering *gathering, const int64_t *keys, int
 
 // ---- What there is to go by -------------------------------------------------------------
 
-static enum status take_integer(void *context, sqlite3_stmt *row, struct error *err)
-{
-    (void)err;
-    int64_t *out = context;
-    if (sqlite3_column_type(row, 0) != SQLITE_NULL)
-        *out = sqlite3_column_int64(row, 0);
-    return STATUS_OK;
-}
-
 // The first column of the first row, with $1 bound; `*out` stays where there is none.
 static enum status read_integer(struct gathering *gathering, const char *text, int64_t of,
                                 int64_t *out, struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
     sqlite3_str_appendall(sql, text);
-    return reader_scan_bound(gathering->store, sql, &of, 1, take_integer, out, err);
+    return reader_scan_bound(gathering->store, sql, &of, 1, reader_take_integer, out, err);
 }
 
 // The ids of the filter's names; -1 for a name that the store does not know.
@@ -122,8 +114,8 @@ static enum status read_filter(struct gathering *gathering, struct error *err)
         sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
         sqlite3_str_appendf(sql, "SELECT id FROM name WHERE text = :%s",
                             query_dimension_name((enum query_dimension)i));
-        status = reader_scan(gathering->store, sql, &gathering->of->query->filter, take_integer,
-                             &gathering->filter_ids[i], err);
+        status = reader_scan(gathering->store, sql, &gathering->of->query->filter,
+                             reader_take_integer, &gathering->filter_ids[i], err);
     }
     return status;
 }
@@ -191,7 +183,7 @@ static enum status move_edge(struct gathering *gathering, enum rollup_level leve
                                " AND grouping = $2 AND level >= $3"
                                " AND until_ns > $4 AND since_ns <= $5)");
     enum status status =
-        reader_scan_bound(gathering->store, sql, of, 5, take_integer, &has_gap, err);
+        reader_scan_bound(gathering->store, sql, of, 5, reader_take_integer, &has_gap, err);
     if (status == STATUS_OK && !has_gap)
         *edge_ns = to_ns;
     return status;
@@ -353,12 +345,8 @@ void gather_say(struct gather *gather, const char *text)
 
 static void append_expiry(const struct gathering *gathering, const char *what)
 {
-    const time_t seconds = (time_t)(gathering->of->expired_ns / NS_A_SECOND);
-    struct tm parts;
-    char day[64] = "records have expired";
-    if (gmtime_r(&seconds, &parts))
-        (void)strftime(day, sizeof day, "records before %Y-%m-%d %H:%M UTC have expired", &parts);
-    gather_say(gathering->of, day);
+    char text[EXPIRY_TEXT_SIZE];
+    gather_say(gathering->of, expiry_info_text(text, gathering->of->expired_ns));
     gather_say(gathering->of, what);
 }
 
@@ -390,16 +378,6 @@ static void say(const struct gathering *gathering)
 }
 
 // ---- All together -----------------------------------------------------------------------
-
-static enum status check_dimensions(const struct gather *gather, struct error *err)
-{
-    for (unsigned i = 0; i < gather->query->group_count; i++)
-        if (!schema_dimension(gather->kind, gather->query->group_by[i]))
-            return error_set(err, STATUS_INVALID, "records of kind %s have no %s to group by",
-                             record_kind_info(gather->kind)->name,
-                             query_dimension_name(gather->query->group_by[i]));
-    return filter_check(gather->kind, &gather->query->filter, err);
-}
 
 static const struct record_derived load_floor = {
     .name = QUERY_METRIC_FLOOR,
@@ -454,7 +432,7 @@ enum status gather_run(struct gather *gather, struct store *store, struct error 
     gathering.asked_ns = gather->window.first_ns;
     gather->seen = (struct rollup_span){INT64_MAX, INT64_MIN};
     gather->budget.left = QUANTILE_BYTES_MAX;
-    enum status status = check_dimensions(gather, err);
+    enum status status = filter_check_query(gather->kind, gather->query, err);
     if (status == STATUS_OK)
         status = find_formulas(gather, err);
     if (status != STATUS_OK)

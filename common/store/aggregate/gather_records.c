@@ -142,14 +142,6 @@ static enum status scan_records(struct scan *scan, const struct rollup_span *spa
                             scan, err);
 }
 
-static enum status take_count(void *context, sqlite3_stmt *row, struct error *err)
-{
-    (void)err;
-    int64_t *count = context;
-    *count = sqlite3_column_int64(row, 0);
-    return STATUS_OK;
-}
-
 // Whether the records above an id are fewer than those of the window, about: neither
 // is counted further than needed to know.
 static enum status is_short_tail(struct gathering *gathering, int64_t low, bool *out,
@@ -163,7 +155,7 @@ static enum status is_short_tail(struct gathering *gathering, int64_t low, bool 
     int64_t last = 0, in_window = 0;
     sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
     sqlite3_str_appendf(sql, "SELECT coalesce(max(id), 0) FROM \"%w\"", name);
-    enum status status = reader_scan(gathering->store, sql, NULL, take_count, &last, err);
+    enum status status = reader_scan(gathering->store, sql, NULL, reader_take_integer, &last, err);
     const int64_t tail = last - (low > 0 ? low : 0);
     if (status != STATUS_OK || tail <= SHORT_TAIL)
         return status;
@@ -173,7 +165,7 @@ static enum status is_short_tail(struct gathering *gathering, int64_t low, bool 
                         "SELECT count(*) FROM (SELECT 1 FROM \"%w\" WHERE started_ns"
                         " BETWEEN $1 AND $2 LIMIT $3)",
                         name);
-    status = reader_scan_bound(gathering->store, sql, of, 3, take_count, &in_window, err);
+    status = reader_scan_bound(gathering->store, sql, of, 3, reader_take_integer, &in_window, err);
     *out = in_window >= tail / 4;
     return status;
 }

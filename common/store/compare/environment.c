@@ -418,20 +418,13 @@ static enum status take_json(void *context, sqlite3_stmt *row, struct error *err
     return take_fact(environment, subject, of, property, row, 3, err);
 }
 
-static enum status take_runs(void *context, sqlite3_stmt *row, struct error *err)
-{
-    (void)err;
-    struct environment *environment = context;
-    environment->runs = sqlite3_column_int64(row, 0);
-    return STATUS_OK;
-}
-
 enum status environment_read_json(struct environment *environment, struct store *store,
                                   const char *json, struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql, "SELECT json_extract(%Q, '$.runs')", json);
-    enum status status = reader_scan(store, sql, NULL, take_runs, environment, err);
+    enum status status =
+        reader_scan(store, sql, NULL, reader_take_integer, &environment->runs, err);
     for (unsigned i = 0; i < ENVIRONMENT_SUBJECT_COUNT && status == STATUS_OK; i++) {
         sql = sqlite3_str_new(store->db);
         // Machines have no names: one of them stands for all.

@@ -12,6 +12,7 @@
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session_state.h"
+#include "common/store/schema/schema_select.h"
 
 // What all samples of a side may take.
 enum { SAMPLE_BYTES_MAX = 256 * 1024 * 1024 };
@@ -273,37 +274,22 @@ static enum status take_row(void *context, sqlite3_stmt *row, struct error *err)
     return status;
 }
 
-static void append_value(sqlite3_str *sql, const struct query_metric *metric)
-{
-    const struct record_derived *derived = metric->derived;
-    if (derived)
-        sqlite3_str_appendf(sql, ", CASE WHEN (%s) > 0 THEN CAST(%s AS REAL) / (%s) END",
-                            derived->denominator, derived->numerator, derived->denominator);
-    else
-        sqlite3_str_appendf(sql, ", t.\"%w\"", metric->name);
-}
-
 static enum status collect_kind(struct samples *samples, struct store *store, enum record_kind kind,
                                 const struct query_filter *filter, struct error *err)
 {
     struct collecting collecting = {.samples = samples, .kind = kind};
-    sqlite3_str *values = sqlite3_str_new(store->db);
-    for (unsigned i = 0; i < METRIC_COUNT; i++)
-        if (metrics[i].kind == kind)
-            append_value(values, samples_metric(i));
-    char *list = sqlite3_str_finish(values);
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendf(sql, "SELECT t.run, t.started_ns, %s, %s, %s%s", sources[kind].subject,
-                        sources[kind].device, sources[kind].batch_items, list ? list : "");
+    sqlite3_str_appendf(sql, "SELECT t.run, t.started_ns, %s, %s, %s", sources[kind].subject,
+                        sources[kind].device, sources[kind].batch_items);
+    for (unsigned i = 0; i < METRIC_COUNT; i++) {
+        if (metrics[i].kind != kind)
+            continue;
+        sqlite3_str_appendall(sql, ", ");
+        schema_select_metric(sql, samples_metric(i));
+    }
     sqlite3_str_appendf(sql, " FROM main.\"%w\" t", record_kind_info(kind)->name);
     filter_where(sql, kind, filter);
     sqlite3_str_appendf(sql, "%s ORDER BY t.started_ns, t.id", sources[kind].condition);
-    const bool has_list = list != NULL;
-    sqlite3_free(list);
-    if (!has_list) {
-        sqlite3_free(sqlite3_str_finish(sql));
-        return error_no_memory(err, "store");
-    }
     return reader_scan(store, sql, filter, take_row, &collecting, err);
 }
 

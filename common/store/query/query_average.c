@@ -5,7 +5,6 @@
 
 #include <sqlite3.h>
 
-#include "common/store/read/answer_key.h"
 #include "common/store/aggregate/bandwidth.h"
 #include "common/store/aggregate/coverage.h"
 #include "common/store/aggregate/gather.h"

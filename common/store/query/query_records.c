@@ -98,20 +98,12 @@ static enum status find_cursor(struct store *store, enum record_kind kind, uint6
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql, "SELECT t.started_ns FROM main.\"%w\" t WHERE t.%s = %lld",
                         record_kind_info(kind)->name, id_of(kind), (long long)cursor);
-    sqlite3_stmt *stmt = NULL;
-    enum status status = filter_prepare(store->db, &stmt, sql, NULL, err);
-    if (status != STATUS_OK)
-        return status;
-    const int rc = sqlite3_step(stmt);
-    if (rc == SQLITE_ROW)
-        *started_ns = sqlite3_column_int64(stmt, 0);
-    else if (rc == SQLITE_DONE)
+    *started_ns = INT64_MIN;
+    enum status status = reader_scan(store, sql, NULL, reader_take_integer, started_ns, err);
+    if (status == STATUS_OK && *started_ns == INT64_MIN)
         status =
             error_set(err, STATUS_INVALID,
                       "query: the listing cannot continue, its last row was cleared (start again)");
-    else
-        status = database_error(store->db, "store", err);
-    (void)sqlite3_finalize(stmt);
     return status;
 }
 
@@ -200,14 +192,6 @@ enum status store_last_id(struct store *store, enum record_kind kind, int64_t *o
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql, "SELECT coalesce(max(rowid), 0) FROM \"%w\"",
                         record_kind_info(kind)->name);
-    sqlite3_stmt *stmt = NULL;
-    enum status status = filter_prepare(store->db, &stmt, sql, NULL, err);
-    if (status != STATUS_OK)
-        return status;
-    if (sqlite3_step(stmt) == SQLITE_ROW)
-        *out = sqlite3_column_int64(stmt, 0);
-    else
-        status = database_error(store->db, "store", err);
-    (void)sqlite3_finalize(stmt);
-    return status;
+    *out = 0;
+    return reader_scan(store, sql, NULL, reader_take_integer, out, err);
 }

@@ -15,6 +15,7 @@
 #include "common/store/read/answer_cells.h"
 #include "common/store/query/query_list.h"
 #include "common/store/read/session_state.h"
+#include "common/store/schema/schema_select.h"
 
 enum {
     SLOWEST_DEFAULT = 10,
@@ -189,12 +190,8 @@ static enum status read_requests(struct answer *answer, struct error *err)
     if (!answer->requests)
         return error_no_memory(err, "store");
     sqlite3_str *sql = sqlite3_str_new(answer->store->db);
-    if (metric->derived)
-        sqlite3_str_appendf(sql, "SELECT CASE WHEN (%s) > 0 THEN CAST(%s AS REAL) / (%s) END",
-                            metric->derived->denominator, metric->derived->numerator,
-                            metric->derived->denominator);
-    else
-        sqlite3_str_appendf(sql, "SELECT t.\"%w\"", metric->name);
+    sqlite3_str_appendall(sql, "SELECT ");
+    schema_select_metric(sql, metric);
     sqlite3_str_appendall(
         sql, " AS value, t.run, (SELECT r.host FROM run r WHERE r.run = t.run),"
              " t.model, t.device, t.request, t.finish, t.started_ns, t.queue_ns,"

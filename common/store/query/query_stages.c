@@ -7,7 +7,6 @@
 
 #include "common/core/base/array.h"
 #include "common/core/base/saturate.h"
-#include "common/store/read/answer_key.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
 #include "common/store/schema/schema_select.h"
@@ -443,15 +442,6 @@ static enum status new_answer(const struct query *query, struct result **out, st
     return answer_new(out, columns, query->group_count + FIGURE_COUNT, err);
 }
 
-static enum status check_dimensions(const struct query *query, struct error *err)
-{
-    for (unsigned i = 0; i < query->group_count; i++)
-        if (!schema_dimension(RECORD_KIND_LOAD, query->group_by[i]))
-            return error_set(err, STATUS_INVALID, "records of kind load have no %s to group by",
-                             query_dimension_name(query->group_by[i]));
-    return filter_check(RECORD_KIND_LOAD, &query->filter, err);
-}
-
 enum status query_stages(struct store *store, const struct query *query, struct result **out,
                          struct error *err)
 {
@@ -462,7 +452,7 @@ enum status query_stages(struct store *store, const struct query *query, struct 
         .first_ns = INT64_MAX,
         .last_ns = INT64_MIN,
     };
-    enum status status = check_dimensions(query, err);
+    enum status status = filter_check_query(RECORD_KIND_LOAD, query, err);
     if (status != STATUS_OK)
         return status;
     if (groups_new(&reading.groups, query->group_count, sizeof(struct group_data), deinit_group) !=

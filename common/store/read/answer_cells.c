@@ -70,6 +70,17 @@ enum status answer_cell(struct result *answer, unsigned column, sqlite3_stmt *ro
     }
 }
 
+enum status answer_take_row(void *answer, sqlite3_stmt *row, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (int i = 0; i < sqlite3_column_count(row) && status == STATUS_OK; i++) {
+        const char *name = sqlite3_column_name(row, i);
+        status = name ? answer_cell(answer, column_of(answer, name), row, i, err)
+                      : error_no_memory(err, "store");
+    }
+    return status;
+}
+
 static enum status answer_lookup(struct store *store, sqlite3_stmt *stmt, struct result *answer,
                                  unsigned column, int64_t id, struct error *err)
 {
@@ -96,4 +107,25 @@ enum status answer_run(struct store *store, struct result *answer, unsigned colu
                        struct error *err)
 {
     return answer_lookup(store, store->uuid, answer, column, run, err);
+}
+
+static enum status answer_status(struct result *answer, unsigned column, int64_t number,
+                                 struct error *err)
+{
+    const char *text = column_enum_text(COLUMN_STATUS, number);
+    if (!text)
+        return STATUS_OK;
+    if (result_set_text(answer, column, text, strlen(text)) != STATUS_OK)
+        return error_no_memory(err, "store");
+    return STATUS_OK;
+}
+
+enum status answer_key(struct store *store, struct result *answer, unsigned column,
+                       enum query_dimension dimension, int64_t key, struct error *err)
+{
+    if (dimension == QUERY_BY_RUN)
+        return answer_run(store, answer, column, key, err);
+    if (dimension == QUERY_BY_STATUS)
+        return answer_status(answer, column, key, err);
+    return answer_name(store, answer, column, key, err);
 }

@@ -6,6 +6,7 @@
 
 #include "common/core/base/error.h"
 #include "common/core/base/unit.h"
+#include "common/core/query/query.h"
 #include "common/core/query/result.h"
 
 struct sqlite3_stmt;
@@ -30,11 +31,19 @@ MUST_CHECK enum status answer_text(struct result *answer, const char *key, const
 MUST_CHECK enum status answer_cell(struct result *answer, unsigned column, struct sqlite3_stmt *row,
                                    int place, struct error *err);
 
+// Copies each column of a row to the last row's cell of its name; for reader_scan.
+MUST_CHECK enum status answer_take_row(void *answer, struct sqlite3_stmt *row, struct error *err);
+
 // Sets a cell to the text of a name's id or a run's id; GROUP_KEY_NONE and
 // unknown ids stay null.
 MUST_CHECK enum status answer_name(struct store *store, struct result *answer, unsigned column,
                                    int64_t id, struct error *err);
 MUST_CHECK enum status answer_run(struct store *store, struct result *answer, unsigned column,
                                   int64_t run, struct error *err);
+
+// Sets the column of a key that records are grouped by: a run's UUID, a status's word, else the
+// name of that id.
+MUST_CHECK enum status answer_key(struct store *store, struct result *answer, unsigned column,
+                                  enum query_dimension dimension, int64_t key, struct error *err);
 
 #endif

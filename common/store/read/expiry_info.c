@@ -9,13 +9,6 @@
 #include "common/store/read/reader.h"
 #include "common/store/read/session_state.h"
 
-static enum status take_until(void *context, sqlite3_stmt *row, struct error *err)
-{
-    (void)err;
-    *(int64_t *)context = sqlite3_column_int64(row, 0);
-    return STATUS_OK;
-}
-
 // A run of the window that lost none of the kind to expiry has all that it had.
 enum status expiry_info_until(struct store *store, enum record_kind kind,
                               const struct query_filter *filter, int64_t *until_ns,
@@ -30,7 +23,7 @@ enum status expiry_info_until(struct store *store, enum record_kind kind,
     sqlite3_str_appendall(sql, " AND EXISTS (SELECT 1 FROM ledger l WHERE l.run = t.run"
                                " AND l.kind = $1 AND l.expired > 0))");
     return reader_scan_with(store, sql, filter, numbers, sizeof numbers / sizeof *numbers,
-                            take_until, until_ns, err);
+                            reader_take_integer, until_ns, err);
 }
 
 const char *expiry_info_text(char text[EXPIRY_TEXT_SIZE], int64_t until_ns)

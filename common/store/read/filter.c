@@ -32,6 +32,16 @@ enum status filter_check(enum record_kind kind, const struct query_filter *filte
                      record_kind_info(kind)->name, query_dimension_name(missing));
 }
 
+enum status filter_check_query(enum record_kind kind, const struct query *query, struct error *err)
+{
+    for (unsigned i = 0; i < query->group_count; i++)
+        if (!schema_dimension(kind, query->group_by[i]))
+            return error_set(err, STATUS_INVALID, "records of kind %s have no %s to group by",
+                             record_kind_info(kind)->name,
+                             query_dimension_name(query->group_by[i]));
+    return filter_check(kind, &query->filter, err);
+}
+
 // Runs by UUID or its first characters, a status by its number; the rest by name.
 static void append_condition(sqlite3_str *sql, enum query_dimension dimension, const char *of)
 {

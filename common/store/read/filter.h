@@ -21,6 +21,10 @@ bool filter_applies(enum record_kind kind, const struct query_filter *filter,
 MUST_CHECK enum status filter_check(enum record_kind kind, const struct query_filter *filter,
                                     struct error *err);
 
+// The same, and that its groups are of dimensions that the kind has.
+MUST_CHECK enum status filter_check_query(enum record_kind kind, const struct query *query,
+                                          struct error *err);
+
 // Appends " WHERE ..." over a row `t` of the kind, always at least " WHERE 1".
 // A run matches a window that overlaps its life (started_ns to heard_ns); any
 // other record one that holds its started_ns.

@@ -53,6 +53,15 @@ enum status reader_scan(struct store *store, sqlite3_str *sql, const struct quer
     return reader_scan_with(store, sql, filter, NULL, 0, take, context, err);
 }
 
+enum status reader_take_integer(void *context, sqlite3_stmt *row, struct error *err)
+{
+    (void)err;
+    int64_t *out = context;
+    if (sqlite3_column_type(row, 0) != SQLITE_NULL)
+        *out = sqlite3_column_int64(row, 0);
+    return STATUS_OK;
+}
+
 enum status reader_group(struct groups *groups, const int64_t *keys, struct group **out,
                          struct error *err)
 {

@@ -16,6 +16,9 @@ struct store;
 // STATUS_OK ends the scan.
 typedef enum status row_take(void *context, struct sqlite3_stmt *row, struct error *err);
 
+// For queries of one integer: sets the int64_t at `context` to the first column, unless it is null.
+row_take reader_take_integer;
+
 // Runs `sql` (taken apart, also when out of memory) with the filter's parameters
 // bound and hands over its rows.
 MUST_CHECK enum status reader_scan(struct store *store, struct sqlite3_str *sql,

@@ -1,6 +1,5 @@
 #include "common/store/schema/schema_select.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include <sqlite3.h>
@@ -251,10 +250,18 @@ static void append_drops(sqlite3_str *sql, int reason)
                         SCHEMA_RANGE_DROPPED, reason);
 }
 
-static void append_derived_column(sqlite3_str *sql, const struct record_derived *derived)
+static void select_derived(sqlite3_str *sql, const struct record_derived *derived)
 {
     sqlite3_str_appendf(sql, "CASE WHEN (%s) > 0 THEN CAST(%s AS REAL) / (%s) END",
                         derived->denominator, derived->numerator, derived->denominator);
+}
+
+void schema_select_metric(sqlite3_str *sql, const struct query_metric *metric)
+{
+    if (metric->derived)
+        select_derived(sql, metric->derived);
+    else
+        sqlite3_str_appendf(sql, "t.\"%w\"", metric->name);
 }
 
 void schema_select_list(sqlite3_str *sql, enum record_kind kind)
@@ -269,7 +276,7 @@ void schema_select_list(sqlite3_str *sql, enum record_kind kind)
         else if (place.column)
             append_column(sql, place.column);
         else if (place.derived)
-            append_derived_column(sql, place.derived);
+            select_derived(sql, place.derived);
         else
             append_drops(sql, place.reason);
         sqlite3_str_appendf(sql, " AS \"%w\"", output.key);
@@ -281,17 +288,6 @@ void schema_select_list(sqlite3_str *sql, enum record_kind kind)
 void append_derived(sqlite3_str *sql, const struct record_derived *derived)
 {
     sqlite3_str_appendf(sql, "(%s), (%s)", derived->numerator, derived->denominator);
-}
-
-const struct record_derived *derived_find(enum record_kind kind, const char *name)
-{
-    unsigned count = 0;
-    const struct record_derived *derived = record_derived(&count);
-    for (unsigned i = 0; i < count; i++)
-        if (derived[i].kind == kind && strcmp(derived[i].name, name) == 0)
-            return &derived[i];
-    assert(!"the record table has the metric");
-    return NULL;
 }
 
 // ---- Losses -----------------------------------------------------------------------

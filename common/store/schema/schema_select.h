@@ -31,8 +31,8 @@ bool schema_output(enum record_kind kind, unsigned index, struct schema_output *
 
 // Appends the two expressions "numerator, denominator" of a derived metric.
 void append_derived(struct sqlite3_str *sql, const struct record_derived *derived);
-// The derived metric of that kind and name, which the record table has.
-const struct record_derived *derived_find(enum record_kind kind, const char *name);
+// Appends the value of a metric of records; null where a derived one has no denominator.
+void schema_select_metric(struct sqlite3_str *sql, const struct query_metric *metric);
 
 // The columns of answers that hold what was lost, by reason: "dropped_spool_full".
 #define DROP_COLUMN(name, text) {"dropped_" text, UNIT_COUNT},
