@@ -7,6 +7,7 @@
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
 #include "common/core/query/result.h"
+#include "common/store/aggregate/gather.h"
 
 struct store;
 
@@ -21,6 +22,19 @@ query_answer query_records;
 query_answer query_slowest;
 query_answer query_stages;
 query_answer query_fleet;
+
+// The figures of inferences that SUMMARY and OVERVIEW have in common: the metrics that are wanted
+// of an aggregation, in this order, and the cells of their sums.
+enum {
+    INFERENCE_E2E,
+    INFERENCE_TTFT,
+    INFERENCE_PROMPT,
+    INFERENCE_GENERATED,
+    INFERENCE_SPEED,
+    INFERENCE_METRICS
+};
+void gather_want_inferences(struct gather *gather);
+void answer_inferences(struct result *answer, const struct ratio sums[INFERENCE_METRICS]);
 
 // The records of one kind with ids (in order of arrival) first..last, at most
 // `limit`, oldest first, as QUERY_RECORDS gives them.  For the live feed.

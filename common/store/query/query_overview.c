@@ -38,7 +38,6 @@ static const struct answer_column columns[] = {
 };
 
 enum { COLUMN_HOST, COLUMN_DEVICE, COLUMN_MODEL }; // keys of a group, places in the answer
-enum { E2E, TTFT, PROMPT, GENERATED, SPEED, INFERENCE_METRICS };
 enum { LOAD_DURATION, LOAD_SPEED, LOAD_METRICS };
 enum { NEWEST_RECORDS = 4000 };
 
@@ -65,7 +64,7 @@ static void deinit_figures(void *data)
 {
     struct figures *figures = data;
     free(figures->counted);
-    aggregate_deinit(&figures->inference[TTFT].values);
+    aggregate_deinit(&figures->inference[INFERENCE_TTFT].values);
 }
 
 // The group's figures; a new one wants quantiles.
@@ -77,7 +76,7 @@ static enum status find_figures(struct overview *overview, const int64_t *keys,
     if (status != STATUS_OK)
         return status;
     struct figures *figures = group->data;
-    struct aggregate *ttft = &figures->inference[TTFT].values;
+    struct aggregate *ttft = &figures->inference[INFERENCE_TTFT].values;
     if (!ttft->sketch && aggregate_want_quantiles(ttft, &overview->budget) != STATUS_OK)
         return error_no_memory(err, "store");
     *out = figures;
@@ -163,11 +162,7 @@ static enum status sum_inferences(struct overview *overview, const struct query 
                                   struct error *err)
 {
     struct gather gather = {.query = query, .kind = RECORD_KIND_INFERENCE};
-    gather_want(&gather, "e2e_ns", false);
-    gather_want(&gather, "ttft_ns", true);
-    gather_want(&gather, "prompt_tokens", false);
-    gather_want(&gather, "generated_tokens", false);
-    gather_want(&gather, "tokens_per_second", false);
+    gather_want_inferences(&gather);
     enum status status = gather_run(&gather, overview->store, err);
     if (status == STATUS_OK)
         status = add_sums(overview, &gather, false, err);
@@ -277,12 +272,6 @@ static enum status add_idle_runs(struct overview *overview, const struct query_f
 
 // ---- The answer ---------------------------------------------------------------------
 
-static enum status take_memory(void *context, sqlite3_stmt *row, struct error *err)
-{
-    struct result *answer = context;
-    return answer_cell(answer, (unsigned)result_find(answer, "host_memory_bytes"), row, 0, err);
-}
-
 // The last samples of the host's open runs, summed.
 static enum status add_host_memory(struct store *store, struct result *answer, int64_t host,
                                    struct error *err)
@@ -290,25 +279,18 @@ static enum status add_host_memory(struct store *store, struct result *answer, i
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql,
                         "SELECT CASE WHEN count(memory) THEN CAST(total(memory) AS INTEGER) END"
+                        " AS host_memory_bytes"
                         " FROM (SELECT (SELECT s.host_memory_bytes FROM process_sample s"
                         "  WHERE s.run = t.run ORDER BY s.id DESC LIMIT 1) AS memory"
                         "  FROM run t WHERE t.\"end\" = 0 AND t.host = %lld)",
                         (long long)host);
-    return reader_scan(store, sql, NULL, take_memory, answer, err);
+    return reader_scan(store, sql, NULL, answer_take_row, answer, err);
 }
 
 static void set_figures(struct result *answer, const struct figures *figures)
 {
     answer_int(answer, "runs_open", figures->runs_open);
-    const struct ratio *inference = figures->inference;
-    answer_int(answer, "inferences", (int64_t)inference[E2E].values.count);
-    answer_int(answer, "prompt_tokens", aggregate_sum(&inference[PROMPT].values));
-    answer_int(answer, "generated_tokens", aggregate_sum(&inference[GENERATED].values));
-    answer_real(answer, "tokens_per_second", ratio_total(&inference[SPEED]));
-    answer_real(answer, "mean_tokens_per_second", aggregate_mean(&inference[SPEED].values));
-    answer_real(answer, "ttft_mean_ns", aggregate_mean(&inference[TTFT].values));
-    answer_real(answer, "ttft_p95_ns", aggregate_quantile(&inference[TTFT].values, 0.95));
-    answer_real(answer, "e2e_mean_ns", aggregate_mean(&inference[E2E].values));
+    answer_inferences(answer, figures->inference);
     answer_int(answer, "loads", (int64_t)figures->load[LOAD_DURATION].values.count);
     answer_real(answer, "load_mean_ns", ratio_mean_denominator(&figures->load[LOAD_SPEED]));
     if (figures->device_memory_ns != 0)

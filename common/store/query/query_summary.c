@@ -87,25 +87,6 @@ static int64_t store_bytes(const struct store *store)
     return database_file_bytes(file) + database_file_bytes(sqlite3_filename_wal(file));
 }
 
-// ---- One row of SQL into cells ---------------------------------------------------
-
-// Copies the columns of the first row into the cells of these keys.
-struct copy {
-    struct result *answer;
-    const char *const *keys;
-    unsigned count;
-};
-
-static enum status take_copy(void *context, sqlite3_stmt *row, struct error *err)
-{
-    const struct copy *copy = context;
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < copy->count && status == STATUS_OK; i++)
-        status = answer_cell(copy->answer, (unsigned)result_find(copy->answer, copy->keys[i]), row,
-                             (int)i, err);
-    return status;
-}
-
 enum status query_ping(struct store *store, const struct query *query, struct result **out,
                        struct error *err)
 {
@@ -122,12 +103,10 @@ enum status query_ping(struct store *store, const struct query *query, struct re
     answer_int(*out, "protocol", DELIVERY_PROTOCOL);
     answer_int(*out, "now_ns", clock_wall_ns());
     answer_int(*out, "store_bytes", store_bytes(store));
-    static const char *const keys[] = {"store", "runs_open"};
-    struct copy copy = {*out, keys, sizeof keys / sizeof *keys};
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT (SELECT value FROM meta WHERE key = 'store'),"
-                               " (SELECT count(*) FROM run WHERE \"end\" = 0)");
-    return reader_scan(store, sql, NULL, take_copy, &copy, err);
+    sqlite3_str_appendall(sql, "SELECT (SELECT value FROM meta WHERE key = 'store') AS store,"
+                               " (SELECT count(*) FROM run WHERE \"end\" = 0) AS runs_open");
+    return reader_scan(store, sql, NULL, answer_take_row, *out, err);
 }
 
 // ---- The parts of the summary ----------------------------------------------------
@@ -136,21 +115,17 @@ enum status query_ping(struct store *store, const struct query *query, struct re
 static enum status add_drops(struct store *store, const struct query_filter *filter,
                              struct result *answer, struct error *err)
 {
-    const char *keys[DELIVERY_REASON_COUNT];
-    for (unsigned reason = 0; reason < DELIVERY_REASON_COUNT; reason++)
-        keys[reason] = drop_key((enum delivery_reason)reason);
-    struct copy copy = {answer, keys, DELIVERY_REASON_COUNT};
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendall(sql, "SELECT ");
-    for (unsigned reason = 0; reason < copy.count; reason++)
+    for (unsigned reason = 0; reason < DELIVERY_REASON_COUNT; reason++)
         sqlite3_str_appendf(sql,
                             "%s CAST(total(CASE WHEN coalesce(g.reason, 0) = %u THEN"
-                            " g.last - g.first + 1 END) AS INTEGER)",
-                            reason ? "," : "", reason);
+                            " g.last - g.first + 1 END) AS INTEGER) AS %s",
+                            reason ? "," : "", reason, drop_key((enum delivery_reason)reason));
     sqlite3_str_appendall(sql, " FROM range g JOIN run t ON t.run = g.run");
     filter_where_run_of(sql, filter);
     sqlite3_str_appendf(sql, " AND g.state = %d", SCHEMA_RANGE_DROPPED);
-    enum status status = reader_scan(store, sql, filter, take_copy, &copy, err);
+    enum status status = reader_scan(store, sql, filter, answer_take_row, answer, err);
     if (status == STATUS_OK)
         answer_int(answer, "dropped_ring_full",
                    saturate_add(result_integer(answer, 0, "dropped_ring_full", 0),
@@ -161,36 +136,26 @@ static enum status add_drops(struct store *store, const struct query_filter *fil
 static enum status add_runs(struct store *store, const struct query_filter *filter,
                             struct result *answer, struct error *err)
 {
-    static const char *const keys[] = {"runs",
-                                       "runs_open",
-                                       "hosts",
-                                       "produced",
-                                       "stored",
-                                       "dropped",
-                                       "unnumbered",
-                                       "duplicates",
-                                       "refused",
-                                       "expired",
-                                       "cleared",
-                                       "in_flight",
-                                       "host_memory_bytes"};
-    struct copy copy = {answer, keys, sizeof keys / sizeof *keys};
+    static const char *const sums[] = {"produced", "stored",  "dropped", "unnumbered", "duplicates",
+                                       "refused",  "expired", "cleared", "in_flight"};
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT count(*), coalesce(sum(\"end\" = 0), 0),"
-                               " count(DISTINCT host)");
+    sqlite3_str_appendall(sql,
+                          "SELECT count(*) AS runs, coalesce(sum(\"end\" = 0), 0) AS runs_open,"
+                          " count(DISTINCT host) AS hosts");
     // total(), which becomes the largest integer where sum() would fail the query.
-    for (unsigned i = 3; i < copy.count - 1; i++)
-        sqlite3_str_appendf(sql, ", CAST(total(%s) AS INTEGER)", keys[i]);
+    for (unsigned i = 0; i < sizeof sums / sizeof *sums; i++)
+        sqlite3_str_appendf(sql, ", CAST(total(%s) AS INTEGER) AS %s", sums[i], sums[i]);
     sqlite3_str_appendall(
-        sql, ", CASE WHEN count(memory) THEN CAST(total(memory) AS INTEGER) END"
-             " FROM (SELECT t.\"end\", t.host, l.produced, l.stored, l.dropped, l.unnumbered,"
-             " l.duplicates, l.refused, l.expired, l.cleared, l.in_flight,"
-             " CASE WHEN t.\"end\" = 0 THEN (SELECT s.host_memory_bytes FROM process_sample s"
-             "  WHERE s.run = t.run ORDER BY s.id DESC LIMIT 1) END AS memory"
-             " FROM run t JOIN v_ledger l ON l.id = t.run");
+        sql,
+        ", CASE WHEN count(memory) THEN CAST(total(memory) AS INTEGER) END AS host_memory_bytes"
+        " FROM (SELECT t.\"end\", t.host, l.produced, l.stored, l.dropped, l.unnumbered,"
+        " l.duplicates, l.refused, l.expired, l.cleared, l.in_flight,"
+        " CASE WHEN t.\"end\" = 0 THEN (SELECT s.host_memory_bytes FROM process_sample s"
+        "  WHERE s.run = t.run ORDER BY s.id DESC LIMIT 1) END AS memory"
+        " FROM run t JOIN v_ledger l ON l.id = t.run");
     filter_where_run_of(sql, filter);
     sqlite3_str_appendall(sql, ")");
-    enum status status = reader_scan(store, sql, filter, take_copy, &copy, err);
+    enum status status = reader_scan(store, sql, filter, answer_take_row, answer, err);
     if (status != STATUS_OK)
         return status;
     const int64_t lost = saturate_add(result_integer(answer, 0, "dropped", 0),
@@ -204,14 +169,12 @@ static enum status add_runs(struct store *store, const struct query_filter *filt
 // What was not taken at all, whose it was or not: no filter is about it.
 static enum status add_refusals(struct store *store, struct result *answer, struct error *err)
 {
-    static const char *const keys[] = {"refused_messages", "refusals"};
-    struct copy copy = {answer, keys, sizeof keys / sizeof *keys};
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT CAST(total(count) AS INTEGER),"
-                               " group_concat(reason || ' ' || count, ', ') FROM"
+    sqlite3_str_appendall(sql, "SELECT CAST(total(count) AS INTEGER) AS refused_messages,"
+                               " group_concat(reason || ' ' || count, ', ') AS refusals FROM"
                                " (SELECT reason, count FROM refusal WHERE count > 0"
                                "  ORDER BY count DESC, reason LIMIT 32)");
-    return reader_scan(store, sql, NULL, take_copy, &copy, err);
+    return reader_scan(store, sql, NULL, answer_take_row, answer, err);
 }
 
 // Counts what a partial index has: the failed ones of a kind (schema.h).
@@ -219,12 +182,12 @@ static enum status add_failed(struct store *store, const struct query_filter *fi
                               enum record_kind kind, const char *condition, const char *key,
                               struct result *answer, struct error *err)
 {
-    struct copy copy = {answer, &key, 1};
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendf(sql, "SELECT count(*) FROM \"%w\" t", record_kind_info(kind)->name);
+    sqlite3_str_appendf(sql, "SELECT count(*) AS %s FROM \"%w\" t", key,
+                        record_kind_info(kind)->name);
     filter_where(sql, kind, filter);
     sqlite3_str_appendf(sql, " AND %s", condition);
-    return reader_scan(store, sql, filter, take_copy, &copy, err);
+    return reader_scan(store, sql, filter, answer_take_row, answer, err);
 }
 
 // The sums of all groups, and the models of those that have any values of the metric `proof`:
@@ -244,38 +207,42 @@ static enum status sum_groups(const struct gather *gather, struct ratio *sums, u
     return status;
 }
 
-enum { E2E, TTFT, PROMPT, GENERATED, SPEED, INFERENCE_METRICS };
-
-static void set_inferences(struct result *answer, const struct ratio sums[INFERENCE_METRICS])
+void gather_want_inferences(struct gather *gather)
 {
-    answer_int(answer, "inferences", (int64_t)sums[E2E].values.count);
-    answer_int(answer, "prompt_tokens", aggregate_sum(&sums[PROMPT].values));
-    answer_int(answer, "generated_tokens", aggregate_sum(&sums[GENERATED].values));
-    answer_real(answer, "tokens_per_second", ratio_total(&sums[SPEED]));
-    answer_real(answer, "mean_tokens_per_second", aggregate_mean(&sums[SPEED].values));
-    answer_real(answer, "ttft_mean_ns", aggregate_mean(&sums[TTFT].values));
-    answer_real(answer, "ttft_p95_ns", aggregate_quantile(&sums[TTFT].values, 0.95));
-    answer_real(answer, "e2e_mean_ns", aggregate_mean(&sums[E2E].values));
+    gather_want(gather, "e2e_ns", false);
+    gather_want(gather, "ttft_ns", true);
+    gather_want(gather, "prompt_tokens", false);
+    gather_want(gather, "generated_tokens", false);
+    gather_want(gather, "tokens_per_second", false);
+}
+
+void answer_inferences(struct result *answer, const struct ratio sums[INFERENCE_METRICS])
+{
+    answer_int(answer, "inferences", (int64_t)sums[INFERENCE_E2E].values.count);
+    answer_int(answer, "prompt_tokens", aggregate_sum(&sums[INFERENCE_PROMPT].values));
+    answer_int(answer, "generated_tokens", aggregate_sum(&sums[INFERENCE_GENERATED].values));
+    answer_real(answer, "tokens_per_second", ratio_total(&sums[INFERENCE_SPEED]));
+    answer_real(answer, "mean_tokens_per_second", aggregate_mean(&sums[INFERENCE_SPEED].values));
+    answer_real(answer, "ttft_mean_ns", aggregate_mean(&sums[INFERENCE_TTFT].values));
+    answer_real(answer, "ttft_p95_ns", aggregate_quantile(&sums[INFERENCE_TTFT].values, 0.95));
+    answer_real(answer, "e2e_mean_ns", aggregate_mean(&sums[INFERENCE_E2E].values));
 }
 
 static enum status add_inferences(struct store *store, const struct query *by_model,
                                   struct groups *models, struct result *answer, struct error *err)
 {
     struct gather gather = {.query = by_model, .kind = RECORD_KIND_INFERENCE};
-    gather_want(&gather, "e2e_ns", false);
-    gather_want(&gather, "ttft_ns", true);
-    gather_want(&gather, "prompt_tokens", false);
-    gather_want(&gather, "generated_tokens", false);
-    gather_want(&gather, "tokens_per_second", false);
+    gather_want_inferences(&gather);
     struct ratio sums[INFERENCE_METRICS] = {0};
     enum status status = gather_run(&gather, store, err);
-    if (status == STATUS_OK && aggregate_want_quantiles(&sums[TTFT].values, NULL) != STATUS_OK)
+    if (status == STATUS_OK &&
+        aggregate_want_quantiles(&sums[INFERENCE_TTFT].values, NULL) != STATUS_OK)
         status = error_no_memory(err, "store");
     if (status == STATUS_OK)
-        status = sum_groups(&gather, sums, E2E, models, err);
+        status = sum_groups(&gather, sums, INFERENCE_E2E, models, err);
     if (status == STATUS_OK)
-        set_inferences(answer, sums);
-    aggregate_deinit(&sums[TTFT].values);
+        answer_inferences(answer, sums);
+    aggregate_deinit(&sums[INFERENCE_TTFT].values);
     gather_deinit(&gather);
     return status == STATUS_OK ? add_failed(store, &by_model->filter, RECORD_KIND_INFERENCE,
                                             "t.finish = 3", "inferences_failed", answer, err)
