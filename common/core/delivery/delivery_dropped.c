@@ -88,10 +88,7 @@ static bool touches(const struct delivery_range *before, const struct delivery_r
 
 static void widen_times(struct delivery_range *range, const struct delivery_range *other)
 {
-    if (other->since_ns < range->since_ns)
-        range->since_ns = other->since_ns;
-    if (other->until_ns > range->until_ns)
-        range->until_ns = other->until_ns;
+    delivery_widen_times(&range->since_ns, &range->until_ns, other->since_ns, other->until_ns);
 }
 
 static void remove_at(struct delivery_dropped *dropped, size_t at)

@@ -30,4 +30,12 @@ struct delivery_range {
     int64_t since_ns, until_ns; // wall clock of the host
 };
 
+// Extends the interval *since_ns..*until_ns so that it covers since..until.
+static inline void delivery_widen_times(int64_t *since_ns, int64_t *until_ns, int64_t since,
+                                        int64_t until)
+{
+    *since_ns = since < *since_ns ? since : *since_ns;
+    *until_ns = until > *until_ns ? until : *until_ns;
+}
+
 #endif

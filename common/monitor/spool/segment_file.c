@@ -10,6 +10,27 @@
 
 enum { PAGE = 4096 };
 
+static int open_at(int folder, const char *name, int flags, mode_t mode)
+{
+    return openat(folder, name, flags, mode);
+}
+
+static int remove_at(int folder, const char *name)
+{
+    return unlinkat(folder, name, 0);
+}
+
+const struct spool_io spool_io_real = {
+    .open = open_at,
+    .read = pread,
+    .write = pwrite,
+    .truncate = ftruncate,
+    .sync = fdatasync,
+    .sync_folder = fsync,
+    .remove = remove_at,
+    .space = fstatvfs,
+};
+
 void spool_segment_name(char out[SPOOL_NAME_SIZE], uint32_t number)
 {
     (void)snprintf(out, SPOOL_NAME_SIZE, "%08u.seg", number % (SPOOL_NUMBER_MAX + 1U));
@@ -22,7 +43,7 @@ enum status segment_file_init(struct segment_file *reader, const struct spool_io
     return reader->window ? STATUS_OK : STATUS_NOMEM;
 }
 
-static void leave(struct segment_file *reader)
+void segment_file_forget(struct segment_file *reader)
 {
     if (reader->fd >= 0)
         (void)close(reader->fd);
@@ -33,16 +54,8 @@ static void leave(struct segment_file *reader)
 
 void segment_file_deinit(struct segment_file *reader)
 {
-    if (reader->window)
-        leave(reader);
+    segment_file_forget(reader);
     free(reader->window);
-    reader->window = NULL;
-}
-
-void segment_file_forget(struct segment_file *reader)
-{
-    if (reader->window)
-        leave(reader);
 }
 
 bool segment_file_turn(struct segment_file *reader, uint32_t number, uint32_t seed, uint64_t *bytes)
@@ -50,8 +63,8 @@ bool segment_file_turn(struct segment_file *reader, uint32_t number, uint32_t se
     if (reader->fd < 0 || reader->number != number) {
         char name[SPOOL_NAME_SIZE];
         spool_segment_name(name, number);
-        leave(reader);
-        // A pipe in the place of a file must not make us wait.
+        segment_file_forget(reader);
+        // O_NONBLOCK: opening a FIFO must not block.
         reader->fd = reader->io->open(reader->folder, name,
                                       O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
         if (reader->fd < 0)
@@ -64,7 +77,7 @@ bool segment_file_turn(struct segment_file *reader, uint32_t number, uint32_t se
     if (!bytes)
         return true;
     if (fstat(reader->fd, &about) != 0 || !S_ISREG(about.st_mode)) {
-        leave(reader);
+        segment_file_forget(reader);
         errno = ENOENT;
         return false;
     }
@@ -72,7 +85,7 @@ bool segment_file_turn(struct segment_file *reader, uint32_t number, uint32_t se
     return true;
 }
 
-// Reads up to `size` bytes; less at the end of the file.  Negative: it failed.
+// Reads up to `size` bytes, fewer at the end of the file; -1 on failure.
 static ssize_t read_some(const struct segment_file *reader, unsigned char *out, size_t size,
                          uint64_t offset)
 {
@@ -101,7 +114,7 @@ static void fill_window(struct segment_file *reader, uint64_t base)
         reader->size = (size_t)got;
         return;
     }
-    // Something in it cannot be read: what can, piece by piece.
+    // Some part cannot be read: read page by page, with zeroes for those that fail.
     reader->unreadable = true;
     while (reader->size < SPOOL_WINDOW) {
         unsigned char *piece = reader->window + reader->size;

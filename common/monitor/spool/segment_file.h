@@ -1,15 +1,32 @@
-// Reads the segment files of a spool entry by entry, through one buffer.  Unreadable
-// bytes (a bad sector) read as zeroes, which fail an entry's checksum.
+// A spool's system calls, and a buffered reader of its segment files.  Unreadable bytes
+// (a bad sector) read as zeroes, which fail an entry's checksum.
 #ifndef INFERSTAT_MONITOR_SEGMENT_FILE_H
 #define INFERSTAT_MONITOR_SEGMENT_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/statvfs.h>
+#include <sys/types.h>
 
 #include "common/core/base/status.h"
-#include "common/monitor/spool/spool_io.h"
 #include "common/monitor/spool/spool_segment.h"
+
+// System calls, as a table, so that tests can make any of them fail.  Each behaves as
+// its POSIX namesake: on failure a negative result, and errno.
+struct spool_io {
+    int (*open)(int folder, const char *name, int flags, mode_t mode);
+    ssize_t (*read)(int fd, void *bytes, size_t size, off_t offset);
+    ssize_t (*write)(int fd, const void *bytes, size_t size, off_t offset);
+    int (*truncate)(int fd, off_t size);
+    int (*sync)(int fd);        // a file's bytes
+    int (*sync_folder)(int fd); // which files there are
+    int (*remove)(int folder, const char *name);
+    int (*space)(int fd, struct statvfs *out);
+};
+
+// The operating system's.
+extern const struct spool_io spool_io_real;
 
 enum { SPOOL_WINDOW = 256 * 1024 };
 
@@ -19,10 +36,10 @@ struct segment_file {
     int fd;     // of the segment, -1: none
     uint32_t number;
     uint32_t seed;
-    uint64_t base;    // where the window begins
-    size_t size;      // and what of it there is
-    bool unreadable;  // something of this segment was
-    uint64_t checked; // where an entry begins that the window holds, found sound; 0: none
+    uint64_t base;    // file offset of the window
+    size_t size;      // bytes in it
+    bool unreadable;  // reading some part of this segment failed
+    uint64_t checked; // offset of an entry in the window that was validated; 0: none
     unsigned char *window;
 };
 
@@ -30,21 +47,21 @@ MUST_CHECK enum status segment_file_init(struct segment_file *reader, const stru
                                          int folder);
 void segment_file_deinit(struct segment_file *reader);
 
-// Opens a segment, whose entries' checksums start from `seed`; `*bytes` (may be NULL)
-// gets its size on disk.  False, and errno, when it cannot be opened; ENOENT also when
-// it is no regular file.
+// Switches to segment `number`, whose entries' checksums start from `seed`; sets `*bytes`
+// (may be NULL) to its size on disk.  False, and errno, when it cannot be opened; with
+// `bytes`, ENOENT also when it is not a regular file.
 bool segment_file_turn(struct segment_file *reader, uint32_t number, uint32_t seed,
                        uint64_t *bytes);
 
-// Discards the buffer: the file has changed.
+// Closes the file and discards the buffer: the file has changed.
 void segment_file_forget(struct segment_file *reader);
 
 // `size` bytes (at most SEGMENT_ENTRY_MAX) at `offset`, a multiple of 8, borrowed
 // until the next call; NULL where the segment does not have so many.
 const unsigned char *segment_file_bytes(struct segment_file *reader, uint64_t offset, size_t size);
 
-// Finds the first entry at or behind `*offset` that ends by `end` and whose header is
-// right, in `*entry`, and sets `*offset` to where it begins.  False: there is none.
+// Finds the first entry at or after `*offset` that ends by `end` and has a valid header;
+// decodes the header to `*entry` and sets `*offset`.  False: there is none.
 bool segment_file_next(struct segment_file *reader, uint64_t *offset, uint64_t end,
                        struct segment_entry *entry);
 

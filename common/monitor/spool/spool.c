@@ -9,8 +9,6 @@
 #include "common/monitor/runfile/fork_safe_lock.h"
 #include "common/monitor/spool/spool_state.h"
 
-static const char lock_name[] = "lock";
-
 // ---- Opening and closing --------------------------------------------------------
 
 static enum status new_spool(struct spool **out, const struct spool_settings *settings,
@@ -20,7 +18,7 @@ static enum status new_spool(struct spool **out, const struct spool_settings *se
     const uint64_t most = (uint64_t)SPOOL_SEGMENT_MAX * SPOOL_SEGMENTS_MAX / 2;
     if (bytes_max < SPOOL_BYTES_MIN || bytes_max > most)
         return error_set(err, STATUS_INVALID,
-                         "spool: its size is %llu bytes (between %llu and %llu are possible)",
+                         "spool: invalid size of %llu bytes (minimum %llu, maximum %llu)",
                          (unsigned long long)bytes_max, (unsigned long long)SPOOL_BYTES_MIN,
                          (unsigned long long)most);
     struct spool *spool = calloc(1, sizeof *spool);
@@ -36,30 +34,7 @@ static enum status new_spool(struct spool **out, const struct spool_settings *se
         spool->segment_max = SPOOL_SEGMENT_MAX;
     spool->free_min = settings->free_min;
     spool->next_number = 1;
-    spool->folder = -1;
-    spool->lock_fd = -1;
-    spool->fd = -1;
-    *out = spool;
-    return STATUS_OK;
-}
-
-enum status spool_open(struct spool **out, const struct spool_settings *settings,
-                       const struct runfile_run *run, struct names *names, struct error *err)
-{
-    struct spool *spool;
-    const enum status status = new_spool(&spool, settings, err);
-    if (status != STATUS_OK)
-        return status;
-    char uuid[37];
-    text_from_uuid(uuid, run->uuid);
-    const int size = snprintf(spool->path, sizeof spool->path, "%s/%s", settings->folder, uuid);
-    if (size < 0 || (size_t)size >= sizeof spool->path) {
-        spool_close(spool);
-        return error_set(err, STATUS_INVALID, "spool: the folder's path is too long");
-    }
-    spool->folder_size = strlen(settings->folder);
-    spool->run = *run;
-    spool->names = names;
+    spool->folder = spool->lock_fd = spool->fd = spool->reader.fd = -1;
     *out = spool;
     return STATUS_OK;
 }
@@ -67,17 +42,29 @@ enum status spool_open(struct spool **out, const struct spool_settings *settings
 static enum status new_spool_at(struct spool **out, const struct spool_settings *settings,
                                 const char *path, struct error *err)
 {
-    const enum status status = new_spool(out, settings, err);
-    if (status != STATUS_OK)
-        return status;
     size_t size = strlen(path);
     while (size > 1 && path[size - 1] == '/')
         size--;
-    if (size >= sizeof(*out)->path) {
-        spool_close(*out);
+    if (size >= SPOOL_PATH_SIZE)
         return error_set(err, STATUS_INVALID, "spool: the folder's path is too long");
-    }
-    memcpy((*out)->path, path, size);
+    const enum status status = new_spool(out, settings, err);
+    if (status == STATUS_OK)
+        memcpy((*out)->path, path, size);
+    return status;
+}
+
+enum status spool_open(struct spool **out, const struct spool_settings *settings,
+                       const struct runfile_run *run, struct names *names, struct error *err)
+{
+    char uuid[37], path[SPOOL_PATH_SIZE + 1];
+    text_from_uuid(uuid, run->uuid);
+    (void)snprintf(path, sizeof path, "%s/%s", settings->folder, uuid); // checked by new_spool_at
+    const enum status status = new_spool_at(out, settings, path, err);
+    if (status != STATUS_OK)
+        return status;
+    (*out)->folder_size = strlen(settings->folder);
+    (*out)->run = *run;
+    (*out)->names = names;
     return STATUS_OK;
 }
 
@@ -90,11 +77,8 @@ static enum status open_there(struct spool **out, const struct spool_settings *s
     if (status != STATUS_OK)
         return status;
     spool->read_only = read_only;
-    spool->found = spool_names_new();
-    if (!spool->found)
-        status = error_no_memory(err, "spool");
-    if (status == STATUS_OK)
-        status = spool_folder_enter(spool, err);
+    spool->found = calloc(NAMES_MAX + 1, sizeof *spool->found);
+    status = spool->found ? spool_folder_enter(spool, err) : error_no_memory(err, "spool");
     if (status == STATUS_OK)
         status = spool_recover(spool, known, err);
     if (status != STATUS_OK) {
@@ -122,9 +106,13 @@ void spool_close(struct spool *spool)
     if (!spool)
         return;
     segment_file_deinit(&spool->reader);
-    spool_index_deinit(&spool->index);
+    for (size_t i = 0; i < spool->index.count; i++)
+        free(spool->index.segments[i].rows);
+    free(spool->index.segments);
     spool_lost_deinit(&spool->lost);
-    spool_names_free(spool->found);
+    for (uint32_t name = 1; spool->found && name <= spool->found_highest; name++)
+        free(spool->found[name]);
+    free(spool->found);
     if (spool->fd >= 0)
         (void)close(spool->fd);
     if (spool->folder >= 0)
@@ -148,8 +136,8 @@ void spool_remove(struct spool *spool)
             (void)spool->io->remove(spool->folder, name);
         }
         free(numbers);
-        // The lock goes last, while it is held.
-        if (spool->io->remove(spool->folder, lock_name) == 0)
+        // The lock file is removed last, while the lock is held.
+        if (spool->io->remove(spool->folder, SPOOL_LOCK_NAME) == 0)
             (void)rmdir(spool->path);
     }
     spool_close(spool);
@@ -172,9 +160,9 @@ enum status spool_discard(const char *path, struct error *err)
 
 // ---- Removing ---------------------------------------------------------------------
 
-// Whether all segments may be removed.  The newest stays while it records evicted ranges
-// that are not reported yet.
-static bool nothing_is_wanted(const struct spool *spool)
+// Whether all segments may be removed.  The newest is kept while evicted ranges that it
+// records are not released.
+static bool all_removable(const struct spool *spool)
 {
     for (size_t i = 0; i < spool->index.count; i++)
         if (spool->index.segments[i].live > 0)
@@ -185,18 +173,18 @@ static bool nothing_is_wanted(const struct spool *spool)
     return true;
 }
 
-static void remove_unwanted(struct spool *spool)
+static void remove_released(struct spool *spool)
 {
-    const bool all = nothing_is_wanted(spool);
-    const size_t spared = all ? 0 : 1; // the newest
-    bool said = all;
-    for (size_t i = spool->index.count; i > spared; i--) {
-        const size_t place = i - 1 - spared;
+    const bool all = all_removable(spool);
+    const size_t kept = all ? 0 : 1; // the newest
+    bool written = all;
+    for (size_t i = spool->index.count; i > kept; i--) {
+        const size_t place = i - 1 - kept;
         if (spool->index.segments[place].live > 0)
             continue;
-        if (!said)
+        if (!written)
             spool_write_states(spool);
-        said = true;
+        written = true;
         (void)spool_drop_segment(spool, place);
     }
 }
@@ -226,7 +214,7 @@ void spool_release(struct spool *spool, uint32_t stream, uint64_t last)
         changed = changed || segment->live == 0;
     }
     if (changed)
-        remove_unwanted(spool);
+        remove_released(spool);
 }
 
 void spool_note_store(struct spool *spool, const unsigned char store[SPOOL_STORE_SIZE])
@@ -265,7 +253,7 @@ void spool_untake(struct spool *spool, const struct delivery_range *range)
         spool_lost_untake(&spool->lost, range);
 }
 
-// ---- Looking ------------------------------------------------------------------------
+// ---- Accessors ----------------------------------------------------------------------
 
 bool spool_held(const struct spool *spool, uint32_t stream, uint64_t *first, uint64_t *last)
 {
@@ -320,10 +308,11 @@ static void count_row(struct spool_totals *totals, const struct spool_row *row, 
     if (row->last <= floor)
         return;
     const uint64_t above = row->last - floor;
-    if (totals->records == 0 || row->since_ns < totals->since_ns)
+    if (totals->records == 0) {
         totals->since_ns = row->since_ns;
-    if (totals->records == 0 || row->until_ns > totals->until_ns)
         totals->until_ns = row->until_ns;
+    }
+    delivery_widen_times(&totals->since_ns, &totals->until_ns, row->since_ns, row->until_ns);
     totals->records += row->count < above ? row->count : above;
 }
 
@@ -345,23 +334,17 @@ struct spool_totals spool_totals(const struct spool *spool)
 
 uint32_t spool_names_count(const struct spool *spool)
 {
-    return spool->found ? spool_names_highest(spool->found) : 0;
+    return spool->found_highest;
 }
 
-// Gives `name` the next number in the table: its text, or one that nothing else has.
+// Adds `name` with the next number in the table: its text, or a unique placeholder.
 static bool add_name(const struct spool *spool, struct names *names, uint32_t name)
 {
-    char text[NAMES_SIZE_MAX + 1];
-    size_t size;
-    const char *known = spool_names_get(spool->found, name, &size);
-    if (known) {
-        memcpy(text, known, size);
-        text[size] = '\0';
-        if (names_add(names, text) == name)
-            return true;
-    }
+    if (spool->found[name] && names_add(names, spool->found[name]) == name)
+        return true;
     // A second identical name is possible only if the files were modified.
     for (unsigned attempt = 0; attempt < 4; attempt++) {
+        char text[NAMES_SIZE_MAX + 1];
         (void)snprintf(text, sizeof text, "(lost name %u%.*s)", name, (int)attempt, "'''");
         if (names_add(names, text) == name)
             return true;

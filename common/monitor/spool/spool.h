@@ -1,5 +1,5 @@
-// The spool: an on-disk queue of one run's unacknowledged records, used when the
-// collector is unreachable for longer than the rings can buffer.
+// The spool: a write-ahead log of segment files with one run's unacknowledged records, used
+// when the collector is unreachable for longer than the rings can buffer.
 //
 // FOLDER/RUN-UUID/, mode 0700, with `lock` and the segments 00000001.seg,
 // 00000002.seg, ... (0600), which are append-only.  The owner holds a flock on `lock`
@@ -37,13 +37,13 @@
 
 #define SPOOL_BYTES_DEFAULT (UINT64_C(256) << 20)
 #define SPOOL_BYTES_MIN     (UINT64_C(4) << 20)
-// Of the file system: 1 GiB, or 5 % of it where that is less.
+// 1 GiB, or 5 % of the file system if that is less.
 #define SPOOL_FREE_DEFAULT UINT64_MAX
 
 enum { SPOOL_STORE_SIZE = 16 };
 
 struct spool;
-struct spool_io; // system calls, replaceable by tests (spool_io.h)
+struct spool_io; // system calls, replaceable by tests (segment_file.h)
 
 struct spool_settings {
     const char *folder;        // FOLDER above, copied; created (0700) on demand
@@ -109,7 +109,7 @@ typedef const struct record *spool_get(const void *context, uint64_t number);
 //   STATUS_FULL     less than free_min would be left, or the disk or a quota is full
 //   STATUS_IO       writing failed
 //   STATUS_DENIED   the folder is not writable, or belongs to another user
-//   STATUS_BUSY     another process has the folder's lock, looking for orphans
+//   STATUS_BUSY     another process that scans for orphans holds the lock
 //   STATUS_INVALID  invalid numbers or stream, or an invalid record
 //   STATUS_NOMEM
 // It may be retried at any time.  The oldest segments may have been evicted whatever

@@ -1,9 +1,9 @@
-// Writing: an append is whole or not there.
+// Appends records atomically.
 //
-// Entries gather in spool->out and go to the newest segment; a new one is begun
-// when it is full.  Only when everything is on the disk does the index learn of it.
-// Until then `mark` says how far back to go: segments made since are removed, and the
-// one before them is cut.
+// Entries are buffered in spool->out and written to the newest segment; a new segment is
+// started when that is full.  The index is updated after everything was synced.  On
+// failure the segments created since the start are removed, and the one before them
+// (`mark`) is truncated to its old size.
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,15 +13,13 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "common/monitor/spool/spool.h"
 #include "common/monitor/spool/spool_state.h"
 #include "common/wire/message.h"
 
 enum {
     CHUNK = SEGMENT_ENTRY_RECORDS,
-    // Each segment takes a chunk at least.
     PENDING_MAX = DELIVERY_BATCH_MAX / CHUNK + 1,
-    // The most bytes that a new segment begins with.
+    // Most bytes of a new segment before its first chunk.
     START_MAX = SEGMENT_HEADER_MAX + SEGMENT_ENTRY_MAX,
 };
 
@@ -32,7 +30,7 @@ struct append {
     uint64_t previous; // the number before the next to be written
     spool_get *get;
     const void *context;
-    // Changes for the index, applied on success.
+    // The index entry of each chunk, added on success.
     struct {
         uint32_t segment;
         struct spool_row row;
@@ -45,8 +43,7 @@ struct append {
     uint64_t mark_size;
 };
 
-// Records first..last, of which there are at most CHUNK, and the names that the segment
-// has not got.
+// Records first..last, at most CHUNK, and the names of them that the segment lacks.
 struct chunk {
     uint64_t first, last;
     size_t records_size, names_size; // of the bodies
@@ -60,7 +57,7 @@ static struct spool_segment *newest(const struct spool *spool)
     return &spool->index.segments[spool->index.count - 1];
 }
 
-// The size of a segment on disk, if it can be read.
+// The size of a segment's file; if that fails, the last known one.
 static uint64_t bytes_of(const struct spool *spool, const struct spool_segment *segment)
 {
     char name[SPOOL_NAME_SIZE];
@@ -72,11 +69,12 @@ static uint64_t bytes_of(const struct spool *spool, const struct spool_segment *
 
 // ---- Bytes -------------------------------------------------------------------------
 
-static enum status write_all(struct spool *spool, const unsigned char *bytes, size_t size,
-                             uint64_t offset, struct error *err)
+static enum status flush(struct spool *spool, struct error *err)
 {
-    while (size > 0) {
-        const ssize_t done = spool->io->write(spool->fd, bytes, size, (off_t)offset);
+    const unsigned char *bytes = spool->out;
+    while (spool->out_used > 0) {
+        const ssize_t done =
+            spool->io->write(spool->fd, bytes, spool->out_used, (off_t)spool->out_offset);
         if (done < 0 && errno == EINTR)
             continue;
         if (done == 0)
@@ -84,21 +82,10 @@ static enum status write_all(struct spool *spool, const unsigned char *bytes, si
         if (done <= 0)
             return spool_fail(spool, err, "cannot be written to");
         bytes += done;
-        size -= (size_t)done;
-        offset += (uint64_t)done;
+        spool->out_used -= (size_t)done;
+        spool->out_offset += (uint64_t)done;
     }
     return STATUS_OK;
-}
-
-static enum status flush(struct spool *spool, struct error *err)
-{
-    const enum status status =
-        write_all(spool, spool->out, spool->out_used, spool->out_offset, err);
-    if (status == STATUS_OK) {
-        spool->out_offset += spool->out_used;
-        spool->out_used = 0;
-    }
-    return status;
 }
 
 static enum status flush_and_sync(struct spool *spool, struct error *err)
@@ -128,7 +115,8 @@ static uint64_t out_end(const struct spool *spool)
     return spool->out_offset + spool->out_used;
 }
 
-// Ends an entry whose body of `body` bytes lies at `bytes` already.
+// Pads an entry at `bytes` whose body (`body` bytes) is already there, writes its header and
+// adds it to the buffer.
 static void finish_entry(struct spool *spool, unsigned char *bytes, struct segment_entry *entry,
                          size_t body)
 {
@@ -141,18 +129,14 @@ static void finish_entry(struct spool *spool, unsigned char *bytes, struct segme
 
 // ---- States --------------------------------------------------------------------------
 
-static bool is_worth_a_row(const struct spool_stream *stream)
-{
-    return stream->spooled > 0 || stream->released > 0;
-}
-
 static size_t states_size(const struct spool *spool)
 {
     return SEGMENT_ENTRY_HEADER + sizeof(struct segment_state_head) +
            spool->stream_count * sizeof(struct segment_state_row);
 }
 
-// Lays out where streams stand, as if the `evicting` oldest segments were gone.
+// Buffers a STATE entry: positions of all streams after eviction of the `evicting` oldest
+// segments.
 static enum status put_states(struct spool *spool, size_t evicting, struct error *err)
 {
     unsigned char *bytes;
@@ -167,7 +151,7 @@ static enum status put_states(struct spool *spool, size_t evicting, struct error
     body += sizeof head;
     for (uint32_t i = 0; i < spool->stream_count; i++) {
         const struct spool_stream *stream = &spool->streams[i];
-        if (!is_worth_a_row(stream))
+        if (stream->spooled == 0 && stream->released == 0)
             continue;
         struct delivery_range evicted = stream->evicted;
         for (size_t segment = 0; segment < evicting; segment++) {
@@ -196,9 +180,8 @@ void spool_write_states(struct spool *spool)
     if (spool->fd < 0 || spool->index.count == 0)
         return;
     struct spool_segment *segment = newest(spool);
-    if (segment->size + states_size(spool) > spool->segment_max)
-        return;
-    if (!spool->out && !(spool->out = malloc(SPOOL_OUT)))
+    if (segment->size + states_size(spool) > spool->segment_max ||
+        (!spool->out && !(spool->out = malloc(SPOOL_OUT))))
         return;
     spool->out_offset = segment->size;
     spool->out_used = 0;
@@ -207,7 +190,7 @@ void spool_write_states(struct spool *spool)
         segment->size = spool->out_offset;
         segment->bytes = spool->out_offset;
     } else if (spool->io->truncate(spool->fd, (off_t)segment->size) != 0) {
-        (void)close(spool->fd); // never written to again
+        (void)close(spool->fd); // later appends use a new segment
         spool->fd = -1;
         segment->bytes = bytes_of(spool, segment);
     }
@@ -220,7 +203,7 @@ static enum status check_free(const struct spool *spool, uint64_t size, struct e
 {
     struct statvfs space;
     if (spool->io->space(spool->folder, &space) != 0)
-        return spool_fail(spool, err, "its file system does not tell its free space");
+        return spool_fail(spool, err, "cannot determine the free space of its file system");
     const uint64_t unit = space.f_frsize;
     uint64_t floor = spool->free_min;
     if (floor == SPOOL_FREE_DEFAULT) {
@@ -231,44 +214,44 @@ static enum status check_free(const struct spool *spool, uint64_t size, struct e
     if (free_bytes >= size && free_bytes - size >= floor)
         return STATUS_OK;
     return error_set(err, STATUS_FULL,
-                     "spool %s: %llu MB are free on its file system, and %llu MB are to stay so "
-                     "(make room, or choose another folder)",
+                     "spool %s: only %llu MB are free on its file system; %llu MB must stay free "
+                     "(free some space, or choose another folder)",
                      spool->path, (unsigned long long)(free_bytes >> 20),
                      (unsigned long long)(floor >> 20));
 }
 
-// Whether the segment may be evicted during this append: it is neither written to by it
-// nor needed to undo it.
-static bool may_go(const struct append *append, const struct spool_segment *segment)
+// Whether the segment may be removed during this append: the append does not write to it and
+// does not need it for rollback.
+static bool is_removable(const struct append *append, const struct spool_segment *segment)
 {
     return segment->number < (append->mark ? append->mark : append->mark_next);
 }
 
-// Removes what an earlier attempt to remove has left.
+// Removes released segments whose removal failed earlier.
 static void remove_leftovers(const struct append *append)
 {
     struct spool *spool = append->spool;
     for (size_t i = spool->index.count; i > 0; i--) {
         const struct spool_segment *segment = &spool->index.segments[i - 1];
-        if (segment->live == 0 && may_go(append, segment))
+        if (segment->live == 0 && is_removable(append, segment))
             (void)spool_drop_segment(spool, i - 1);
     }
 }
 
-// The number of oldest segments to evict for a new one.
+// Counts the oldest segments to evict before starting a new one.
 static enum status plan_eviction(const struct append *append, size_t *out)
 {
     const struct spool *spool = append->spool;
     const uint64_t room = spool->bytes_max - START_MAX - spool->segment_max;
     uint64_t bytes = spool_index_bytes(&spool->index);
-    // The new one begins before the old ones go.
+    // The new segment is started before old ones are removed.
     if (bytes > spool->bytes_max - START_MAX)
         return error_set(append->err, STATUS_IO, "spool %s: old segments cannot be removed",
                          spool->path);
     size_t count = 0;
     for (; bytes > room; count++) {
-        if (count == spool->index.count || !may_go(append, &spool->index.segments[count]))
-            return error_set(append->err, STATUS_FULL, "spool %s: too little for so much at once",
+        if (count == spool->index.count || !is_removable(append, &spool->index.segments[count]))
+            return error_set(append->err, STATUS_FULL, "spool %s: the batch exceeds its size limit",
                              spool->path);
         bytes -= spool->index.segments[count].bytes;
     }
@@ -295,8 +278,8 @@ static enum status evict(struct spool *spool, size_t count, struct error *err)
 
 // ---- Segments --------------------------------------------------------------------------
 
-// Leaves the newest segment, with everything of this append in it on the disk.
-static enum status leave_segment(struct spool *spool, struct error *err)
+// Syncs and closes the newest segment.
+static enum status close_segment(struct spool *spool, struct error *err)
 {
     if (spool->fd < 0)
         return STATUS_OK;
@@ -310,18 +293,15 @@ static enum status leave_segment(struct spool *spool, struct error *err)
     return STATUS_OK;
 }
 
-// Begins a segment with its header and where the streams stand once the `evicting`
-// oldest are gone.
+// Starts a segment: its header, and the stream positions after evicting the `evicting`
+// oldest segments.
 static enum status start_segment(struct spool *spool, size_t evicting, struct error *err)
 {
     if (spool->next_number > SPOOL_NUMBER_MAX)
-        return error_set(err, STATUS_FULL, "spool %s: has no numbers left", spool->path);
-    char name[SPOOL_NAME_SIZE];
-    spool_segment_name(name, spool->next_number);
-    spool->fd = spool->io->open(spool->folder, name,
-                                O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+        return error_set(err, STATUS_FULL, "spool %s: no segment numbers left", spool->path);
+    spool->fd = spool_open_segment(spool, spool->next_number, O_CREAT | O_TRUNC);
     if (spool->fd < 0)
-        return spool_fail(spool, err, "a segment cannot be made");
+        return spool_fail(spool, err, "cannot create a segment");
 
     memset(spool->names_written, 0, sizeof spool->names_written);
     spool->seed = segment_seed(spool->run.uuid, spool->next_number);
@@ -332,33 +312,33 @@ static enum status start_segment(struct spool *spool, size_t evicting, struct er
         status = flush_and_sync(spool, err);
     if (status == STATUS_OK && spool->io->sync_folder(spool->folder) != 0)
         status = spool_fail(spool, err, "cannot be written to the disk");
-    if (status == STATUS_OK) {
-        status = spool_index_add(&spool->index, spool->next_number, spool->out_offset);
-        if (status != STATUS_OK)
-            (void)error_set(err, status, "spool %s: out of memory", spool->path);
-    }
+    if (status == STATUS_OK &&
+        !spool_index_add(&spool->index, spool->next_number, spool->out_offset))
+        status = error_no_memory(err, "spool");
     if (status != STATUS_OK) {
+        char name[SPOOL_NAME_SIZE];
+        spool_segment_name(name, spool->next_number);
         (void)close(spool->fd);
         spool->fd = -1;
-        (void)spool->io->remove(spool->folder, name); // else it is begun again
+        (void)spool->io->remove(spool->folder, name); // if that fails, the next start truncates it
         return status;
     }
     spool->next_number++;
     return STATUS_OK;
 }
 
-// Goes on to a new segment; the oldest make room for it.
+// Starts a new segment and evicts the oldest to make room.
 static enum status roll(struct append *append)
 {
     struct spool *spool = append->spool;
     size_t evicting = 0;
     remove_leftovers(append);
-    enum status status = leave_segment(spool, append->err);
+    enum status status = close_segment(spool, append->err);
     if (status == STATUS_OK)
         status = plan_eviction(append, &evicting);
     if (status == STATUS_OK)
         status = start_segment(spool, evicting, append->err);
-    // The evicted ranges are on disk by now: a crash does not lose them.
+    // The evicted ranges are durable by now, so a crash does not lose them.
     return status == STATUS_OK ? evict(spool, evicting, append->err) : status;
 }
 
@@ -366,13 +346,12 @@ static enum status roll(struct append *append)
 
 static const char *name_of(const struct spool *spool, uint32_t name, size_t *size)
 {
-    if (!spool->names)
-        return spool_names_get(spool->found, name, size);
-    const char *text = names_text(spool->names, name, size);
+    const char *text = spool->names ? names_text(spool->names, name, size) : spool->found[name];
+    *size = text ? strlen(text) : 0;
     return *size > 0 ? text : NULL;
 }
 
-static void want_name(const struct spool *spool, struct chunk *chunk, uint32_t name)
+static void add_name(const struct spool *spool, struct chunk *chunk, uint32_t name)
 {
     size_t size;
     if (name > NAMES_MAX || (spool->names_written[name / 64] >> name % 64 & 1) != 0 ||
@@ -385,12 +364,13 @@ static void want_name(const struct spool *spool, struct chunk *chunk, uint32_t n
     chunk->names_size += sizeof name + 1 + size;
 }
 
-static void want_names(const struct spool *spool, struct chunk *chunk, const struct record *record)
+// Adds the names of a record that the segment lacks.
+static void add_names(const struct spool *spool, struct chunk *chunk, const struct record *record)
 {
     const struct record_kind_info *info = record_kind_info((enum record_kind)record->kind);
     for (unsigned i = 0; i < info->column_count; i++)
         if (info->columns[i].type == COLUMN_NAME && record_has(record, i))
-            want_name(spool, chunk, record->values[i].name);
+            add_name(spool, chunk, record->values[i].name);
 }
 
 // Collects sizes and names of records chunk->first..chunk->last.  False: one is invalid.
@@ -406,16 +386,14 @@ static bool measure(const struct append *append, struct chunk *chunk)
         if (!record || !record_is_sound(record))
             return false;
         chunk->records_size += segment_record_size(record);
-        if (record->started_ns < chunk->since_ns)
-            chunk->since_ns = record->started_ns;
-        if (record->started_ns > chunk->until_ns)
-            chunk->until_ns = record->started_ns;
-        want_names(append->spool, chunk, record);
+        delivery_widen_times(&chunk->since_ns, &chunk->until_ns, record->started_ns,
+                             record->started_ns);
+        add_names(append->spool, chunk, record);
     }
     return true;
 }
 
-// Bytes in the segment, the mark at the end included.
+// An upper bound of the bytes in the segment, with the MARK entry.
 static uint64_t chunk_size(const struct chunk *chunk)
 {
     const size_t entries = chunk->names_size / (SEGMENT_ENTRY_MAX / 2) + 3;
@@ -449,34 +427,22 @@ static enum status put_names(struct append *append, const struct chunk *chunk)
     return STATUS_OK;
 }
 
-// Takes the place of the chunk in the newest segment down, for the index.
+// Remembers the chunk's position in the newest segment for the index.
 static enum status note_chunk(struct append *append, const struct chunk *chunk)
 {
-    struct spool *spool = append->spool;
-    struct spool_segment *segment = newest(spool);
-    const struct spool_row row = {.stream = append->stream,
-                                  .count = (uint32_t)(chunk->last - chunk->first + 1),
-                                  .first = chunk->first,
-                                  .last = chunk->last,
-                                  .offset = out_end(spool),
-                                  .since_ns = chunk->since_ns,
-                                  .until_ns = chunk->until_ns};
-    const size_t last = append->pending_count - 1;
-    if (append->pending_count > 0 && append->pending[last].segment == segment->number) {
-        struct spool_row *there = &append->pending[last].row;
-        there->last = row.last;
-        there->count += row.count;
-        if (row.since_ns < there->since_ns)
-            there->since_ns = row.since_ns;
-        if (row.until_ns > there->until_ns)
-            there->until_ns = row.until_ns;
-        return STATUS_OK;
-    }
-    if (spool_segment_reserve(segment) != STATUS_OK)
-        return error_set(append->err, STATUS_NOMEM, "spool %s: out of memory", spool->path);
+    struct spool_segment *segment = newest(append->spool);
+    if (!spool_segment_reserve(segment))
+        return error_no_memory(append->err, "spool");
     assert(append->pending_count < PENDING_MAX);
     append->pending[append->pending_count].segment = segment->number;
-    append->pending[append->pending_count++].row = row;
+    append->pending[append->pending_count++].row =
+        (struct spool_row){.stream = append->stream,
+                           .count = (uint32_t)(chunk->last - chunk->first + 1),
+                           .first = chunk->first,
+                           .last = chunk->last,
+                           .offset = out_end(append->spool),
+                           .since_ns = chunk->since_ns,
+                           .until_ns = chunk->until_ns};
     return STATUS_OK;
 }
 
@@ -512,8 +478,7 @@ static enum status put_chunk(struct append *append, struct chunk *chunk)
 {
     struct spool *spool = append->spool;
     if (!measure(append, chunk))
-        return error_set(append->err, STATUS_INVALID, "spool %s: a record is not sound",
-                         spool->path);
+        return error_set(append->err, STATUS_INVALID, "spool %s: invalid record", spool->path);
     enum status status = check_free(spool, chunk_size(chunk) + START_MAX, append->err);
     if (status != STATUS_OK)
         return status;
@@ -521,7 +486,7 @@ static enum status put_chunk(struct append *append, struct chunk *chunk)
         status = roll(append);
         if (status != STATUS_OK)
             return status;
-        (void)measure(append, chunk); // a new segment has no names
+        (void)measure(append, chunk); // again: a new segment has no names
     }
     status = put_names(append, chunk);
     return status == STATUS_OK ? put_records(append, chunk) : status;
@@ -552,29 +517,24 @@ static enum status put_all(struct append *append, uint64_t first, uint64_t last)
         chunk.first = number;
         chunk.last = last - number < CHUNK ? last : number + CHUNK - 1;
         status = put_chunk(append, &chunk);
-        if (chunk.since_ns < append->since_ns)
-            append->since_ns = chunk.since_ns;
-        if (chunk.until_ns > append->until_ns)
-            append->until_ns = chunk.until_ns;
+        delivery_widen_times(&append->since_ns, &append->until_ns, chunk.since_ns, chunk.until_ns);
     }
     if (status == STATUS_OK)
         status = put_mark(append);
     return status == STATUS_OK ? flush_and_sync(append->spool, append->err) : status;
 }
 
-// The segment that was written to is as it was, and goes on being written to, unless one
-// that was made after it is still there.  Where it cannot be cut, what is behind its end
-// is never looked at again.
-static void cut_back(struct spool *spool, uint32_t number, uint64_t size)
+// Truncates segment `number` to `size` bytes and reopens it for later appends, unless a newer
+// segment could not be removed.  If truncation fails, nothing is written to it any more, so
+// that what follows `size` is ignored.
+static void truncate_segment(struct spool *spool, uint32_t number, uint64_t size)
 {
-    char name[SPOOL_NAME_SIZE];
-    spool_segment_name(name, number);
     struct spool_segment *segment = spool_index_find(&spool->index, number);
-    const int fd = spool->io->open(spool->folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
-    const bool is_cut = fd >= 0 && spool->io->truncate(fd, (off_t)size) == 0;
+    const int fd = spool_open_segment(spool, number, 0);
+    const bool truncated = fd >= 0 && spool->io->truncate(fd, (off_t)size) == 0;
     segment->size = size;
-    segment->bytes = is_cut ? size : bytes_of(spool, segment);
-    if (is_cut && segment == newest(spool)) {
+    segment->bytes = truncated ? size : bytes_of(spool, segment);
+    if (truncated && segment == newest(spool)) {
         spool->fd = fd;
         spool->seed = segment_seed(spool->run.uuid, number);
     } else if (fd >= 0) {
@@ -582,7 +542,8 @@ static void cut_back(struct spool *spool, uint32_t number, uint64_t size)
     }
 }
 
-static void undo(const struct append *append)
+// Restores the state before the append.
+static void roll_back(const struct append *append)
 {
     struct spool *spool = append->spool;
     if (spool->fd >= 0)
@@ -600,7 +561,7 @@ static void undo(const struct append *append)
         segment->bytes = bytes_of(spool, segment);
     }
     if (append->mark != 0)
-        cut_back(spool, append->mark, append->mark_size);
+        truncate_segment(spool, append->mark, append->mark_size);
 }
 
 static void commit(const struct append *append, uint64_t last)
@@ -616,13 +577,13 @@ static void commit(const struct append *append, uint64_t last)
     stream->until_ns = append->until_ns;
 }
 
-// Allocates the buffers of an append.
-static enum status get_ready(struct append *append)
+// Creates the folder and the write buffer if needed, and saves the state for a rollback.
+static enum status prepare(struct append *append)
 {
     struct spool *spool = append->spool;
     enum status status = spool_folder_make(spool, append->err);
     if (status == STATUS_OK && !spool->out && !(spool->out = malloc(SPOOL_OUT)))
-        status = error_set(append->err, STATUS_NOMEM, "spool %s: out of memory", spool->path);
+        status = error_no_memory(append->err, "spool");
     if (status != STATUS_OK)
         return status;
     segment_file_forget(&spool->reader);
@@ -642,7 +603,7 @@ enum status spool_append(struct spool *spool, uint32_t stream, uint64_t first, u
     if (spool->read_only || stream >= DELIVERY_STREAMS_MAX || first > last ||
         last - first >= DELIVERY_BATCH_MAX || last >= MESSAGE_NUMBER_MAX - DELIVERY_BATCH_MAX ||
         first <= spool->streams[stream].spooled)
-        return error_set(err, STATUS_INVALID, "spool %s: numbers that cannot be", spool->path);
+        return error_set(err, STATUS_INVALID, "spool %s: invalid stream or numbers", spool->path);
     struct append append = {.spool = spool,
                             .err = err,
                             .stream = stream,
@@ -651,17 +612,17 @@ enum status spool_append(struct spool *spool, uint32_t stream, uint64_t first, u
                             .context = context,
                             .since_ns = INT64_MAX,
                             .until_ns = INT64_MIN};
-    enum status status = get_ready(&append);
+    enum status status = prepare(&append);
     if (status != STATUS_OK)
         return status;
     status = put_all(&append, first, last);
     if (status != STATUS_OK) {
-        undo(&append);
+        roll_back(&append);
         return status;
     }
     const bool gap = first > spool->streams[stream].spooled + 1;
     commit(&append, last);
-    if (gap) // then all below it was acknowledged
+    if (gap) // the numbers below were acknowledged
         spool_release(spool, stream, first - 1);
     return STATUS_OK;
 }

@@ -1,12 +1,12 @@
-// Reading records back.  A cursor a stream remembers the entry it stopped in, so that
-// reading on takes no search; checksums are looked at again whenever bytes come
+// Reads records back.  Each stream has a cursor with the entry of its last read, so that
+// sequential reads need no search.  Checksums are verified whenever the buffer is refilled
 // from the file.
 #include <errno.h>
 
-#include "common/monitor/spool/spool.h"
 #include "common/monitor/spool/spool_state.h"
 
-// Whether this entry is in the buffer, already validated.
+// The bytes of an entry, validated unless the buffer still holds them from the last call;
+// NULL when they are invalid.
 static const unsigned char *entry_bytes(struct spool *spool, uint64_t offset,
                                         const struct segment_entry *entry)
 {
@@ -17,7 +17,7 @@ static const unsigned char *entry_bytes(struct spool *spool, uint64_t offset,
     if (!bytes || (there && reader->checked == offset))
         return bytes;
     reader->checked = 0;
-    // The header too: what was there when we searched may not be what is there now.
+    // The header too: the file may have changed since the search.
     struct segment_entry now;
     if (!segment_entry_read(&now, bytes, reader->seed) || now.first != entry->first ||
         now.stream != entry->stream || now.size != entry->size || now.kind != entry->kind ||
@@ -32,37 +32,26 @@ static bool turn_to(struct spool *spool, uint32_t segment)
     return segment_file_turn(&spool->reader, segment, segment_seed(spool->run.uuid, segment), NULL);
 }
 
-// The record at the cursor; moves it on.  NULL: the bytes are not what they were.
+// Reads the record at the cursor and advances it.  NULL: the file has changed.
 static const struct record *read_at_cursor(struct spool *spool, struct spool_stream *stream)
 {
     struct spool_cursor *cursor = &stream->cursor;
     const unsigned char *bytes =
         turn_to(spool, cursor->segment) ? entry_bytes(spool, cursor->offset, &cursor->entry) : NULL;
-    const size_t taken = bytes ? segment_record_read(&spool->record, bytes + cursor->place,
-                                                     cursor->entry.size - cursor->place)
-                               : 0;
-    if (taken == 0) {
+    const size_t size = bytes ? segment_record_read(&spool->record, bytes + cursor->place,
+                                                    cursor->entry.size - cursor->place)
+                              : 0;
+    if (size == 0) {
         cursor->segment = 0;
         return NULL;
     }
-    cursor->place += (uint32_t)taken;
+    cursor->place += (uint32_t)size;
     cursor->next++;
     return &spool->record;
 }
 
-// Sets the cursor to the beginning of an entry.
-static void set_cursor(struct spool_stream *stream, uint32_t segment, uint64_t offset,
-                       const struct segment_entry *entry)
-{
-    stream->cursor = (struct spool_cursor){.segment = segment,
-                                           .offset = offset,
-                                           .entry = *entry,
-                                           .next = entry->first,
-                                           .place = SEGMENT_ENTRY_HEADER};
-}
-
-// Sets the cursor to the entry of the segment that holds `number`.  False: none does;
-// then *missing_last is the last number that is missing with it.
+// Sets the cursor to the segment's entry that holds `number`.  False: none does;
+// *missing_last is then the last number of the missing range.
 static bool find_entry(struct spool *spool, struct spool_stream *stream,
                        const struct spool_segment *segment, const struct spool_row *row,
                        uint64_t number, uint64_t *missing_last)
@@ -73,18 +62,22 @@ static bool find_entry(struct spool *spool, struct spool_stream *stream,
         offset = cursor->offset + cursor->entry.size;
     *missing_last = row->last;
     if (!turn_to(spool, segment->number)) {
-        spool->must_wait = errno != ENOENT; // such as for too many open files
+        spool->must_wait = errno != ENOENT; // such as too many open files
         return false;
     }
     struct segment_entry entry;
     for (; segment_file_next(&spool->reader, &offset, segment->size, &entry);
          offset += entry.size) {
-        // One that is not sound may have been written once more behind it.
+        // A damaged entry may have been appended again after it.
         if (entry.kind != SEGMENT_RECORDS || entry.stream != row->stream ||
             segment_entry_last(&entry) < number || !entry_bytes(spool, offset, &entry))
             continue;
         if (entry.first <= number) {
-            set_cursor(stream, segment->number, offset, &entry);
+            stream->cursor = (struct spool_cursor){.segment = segment->number,
+                                                   .offset = offset,
+                                                   .entry = entry,
+                                                   .next = entry.first,
+                                                   .place = SEGMENT_ENTRY_HEADER};
             return true;
         }
         *missing_last = entry.first - 1;
@@ -93,8 +86,8 @@ static bool find_entry(struct spool *spool, struct spool_stream *stream,
     return false;
 }
 
-// The segment that holds `number`, and the stream's row in it; NULL, and the number
-// before the next that is held (or the last), where none does.
+// The segment that holds `number`, and the stream's row in it.  NULL if none does;
+// *missing_last is then the last number of the missing range.
 static const struct spool_segment *find_segment(const struct spool *spool, uint32_t stream,
                                                 uint64_t number, const struct spool_row **out,
                                                 uint64_t *missing_last)
@@ -122,7 +115,7 @@ static void note_damage(struct spool *spool, uint32_t stream, uint64_t first, ui
                                          .reason = DELIVERY_SPOOL_DAMAGED,
                                          .since_ns = row ? row->since_ns : spool->run.started_ns,
                                          .until_ns = row ? row->until_ns : spool->run.started_ns};
-    // Without memory it is found, and told, another time.
+    // Out of memory: the next read finds and reports it.
     if (!spool->must_wait)
         spool->must_wait = !spool_lost_add(&spool->lost, &range);
 }

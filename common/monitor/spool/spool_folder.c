@@ -10,31 +10,20 @@
 
 #include "common/core/base/text.h"
 #include "common/monitor/runfile/fork_safe_lock.h"
-#include "common/monitor/spool/spool.h"
 #include "common/monitor/spool/spool_state.h"
 #include "common/sys/files.h"
-
-static const char lock_name[] = "lock";
 
 enum status spool_fail(const struct spool *spool, struct error *err, const char *what)
 {
     const int fault = errno;
-    switch (fault) {
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-        return error_set(err, STATUS_FULL, "spool %s: %s: %s", spool->path, what, strerror(fault));
-    case EACCES:
-    case EPERM:
-    case EROFS:
-        return error_set(err, STATUS_DENIED, "spool %s: %s: %s", spool->path, what,
-                         strerror(fault));
-    case ENOENT:
-        return error_set(err, STATUS_NOT_FOUND, "spool %s: %s: %s", spool->path, what,
-                         strerror(fault));
-    default:
-        return error_set(err, STATUS_IO, "spool %s: %s: %s", spool->path, what, strerror(fault));
-    }
+    enum status status = STATUS_IO;
+    if (fault == ENOSPC || fault == EDQUOT || fault == EFBIG)
+        status = STATUS_FULL;
+    else if (fault == EACCES || fault == EPERM || fault == EROFS)
+        status = STATUS_DENIED;
+    else if (fault == ENOENT)
+        status = STATUS_NOT_FOUND;
+    return error_set(err, status, "spool %s: %s: %s", spool->path, what, strerror(fault));
 }
 
 enum status spool_default_folder(char *out, size_t out_size, const char *option, struct error *err)
@@ -46,16 +35,15 @@ enum status spool_default_folder(char *out, size_t out_size, const char *option,
         memcpy(out, wanted, strlen(wanted) + 1);
         return STATUS_OK;
     }
-    const char *state = getenv("XDG_STATE_HOME");
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
     if (state && state[0] == '/')
         return files_join(out, out_size, state, "inferstat/spool", err);
-    const char *home = getenv("HOME");
     if (geteuid() != 0 && home && home[0] == '/')
         return files_join(out, out_size, home, ".local/state/inferstat/spool", err);
     return files_join(out, out_size, "/var/lib", "inferstat/spool", err);
 }
 
-// ---- Whose it is --------------------------------------------------------------------
+// ---- Ownership and lock ----------------------------------------------------------------
 
 static enum status not_ours(const char *path, struct error *err)
 {
@@ -65,7 +53,7 @@ static enum status not_ours(const char *path, struct error *err)
                      path);
 }
 
-// Opens a folder that belongs to this user, with none of the mode bits of `others`.
+// Opens a folder that belongs to this user and has none of the mode bits `others`.
 static enum status open_own(int *out, const struct spool *spool, const char *path, mode_t others,
                             struct error *err)
 {
@@ -88,7 +76,7 @@ static bool lock_is_there(const struct spool *spool)
 {
     struct stat held, there;
     return fstat(spool->lock_fd, &held) == 0 &&
-           fstatat(spool->folder, lock_name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           fstatat(spool->folder, SPOOL_LOCK_NAME, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
            held.st_ino == there.st_ino && held.st_dev == there.st_dev;
 }
 
@@ -101,7 +89,7 @@ static void leave(struct spool *spool)
     spool->lock_fd = -1;
 }
 
-static enum status take_lock(struct spool *spool, const char *path, struct error *err)
+static enum status acquire_lock(struct spool *spool, const char *path, struct error *err)
 {
     spool->lock_fd = fork_safe_lock_open(path, O_RDWR | O_CREAT, 0600);
     if (spool->lock_fd < 0)
@@ -118,12 +106,15 @@ static enum status enter(struct spool *spool, struct error *err)
     enum status status = open_own(&spool->folder, spool, spool->path, 077, err);
     if (status == STATUS_OK && !spool->read_only) {
         char lock[SPOOL_PATH_SIZE];
-        status = files_join(lock, sizeof lock, spool->path, lock_name, err);
+        status = files_join(lock, sizeof lock, spool->path, SPOOL_LOCK_NAME, err);
         if (status == STATUS_OK)
-            status = take_lock(spool, lock, err);
+            status = acquire_lock(spool, lock, err);
         if (status == STATUS_OK && !lock_is_there(spool))
             status = error_set(err, STATUS_NOT_FOUND, "spool %s: was removed", spool->path);
     }
+    if (status == STATUS_OK &&
+        segment_file_init(&spool->reader, spool->io, spool->folder) != STATUS_OK)
+        status = error_no_memory(err, "spool");
     if (status != STATUS_OK)
         leave(spool);
     return status;
@@ -158,14 +149,7 @@ enum status spool_folder_make(struct spool *spool, struct error *err)
     enum status status = STATUS_NOT_FOUND;
     for (unsigned attempt = 0; attempt < 3 && status == STATUS_NOT_FOUND; attempt++)
         status = make(spool, err);
-    if (status != STATUS_OK)
-        return status;
-    const enum status ready = segment_file_init(&spool->reader, spool->io, spool->folder);
-    if (ready != STATUS_OK) {
-        leave(spool);
-        return error_set(err, ready, "spool %s: out of memory", spool->path);
-    }
-    return STATUS_OK;
+    return status;
 }
 
 enum status spool_folder_enter(struct spool *spool, struct error *err)
@@ -173,16 +157,12 @@ enum status spool_folder_enter(struct spool *spool, struct error *err)
     const char *name = strrchr(spool->path, '/');
     name = name ? name + 1 : spool->path;
     if (!text_to_uuid(spool->run.uuid, name))
-        return error_set(err, STATUS_INVALID, "spool %s: its name is no run's", spool->path);
-    enum status status = enter(spool, err);
-    if (status != STATUS_OK)
-        return status;
-    status = segment_file_init(&spool->reader, spool->io, spool->folder);
-    return status == STATUS_OK ? STATUS_OK
-                               : error_set(err, status, "spool %s: out of memory", spool->path);
+        return error_set(err, STATUS_INVALID, "spool %s: its name is not the UUID of a run",
+                         spool->path);
+    return enter(spool, err);
 }
 
-// ---- What is in it ------------------------------------------------------------------
+// ---- Listing ---------------------------------------------------------------------------
 
 // The number in "00000001.seg", or 0.
 static uint32_t number_of(const char *name)
@@ -225,7 +205,7 @@ enum status spool_folder_list(struct spool *spool, uint32_t **numbers, size_t *c
 {
     *numbers = calloc(SPOOL_SEGMENTS_MAX, sizeof **numbers);
     if (!*numbers)
-        return error_set(err, STATUS_NOMEM, "spool %s: out of memory", spool->path);
+        return error_no_memory(err, "spool");
     const int fd = openat(spool->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
     enum status status = STATUS_OK;

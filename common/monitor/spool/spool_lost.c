@@ -11,7 +11,7 @@ void spool_lost_deinit(struct spool_lost *lost)
     *lost = (struct spool_lost){.items = NULL};
 }
 
-// The place of the first item that ends at or behind (stream, number).
+// The index of the first item whose last number is at least (stream, number).
 static size_t place_of(const struct spool_lost *lost, uint32_t stream, uint64_t number)
 {
     size_t low = 0, high = lost->count;
@@ -26,7 +26,7 @@ static size_t place_of(const struct spool_lost *lost, uint32_t stream, uint64_t 
     return low;
 }
 
-static void take_out(struct spool_lost *lost, size_t place)
+static void erase(struct spool_lost *lost, size_t place)
 {
     memmove(&lost->items[place], &lost->items[place + 1],
             (lost->count - place - 1) * sizeof *lost->items);
@@ -35,13 +35,10 @@ static void take_out(struct spool_lost *lost, size_t place)
 
 static void widen_times(struct delivery_range *range, const struct delivery_range *by)
 {
-    if (by->since_ns < range->since_ns)
-        range->since_ns = by->since_ns;
-    if (by->until_ns > range->until_ns)
-        range->until_ns = by->until_ns;
+    delivery_widen_times(&range->since_ns, &range->until_ns, by->since_ns, by->until_ns);
 }
 
-// Makes one of two untold neighbours of a stream, those with the least between them.
+// Merges the two adjacent unreported ranges of one stream with the smallest gap between them.
 static bool merge_closest(struct spool_lost *lost)
 {
     size_t best = SIZE_MAX;
@@ -61,7 +58,7 @@ static bool merge_closest(struct spool_lost *lost)
     struct delivery_range *range = &lost->items[best].range;
     range->last = lost->items[best + 1].range.last;
     widen_times(range, &lost->items[best + 1].range);
-    take_out(lost, best + 1);
+    erase(lost, best + 1);
     return true;
 }
 
@@ -87,10 +84,10 @@ static bool insert(struct spool_lost *lost, const struct delivery_range *range)
     }
     if (!make_room(lost))
         return false;
-    place = place_of(lost, range->stream, range->first); // neighbours may have become one
+    place = place_of(lost, range->stream, range->first); // the merge may have moved it
     if (place < lost->count && lost->items[place].range.stream == range->stream &&
         lost->items[place].range.first <= range->first)
-        return true; // which holds it
+        return true; // a merged range covers it
     memmove(&lost->items[place + 1], &lost->items[place],
             (lost->count - place) * sizeof *lost->items);
     lost->items[place] = (struct spool_lost_item){.range = *range};
@@ -140,7 +137,7 @@ bool spool_lost_cut(struct spool_lost *lost, uint32_t stream, uint64_t first, ui
             return insert(lost, &upper);
         }
         if (range->first >= first && range->last <= last) {
-            take_out(lost, i);
+            erase(lost, i);
             continue;
         }
         if (range->first < first)

@@ -1,22 +1,23 @@
-// Reads the spool of another process, which may end in an incomplete write.
+// Recovers the spool of a dead process from its segment files; the last write may be
+// incomplete.
 //
-// Missing records are detected: each entry names the last number of its predecessor, each
-// append ends with a MARK that names its own, and each segment begins with the positions
-// of the streams.  Damage is therefore known exactly, except for its times.  A record
-// that nothing names was never acknowledged as written (a partial append).
+// Missing records are detected: each RECORDS entry contains the last number of its
+// predecessor, each append ends with a MARK that contains its own last number, and each
+// segment begins with the positions of the streams.  Damage is therefore known exactly,
+// except for its times.  A record that no entry refers to is from a partial append, which
+// never returned success.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "common/monitor/spool/spool.h"
 #include "common/monitor/spool/spool_state.h"
 
 struct recovery {
     struct spool *spool;
     const struct runfile_run *known;
-    bool has_run;       // spool->run is described
+    bool has_run;       // spool->run is filled in
     enum status status; // the first failure
     struct error *err;
 };
@@ -33,16 +34,12 @@ static void out_of_memory(struct recovery *recovery)
     fail(recovery, STATUS_NOMEM, "out of memory");
 }
 
-static struct spool_stream *stream_of(const struct recovery *recovery, uint32_t stream)
+// Records that numbers up to `number` of the stream were appended; those that no entry
+// contained are damaged.
+static void advance_to(struct recovery *recovery, uint32_t stream, uint64_t number,
+                       int64_t since_ns, int64_t until_ns)
 {
-    return spool_stream(recovery->spool, stream);
-}
-
-// Notes that the stream's records up to `number` were appended.
-static void hear_of(struct recovery *recovery, uint32_t stream, uint64_t number, int64_t since_ns,
-                    int64_t until_ns)
-{
-    struct spool_stream *about = stream_of(recovery, stream);
+    struct spool_stream *about = spool_stream(recovery->spool, stream);
     if (number <= about->spooled)
         return;
     struct delivery_range missing = {.stream = stream,
@@ -60,15 +57,15 @@ static void hear_of(struct recovery *recovery, uint32_t stream, uint64_t number,
     about->spooled = number;
 }
 
-static void take_records(struct recovery *recovery, struct spool_segment *segment,
-                         const struct segment_entry *entry, uint64_t offset)
+static void on_records(struct recovery *recovery, struct spool_segment *segment,
+                       const struct segment_entry *entry, uint64_t offset)
 {
-    hear_of(recovery, entry->stream, entry->previous, entry->since_ns, entry->since_ns);
-    struct spool_stream *about = stream_of(recovery, entry->stream);
+    advance_to(recovery, entry->stream, entry->previous, entry->since_ns, entry->since_ns);
+    struct spool_stream *about = spool_stream(recovery->spool, entry->stream);
     const uint64_t last = segment_entry_last(entry);
     if (last <= about->spooled)
-        return; // appended once more, after an attempt that seemed to have failed
-    // Numbers that were never appended were acknowledged, and so were all lower ones.
+        return; // appended again after a failed append
+    // A gap in the numbers of two appends: those below `first` were acknowledged.
     if (entry->first > about->spooled + 1 && entry->first - 1 > about->released)
         about->released = entry->first - 1;
     const uint64_t first = entry->first > about->spooled ? entry->first : about->spooled + 1;
@@ -79,7 +76,7 @@ static void take_records(struct recovery *recovery, struct spool_segment *segmen
                                   .offset = offset,
                                   .since_ns = entry->since_ns,
                                   .until_ns = entry->until_ns};
-    if (spool_segment_reserve(segment) != STATUS_OK) {
+    if (!spool_segment_reserve(segment)) {
         out_of_memory(recovery);
         return;
     }
@@ -88,30 +85,38 @@ static void take_records(struct recovery *recovery, struct spool_segment *segmen
     about->until_ns = entry->until_ns;
 }
 
-static void take_names(struct recovery *recovery, const struct segment_entry *entry,
-                       const unsigned char *bytes)
+static void on_names(struct recovery *recovery, const struct segment_entry *entry,
+                     const unsigned char *bytes)
 {
+    struct spool *spool = recovery->spool;
     const unsigned char *end = bytes + entry->size;
     bytes += SEGMENT_ENTRY_HEADER;
     for (uint32_t i = 0; i < entry->count; i++) {
         struct segment_name name;
         bytes += segment_name_read(&name, bytes, (size_t)(end - bytes));
-        // Of a spool of ours there are never too many; of another's we keep what fits.
-        if (spool_names_put(recovery->spool->found, name.name, name.text, name.size) ==
-            STATUS_NOMEM)
+        // Only a spool that was modified exceeds NAMES_TEXT_MAX: keep what fits.
+        if (spool->found[name.name] || name.size + 1U > NAMES_TEXT_MAX - spool->found_bytes)
+            continue;
+        spool->found[name.name] = strndup(name.text, name.size);
+        if (!spool->found[name.name]) {
             out_of_memory(recovery);
+            return;
+        }
+        spool->found_bytes += name.size + 1U;
+        if (name.name > spool->found_highest)
+            spool->found_highest = name.name;
     }
 }
 
-static void take_state(struct recovery *recovery, const struct segment_state_row *row)
+static void on_state_row(struct recovery *recovery, const struct segment_state_row *row)
 {
-    struct spool_stream *about = stream_of(recovery, row->stream);
-    if (row->evicted_last > 0) { // which is missing, but not damaged
-        hear_of(recovery, row->stream, row->evicted_first - 1, 0, row->evicted_since_ns);
+    struct spool_stream *about = spool_stream(recovery->spool, row->stream);
+    if (row->evicted_last > 0) { // missing, but not damaged
+        advance_to(recovery, row->stream, row->evicted_first - 1, 0, row->evicted_since_ns);
         if (row->evicted_last > about->spooled)
             about->spooled = row->evicted_last;
     }
-    hear_of(recovery, row->stream, row->spooled, row->evicted_until_ns, row->evicted_until_ns);
+    advance_to(recovery, row->stream, row->spooled, row->evicted_until_ns, row->evicted_until_ns);
     if (row->released > about->released)
         about->released = row->released;
     about->evicted = (struct delivery_range){.stream = row->stream,
@@ -122,8 +127,8 @@ static void take_state(struct recovery *recovery, const struct segment_state_row
                                              .until_ns = row->evicted_until_ns};
 }
 
-static void take_states(struct recovery *recovery, const struct segment_entry *entry,
-                        const unsigned char *bytes)
+static void on_states(struct recovery *recovery, const struct segment_entry *entry,
+                      const unsigned char *bytes)
 {
     struct spool *spool = recovery->spool;
     struct segment_state_head head;
@@ -135,35 +140,34 @@ static void take_states(struct recovery *recovery, const struct segment_entry *e
     for (uint32_t i = 0; i < entry->count; i++) {
         struct segment_state_row row;
         memcpy(&row, bytes + i * sizeof row, sizeof row);
-        take_state(recovery, &row);
+        on_state_row(recovery, &row);
     }
 }
 
-static void take_entry(struct recovery *recovery, struct spool_segment *segment,
-                       const struct segment_entry *entry, const unsigned char *bytes,
-                       uint64_t offset)
+static void on_entry(struct recovery *recovery, struct spool_segment *segment,
+                     const struct segment_entry *entry, const unsigned char *bytes, uint64_t offset)
 {
     switch (entry->kind) {
     case SEGMENT_RECORDS:
-        take_records(recovery, segment, entry, offset);
+        on_records(recovery, segment, entry, offset);
         break;
     case SEGMENT_MARK:
-        hear_of(recovery, entry->stream, entry->previous, entry->since_ns, entry->until_ns);
+        advance_to(recovery, entry->stream, entry->previous, entry->since_ns, entry->until_ns);
         break;
     case SEGMENT_NAMES:
-        take_names(recovery, entry, bytes);
+        on_names(recovery, entry, bytes);
         break;
     case SEGMENT_STATE:
-        take_states(recovery, entry, bytes);
+        on_states(recovery, entry, bytes);
         break;
     case SEGMENT_KINDS:
         break;
     }
 }
 
-// Reads the run's identity from the segment if it is unknown.  Returns the offset of the
-// first entry.
-static uint64_t take_header(struct recovery *recovery, uint64_t bytes, uint32_t number)
+// Reads the run's description from the segment if it is unknown.  Returns the header's
+// size; 0 if it is damaged.
+static uint64_t read_header(struct recovery *recovery, uint64_t bytes, uint32_t number)
 {
     struct spool *spool = recovery->spool;
     const size_t size = bytes < SEGMENT_HEADER_MAX ? (size_t)bytes : SEGMENT_HEADER_MAX;
@@ -175,7 +179,7 @@ static uint64_t take_header(struct recovery *recovery, uint64_t bytes, uint32_t 
     if (status == STATUS_TOO_NEW)
         fail(recovery, status, "was written by a later version of inferstat");
     if (status != STATUS_OK)
-        return 0; // entries show themselves
+        return 0; // the entries are found by search
     if (memcmp(run.uuid, spool->run.uuid, sizeof run.uuid) == 0 && !recovery->has_run) {
         spool->run = run;
         recovery->has_run = true;
@@ -183,12 +187,10 @@ static uint64_t take_header(struct recovery *recovery, uint64_t bytes, uint32_t 
     return header_size;
 }
 
-// Cuts off what is behind the last entry: a write that was not finished.
-static void cut_tail(struct spool *spool, struct spool_segment *segment)
+// Truncates the segment after its last entry: the rest is an incomplete write.
+static void truncate_tail(struct spool *spool, struct spool_segment *segment)
 {
-    char name[SPOOL_NAME_SIZE];
-    spool_segment_name(name, segment->number);
-    const int fd = spool->io->open(spool->folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+    const int fd = spool_open_segment(spool, segment->number, 0);
     if (fd < 0)
         return;
     if (spool->io->truncate(fd, (off_t)segment->size) == 0)
@@ -203,38 +205,38 @@ static void read_segment(struct recovery *recovery, uint32_t number, bool newest
     uint64_t bytes;
     const uint32_t seed = segment_seed(spool->run.uuid, number);
     if (!segment_file_turn(&spool->reader, number, seed, &bytes)) {
-        // Removed since we looked, or something else in its place: it will be missed.
+        // Removed since the listing, or not a regular file: its records count as missing.
         if (errno != ENOENT && errno != ELOOP && recovery->status == STATUS_OK)
             recovery->status = spool_fail(spool, recovery->err, "a segment cannot be opened");
         return;
     }
-    if (spool_index_add(&spool->index, number, bytes) != STATUS_OK) {
+    if (!spool_index_add(&spool->index, number, bytes)) {
         out_of_memory(recovery);
         return;
     }
     struct spool_segment *segment = &spool->index.segments[spool->index.count - 1];
     const uint64_t end = bytes < SPOOL_SEGMENT_MAX ? bytes : SPOOL_SEGMENT_MAX;
 
-    uint64_t offset = take_header(recovery, end, number);
+    uint64_t offset = read_header(recovery, end, number);
     segment->size = offset;
     struct segment_entry entry;
     while (recovery->status == STATUS_OK &&
            segment_file_next(&spool->reader, &offset, end, &entry)) {
         const unsigned char *body = segment_file_bytes(&spool->reader, offset, entry.size);
         if (body && segment_body_is_sound(&entry, body, seed)) {
-            take_entry(recovery, segment, &entry, body, offset);
+            on_entry(recovery, segment, &entry, body, offset);
             segment->size = offset + entry.size;
         }
         offset += entry.size;
     }
     if (newest && segment->size > 0 && segment->size < bytes && !spool->read_only &&
         !spool->reader.unreadable && recovery->status == STATUS_OK)
-        cut_tail(spool, segment);
+        truncate_tail(spool, segment);
 }
 
-// With everything read, what is released is neither damaged nor evicted, and what is
-// evicted is not damaged.
-static void settle(struct recovery *recovery)
+// After all segments were read: removes released numbers from the damaged and evicted
+// ranges, and evicted ones from the damaged; counts the live rows of segments.
+static void finish_ranges(struct recovery *recovery)
 {
     struct spool *spool = recovery->spool;
     for (uint32_t i = 0; i < spool->stream_count; i++) {
@@ -259,26 +261,24 @@ static void settle(struct recovery *recovery)
     }
 }
 
-// The newest segment goes on being written to: states, and more records.
+// Opens the newest segment for appends if it is intact.
 static void open_newest(struct spool *spool)
 {
     if (spool->index.count == 0 || spool->read_only)
         return;
     const struct spool_segment *segment = &spool->index.segments[spool->index.count - 1];
-    char name[SPOOL_NAME_SIZE];
-    spool_segment_name(name, segment->number);
     if (segment->size > 0 && segment->size == segment->bytes && segment->size % 8 == 0)
-        spool->fd = spool->io->open(spool->folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+        spool->fd = spool_open_segment(spool, segment->number, 0);
     spool->seed = segment_seed(spool->run.uuid, segment->number);
 }
 
-static enum status judge(struct recovery *recovery, size_t segments, struct error *err)
+static enum status check_result(struct recovery *recovery, size_t segments, struct error *err)
 {
     struct spool *spool = recovery->spool;
     if (recovery->status != STATUS_OK)
         return recovery->status;
     if (segments == 0)
-        return error_set(err, STATUS_NO_DATA, "spool %s: there is nothing in it", spool->path);
+        return error_set(err, STATUS_NO_DATA, "spool %s: it is empty", spool->path);
     const struct runfile_run *known = recovery->known;
     if (!recovery->has_run && known &&
         memcmp(known->uuid, spool->run.uuid, sizeof known->uuid) == 0) {
@@ -286,14 +286,9 @@ static enum status judge(struct recovery *recovery, size_t segments, struct erro
         recovery->has_run = true;
     }
     if (!recovery->has_run)
-        return error_set(err, STATUS_CORRUPT, "spool %s: damaged so that nothing says whose it is",
+        return error_set(err, STATUS_CORRUPT, "spool %s: damaged, and no segment describes its run",
                          spool->path);
     return STATUS_OK;
-}
-
-static bool is_stopped(const struct spool *spool)
-{
-    return spool->stop && atomic_load_explicit(spool->stop, memory_order_acquire);
 }
 
 enum status spool_recover(struct spool *spool, const struct runfile_run *known, struct error *err)
@@ -305,18 +300,18 @@ enum status spool_recover(struct spool *spool, const struct runfile_run *known, 
         return status;
     struct recovery recovery = {.spool = spool, .known = known, .err = err};
     for (size_t i = 0; i < count && recovery.status == STATUS_OK; i++) {
-        if (is_stopped(spool))
-            fail(&recovery, STATUS_CANCELLED, "not read to its end");
+        if (spool->stop && atomic_load_explicit(spool->stop, memory_order_acquire))
+            fail(&recovery, STATUS_CANCELLED, "reading was cancelled");
         else
             read_segment(&recovery, numbers[i], i + 1 == count);
     }
     if (count > 0)
         spool->next_number = numbers[count - 1] + 1;
     free(numbers);
-    status = judge(&recovery, count, err);
+    status = check_result(&recovery, count, err);
     if (status != STATUS_OK)
         return status;
-    settle(&recovery);
+    finish_ranges(&recovery);
     if (recovery.status != STATUS_OK)
         return recovery.status;
     open_newest(spool);

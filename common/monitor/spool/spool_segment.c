@@ -28,19 +28,19 @@ struct segment_entry_header {
     uint32_t body_crc;
     int64_t since_ns, until_ns;
     uint32_t reserved;
-    uint32_t crc; // of what stands before it
+    uint32_t crc; // of the bytes before it
 };
 
-_Static_assert(sizeof(struct segment_entry_header) == SEGMENT_ENTRY_HEADER, "the format");
-_Static_assert(sizeof(struct segment_state_row) == 56, "the format");
-_Static_assert(sizeof(struct segment_state_head) == 24, "the format");
+_Static_assert(sizeof(struct segment_entry_header) == SEGMENT_ENTRY_HEADER, "part of the format");
+_Static_assert(sizeof(struct segment_state_row) == 56, "part of the format");
+_Static_assert(sizeof(struct segment_state_head) == 24, "part of the format");
 _Static_assert(SEGMENT_ENTRY_HEADER + sizeof(struct segment_state_head) +
                        DELIVERY_STREAMS_MAX * sizeof(struct segment_state_row) <=
                    SEGMENT_ENTRY_MAX,
-               "the states of all streams fit an entry");
+               "the states of all streams fit into an entry");
 _Static_assert(SEGMENT_ENTRY_HEADER + SEGMENT_ENTRY_RECORDS * sizeof(struct record) <=
                    SEGMENT_ENTRY_MAX,
-               "so do its records");
+               "the most records fit into an entry");
 
 static size_t padded(size_t size)
 {
@@ -164,8 +164,8 @@ uint64_t segment_entry_last(const struct segment_entry *entry)
     return entry->first + entry->count - 1;
 }
 
-// Figures of an entry against each other and their limits.
-static bool entry_can_be(const struct segment_entry *entry)
+// Validates the fields of an entry.
+static bool entry_is_valid(const struct segment_entry *entry)
 {
     const size_t body = entry->size - SEGMENT_ENTRY_HEADER;
     switch (entry->kind) {
@@ -209,33 +209,24 @@ bool segment_entry_read(struct segment_entry *entry, const unsigned char *bytes,
                                     .since_ns = header.since_ns,
                                     .until_ns = header.until_ns,
                                     .body_crc = header.body_crc};
-    return entry_can_be(entry);
+    return entry_is_valid(entry);
 }
 
-static bool records_are_sound(const unsigned char *bytes, size_t size, uint32_t count)
+// Whether a RECORDS or NAMES body has `count` valid items; the padding of records is theirs.
+static bool items_are_sound(enum segment_kind kind, const unsigned char *bytes, size_t size,
+                            uint32_t count)
 {
     for (; count > 0; count--) {
         struct record record;
-        const size_t taken = segment_record_read(&record, bytes, size);
-        if (taken == 0)
-            return false;
-        bytes += taken;
-        size -= taken;
-    }
-    return size == 0;
-}
-
-static bool names_are_sound(const unsigned char *bytes, size_t size, uint32_t count)
-{
-    for (; count > 0; count--) {
         struct segment_name name;
-        const size_t taken = segment_name_read(&name, bytes, size);
-        if (taken == 0)
+        const size_t item = kind == SEGMENT_RECORDS ? segment_record_read(&record, bytes, size)
+                                                    : segment_name_read(&name, bytes, size);
+        if (item == 0)
             return false;
-        bytes += taken;
-        size -= taken;
+        bytes += item;
+        size -= item;
     }
-    return size < 8;
+    return size < (kind == SEGMENT_RECORDS ? 1 : 8);
 }
 
 static bool states_are_sound(const unsigned char *bytes, uint32_t count)
@@ -262,9 +253,8 @@ bool segment_body_is_sound(const struct segment_entry *entry, const unsigned cha
         return false;
     switch (entry->kind) {
     case SEGMENT_RECORDS:
-        return records_are_sound(body, size, entry->count);
     case SEGMENT_NAMES:
-        return names_are_sound(body, size, entry->count);
+        return items_are_sound(entry->kind, body, size, entry->count);
     case SEGMENT_STATE:
         return states_are_sound(body, entry->count);
     case SEGMENT_MARK:

@@ -1,28 +1,29 @@
-// Encodes and decodes the segment files of a spool.  Pure: no I/O.
+// Encodes and decodes the segment files of a spool (write-ahead log format).  Pure: no I/O.
 //
 // A segment is a header and then entries, each at a multiple of 8 bytes, in the
 // byte order of the machine (a spool never leaves its host).
 //
-//   header  struct segment_header, then the run's description (numbers, and texts
-//           each behind two bytes of length), zeroes up to a multiple of 8.  Its
-//           checksum is over all of it, with 0 in its own place.
-//   entry   struct segment_entry_header, then its body.  Checksums go on from the
-//           segment's seed (of the run's UUID and the segment's number, so that an
-//           entry of another segment does not match): one of the header, one of the body.
+//   header  struct segment_header, then the run's description (numbers, then texts with
+//           a 2-byte length prefix), zero-padded to a multiple of 8.  The checksum
+//           covers all of it, with the checksum field as 0.
+//   entry   struct segment_entry_header, then its body, with a checksum (CRC-32C) each.
+//           Their initial value is the segment's seed, computed from the run's UUID and the
+//           segment's number, so that an entry of another segment does not match.
 //
-// Magic, version, size and checksum of the header keep their places in all later
-// versions.
+// The positions of magic, version, size and checksum in the header are the same in all
+// later versions.
 //
-//   RECORDS  numbers first .. first + count - 1 of `stream`, each as rings hold it, cut
-//            behind what it uses and padded to 8 bytes.  A column's place is its number
-//            on the wire, so that later versions read it.  `previous` is the
-//            number of the stream that was appended before.
+//   RECORDS  numbers first .. first + count - 1 of `stream`, each as in its ring, cut
+//            after its last used byte and padded to 8 bytes.  A column's position is its
+//            number on the wire, so that later versions can read it.  `previous` is the
+//            last number of the stream appended before.
 //   MARK     ends every append: `previous` is the stream's last number.  A number that
-//            some entry names as `previous`, and that no entry holds, is damaged.
-//   NAMES    `count` names: number (4 bytes), length (1), the text; padded.  They
-//            precede the records that refer to them, in the same segment.
-//   STATE    the store that acknowledges, and the positions of `count` streams.  The
-//            first entry of every segment, and written before segments are removed.
+//            is the `previous` of some entry, but is in no entry, is damaged.
+//   NAMES    `count` names: number (4 bytes), length (1), text; padded.  They precede the
+//            records that refer to them, in the same segment.
+//   STATE    the UUID of the store that acknowledges, and the positions of `count`
+//            streams.  The first entry of every segment; also written before segments
+//            are removed.
 #ifndef INFERSTAT_MONITOR_SPOOL_SEGMENT_H
 #define INFERSTAT_MONITOR_SPOOL_SEGMENT_H
 
@@ -35,7 +36,7 @@
 #include "common/monitor/runfile/runfile.h"
 
 enum {
-    SEGMENT_VERSION = 2, // 1 had no records of two slots of a ring
+    SEGMENT_VERSION = 2, // version 1 had no records of two ring slots
     SEGMENT_HEADER_MAX = 8192,
     SEGMENT_ENTRY_HEADER = 64,
     SEGMENT_ENTRY_MAX = 128 * 1024, // header included
@@ -51,8 +52,8 @@ uint32_t segment_seed(const unsigned char uuid[RUNFILE_UUID_SIZE], uint32_t numb
 size_t segment_header_write(unsigned char out[SEGMENT_HEADER_MAX], const struct runfile_run *run,
                             uint32_t number);
 
-// Reads the header that `size` bytes (SEGMENT_HEADER_MAX are enough) begin with.
-// STATUS_CORRUPT: it is none, or of another number.  STATUS_TOO_NEW.
+// Decodes the header at the start of `size` bytes (SEGMENT_HEADER_MAX are enough).
+// STATUS_CORRUPT: invalid, or of another segment number.  STATUS_TOO_NEW.
 MUST_CHECK enum status segment_header_read(struct runfile_run *run, size_t *header_size,
                                            const unsigned char *bytes, size_t size,
                                            uint32_t number);
@@ -72,7 +73,7 @@ struct segment_entry {
     uint32_t size;   // with its header; a multiple of 8
     uint32_t stream; // RECORDS and MARK
     uint32_t count;
-    uint64_t first;    // RECORDS: of `count`
+    uint64_t first;    // RECORDS: the first of `count` numbers
     uint64_t previous; // RECORDS and MARK
     int64_t since_ns;  // the earliest and the latest started_ns of the records
     int64_t until_ns;
@@ -86,22 +87,22 @@ uint64_t segment_entry_last(const struct segment_entry *entry);
 // wrong or its fields are invalid.  Does not check the body.
 bool segment_entry_read(struct segment_entry *entry, const unsigned char *bytes, uint32_t seed);
 
-// Whether the body of the entry at `bytes` (entry->size of them) matches its checksum and
-// decodes.
+// Whether the body of the entry at `bytes` (entry->size bytes) matches its checksum and
+// is valid.
 bool segment_body_is_sound(const struct segment_entry *entry, const unsigned char *bytes,
                            uint32_t seed);
 
-// Writes the header of an entry in front of its body, which is already there, padded.
+// Writes the header of an entry before its body, which is already there, padded.
 void segment_entry_write(unsigned char *bytes, const struct segment_entry *entry, uint32_t seed);
 
 // ---- Bodies ---------------------------------------------------------------------
 
-// Bytes that a record takes, and the record itself at `out`.  It is sound.
+// The encoded size of a valid record; encodes it at `out`.
 size_t segment_record_size(const struct record *record);
 void segment_record_write(unsigned char *out, const struct record *record);
 
-// The record at `bytes`, of which `size` are left: what it does not use is zero.
-// Returns the bytes it takes; 0 where there is none, or one that is not sound.
+// Decodes the record at the start of `size` bytes; its unused bytes become zero.  Returns
+// its encoded size, or 0 if it is invalid.
 size_t segment_record_read(struct record *out, const unsigned char *bytes, size_t size);
 
 struct segment_name {
@@ -112,7 +113,7 @@ struct segment_name {
 
 size_t segment_name_size(const struct segment_name *name);
 void segment_name_write(unsigned char *out, const struct segment_name *name);
-// As segment_record_read.
+// As segment_record_read; the text is borrowed from `bytes`.
 size_t segment_name_read(struct segment_name *out, const unsigned char *bytes, size_t size);
 
 struct segment_state_head {
@@ -125,7 +126,7 @@ struct segment_state_row {
     uint32_t stream;
     uint32_t reserved;
     uint64_t spooled, released;
-    uint64_t evicted_first, evicted_last; // lost to newer ones, not acknowledged; 0, 0: none
+    uint64_t evicted_first, evicted_last; // unacknowledged when evicted; 0, 0: none
     int64_t evicted_since_ns, evicted_until_ns;
 };
 

@@ -1,13 +1,13 @@
-// The state of a spool, private to its modules.
+// The private state of a spool: its index of segments, streams and read positions.
 #ifndef INFERSTAT_MONITOR_SPOOL_STATE_H
 #define INFERSTAT_MONITOR_SPOOL_STATE_H
 
-#include "common/monitor/spool/spool_io.h"
-#include "common/monitor/spool/spool_index.h"
+#include "common/monitor/spool/spool.h"
 #include "common/monitor/spool/spool_lost.h"
-#include "common/monitor/spool/spool_names.h"
 #include "common/monitor/spool/segment_file.h"
 #include "common/monitor/spool/spool_segment.h"
+
+#define SPOOL_LOCK_NAME "lock"
 
 enum {
     SPOOL_PATH_SIZE = 4096,
@@ -18,6 +18,30 @@ enum {
     SPOOL_OUT = 256 * 1024,
 };
 
+// Index entry: the records of one stream in one segment.
+struct spool_row {
+    uint32_t stream;
+    uint32_t count;
+    uint64_t first, last;
+    uint64_t offset; // of the entry that holds the first
+    int64_t since_ns, until_ns;
+};
+
+struct spool_segment {
+    uint32_t number;
+    uint32_t live;  // rows with unreleased records
+    uint64_t size;  // end of the last entry
+    uint64_t bytes; // on disk; more than `size` when a failed append could not be truncated
+    size_t row_count, row_room;
+    struct spool_row *rows; // in order of streams
+};
+
+// The in-memory index of segments, in order of numbers.  Zeroed: empty.
+struct spool_index {
+    struct spool_segment *segments;
+    size_t count, room;
+};
+
 // One stream.  Records released + 1 .. spooled are held or lost.
 struct spool_stream {
     uint64_t spooled, released;
@@ -25,7 +49,7 @@ struct spool_stream {
     // Evicted; the part after `told` is not reported yet.  One range suffices: records
     // between two evicted ones were released.
     struct delivery_range evicted; // last 0: none
-    uint64_t told;
+    uint64_t told;                 // the highest evicted number that spool_next_lost has returned
     // The read position: a validated entry of a segment, and where in it the record
     // `next` begins.
     struct spool_cursor {
@@ -52,22 +76,45 @@ struct spool {
     struct spool_index index;
     struct spool_lost lost;
     struct segment_file reader;
-    struct names *names;       // of a spool that was opened (borrowed)
-    struct spool_names *found; // of one that was attached
+    struct names *names; // of a spool that was opened (borrowed)
+    // Of one that was attached: the text of each name found in the segments, or NULL.
+    char **found;
+    uint32_t found_highest; // number of a name
+    size_t found_bytes;     // of all texts
 
-    // The segment that is written to: the newest, where `fd` is open.
+    // The newest segment, to which entries are appended while `fd` is open.
     int fd;
     uint32_t next_number, seed;
-    uint64_t names_written[(NAMES_MAX + 64) / 64]; // bits: those that it holds
-    unsigned char *out; // entries on their way to it: to `out_offset` of the file
+    uint64_t names_written[(NAMES_MAX + 64) / 64]; // bit set: the segment has the name
+    unsigned char *out; // write buffer: entries for `out_offset` of the file
     size_t out_used;
     uint64_t out_offset;
 
-    struct record record; // spool_at gives
+    struct record record; // returned by spool_at
     bool must_wait;
     uint32_t stream_count;
     struct spool_stream streams[DELIVERY_STREAMS_MAX];
 };
+
+// Adds the newest segment.  False: out of memory.
+MUST_CHECK bool spool_index_add(struct spool_index *index, uint32_t number, uint64_t bytes);
+
+// The segment of that number, or NULL.
+struct spool_segment *spool_index_find(struct spool_index *index, uint32_t number);
+
+// Bytes of all segments on disk.
+uint64_t spool_index_bytes(const struct spool_index *index);
+
+// Reserves memory for one more row.  False: out of memory.
+MUST_CHECK bool spool_segment_reserve(struct spool_segment *segment);
+
+// Adds the row, or extends the stream's row; replaces that one if none of its numbers is
+// above `floor`.  Memory was reserved.
+void spool_segment_widen(struct spool_segment *segment, const struct spool_row *row,
+                         uint64_t floor);
+
+// The stream's row, or NULL.
+struct spool_row *spool_segment_row(const struct spool_segment *segment, uint32_t stream);
 
 // Returns a stream's state, adding it to stream_count; the caller has checked its number.
 struct spool_stream *spool_stream(struct spool *spool, uint32_t stream);
@@ -81,6 +128,9 @@ void spool_evict_row(struct delivery_range *evicted, uint64_t released,
 
 // Removes a segment and its file; false when the file could not be removed.
 bool spool_drop_segment(struct spool *spool, size_t place);
+
+// Opens the file of segment `number` for writing with additional `flags`; -1 and errno.
+int spool_open_segment(const struct spool *spool, uint32_t number, int flags);
 
 // ---- spool_folder.c -----------------------------------------------------------------
 
@@ -97,11 +147,13 @@ MUST_CHECK enum status spool_folder_enter(struct spool *spool, struct error *err
 MUST_CHECK enum status spool_folder_list(struct spool *spool, uint32_t **numbers, size_t *count,
                                          struct error *err);
 
-// Sets `err` from errno.
+// Sets `err` from errno, as "spool PATH: what: why".
 enum status spool_fail(const struct spool *spool, struct error *err, const char *what);
 
 // ---- spool_recover.c ----------------------------------------------------------------
 
+// Rebuilds the state from the segment files, after spool_folder_enter.  Statuses as in
+// spool_attach.
 MUST_CHECK enum status spool_recover(struct spool *spool, const struct runfile_run *known,
                                      struct error *err);
 
