@@ -100,7 +100,7 @@ void take_line(void *context, enum inferstat_log_level level, const char *text)
     lines->refused += strstr(text, "refused") != NULL;
     lines->rejected += strstr(text, "Hello: not understood") != NULL;
     lines->losses += strstr(text, "dropped so far") != NULL;
-    lines->evicted += strstr(text, "oldest records are given up") != NULL;
+    lines->evicted += strstr(text, "oldest records are dropped") != NULL;
     lines->kept += strstr(text, ": records stay in ") != NULL;
     lines->load += strncmp(text, "[LOAD] ", 7) == 0;
     lines->infer += strncmp(text, "[INFER] ", 8) == 0;

@@ -20,15 +20,15 @@
 enum {
     PATH_ROOM = 4096,
     UUID_TEXT = 36,
-    MADE_RING_RECORDS = 2, // of a file in whose rings nothing will ever be
+    REBUILT_RING_RECORDS = 2, // of a rebuilt file, whose rings stay empty
 };
 
 // The age at which an incomplete, unlocked file is removed: its creator holds no lock
 // between creating and locking it.
-static const int64_t making_ns = INT64_C(60000000000);
+static const int64_t incomplete_max_ns = INT64_C(60000000000);
 
 static const char file_end[] = ".run";
-static const char store_builder_end[] = ".run.new";
+static const char incomplete_end[] = ".run.new";
 
 // ---- Finding ----------------------------------------------------------------------
 
@@ -46,8 +46,8 @@ static enum status add_place(struct orphans_list *list, size_t *room, const char
     return STATUS_OK;
 }
 
-// Removes a file that was being made when its process died.
-static void remove_unmade(const char *folder, const char *name)
+// Removes an incomplete file whose process died while creating it.
+static void remove_incomplete(const char *folder, const char *name)
 {
     char path[PATH_ROOM];
     struct stat about;
@@ -56,7 +56,7 @@ static void remove_unmade(const char *folder, const char *name)
     const int fd = fork_safe_lock_open(path, O_RDWR, 0);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &about) == 0 &&
         S_ISREG(about.st_mode) && about.st_uid == geteuid() &&
-        clock_wall_ns() - (int64_t)about.st_mtim.tv_sec * INT64_C(1000000000) > making_ns)
+        clock_wall_ns() - (int64_t)about.st_mtim.tv_sec * INT64_C(1000000000) > incomplete_max_ns)
         (void)unlink(path);
     fork_safe_lock_close(fd);
 }
@@ -77,11 +77,11 @@ static enum status find_in(struct orphans_list *list, size_t *room, const char *
             continue;
         if (strcmp(name + UUID_TEXT, is_spool ? "" : file_end) == 0)
             status = add_place(list, room, name, is_spool);
-        else if (!is_spool && strcmp(name + UUID_TEXT, store_builder_end) == 0)
-            remove_unmade(folder, name);
+        else if (!is_spool && strcmp(name + UUID_TEXT, incomplete_end) == 0)
+            remove_incomplete(folder, name);
     }
     (void)closedir(entries);
-    return status == STATUS_OK ? status : error_set(err, status, "orphans: out of memory");
+    return status == STATUS_OK ? status : error_no_memory(err, "orphans");
 }
 
 static int compare_places(const void *a, const void *b)
@@ -90,7 +90,7 @@ static int compare_places(const void *a, const void *b)
                   RUNFILE_UUID_SIZE);
 }
 
-// Makes one of the places of one run.
+// Sorts the places and merges those of the same run.
 static void merge_places(struct orphans_list *list)
 {
     size_t kept = 0;
@@ -138,22 +138,7 @@ static enum status file_path(char path[PATH_ROOM], const char *folder,
     return files_join(path, PATH_ROOM, folder, name, err);
 }
 
-// ---- Looking ----------------------------------------------------------------------
-
-static enum status look_at_spool(const char *path, bool want_run, struct runfile_run *run,
-                                 struct spool_totals *spooled, struct error *err)
-{
-    const struct spool_settings settings = {.folder = NULL};
-    struct spool *spool;
-    enum status status = spool_look(&spool, &settings, path, err);
-    if (status != STATUS_OK)
-        return status;
-    if (want_run)
-        *run = *spool_run(spool);
-    *spooled = spool_totals(spool);
-    spool_close(spool);
-    return STATUS_OK;
-}
+// ---- Inspecting -------------------------------------------------------------------
 
 enum status orphans_look(const struct orphans_folders *folders, const struct orphans_place *place,
                          struct runfile_run *run, struct spool_totals *spooled, struct error *err)
@@ -168,10 +153,18 @@ enum status orphans_look(const struct orphans_folders *folders, const struct orp
     }
     if (status != STATUS_OK || !place->has_spool)
         return status;
+    const struct spool_settings settings = {.folder = NULL};
+    struct spool *spool;
     status = file_path(path, folders->spools, place, "", err);
     if (status == STATUS_OK)
-        status = look_at_spool(path, !place->has_file, run, spooled, err);
-    // A living run's first append may be under way.
+        status = spool_look(&spool, &settings, path, err);
+    if (status == STATUS_OK) {
+        if (!place->has_file)
+            *run = *spool_run(spool);
+        *spooled = spool_totals(spool);
+        spool_close(spool);
+    }
+    // The first append of a live run may be in progress.
     return place->has_file && (status == STATUS_NO_DATA || status == STATUS_NOT_FOUND) ? STATUS_OK
                                                                                        : status;
 }
@@ -189,14 +182,14 @@ bool orphans_collector(const struct orphans_folders *folders, const struct orpha
     return true;
 }
 
-// ---- Taking -----------------------------------------------------------------------
+// ---- Opening ----------------------------------------------------------------------
 
 static enum status unusable(struct error *err, const struct runfile *file, const char *why)
 {
     return error_set(err, STATUS_CORRUPT, "run file %s: %s", runfile_path(file), why);
 }
 
-// Validates the records in the rings, and that ring and spool fit together.
+// Validates the records in the rings, and that rings and spool are consistent.
 static enum status check_streams(const struct orphan *orphan, struct error *err)
 {
     const uint32_t count = runfile_stream_count(orphan->file);
@@ -206,17 +199,17 @@ static enum status check_streams(const struct orphan *orphan, struct error *err)
         struct ring *ring = runfile_stream(orphan->file, i).ring;
         const uint64_t produced = ring_produced(ring);
         if (produced > MESSAGE_NUMBER_MAX)
-            return unusable(err, orphan->file, "numbers beyond what can be");
+            return unusable(err, orphan->file, "record numbers out of range");
         if (orphan->spool && spool_position(orphan->spool, i).spooled > produced)
-            return unusable(err, orphan->file, "its spool has records that it never made");
+            return unusable(err, orphan->file, "its spool has records that it never produced");
         for (uint64_t number = ring_released(ring) + 1; number <= produced; number++)
             if (!record_is_sound(ring_at(ring, number)))
-                return unusable(err, orphan->file, "a record that cannot be");
+                return unusable(err, orphan->file, "invalid record");
     }
     return STATUS_OK;
 }
 
-// Opens the spool that the run file speaks of.
+// Opens the spool that the run file refers to.
 static enum status attach_spool(struct orphan *orphan, const struct orphans_folders *folders,
                                 const struct orphans_place *place, struct error *err)
 {
@@ -231,12 +224,12 @@ static enum status attach_spool(struct orphan *orphan, const struct orphans_fold
         status = spool_attach(&orphan->spool, &settings, path, runfile_run(orphan->file), err);
     if (status == STATUS_NO_DATA)
         return spool_discard(path, err);
-    // Another may have sent and removed it.  But where its folder cannot be seen from
-    // here, to send the rest alone would be to give up what it holds.
+    // Another process may have replayed and removed it.  But if its folder is not accessible
+    // from here, sending only the rest would lose the records in it.
     if (status == STATUS_NOT_FOUND && access(folder, R_OK | X_OK) == 0)
         return STATUS_OK;
     if (status == STATUS_NOT_FOUND)
-        return error_set(err, STATUS_DENIED, "run file %s: its spool in %s is out of reach",
+        return error_set(err, STATUS_DENIED, "run file %s: its spool folder %s is out of reach",
                          runfile_path(orphan->file), folder);
     return status;
 }
@@ -251,7 +244,7 @@ static enum status open_file(struct orphan *orphan, const struct orphans_folders
     if (status != STATUS_OK)
         return status;
     if (memcmp(runfile_run(orphan->file)->uuid, place->uuid, sizeof place->uuid) != 0)
-        return unusable(err, orphan->file, "it is another run's");
+        return unusable(err, orphan->file, "it belongs to another run");
     // A run file rebuilt from a spool is rebuilt again: names cannot be added to it.
     if (atomic_load_explicit(&runfile_state(orphan->file)->partial, memory_order_relaxed)) {
         runfile_remove(orphan->file);
@@ -277,8 +270,8 @@ static enum status fill_file(struct orphan *orphan, const char *spool_folder, st
     return status;
 }
 
-// Whether a run's file may exist elsewhere: the host has not restarted since.
-static bool is_left_to_others(const struct orphans_folders *folders, const struct spool *spool)
+// Whether the run file may exist elsewhere: the host has not restarted since.
+static bool may_have_file(const struct orphans_folders *folders, const struct spool *spool)
 {
     const int64_t last_ns = spool_totals(spool).until_ns;
     const int64_t now = clock_wall_ns();
@@ -286,7 +279,7 @@ static bool is_left_to_others(const struct orphans_folders *folders, const struc
     return last_ns > host_started_ns && last_ns <= now && now - last_ns < folders->patience_ns;
 }
 
-// Makes a run file for a run of which only the spool is left.
+// Rebuilds the run file of a run of which only the spool exists.
 static enum status open_spool_alone(struct orphan *orphan, const struct orphans_folders *folders,
                                     const struct orphans_place *place, struct error *err)
 {
@@ -297,21 +290,21 @@ static enum status open_spool_alone(struct orphan *orphan, const struct orphans_
         status = spool_attach(&orphan->spool, &settings, path, NULL, err);
     if (status == STATUS_NO_DATA) {
         status = spool_discard(path, err);
-        return status == STATUS_OK ? error_set(err, STATUS_NOT_FOUND, "%s: there is nothing", path)
+        return status == STATUS_OK ? error_set(err, STATUS_NOT_FOUND, "%s: it is empty", path)
                                    : status;
     }
     if (status == STATUS_OK &&
         memcmp(spool_run(orphan->spool)->uuid, place->uuid, sizeof place->uuid) != 0)
-        status = error_set(err, STATUS_CORRUPT, "spool %s: it is another run's", path);
-    if (status == STATUS_OK && is_left_to_others(folders, orphan->spool))
+        status = error_set(err, STATUS_CORRUPT, "spool %s: it belongs to another run", path);
+    if (status == STATUS_OK && may_have_file(folders, orphan->spool))
         status = error_set(err, STATUS_TIMEOUT,
-                           "spool %s: its run file is not in %s, but in another container "
-                           "perhaps, with more records (send it from there; where it is lost, "
+                           "spool %s: its run file is not in %s; it may be in another "
+                           "container, with more records (send it from there; if it is lost, "
                            "\"inferstat spool flush --force\" sends what is here)",
                            path, folders->runs);
     if (status == STATUS_OK)
         status = runfile_create(&orphan->file, folders->runs, spool_run(orphan->spool),
-                                MADE_RING_RECORDS, err);
+                                REBUILT_RING_RECORDS, err);
     if (status != STATUS_OK)
         return status;
     orphan->partial = true;
@@ -325,11 +318,11 @@ enum status orphan_open(struct orphan *out, const struct orphans_folders *folder
     enum status status = STATUS_OK;
     if (place->has_file)
         status = open_file(&orphan, folders, place, err);
-    // A run file that went meanwhile was sent, with its spool, or made from it.
+    // No run file: replayed meanwhile, or it was rebuilt from the spool before.
     if (status == STATUS_OK && !orphan.file && folders->spools)
         status = open_spool_alone(&orphan, folders, place, err);
     if (status == STATUS_OK && !orphan.file)
-        status = error_set(err, STATUS_NOT_FOUND, "its spool folder is not known");
+        status = error_set(err, STATUS_NOT_FOUND, "its spool folder is unknown");
     if (status == STATUS_OK)
         status = check_streams(&orphan, err);
     if (status != STATUS_OK) {
@@ -354,13 +347,13 @@ void orphan_close(struct orphan *orphan)
 {
     spool_close(orphan->spool);
     if (orphan->partial)
-        runfile_remove(orphan->file); // there is nothing in it that the spool does not have
+        runfile_remove(orphan->file); // the spool has everything in it
     else
         runfile_close(orphan->file);
     *orphan = (struct orphan){.file = NULL};
 }
 
-// The spool first: without it the file is still enough to say goodbye again.
+// The spool first: the run file alone suffices to send Goodbye again.
 void orphan_remove(struct orphan *orphan)
 {
     spool_remove(orphan->spool);

@@ -8,17 +8,16 @@
 #include <time.h>
 
 #include "common/monitor/delivery/publisher_parts.h"
-#include "common/monitor/delivery/record_source.h"
 #include "common/sys/clock.h"
 
 enum {
     BATCH_RECORDS = 1024,
-    REFUSALS_LOGGED_MAX = 20, // of one run: the rest is in the collector's ledger
-    BUSY_PART = 8,            // of a ring filled between two looks: the next look comes at once
+    REFUSALS_LOGGED_MAX = 20, // per run; the collector's ledger has all
+    BUSY_PART = 8,            // busy: a ring gets 1/8 of its capacity between two polls
 };
 
-static const uint64_t look_pause_ns = UINT64_C(25000000); // between two looks at the rings
-static const uint64_t busy_look_pause_ns = UINT64_C(2000000);
+static const uint64_t poll_ns = UINT64_C(25000000); // between two polls of the rings
+static const uint64_t busy_poll_ns = UINT64_C(2000000);
 
 static const struct delivery_config delivery_settings = {
     .batch_records = BATCH_RECORDS,
@@ -40,7 +39,7 @@ static enum status make_producer(struct publisher *publisher)
     const struct publisher_settings *settings = &publisher->settings;
     struct delivery_config config = delivery_settings;
     config.replay = settings->replay;
-    // A dead run's records are not moved: they are on file already.
+    // The records of a dead run stay where they are: they are in files already.
     if (settings->spool && !settings->replay) {
         config.spool_after_ns = spool_after_ns;
         config.spool_retry_ns = spool_retry_ns;
@@ -92,9 +91,9 @@ void publisher_close(struct publisher *publisher)
     free(publisher);
 }
 
-// Most acknowledgements only free what can wait for the next look at the rings.  The
-// one that answers the states of all streams is taken at once: the clock's offset is
-// as good as the fastest answer.
+// Most acknowledgements can wait for the next poll of the rings.  The one that answers the
+// states of all streams is received immediately: its round trip bounds the error of the
+// clock offset.
 static bool answers_are_urgent(const struct publisher *publisher)
 {
     return !publisher->has_contact || publisher->busy || publisher->ending ||
@@ -116,7 +115,7 @@ void publisher_wait(struct publisher *publisher, int wake_fd, int64_t timeout_ns
 // ---- Where records lie ----------------------------------------------------------------
 
 // Reports new losses of the spool to the state machine.
-static void take_losses(struct publisher *publisher)
+static void report_losses(struct publisher *publisher)
 {
     struct spool *spool = publisher->settings.spool;
     struct delivery_range range;
@@ -129,7 +128,7 @@ static void take_losses(struct publisher *publisher)
         if (range.reason == DELIVERY_SPOOL_FULL && !publisher->spool_full_told) {
             publisher->spool_full_told = true;
             log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING,
-                           "the spool %s is full: its oldest records are given up, counted",
+                           "the spool %s is full: its oldest records are dropped and counted",
                            spool_path(spool));
         } else if (range.reason == DELIVERY_SPOOL_DAMAGED) {
             log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING,
@@ -140,16 +139,10 @@ static void take_losses(struct publisher *publisher)
     }
 }
 
-static const struct record *find_record(const struct publisher *publisher, uint32_t stream,
-                                        uint64_t number)
-{
-    return record_source_at(publisher->settings.file, publisher->settings.spool, stream, number);
-}
-
-// The last number of the hole that begins at `first`, which cannot be read: as far as
-// `last`, or further where that is easily seen.
-static uint64_t find_hole_end(struct publisher *publisher, uint32_t stream, uint64_t first,
-                              uint64_t last)
+// The last number of the unreadable range that starts at `first`: at most `last`, unless the
+// spool and the ring show that it is longer.
+static uint64_t find_gap_end(struct publisher *publisher, uint32_t stream, uint64_t first,
+                             uint64_t last)
 {
     uint64_t held_first, held_last;
     const struct spool *spool = publisher->settings.spool;
@@ -157,19 +150,19 @@ static uint64_t find_hole_end(struct publisher *publisher, uint32_t stream, uint
         return ring_released(runfile_stream(publisher->settings.file, stream).ring);
     if (first < held_first)
         return held_first - 1;
-    while (first < last && !find_record(publisher, stream, first + 1) && !spool_must_wait(spool))
+    while (first < last && !publisher_record(publisher, stream, first + 1) &&
+           !spool_must_wait(spool))
         first++;
     return first;
 }
 
-// A batch could not be read.  What the spool has found damaged it tells.  What it
-// does not have is not damaged: it was acknowledged, and freed, before its process
-// died.
-static void give_up_hole(struct publisher *publisher, const struct delivery_action *action)
+// Handles a batch that could not be read: the spool reports damaged records; those that it
+// does not hold were acknowledged and released before their process died.
+static void drop_unreadable(struct publisher *publisher, const struct delivery_action *action)
 {
-    take_losses(publisher);
+    report_losses(publisher);
     uint64_t first = action->first;
-    while (first <= action->last && find_record(publisher, action->stream, first))
+    while (first <= action->last && publisher_record(publisher, action->stream, first))
         first++;
     const struct spool *spool = publisher->settings.spool;
     if (first > action->last || (spool && spool_must_wait(spool)))
@@ -178,7 +171,7 @@ static void give_up_hole(struct publisher *publisher, const struct delivery_acti
     const struct delivery_range range = {
         .stream = action->stream,
         .first = first,
-        .last = find_hole_end(publisher, action->stream, first, action->last),
+        .last = find_gap_end(publisher, action->stream, first, action->last),
         .reason = DELIVERY_ACKNOWLEDGED_ELSEWHERE,
         .since_ns = wall,
         .until_ns = wall,
@@ -211,7 +204,7 @@ static void spool_records(struct publisher *publisher, const struct delivery_act
         log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING,
                        "%s: records stay in %s, as many as fit", err.text, runfile_path(file));
     publisher->spool_failed = !done;
-    take_losses(publisher);
+    report_losses(publisher);
 }
 
 static void free_records(struct publisher *publisher, const struct delivery_action *action)
@@ -234,11 +227,9 @@ static uint64_t count_unnumbered(const struct publisher *publisher, uint32_t str
     return lost < MESSAGE_NUMBER_MAX ? lost : MESSAGE_NUMBER_MAX;
 }
 
-// Tells of a stream of a run that is over for the first time: what is freed of it,
-// as far as that is known, and what lies in its spool.  What is in the ring too is
-// taken from there.
-static enum status tell_dead_stream(struct publisher *publisher,
-                                    const struct delivery_stream *state)
+// Adds a stream of a dead run to the state machine: how far it was released, as far as known,
+// and which records only its spool holds; those in the ring are read from there.
+static enum status add_dead_stream(struct publisher *publisher, const struct delivery_stream *state)
 {
     const struct publisher_settings *settings = &publisher->settings;
     const uint64_t in_spool = ring_released(runfile_stream(settings->file, state->stream).ring);
@@ -270,37 +261,37 @@ static bool is_busy(const struct publisher *publisher)
     return false;
 }
 
-static uint64_t look_pause(const struct publisher *publisher)
+static uint64_t poll_pause(const struct publisher *publisher)
 {
-    return publisher->busy || publisher->ending || publisher->settings.replay ? busy_look_pause_ns
-                                                                              : look_pause_ns;
+    return publisher->busy || publisher->ending || publisher->settings.replay ? busy_poll_ns
+                                                                              : poll_ns;
 }
 
-// Streams first and then names, so that the names of every record told are there.
-static void tell_news(struct publisher *publisher)
+// Polls the rings: passes new records to the state machine, then the names, so that the names
+// of all these records are included.
+static void poll_rings(struct publisher *publisher)
 {
     const struct publisher_settings *settings = &publisher->settings;
     const uint32_t count = runfile_stream_count(settings->file);
     size_t told;
     (void)delivery_producer_streams(publisher->producer, &told);
     publisher->busy = !settings->replay && is_busy(publisher);
-    publisher->news_at_ns = clock_monotonic_ns() + look_pause(publisher);
+    publisher->poll_at_ns = clock_monotonic_ns() + poll_pause(publisher);
     for (uint32_t i = 0; i < count; i++) {
         const struct ring *ring = runfile_stream(settings->file, i).ring;
         const struct delivery_stream state = {.stream = i,
                                               .produced = ring_produced(ring),
                                               .unnumbered = count_unnumbered(publisher, i)};
-        // There are never more than DELIVERY_STREAMS_MAX; out of memory, what was not
-        // told now is told with the next step, and in order.
+        // Fails only when out of memory: the rest follows, in order, at the next poll.
         const enum status status =
             settings->replay && i >= told
-                ? tell_dead_stream(publisher, &state)
+                ? add_dead_stream(publisher, &state)
                 : delivery_producer_stream(publisher->producer, &state, ring_released(ring));
         if (status != STATUS_OK)
             break;
     }
     delivery_producer_names(publisher->producer, names_count(runfile_names(settings->file)));
-    take_losses(publisher);
+    report_losses(publisher);
 }
 
 // ---- Messages of the collector --------------------------------------------------
@@ -329,7 +320,7 @@ static void note_refused(struct publisher *publisher, const struct wire_refused 
                    refused->reason.size ? refused->reason.bytes : "");
 }
 
-// Keeps who acknowledged with the run, for whoever reads the file after us.
+// Stores the UUID of the acknowledging store in the run file and the spool, for a replay.
 static void note_store(struct publisher *publisher, const unsigned char store[16])
 {
     struct runfile_state *state = runfile_state(publisher->settings.file);
@@ -341,7 +332,7 @@ static void note_store(struct publisher *publisher, const unsigned char store[16
         spool_note_store(publisher->settings.spool, store);
 }
 
-static void take_ack(struct publisher *publisher, const struct message_ack *ack)
+static void on_ack(struct publisher *publisher, const struct message_ack *ack)
 {
     static const unsigned char no_run[MESSAGE_RUN_SIZE];
     const struct runfile_run *run = runfile_run(publisher->settings.file);
@@ -383,7 +374,7 @@ static void receive_all(struct publisher *publisher)
         if (codec_decode(&message, frame.bytes, frame.size, NULL) == STATUS_OK) {
             uplink_heard(publisher->uplink, clock_monotonic_ns());
             if (message.kind == MESSAGE_ACK)
-                take_ack(publisher, &message.ack);
+                on_ack(publisher, &message.ack);
             message_free(&message);
         }
         wire_frame_release(&frame);
@@ -425,7 +416,7 @@ static void act(struct publisher *publisher, const struct delivery_action *actio
             return;
         delivery_producer_unsent(publisher->producer, action, clock_monotonic_ns());
         if (status == STATUS_NO_DATA)
-            give_up_hole(publisher, action);
+            drop_unreadable(publisher, action);
         return;
     }
     case DELIVERY_SPOOL:
@@ -444,7 +435,7 @@ static void act(struct publisher *publisher, const struct delivery_action *actio
     }
 }
 
-// Notes in the run file that the process lives, for who finds it dead.
+// Stores the time in the run file; a replay uses it as the end of a killed run.
 static void note_alive(const struct publisher *publisher)
 {
     struct runfile_state *state = runfile_state(publisher->settings.file);
@@ -489,10 +480,10 @@ void publisher_step(struct publisher *publisher)
     receive_all(publisher);
     if (uplink_renew(publisher->uplink, clock_monotonic_ns()))
         delivery_producer_reconnect(publisher->producer);
-    // An acknowledgement alone brings up no news: else what little was recorded
-    // since would be a batch, whose acknowledgement brings up the next.
-    if (look_pause(publisher) < look_pause_ns || clock_monotonic_ns() >= publisher->news_at_ns) {
-        tell_news(publisher);
+    // An acknowledgement does not trigger a poll: otherwise the few records since would form
+    // a batch whose acknowledgement triggers the next poll.
+    if (poll_pause(publisher) < poll_ns || clock_monotonic_ns() >= publisher->poll_at_ns) {
+        poll_rings(publisher);
         if (!publisher->settings.replay) {
             note_alive(publisher);
             describe_activity(publisher);
@@ -504,7 +495,7 @@ void publisher_step(struct publisher *publisher)
 uint64_t publisher_pause_ns(const struct publisher *publisher)
 {
     const uint64_t now = clock_monotonic_ns();
-    return publisher->news_at_ns > now ? publisher->news_at_ns - now : 0;
+    return publisher->poll_at_ns > now ? publisher->poll_at_ns - now : 0;
 }
 
 void publisher_finish(struct publisher *publisher)
@@ -515,7 +506,7 @@ void publisher_finish(struct publisher *publisher)
 
 uint64_t publisher_spool_all(struct publisher *publisher)
 {
-    tell_news(publisher);
+    poll_rings(publisher);
     if (publisher->settings.spool) {
         delivery_producer_spool_all(publisher->producer);
         act_on_all(publisher);

@@ -36,7 +36,7 @@ struct publisher {
     struct publisher_death death;           // of a run that was killed
     uint64_t states_sent_ns;                // when the states of all streams were last sent
     uint64_t answered_ns;                   // when the last valid acknowledgement arrived
-    uint64_t news_at_ns;                    // when the rings are next polled
+    uint64_t poll_at_ns;                    // when the rings are next polled
     bool busy;                              // the engine fills its rings fast: poll without pause
     bool ending;                            // nothing more will be recorded: poll without pause
     char error[256];                        // the collector's last error
@@ -49,7 +49,12 @@ struct publisher {
     _Atomic uint64_t acknowledged;
 };
 
-// Sends the message of a SEND action.
+// The record of that number; borrowed until the next call.  Reads from the ring of its stream
+// or, once released there, from the spool.  NULL: the record is lost.
+const struct record *publisher_record(const struct publisher *publisher, uint32_t stream,
+                                      uint64_t number);
+
+// Sends the message of a SEND action.  STATUS_NO_DATA: some of its records are lost.
 MUST_CHECK enum status publisher_send(struct publisher *publisher,
                                       const struct delivery_action *action);
 

@@ -1,11 +1,10 @@
-// The messages of a publisher.
+// Builds and sends the messages of a publisher: Hello, batches, heartbeats and Goodbye.
 #include "common/monitor/delivery/publisher_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/core/base/array.h"
-#include "common/monitor/delivery/record_source.h"
 #include "common/sys/clock.h"
 
 static struct wire_bytes text_bytes(const char *text)
@@ -36,7 +35,7 @@ static enum status send_hello(struct publisher *publisher)
     struct message message = {.kind = MESSAGE_HELLO};
     struct message_hello *hello = &message.hello;
     char driver[PROCESS_TEXT_SIZE] = "";
-    if (!publisher->settings.replay) // a run that is over may have had another
+    if (!publisher->settings.replay) // a dead run may have used another version
         process_driver_read(driver, NULL);
     *hello = (struct message_hello){
         .protocol = MESSAGE_PROTOCOL,
@@ -72,7 +71,7 @@ static size_t fill_drops(struct publisher *publisher)
 static enum status fill_names(struct publisher *publisher, struct message_batch *batch,
                               const struct delivery_action *action)
 {
-    // A collector may know more of a run that is over than is left of it here.
+    // The collector may know more names of a dead run than its files still contain.
     const uint32_t there = names_count(runfile_names(publisher->settings.file));
     const uint32_t last = action->names_last < there ? action->names_last : there;
     if (last < action->names_first)
@@ -91,15 +90,23 @@ static enum status fill_names(struct publisher *publisher, struct message_batch 
     return STATUS_OK;
 }
 
-// The records of the action as tables, read where they lie.  STATUS_NO_DATA: some
-// are lost.
+const struct record *publisher_record(const struct publisher *publisher, uint32_t stream,
+                                      uint64_t number)
+{
+    struct ring *ring = runfile_stream(publisher->settings.file, stream).ring;
+    struct spool *spool = publisher->settings.spool;
+    if (number > ring_released(ring))
+        return ring_at(ring, number);
+    return spool ? spool_at(spool, stream, number) : NULL;
+}
+
+// Builds tables from the records of the action.  STATUS_NO_DATA: some are lost.
 static enum status fill_tables(struct publisher *publisher, struct message_batch *batch,
                                const struct delivery_action *action)
 {
     table_builder_reset(publisher->builder);
     for (uint64_t number = action->first; number <= action->last; number++) {
-        const struct record *record = record_source_at(
-            publisher->settings.file, publisher->settings.spool, action->stream, number);
+        const struct record *record = publisher_record(publisher, action->stream, number);
         if (!record)
             return STATUS_NO_DATA;
         const enum status status = table_builder_add(publisher->builder, number, record);
@@ -115,8 +122,8 @@ static enum status fill_tables(struct publisher *publisher, struct message_batch
     return STATUS_OK;
 }
 
-// Leaves of the states that of one stream, where it is among them.
-static void tell_one_stream(struct message_batch *batch, uint32_t stream)
+// Reduces the stream states to that of one stream, if present.
+static void keep_one_stream(struct message_batch *batch, uint32_t stream)
 {
     for (size_t i = 0; i < batch->stream_count; i++) {
         if (batch->streams[i].stream != stream)
@@ -145,21 +152,21 @@ static enum status send_batch(struct publisher *publisher, const struct delivery
     batch->drops = publisher->drops;
     batch->streams = delivery_producer_streams(publisher->producer, &batch->stream_count);
     const uint64_t now = clock_monotonic_ns();
-    // Another process's clock may be another host's, and at another time.
+    // The offset of this process's clock does not apply to a dead run.
     if (!publisher->settings.replay)
         (void)clock_offset_estimate(&publisher->clock, now, &batch->clock_offset_ns,
                                     &batch->clock_error_ns);
     const bool whole = action->kind == DELIVERY_SEND_HEARTBEAT ||
                        now - publisher->states_sent_ns >= PUBLISHER_HEARTBEAT_NS;
     if (!whole)
-        tell_one_stream(batch, action->stream);
+        keep_one_stream(batch, action->stream);
     status = send_message(publisher, &message);
     if (status == STATUS_OK && whole)
         publisher->states_sent_ns = now;
     return status;
 }
 
-// When the run ended: of one that was killed, when it was last known to be alive.
+// The end time of the run; of a killed run, the last time it was known to be alive.
 static int64_t ended_at(const struct publisher *publisher, bool *killed)
 {
     struct runfile_state *state = runfile_state(publisher->settings.file);
@@ -211,10 +218,10 @@ enum status publisher_send(struct publisher *publisher, const struct delivery_ac
     return STATUS_INVALID;
 }
 
-// ---- The dead ---------------------------------------------------------------------
+// ---- Killed runs ------------------------------------------------------------------
 
-// The wall clock at a time of the monotonic one of the host as it was; figures from
-// a file may be anything.
+// Converts a monotonic time of the dead run to wall clock; 0 if the values from its file are
+// invalid.
 static int64_t wall_at(uint64_t monotonic_ns, int64_t offset_ns)
 {
     const uint64_t sum = monotonic_ns + (uint64_t)offset_ns;

@@ -16,20 +16,20 @@
 #include "common/sys/clock.h"
 
 enum {
-    SILENT_MAX = 16, // collectors that did not answer, of one round
+    SILENT_MAX = 16, // unresponsive collectors remembered during a round
     TROUBLE_SIZE = 256,
-    NAMED_MAX = 64, // runs that stay, remembered so that each is named once
+    NAMED_MAX = 64, // runs remembered so that each is logged once
 };
 
 // The longest time without an acknowledgement before a run is given up for this round:
 // while other orphans wait, and when only such runs are left.
 static const uint64_t hasty_ns = UINT64_C(500000000), patience_ns = UINT64_C(5000000000);
 static const int64_t step_ns = INT64_C(10000000);
-// Between two rounds, doubling: where what was in the way may be over in a moment, and
-// where a collector was away, since each round reads again all that is left.
-static const int moment_ms = 1000, round_min_ms = 30000, round_max_ms = 480000;
+// Back-off between two rounds, doubling: after a temporary error it starts at retry_min_ms,
+// after an unresponsive collector at round_min_ms, because a round reads all files again.
+static const int retry_min_ms = 1000, round_min_ms = 30000, round_max_ms = 480000;
 
-// Runs that the log has named.
+// Runs that were logged.
 struct named {
     unsigned char uuids[NAMED_MAX][RUNFILE_UUID_SIZE];
     unsigned count;
@@ -43,13 +43,13 @@ struct round {
     replay_listener *listener;
     void *context;
     struct replay_counts *counts;
-    bool hasty; // what cannot be sent at once comes again in the next pass
+    bool hasty; // first pass: runs that cannot be sent immediately are retried in the second
     struct silent {
         char collector[ADDRESS_TEXT_SIZE];
-        char trouble[TROUBLE_SIZE]; // why, or ""
+        char trouble[TROUBLE_SIZE]; // the reason, or ""
     } silent[SILENT_MAX];
     unsigned silent_count;
-    char trouble[TROUBLE_SIZE]; // of the run at hand
+    char trouble[TROUBLE_SIZE]; // of the current run
     struct named *named;
 };
 
@@ -60,7 +60,7 @@ static bool is_stopped(const struct round *round)
 
 // ---- One run ----------------------------------------------------------------------
 
-// Drives the publisher until all is committed or nothing gets on.
+// Steps the publisher until everything is committed or there is no progress.
 static enum replay_end drive(const struct round *round, struct publisher *publisher)
 {
     uint64_t since = clock_monotonic_ns();
@@ -86,7 +86,7 @@ static enum replay_end drive(const struct round *round, struct publisher *publis
     }
 }
 
-// The collector among those that did not answer; NULL: it is none of them.
+// The entry of an unresponsive collector, or NULL.
 static const struct silent *find_silent(const struct round *round, const char *address)
 {
     for (unsigned i = 0; i < round->silent_count; i++)
@@ -117,8 +117,7 @@ static enum status find_collector(const struct round *round, const struct orphan
     return status;
 }
 
-// Only the first thing that is in the way is worth a line of its own: that a
-// collector is away the round says, once.
+// Logs errors only: an unresponsive collector is logged once by the round.
 static void log_errors(void *context, enum inferstat_log_level level, const char *text)
 {
     const struct round *round = context;
@@ -162,7 +161,7 @@ static enum status send_orphan(struct round *round, const struct orphan *orphan,
     return STATUS_OK;
 }
 
-// Whether the log has not named the run yet.
+// Whether the run was not logged yet; remembers it.
 static bool is_news(struct round *round, const unsigned char uuid[RUNFILE_UUID_SIZE])
 {
     struct named *named = round->named;
@@ -190,16 +189,17 @@ static void log_report(struct round *round, const struct replay_report *report)
             uuid, report->run->pid, report->records, report->collector);
 }
 
-static void complain(struct round *round, const struct orphans_place *place,
-                     const struct error *err)
+static void log_skipped(struct round *round, const struct orphans_place *place,
+                        const struct error *err)
 {
     if (is_news(round, place->uuid))
-        log_sink_write(&round->settings->log, INFERSTAT_LOG_WARNING,
-                       "what a run left is skipped: %s", err->text);
+        log_sink_write(&round->settings->log, INFERSTAT_LOG_WARNING, "a run is skipped: %s",
+                       err->text);
 }
 
-// Whether the orphan's collector is known not to answer: then its files are not read.
-static bool is_in_vain(const struct round *round, const struct orphans_place *place)
+// Whether the orphan's collector is known to be unresponsive, so that reading its files can be
+// skipped.
+static bool is_unresponsive(const struct round *round, const struct orphans_place *place)
 {
     if (round->silent_count == 0)
         return false;
@@ -231,18 +231,18 @@ static enum replay_end end_of(enum status status)
     }
 }
 
-// Whether the run is reported by the next pass instead.
-static bool is_put_off(const struct round *round, enum replay_end end)
+// Whether the run is retried by the second pass.
+static bool is_deferred(const struct round *round, enum replay_end end)
 {
     return round->hasty && end == REPLAY_AWAY;
 }
 
-// Sends what an orphan left, if it is one.
+// Replays one run if it is an orphan.
 static enum replay_end replay_place(struct round *round, const struct orphans_place *place)
 {
     struct orphan orphan;
     struct error err = {.status = STATUS_OK};
-    if ((round->hasty || !round->listener) && is_in_vain(round, place))
+    if ((round->hasty || !round->listener) && is_unresponsive(round, place))
         return REPLAY_AWAY;
     struct orphans_folders folders = round->settings->folders;
     folders.stop = round->stop;
@@ -250,18 +250,18 @@ static enum replay_end replay_place(struct round *round, const struct orphans_pl
     if (status != STATUS_OK) {
         const enum replay_end end = end_of(status);
         if (end != REPLAY_BUSY && end != REPLAY_STOPPED)
-            complain(round, place, &err);
+            log_skipped(round, place, &err);
         return end;
     }
     struct replay_report report = {
         .run = runfile_run(orphan.file), .trouble = "", .records = orphan_records(&orphan)};
     status = send_orphan(round, &orphan, &report, &err);
-    if (status == STATUS_OK && is_put_off(round, report.end)) {
+    if (status == STATUS_OK && is_deferred(round, report.end)) {
         orphan_close(&orphan);
         return report.end;
     }
     if (status != STATUS_OK) {
-        complain(round, place, &err);
+        log_skipped(round, place, &err);
         report.end = end_of(status);
     } else {
         log_report(round, &report);
@@ -285,8 +285,8 @@ static bool is_for(const struct round *round, const struct orphans_place *place,
            strcmp(text, collector) == 0;
 }
 
-// Takes the run that replays from the list, and those of its collector to the front.
-static void sort_out_own(const struct round *round, struct orphans_list *list)
+// Removes the replaying run from the list, and moves those of its collector to the front.
+static void order_list(const struct round *round, struct orphans_list *list)
 {
     const struct runfile_run *own = round->settings->own;
     size_t first = 0, kept = 0;
@@ -305,13 +305,13 @@ static void sort_out_own(const struct round *round, struct orphans_list *list)
         list->count = kept;
 }
 
-// Goes through the list once, in which what is put off stays.
+// Replays every run in the list and keeps the deferred ones in it.
 static void replay_list(struct round *round, struct orphans_list *list)
 {
     size_t kept = 0;
     for (size_t i = 0; i < list->count && !is_stopped(round); i++) {
         const enum replay_end end = replay_place(round, &list->places[i]);
-        if (is_put_off(round, end))
+        if (is_deferred(round, end))
             list->places[kept++] = list->places[i];
         else
             round->counts->ends[end]++;
@@ -325,8 +325,8 @@ static enum status replay_round(struct round *round, struct error *err)
     enum status status = orphans_find(&list, &round->settings->folders, err);
     if (status != STATUS_OK)
         return status;
-    sort_out_own(round, &list);
-    if (list.count > 1) { // else no other run waits
+    order_list(round, &list);
+    if (list.count > 1) { // with a single run there is nothing to send meanwhile
         round->hasty = true;
         replay_list(round, &list);
         round->hasty = false;
@@ -374,7 +374,7 @@ static int next_wait_ms(const struct replay_counts *counts, bool failed, int bef
     const bool busy = counts->ends[REPLAY_BUSY] > 0 && before_ms < round_min_ms / 2;
     if (!away && !later && !busy)
         return 0;
-    int wait_ms = before_ms ? 2 * before_ms : moment_ms;
+    int wait_ms = before_ms ? 2 * before_ms : retry_min_ms;
     if (away && wait_ms < round_min_ms)
         wait_ms = round_min_ms;
     return wait_ms < round_max_ms ? wait_ms : round_max_ms;
@@ -396,7 +396,7 @@ static void *run(void *context)
         const bool failed = replay_round(&round, &err) != STATUS_OK;
         if (failed && wait_ms == 0)
             log_sink_write(&replay->settings.log, INFERSTAT_LOG_WARNING,
-                           "what runs have left is not sent: %s", err.text);
+                           "replay cannot list ended runs: %s", err.text);
         wait_ms = next_wait_ms(&counts, failed, wait_ms);
         if (wait_ms == 0 || is_stopped(&round))
             return NULL;

@@ -11,14 +11,14 @@ static const uint64_t renew_max_ns = UINT64_C(10000000000);
 
 struct uplink {
     struct wire_context *context;
-    struct wire_socket *socket; // NULL: could not be made, and will be tried again
+    struct wire_socket *socket; // NULL: connecting failed and is retried
     char endpoint[ADDRESS_TEXT_SIZE];
     struct address address;
-    struct trust_source source; // kept, since trust is made again
+    struct trust_source source; // trust is decided again on reconnecting
     struct trust trust;
     unsigned attempt;     // counts the connections made
-    uint64_t quiet_ns;    // since when nothing was heard
-    uint64_t patience_ns; // how long that may last
+    uint64_t quiet_ns;    // time of the last valid message or reconnect
+    uint64_t patience_ns; // silence after which it reconnects
 };
 
 static enum status connect_now(struct uplink *uplink, struct error *err)
@@ -92,9 +92,8 @@ void uplink_heard(struct uplink *uplink, uint64_t now_ns)
     uplink->patience_ns = renew_min_ns;
 }
 
-// Keys may have been changed since, on either side.  What cannot be read now, or
-// would do without keys, leaves what was known.
-static void trust_anew(struct uplink *uplink)
+// Reads the key files again; keeps the old keys if that fails or yields none.
+static void reload_trust(struct uplink *uplink)
 {
     struct trust trust;
     if (trust_decide(&trust, &uplink->address, &uplink->source, NULL) == STATUS_OK &&
@@ -111,11 +110,11 @@ bool uplink_renew(struct uplink *uplink, uint64_t now_ns)
     uplink->patience_ns *= 2;
     if (uplink->patience_ns > renew_max_ns)
         uplink->patience_ns = renew_max_ns;
-    trust_anew(uplink);
-    return connect_now(uplink, NULL) == STATUS_OK; // else later
+    reload_trust(uplink);
+    return connect_now(uplink, NULL) == STATUS_OK;
 }
 
-// Whether there is a socket that this user may not write to.
+// Whether the ipc socket exists and this user may not write to it.
 static bool is_not_permitted(const struct uplink *uplink)
 {
     static const char scheme[] = "ipc://";
