@@ -1,9 +1,6 @@
 // inferstatd with keys, over TCP: who may do what, for how long, and whose runs are
 // whose.
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -90,8 +87,7 @@ TEST_FIXTURE(set_up)
         wire_context_new(&context, &err) != STATUS_OK)
         fail_msg("%s", err.text);
     for (unsigned i = 0; i < WHO_COUNT; i++)
-        if (wire_keypair_new(&pairs[i], &err) != STATUS_OK)
-            fail_msg("%s", err.text);
+        expect_ok(wire_keypair_new(&pairs[i], &err), &err);
     write_list(everybody);
     start();
     return 0;

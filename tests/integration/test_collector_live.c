@@ -1,8 +1,6 @@
 // The live feed of inferstatd as a process: readers with credit, without, and those
 // that want ids only.
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/support/daemon.h"
 #include "tests/support/folder.h"

@@ -1,9 +1,6 @@
 // inferstatd lets old records go while others come in, and its log comes back once a
 // long reader has gone.
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "common/store/sqlite/database.h"

@@ -2,8 +2,6 @@
 // open; also across a restart of the collector.
 #include <math.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "common/store/sqlite/database.h"
 #include "common/sys/clock.h"

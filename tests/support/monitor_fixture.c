@@ -1,9 +1,6 @@
 #include "tests/support/monitor_fixture.h"
 
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"

@@ -1,9 +1,6 @@
 #include "tests/support/power_vfs.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include <sqlite3.h>

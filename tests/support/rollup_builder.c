@@ -1,7 +1,5 @@
 #include "tests/support/rollup_builder.h"
 
-#include <stdlib.h>
-
 #include <sqlite3.h>
 
 #include "common/store/rollup/cell.h"

@@ -1,7 +1,5 @@
 #include "tests/support/rows.h"
 
-#include <stdio.h>
-
 #include <sqlite3.h>
 
 #include "common/store/sqlite/database.h"

@@ -5,8 +5,10 @@
 #include <assert.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,8 +17,24 @@
 // Declares a test case that has no state: TEST_CASE(test_something) { ... }
 #define TEST_CASE(name) static void name(__attribute__((unused)) void **state)
 
-// The same of a set-up or a tear-down, which returns 0 when it succeeded.
+// Declares one that takes what its set-up made: STATE_CASE(test_something, struct rig *rig)
+#define STATE_CASE(name, parameter)                                                                \
+    static void name##_with(parameter);                                                            \
+    static void name(void **state)                                                                 \
+    {                                                                                              \
+        name##_with(*state);                                                                       \
+    }                                                                                              \
+    static void name##_with(parameter)
+
+// Declares a set-up or a tear-down that has no state; it returns 0 when it succeeded.
 #define TEST_FIXTURE(name) static int name(__attribute__((unused)) void **state)
+
+// Fails with the error's text when a call did not succeed.
+#define expect_ok(call, err)                                                                       \
+    do {                                                                                           \
+        if ((call) != STATUS_OK)                                                                   \
+            fail_msg("%s", (err)->text);                                                           \
+    } while (0)
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 

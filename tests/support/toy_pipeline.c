@@ -1,7 +1,5 @@
 #include "tests/support/toy_pipeline.h"
 
-#include <string.h>
-
 #include "server/device/stream.h"
 #include "tests/support/test.h"
 

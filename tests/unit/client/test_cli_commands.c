@@ -1,9 +1,6 @@
 #include "tests/support/test.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "client/cli/cli.h"

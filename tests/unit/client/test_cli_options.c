@@ -1,8 +1,5 @@
 #include "tests/support/test.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "client/cli/args/cli_options.h"
 
 enum { WORDS_MAX = 64 };

@@ -1,6 +1,4 @@
 // What llama-bench writes, as records; and what only looks like it.
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,8 +28,7 @@ static void convert(const char *text, const char *into)
     struct error err;
     const char *path = write_text("results.json", text);
     assert_true(llama_bench_is_json(path));
-    if (llama_bench_convert(path, into, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(llama_bench_convert(path, into, &err), &err);
     assert_true(copy_balances(into));
 }
 

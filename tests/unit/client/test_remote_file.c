@@ -1,7 +1,5 @@
 #include "tests/support/test.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <sqlite3.h>
@@ -27,8 +25,7 @@ struct scene {
 static void execute(struct scene *scene, const char *sql)
 {
     struct error err = {0};
-    if (database_exec(scene->db, sql, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(database_exec(scene->db, sql, &err), &err);
 }
 
 static void set_up(struct scene *scene)

@@ -5,9 +5,6 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "client/remote/remote.h"
@@ -162,8 +159,7 @@ static struct remote *open_remote(const char *server_key, uint64_t timeout_ns)
     struct remote *remote = NULL;
     struct error err = {0};
     const struct remote_target target = target_with(server_key, timeout_ns);
-    if (remote_open(&remote, &target, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(remote_open(&remote, &target, &err), &err);
     assert_string_equal(remote_warning(remote), "");
     return remote;
 }

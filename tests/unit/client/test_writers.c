@@ -2,9 +2,6 @@
 
 #include <locale.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "client/cli/output/csv.h"
 #include "client/cli/output/rows.h"

@@ -1,9 +1,6 @@
 #include "tests/unit/collector/rollup_rig.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <sqlite3.h>
 
@@ -207,9 +204,9 @@ void rollup_rig_insert(const struct record *records, unsigned count, int64_t run
     // The first of each table may be known already.
     for (size_t t = 0; t < tables; t++) {
         int64_t stored = 0, suspects = 0;
-        if (insert_table(rollup_rig.inserter, &owner, &table[t], first + random_below(2), &stored,
-                         &suspects, &err) != STATUS_OK)
-            fail_msg("%s", err.text);
+        expect_ok(insert_table(rollup_rig.inserter, &owner, &table[t], first + random_below(2),
+                               &stored, &suspects, &err),
+                  &err);
     }
 }
 
@@ -221,8 +218,7 @@ void rollup_rig_fold(enum rollups_pace pace)
     bool left = true;
     while (left) {
         rollup_rig_exec("BEGIN IMMEDIATE");
-        if (rollups_flush(rollup_rig.rollups, pace, rollup_rig.now_ns, &left, &err) != STATUS_OK)
-            fail_msg("%s", err.text);
+        expect_ok(rollups_flush(rollup_rig.rollups, pace, rollup_rig.now_ns, &left, &err), &err);
         rollup_rig_exec("COMMIT");
         if (pace == ROLLUPS_ONE)
             break;
@@ -455,8 +451,7 @@ static void check_rollup(struct expectation *all, sqlite3_stmt *row)
     struct ratio cell = {0};
     struct error err = {0};
     assert_int_equal(aggregate_want_quantiles(&cell.values, NULL), STATUS_OK);
-    if (cell_add(&cell, &key, row, 8, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(cell_add(&cell, &key, row, 8, &err), &err);
     if (!same_cell(&one->cell, &cell))
         fail_msg("metric %d, %s, %s at %lld: %llu values where SQL finds %llu, or others",
                  key.metric, rollup_grouping_name(key.grouping), rollup_level_name(key.level),

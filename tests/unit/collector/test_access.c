@@ -1,9 +1,6 @@
 // Who may do what: the file of keys as it is read, written and read again.
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -77,8 +74,7 @@ static void expect_keys(const char *pattern)
 static void open_access(void)
 {
     struct error err = {0};
-    if (access_open(&access_now, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(access_open(&access_now, path, &err), &err);
 }
 
 static enum access_verdict verdict(char letter, enum address_service service)
@@ -213,8 +209,7 @@ static void ask(const struct query *query, const char *name)
 {
     struct error err = {0};
     struct result *answer = NULL;
-    if (access_query(access_now, query, &answer, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(access_query(access_now, query, &answer, &err), &err);
     assert_int_equal(result_row_count(answer), 1);
     expect_cell(answer, 0, "name", name);
     result_free(answer);

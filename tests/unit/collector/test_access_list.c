@@ -1,7 +1,4 @@
 // The list of keys that may connect: its file read, its lines changed.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "server/collector/access/access_list.h"
 #include "tests/support/test.h"
@@ -42,8 +39,7 @@ static void parse(struct access_list *list, const char *pattern)
 {
     struct error err = {0};
     (void)lines(pattern);
-    if (access_list_parse(list, text, strlen(text), "keys", &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(access_list_parse(list, text, strlen(text), "keys", &err), &err);
 }
 
 static const struct access_key *find(const struct access_list *list, char letter)
@@ -189,8 +185,7 @@ TEST_CASE(test_a_mesh_is_looked_at_at_once)
     }
     struct access_list list;
     struct error err = {0};
-    if (access_list_parse(&list, mesh, used, "keys", &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(access_list_parse(&list, mesh, used, "keys", &err), &err);
     assert_true(continues(&list, 'a', 'q'));
     assert_false(continues(&list, 'a', 'z'));
     access_list_deinit(&list);

@@ -1,7 +1,6 @@
 // What the writer does beside storing: each task gets its turn though somebody always
 // waits, and what cannot be done now is not asked for without a pause.
 #include <sqlite3.h>
-#include <stdlib.h>
 
 #include "common/store/sqlite/database.h"
 #include "common/sys/clock.h"
@@ -37,8 +36,7 @@ static int set_up(void **state)
                                             .retention = &rules,
                                             .inbox = inbox,
                                             .replies = replies};
-    if (maintenance_new(&maintenance, &parts, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(maintenance_new(&maintenance, &parts, &err), &err);
     rollup_rig_exec("BEGIN IMMEDIATE");
     for (unsigned i = 0; i < RECORDS / BATCH; i++) {
         struct record records[BATCH];

@@ -1,7 +1,4 @@
 // inferstatd's options: precedence, refusals.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -284,8 +281,7 @@ TEST_CASE(test_who_may_listen_where)
     char key[FOLDER_PATH_SIZE], list[FOLDER_PATH_SIZE], words[1200];
     (void)folder_path(key, folder, "s.key");
     (void)folder_path(list, folder, "s.keys");
-    if (keys_create(&keys, key, "test", &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(keys_create(&keys, key, "test", &err), &err);
     static const char *const far[] = {"tcp://192.0.2.1:5571", "tcp://*:5571", "tcp://0.0.0.0",
                                       "tcp://[::]:5571", "tcp://[2001:db8::1]:5571"};
     for (size_t i = 0; i < COUNT_OF(far); i++) {

@@ -1,8 +1,6 @@
 // How much of each peer is under way.
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "server/collector/threads/peer_credit.h"
 #include "tests/support/test.h"

@@ -1,6 +1,4 @@
 // The lane for slow queries: one at a time, ended when the collector ends.
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,7 +1,6 @@
 // The queue between the collector's threads.
 #include <poll.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "server/collector/threads/queue.h"
 #include "tests/support/test.h"

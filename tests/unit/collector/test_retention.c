@@ -1,7 +1,4 @@
 // Retention over a store: what goes and what stays, step by step.
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include <sqlite3.h>
@@ -56,8 +53,7 @@ TEST_FIXTURE(set_up)
     struct error err = {0};
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
-    if (database_open_writer(&db, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(database_open_writer(&db, path, &err), &err);
     exec("PRAGMA synchronous = OFF; INSERT INTO name(id, text) VALUES (1, 'alpha')");
     return 0;
 }
@@ -144,8 +140,7 @@ static void expect_balance(void)
     struct store store = {.db = db};
     const struct query_filter all = {0};
     struct audit audit;
-    if (audit_page(&audit, &store, &all, INT64_MIN, AUDIT_RUNS_MAX, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(audit_page(&audit, &store, &all, INT64_MIN, AUDIT_RUNS_MAX, &err), &err);
     assert_int_equal(audit.run_count, 1);
     assert_int_equal(audit.stranger_count, 0);
     if (audit.runs[0].findings > 0)
@@ -175,8 +170,7 @@ static unsigned pass(int64_t wall_ns)
     const uint64_t began_ns = retention_due_ns(retention);
     for (unsigned i = 0; i < 100000; i++) {
         bool changed = false;
-        if (retention_step(retention, wall_ns, &changed, &err) != STATUS_OK)
-            fail_msg("%s", err.text);
+        expect_ok(retention_step(retention, wall_ns, &changed, &err), &err);
         changes += changed;
         retention_record_time(retention, began_ns, began_ns + 10000000, false);
         if (retention_due_ns(retention) - began_ns > UINT64_C(1000000000))

@@ -1,5 +1,4 @@
 // The rules of retention in words: what is read, what is refused.
-#include <string.h>
 
 #include "server/collector/maintenance/retention_rules.h"
 #include "tests/support/test.h"

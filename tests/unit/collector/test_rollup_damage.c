@@ -1,6 +1,5 @@
 // What would make rollups slow or wrong for ever: records each of a time of its own, and
 // rows that are damaged.
-#include <stdio.h>
 
 #include "common/store/retention/clear.h"
 #include "common/store/retention/expire.h"

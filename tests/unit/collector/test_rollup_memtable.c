@@ -2,8 +2,6 @@
 // the records had; and what tallies count of it is what counting one by one does.
 #include "tests/support/test.h"
 
-#include <stdlib.h>
-
 #include "common/wire/codec.h"
 #include "server/collector/rollup/rollup_memtable.h"
 #include "server/collector/rollup/rollup_accumulator.h"

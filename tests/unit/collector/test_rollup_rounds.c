@@ -1,6 +1,5 @@
 // A step of folding is short, and what is cleared in the midst
 // of a round leaves nothing half done.
-#include <stdio.h>
 
 #include <sqlite3.h>
 
@@ -34,8 +33,7 @@ static void clear_all(const struct query_filter *filter)
     assert_int_equal(clear_begin(&clearing, rollup_rig.db, filter, &err), STATUS_OK);
     while (!done) {
         const int at = clearing.kind;
-        if (clear_slice(&clearing, rollup_rig.db, &done, &err) != STATUS_OK)
-            fail_msg("%s", err.text);
+        expect_ok(clear_slice(&clearing, rollup_rig.db, &done, &err), &err);
         if (at != RECORD_KIND_RUN)
             rollups_rows_removed(rollup_rig.rollups, (enum record_kind)at);
     }

@@ -1,8 +1,5 @@
 // Whatever is inserted, however late, undone, cut off or read again: rollups are what
 // plain SQL says of the records up to their watermarks.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/store/retention/clear.h"
 #include "common/store/sqlite/database.h"
@@ -114,8 +111,7 @@ static void clear_some(enum record_kind kind)
     while (!done) {
         const int at = clearing.kind;
         clearing.slice.now = 40;
-        if (clear_slice(&clearing, rollup_rig.db, &done, &err) != STATUS_OK)
-            fail_msg("%s", err.text);
+        expect_ok(clear_slice(&clearing, rollup_rig.db, &done, &err), &err);
         if (at != RECORD_KIND_RUN)
             rollups_rows_removed(rollup_rig.rollups, (enum record_kind)at);
         rollup_rig_check(kind, 60);
@@ -248,8 +244,7 @@ TEST_CASE(a_clear_of_the_file_alone_is_seen_later)
     insert_group(RECORD_KIND_OPERATION, 10);
     rollup_rig_fold_all();
     insert_group(RECORD_KIND_OPERATION, 2);
-    if (store_clear(rollup_rig.path, &filter, &cleared, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_clear(rollup_rig.path, &filter, &cleared, &err), &err);
     assert_true(cleared > 0);
     rollup_rig_restart();
     rollup_rig_check(RECORD_KIND_OPERATION, 1);

@@ -6,9 +6,6 @@
 //
 // The power goes INFERSTAT_TEST_VOLUME times 48 times.
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -177,8 +174,7 @@ static void rig_open(struct rig *rig, const char *path)
                                          .commit_notifier = rig->commit_notifier,
                                          .limits = LIMITS_DEFAULT,
                                          .retention = retention_rules_default()};
-    if (writer_start(&rig->writer, &config, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(writer_start(&rig->writer, &config, &err), &err);
 }
 
 static void push(struct rig *rig, enum job_kind kind, unsigned char *bytes, size_t size)
@@ -352,8 +348,7 @@ static void check_audit(const char *path)
     struct result *result = NULL;
     struct error err = {0};
     const struct query query = {.kind = QUERY_AUDIT};
-    if (store_open(&store, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_open(&store, path, &err), &err);
     const enum status status = store_query(store, &query, &result, &err);
     if (status != STATUS_OK && status != STATUS_NO_DATA)
         fail_msg("%s", err.text);
@@ -435,8 +430,7 @@ static void check_rollups(sqlite3 *db)
                        " AND r.grouping = %u AND r.level = %d) <>"
                        " (SELECT count(*) FROM inference WHERE id <= s.watermark)",
                        256 * RECORD_KIND_INFERENCE + INFERENCE_E2E_NS, grouping, ROLLUP_MONTH);
-        if (database_integer(db, sql, &wrong, &err) != STATUS_OK)
-            fail_msg("%s", err.text);
+        expect_ok(database_integer(db, sql, &wrong, &err), &err);
         assert_int_equal(wrong, 0);
     }
 }

@@ -1,8 +1,5 @@
 // Messages into tables: every kind, and random histories whose ledger must
 // balance after each group, also where groups are rolled back.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/store/sqlite/database.h"
 #include "common/store/store.h"

@@ -1,6 +1,4 @@
 // Whose runs are whose, and how much of each is taken and held.
-#include <stdio.h>
-#include <string.h>
 
 #include "server/collector/writer/writer_refusals.h"
 #include "tests/support/test.h"

@@ -1,9 +1,5 @@
 #include "tests/unit/collector/writer_rig.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "common/store/sqlite/database.h"
 #include "common/wire/codec.h"
 #include "common/store/schema/database_open.h"

@@ -1,7 +1,5 @@
 #include "tests/support/test.h"
 
-#include <stdlib.h>
-
 #include "common/core/base/array.h"
 
 TEST_CASE(test_items_keep_their_values_while_the_array_grows)

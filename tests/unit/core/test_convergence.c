@@ -2,7 +2,6 @@
 #include "common/core/stats/convergence.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 

@@ -1,9 +1,6 @@
 // CRC-32C: known answers, and both ways of computing it agree.
 #include "common/core/base/crc32c.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 TEST_CASE(test_known_answers)

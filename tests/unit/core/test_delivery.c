@@ -1,7 +1,5 @@
 #include "common/core/delivery/delivery.h"
 
-#include <string.h>
-
 #include "tests/unit/core/delivery_rig.h"
 #include "tests/support/test.h"
 

@@ -1,9 +1,5 @@
 #include "common/core/delivery/delivery_dropped.h"
 
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 static enum status add(struct delivery_dropped *dropped, uint32_t stream, uint64_t first,

@@ -1,6 +1,5 @@
 // Proves the simulator: mistakes of every kind are planted, one at a time, and each
 // is found within the first seeds of those that CI runs.
-#include <stdio.h>
 
 #include "tests/support/sim/sim.h"
 #include "tests/support/test.h"

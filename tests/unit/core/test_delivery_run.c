@@ -1,8 +1,6 @@
 // The collector's side of the delivery protocol, a message at a time.
 #include "common/core/delivery/delivery_run.h"
 
-#include <string.h>
-
 #include "tests/support/test.h"
 
 static struct delivery_run run;

@@ -5,8 +5,6 @@
 //   INFERSTAT_TEST_VOLUME=N   N times 1000 seeds, from 0
 //   INFERSTAT_SIM_SEED=N      this seed alone, told step by step
 //   INFERSTAT_SIM_STEPS=N     steps with faults of each (default 1000)
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "tests/support/sim/sim.h"
 #include "tests/support/test.h"

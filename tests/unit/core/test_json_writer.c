@@ -2,8 +2,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/core/base/text.h"
 #include "common/core/query/json_writer.h"

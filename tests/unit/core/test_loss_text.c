@@ -1,8 +1,5 @@
 #include "tests/support/test.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "common/core/query/loss_text.h"
 
 static struct result *row_of(const char *const *keys, const int64_t *counts, size_t count)

@@ -1,7 +1,5 @@
 #include "tests/support/test.h"
 
-#include <string.h>
-
 #include "common/core/base/parse.h"
 
 TEST_CASE(test_int)

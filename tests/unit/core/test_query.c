@@ -1,7 +1,6 @@
 #include "tests/support/test.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "common/core/query/query.h"
 

@@ -1,8 +1,5 @@
 #include "tests/support/test.h"
 
-#include <stdbool.h>
-#include <string.h>
-
 #include "common/core/record/record.h"
 
 TEST_CASE(test_table_is_sound)

@@ -1,8 +1,6 @@
 // The ring: order, numbers, fullness, headers that lie, two threads at once.
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/core/record/ring.h"
 #include "tests/support/test.h"

@@ -1,8 +1,6 @@
 #include "tests/support/test.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/core/stats/sketch.h"
 

@@ -1,8 +1,6 @@
 // Objectives in words.
 #include "common/core/stats/slo.h"
 
-#include <string.h>
-
 #include "common/core/query/query.h"
 #include "tests/support/test.h"
 

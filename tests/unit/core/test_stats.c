@@ -1,8 +1,6 @@
 #include "tests/support/test.h"
 
 #include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
 
 #include "common/core/stats/stats.h"
 

@@ -1,8 +1,5 @@
 #include "tests/support/test.h"
 
-#include <stdbool.h>
-#include <string.h>
-
 #include "common/core/base/text.h"
 
 TEST_CASE(test_utf8)

@@ -1,8 +1,6 @@
 #include "tests/support/test.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "common/core/base/unit.h"

@@ -2,8 +2,6 @@
 // was built for one, else on the emulated runtime (tests/support/cuda).
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "server/device/cuda/encode_ways.h"
 #include "server/device/properties.h"

@@ -1,8 +1,5 @@
 // What the CUDA back end does when the runtime fails: every call of it in turn, and a
 // device that is lost (emulated: tests/support/cuda).
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "server/device/properties.h"
 #include "server/device/stream.h"
@@ -90,8 +87,7 @@ static enum status use_device(struct error *err)
 TEST_CASE(everything_works)
 {
     struct error err = {0};
-    if (use_device(&err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(use_device(&err), &err);
     assert_int_equal(emulation_live(), 0);
 }
 

@@ -1,8 +1,6 @@
 // Memory that is short, at every place that asks for some, on the CUDA back end (emulated:
 // tests/support/cuda): said with the numbers, ended in order, recorded as failed.  And
 // models that the back end cannot run.
-#include <stdlib.h>
-#include <string.h>
 
 #include "server/workload/encode/run.h"
 #include "server/workload/llm/llama.h"

@@ -2,8 +2,6 @@
 // was built for one, else on the emulated runtime (tests/support/cuda), kernel thread
 // by kernel thread.
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "server/device/device.h"
 #include "server/device/half.h"
@@ -27,8 +25,7 @@ static void open_both(void)
         print_message("skipped: %s\n", err.text);
         exit(77);
     }
-    if (status != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(status, &err);
 }
 
 TEST_FIXTURE(close_both)

@@ -1,7 +1,5 @@
 // Which way the CUDA back end encodes, by what the device can and which calls of the runtime
 // fail (emulated: tests/support/cuda).
-#include <stdlib.h>
-#include <string.h>
 
 #include "server/device/cuda/encode_ways.h"
 #include "tests/support/cuda/emulation.h"

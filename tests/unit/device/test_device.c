@@ -2,8 +2,6 @@
 // references; refusals; determinism.
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "server/device/cpu/kernels.h"

@@ -1,8 +1,6 @@
 // The fault device: what is to fail fails where it is told to, and late is late.  (That a
 // wait which is left out shows as wrong data: test_pipeline.)
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "server/device/encode.h"

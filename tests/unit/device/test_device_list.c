@@ -1,7 +1,5 @@
 #include "server/device/device_list.h"
 
-#include <string.h>
-
 #include "tests/support/test.h"
 
 TEST_CASE(lists)

@@ -2,9 +2,6 @@
 // there is none.
 #include "server/device/nvml.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "server/device/properties.h"
 #include "tests/support/cuda/emulation.h"
 #include "tests/support/test.h"

@@ -1,8 +1,5 @@
 // What a device says of itself, and the file that keeps what was measured.
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "common/core/base/crc32c.h"
@@ -190,9 +187,8 @@ static void assert_rates(const struct device_rates *actual, const struct device_
     assert_true(actual->steady == expected->steady);
 }
 
-static void what_was_measured_is_kept(void **state)
+STATE_CASE(what_was_measured_is_kept, struct kept *kept)
 {
-    struct kept *kept = *state;
     const struct device_rates *rates = &kept->properties.rates;
     assert_true(rates->memory > 0.0 && rates->h2d > 0.0 && rates->d2h > 0.0);
     struct device_rates found;
@@ -217,9 +213,8 @@ static void write_rates(struct kept *kept, const struct device_rates *rates)
     write_bytes(kept->path, text, length);
 }
 
-static void what_is_steady_is_not_measured_again(void **state)
+STATE_CASE(what_is_steady_is_not_measured_again, struct kept *kept)
 {
-    struct kept *kept = *state;
     static const struct device_rates rates = {1.0, 2.0, 3.0, true};
     struct error err = {0};
     struct device_properties again;
@@ -230,9 +225,8 @@ static void what_is_steady_is_not_measured_again(void **state)
     write_bytes(kept->path, kept->text, kept->size);
 }
 
-static void the_better_of_unsteady_rates_is_kept(void **state)
+STATE_CASE(the_better_of_unsteady_rates_is_kept, struct kept *kept)
 {
-    struct kept *kept = *state;
     static const struct device_rates rates = {1.0, 9e14, 3.0, false};
     struct error err = {0};
     struct device_properties again;
@@ -250,9 +244,8 @@ static void the_better_of_unsteady_rates_is_kept(void **state)
     write_bytes(kept->path, kept->text, kept->size);
 }
 
-static void damage_is_not_believed(void **state)
+STATE_CASE(damage_is_not_believed, struct kept *kept)
 {
-    struct kept *kept = *state;
     char text[sizeof kept->text];
     for (size_t i = 0; i < kept->size; i++) {
         memcpy(text, kept->text, kept->size);
@@ -275,9 +268,8 @@ static void damage_is_not_believed(void **state)
     assert_true(is_cached(kept, NULL));
 }
 
-static void damage_is_measured_again(void **state)
+STATE_CASE(damage_is_measured_again, struct kept *kept)
 {
-    struct kept *kept = *state;
     struct error err = {0};
     write_bytes(kept->path, "nonsense\n", 9);
     struct device_properties again;
@@ -289,9 +281,8 @@ static void damage_is_measured_again(void **state)
     write_bytes(kept->path, kept->text, kept->size);
 }
 
-static void anothers_file_is_not_believed(void **state)
+STATE_CASE(anothers_file_is_not_believed, struct kept *kept)
 {
-    struct kept *kept = *state;
     struct device_properties mine = kept->properties;
     (void)snprintf(mine.driver, sizeof mine.driver, "another");
     assert_false(device_rates_cached(&mine, kept->folder));
@@ -310,9 +301,8 @@ static void anothers_file_is_not_believed(void **state)
     write_bytes(kept->path, kept->text, kept->size);
 }
 
-static void no_folder_is_done_without(void **state)
+STATE_CASE(no_folder_is_done_without, struct kept *kept)
 {
-    struct kept *kept = *state;
     struct error err = {0};
     struct device_properties properties;
     device_properties(kept->device, &properties);

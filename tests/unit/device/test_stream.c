@@ -1,7 +1,5 @@
 // Streams and events of the CPU back end: what orders work, and what does not.
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"
@@ -68,9 +66,8 @@ static void copy(struct rig *rig, struct device_stream *stream, void *to, const 
 // ---- Order ----------------------------------------------------------------
 
 // More work than a queue holds, each step on what the last one left.
-static void a_stream_keeps_its_order(void **state)
+STATE_CASE(a_stream_keeps_its_order, struct rig *rig)
 {
-    struct rig *rig = *state;
     enum { STEPS = 1000 };
     unsigned char cells[STEPS + 1] = {7};
     for (size_t i = 0; i < STEPS; i++)
@@ -79,9 +76,8 @@ static void a_stream_keeps_its_order(void **state)
     assert_int_equal(cells[STEPS], 7);
 }
 
-static void streams_run_beside_each_other(void **state)
+STATE_CASE(streams_run_beside_each_other, struct rig *rig)
 {
-    struct rig *rig = *state;
     int from = 5;
     int to = 0;
     gate_hold(rig->gate, rig->one);
@@ -92,9 +88,8 @@ static void streams_run_beside_each_other(void **state)
     assert_false(event_is_done(rig->event));
 }
 
-static void a_wait_holds_the_stream_not_the_host(void **state)
+STATE_CASE(a_wait_holds_the_stream_not_the_host, struct rig *rig)
 {
-    struct rig *rig = *state;
     int from = 5;
     int middle = 0;
     int to = 0;
@@ -113,9 +108,8 @@ static void a_wait_holds_the_stream_not_the_host(void **state)
 
 // ---- Events ---------------------------------------------------------------
 
-static void an_event_never_recorded_is_done(void **state)
+STATE_CASE(an_event_never_recorded_is_done, struct rig *rig)
 {
-    struct rig *rig = *state;
     assert_true(event_is_done(rig->event));
     assert_ok(device_event_wait(rig->event, &rig->err), &rig->err);
     wait(rig, rig->one, rig->event);
@@ -123,9 +117,8 @@ static void an_event_never_recorded_is_done(void **state)
 }
 
 // A wait queued means the place recorded then, whatever is recorded later and wherever.
-static void waits_mean_the_earlier_place(void **state)
+STATE_CASE(waits_mean_the_earlier_place, struct rig *rig)
 {
-    struct rig *rig = *state;
     struct gate *later = gate_new();
     int from = 5;
     int to = 0;
@@ -145,9 +138,8 @@ static void waits_mean_the_earlier_place(void **state)
 
 // Recorded again on another stream and done there: who waits for the first place still
 // waits.
-static void a_later_place_does_not_stand_for_an_earlier(void **state)
+STATE_CASE(a_later_place_does_not_stand_for_an_earlier, struct rig *rig)
 {
-    struct rig *rig = *state;
     gate_hold(rig->gate, rig->one);
     record(rig, rig->event, rig->one);
     struct device_stream *three = stream_named(rig->device, "three");
@@ -168,9 +160,8 @@ static void *wait_for_event(void *event)
     return NULL;
 }
 
-static void any_thread_waits(void **state)
+STATE_CASE(any_thread_waits, struct rig *rig)
 {
-    struct rig *rig = *state;
     pthread_t threads[3];
     gate_hold(rig->gate, rig->one);
     record(rig, rig->event, rig->one);
@@ -203,9 +194,8 @@ TEST_CASE(a_spinning_host_waits_too)
     device_close(device);
 }
 
-static void times_are_on_one_clock(void **state)
+STATE_CASE(times_are_on_one_clock, struct rig *rig)
 {
-    struct rig *rig = *state;
     double ns = -1.0;
     record(rig, rig->event, rig->one);
     gate_hold(rig->gate, rig->one);
@@ -222,9 +212,8 @@ static void times_are_on_one_clock(void **state)
     assert_true(back == -ns);
 }
 
-static void elapsed_is_refused(void **state)
+STATE_CASE(elapsed_is_refused, struct rig *rig)
 {
-    struct rig *rig = *state;
     struct device_event *untimed = event_of_kind(rig->device, DEVICE_EVENT_ORDER);
     double ns = 0.0;
     record(rig, rig->event, rig->one);
@@ -248,9 +237,8 @@ static void assert_failed(enum status status, const struct error *err)
     assert_non_null(strstr(err->text, "fail on stream 'one': the words"));
 }
 
-static void a_failure_is_sticky(void **state)
+STATE_CASE(a_failure_is_sticky, struct rig *rig)
 {
-    struct rig *rig = *state;
     int from = 5;
     int to = 0;
     record(rig, rig->event, rig->one);
@@ -280,9 +268,8 @@ static void a_failure_is_sticky(void **state)
     finish(rig, rig->two); // others go on
 }
 
-static void a_failure_spreads_along_waits(void **state)
+STATE_CASE(a_failure_spreads_along_waits, struct rig *rig)
 {
-    struct rig *rig = *state;
     int from = 5;
     int to = 0;
     gate_hold(rig->gate, rig->one);
@@ -299,9 +286,8 @@ static void a_failure_spreads_along_waits(void **state)
 
 // ---- Memory ---------------------------------------------------------------
 
-static void memory_is_freed_behind_its_use(void **state)
+STATE_CASE(memory_is_freed_behind_its_use, struct rig *rig)
 {
-    struct rig *rig = *state;
     enum { SIZES = 2, SMALL = 300, LARGE = 3 * 1024 * 1024 };
     static const size_t sizes[SIZES] = {SMALL, LARGE}; // from the heap, and mapped
     for (size_t i = 0; i < SIZES; i++) {
@@ -326,9 +312,8 @@ static void memory_is_freed_behind_its_use(void **state)
     }
 }
 
-static void a_failed_stream_frees_its_memory(void **state)
+STATE_CASE(a_failed_stream_frees_its_memory, struct rig *rig)
 {
-    struct rig *rig = *state;
     void *memory = NULL;
     assert_ok(device_memory_new(rig->one, &memory, 100, &rig->err), &rig->err);
     assert_ok(queue_failure(rig->one, &rig->err), &rig->err);
@@ -336,9 +321,8 @@ static void a_failed_stream_frees_its_memory(void **state)
     device_memory_free(rig->one, memory, 100); // seen by the leak checker
 }
 
-static void pinned_memory_is_whole_pages(void **state)
+STATE_CASE(pinned_memory_is_whole_pages, struct rig *rig)
 {
-    struct rig *rig = *state;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     void *memory = NULL;
     assert_ok(device_pinned_new(rig->device, &memory, 100, &rig->err), &rig->err);
@@ -359,9 +343,8 @@ static void pinned_memory_is_whole_pages(void **state)
 
 // ---- Refusals -------------------------------------------------------------
 
-static void what_makes_no_sense_is_refused(void **state)
+STATE_CASE(what_makes_no_sense_is_refused, struct rig *rig)
 {
-    struct rig *rig = *state;
     struct error *err = &rig->err;
     void *memory = NULL;
     char cells[8] = {0};
@@ -398,9 +381,8 @@ static void what_makes_no_sense_is_refused(void **state)
     device_event_free(NULL);
 }
 
-static void a_stream_ends_behind_its_work(void **state)
+STATE_CASE(a_stream_ends_behind_its_work, struct rig *rig)
 {
-    struct rig *rig = *state;
     struct device_stream *stream = stream_named(rig->device, "short");
     unsigned char cells[100] = {3};
     for (size_t i = 1; i < sizeof cells; i++)
@@ -438,9 +420,8 @@ static enum status sum_kernel(const void *arguments, struct thread_pool *pool, s
 }
 
 // Two streams' kernels share their parts out at once, each on threads of its own.
-static void kernels_run_in_parts(void **state)
+STATE_CASE(kernels_run_in_parts, struct rig *rig)
 {
-    struct rig *rig = *state;
     enum { PARTS = 64, EACH = 1000, ROUNDS = 20 };
     static uint32_t numbers[PARTS * EACH];
     static uint64_t sums[2][PARTS];

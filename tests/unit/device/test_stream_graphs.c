@@ -1,8 +1,6 @@
 // Random graphs of copies, fills, kernels, events and waits over several streams, against
 // the same steps done one after the other.  Only the waits that the data needs are
 // put in, so that each of them counts.
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/device_fault.h"
 #include "tests/support/test.h"

@@ -1,7 +1,5 @@
 #include "tests/unit/monitor/spool_fixture.h"
 
-#include <stdlib.h>
-
 #include "tests/support/test.h"
 
 int spool_set_up(void **state)

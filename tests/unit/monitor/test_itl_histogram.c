@@ -2,8 +2,6 @@
 // threads that meet at them.
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/monitor/local/itl_histogram.h"
 #include "tests/support/test.h"

@@ -3,9 +3,6 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,9 +15,8 @@
 
 // ---- Opening --------------------------------------------------------------------
 
-static void test_bad_options(void **state)
+STATE_CASE(test_bad_options, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     char long_path[400];
     memset(long_path, 'x', sizeof long_path - 1);
     long_path[sizeof long_path - 1] = '\0';
@@ -135,9 +131,8 @@ TEST_CASE(test_null_does_nothing)
 
 // ---- Names --------------------------------------------------------------------------
 
-static void test_names(void **state)
+STATE_CASE(test_names, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     fixture->collector = fake_collector_open(fixture->folder);
     struct inferstat_monitor *monitor = open_monitor(fixture);
     assert_int_equal(inferstat_name(monitor, NULL), 0);
@@ -200,9 +195,8 @@ static void *one_operation(void *context)
 }
 
 // Threads that come and go one after another share one stream, and so one ring.
-static void test_thread_churn(void **state)
+STATE_CASE(test_thread_churn, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     fixture->collector = fake_collector_open(fixture->folder);
     struct inferstat_monitor *monitor = open_monitor(fixture);
     enum { THREADS = DELIVERY_STREAMS_MAX + 100 };
@@ -237,9 +231,8 @@ static void *stand_in_crowd(void *context)
 
 // More threads at once than there are streams: what the rest record is counted as
 // lost, and who comes when streams are free again has one.
-static void test_more_threads_than_streams(void **state)
+STATE_CASE(test_more_threads_than_streams, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     enum { THREADS = DELIVERY_STREAMS_MAX + 9 }; // stream 0 is the library's
     fixture->options.ring_records = 64;
     fixture->options.history_operations = 1;
@@ -273,9 +266,8 @@ static void test_more_threads_than_streams(void **state)
     assert_int_equal(seen.unnumbered, 10);
 }
 
-static void test_two_monitors(void **state)
+STATE_CASE(test_two_monitors, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     fixture->options.report = 0;
     struct inferstat_monitor *first = open_monitor(fixture);
     struct inferstat_monitor *second;
@@ -334,9 +326,8 @@ static int be_child(struct inferstat_monitor *monitor, struct inferstat_inferenc
     return totals.produced == 3 ? 0 : 6;
 }
 
-static void test_fork(void **state)
+STATE_CASE(test_fork, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct inferstat_monitor *monitor = open_monitor(fixture);
     operate(monitor, inferstat_name(monitor, "x"), 4);
     struct inferstat_inference *inference = inferstat_inference_new(monitor);
@@ -365,9 +356,8 @@ static void test_fork(void **state)
 
 // A child that outlives its parent does not make the parent look alive: the lock on
 // the run file was never the child's.
-static void test_child_outlives_parent(void **state)
+STATE_CASE(test_child_outlives_parent, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct inferstat_monitor *monitor = open_monitor(fixture);
     operate(monitor, inferstat_name(monitor, "x"), 4);
     int pipe_fds[2];
@@ -397,8 +387,7 @@ static void test_child_outlives_parent(void **state)
         if (status == STATUS_BUSY)
             (void)usleep(1000);
     }
-    if (status != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(status, &err);
     assert_int_equal(ring_produced(runfile_stream(file, 1).ring), 4);
     runfile_close(file);
     (void)close(pipe_fds[1]);
@@ -447,9 +436,8 @@ static int be_descendant(struct inferstat_monitor *monitor, int generation)
     return inferstat_close(monitor, SECOND, NULL) == INFERSTAT_OK ? 0 : 4;
 }
 
-static void test_fork_at_work(void **state)
+STATE_CASE(test_fork_at_work, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     char spool[FOLDER_PATH_SIZE];
     fixture->options.spool_folder = folder_path(spool, fixture->folder, "spool");
     fixture->options.ring_records = 64;
@@ -481,9 +469,8 @@ static void test_fork_at_work(void **state)
 }
 
 // Neither files nor locks go through exec.
-static void test_exec(void **state)
+STATE_CASE(test_exec, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     char spool[FOLDER_PATH_SIZE];
     fixture->options.spool_folder = folder_path(spool, fixture->folder, "spool");
     struct inferstat_monitor *monitor = open_monitor(fixture);
@@ -520,9 +507,8 @@ static int be_stranger(struct fixture *fixture, const char *run_folder)
     return strstr(lines.text, "does not answer: permission denied (") ? 0 : 4;
 }
 
-static void test_folder_not_permitted(void **state)
+STATE_CASE(test_folder_not_permitted, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     if (!child_may_open)
         skip();
     char run_folder[FOLDER_PATH_SIZE];

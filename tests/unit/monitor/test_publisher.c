@@ -2,9 +2,6 @@
 // do not understand, and what it says of it all.
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common/core/delivery/delivery.h"
@@ -16,9 +13,8 @@
 
 // No collector at all: the engine goes on, the log says so once, closing keeps its
 // deadline and the file stays.
-static void test_no_collector(void **state)
+STATE_CASE(test_no_collector, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct lines *lines = log_lines(fixture);
     struct inferstat_monitor *monitor = open_monitor(fixture);
     operate(monitor, inferstat_name(monitor, "x"), 10);
@@ -45,9 +41,8 @@ static void test_no_collector(void **state)
 }
 
 // The collector took all but does not say that it has committed the end.
-static void test_end_not_acknowledged(void **state)
+STATE_CASE(test_end_not_acknowledged, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct lines *lines = log_lines(fixture);
     fixture->collector = fake_collector_open(fixture->folder);
     struct inferstat_monitor *monitor = open_monitor(fixture);
@@ -64,9 +59,8 @@ static void test_end_not_acknowledged(void **state)
     assert_null(strstr(lines->text, "were not acknowledged"));
 }
 
-static void test_nothing_recorded_leaves_nothing(void **state)
+STATE_CASE(test_nothing_recorded_leaves_nothing, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     (void)open_monitor(fixture);
     assert_int_equal(count_run_files(fixture->folder), 1);
     assert_int_equal(close_monitor(fixture, 0, NULL), INFERSTAT_UNFINISHED);
@@ -74,9 +68,8 @@ static void test_nothing_recorded_leaves_nothing(void **state)
 }
 
 // The collector comes late, goes, and comes back: every record once.
-static void test_collector_comes_and_goes(void **state)
+STATE_CASE(test_collector_comes_and_goes, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct lines *lines = log_lines(fixture);
     fixture->options.program = "engine 1.2";
     struct inferstat_monitor *monitor = open_monitor(fixture);
@@ -110,9 +103,8 @@ static void test_collector_comes_and_goes(void **state)
 }
 
 // Another store: what is still held arrives there, what is not is announced.
-static void test_store_is_swapped(void **state)
+STATE_CASE(test_store_is_swapped, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     fixture->collector = fake_collector_open(fixture->folder);
     struct inferstat_monitor *monitor = open_monitor(fixture);
     const uint32_t name = inferstat_name(monitor, "x");
@@ -137,9 +129,8 @@ static void test_store_is_swapped(void **state)
     assert_string_equal(row.values[OPERATION_OPERATION].text, "x"); // names came again
 }
 
-static void test_refused_records(void **state)
+STATE_CASE(test_refused_records, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct lines *lines = log_lines(fixture);
     fixture->collector = fake_collector_open(fixture->folder);
     fake_collector_refuse(fixture->collector, 1, 1);
@@ -157,9 +148,8 @@ static void test_refused_records(void **state)
 
 // A collector that cannot read who we are says so to nobody in particular: the
 // user hears of it once, however often it is asked.
-static void test_hello_not_understood(void **state)
+STATE_CASE(test_hello_not_understood, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct lines *lines = log_lines(fixture);
     fixture->collector = fake_collector_open(fixture->folder);
     fake_collector_set_baffled(fixture->collector, true);
@@ -179,9 +169,8 @@ static void test_hello_not_understood(void **state)
 }
 
 // A full ring never blocks: what is lost is counted and reported.
-static void test_full_ring(void **state)
+STATE_CASE(test_full_ring, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct lines *lines = log_lines(fixture);
     fixture->options.ring_records = 64;
     struct inferstat_monitor *monitor = open_monitor(fixture);
@@ -205,9 +194,8 @@ static void test_full_ring(void **state)
     assert_int_equal(seen.records, 64);
 }
 
-static void test_log_lines(void **state)
+STATE_CASE(test_log_lines, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct lines *lines = log_lines(fixture);
     fixture->options.report = 0;
     struct inferstat_monitor *monitor = open_monitor(fixture);
@@ -235,9 +223,8 @@ static void test_log_lines(void **state)
 }
 
 // Samples arrive by themselves.
-static void test_process_samples(void **state)
+STATE_CASE(test_process_samples, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     fixture->options.sample_ms = 10;
     fixture->collector = fake_collector_open(fixture->folder);
     struct inferstat_monitor *monitor = open_monitor(fixture);
@@ -286,9 +273,8 @@ static void wait_for_activity(struct fixture *fixture, const char *wanted)
 
 // What the run is doing, and how far all of its streams are, is told while records
 // flow without a pause, too.
-static void test_activity_under_traffic(void **state)
+STATE_CASE(test_activity_under_traffic, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     fixture->collector = fake_collector_open(fixture->folder);
     struct traffic traffic = {.monitor = open_monitor(fixture)};
     struct inferstat_monitor *monitor = traffic.monitor;
@@ -377,9 +363,8 @@ static uint64_t spooled_bytes(const char *folder)
 
 // A ring that the records of an outage do not fit in: they are in the spool, come
 // once, and leave nothing.
-static void test_outage_longer_than_rings(void **state)
+STATE_CASE(test_outage_longer_than_rings, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct lines *lines = log_lines(fixture);
     char spool[FOLDER_PATH_SIZE];
     use_spool(fixture, spool);
@@ -415,9 +400,8 @@ static void test_outage_longer_than_rings(void **state)
 
 // An outage longer than the spool lasts: the engine never waits, memory and disk stay
 // within bounds, the oldest records go and are announced by number.
-static void test_outage_longer_than_spool(void **state)
+STATE_CASE(test_outage_longer_than_spool, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct lines *lines = log_lines(fixture);
     char spool[FOLDER_PATH_SIZE];
     use_spool(fixture, spool);
@@ -451,9 +435,8 @@ static void test_outage_longer_than_spool(void **state)
 }
 
 // No room for a spool: records stay in the rings, which is said once, and they arrive.
-static void test_spool_without_room(void **state)
+STATE_CASE(test_spool_without_room, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct lines *lines = log_lines(fixture);
     char spool[FOLDER_PATH_SIZE];
     use_spool(fixture, spool);

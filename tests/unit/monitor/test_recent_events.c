@@ -2,10 +2,6 @@
 // collector is needed for it.
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -70,9 +66,8 @@ static void infer(struct inferstat_monitor *monitor, uint32_t model, unsigned to
 
 // ---- Local history ----------------------------------------------------------------
 
-static void test_history_limits(void **state)
+STATE_CASE(test_history_limits, struct inferstat_options *options)
 {
-    struct inferstat_options *options = *state;
     static const struct {
         uint32_t limit;
         unsigned events;
@@ -108,9 +103,8 @@ static void test_history_limits(void **state)
     }
 }
 
-static void test_means_summary_and_clear(void **state)
+STATE_CASE(test_means_summary_and_clear, struct inferstat_options *options)
 {
-    struct inferstat_options *options = *state;
     struct inferstat_monitor *monitor = open_monitor(options);
     double mean = -7;
     assert_int_equal(inferstat_operation_mean(monitor, "never", &mean), 0);
@@ -183,9 +177,8 @@ static void *write_history(void *context)
 }
 
 // Readers see whole entries while several threads write, and the totals add up.
-static void test_history_of_many_threads(void **state)
+STATE_CASE(test_history_of_many_threads, struct inferstat_options *options)
 {
-    struct inferstat_options *options = *state;
     options->history_inferences = 7;
     options->history_operations = 7;
     struct inferstat_monitor *monitor = open_monitor(options);
@@ -282,9 +275,8 @@ static void hear(void *context, const struct inferstat_event *event)
     atomic_store(&heard->inside, false);
 }
 
-static void test_listeners(void **state)
+STATE_CASE(test_listeners, struct inferstat_options *options)
 {
-    struct inferstat_options *options = *state;
     struct inferstat_monitor *monitor = open_monitor(options);
     static struct heard heard[17];
     int numbers[17];
@@ -332,9 +324,8 @@ static void *infer_in_thread(void *context)
 }
 
 // unlisten waits for the call under way in another thread.
-static void test_unlisten_waits(void **state)
+STATE_CASE(test_unlisten_waits, struct inferstat_options *options)
 {
-    struct inferstat_options *options = *state;
     struct inferstat_monitor *monitor = open_monitor(options);
     static struct heard heard;
     heard = (struct heard){.monitor = monitor, .slow = true};

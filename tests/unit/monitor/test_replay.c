@@ -4,9 +4,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -193,8 +190,7 @@ static struct replay_counts replay(struct scene *scene)
 {
     struct replay_counts counts;
     struct error err;
-    if (replay_all(&scene->settings, NULL, -1, NULL, NULL, &counts, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(replay_all(&scene->settings, NULL, -1, NULL, NULL, &counts, &err), &err);
     return counts;
 }
 
@@ -222,9 +218,8 @@ static void expect_inferences(struct scene *scene, unsigned count)
 // ---- Tests ----------------------------------------------------------------------------
 
 // The rings of a killed process: all that was recorded, with its death.
-static void test_killed_in_decode(void **state)
+STATE_CASE(test_killed_in_decode, struct scene *scene)
 {
-    struct scene *scene = *state;
     const pid_t pid =
         live_and_die(scene, &(struct life){.inferences = 1000, .in_decode = true, .in_load = true});
     assert_int_equal(count_entries(scene->runs, NULL), 1);
@@ -243,9 +238,8 @@ static void test_killed_in_decode(void **state)
     assert_int_equal(replay(scene).ends[REPLAY_SENT], 0); // and that was all
 }
 
-static void test_killed_in_load(void **state)
+STATE_CASE(test_killed_in_load, struct scene *scene)
 {
-    struct scene *scene = *state;
     (void)live_and_die(scene, &(struct life){.inferences = 1, .in_load = true});
     scene->collector = fake_collector_open(scene->folder);
     assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
@@ -254,9 +248,8 @@ static void test_killed_in_load(void **state)
 
 // A ring too small for what was recorded while nobody took it: the rest is in the
 // spool, and both come out as one.
-static void test_killed_with_spool(void **state)
+STATE_CASE(test_killed_with_spool, struct scene *scene)
 {
-    struct scene *scene = *state;
     (void)live_and_die(scene,
                        &(struct life){.inferences = 1000, .in_decode = true, .ring_records = 64});
     assert_int_equal(count_entries(scene->runs, NULL), 1);
@@ -352,9 +345,8 @@ static void test_version_before(void **state)
 }
 
 // The host went down: what was on tmpfs is gone, what was spooled is not.
-static void test_host_went_down(void **state)
+STATE_CASE(test_host_went_down, struct scene *scene)
 {
-    struct scene *scene = *state;
     (void)live_and_die(scene,
                        &(struct life){.inferences = 500, .ring_records = 64, .wait_ms = 4000});
     char path[PATH_SIZE];
@@ -378,9 +370,8 @@ static void test_host_went_down(void **state)
 
 // The collector knows of a thread that nothing is left of here: it had sent all before
 // the host went down.
-static void test_stream_that_only_the_store_has(void **state)
+STATE_CASE(test_stream_that_only_the_store_has, struct scene *scene)
 {
-    struct scene *scene = *state;
     (void)live_and_die(scene, &(struct life){.inferences = 300, .ring_records = 64});
     scene->collector = fake_collector_open(scene->folder);
     fake_collector_claim(scene->collector, 7, 5);
@@ -394,9 +385,8 @@ static void test_stream_that_only_the_store_has(void **state)
 
 // A spool with a byte turned over: what cannot be read back is announced, the rest is
 // there, and an old collector is told in words that it knows.
-static void test_damaged_spool(void **state)
+STATE_CASE(test_damaged_spool, struct scene *scene)
 {
-    struct scene *scene = *state;
     (void)live_and_die(scene, &(struct life){.inferences = 1000, .ring_records = 64});
     char path[PATH_SIZE], segment[2 * PATH_SIZE];
     assert_int_equal(count_entries(scene->spools, path), 1);
@@ -425,9 +415,8 @@ static void test_damaged_spool(void **state)
 }
 
 // Nobody takes it: it stays, in full, and is taken another time.
-static void test_collector_is_away(void **state)
+STATE_CASE(test_collector_is_away, struct scene *scene)
 {
-    struct scene *scene = *state;
     (void)live_and_die(scene, &(struct life){.inferences = 10});
     (void)live_and_die(scene, &(struct life){.inferences = 10});
     const uint64_t begun = inferstat_clock_ns();
@@ -462,8 +451,7 @@ static struct heard replay_until_sent(struct scene *scene)
     struct heard heard = {.away = 0};
     struct replay_counts counts;
     struct error err;
-    if (replay_all(&scene->settings, &heard.stop, -1, hear, &heard, &counts, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(replay_all(&scene->settings, &heard.stop, -1, hear, &heard, &counts, &err), &err);
     return heard;
 }
 
@@ -492,9 +480,8 @@ static unsigned leave_behind_silent(struct scene *scene)
 
 // A collector that does not answer is not waited for while there are others.  Where the
 // fake itself was kept from answering, it has more than one chance.
-static void test_silent_one_holds_nobody_up(void **state)
+STATE_CASE(test_silent_one_holds_nobody_up, struct scene *scene)
 {
-    struct scene *scene = *state;
     unsigned silent = leave_behind_silent(scene);
     scene->collector = fake_collector_open(scene->folder);
     struct heard heard = replay_until_sent(scene);
@@ -516,9 +503,8 @@ static void test_silent_one_holds_nobody_up(void **state)
 }
 
 // What was meant for the collector of who replays goes before all else.
-static void test_own_collector_first(void **state)
+STATE_CASE(test_own_collector_first, struct scene *scene)
 {
-    struct scene *scene = *state;
     const unsigned silent = leave_behind_silent(scene);
     scene->collector = fake_collector_open(scene->folder);
     struct runfile_run own = {.pid = 1};
@@ -542,9 +528,8 @@ static void *replay_in_thread(void *context)
 }
 
 // Two who find the same orphans: each orphan has one of them.
-static void test_two_at_once(void **state)
+STATE_CASE(test_two_at_once, struct scene *scene)
 {
-    struct scene *scene = *state;
     for (int i = 0; i < 6; i++)
         (void)live_and_die(scene, &(struct life){.inferences = 20});
     scene->collector = fake_collector_open(scene->folder);
@@ -567,9 +552,8 @@ static void test_two_at_once(void **state)
 
 // The next process does it by itself, while it goes about its own business, and says
 // so; and what is not to be used it names once, and leaves.
-static void test_next_process(void **state)
+STATE_CASE(test_next_process, struct scene *scene)
 {
-    struct scene *scene = *state;
     (void)live_and_die(scene, &(struct life){.inferences = 300, .in_decode = true});
     char junk[PATH_SIZE];
     folder_path(junk, scene->runs, "01020304-0506-0708-090a-0b0c0d0e0f10.run");
@@ -603,9 +587,8 @@ static void test_next_process(void **state)
 }
 
 // Somebody else looks at what a run left, just when the next process looks for it.
-static void test_busy_for_a_moment(void **state)
+STATE_CASE(test_busy_for_a_moment, struct scene *scene)
 {
-    struct scene *scene = *state;
     (void)live_and_die(scene, &(struct life){.inferences = 300});
     char path[PATH_SIZE];
     assert_int_equal(count_entries(scene->runs, path), 1);
@@ -629,9 +612,8 @@ static void test_busy_for_a_moment(void **state)
 }
 
 // What is not ours or makes no sense is left alone, and keeps nobody from the rest.
-static void test_unusable(void **state)
+STATE_CASE(test_unusable, struct scene *scene)
 {
-    struct scene *scene = *state;
     (void)live_and_die(scene, &(struct life){.inferences = 5});
     char path[PATH_SIZE];
     assert_int_equal(count_entries(scene->runs, path), 1);
@@ -666,9 +648,8 @@ static void test_unusable(void **state)
 }
 
 // A run file whose spool cannot be seen from here is left to who can.
-static void test_spool_out_of_reach(void **state)
+STATE_CASE(test_spool_out_of_reach, struct scene *scene)
 {
-    struct scene *scene = *state;
     (void)live_and_die(scene, &(struct life){.inferences = 200, .ring_records = 64});
     char away[FOLDER_PATH_SIZE];
     folder_path(away, scene->folder, "away");
@@ -734,9 +715,8 @@ static void test_unmade_files(void **state)
 
 // A process that closes with its collector away leaves an orderly end, and all of its
 // records where a host that goes down does not take them.
-static void test_closed_without_collector(void **state)
+STATE_CASE(test_closed_without_collector, struct scene *scene)
 {
-    struct scene *scene = *state;
     struct inferstat_monitor *monitor = open_for(scene, 0);
     infer(monitor, inferstat_name(monitor, "victim"), 3);
     operate(monitor, inferstat_name(monitor, "x"), 99);

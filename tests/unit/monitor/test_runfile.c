@@ -2,9 +2,6 @@
 // a run file is refused.
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,8 +46,7 @@ static struct runfile *make_file(const char *folder)
     const struct runfile_run run = some_run();
     struct runfile *file;
     struct error err;
-    if (runfile_create(&file, folder, &run, RING_RECORDS, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(runfile_create(&file, folder, &run, RING_RECORDS, &err), &err);
     return file;
 }
 
@@ -524,8 +520,7 @@ static void test_killed_process_loses_nothing(void **state)
 
     struct runfile *file;
     struct error err;
-    if (runfile_attach(&file, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(runfile_attach(&file, path, &err), &err);
     assert_int_equal(runfile_run(file)->pid, child);
     assert_string_equal(runfile_run(file)->collector, "ipc:///nowhere");
     assert_int_equal(runfile_stream_count(file), 2);

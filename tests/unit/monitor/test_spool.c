@@ -3,9 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -24,8 +21,7 @@ static struct spool *open_spool(struct fixture *fixture)
     const struct runfile_run run = rig_run();
     struct spool *spool;
     struct error err;
-    if (spool_open(&spool, &fixture->settings, &run, fixture->names, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(spool_open(&spool, &fixture->settings, &run, fixture->names, &err), &err);
     return spool;
 }
 
@@ -33,8 +29,7 @@ static struct spool *attach(struct fixture *fixture)
 {
     struct spool *spool;
     struct error err;
-    if (spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err), &err);
     rig_attach(&fixture->model, spool);
     return spool;
 }
@@ -65,9 +60,8 @@ static bool exists(const char *path)
 
 // ---- What goes well -----------------------------------------------------------------
 
-static void test_nothing_before_the_first(void **state)
+STATE_CASE(test_nothing_before_the_first, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     char below[FOLDER_PATH_SIZE];
     fixture->settings.folder = folder_path(below, fixture->folder, "a/b");
     struct spool *spool = open_spool(fixture);
@@ -94,9 +88,8 @@ static void test_nothing_before_the_first(void **state)
     assert_int_equal(rmdir(below), 0); // nothing was left in it
 }
 
-static void test_kept_and_read(void **state)
+STATE_CASE(test_kept_and_read, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     fixture->settings.bytes_max = 0;
     struct spool *spool = open_spool(fixture);
     static const struct {
@@ -130,9 +123,8 @@ static void test_kept_and_read(void **state)
     spool_close(spool);
 }
 
-static void test_whose_it_is(void **state)
+STATE_CASE(test_whose_it_is, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct spool *spool = open_spool(fixture);
     unsigned char store[SPOOL_STORE_SIZE] = "store", found[SPOOL_STORE_SIZE];
     assert_false(spool_store(spool, found));
@@ -150,9 +142,8 @@ static void test_whose_it_is(void **state)
 }
 
 // Names lie in every segment whose records refer to them, and keep their numbers.
-static void test_names(void **state)
+STATE_CASE(test_names, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct spool *spool = open_spool(fixture);
     uint64_t number = 1;
     for (; spool_totals(spool).segments < 4; number += 1000)
@@ -184,9 +175,8 @@ static void test_names(void **state)
     spool_close(spool);
 }
 
-static void test_names_that_are_missing(void **state)
+STATE_CASE(test_names_that_are_missing, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct spool *spool = open_spool(fixture);
     must_append(fixture, spool, 0, 1, 3); // refers to few names
     spool_close(spool);
@@ -211,9 +201,8 @@ static void test_names_that_are_missing(void **state)
     spool_close(spool);
 }
 
-static void test_segments_go_when_released(void **state)
+STATE_CASE(test_segments_go_when_released, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct spool *spool = open_spool(fixture);
     uint64_t number = 1;
     for (; spool_totals(spool).segments < 5; number += 100)
@@ -246,9 +235,8 @@ static void test_segments_go_when_released(void **state)
 }
 
 // The oldest make room, are told, and are told again after a crash.
-static void test_oldest_make_room(void **state)
+STATE_CASE(test_oldest_make_room, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct spool *spool = open_spool(fixture);
     uint64_t next[3] = {1, 1, 1};
     size_t evictions = 0;
@@ -277,9 +265,8 @@ static void test_oldest_make_room(void **state)
     spool_close(spool);
 }
 
-static void test_given_back(void **state)
+STATE_CASE(test_given_back, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct spool *spool = open_spool(fixture);
     struct delivery_range range = {.last = 0}, again = {.last = 0};
     uint64_t next = 1;
@@ -296,9 +283,8 @@ static void test_given_back(void **state)
 }
 
 // Also a dead run's spool takes more, in the segment where it stopped.
-static void test_goes_on_after_attach(void **state)
+STATE_CASE(test_goes_on_after_attach, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct spool *spool = open_spool(fixture);
     must_append(fixture, spool, 0, 1, 300);
     spool_close(spool);
@@ -311,9 +297,8 @@ static void test_goes_on_after_attach(void **state)
     }
 }
 
-static void test_look(void **state)
+STATE_CASE(test_look, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct spool *spool = open_spool(fixture);
     must_append(fixture, spool, 0, 1, 300);
     struct spool *other;
@@ -333,9 +318,8 @@ static void test_look(void **state)
     spool_close(spool);
 }
 
-static void test_lock_is_not_inherited(void **state)
+STATE_CASE(test_lock_is_not_inherited, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct spool *spool = open_spool(fixture);
     must_append(fixture, spool, 0, 1, 1);
     int pipe_fds[2];
@@ -368,9 +352,8 @@ static void test_lock_is_not_inherited(void **state)
 
 // ---- What is refused ------------------------------------------------------------------
 
-static void test_settings(void **state)
+STATE_CASE(test_settings, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     const struct runfile_run run = rig_run();
     struct spool *spool;
     struct error err;
@@ -390,9 +373,8 @@ static void test_settings(void **state)
     assert_int_equal(spool_attach(&spool, &fixture->settings, longest, NULL, &err), STATUS_INVALID);
 }
 
-static void test_attaching_is_broken_off(void **state)
+STATE_CASE(test_attaching_is_broken_off, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct spool *spool = open_spool(fixture);
     must_append(fixture, spool, 0, 1, 10);
     spool_close(spool);
@@ -408,9 +390,8 @@ static void test_attaching_is_broken_off(void **state)
     fixture->settings.stop = NULL;
 }
 
-static void test_numbers_that_cannot_be(void **state)
+STATE_CASE(test_numbers_that_cannot_be, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct spool *spool = open_spool(fixture);
     must_append(fixture, spool, 0, 1, 10);
     assert_int_equal(append(fixture, spool, 0, 10, 1), STATUS_INVALID);
@@ -435,9 +416,8 @@ static const struct record *get_bad(const void *context, uint64_t number)
     return number == *(const uint64_t *)context ? NULL : &record;
 }
 
-static void test_records_that_are_not_sound(void **state)
+STATE_CASE(test_records_that_are_not_sound, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct spool *spool = open_spool(fixture);
     must_append(fixture, spool, 0, 1, 10);
     const uint64_t size = rig_disk_bytes(fixture->path);
@@ -451,9 +431,8 @@ static void test_records_that_are_not_sound(void **state)
     spool_close(spool);
 }
 
-static void test_folders_not_ours(void **state)
+STATE_CASE(test_folders_not_ours, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct spool *spool = open_spool(fixture);
     must_append(fixture, spool, 0, 1, 1);
     spool_close(spool);
@@ -486,9 +465,8 @@ static void test_folders_not_ours(void **state)
     spool_close(spool);
 }
 
-static void test_nothing_to_attach(void **state)
+STATE_CASE(test_nothing_to_attach, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct spool *spool;
     struct error err;
     assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err),
@@ -504,9 +482,8 @@ static void test_nothing_to_attach(void **state)
 }
 
 // The lock is somebody's who looks; then the spool is written after all.
-static void test_lock_of_another(void **state)
+STATE_CASE(test_lock_of_another, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     assert_int_equal(mkdir(fixture->path, 0700), 0);
     char lock[FOLDER_PATH_SIZE];
     int fd;
@@ -536,9 +513,8 @@ static void set_version(unsigned char *header, size_t size, uint32_t version)
     memcpy(header + 16, &crc, sizeof crc);
 }
 
-static void test_headers(void **state)
+STATE_CASE(test_headers, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct spool *spool = open_spool(fixture);
     must_append(fixture, spool, 0, 1, 100);
     spool_close(spool);
@@ -580,9 +556,8 @@ static void test_headers(void **state)
 
 // ---- Room -----------------------------------------------------------------------------
 
-static void test_free_space(void **state)
+STATE_CASE(test_free_space, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     static const uint64_t mega = 1 << 20;
     fixture->settings.free_min = 100 * mega;
     rig_faults.free_bytes = 50 * mega;
@@ -607,9 +582,8 @@ static void test_free_space(void **state)
 }
 
 // A limit on file sizes acts as a full disk, and no signal ends the process.
-static void test_file_size_limit(void **state)
+STATE_CASE(test_file_size_limit, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct rlimit before;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     const struct rlimit little = {.rlim_cur = 200 * 1024, .rlim_max = before.rlim_max};
@@ -628,9 +602,8 @@ static void test_file_size_limit(void **state)
 }
 
 // A file system that is really full, with the real calls.
-static void test_full_file_system(void **state)
+STATE_CASE(test_full_file_system, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     if (mount("tmpfs", fixture->folder, "tmpfs", 0, "size=1m,mode=0700") != 0)
         skip(); // not permitted here
     fixture->settings.io = NULL;
@@ -655,9 +628,8 @@ static void test_full_file_system(void **state)
 }
 
 // The real calls, with a disk that is waited for.
-static void test_real_files(void **state)
+STATE_CASE(test_real_files, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     fixture->settings.io = NULL;
     fixture->settings.free_min = 0;
     struct spool *spool = open_spool(fixture);
@@ -668,9 +640,8 @@ static void test_real_files(void **state)
     assert_false(exists(fixture->path));
 }
 
-static void test_default_folder(void **state)
+STATE_CASE(test_default_folder, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     static const struct {
         const char *option, *spool, *xdg, *wanted;
     } cases[] = {

@@ -3,9 +3,6 @@
 // what is missing is told.
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,8 +25,7 @@ static struct spool *attach(struct fixture *fixture)
     const struct runfile_run run = rig_run();
     struct spool *spool;
     struct error err;
-    if (spool_attach(&spool, &fixture->settings, fixture->path, &run, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(spool_attach(&spool, &fixture->settings, fixture->path, &run, &err), &err);
     rig_attach(&fixture->model, spool);
     return spool;
 }
@@ -156,9 +152,8 @@ static void live(struct fixture *fixture, bool *failed)
     spool_close(spool);
 }
 
-static void test_each_call_fails_once(void **state)
+STATE_CASE(test_each_call_fails_once, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     uint64_t calls = 0, failures = 0;
     for (uint64_t at = 1; at == 1 || at <= calls; at += at < 30 ? 1 : 17) {
         rig_faults = (struct rig_faults){
@@ -175,9 +170,8 @@ static void test_each_call_fails_once(void **state)
 }
 
 // Calls that are interrupted, or do a part of what they were asked, go on.
-static void test_interrupted(void **state)
+STATE_CASE(test_interrupted, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     rig_faults = (struct rig_faults){.short_by = 7, .interrupt = true};
     struct spool *spool = open_spool(fixture);
     for (unsigned i = 0; i < 4; i++)
@@ -222,9 +216,8 @@ static void write_file(const char *path, const unsigned char *bytes, size_t size
 }
 
 // The last append of three, cut at every byte, with and without rubbish behind.
-static void test_every_torn_tail(void **state)
+STATE_CASE(test_every_torn_tail, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct spool *spool = open_spool(fixture);
     assert_int_equal(append(fixture, spool, 0, 5), STATUS_OK);
     assert_int_equal(append(fixture, spool, 1, 5), STATUS_OK);
@@ -260,9 +253,8 @@ static void test_every_torn_tail(void **state)
 
 // The body of the last append and its mark never reached the disk, though what another
 // stream appended behind it did: it is written once more in the same segment.
-static void test_written_once_more(void **state)
+STATE_CASE(test_written_once_more, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct spool *spool = open_spool(fixture);
     char path[FOLDER_PATH_SIZE];
     (void)folder_path(path, fixture->path, "00000001.seg");
@@ -365,9 +357,8 @@ static void spoil(unsigned char *bytes, size_t size, uint64_t *seed)
     }
 }
 
-static void test_bits_that_turn_over(void **state)
+STATE_CASE(test_bits_that_turn_over, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct image image;
     make_image(fixture, &image);
     uint64_t seed = 5, spoiled = 0;
@@ -393,9 +384,8 @@ static void test_bits_that_turn_over(void **state)
 
 // One bit in any of the last bytes: the last append is told as damaged, or is not there
 // at all, and then where the stream ends says so.
-static void test_bits_of_the_tail(void **state)
+STATE_CASE(test_bits_of_the_tail, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct image image;
     make_image(fixture, &image);
     uint64_t seed = 9;
@@ -417,9 +407,8 @@ static void test_bits_of_the_tail(void **state)
     free_image(&image);
 }
 
-static void test_segments_that_are_missing(void **state)
+STATE_CASE(test_segments_that_are_missing, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct image image;
     make_image(fixture, &image);
     for (unsigned segment = 0; segment < 3; segment++) {
@@ -454,9 +443,8 @@ static void test_segments_that_are_missing(void **state)
 }
 
 // Damage that comes while the spool is open is found when it is read.
-static void test_damage_while_open(void **state)
+STATE_CASE(test_damage_while_open, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct image image;
     make_image(fixture, &image);
     uint64_t seed = 3;
@@ -540,9 +528,8 @@ static bool is_empty(const struct fixture *fixture)
     return rig_disk_bytes(fixture->path) == 0;
 }
 
-static void test_random_lives(void **state)
+STATE_CASE(test_random_lives, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     for (uint64_t life = 1; life <= test_volume(20); life++) {
         uint64_t seed = life * 7919;
         struct spool *spool = open_spool(fixture);

@@ -1,9 +1,6 @@
 // Trackers end to end: what an engine says is what a collector gets, over real
 // sockets.
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "common/core/stats/sketch.h"
@@ -103,9 +100,8 @@ static const char *const stage_names[] = {"device_selection", "file_opening", "r
                                           "tokenizer_init", "model_building"};
 
 // A delay shows in the stage it was in and in no other; the rest is in no stage.
-static void test_load_stages(void **state)
+STATE_CASE(test_load_stages, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     for (unsigned slow = 0; slow < COUNT_OF(stage_names); slow++) {
         struct inferstat_load *load =
             inferstat_load_begin(fixture->monitor, fixture->model, fixture->device);
@@ -154,9 +150,8 @@ static void test_load_stages(void **state)
     }
 }
 
-static void test_load_that_fails(void **state)
+STATE_CASE(test_load_that_fails, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     inferstat_set_device_memory(fixture->monitor, 777);
     struct inferstat_load *load = inferstat_load_begin(fixture->monitor, 0, fixture->device);
     inferstat_load_start_stage(load, "file_opening");
@@ -200,9 +195,8 @@ static void test_load_that_fails(void **state)
 }
 
 // More stages than are kept: the last one has the rest of the time.
-static void test_many_stages(void **state)
+STATE_CASE(test_many_stages, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct inferstat_load *load =
         inferstat_load_begin(fixture->monitor, fixture->model, fixture->device);
     for (int i = 0; i < 40; i++) {
@@ -226,9 +220,8 @@ static void test_many_stages(void **state)
     assert_true(sum <= value(&whole, LOAD_DURATION_NS));
 }
 
-static void test_startup(void **state)
+STATE_CASE(test_startup, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct inferstat_startup *startup = inferstat_startup_begin(fixture->monitor);
     inferstat_startup_start_stage(startup, "options");
     sleep_ms(5);
@@ -320,9 +313,8 @@ static void check_use(const struct fake_row *row, const struct use *use, unsigne
     }
 }
 
-static void test_inference_uses(void **state)
+STATE_CASE(test_inference_uses, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct inferstat_inference *inference = inferstat_inference_new(fixture->monitor);
     for (unsigned i = 0; i < COUNT_OF(uses); i++) {
         inferstat_inference_begin(inference,
@@ -348,9 +340,8 @@ static void test_inference_uses(void **state)
 }
 
 // The request's time is split where the engine says; arrival may lie before begin.
-static void test_inference_times(void **state)
+STATE_CASE(test_inference_times, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct inferstat_inference *inference = inferstat_inference_new(fixture->monitor);
     const uint64_t arrival = inferstat_clock_ns() - 40 * MS;
     inferstat_set_device_memory(fixture->monitor, 4321);
@@ -394,9 +385,8 @@ static void test_inference_times(void **state)
     assert_string_equal(odd.values[INFERENCE_MODEL].text, "unknown");
 }
 
-static void test_begin_twice_and_free_midway(void **state)
+STATE_CASE(test_begin_twice_and_free_midway, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     const struct inferstat_request request = {.model = fixture->model, .device = fixture->device};
     struct inferstat_inference *first = inferstat_inference_new(fixture->monitor);
     struct inferstat_inference *second = inferstat_inference_new(fixture->monitor);
@@ -423,9 +413,8 @@ static void test_begin_twice_and_free_midway(void **state)
 }
 
 // The gaps of all requests arrive as sketches that add up to every gap there was.
-static void test_itl_records_add_up(void **state)
+STATE_CASE(test_itl_records_add_up, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     const uint32_t other = inferstat_name(fixture->monitor, "other");
     struct inferstat_inference *inference = inferstat_inference_new(fixture->monitor);
     uint64_t gaps[2] = {0, 0};
@@ -473,9 +462,8 @@ static void test_itl_records_add_up(void **state)
 
 // ---- Operations, devices, models ----------------------------------------------------
 
-static void test_operations(void **state)
+STATE_CASE(test_operations, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct inferstat_timer timer;
     inferstat_timer_begin(&timer, fixture->monitor, inferstat_name(fixture->monitor, "encode"));
     sleep_ms(5);
@@ -507,9 +495,8 @@ static void test_operations(void **state)
     assert_int_equal(plain.values[OPERATION_EXTRA].size, 255);
 }
 
-static void test_operation_begun_elsewhere(void **state)
+STATE_CASE(test_operation_begun_elsewhere, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     const uint64_t begun = inferstat_clock_ns();
     sleep_ms(5);
     struct inferstat_timer timer;
@@ -555,9 +542,8 @@ static void fill_pipeline(struct inferstat_pipeline *pipeline, const struct fixt
     pipeline->unmeasured_chunks = 7;
 }
 
-static void test_pipelines(void **state)
+STATE_CASE(test_pipelines, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct inferstat_pipeline pipeline;
     fill_pipeline(&pipeline, fixture);
     inferstat_add_pipeline(fixture->monitor, &pipeline);
@@ -636,9 +622,8 @@ static void test_pipelines(void **state)
 }
 
 // Figures that cannot be must not cost the whole batch they would travel in.
-static void test_absurd_figures(void **state)
+STATE_CASE(test_absurd_figures, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct inferstat_timer timer;
     inferstat_timer_begin(&timer, fixture->monitor, inferstat_name(fixture->monitor, "encode"));
     timer.items = INT64_MAX;
@@ -650,9 +635,8 @@ static void test_absurd_figures(void **state)
     assert_false(has(&row, OPERATION_BYTES));
 }
 
-static void test_devices_and_models(void **state)
+STATE_CASE(test_devices_and_models, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct inferstat_device device;
     inferstat_device_init(&device);
     device.name = "cpu";

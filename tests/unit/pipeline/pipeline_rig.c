@@ -1,7 +1,5 @@
 #include "tests/unit/pipeline/pipeline_rig.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "server/device/cpu/launch.h"

@@ -2,7 +2,6 @@
 #include "tests/support/gpu/activity.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "tests/support/test.h"
 #ifdef WITH_CUPTI

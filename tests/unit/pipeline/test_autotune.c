@@ -1,9 +1,6 @@
 // Choosing by trying, and a pipeline that takes over what was chosen.
 #include "server/pipeline/autotune.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 #include "tests/unit/pipeline/pipeline_rig.h"
 

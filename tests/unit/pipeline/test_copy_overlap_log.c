@@ -1,8 +1,6 @@
 // How much of each copy ran beside kernels, and when that is known.
 #include "server/pipeline/copy_overlap_log.h"
 
-#include <string.h>
-
 #include "tests/support/test.h"
 
 enum { COPY, COMPUTE };

@@ -1,9 +1,6 @@
 // The overlap timeline of a run beside the activity records that CUPTI took of it: within
 // 1 %.  On a CUDA device; the last line says how far apart they are, as JSON.
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "server/device/encode.h"
 #include "server/pipeline/pipeline.h"

@@ -1,8 +1,6 @@
 // Intervals of copies and compute, and what is known of them together.
 #include "server/pipeline/overlap.h"
 
-#include <string.h>
-
 #include "tests/support/test.h"
 
 struct piece {

@@ -1,8 +1,6 @@
 // Data through the pipeline, on a device that reads and writes late.
 #include "server/pipeline/pipeline.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "server/device/cpu/launch.h"

@@ -1,6 +1,4 @@
 // Runs that end early: whatever fails and wherever, they end in order.
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "server/device/device_ops.h"

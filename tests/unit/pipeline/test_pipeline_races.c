@@ -2,8 +2,6 @@
 // from it is pending, a buffer of the device not while a kernel reads it.  On the CPU; on a
 // CUDA device (RIG_ON_CUDA), where this was built for one, else on the emulated runtime,
 // which does everything as late as it may.
-#include <stdlib.h>
-#include <string.h>
 
 #include "server/device/stream.h"
 #include "tests/support/test.h"

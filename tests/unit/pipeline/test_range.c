@@ -3,8 +3,6 @@
 #include "server/device/range.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 
 #include <nvtx3/nvToolsExt.h>
 

@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #include "server/device/cpu/launch.h"
 #include "tests/support/test.h"

@@ -4,8 +4,6 @@
 
 #include <math.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/sys/clock.h"
 #include "server/device/cpu/launch.h"

@@ -1,9 +1,6 @@
 // What is chosen for a device and a host, and what is refused.
 #include "server/pipeline/tuning.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"

@@ -1,8 +1,5 @@
 #include "tests/unit/store/compare_fixture.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include <sqlite3.h>
 
 #include "common/store/compare/baseline.h"
@@ -77,8 +74,7 @@ enum status save(const char *host, bool force, struct error *err)
 void saved(const char *host)
 {
     struct error err = {0};
-    if (save(host, false, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(save(host, false, &err), &err);
 }
 
 struct query of_two(const char *before, const char *after)
@@ -92,8 +88,7 @@ struct result *ask(const struct query *query)
 {
     struct error err = {0};
     struct result *result = NULL;
-    if (store_query(store, query, &result, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_query(store, query, &result, &err), &err);
     return result;
 }
 
@@ -136,6 +131,5 @@ void verdict_is(const struct result *result, const char *metric, const char *ver
 void change(const char *sql)
 {
     struct error err;
-    if (database_exec(db, sql, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(database_exec(db, sql, &err), &err);
 }

@@ -2,9 +2,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/store/sqlite/database.h"
 #include "common/store/schema/database_open.h"
@@ -159,8 +156,7 @@ const struct query_metric *metric_of(const char *name)
 {
     struct error err;
     const struct query_metric *metric = NULL;
-    if (query_metric_find(&metric, name, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(query_metric_find(&metric, name, &err), &err);
     return metric;
 }
 
@@ -168,8 +164,7 @@ struct store *open_store(void)
 {
     struct error err;
     struct store *store = NULL;
-    if (store_open(&store, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_open(&store, path, &err), &err);
     return store;
 }
 
@@ -178,15 +173,13 @@ void make_store(enum record_kind kind, int64_t count)
     struct error err;
     (void)folder_path(path, folder, "s.db");
     (void)folder_path(full_path, folder, "full.db");
-    if (database_open_writer(&db, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(database_open_writer(&db, path, &err), &err);
     exec("PRAGMA synchronous=OFF;BEGIN");
     add_names_and_runs();
     add_records(kind, count);
     exec("COMMIT");
     execf("VACUUM INTO '%s'", full_path);
-    if (database_open_reader(&full, full_path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(database_open_reader(&full, full_path, &err), &err);
 }
 
 void drop_store(void)

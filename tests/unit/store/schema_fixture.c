@@ -1,7 +1,5 @@
 #include "tests/unit/store/schema_fixture.h"
 
-#include <string.h>
-
 #include "common/store/sqlite/database.h"
 #include "common/store/store.h"
 #include "common/store/schema/database_open.h"
@@ -30,8 +28,7 @@ sqlite3 *new_store(void)
     struct error err;
     sqlite3 *db = NULL;
     const enum status status = database_open_writer(&db, path, &err);
-    if (status != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(status, &err);
     return db;
 }
 

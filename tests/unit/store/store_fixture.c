@@ -1,8 +1,6 @@
 #include "tests/unit/store/store_fixture.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include <sqlite3.h>
 
@@ -43,8 +41,7 @@ int store_set_up(void **state)
     struct error err = {0};
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
-    if (database_open_writer(&db, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(database_open_writer(&db, path, &err), &err);
     // Two runs on two hosts; the second has lost 10 of 30 and 5 without numbers.
     store_exec(
         "INSERT INTO name(id, text) VALUES (1, 'alpha'), (2, 'beta'), (3, 'cpu'), (4, 'gpu'),"
@@ -69,8 +66,7 @@ int store_set_up(void **state)
         " (2, 0, 1, 20, 0, NULL), (2, 0, 21, 30, 1, 1)");
     store_exec("INSERT INTO ledger(run, kind, stored) VALUES(1, 6, 100), (2, 6, 20)");
     store_exec("INSERT INTO run_name SELECT run, id, id FROM run, name WHERE id BETWEEN 3 AND 6");
-    if (store_open(&store, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_open(&store, path, &err), &err);
     return 0;
 }
 
@@ -127,8 +123,7 @@ struct result *store_ask(const struct query *query)
 {
     struct error err = {0};
     struct result *result = NULL;
-    if (store_query(store, query, &result, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_query(store, query, &result, &err), &err);
     return result;
 }
 

@@ -1,7 +1,5 @@
 // A rollup's row and the numbers it stands for: there and back, merged, damaged.
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include <sqlite3.h>
 

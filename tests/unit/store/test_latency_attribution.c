@@ -1,6 +1,5 @@
 // Where the time of slow requests went: cases with a known cause, and sums.
 #include <math.h>
-#include <stdio.h>
 
 #include "common/core/record/throttle.h"
 #include "common/store/query/latency_attribution.h"

@@ -1,6 +1,4 @@
 // Buckets of time, numbers of metrics, groupings of queries.
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "common/store/rollup/rollup.h"

@@ -1,9 +1,6 @@
 // Which pieces answer a window: the cases by hand, then what must hold of any.
 #include "common/store/rollup/rollup_plan.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 #define MINUTE_NS INT64_C(60000000000)

@@ -1,6 +1,5 @@
 // Sealed segments of both formats give the rows that they were made from; wrong bytes are
 // refused, whatever they are.
-#include <string.h>
 
 #include "common/store/schema/seal_decoder.h"
 #include "tests/support/test.h"

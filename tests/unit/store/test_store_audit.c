@@ -1,8 +1,5 @@
 // The audit against stores whose books are right, and against the same with one
 // thing changed.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <sqlite3.h>
 
@@ -44,8 +41,7 @@ TEST_FIXTURE(set_up)
     struct error err = {0};
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
-    if (database_open_writer(&db, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(database_open_writer(&db, path, &err), &err);
     exec("INSERT INTO name(id, text) VALUES (1, 'alpha'), (2, 'beta')");
     return 0;
 }
@@ -323,8 +319,7 @@ static uint64_t count_findings(void)
     const struct query_filter all = {0};
     struct audit audit;
     struct error err;
-    if (audit_page(&audit, &store, &all, INT64_MIN, AUDIT_RUNS_MAX, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(audit_page(&audit, &store, &all, INT64_MIN, AUDIT_RUNS_MAX, &err), &err);
     uint64_t findings = 0;
     for (size_t i = 0; i < audit.run_count; i++)
         findings += audit.runs[i].findings;
@@ -390,8 +385,7 @@ TEST_CASE(test_what_expires_balances)
     struct error err;
     unsigned gone = 7;
     for (int64_t all = 0; gone == 7;) {
-        if (expire_slice(db, &rows, &gone, &err) != STATUS_OK)
-            fail_msg("%s", err.text);
+        expect_ok(expire_slice(db, &rows, &gone, &err), &err);
         all += gone;
         assert_int_equal(count_findings(), 0);
         assert_int_equal(number_of("SELECT sum(expired) FROM ledger"), all);

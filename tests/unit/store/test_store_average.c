@@ -1,7 +1,5 @@
 // Averages of what is in no column: gaps between tokens, goodput.
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include <sqlite3.h>
 
@@ -32,15 +30,13 @@ TEST_FIXTURE(set_up)
     struct error err = {0};
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
-    if (database_open_writer(&db, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(database_open_writer(&db, path, &err), &err);
     exec("INSERT INTO name(id, text) VALUES (1, 'alpha'), (2, 'gpu'), (3, 'tiny'), (4, 'big')");
     exec("INSERT INTO run(run, started_ns, received_ns, uuid, host, pid, \"end\", worker_version,"
          " protocol, os, kernel, cpu, cpu_count, host_memory_bytes, device_count, produced, stored,"
          " duplicates, heard_ns) VALUES(1, 1, 1, '12340000-0000-4000-8000-000000000001', 1, 1, 1,"
          " 'v', 1, 'o', 'k', 'c', 1, 1, 1, 0, 10, 0, 1790000000000000001)");
-    if (store_open(&store, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_open(&store, path, &err), &err);
     return 0;
 }
 
@@ -56,8 +52,7 @@ static struct result *ask(const struct query *query)
 {
     struct error err = {0};
     struct result *result = NULL;
-    if (store_query(store, query, &result, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_query(store, query, &result, &err), &err);
     return result;
 }
 

@@ -1,9 +1,6 @@
 // mbu_ratio: what requests read, token by token, against what their device could have read.
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/core/record/record.h"
 #include "common/store/rollup/rollup_plan.h"
@@ -379,13 +376,11 @@ static void bundle(const struct query_filter *filter)
     struct result *answer = NULL;
     struct query query = {.kind = QUERY_COPY, .file.bundle = true, .filter = *filter};
     (void)folder_path(query.file.path, folder, "bundle.db");
-    if (store_query(store, &query, &answer, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_query(store, &query, &answer, &err), &err);
     result_free(answer);
     store_close(store);
     store = NULL;
-    if (store_open(&store, query.file.path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_open(&store, query.file.path, &err), &err);
 }
 
 // Also in a bundle.

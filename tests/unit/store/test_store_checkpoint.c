@@ -1,7 +1,5 @@
 // When the log is folded into the store's file, seen through a copy of that file
 // alone.
-#include <stdio.h>
-#include <string.h>
 
 #include <sqlite3.h>
 
@@ -28,8 +26,7 @@ static void exec(const char *sql)
 static void tick(uint64_t ms)
 {
     struct error err = {0};
-    if (checkpoint_tick(&checkpoint, db, start_ns + ms * MS, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(checkpoint_tick(&checkpoint, db, start_ns + ms * MS, &err), &err);
 }
 
 TEST_FIXTURE(set_up)

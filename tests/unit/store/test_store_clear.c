@@ -1,6 +1,4 @@
 // Clearing: rows go, in slices, and the ledger knows.
-#include <stdio.h>
-#include <string.h>
 
 #include <sqlite3.h>
 
@@ -23,8 +21,7 @@ TEST_CASE(test_clear_moves_rows_to_the_ledger)
     (void)snprintf(filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "alpha");
     uint64_t cleared = 0;
     struct error err = {0};
-    if (store_clear(path, &filter, &cleared, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_clear(path, &filter, &cleared, &err), &err);
     assert_int_equal(database_open_writer(&db, path, &err), STATUS_OK);
     assert_int_equal(cleared, (uint64_t)of_first);
     assert_true(store_number("SELECT count(*) FROM inference WHERE run = 1") == 0);
@@ -61,8 +58,7 @@ TEST_CASE(test_clear_goes_in_slices)
                 " device_memory_bytes, concurrent_requests FROM inference WHERE run = 1 LIMIT 1;"
                 "UPDATE ledger SET stored = stored + 1 WHERE run = 2");
         const uint64_t before = clearing.cleared;
-        if (clear_slice(&clearing, db, &done, &err) != STATUS_OK)
-            fail_msg("%s", err.text);
+        expect_ok(clear_slice(&clearing, db, &done, &err), &err);
         assert_true(clearing.cleared - before <= CLEAR_SLICE);
         slices += clearing.cleared > before;
         assert_true(store_number("SELECT sum(stored - cleared) FROM ledger") ==
@@ -78,8 +74,7 @@ static void next_slice(struct clearing *clearing, uint64_t took_ns)
 {
     struct error err = {0};
     bool done = false;
-    if (clear_slice(clearing, db, &done, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(clear_slice(clearing, db, &done, &err), &err);
     assert_false(done);
     clear_took(clearing, took_ns);
 }

@@ -1,8 +1,5 @@
 // Baselines and comparisons of runs whose speed is known.
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <sqlite3.h>
@@ -187,8 +184,7 @@ TEST_CASE(what_is_not_known_differs_from_nothing)
     saved("b");
     struct query query = of_two("a", "b");
     struct result *result = NULL;
-    if (store_query(store, &query, &result, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_query(store, &query, &result, &err), &err);
     result_free(result);
 }
 

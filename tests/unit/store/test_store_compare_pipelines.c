@@ -1,6 +1,4 @@
 // Comparisons of runs of pipelines: what decides, and what only explains.
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 #include "tests/unit/store/compare_fixture.h"

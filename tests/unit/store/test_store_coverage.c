@@ -2,10 +2,6 @@
 // host, run and step, whatever is rolled up.
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/core/delivery/delivery.h"
 #include "common/store/sqlite/database.h"
@@ -39,8 +35,7 @@ static struct result *answer(struct store *store, const struct query *query)
 {
     struct error err = {0};
     struct result *result = NULL;
-    if (store_query(store, query, &result, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_query(store, query, &result, &err), &err);
     return result;
 }
 
@@ -313,8 +308,7 @@ static void make_random_store(bool with_rollups)
     add_losses();
     (void)folder_path(name, folder, "plain.db");
     execf("VACUUM INTO '%s'", name);
-    if (database_open_reader(&plain, name, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(database_open_reader(&plain, name, &err), &err);
     static const char *const rolled_up[] = {"e2e_ns",
                                             "load.duration_ns",
                                             "itl.duration_ns",
@@ -420,8 +414,7 @@ static bool check_query(struct store *store, const struct query *query)
     const enum status status = store_query(store, query, &result, &err);
     if (status == STATUS_NO_DATA || status == STATUS_INVALID) // nothing there, or too many steps
         return false;
-    if (status != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(status, &err);
     for (size_t row = 0; row < result_row_count(result); row++) {
         struct row_key key = {
             .host = id_of(result, row, "host", false),

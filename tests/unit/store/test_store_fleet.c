@@ -1,8 +1,5 @@
 // Hosts beside each other: planted faults are found and named, alike ones left alone.
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <sqlite3.h>
 
@@ -31,14 +28,12 @@ TEST_FIXTURE(set_up)
     struct error err = {0};
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
-    if (database_open_writer(&db, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(database_open_writer(&db, path, &err), &err);
     rows_exec(db, "PRAGMA synchronous = OFF");
     model = rows_name(db, "small");
     device = rows_name(db, "gpu");
     random_state = 11;
-    if (store_open(&store, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_open(&store, path, &err), &err);
     return 0;
 }
 
@@ -173,8 +168,7 @@ static struct result *ask(const struct query *query)
 {
     struct error err = {0};
     struct result *result = NULL;
-    if (store_query(store, query, &result, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_query(store, query, &result, &err), &err);
     return result;
 }
 

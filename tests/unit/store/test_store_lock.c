@@ -1,9 +1,6 @@
 // The store's lock: one for all paths to a file, withdrawn without a trace; and
 // what the file's first bytes tell.
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,7 +1,5 @@
 // What was lost, by reason; and that no query is without an end.
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include <sqlite3.h>
 
@@ -30,8 +28,7 @@ TEST_FIXTURE(set_up)
     struct error err = {0};
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
-    if (database_open_writer(&db, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(database_open_writer(&db, path, &err), &err);
     exec("INSERT INTO name(id, text) VALUES (1, 'alpha'), (2, 'beta'), (3, 'cpu'), (5, 'tiny')");
     exec(
         "WITH r(run) AS (VALUES (1), (2)) INSERT INTO run(run, started_ns, received_ns, uuid, host,"
@@ -44,8 +41,7 @@ TEST_FIXTURE(set_up)
     exec("INSERT INTO range(run, stream, first, last, state, reason) VALUES(1, 0, 1, 20, 0, NULL),"
          " (2, 0, 1, 20, 0, NULL), (2, 0, 21, 30, 1, 1)");
     exec("INSERT INTO ledger(run, kind, stored) VALUES(1, 6, 20), (2, 6, 20)");
-    if (store_open(&store, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_open(&store, path, &err), &err);
     return 0;
 }
 
@@ -75,8 +71,7 @@ static struct result *ask(const struct query *query)
 {
     struct error err = {0};
     struct result *result = NULL;
-    if (store_query(store, query, &result, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_query(store, query, &result, &err), &err);
     return result;
 }
 

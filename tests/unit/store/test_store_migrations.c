@@ -1,8 +1,5 @@
 // How files of older versions become files of this one, or stay as they are.
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -320,8 +317,7 @@ static void test_a_migration_keeps_what_was_added(void **state)
                                   "ALTER TABLE inference DROP COLUMN \"my \"\"note\"",
                                   NULL, NULL, NULL),
                      SQLITE_OK);
-    if (schema_migrate(db, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(schema_migrate(db, path, &err), &err);
     assert_int_equal(integer(db, "PRAGMA user_version"), SCHEMA_VERSION);
     assert_int_equal(integer(db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'mine%'"),
                      INDEXES);
@@ -504,11 +500,9 @@ TEST_CASE(test_an_import_of_version_7)
     assert_int_not_equal(store_import(path, from, &answer, &err), STATUS_OK);
     assert_non_null(strstr(err.text, "version 7"));
     sqlite3 *db = NULL;
-    if (database_open_writer(&db, from, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(database_open_writer(&db, from, &err), &err);
     database_close(db);
-    if (store_import(path, from, &answer, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_import(path, from, &answer, &err), &err);
     assert_int_equal(result_integer(answer, 0, "runs", -1), 2);
     result_free(answer);
     db = new_store();

@@ -1,8 +1,5 @@
 // Averages and listings against what plain SQL says of the same rows.
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <sqlite3.h>

@@ -3,9 +3,6 @@
 // watermarks anywhere.
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/core/stats/sketch.h"
 #include "common/store/sqlite/database.h"
@@ -264,16 +261,14 @@ static void fill_by_writer(void)
     struct error err = {0};
     struct rollups *rollups = NULL;
     uint64_t now_ns = 0;
-    if (rollups_new(&rollups, db, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(rollups_new(&rollups, db, &err), &err);
     rollups_tell_time(rollups, MARCH_NS + 400 * DAY_NS);
     for (bool left = true; left;) {
         now_ns += 1000000000;
         while (rollups_are_behind(rollups, now_ns))
             rollups_catch_up(rollups, now_ns, false);
         exec("BEGIN");
-        if (rollups_flush(rollups, ROLLUPS_ALL, now_ns, &left, &err) != STATUS_OK)
-            fail_msg("%s", err.text);
+        expect_ok(rollups_flush(rollups, ROLLUPS_ALL, now_ns, &left, &err), &err);
         exec("COMMIT");
     }
     while (rollups_prune(rollups, now_ns))

@@ -1,9 +1,6 @@
 // Steps of averages: how many there may be, and where they begin and end over rows that
 // have expired.
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/store/sqlite/database.h"
 #include "tests/support/rollup_builder.h"
@@ -154,8 +151,7 @@ TEST_CASE(test_steps_end_behind_gaps)
     struct store *store = open_store();
     struct error err = {0};
     struct result *result = NULL;
-    if (store_query(store, &query, &result, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_query(store, &query, &result, &err), &err);
     assert_int_equal(result_row_count(result), 5);
     for (size_t i = 0; i < 5; i++)
         expect_step(result, i, (int64_t)i * 60, 60);
@@ -177,8 +173,7 @@ TEST_CASE(test_steps_end_in_gaps)
     struct store *store = open_store();
     struct error err = {0};
     struct result *result = NULL;
-    if (store_query(store, &query, &result, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_query(store, &query, &result, &err), &err);
     assert_int_equal(result_row_count(result), 100);
     expect_step(result, 99, 299, 1);
     result_free(result);

@@ -1,7 +1,4 @@
 // The schema: made from the record table, checked when opened.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -173,8 +170,7 @@ TEST_CASE(test_read_only_ground)
     assert_int_equal(chmod(folder, 0755), 0);
     if (root)
         assert_int_equal(seteuid(0), 0);
-    if (status != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(status, &err);
 }
 
 TEST_CASE(test_awkward_names)

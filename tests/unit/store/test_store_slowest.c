@@ -1,8 +1,5 @@
 // A store with two runs of two hosts, three models and two devices: the slowest requests are
 // attributed to what was planted.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <sqlite3.h>
 
@@ -31,8 +28,7 @@ TEST_FIXTURE(set_up)
     struct error err = {0};
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
-    if (database_open_writer(&db, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(database_open_writer(&db, path, &err), &err);
     rows_exec(db, "PRAGMA synchronous = OFF");
     models[0] = rows_name(db, "small");
     models[1] = rows_name(db, "large");
@@ -41,8 +37,7 @@ TEST_FIXTURE(set_up)
     devices[1] = rows_name(db, "cpu");
     rows_run(db, 1, "alpha", START_NS, START_NS + 400 * DAY);
     rows_run(db, 2, "beta", START_NS, START_NS + 400 * DAY);
-    if (store_open(&store, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_open(&store, path, &err), &err);
     return 0;
 }
 
@@ -157,8 +152,7 @@ static struct result *ask(const struct query *query)
 {
     struct error err = {0};
     struct result *result = NULL;
-    if (store_query(store, query, &result, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_query(store, query, &result, &err), &err);
     return result;
 }
 

@@ -1,8 +1,6 @@
 // Loads by stage: averages that can be worked out by hand, and in general those of
 // plain SQL.
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include <sqlite3.h>
 
@@ -29,8 +27,7 @@ TEST_FIXTURE(set_up)
     struct error err = {0};
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
-    if (database_open_writer(&db, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(database_open_writer(&db, path, &err), &err);
     rows_exec(db, "PRAGMA synchronous = OFF");
     models[0] = rows_name(db, "small");
     models[1] = rows_name(db, "large");
@@ -40,8 +37,7 @@ TEST_FIXTURE(set_up)
     stages[2] = rows_name(db, "file_opening");
     rows_run(db, 1, "alpha", START_NS, START_NS + 1000 * SECOND);
     rows_run(db, 2, "beta", START_NS, START_NS + 1000 * SECOND);
-    if (store_open(&store, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_open(&store, path, &err), &err);
     return 0;
 }
 
@@ -96,8 +92,7 @@ static struct result *ask(const struct query *query)
 {
     struct error err = {0};
     struct result *result = NULL;
-    if (store_query(store, query, &result, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_query(store, query, &result, &err), &err);
     return result;
 }
 

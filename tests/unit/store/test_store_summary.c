@@ -1,8 +1,5 @@
 // The store at a glance: summaries and overviews, against plain SQL.
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include <sqlite3.h>

@@ -1,8 +1,5 @@
 // Options from tables: reading a command line, values, refusals, help.
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/sys/option_table.h"
 #include "tests/support/test.h"

@@ -1,7 +1,5 @@
 #include "tests/support/test.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "common/sys/when.h"

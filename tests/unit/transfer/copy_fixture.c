@@ -1,8 +1,5 @@
 #include "tests/unit/transfer/copy_fixture.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include <sqlite3.h>
 
 #include "common/core/stats/sketch.h"
@@ -296,8 +293,7 @@ void copy_save_baseline(const char *path, const char *name, const struct query_f
     struct result *answer = NULL;
     struct error err;
     (void)snprintf(query.baseline.name, sizeof query.baseline.name, "%s", name);
-    if (baseline_write_file(path, &query, &answer, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(baseline_write_file(path, &query, &answer, &err), &err);
     result_free(answer);
 }
 

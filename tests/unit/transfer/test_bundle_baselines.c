@@ -1,7 +1,5 @@
 // Which baselines go with a bundle: those of nothing but what it is of; and that comparing
 // with them there says what it says at home.
-#include <stdio.h>
-#include <string.h>
 
 #include "common/store/store.h"
 #include "tests/support/test.h"
@@ -51,8 +49,7 @@ static void bundle(const char *from, const char *to, const struct query_filter *
 {
     struct result *answer = NULL;
     struct error err;
-    if (copy_to(from, to, filter, &answer, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(copy_to(from, to, filter, &answer, &err), &err);
     assert_int_equal(result_integer(answer, 0, "baselines", -1), there);
     assert_int_equal(result_integer(answer, 0, "baselines_left_out", -1), left_out);
     result_free(answer);

@@ -1,8 +1,6 @@
 // Bundles of what has expired: their rollups say what the store's say, of any filter,
 // window and grouping; and no more than the window.
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include <sqlite3.h>
 
@@ -38,8 +36,7 @@ static void expire(int64_t before_ns)
     struct expire_rows rows = {.kind = RECORD_KIND_INFERENCE, .before_ns = before_ns, .count = 500};
     assert_int_equal(expire_last_id(rollup_rig.db, rows.kind, &rows.last_id, &err), STATUS_OK);
     while (gone > 0)
-        if (expire_slice(rollup_rig.db, &rows, &gone, &err) != STATUS_OK)
-            fail_msg("%s", err.text);
+        expect_ok(expire_slice(rollup_rig.db, &rows, &gone, &err), &err);
 }
 
 static void expire_rollups(enum rollup_grouping grouping, enum rollup_level level,
@@ -52,8 +49,7 @@ static void expire_rollups(enum rollup_grouping grouping, enum rollup_level leve
         unsigned gone = 1;
         const struct expire_level rollups = {metrics[i], grouping, level, before_ns, 500};
         while (gone > 0)
-            if (expire_level_slice(rollup_rig.db, &rollups, &gone, &err) != STATUS_OK)
-                fail_msg("%s", err.text);
+            expect_ok(expire_level_slice(rollup_rig.db, &rollups, &gone, &err), &err);
     }
 }
 
@@ -318,8 +314,7 @@ TEST_CASE(test_damaged_sums_become_gaps)
     struct result *answer = NULL;
     struct error err = {0};
     assert_int_equal(copy_ask(rollup_rig.path, &query, &answer, &err), STATUS_CORRUPT);
-    if (copy_ask(bundle_path, &query, &answer, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(copy_ask(bundle_path, &query, &answer, &err), &err);
     result_free(answer);
 }
 

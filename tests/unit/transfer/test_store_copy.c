@@ -1,9 +1,6 @@
 // Backups and bundles: whole or not there, equal to what they are copied from, and
 // honest about what they leave out.
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>

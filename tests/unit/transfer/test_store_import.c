@@ -1,8 +1,5 @@
 // Records of another store: all of them, once, whatever happens on the way; and none of
 // what cannot be.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,8 +56,7 @@ static void expect(const char *into, const char *path, int64_t runs, int64_t com
 {
     struct counts counts;
     struct error err;
-    if (import_into(into, path, &counts, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(import_into(into, path, &counts, &err), &err);
     assert_string_equal(counts.note, "");
     assert_int_equal(counts.runs, runs);
     assert_int_equal(counts.completed, completed);
@@ -74,8 +70,7 @@ static void bundle(const char *from, const char *to, const struct query_filter *
 {
     struct result *answer = NULL;
     struct error err;
-    if (copy_to(from, to, filter, &answer, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(copy_to(from, to, filter, &answer, &err), &err);
     result_free(answer);
 }
 
@@ -323,8 +318,7 @@ static void import_baselines(const char *into, const char *path, struct baseline
 {
     struct result *answer = NULL;
     struct error err;
-    if (store_import(into, path, &answer, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(store_import(into, path, &answer, &err), &err);
     *out = (struct baselines){.taken = result_integer(answer, 0, "baselines", -1),
                               .there = result_integer(answer, 0, "baselines_there", -1),
                               .refused = result_integer(answer, 0, "baselines_refused", -1)};

@@ -1,10 +1,6 @@
 // Characters and canvases: decoding, width, clipping, text.
 #include "tests/support/test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "client/tui/canvas.h"
 #include "client/tui/glyph.h"
 #include "client/tui/segments.h"

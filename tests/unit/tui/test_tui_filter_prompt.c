@@ -1,9 +1,6 @@
 // The prompt of the dashboard's filter: its line, and what becomes of it.
 #include "tests/support/test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "client/tui/filter_prompt.h"
 #include "client/tui/key_bindings.h"
 #include "tests/support/tui_fixture.h"

@@ -1,9 +1,6 @@
 // Tables of results on a canvas.
 #include "tests/support/test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "client/tui/grid.h"
 #include "tests/support/tui_fixture.h"
 

@@ -1,9 +1,6 @@
 // The table of keys.
 #include "tests/support/test.h"
 
-#include <stdbool.h>
-#include <string.h>
-
 #include "client/tui/key_bindings.h"
 
 static const enum key_context contexts[] = {KEYS_VIEW, KEYS_HELP, KEYS_ASKED, KEYS_PROMPT};

@@ -1,9 +1,6 @@
 // Where things stand: nothing overlaps, nothing leaves the screen, at any size.
 #include "tests/support/test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "client/tui/layout.h"
 #include "client/tui/view.h"
 #include "tests/support/tui_fixture.h"

@@ -1,9 +1,6 @@
 // What happens, and what becomes of the model.
 #include "tests/support/test.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "client/tui/key_bindings.h"
 #include "client/tui/view.h"
 #include "tests/support/tui_fixture.h"

@@ -1,10 +1,6 @@
 // The view of pipeline runs: what it marks, and what it says of that.
 #include "tests/support/test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "client/tui/view.h"
 #include "tests/support/tui_fixture.h"
 

@@ -4,8 +4,6 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "client/tui/poller.h"
 #include "tests/support/tui_fixture.h"

@@ -1,8 +1,6 @@
 // What the dashboard asks for.
 #include "tests/support/test.h"
 
-#include <string.h>
-
 #include "client/tui/queries.h"
 #include "tests/support/tui_fixture.h"
 

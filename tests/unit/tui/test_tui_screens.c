@@ -3,9 +3,6 @@
 #include "tests/support/test.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "client/tui/key_bindings.h"
 #include "client/tui/view.h"

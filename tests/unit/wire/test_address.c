@@ -1,8 +1,5 @@
 #include "common/wire/address.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 struct good_case {

@@ -1,7 +1,5 @@
 #include "common/wire/arena.h"
 
-#include <string.h>
-
 #include "tests/support/test.h"
 
 TEST_CASE(test_pieces)

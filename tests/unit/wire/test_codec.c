@@ -1,9 +1,5 @@
 #include "common/wire/codec.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 static struct wire_bytes text(const char *string)
@@ -24,10 +20,8 @@ static void round_trip(struct message *out, const struct message *message)
     unsigned char *bytes = NULL, *again = NULL;
     size_t size = 0, again_size = 0;
     struct error err = {0};
-    if (codec_encode(&bytes, &size, message, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
-    if (codec_decode(out, bytes, size, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(codec_encode(&bytes, &size, message, &err), &err);
+    expect_ok(codec_decode(out, bytes, size, &err), &err);
     assert_int_equal(out->kind, message->kind);
     if (out->kind == MESSAGE_BATCH && out->batch.fault)
         fail_msg("%s", out->batch.fault);

@@ -2,8 +2,6 @@
 #include "common/wire/codec.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/wire/codec_parts.h"
 #include "tests/support/test.h"

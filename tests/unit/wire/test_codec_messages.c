@@ -1,9 +1,6 @@
 // What the codec has to refuse of messages that are no batches, and of all that are too large.
 #include "common/wire/codec.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "common/wire/codec_parts.h"
 #include "tests/support/test.h"
 
@@ -182,8 +179,7 @@ TEST_CASE(test_memory_for_frames_from_anybody)
     struct message out;
     struct error err = {0};
     assert_int_equal(codec_encode(&bytes, &size, &batch, NULL), STATUS_OK);
-    if (codec_decode_untrusted(&out, bytes, size, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(codec_decode_untrusted(&out, bytes, size, &err), &err);
     assert_null(out.batch.fault);
     assert_int_equal(out.batch.tables[0].count, ROWS);
     const size_t sound_memory = message_memory(&out);

@@ -2,9 +2,6 @@
 #include "common/wire/keys.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,14 +56,12 @@ static void write_text(const char *path, const char *text, mode_t mode)
     write_file(path, text, strlen(text), mode);
 }
 
-static void test_create(void **state)
+STATE_CASE(test_create, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct wire_keypair made, read;
     struct error err = {0};
     mode_t before = umask(0);
-    if (keys_create(&made, fixture->path, "gpu-17 of the lab", &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(keys_create(&made, fixture->path, "gpu-17 of the lab", &err), &err);
     (void)umask(before);
     struct stat about;
     assert_int_equal(stat(fixture->path, &about), 0);
@@ -98,9 +93,8 @@ static void test_create(void **state)
     assert_int_equal(access(fixture->path, F_OK), -1);
 }
 
-static void test_create_refusals(void **state)
+STATE_CASE(test_create_refusals, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct wire_keypair made;
     struct error err = {0};
     static char endless[KEYS_PATH_SIZE + 1];
@@ -118,9 +112,8 @@ static void test_create_refusals(void **state)
     assert_non_null(strstr(err.text, "folder"));
 }
 
-static void test_folders_are_made(void **state)
+STATE_CASE(test_folders_are_made, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct wire_keypair made;
     struct stat about;
     char folder[160], path[192];
@@ -139,9 +132,8 @@ static void test_folders_are_made(void **state)
 
 static const char sound[] = "inferstat-secret-key 1\npublic " KEY_TWO "\nsecret " SECRET "\n";
 
-static void test_modes(void **state)
+STATE_CASE(test_modes, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     static const struct {
         mode_t mode;
         enum status status;
@@ -162,9 +154,8 @@ static void test_modes(void **state)
 }
 
 // Only root can make a file another's.
-static void test_owners(void **state)
+STATE_CASE(test_owners, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct wire_keypair read;
     struct error err = {0};
     char link_path[128];
@@ -186,9 +177,8 @@ static void test_owners(void **state)
     assert_int_equal(keys_read(&read, link_path, &err), STATUS_DENIED);
 }
 
-static void test_links(void **state)
+STATE_CASE(test_links, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct wire_keypair read;
     struct error err = {0};
     char link_path[128];
@@ -205,9 +195,8 @@ static void test_links(void **state)
     assert_int_equal(keys_read(&read, link_path, &err), STATUS_IO);
 }
 
-static void test_no_files(void **state)
+STATE_CASE(test_no_files, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct wire_keypair read;
     struct error err = {0};
     assert_int_equal(keys_read(&read, fixture->path, &err), STATUS_NOT_FOUND);
@@ -217,9 +206,8 @@ static void test_no_files(void **state)
     assert_int_equal(keys_read(&read, fixture->path, &err), STATUS_INVALID); // at once
 }
 
-static void test_garbage(void **state)
+STATE_CASE(test_garbage, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     static const struct {
         const char *text;
         const char *said;
@@ -268,9 +256,8 @@ static void test_garbage(void **state)
     assert_non_null(strstr(err.text, "longer than"));
 }
 
-static void test_public_keys(void **state)
+STATE_CASE(test_public_keys, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     static char long_line[KEYS_LINE_SIZE + 64];
     memset(long_line, 'x', sizeof long_line - 1);
     memcpy(long_line, KEY_ONE " ", 41);

@@ -2,9 +2,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -111,9 +108,8 @@ static void echo_over(struct wire_context *context, struct wire_socket *router,
     wire_close(router);
 }
 
-static void test_echo(void **state)
+STATE_CASE(test_echo, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct wire_socket *router = NULL;
     assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, &group, NULL),
                      STATUS_OK);
@@ -123,9 +119,8 @@ static void test_echo(void **state)
     echo_over(fixture->context, router, endpoint);
 }
 
-static void test_modes(void **state)
+STATE_CASE(test_modes, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     for (int owner_only = 0; owner_only < 2; owner_only++) {
         mode_t before = umask(0);
         struct wire_socket *router = NULL;
@@ -143,9 +138,8 @@ static void test_modes(void **state)
 }
 
 // The socket file of a collector that was killed is there, and nobody listens.
-static void test_stale_socket_file(void **state)
+STATE_CASE(test_stale_socket_file, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     (void)snprintf(name.sun_path, sizeof name.sun_path, "%s", fixture->endpoint + 6);
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -157,9 +151,8 @@ static void test_stale_socket_file(void **state)
     wire_close(router);
 }
 
-static void test_bind_refusals(void **state)
+STATE_CASE(test_bind_refusals, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct wire_socket *router = NULL, *second = NULL;
     struct error err = {0};
 
@@ -198,9 +191,8 @@ static void test_bind_refusals(void **state)
     wire_close(router);
 }
 
-static void test_nobody_there(void **state)
+STATE_CASE(test_nobody_there, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct wire_socket *dealer = NULL, *router = NULL;
     assert_int_equal(wire_connect(&dealer, fixture->context, fixture->endpoint, NULL, NULL),
                      STATUS_OK);
@@ -232,9 +224,8 @@ static void test_nobody_there(void **state)
 }
 
 // Frames of other shapes, from a peer that is not ours; then a right one.
-static void test_wrong_shapes(void **state)
+STATE_CASE(test_wrong_shapes, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct wire_socket *router = NULL;
     assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, &group, NULL),
                      STATUS_OK);
@@ -264,9 +255,8 @@ static void test_wrong_shapes(void **state)
     wire_close(router);
 }
 
-static void test_sizes(void **state)
+STATE_CASE(test_sizes, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct wire_socket *router = NULL, *dealer = NULL;
     assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, &group, NULL),
                      STATUS_OK);
@@ -290,9 +280,8 @@ static void test_sizes(void **state)
 }
 
 // A reader that never reads fills its queue and then gets nothing more; nobody waits.
-static void test_full_queue(void **state)
+STATE_CASE(test_full_queue, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct wire_socket *router = NULL, *dealer = NULL;
     assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, &group, NULL),
                      STATUS_OK);
@@ -334,9 +323,8 @@ static int shake_hands(const char *path)
 
 // A peer that fills its queue and leaves: libzmq has stopped to read from it, and
 // still has to do with it now and then.
-static void test_gone_with_a_full_queue(void **state)
+STATE_CASE(test_gone_with_a_full_queue, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct wire_socket *router = NULL;
     assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, &group, NULL),
                      STATUS_OK);
@@ -364,9 +352,8 @@ static void on_signal(int number)
     (void)number;
 }
 
-static void test_wait(void **state)
+STATE_CASE(test_wait, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct wire_socket *left = NULL, *right = NULL;
     assert_int_equal(wire_bind(&right, fixture->context, fixture->endpoint, &group, NULL),
                      STATUS_OK);

@@ -7,9 +7,6 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -228,9 +225,8 @@ static void await_one_connection(struct fixture *fixture, struct wire_counters *
     assert_int_equal(counters->connections, 1);
 }
 
-static void test_admitted(void **state)
+STATE_CASE(test_admitted, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     start(fixture, 0);
     struct wire_socket *client = join(fixture, 3);
     assert_gets_in(fixture, client, 3);
@@ -260,9 +256,8 @@ static void test_admitted(void **state)
     assert_int_equal(counters.connections, 0);
 }
 
-static void test_ipv6(void **state)
+STATE_CASE(test_ipv6, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     const struct wire_listen listen = {.service = ADDRESS_INGEST, .guard = &fixture->guard};
     fixture->server = bind_free_port(fixture, "[::1]", &listen);
     if (!fixture->server) {
@@ -276,9 +271,8 @@ static void test_ipv6(void **state)
 }
 
 // Two sockets of one context, each with its own list.
-static void test_two_guards(void **state)
+STATE_CASE(test_two_guards, struct fixture *first)
 {
-    struct fixture *first = *state;
     void *other_state = NULL;
     assert_int_equal(setup(&other_state), 0);
     struct fixture *second = other_state;
@@ -300,9 +294,8 @@ static void test_two_guards(void **state)
 
 // ---- Staying out -----------------------------------------------------------------
 
-static void test_wrong_server_key(void **state)
+STATE_CASE(test_wrong_server_key, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     start(fixture, 0);
     memcpy(fixture->passes[1].server_key, fixture->passes[2].own.public_key, WIRE_KEY_SIZE);
     struct wire_socket *wrong = join(fixture, 1), *right = join(fixture, 0);
@@ -316,9 +309,8 @@ static void test_wrong_server_key(void **state)
 
 // One that is not on the list stays out, even when it comes onto it, until it makes
 // its socket anew.
-static void test_stranger(void **state)
+STATE_CASE(test_stranger, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     start(fixture, 0);
     atomic_store(&fixture->admitted, 1);
     struct wire_socket *stranger = join(fixture, 1), *friend = join(fixture, 0);
@@ -339,9 +331,8 @@ static void test_stranger(void **state)
     wire_close(friend);
 }
 
-static void test_revoked(void **state)
+STATE_CASE(test_revoked, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     start(fixture, 0);
     struct wire_socket *revoked = join(fixture, 1), *friend = join(fixture, 0);
     assert_gets_in(fixture, revoked, 1);
@@ -366,9 +357,8 @@ static void test_revoked(void **state)
     wire_close(friend);
 }
 
-static void test_other_mechanisms(void **state)
+STATE_CASE(test_other_mechanisms, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     start(fixture, 0);
     struct wire_socket *plain = NULL, *friend = join(fixture, 0);
     assert_int_equal(wire_connect(&plain, fixture->context, fixture->endpoint, NULL, NULL),
@@ -392,9 +382,8 @@ static void test_other_mechanisms(void **state)
 }
 
 // An ipc socket goes by permission, whatever the guard says.
-static void test_ipc_is_plain(void **state)
+STATE_CASE(test_ipc_is_plain, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     char folder[] = "/tmp/inferstat-curve-XXXXXX";
     assert_non_null(mkdtemp(folder));
     (void)snprintf(fixture->endpoint, sizeof fixture->endpoint, "ipc://%s/query", folder);

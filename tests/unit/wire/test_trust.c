@@ -2,9 +2,6 @@
 #include "common/wire/trust.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -117,9 +114,8 @@ TEST_CASE(test_nothing_known)
     }
 }
 
-static void test_known_collectors(void **state)
+STATE_CASE(test_known_collectors, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     know(fixture,
          "# whom we trust\n"
          "\n"
@@ -163,9 +159,8 @@ static void test_known_collectors(void **state)
 }
 
 // More keys than are tried: the first ones.
-static void test_many_keys(void **state)
+STATE_CASE(test_many_keys, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     char text[1024] = "", key[WIRE_KEY_TEXT_SIZE];
     for (unsigned i = 1; i <= TRUST_PASSES_MAX + 2; i++) {
         unsigned char bytes[WIRE_KEY_SIZE] = {(unsigned char)i};
@@ -180,9 +175,8 @@ static void test_many_keys(void **state)
     assert_int_equal(trust.passes[TRUST_PASSES_MAX - 1].server_key[0], TRUST_PASSES_MAX);
 }
 
-static void test_bad_lists(void **state)
+STATE_CASE(test_bad_lists, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     static char long_line[KEYS_LINE_SIZE + 64];
     memset(long_line, '#', sizeof long_line - 1);
     static const struct {
@@ -211,9 +205,8 @@ static void test_bad_lists(void **state)
     }
 }
 
-static void test_options(void **state)
+STATE_CASE(test_options, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     static const char *const one[] = {KEY_ONE}, *const both[] = {KEY_TWO, KEY_THREE};
     know(fixture, "tcp://10.0.0.1 " KEY_TWO "\n", 0600);
     struct trust trust;
@@ -247,9 +240,8 @@ static void test_options(void **state)
     assert_non_null(strstr(err.text, "--server-key"));
 }
 
-static void test_own_key(void **state)
+STATE_CASE(test_own_key, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct trust trust;
     struct error err = {0};
     struct trust_options options = {.server_key = KEY_ONE};
@@ -276,9 +268,8 @@ static void test_own_key(void **state)
 }
 
 // What was read once is decided by: whatever becomes of the environment, nobody looks there.
-static void test_environment_is_read_once(void **state)
+STATE_CASE(test_environment_is_read_once, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     static const char *const one[] = {KEY_ONE};
     static const struct trust_options none;
     struct trust_source read, source;

@@ -2,9 +2,6 @@
 // N the N-th allocation fails.  The linker sends their calls here (wire.cmake).
 #include "common/wire/codec.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 void *__real_malloc(size_t size);

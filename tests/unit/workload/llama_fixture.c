@@ -1,7 +1,5 @@
 #include "tests/unit/workload/llama_fixture.h"
 
-#include <stdlib.h>
-
 #include "tests/support/test.h"
 #include "tests/unit/workload/model_files.h"
 

@@ -1,8 +1,5 @@
 #include "tests/unit/workload/llm_fixture.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "common/sys/process.h"
 #include "tests/support/test.h"
 

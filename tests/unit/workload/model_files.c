@@ -1,9 +1,6 @@
 #include "tests/unit/workload/model_files.h"
 
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"
@@ -55,8 +52,7 @@ unsigned char *model_files_make(const struct synthetic_shape *shape, bool half, 
 {
     struct error err = {0};
     const char *path = model_files_path("made.gguf");
-    if (synthetic_write(path, shape, half, 11, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(synthetic_write(path, shape, half, 11, &err), &err);
     return vectors_file(path, size);
 }
 

@@ -1,6 +1,4 @@
 // The record of a device: what is known of it, and nothing else.
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/sys/files.h"
 #include "server/workload/device_record.h"
@@ -82,9 +80,8 @@ static void what_is_not_known_is_absent(void **state)
 }
 
 // The rates come from the file that measuring left, and from nowhere else.
-static void what_was_measured_is_looked_up(void **state)
+STATE_CASE(what_was_measured_is_looked_up, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct error err = {0};
     struct device *device = NULL;
     struct device_properties measured;

@@ -1,8 +1,6 @@
 // The encoders of the CPU back end against the plain reference: every instruction
 // set, both types, the edges of every way the work is cut.
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "server/device/cpu/cpu_encode.h"
 #include "server/workload/encode/reference.h"

@@ -5,9 +5,6 @@
 
 #include <math.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "server/workload/encode/generator.h"
@@ -55,8 +52,7 @@ static enum status run_with(const struct encoding_options *options,
 static void assert_runs(const struct encoding_options *options, struct encoding_figures *figures)
 {
     struct error err = {0};
-    if (run_with(options, NULL, figures, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(run_with(options, NULL, figures, &err), &err);
 }
 
 // ---- Files ----------------------------------------------------------------
@@ -105,9 +101,8 @@ static void make_input(const char *path, const struct generator *generator, size
 
 // Chunks of every size from one number to more than a batch, and one number more and
 // less than a sample and a batch: the same states, to the last bit.
-static void every_cut_gives_the_same_states(void **state)
+STATE_CASE(every_cut_gives_the_same_states, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     char path[FOLDER_PATH_SIZE];
     char input[FOLDER_PATH_SIZE];
     (void)folder_path(path, fixture->folder, "states.npy");
@@ -170,9 +165,8 @@ static void every_cut_gives_the_same_states(void **state)
 
 // ---- Sources --------------------------------------------------------------
 
-static void every_source_gives_the_same_states(void **state)
+STATE_CASE(every_source_gives_the_same_states, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     char path[FOLDER_PATH_SIZE];
     (void)folder_path(path, fixture->folder, "states.npy");
     for (int type = 0; type < (int)ENCODE_TYPE_COUNT; type++) {
@@ -245,9 +239,8 @@ static void assert_refused(const struct encoding_options *options, enum status s
         fail_msg("'%s' instead of '%s'", err.text, words);
 }
 
-static void a_bad_sample_is_named(void **state)
+STATE_CASE(a_bad_sample_is_named, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     char input[FOLDER_PATH_SIZE];
     char output[FOLDER_PATH_SIZE];
     (void)folder_path(input, fixture->folder, "input.npy");
@@ -268,9 +261,8 @@ static void a_bad_sample_is_named(void **state)
     assert_int_equal(size, 128 + 32);
 }
 
-static void what_does_not_fit_is_refused(void **state)
+STATE_CASE(what_does_not_fit_is_refused, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     char input[FOLDER_PATH_SIZE];
     (void)folder_path(input, fixture->folder, "input.npy");
     const struct generator generator = {ENCODER_ANGLE, ENCODE_F64, 5, 1};
@@ -328,9 +320,8 @@ static struct fake_row row_of(struct fixture *fixture, enum record_kind kind)
     return row;
 }
 
-static void a_run_is_recorded(void **state)
+STATE_CASE(a_run_is_recorded, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct encoding_figures figures;
     struct encoding_options options = options_of(ENCODER_ANGLE, 5, 4, 6);
     record_run(fixture, &options, STATUS_OK, &figures);
@@ -438,9 +429,8 @@ static void a_run_without_pool_metrics_is_recorded(void **state)
     expect_instruments(*state, 1, 0);
 }
 
-static void a_run_that_fails_is_recorded(void **state)
+STATE_CASE(a_run_that_fails_is_recorded, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     char input[FOLDER_PATH_SIZE];
     (void)folder_path(input, fixture->folder, "input.npy");
     const struct generator generator = {ENCODER_BASIS, ENCODE_F64, 5, 1};
@@ -454,9 +444,8 @@ static void a_run_that_fails_is_recorded(void **state)
     assert_int_equal(run.values[PIPELINE_ITEMS].i, 4);
 }
 
-static void a_run_that_is_stopped_is_recorded(void **state)
+STATE_CASE(a_run_that_is_stopped_is_recorded, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct encoding_figures figures;
     struct encoding_options options = options_of(ENCODER_PHASE, 8, 4, 1000000);
     options.wishes.fillers = 1; // nothing is tried: it is the run that is stopped
@@ -496,9 +485,8 @@ TEST_CASE(threads_that_fill_are_chosen_by_trying)
     assert_true(questions_of_load(0) >= questions_of_load(2) + 16);
 }
 
-static void a_load_that_fails_is_recorded(void **state)
+STATE_CASE(a_load_that_fails_is_recorded, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct encoding_figures figures;
     struct encoding_options options = options_of(ENCODER_PHASE, 30, 64, 1);
     record_run(fixture, &options, STATUS_NOMEM, &figures);

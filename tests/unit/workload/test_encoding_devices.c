@@ -3,9 +3,6 @@
 // ENCODING_ON_CUDA through the CUDA back end on the emulated runtime.
 #include <math.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "server/workload/encode/output_order.h"
 #include "server/workload/encode/run.h"
@@ -139,9 +136,8 @@ static void make_input(const char *path, size_t rows, size_t first_bad, size_t s
 
 // With two bad samples at any places the first one is named, and the batches before it are
 // put out: just as with one device.
-static void the_first_bad_sample_is_named(void **state)
+STATE_CASE(the_first_bad_sample_is_named, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     enum { ROWS = 8 * BATCH };
     char input[FOLDER_PATH_SIZE];
     char output[FOLDER_PATH_SIZE];
@@ -193,9 +189,8 @@ static unsigned int rows_of(struct fixture *fixture, enum record_kind kind, unsi
     return count;
 }
 
-static void each_device_is_recorded(void **state)
+STATE_CASE(each_device_is_recorded, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct encoding_figures figures;
     struct error err = {0};
     const struct encoding_options options = options_of(BACKEND ":0,1", 7);
@@ -245,9 +240,8 @@ static bool cancelled_soon(void)
     return atomic_fetch_add(&asked, 1) > 40;
 }
 
-static void a_run_that_is_stopped_is_recorded(void **state)
+STATE_CASE(a_run_that_is_stopped_is_recorded, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct encoding_figures figures;
     struct error err = {0};
     char output[FOLDER_PATH_SIZE];
@@ -277,9 +271,8 @@ static void a_run_that_is_stopped_is_recorded(void **state)
     assert_string_equal(err.text, said);
 }
 
-static void what_one_device_cannot_take_is_refused(void **state)
+STATE_CASE(what_one_device_cannot_take_is_refused, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct encoding_figures figures;
     struct error err = {0};
     struct encoding_options options = options_of(BACKEND ":0,1", 4);
@@ -308,9 +301,8 @@ static void expect_status(struct fixture *fixture, const char *device, int64_t w
 
 // The second device is lost in the middle: its record says error, the run ends in order
 // with its error.
-static void a_lost_device_ends_the_run(void **state)
+STATE_CASE(a_lost_device_ends_the_run, struct fixture *fixture)
 {
-    struct fixture *fixture = *state;
     struct encoding_figures figures;
     struct error err = {0};
     char output[FOLDER_PATH_SIZE];

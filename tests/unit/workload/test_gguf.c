@@ -1,8 +1,6 @@
 // The reader and the writer of GGUF: what one writes the other reads; damage of
 // every kind is refused, with words, without a crash and without memory.
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -47,8 +45,7 @@ static const char *write_example(void)
     gguf_writer_data(writer, row, 8); // in parts
     gguf_writer_data(writer, row + 2, 12);
     gguf_writer_data(writer, halves, sizeof halves);
-    if (gguf_writer_commit(writer, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(gguf_writer_commit(writer, &err), &err);
     return path;
 }
 
@@ -58,8 +55,7 @@ TEST_CASE(round_trip)
     unsigned char *data = vectors_file(write_example(), &size);
     struct gguf *gguf = NULL;
     struct error err = {0};
-    if (read_bytes(data, size, &gguf, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(read_bytes(data, size, &gguf, &err), &err);
     assert_int_equal(gguf_version(gguf), 3);
 
     struct gguf_text text;

@@ -1,9 +1,6 @@
 // The llama model against a straightforward reference in double precision that
 // reads the same file in its own way.
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "server/device/half.h"
 #include "server/workload/llm/llama.h"
@@ -15,8 +12,7 @@ static float *eval(struct ready *r, const uint32_t *ids, size_t count)
 {
     float *logits = calloc(r->config.vocabulary, sizeof *logits);
     struct error err = {0};
-    if (llama_session_eval(r->session, ids, count, logits, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(llama_session_eval(r->session, ids, count, logits, &err), &err);
     return logits;
 }
 

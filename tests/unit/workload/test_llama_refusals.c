@@ -1,8 +1,5 @@
 // What loading a llama model refuses, and in which words.
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "server/workload/llm/gguf_writer.h"

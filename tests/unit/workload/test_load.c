@@ -1,6 +1,4 @@
 // Loads as the worker runs them: what is recorded of them, in which stage.
-#include <stdio.h>
-#include <string.h>
 
 #include "common/core/base/parse.h"
 #include "common/sys/clock.h"

@@ -1,7 +1,5 @@
 // Prompts from a text, a file, a pipe.
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -2,8 +2,6 @@
 #include "server/worker/repeats.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/sys/files.h"
 #include "tests/support/test.h"

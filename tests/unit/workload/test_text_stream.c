@@ -1,5 +1,4 @@
 // Bytes become whole characters, malformed ones U+FFFD.
-#include <string.h>
 
 #include "common/core/base/text.h"
 #include "server/workload/llm/text_stream.h"

@@ -1,6 +1,5 @@
 // Choosing tokens: greedy, by temperature, among the likeliest.
 #include <math.h>
-#include <string.h>
 
 #include "server/workload/llm/random.h"
 #include "server/workload/llm/token_sampler.h"

@@ -1,7 +1,4 @@
 // Tokenizers over vocabularies made here.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "server/workload/llm/gguf_writer.h"
 #include "server/workload/llm/tokenizer.h"
@@ -104,8 +101,7 @@ static struct tokenizer *open_changed(struct changes changes)
 {
     struct tokenizer *tokenizer = NULL;
     struct error err = {0};
-    if (open_path(write_vocabulary(&changes), &tokenizer, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(open_path(write_vocabulary(&changes), &tokenizer, &err), &err);
     return tokenizer;
 }
 

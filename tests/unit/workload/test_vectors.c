@@ -1,9 +1,6 @@
 // Tokenizers and models against ids and scores another program computed: the
 // folder INFERSTAT_TEST_MODELS.
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "server/workload/llm/llama.h"
 #include "server/workload/llm/token_sampler.h"

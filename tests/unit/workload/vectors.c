@@ -1,10 +1,5 @@
 #include "tests/unit/workload/vectors.h"
 
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/support/test.h"
 
 const char *vectors_path(const char *name)
