@@ -4,39 +4,12 @@
 #include "common/wire/codec.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/wire/codec_parts.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-// A property that does not hold ends the program.
-static void check_line(bool holds, int line)
-{
-    if (holds)
-        return;
-    (void)fprintf(stderr, "fuzz_codec.c:%d: the property does not hold\n", line);
-    abort();
-}
-
-#define check(holds) check_line(holds, __LINE__)
+#include "tests/fuzz/fuzz.h"
 
 // ---- Choices ---------------------------------------------------------------------
-
-struct input {
-    const uint8_t *data;
-    size_t size;
-};
-
-static uint64_t take(struct input *input, size_t bytes)
-{
-    uint64_t value = 0;
-    for (; bytes > 0 && input->size > 0; bytes--, input->size--)
-        value = value << 8 | *input->data++;
-    return value;
-}
 
 static uint64_t below(struct input *input, uint64_t end)
 {

@@ -1,25 +1,10 @@
 // Configuration files under libFuzzer.
 #include "common/sys/config.h"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/fuzz/feed.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-// A property that does not hold ends the program.
-static void check_line(bool holds, int line)
-{
-    if (holds)
-        return;
-    (void)fprintf(stderr, "fuzz_config.c:%d: the property does not hold\n", line);
-    abort();
-}
-
-#define check(holds) check_line(holds, __LINE__)
+#include "tests/fuzz/fuzz.h"
 
 // What came of a file: its pairs again as a file of one line each.
 struct taken {
@@ -28,7 +13,7 @@ struct taken {
     size_t count;
 };
 
-static enum status take(void *context, const char *key, const char *value, struct error *err)
+static enum status take_pair(void *context, const char *key, const char *value, struct error *err)
 {
     struct taken *taken = context;
     check(key[0] != '\0' && key[0] != '#' && !strpbrk(key, "\n="));
@@ -54,11 +39,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check(first.text && second.text);
     first.text[0] = '\0';
     struct error err = {0};
-    enum status status = config_read(feed_file("config", data, size), take, &first, &err);
+    enum status status = config_read(feed_file("config", data, size), take_pair, &first, &err);
     if (status == STATUS_OK) {
         // What was read, written out, reads the same.
         const uint8_t *again = (const uint8_t *)first.text;
-        check(config_read(feed_file("config", again, first.used), take, &second, &err) ==
+        check(config_read(feed_file("config", again, first.used), take_pair, &second, &err) ==
               STATUS_OK);
         check(second.count == first.count && second.used == first.used &&
               memcmp(second.text, first.text, first.used) == 0);

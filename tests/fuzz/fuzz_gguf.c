@@ -1,26 +1,12 @@
 // Loading and running a model under libFuzzer.  The first byte chooses: a file built
 // from the rest, mostly right; or the rest as the file itself.
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/workload/llm/llama.h"
 #include "server/workload/llm/token_sampler.h"
 #include "server/workload/llm/tokenizer.h"
 #include "tests/fuzz/gguf_feed.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-// A property that does not hold ends the program.
-static void check_line(bool holds, int line)
-{
-    if (holds)
-        return;
-    (void)fprintf(stderr, "fuzz_gguf.c:%d: the property does not hold\n", line);
-    abort();
-}
-
-#define check(holds) check_line(holds, __LINE__)
+#include "tests/fuzz/fuzz.h"
 
 // Everything that was loaded lies within the file, in the right order.
 static void check_header(const struct gguf *gguf, size_t size)

@@ -1,28 +1,13 @@
 // Files of keys under libFuzzer.  The first byte chooses what the rest is: a secret
 // key's file, a list of public keys, known_collectors, or a collector's list of
 // authorized keys, each as it comes or with sound keys put in place of '\1' to '\4'.
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/wire/keys.h"
 #include "common/wire/trust.h"
 #include "server/collector/access/access_list.h"
 #include "tests/fuzz/feed.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-// A property that does not hold ends the program.
-static void check_line(bool holds, int line)
-{
-    if (holds)
-        return;
-    (void)fprintf(stderr, "fuzz_keys.c:%d: the property does not hold\n", line);
-    abort();
-}
-
-#define check(holds) check_line(holds, __LINE__)
+#include "tests/fuzz/fuzz.h"
 
 // ---- Input -------------------------------------------------------------------------
 

@@ -2,26 +2,11 @@
 // read again; then the bytes themselves as a line.
 #include "common/core/query/query_text.h"
 
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/core/base/text.h"
 #include "common/sys/when.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-// A property that does not hold ends the program.
-static void check_line(bool holds, int line)
-{
-    if (holds)
-        return;
-    (void)fprintf(stderr, "fuzz_query.c:%d: the property does not hold\n", line);
-    abort();
-}
-
-#define check(holds) check_line(holds, __LINE__)
+#include "tests/fuzz/fuzz.h"
 
 static enum status when(void *context, int64_t *out_ns, const char *text, bool latest,
                         struct error *err)
@@ -38,7 +23,7 @@ struct bytes {
     size_t left;
 };
 
-static unsigned take(struct bytes *bytes)
+static unsigned next_byte(struct bytes *bytes)
 {
     if (bytes->left == 0)
         return 0;
@@ -51,14 +36,14 @@ static int64_t take_number(struct bytes *bytes, unsigned count)
 {
     uint64_t number = 0;
     while (count-- > 0)
-        number = number << 8 | take(bytes);
+        number = number << 8 | next_byte(bytes);
     return (int64_t)(number >> 1);
 }
 
 // A text of the next bytes: a length and as many, as far as they are UTF-8.
 static void take_text(struct bytes *bytes, char *out, size_t size)
 {
-    size_t length = take(bytes);
+    size_t length = next_byte(bytes);
     if (length > bytes->left)
         length = bytes->left;
     if (length >= size)
@@ -79,11 +64,11 @@ static void take_text(struct bytes *bytes, char *out, size_t size)
 
 static void take_filter(struct bytes *bytes, struct query_filter *filter)
 {
-    const unsigned which = take(bytes);
+    const unsigned which = next_byte(bytes);
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         if (which >> i & 1 && i == QUERY_BY_STATUS)
             (void)snprintf(filter->by[i], QUERY_TEXT_SIZE, "%s",
-                           column_enum_text(COLUMN_STATUS, take(bytes) % 3));
+                           column_enum_text(COLUMN_STATUS, next_byte(bytes) % 3));
         else if (which >> i & 1)
             take_text(bytes, filter->by[i], i == QUERY_BY_RUN ? 37 : QUERY_TEXT_SIZE);
     if (which >> 6 & 1)
@@ -96,7 +81,7 @@ static void take_metric(struct bytes *bytes, struct query *query)
 {
     unsigned count;
     const struct query_metric *metrics = query_metrics(&count);
-    const struct query_metric *metric = &metrics[take(bytes) % count];
+    const struct query_metric *metric = &metrics[next_byte(bytes) % count];
     (void)snprintf(query->metric, sizeof query->metric, "%s.%s",
                    record_kind_info(metric->kind)->name, metric->name);
 }
@@ -104,18 +89,18 @@ static void take_metric(struct bytes *bytes, struct query *query)
 static void make_query(struct bytes *bytes, struct query *query)
 {
     unsigned count;
-    const struct query_verb *verb = &query_verbs(&count)[take(bytes) % count];
+    const struct query_verb *verb = &query_verbs(&count)[next_byte(bytes) % count];
     *query = (struct query){.kind = verb->kind};
     if (verb->kind == QUERY_RECORDS)
         query->records.kind = verb->record_kind;
-    const unsigned takes = verb->clauses, has = take(bytes);
+    const unsigned takes = verb->clauses, has = next_byte(bytes);
     if (verb->subject == QUERY_METRIC || (verb->subject == QUERY_METRIC_OR_NONE && has & 1))
         take_metric(bytes, query);
     if (takes >> QUERY_CLAUSE_WHERE & 1)
         take_filter(bytes, &query->filter);
     for (unsigned i = 0; takes >> QUERY_CLAUSE_BY & 1 && i < has % 7; i++)
         query->group_by[query->group_count++] =
-            (enum query_dimension)(take(bytes) % QUERY_DIMENSION_COUNT);
+            (enum query_dimension)(next_byte(bytes) % QUERY_DIMENSION_COUNT);
     if (takes >> QUERY_CLAUSE_STEP & 1 && has & 8)
         query->step_ns = take_number(bytes, 1 + has % 8) & INT64_C(0x3fffffffffffffff);
     if (takes >> QUERY_CLAUSE_SLO & 1 && has & 16)

@@ -2,8 +2,6 @@
 // its header, names, streams, rings and records (a place and bytes, again and again),
 // or cut short.  What is attached then is read, released, trimmed and closed.
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,34 +9,9 @@
 #include "common/monitor/runfile/runfile.h"
 #include "tests/fuzz/feed.h"
 #include "tests/support/spool_rig.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-// A property that does not hold ends the program.
-static void check_line(bool holds, int line)
-{
-    if (holds)
-        return;
-    (void)fprintf(stderr, "fuzz_runfile.c:%d: the property does not hold\n", line);
-    abort();
-}
-
-#define check(holds) check_line(holds, __LINE__)
+#include "tests/fuzz/fuzz.h"
 
 enum { STREAMS = 2, RING_RECORDS = 8, CHANGE_MAX = 32 };
-
-struct input {
-    const uint8_t *data;
-    size_t size;
-};
-
-static uint64_t take(struct input *input, size_t bytes)
-{
-    uint64_t value = 0;
-    for (; bytes > 0 && input->size > 0; bytes--, input->size--)
-        value = value << 8 | *input->data++;
-    return value;
-}
 
 // ---- Making ------------------------------------------------------------------------------
 

@@ -2,8 +2,6 @@
 // rest, mostly right, with sound checksums over whatever they say; or the rest as a
 // segment as it is.  What is opened then is read, written to, and released.
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,34 +11,9 @@
 #include "common/monitor/spool/spool_segment.h"
 #include "tests/fuzz/feed.h"
 #include "tests/support/spool_rig.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-// A property that does not hold ends the program.
-static void check_line(bool holds, int line)
-{
-    if (holds)
-        return;
-    (void)fprintf(stderr, "fuzz_spool.c:%d: the property does not hold\n", line);
-    abort();
-}
-
-#define check(holds) check_line(holds, __LINE__)
+#include "tests/fuzz/fuzz.h"
 
 // ---- Choices -------------------------------------------------------------------------
-
-struct input {
-    const uint8_t *data;
-    size_t size;
-};
-
-static uint64_t take(struct input *input, size_t bytes)
-{
-    uint64_t value = 0;
-    for (; bytes > 0 && input->size > 0; bytes--, input->size--)
-        value = value << 8 | *input->data++;
-    return value;
-}
 
 // Mostly `value`, and always when the input has run out.
 static uint64_t maybe(struct input *input, uint64_t value)

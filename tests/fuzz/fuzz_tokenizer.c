@@ -1,25 +1,11 @@
 // The tokenizer under libFuzzer: a vocabulary built from the input, mostly right, and
 // the rest of the input as text.
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/workload/llm/text_stream.h"
 #include "server/workload/llm/tokenizer.h"
 #include "tests/fuzz/gguf_feed.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-// A property that does not hold ends the program.
-static void check_line(bool holds, int line)
-{
-    if (holds)
-        return;
-    (void)fprintf(stderr, "fuzz_tokenizer.c:%d: the property does not hold\n", line);
-    abort();
-}
-
-#define check(holds) check_line(holds, __LINE__)
+#include "tests/fuzz/fuzz.h"
 
 static void encode(const struct tokenizer *tokenizer, const char *text, size_t size,
                    struct encode_options options)
