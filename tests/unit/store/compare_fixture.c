@@ -8,29 +8,10 @@
 #include "common/store/schema/database_open.h"
 #include "tests/support/test.h"
 
-char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
-sqlite3 *db;
-struct store *store;
-
 int compare_set_up(void **state)
 {
-    (void)state;
-    struct error err = {0};
-    folder_make(folder);
-    (void)folder_path(path, folder, "s.db");
-    if (database_open_writer(&db, path, &err) != STATUS_OK ||
-        store_open(&store, path, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
-    return 0;
-}
-
-int compare_tear_down(void **state)
-{
-    (void)state;
-    store_close(store);
-    database_close(db);
-    folder_remove(folder);
-    return 0;
+    store_make(state);
+    return store_read();
 }
 
 void add(struct measured run)
@@ -82,14 +63,6 @@ struct query of_two(const char *before, const char *after)
     struct query query = about(QUERY_COMPARE, before);
     (void)snprintf(query.compare.baseline[1], sizeof query.compare.baseline[1], "%s", after);
     return query;
-}
-
-struct result *ask(const struct query *query)
-{
-    struct error err = {0};
-    struct result *result = NULL;
-    expect_ok(store_query(store, query, &result, &err), &err);
-    return result;
 }
 
 void refused(const struct query *query, enum status expected, const char *words)

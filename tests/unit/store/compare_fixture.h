@@ -9,19 +9,11 @@
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
 #include "common/core/query/result.h"
-#include "tests/support/folder.h"
 #include "tests/support/measured.h"
-
-struct sqlite3;
-struct store;
-
-extern char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
-extern struct sqlite3 *db;  // open for writing
-extern struct store *store; // open for reading
+#include "tests/unit/store/store_fixture.h"
 
 // For cmocka.
 int compare_set_up(void **state);
-int compare_tear_down(void **state);
 
 // None of these fails but by ending the test, where it does not return a status.
 void add(struct measured run);
@@ -35,7 +27,6 @@ void set(char out[QUERY_TEXT_SIZE], const char *text);
 enum status save(const char *host, bool force, struct error *err);
 void saved(const char *host);
 
-struct result *ask(const struct query *query);
 void refused(const struct query *query, enum status expected, const char *words);
 
 // "" where it is no text; valid until the next call.

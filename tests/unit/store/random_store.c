@@ -8,33 +8,13 @@
 #include "common/store/schema/schema_tables.h"
 #include "tests/support/test.h"
 
-char folder[FOLDER_PATH_SIZE];
-char path[FOLDER_PATH_SIZE];
 char full_path[FOLDER_PATH_SIZE];
-sqlite3 *db;
 sqlite3 *full;
 uint64_t seed;
 
 int64_t pick(int64_t room)
 {
     return (int64_t)(test_random(&seed) % (uint64_t)room);
-}
-
-void exec(const char *sql)
-{
-    struct error err;
-    if (database_exec(db, sql, &err) != STATUS_OK)
-        fail_msg("%s: %s", sql, err.text);
-}
-
-void execf(const char *format, ...)
-{
-    char sql[1024];
-    va_list list;
-    va_start(list, format);
-    (void)vsnprintf(sql, sizeof sql, format, list);
-    va_end(list);
-    exec(sql);
 }
 
 // ---- A random store -----------------------------------------------------------------------
@@ -144,12 +124,8 @@ static void add_names_and_runs(void)
         sqlite3_free(sql);
     }
     for (int run = 1; run <= RUNS; run++)
-        execf("INSERT INTO run(run, started_ns, received_ns, uuid, host, pid, \"end\","
-              " worker_version, protocol, os, kernel, cpu, cpu_count, host_memory_bytes,"
-              " device_count, produced, stored, duplicates, heard_ns) VALUES(%d, 1, 1,"
-              " '%08d-0000-4000-8000-000000000000', %d, 1, 1, 'v', 1, 'o', 'k', 'c', 1, 1, 1, 0,"
-              " 10, 0, %" PRId64 ")",
-              run, run, 1 + run % HOSTS, INT64_MAX);
+        store_run(run, 1 + run % HOSTS, RECORD_RUN_END_CLOSED, 1, INT64_MAX);
+    exec("UPDATE run SET stored = 10");
 }
 
 const struct query_metric *metric_of(const char *name)
@@ -163,9 +139,9 @@ const struct query_metric *metric_of(const char *name)
 struct store *open_store(void)
 {
     struct error err;
-    struct store *store = NULL;
-    expect_ok(store_open(&store, path, &err), &err);
-    return store;
+    struct store *opened = NULL;
+    expect_ok(store_open(&opened, path, &err), &err);
+    return opened;
 }
 
 void make_store(enum record_kind kind, int64_t count)
@@ -182,6 +158,19 @@ void make_store(enum record_kind kind, int64_t count)
     expect_ok(database_open_reader(&full, full_path, &err), &err);
 }
 
+int random_set_up(__attribute__((unused)) void **state)
+{
+    folder_make(folder);
+    return 0;
+}
+
+int random_tear_down(void **state)
+{
+    database_close(full);
+    full = NULL;
+    return store_tear_down(state);
+}
+
 void drop_store(void)
 {
     database_close(db);
@@ -191,7 +180,7 @@ void drop_store(void)
     folder_make(folder);
 }
 
-int64_t ask(sqlite3 *of, const char *sql)
+int64_t integer_in(sqlite3 *of, const char *sql)
 {
     struct error err;
     int64_t value = 0;

@@ -8,7 +8,7 @@
 #include "common/core/query/query.h"
 #include "common/store/rollup/rollup.h"
 #include "common/store/store.h"
-#include "tests/support/folder.h"
+#include "tests/unit/store/store_fixture.h"
 
 #define MINUTE_NS INT64_C(60000000000)
 #define HOUR_NS   (60 * MINUTE_NS)
@@ -23,9 +23,7 @@ extern const char *const rig_metrics[RIG_METRICS];
 // The store's names, from number 1 on: hosts, devices, models, operations.
 extern const char *const rig_names[RIG_NAMES];
 
-extern char folder[FOLDER_PATH_SIZE]; // the test's, made by its set-up
-extern char path[FOLDER_PATH_SIZE], full_path[FOLDER_PATH_SIZE];
-extern sqlite3 *db;   // the store
+extern char full_path[FOLDER_PATH_SIZE];
 extern sqlite3 *full; // what it was before rows expired
 extern uint64_t seed;
 
@@ -35,12 +33,12 @@ int64_t pick(int64_t room);
 // A time, often near an edge of a bucket or in a crowd.
 int64_t pick_time(void);
 
-// On the store; fails the test where it fails.
-void exec(const char *sql);
-void execf(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 // An integer; fails the test where it fails.
-int64_t ask(sqlite3 *of, const char *sql);
+int64_t integer_in(sqlite3 *of, const char *sql);
+
+// For cmocka; make_store makes the store.
+int random_set_up(void **state);
+int random_tear_down(void **state);
 
 // A store of `count` random records of a kind, and a copy of it.
 void make_store(enum record_kind kind, int64_t count);

@@ -12,44 +12,13 @@
 #include "common/store/schema/schema.h"
 #include "common/store/store.h"
 #include "common/store/schema/database_open.h"
-#include "tests/support/folder.h"
 #include "tests/support/test.h"
-
-static char folder[FOLDER_PATH_SIZE];
-static char path[FOLDER_PATH_SIZE];
-static sqlite3 *db;
-
-static void exec(const char *sql)
-{
-    struct error err;
-    if (database_exec(db, sql, &err) != STATUS_OK)
-        fail_msg("%s: %s", sql, err.text);
-}
-
-__attribute__((format(printf, 1, 2))) static void execf(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    char *sql = sqlite3_vmprintf(format, arguments);
-    va_end(arguments);
-    exec(sql);
-    sqlite3_free(sql);
-}
+#include "tests/unit/store/store_fixture.h"
 
 TEST_FIXTURE(set_up)
 {
-    struct error err = {0};
-    folder_make(folder);
-    (void)folder_path(path, folder, "s.db");
-    expect_ok(database_open_writer(&db, path, &err), &err);
+    store_make(state);
     exec("INSERT INTO name(id, text) VALUES (1, 'alpha'), (2, 'beta')");
-    return 0;
-}
-
-TEST_FIXTURE(tear_down)
-{
-    database_close(db);
-    folder_remove(folder);
     return 0;
 }
 
@@ -57,13 +26,7 @@ TEST_FIXTURE(tear_down)
 
 static void add_run(int64_t run, enum record_run_end end)
 {
-    execf(
-        "INSERT INTO run(run, started_ns, received_ns, uuid, host, pid, \"end\", worker_version,"
-        " protocol, os, kernel, cpu, cpu_count, host_memory_bytes, device_count, produced, stored,"
-        " duplicates, heard_ns) VALUES(%lld, %lld, 0, '%08lld-0000-4000-8000-000000000000', %lld,"
-        " 1, %d, 'v', 2, 'o', 'k', 'c', 1, 1, 1, 0, 0, 0, %lld)",
-        (long long)run, (long long)run * 1000, (long long)run, (long long)(1 + run % 2), (int)end,
-        (long long)run * 1000 + 500);
+    store_run(run, (int)(1 + run % 2), end, run * 1000, run * 1000 + 500);
 }
 
 // A row of the kind, whatever its columns are.
@@ -139,12 +102,12 @@ static void add_small_store(void)
 static struct result *audit_of(const struct query *query)
 {
     struct error err = {0};
-    struct store *store = NULL;
+    struct store *opened = NULL;
     struct result *result = NULL;
-    if (store_open(&store, path, &err) != STATUS_OK ||
-        store_query(store, query, &result, &err) != STATUS_OK)
+    if (store_open(&opened, path, &err) != STATUS_OK ||
+        store_query(opened, query, &result, &err) != STATUS_OK)
         fail_msg("%s", err.text);
-    store_close(store);
+    store_close(opened);
     return result;
 }
 
@@ -303,7 +266,7 @@ static const struct {
 TEST_CASE(test_every_change_is_found)
 {
     for (size_t i = 0; i < COUNT_OF(changes); i++) {
-        (void)tear_down(NULL);
+        (void)store_tear_down(NULL);
         (void)set_up(NULL);
         add_small_store();
         exec(changes[i].change);
@@ -315,18 +278,18 @@ TEST_CASE(test_every_change_is_found)
 // Findings in the store as it stands in the open transaction.
 static uint64_t count_findings(void)
 {
-    struct store store = {.db = db};
+    struct store opened = {.db = db};
     const struct query_filter all = {0};
     struct audit audit;
     struct error err;
-    expect_ok(audit_page(&audit, &store, &all, INT64_MIN, AUDIT_RUNS_MAX, &err), &err);
+    expect_ok(audit_page(&audit, &opened, &all, INT64_MIN, AUDIT_RUNS_MAX, &err), &err);
     uint64_t findings = 0;
     for (size_t i = 0; i < audit.run_count; i++)
         findings += audit.runs[i].findings;
     for (size_t i = 0; i < audit.stranger_count; i++)
         findings += audit.strangers[i].findings;
     audit_deinit(&audit);
-    statement_cache_end(&store.statements);
+    statement_cache_end(&opened.statements);
     return findings;
 }
 
@@ -367,15 +330,6 @@ TEST_CASE(test_cleared_is_not_expired)
     assert_int_equal(count_findings(), 0);
 }
 
-static int64_t number_of(const char *sql)
-{
-    int64_t value = 0;
-    struct error err;
-    if (database_integer(db, sql, &value, &err) != STATUS_OK)
-        fail_msg("%s: %s", sql, err.text);
-    return value;
-}
-
 // What expires as the collector lets it balances at every step.
 TEST_CASE(test_what_expires_balances)
 {
@@ -388,9 +342,9 @@ TEST_CASE(test_what_expires_balances)
         expect_ok(expire_slice(db, &rows, &gone, &err), &err);
         all += gone;
         assert_int_equal(count_findings(), 0);
-        assert_int_equal(number_of("SELECT sum(expired) FROM ledger"), all);
+        assert_int_equal(integer("SELECT sum(expired) FROM ledger"), all);
     }
-    assert_int_equal(number_of("SELECT count(*) FROM operation"), 0);
+    assert_int_equal(integer("SELECT count(*) FROM operation"), 0);
     exec("UPDATE ledger SET expired = expired - 1, stored = stored - 1 WHERE run = 2 AND kind = 8");
     expect_finding("the ledger has 89 stored, the ranges 90");
 }
@@ -538,7 +492,7 @@ TEST_CASE(test_random_stores_balance_and_random_changes_do_not)
     unsigned found = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         uint64_t random = seed * UINT64_C(0x9e3779b97f4a7c15);
-        (void)tear_down(NULL);
+        (void)store_tear_down(NULL);
         (void)set_up(NULL);
         exec("BEGIN");
         add_random_store(&random);
@@ -609,11 +563,11 @@ TEST_CASE(test_filters_choose_runs)
     result_free(result);
     (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "tiny");
     struct error err = {0};
-    struct store *store = NULL;
-    assert_int_equal(store_open(&store, path, &err), STATUS_OK);
-    assert_int_equal(store_query(store, &query, &result, &err), STATUS_INVALID);
+    struct store *opened = NULL;
+    assert_int_equal(store_open(&opened, path, &err), STATUS_OK);
+    assert_int_equal(store_query(opened, &query, &result, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "not of a model"));
-    store_close(store);
+    store_close(opened);
 }
 
 TEST_CASE(test_findings_without_end_are_bounded)
@@ -639,17 +593,17 @@ TEST_CASE(test_an_audit_over_its_budget_is_ended)
         add_row(RECORD_KIND_OPERATION, 1, 0, i);
     exec("COMMIT");
     struct error err = {0};
-    struct store *store = NULL;
+    struct store *opened = NULL;
     struct result *result = NULL;
-    assert_int_equal(store_open(&store, path, &err), STATUS_OK);
-    store_set_budget(store, 1);
+    assert_int_equal(store_open(&opened, path, &err), STATUS_OK);
+    store_set_budget(opened, 1);
     const struct query query = {.kind = QUERY_AUDIT};
-    assert_int_equal(store_query(store, &query, &result, &err), STATUS_TIMEOUT);
+    assert_int_equal(store_query(opened, &query, &result, &err), STATUS_TIMEOUT);
     assert_non_null(strstr(err.text, "too long"));
-    store_close(store);
+    store_close(opened);
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_a_sound_store, test_every_change_is_found,
+TEST_MAIN_EACH(set_up, store_tear_down, test_a_sound_store, test_every_change_is_found,
                test_a_missing_set_hash_is_excused_by_age_alone, test_cleared_is_not_expired,
                test_what_expires_balances, test_random_stores_balance_and_random_changes_do_not,
                test_pages_go_on_behind_their_cursor, test_filters_choose_runs,

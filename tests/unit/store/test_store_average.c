@@ -7,62 +7,18 @@
 #include "common/store/sqlite/database.h"
 #include "common/store/store.h"
 #include "common/store/schema/database_open.h"
-#include "tests/support/folder.h"
 #include "tests/support/test.h"
+#include "tests/unit/store/store_fixture.h"
 
-#define START_NS  INT64_C(1790000000000000000)
 #define SECOND_NS INT64_C(1000000000)
-
-static char folder[FOLDER_PATH_SIZE];
-static char path[FOLDER_PATH_SIZE];
-static sqlite3 *db;
-static struct store *store;
-
-static void exec(const char *sql)
-{
-    struct error err;
-    if (database_exec(db, sql, &err) != STATUS_OK)
-        fail_msg("%s: %s", sql, err.text);
-}
 
 TEST_FIXTURE(set_up)
 {
-    struct error err = {0};
-    folder_make(folder);
-    (void)folder_path(path, folder, "s.db");
-    expect_ok(database_open_writer(&db, path, &err), &err);
+    store_make(state);
     exec("INSERT INTO name(id, text) VALUES (1, 'alpha'), (2, 'gpu'), (3, 'tiny'), (4, 'big')");
-    exec("INSERT INTO run(run, started_ns, received_ns, uuid, host, pid, \"end\", worker_version,"
-         " protocol, os, kernel, cpu, cpu_count, host_memory_bytes, device_count, produced, stored,"
-         " duplicates, heard_ns) VALUES(1, 1, 1, '12340000-0000-4000-8000-000000000001', 1, 1, 1,"
-         " 'v', 1, 'o', 'k', 'c', 1, 1, 1, 0, 10, 0, 1790000000000000001)");
-    expect_ok(store_open(&store, path, &err), &err);
-    return 0;
-}
-
-TEST_FIXTURE(tear_down)
-{
-    store_close(store);
-    database_close(db);
-    folder_remove(folder);
-    return 0;
-}
-
-static struct result *ask(const struct query *query)
-{
-    struct error err = {0};
-    struct result *result = NULL;
-    expect_ok(store_query(store, query, &result, &err), &err);
-    return result;
-}
-
-static void expect_error(const struct query *query, enum status expected, const char *words)
-{
-    struct error err = {0};
-    struct result *result = NULL;
-    assert_int_equal(store_query(store, query, &result, &err), expected);
-    if (!strstr(err.text, words))
-        fail_msg("\"%s\" does not say \"%s\"", err.text, words);
+    store_run(1, 1, RECORD_RUN_END_CLOSED, 1, START_NS + 1);
+    exec("UPDATE run SET stored = 10, uuid = '12340000-0000-4000-8000-000000000001'");
+    return store_read();
 }
 
 static void expect_real(const struct result *result, size_t row, const char *key, double expected)
@@ -323,7 +279,7 @@ TEST_CASE(test_objectives_are_checked)
     result_free(result);
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_itl_is_of_all_requests, test_what_has_expired_is_said,
+TEST_MAIN_EACH(set_up, store_tear_down, test_itl_is_of_all_requests, test_what_has_expired_is_said,
                test_goodput, test_goodput_to_the_end_of_the_last,
                test_goodput_of_steps_that_are_not_full, test_goodput_of_what_is_left,
                test_goodput_of_no_time, test_objectives_are_checked)

@@ -12,23 +12,6 @@
 
 enum { REQUESTS = 300, GROUPS_MAX = REQUESTS, FIRST_DEVICE = 4, FIRST_MODEL = 6, MODELS = 3 };
 
-static struct store *store;
-
-TEST_FIXTURE(set_up)
-{
-    folder_make(folder);
-    return 0;
-}
-
-TEST_FIXTURE(tear_down)
-{
-    store_close(store);
-    store = NULL;
-    drop_store();
-    folder_remove(folder);
-    return 0;
-}
-
 static struct query bandwidth(void)
 {
     struct query query = {.kind = QUERY_AVERAGE};
@@ -411,5 +394,5 @@ TEST_CASE(test_it_is_what_plain_sql_says)
     assert_true(compared > REQUESTS / 4);
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_a_token_reads_weights_and_cache, test_the_largest_numbers,
-               test_it_is_what_plain_sql_says)
+TEST_MAIN_EACH(random_set_up, random_tear_down, test_a_token_reads_weights_and_cache,
+               test_the_largest_numbers, test_it_is_what_plain_sql_says)

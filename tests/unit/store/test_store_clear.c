@@ -13,8 +13,7 @@
 TEST_CASE(test_clear_moves_rows_to_the_ledger)
 {
     store_add_inferences(120);
-    store_exec(
-        "UPDATE ledger SET stored = (SELECT count(*) FROM inference i WHERE i.run = ledger.run)");
+    exec("UPDATE ledger SET stored = (SELECT count(*) FROM inference i WHERE i.run = ledger.run)");
     const double of_first = store_number("SELECT count(*) FROM inference WHERE run = 1");
     database_close(db);
     struct query_filter filter = {0};
@@ -36,9 +35,8 @@ TEST_CASE(test_clear_goes_in_slices)
 {
     const unsigned count = 2 * CLEAR_SLICE + 100;
     store_add_inferences(count);
-    store_exec(
-        "UPDATE inference SET id = id + 1000000;" // as after an earlier clearing
-        "UPDATE ledger SET stored = (SELECT count(*) FROM inference i WHERE i.run = ledger.run)");
+    exec("UPDATE inference SET id = id + 1000000;" // as after an earlier clearing
+         "UPDATE ledger SET stored = (SELECT count(*) FROM inference i WHERE i.run = ledger.run)");
     const double of_second = store_number("SELECT count(*) FROM inference WHERE run = 2");
     struct query_filter filter = {0};
     (void)snprintf(filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "beta");
@@ -50,13 +48,12 @@ TEST_CASE(test_clear_goes_in_slices)
     clearing.slice.now = CLEAR_SLICE;
     while (!done) {
         if (slices == 2) // arrives meanwhile, and stays
-            store_exec(
-                "INSERT INTO inference SELECT 9000000, 2, stream, number, started_ns,"
-                " received_ns, model, device, request, finish, prompt_tokens,"
-                " cached_prompt_tokens, generated_tokens, queue_ns, prefill_ns, ttft_ns,"
-                " decode_ns, e2e_ns, itl_max_ns, itl_p99_ns, host_memory_bytes,"
-                " device_memory_bytes, concurrent_requests FROM inference WHERE run = 1 LIMIT 1;"
-                "UPDATE ledger SET stored = stored + 1 WHERE run = 2");
+            exec("INSERT INTO inference SELECT 9000000, 2, stream, number, started_ns,"
+                 " received_ns, model, device, request, finish, prompt_tokens,"
+                 " cached_prompt_tokens, generated_tokens, queue_ns, prefill_ns, ttft_ns,"
+                 " decode_ns, e2e_ns, itl_max_ns, itl_p99_ns, host_memory_bytes,"
+                 " device_memory_bytes, concurrent_requests FROM inference WHERE run = 1 LIMIT 1;"
+                 "UPDATE ledger SET stored = stored + 1 WHERE run = 2");
         const uint64_t before = clearing.cleared;
         expect_ok(clear_slice(&clearing, db, &done, &err), &err);
         assert_true(clearing.cleared - before <= CLEAR_SLICE);
@@ -88,7 +85,7 @@ TEST_CASE(test_slices_follow_what_they_take)
     struct error err = {0};
     const struct query_filter all = {0};
     store_add_one_of_each();
-    store_exec("DELETE FROM inference");
+    exec("DELETE FROM inference");
     store_add_inferences(2000);
     assert_int_equal(clear_begin(&clearing, db, &all, &err), STATUS_OK);
     const unsigned rows = clearing.slice.now, pages = clearing.pages.now;
@@ -133,8 +130,8 @@ TEST_CASE(test_clear_needs_the_lock)
 TEST_CASE(test_clear_by_model_takes_the_stages_along)
 {
     store_add_one_of_each();
-    store_exec("WITH v(kind) AS (VALUES (1), (2), (3), (4), (5), (7), (8), (9), (10), (11))"
-               " INSERT INTO ledger(run, kind, stored) SELECT 1, kind, 1 FROM v");
+    exec("WITH v(kind) AS (VALUES (1), (2), (3), (4), (5), (7), (8), (9), (10), (11))"
+         " INSERT INTO ledger(run, kind, stored) SELECT 1, kind, 1 FROM v");
     struct query_filter filter = {0};
     (void)snprintf(filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "tiny");
     uint64_t cleared = 0;

@@ -186,6 +186,6 @@ TEST_CASE(many_settings_are_counted)
     result_free(result);
 }
 
-TEST_MAIN_EACH(compare_set_up, compare_tear_down, pipelines_by_their_throughput,
+TEST_MAIN_EACH(compare_set_up, store_tear_down, pipelines_by_their_throughput,
                loads_are_not_judged_twice, pipelines_without_a_model,
                settings_are_those_of_the_window, many_settings_are_counted, other_settings_are_told)

@@ -16,26 +16,18 @@
 
 static sqlite3 *plain; // the store before anything of it was rolled up
 
-TEST_FIXTURE(set_up)
-{
-    folder_make(folder);
-    return 0;
-}
-
 TEST_FIXTURE(tear_down)
 {
     database_close(plain);
     plain = NULL;
-    drop_store();
-    folder_remove(folder);
-    return 0;
+    return random_tear_down(state);
 }
 
-static struct result *answer(struct store *store, const struct query *query)
+static struct result *answer(struct store *opened, const struct query *query)
 {
     struct error err = {0};
     struct result *result = NULL;
-    expect_ok(store_query(store, query, &result, &err), &err);
+    expect_ok(store_query(opened, query, &result, &err), &err);
     return result;
 }
 
@@ -83,13 +75,13 @@ struct expected {
 
 static void expect_all(const struct expected *cases, size_t count)
 {
-    struct store *store = open_store();
+    struct store *opened = open_store();
     for (size_t i = 0; i < count; i++) {
         struct query query = {.kind = QUERY_AVERAGE, .metric = "process_sample.cpu_ratio"};
         query.filter.since_ns = cases[i].since_ns;
         query.filter.until_ns = cases[i].until_ns;
         (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "%s", cases[i].host);
-        struct result *result = answer(store, &query);
+        struct result *result = answer(opened, &query);
         if (result_integer(result, 0, "lost", -1) != cases[i].lost)
             fail_msg("case %zu: lost %" PRId64, i, result_integer(result, 0, "lost", -1));
         expect_near(result_number(result, 0, "coverage_ratio", NAN),
@@ -98,7 +90,7 @@ static void expect_all(const struct expected *cases, size_t count)
                         : 1);
         result_free(result);
     }
-    store_close(store);
+    store_close(opened);
 }
 
 // What a long run loses in its last hour is seen in that hour, and hardly in the year; and
@@ -149,16 +141,16 @@ TEST_CASE(test_losses_of_unknown_times)
         {0, 0, host, 31, 960},
     };
     expect_all(cases, COUNT_OF(cases));
-    struct store *store = open_store();
+    struct store *opened = open_store();
     struct query query = {.kind = QUERY_AVERAGE, .metric = "process_sample.cpu_ratio"};
-    struct result *all = answer(store, &query);
+    struct result *all = answer(opened, &query);
     query.filter.since_ns = DAY(1);
-    struct result *some = answer(store, &query);
+    struct result *some = answer(opened, &query);
     assert_int_equal(result_cell(all, 0, (unsigned)result_find(all, "note")).type, VALUE_NULL);
     assert_int_equal(result_cell(some, 0, (unsigned)result_find(some, "note")).type, VALUE_TEXT);
     result_free(all);
     result_free(some);
-    store_close(store);
+    store_close(opened);
 }
 
 // What has expired was stored: ledgers know it of runs that are in the window whole; of
@@ -185,15 +177,15 @@ TEST_CASE(test_coverage_of_what_is_gone)
     for (int is_known = 0; is_known < 2; is_known++) {
         struct query query = {.kind = QUERY_AVERAGE, .metric = "process_sample.cpu_ratio"};
         char note[512];
-        struct store *store = open_store();
+        struct store *opened = open_store();
         query.filter.since_ns = is_known ? DAY(21) : DAY(10);
-        struct result *result = answer(store, &query);
+        struct result *result = answer(opened, &query);
         const struct value value = result_cell(result, 0, (unsigned)result_find(result, "note"));
         (void)snprintf(note, sizeof note, "%.*s",
                        value.type == VALUE_TEXT ? (int)value.text.size : 0, value.text.bytes);
         assert_int_equal(strstr(note, "coverage leaves out") == NULL, is_known);
         result_free(result);
-        store_close(store);
+        store_close(opened);
     }
 }
 
@@ -213,15 +205,15 @@ TEST_CASE(test_a_coverage_that_cannot_be_had)
                           .step_ns = MINUTE_NS,
                           .group_by = {QUERY_BY_RUN},
                           .group_count = 1};
-    struct store *store = open_store();
-    struct result *result = answer(store, &query);
+    struct store *opened = open_store();
+    struct result *result = answer(opened, &query);
     const struct value value = result_cell(result, 0, (unsigned)result_find(result, "note"));
     assert_int_equal(result_row_count(result), 55);
     assert_int_equal(value.type, VALUE_TEXT);
     assert_int_equal(result_cell(result, 0, (unsigned)result_find(result, "coverage_ratio")).type,
                      VALUE_NULL);
     result_free(result);
-    store_close(store);
+    store_close(opened);
 }
 
 // The dashboard's rows, and baselines, have it of the window, too.
@@ -231,11 +223,11 @@ TEST_CASE(test_coverage_of_an_overview)
     drop(2, 1, 6, DELIVERY_SPOOL_FULL, DAY(39), DAY(39));
     struct query query = {.kind = QUERY_OVERVIEW};
     exec("UPDATE run SET \"end\" = 0");
-    struct store *store = open_store();
+    struct store *opened = open_store();
     for (int is_late = 0; is_late < 2; is_late++) {
         query.filter.since_ns = is_late ? DAY(39) : DAY(10);
         query.filter.until_ns = is_late ? 0 : DAY(11);
-        struct result *result = answer(store, &query);
+        struct result *result = answer(opened, &query);
         assert_int_equal(result_row_count(result), 2);
         for (size_t row = 0; row < 2; row++) {
             const struct value host = result_cell(result, row, 0);
@@ -247,7 +239,7 @@ TEST_CASE(test_coverage_of_an_overview)
         }
         result_free(result);
     }
-    store_close(store);
+    store_close(opened);
 }
 
 // ---- All cases against plain SQL ---------------------------------------------------------
@@ -338,7 +330,7 @@ static int64_t sum_plain(const char *format, ...)
     va_start(list, format);
     (void)vsnprintf(sql, sizeof sql, format, list);
     va_end(list);
-    return ask(plain, sql);
+    return integer_in(plain, sql);
 }
 
 #define OF_RUN                                                                                     \
@@ -407,11 +399,11 @@ static void pick_query(struct query *query)
 }
 
 // Whether there was an answer.
-static bool check_query(struct store *store, const struct query *query)
+static bool check_query(struct store *opened, const struct query *query)
 {
     struct error err = {0};
     struct result *result = NULL;
-    const enum status status = store_query(store, query, &result, &err);
+    const enum status status = store_query(opened, query, &result, &err);
     if (status == STATUS_NO_DATA || status == STATUS_INVALID) // nothing there, or too many steps
         return false;
     expect_ok(status, &err);
@@ -445,13 +437,13 @@ TEST_CASE(test_coverage_is_that_of_sql)
     for (int i = 0; i < 8; i++) {
         seed = 7700 + (uint64_t)i;
         make_random_store(i & 1);
-        struct store *store = open_store();
+        struct store *opened = open_store();
         for (int n = 0; n < 60; n++) {
             struct query query;
             pick_query(&query);
-            answered += check_query(store, &query);
+            answered += check_query(opened, &query);
         }
-        store_close(store);
+        store_close(opened);
         database_close(plain);
         plain = NULL;
         drop_store();
@@ -459,6 +451,7 @@ TEST_CASE(test_coverage_is_that_of_sql)
     assert_true(answered > 100);
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_a_loss_counts_where_it_was, test_losses_of_unknown_times,
-               test_coverage_of_what_is_gone, test_a_coverage_that_cannot_be_had,
-               test_coverage_of_an_overview, test_coverage_is_that_of_sql)
+TEST_MAIN_EACH(random_set_up, tear_down, test_a_loss_counts_where_it_was,
+               test_losses_of_unknown_times, test_coverage_of_what_is_gone,
+               test_a_coverage_that_cannot_be_had, test_coverage_of_an_overview,
+               test_coverage_is_that_of_sql)

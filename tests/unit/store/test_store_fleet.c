@@ -7,42 +7,24 @@
 #include "common/store/query/fleet.h"
 #include "common/store/store.h"
 #include "common/store/schema/database_open.h"
-#include "tests/support/folder.h"
 #include "tests/support/rows.h"
 #include "tests/support/test.h"
+#include "tests/unit/store/store_fixture.h"
 
-#define START_NS INT64_C(1790000000000000000)
-#define MS       INT64_C(1000000)
-#define SECOND   (1000 * MS)
-#define ABSENT   (-1e300)
+#define MS     INT64_C(1000000)
+#define SECOND (1000 * MS)
+#define ABSENT (-1e300)
 
-static char folder[FOLDER_PATH_SIZE];
-static char path[FOLDER_PATH_SIZE];
-static sqlite3 *db;
-static struct store *store;
 static uint32_t model, device;
 static uint64_t random_state;
 
 TEST_FIXTURE(set_up)
 {
-    struct error err = {0};
-    folder_make(folder);
-    (void)folder_path(path, folder, "s.db");
-    expect_ok(database_open_writer(&db, path, &err), &err);
-    rows_exec(db, "PRAGMA synchronous = OFF");
+    store_make(state);
     model = rows_name(db, "small");
     device = rows_name(db, "gpu");
     random_state = 11;
-    expect_ok(store_open(&store, path, &err), &err);
-    return 0;
-}
-
-TEST_FIXTURE(tear_down)
-{
-    store_close(store);
-    database_close(db);
-    folder_remove(folder);
-    return 0;
+    return store_read();
 }
 
 // A deviation of about `share`, up and down.
@@ -147,7 +129,7 @@ static void add_host(int64_t run, const struct host *host, unsigned requests)
         host->driver ? host->driver : "550.54", host->kernel ? host->kernel : "6.1.0",
         host->governor ? host->governor : "performance",
         (long long)(host->memory_bytes ? host->memory_bytes : INT64_C(1) << 36), (long long)run);
-    rows_exec(db, sql);
+    exec(sql);
     sqlite3_free(sql);
     add_requests(run, host, requests);
     add_loads(run, host);
@@ -158,18 +140,10 @@ static void add_host(int64_t run, const struct host *host, unsigned requests)
 static void add_fleet(const struct host *odd, int count)
 {
     static const struct host usual = {0};
-    rows_exec(db, "BEGIN");
+    exec("BEGIN");
     for (int i = 1; i <= count; i++)
         add_host(i, i == 3 ? odd : &usual, 60);
-    rows_exec(db, "COMMIT");
-}
-
-static struct result *ask(const struct query *query)
-{
-    struct error err = {0};
-    struct result *result = NULL;
-    expect_ok(store_query(store, query, &result, &err), &err);
-    return result;
+    exec("COMMIT");
 }
 
 static const char *text_of(const struct result *result, size_t row, const char *key,
@@ -273,7 +247,7 @@ TEST_CASE(test_planted_faults_are_named)
          ""},
     };
     for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-        (void)tear_down(state);
+        (void)store_tear_down(state);
         (void)set_up(state);
         add_fleet(&cases[i].host, 6);
         struct query query = {.kind = QUERY_FLEET};
@@ -314,11 +288,11 @@ TEST_CASE(test_all_that_people_look_at)
 TEST_CASE(test_few_hosts_and_few_values)
 {
     static const struct host usual = {0}, slow = {.slower = 1};
-    rows_exec(db, "BEGIN");
+    exec("BEGIN");
     add_host(1, &usual, 60);
     add_host(2, &slow, 60);
     add_host(3, &slow, 9);
-    rows_exec(db, "COMMIT");
+    exec("COMMIT");
     struct query query = {.kind = QUERY_FLEET, .metric = "tokens_per_second"};
     struct result *result = ask(&query);
     char text[FLEET_REASON_SIZE];
@@ -341,16 +315,16 @@ TEST_CASE(test_few_hosts_and_few_values)
 TEST_CASE(test_alike_hosts_are_left_alone)
 {
     for (unsigned round = 0; round < 30; round++) {
-        (void)tear_down(state);
+        (void)store_tear_down(state);
         (void)set_up(state);
         random_state = 1000 + round;
-        rows_exec(db, "BEGIN");
+        exec("BEGIN");
         for (int i = 1; i <= 8; i++) {
             const struct host host = {.slower = wobble(0.01) - 1,
                                       .slower_prefill = wobble(0.01) - 1};
             add_host(i, &host, 25);
         }
-        rows_exec(db, "COMMIT");
+        exec("COMMIT");
         const struct query query = {.kind = QUERY_FLEET};
         struct result *result = ask(&query);
         if (standing_out(result) > 0)
@@ -423,6 +397,6 @@ TEST_CASE(test_reasons)
     assert_string_not_equal(text + strlen(text) - 1, ",");
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_planted_faults_are_named, test_all_that_people_look_at,
+TEST_MAIN_EACH(set_up, store_tear_down, test_planted_faults_are_named, test_all_that_people_look_at,
                test_few_hosts_and_few_values, test_alike_hosts_are_left_alone, test_refusals,
                test_reasons)

@@ -7,50 +7,24 @@
 #include "common/store/sqlite/database.h"
 #include "common/store/store.h"
 #include "common/store/schema/database_open.h"
-#include "tests/support/folder.h"
 #include "tests/support/test.h"
-
-static char folder[FOLDER_PATH_SIZE];
-static char path[FOLDER_PATH_SIZE];
-static sqlite3 *db;
-static struct store *store;
-
-static void exec(const char *sql)
-{
-    struct error err;
-    if (database_exec(db, sql, &err) != STATUS_OK)
-        fail_msg("%s: %s", sql, err.text);
-}
+#include "tests/unit/store/store_fixture.h"
 
 // Two closed runs on two hosts; the second has lost 10 of 30 and 5 without numbers.
 TEST_FIXTURE(set_up)
 {
-    struct error err = {0};
-    folder_make(folder);
-    (void)folder_path(path, folder, "s.db");
-    expect_ok(database_open_writer(&db, path, &err), &err);
+    store_make(state);
     exec("INSERT INTO name(id, text) VALUES (1, 'alpha'), (2, 'beta'), (3, 'cpu'), (5, 'tiny')");
-    exec(
-        "WITH r(run) AS (VALUES (1), (2)) INSERT INTO run(run, started_ns, received_ns, uuid, host,"
-        " pid, \"end\", worker_version, protocol, os, kernel, cpu, cpu_count, host_memory_bytes,"
-        " device_count, produced, stored, duplicates, heard_ns) SELECT run, run, run, '1234000' ||"
-        " run || '-0000-4000-8000-000000000000', run, 1, 1, 'v', 2, 'o', 'k', 'c', 1, 1, 1, 30, 20,"
-        " 0, run FROM r");
+    for (int run = 1; run <= 2; run++)
+        store_run(run, run, RECORD_RUN_END_CLOSED, run, run);
+    exec("UPDATE run SET produced = 30, stored = 20,"
+         " uuid = '1234000' || run || '-0000-4000-8000-000000000000'");
     exec("INSERT INTO stream(run, stream, next, produced, unnumbered) VALUES(1, 0, 21, 20, 0),"
          " (2, 0, 31, 30, 5)");
     exec("INSERT INTO range(run, stream, first, last, state, reason) VALUES(1, 0, 1, 20, 0, NULL),"
          " (2, 0, 1, 20, 0, NULL), (2, 0, 21, 30, 1, 1)");
     exec("INSERT INTO ledger(run, kind, stored) VALUES(1, 6, 20), (2, 6, 20)");
-    expect_ok(store_open(&store, path, &err), &err);
-    return 0;
-}
-
-TEST_FIXTURE(tear_down)
-{
-    store_close(store);
-    database_close(db);
-    folder_remove(folder);
-    return 0;
+    return store_read();
 }
 
 static void add_inferences(int count)
@@ -67,25 +41,12 @@ static void add_inferences(int count)
     exec(sql);
 }
 
-static struct result *ask(const struct query *query)
-{
-    struct error err = {0};
-    struct result *result = NULL;
-    expect_ok(store_query(store, query, &result, &err), &err);
-    return result;
-}
-
 static void expect_timeout(const struct query *query)
 {
     struct error err = {0};
     struct result *result = NULL;
     assert_int_equal(store_query(store, query, &result, &err), STATUS_TIMEOUT);
     assert_non_null(strstr(err.text, "too long"));
-}
-
-static void expect_close(double actual, double expected)
-{
-    assert_true(fabs(actual - expected) <= 1e-12 * fabs(expected));
 }
 
 static void expect_text(const struct result *result, const char *key, const char *expected)
@@ -153,8 +114,8 @@ TEST_CASE(test_losses_by_reason)
         assert_int_equal(result_integer(runs, 0, keys[i].key, -1), keys[i].first);
         assert_int_equal(result_integer(runs, 1, keys[i].key, -1), keys[i].second);
     }
-    expect_close(result_number(runs, 1, "coverage_ratio", NAN), 20.0 / 44);
-    expect_close(result_number(second, 0, "coverage_ratio", NAN), 20.0 / 44);
+    expect_close(result_number(runs, 1, "coverage_ratio", NAN), 20.0 / 44, "it");
+    expect_close(result_number(second, 0, "coverage_ratio", NAN), 20.0 / 44, "it");
     assert_int_equal(result_integer(second, 0, "refused_messages", -1), 46);
     expect_text(second, "refusals", "message_size 40, denied 3, names 3");
     result_free(all);
@@ -185,10 +146,10 @@ TEST_CASE(test_losses_beside_an_average)
         (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "%s", cases[i].host);
         struct result *result = ask(&query);
         assert_int_equal(result_integer(result, 0, "lost", -1), cases[i].lost);
-        expect_close(result_number(result, 0, "coverage_ratio", NAN), cases[i].coverage);
+        expect_close(result_number(result, 0, "coverage_ratio", NAN), cases[i].coverage, "it");
         result_free(result);
     }
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_every_kind_has_a_budget, test_losses_by_reason,
+TEST_MAIN_EACH(set_up, store_tear_down, test_every_kind_has_a_budget, test_losses_by_reason,
                test_losses_beside_an_average)

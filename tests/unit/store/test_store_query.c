@@ -24,25 +24,25 @@ TEST_CASE(test_averages_equal_plain_sql)
         char name[128], sql[1024];
         (void)snprintf(name, sizeof name, "inference.%s", metrics[m].name);
         const struct query query = store_average_of(name);
-        struct result *result = store_ask(&query);
+        struct result *result = ask(&query);
         (void)snprintf(sql, sizeof sql, "SELECT count(\"%s\") FROM v_inference", metrics[m].name);
         assert_int_equal(result_integer(result, 0, "count", -1), (int64_t)store_number(sql));
         (void)snprintf(sql, sizeof sql,
                        "SELECT CAST(sum(\"%s\") AS REAL) / count(\"%s\") FROM v_inference",
                        metrics[m].name, metrics[m].name);
-        store_expect_close(result_number(result, 0, "mean", NAN), store_number(sql), name);
+        expect_close(result_number(result, 0, "mean", NAN), store_number(sql), name);
         (void)snprintf(sql, sizeof sql, "SELECT min(\"%s\") FROM v_inference", metrics[m].name);
-        store_expect_close(result_number(result, 0, "min", NAN), store_number(sql), name);
+        expect_close(result_number(result, 0, "min", NAN), store_number(sql), name);
         (void)snprintf(sql, sizeof sql, "SELECT max(\"%s\") FROM v_inference", metrics[m].name);
-        store_expect_close(result_number(result, 0, "max", NAN), store_number(sql), name);
+        expect_close(result_number(result, 0, "max", NAN), store_number(sql), name);
         if (metrics[m].derived) {
             (void)snprintf(sql, sizeof sql,
                            "SELECT sum(CAST(%s AS REAL)) / sum(%s) FROM inference"
                            " WHERE (%s) > 0 AND (%s) IS NOT NULL",
                            metrics[m].derived->numerator, metrics[m].derived->denominator,
                            metrics[m].derived->denominator, metrics[m].derived->numerator);
-            store_expect_close(result_number(result, 0, "total_over_total", NAN), store_number(sql),
-                               name);
+            expect_close(result_number(result, 0, "total_over_total", NAN), store_number(sql),
+                         name);
         }
         result_free(result);
     }
@@ -56,7 +56,7 @@ TEST_CASE(test_quantiles_within_one_percent)
         double q;
     } quantiles[] = {{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}};
     const struct query query = store_average_of("e2e_ns");
-    struct result *result = store_ask(&query);
+    struct result *result = ask(&query);
     for (size_t i = 0; i < COUNT_OF(quantiles); i++) {
         char sql[256];
         (void)snprintf(sql, sizeof sql,
@@ -78,7 +78,7 @@ TEST_CASE(test_groups_cover_everything_once)
     query.group_by[1] = QUERY_BY_HOST;
     query.group_by[2] = QUERY_BY_DEVICE;
     query.group_by[3] = QUERY_BY_RUN;
-    struct result *result = store_ask(&query);
+    struct result *result = ask(&query);
     assert_int_equal(result_row_count(result), 8);
     int64_t count = 0;
     for (size_t row = 0; row < 8; row++) {
@@ -96,13 +96,13 @@ TEST_CASE(test_groups_cover_everything_once)
                                        texts[0], texts[1], texts[2]);
         (void)snprintf(sql, sizeof sql, "%s", quoted);
         sqlite3_free(quoted);
-        store_expect_close(result_number(result, row, "mean", NAN), store_number(sql), sql);
+        expect_close(result_number(result, row, "mean", NAN), store_number(sql), sql);
         count += result_integer(result, row, "count", 0);
         // Coverage is the host's: alpha lost nothing, beta 15 of 35.
         const bool alpha = strcmp(texts[1], "alpha") == 0;
         assert_int_equal(result_integer(result, row, "lost", -1), alpha ? 0 : 15);
-        store_expect_close(result_number(result, row, "coverage_ratio", NAN), alpha ? 1 : 20.0 / 35,
-                           "cov");
+        expect_close(result_number(result, row, "coverage_ratio", NAN), alpha ? 1 : 20.0 / 35,
+                     "cov");
     }
     assert_int_equal(count, (int64_t)store_number("SELECT count(ttft_ns) FROM inference"));
     result_free(result);
@@ -128,7 +128,7 @@ TEST_CASE(test_filters)
         (void)snprintf(query.filter.by[cases[i].dimension], QUERY_TEXT_SIZE, "%s", cases[i].text);
         query.filter.since_ns = START_NS + 50000;
         query.filter.until_ns = START_NS + 250000;
-        struct result *result = store_ask(&query);
+        struct result *result = ask(&query);
         char sql[512];
         (void)snprintf(sql, sizeof sql,
                        "SELECT count(*) FROM v_inference WHERE %s AND started_ns >= %lld"
@@ -141,28 +141,28 @@ TEST_CASE(test_filters)
     }
     struct query query = store_average_of("e2e_ns");
     (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "' OR 1 --");
-    store_expect_error(&query, STATUS_NO_DATA, "no inference.e2e_ns");
+    expect_error(&query, STATUS_NO_DATA, "no inference.e2e_ns");
 }
 
 TEST_CASE(test_queries_that_make_no_sense)
 {
     struct query query = store_average_of("no_such_metric");
-    store_expect_error(&query, STATUS_INVALID, "no_such_metric");
+    expect_error(&query, STATUS_INVALID, "no_such_metric");
     query = store_average_of("duration_ns");
-    store_expect_error(&query, STATUS_INVALID, "load.duration_ns");
+    expect_error(&query, STATUS_INVALID, "load.duration_ns");
     query = store_average_of("operation.duration_ns");
     query.group_count = 1;
     query.group_by[0] = QUERY_BY_MODEL;
-    store_expect_error(&query, STATUS_INVALID, "operation have no model");
+    expect_error(&query, STATUS_INVALID, "operation have no model");
     query.group_count = 0;
     (void)snprintf(query.filter.by[QUERY_BY_STAGE], QUERY_TEXT_SIZE, "read");
-    store_expect_error(&query, STATUS_INVALID, "operation have no stage");
+    expect_error(&query, STATUS_INVALID, "operation have no stage");
     query = (struct query){.kind = QUERY_CLEAR};
-    store_expect_error(&query, STATUS_INVALID, "no query");
+    expect_error(&query, STATUS_INVALID, "no query");
     query = (struct query){.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_LOAD, .cursor = 99};
-    store_expect_error(&query, STATUS_INVALID, "cannot continue");
+    expect_error(&query, STATUS_INVALID, "cannot continue");
     query.cursor = UINT64_MAX;
-    store_expect_error(&query, STATUS_INVALID, "no such cursor");
+    expect_error(&query, STATUS_INVALID, "no such cursor");
 }
 
 TEST_CASE(test_a_query_over_its_budget_is_ended)
@@ -170,9 +170,9 @@ TEST_CASE(test_a_query_over_its_budget_is_ended)
     store_add_inferences(20000);
     store_set_budget(store, 1);
     struct query query = store_average_of("e2e_ns");
-    store_expect_error(&query, STATUS_TIMEOUT, "too long");
+    expect_error(&query, STATUS_TIMEOUT, "too long");
     store_set_budget(store, 0);
-    struct result *result = store_ask(&query);
+    struct result *result = ask(&query);
     assert_int_equal(result_integer(result, 0, "count", -1), 20000);
     result_free(result);
 }
@@ -191,7 +191,7 @@ TEST_CASE(test_listings_go_on_behind_their_cursor)
         int64_t before = oldest ? 0 : INT64_MAX;
         int64_t numbers = 0;
         do {
-            struct result *result = store_ask(&query);
+            struct result *result = ask(&query);
             for (size_t row = 0; row < result_row_count(result); row++) {
                 const int64_t started = result_integer(result, row, "started_ns", -1);
                 assert_true(oldest ? started >= before : started <= before);
@@ -221,7 +221,7 @@ TEST_CASE(test_every_kind_is_listed_with_all_its_columns)
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++) {
         const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
         const struct query query = {.kind = QUERY_RECORDS, .records.kind = (enum record_kind)kind};
-        struct result *result = store_ask(&query);
+        struct result *result = ask(&query);
         assert_int_equal(result_row_count(result), 1);
         assert_int_equal(result_next_cursor(result), 0);
         expect_text(result, "run", "12340001-0000-4000-8000-000000000001");
@@ -265,9 +265,9 @@ TEST_CASE(test_loads_have_a_floor)
                        "UPDATE load SET model_bytes = 1000000000, storage_bytes_per_second = %s,"
                        " h2d_bytes_per_second = %s",
                        cases[i].storage, cases[i].bus);
-        store_exec(sql);
+        exec(sql);
         struct query query = {.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_LOAD};
-        struct result *result = store_ask(&query);
+        struct result *result = ask(&query);
         assert_true(result_number(result, 0, "floor_ns", -1) == cases[i].floor_ns);
         result_free(result);
         query = store_average_of(QUERY_METRIC_FLOOR);
@@ -285,19 +285,19 @@ TEST_CASE(test_stages_know_their_load)
 {
     store_add_one_of_each();
     struct query query = {.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_LOAD_STAGE};
-    struct result *result = store_ask(&query);
+    struct result *result = ask(&query);
     expect_text(result, "model", "tiny");
     expect_text(result, "device", "tiny");
     result_free(result);
     (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "tiny");
-    result = store_ask(&query);
+    result = ask(&query);
     assert_int_equal(result_row_count(result), 1);
     result_free(result);
     query = store_average_of("load_stage.duration_ns");
     query.group_count = 2;
     query.group_by[0] = QUERY_BY_MODEL;
     query.group_by[1] = QUERY_BY_STAGE;
-    result = store_ask(&query);
+    result = ask(&query);
     expect_text(result, "model", "tiny");
     result_free(result);
 }
@@ -306,40 +306,39 @@ TEST_CASE(test_stages_know_their_load)
 // of what was not measured there is no average.
 TEST_CASE(test_pipelines_by_workload_and_model)
 {
-    store_exec(
-        "INSERT INTO pipeline(id, run, stream, number, started_ns, received_ns, workload,"
-        " device, status, items, duration_ns, chunk_bytes, pool_size, prefetch, sync, bytes_h2d,"
-        " copy_busy_ns, compute_busy_ns, both_busy_ns, model, batch_items)"
-        " SELECT value, 1, 0, value, 1790000000000000000, 1790000000000000001, iif(value < 4, 7, "
-        "8), 3, 0,"
-        "  10 * value, 1000000000, 1, 1, 1, 0, 1, iif(value < 3, NULL, 100), 100, 50,"
-        "  iif(value = 2, NULL, 5), 16 FROM json_each('[1, 2, 3, 4]')");
+    exec("INSERT INTO pipeline(id, run, stream, number, started_ns, received_ns, workload,"
+         " device, status, items, duration_ns, chunk_bytes, pool_size, prefetch, sync, bytes_h2d,"
+         " copy_busy_ns, compute_busy_ns, both_busy_ns, model, batch_items)"
+         " SELECT value, 1, 0, value, 1790000000000000000, 1790000000000000001, iif(value < 4, 7, "
+         "8), 3, 0,"
+         "  10 * value, 1000000000, 1, 1, 1, 0, 1, iif(value < 3, NULL, 100), 100, 50,"
+         "  iif(value = 2, NULL, 5), 16 FROM json_each('[1, 2, 3, 4]')");
     struct query query = store_average_of("pipeline.items_per_second");
     query.group_count = 2;
     query.group_by[0] = QUERY_BY_WORKLOAD;
     query.group_by[1] = QUERY_BY_MODEL;
-    struct result *result = store_ask(&query);
+    struct result *result = ask(&query);
     assert_int_equal(result_row_count(result), 3);
     result_free(result);
     (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "tiny");
     (void)snprintf(query.filter.by[QUERY_BY_WORKLOAD], QUERY_TEXT_SIZE, "read");
-    result = store_ask(&query);
+    result = ask(&query);
     assert_int_equal(result_row_count(result), 1);
     assert_int_equal(result_integer(result, 0, "count", -1), 2);
     assert_true(result_number(result, 0, "mean", 0) == 20.0);
     result_free(result);
     query = store_average_of("copy_busy_ns");
-    result = store_ask(&query);
+    result = ask(&query);
     assert_int_equal(result_integer(result, 0, "count", -1), 2);
     assert_true(result_number(result, 0, "min", 0) == 100.0);
     result_free(result);
     query = store_average_of("overlap_ratio");
-    result = store_ask(&query);
+    result = ask(&query);
     assert_int_equal(result_integer(result, 0, "count", -1), 2);
     result_free(result);
     query = (struct query){.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_PIPELINE};
     (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "tiny");
-    result = store_ask(&query);
+    result = ask(&query);
     assert_int_equal(result_row_count(result), 3);
     assert_int_equal(result_integer(result, 0, "batch_items", -1), 16);
     result_free(result);
@@ -354,17 +353,16 @@ TEST_CASE(test_pipelines_by_status)
         double mean;
     } cases[] = {
         {"", 4, 3, 20.0}, {"ok", 2, 2, 15.0}, {"error", 1, 0, 0}, {"cancelled", 1, 1, 30.0}};
-    store_exec(
-        "INSERT INTO pipeline(id, run, stream, number, started_ns, received_ns, workload,"
-        " device, status, items, duration_ns, chunk_bytes, pool_size, prefetch, sync, bytes_h2d)"
-        " SELECT value, 1, 0, value, 1790000000000000000, 1790000000000000001, 7, 3, max(value - "
-        "2, 0) % 3,"
-        "  iif(value = 3, 0, 10 * iif(value = 4, 3, value)), 1000000000, 1, 1, 1, 0, 1"
-        " FROM json_each('[1, 2, 3, 4]')");
+    exec("INSERT INTO pipeline(id, run, stream, number, started_ns, received_ns, workload,"
+         " device, status, items, duration_ns, chunk_bytes, pool_size, prefetch, sync, bytes_h2d)"
+         " SELECT value, 1, 0, value, 1790000000000000000, 1790000000000000001, 7, 3, max(value - "
+         "2, 0) % 3,"
+         "  iif(value = 3, 0, 10 * iif(value = 4, 3, value)), 1000000000, 1, 1, 1, 0, 1"
+         " FROM json_each('[1, 2, 3, 4]')");
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct query query = store_average_of("pipeline.duration_ns");
         (void)snprintf(query.filter.by[QUERY_BY_STATUS], QUERY_TEXT_SIZE, "%s", cases[i].status);
-        struct result *result = store_ask(&query);
+        struct result *result = ask(&query);
         assert_int_equal(result_integer(result, 0, "count", -1), cases[i].runs);
         result_free(result);
         (void)snprintf(query.metric, sizeof query.metric, "pipeline.items_per_second");
@@ -379,13 +377,13 @@ TEST_CASE(test_pipelines_by_status)
         result_free(result);
         query.kind = QUERY_RECORDS;
         query.records.kind = RECORD_KIND_PIPELINE;
-        result = store_ask(&query);
+        result = ask(&query);
         assert_int_equal(result_row_count(result), cases[i].runs);
         result_free(result);
     }
     struct query query = store_average_of("pipeline.duration_ns");
     query.group_by[query.group_count++] = QUERY_BY_STATUS;
-    struct result *result = store_ask(&query);
+    struct result *result = ask(&query);
     assert_int_equal(result_row_count(result), 3);
     expect_text(result, "status", "ok");
     assert_int_equal(result_integer(result, 0, "count", -1), 2);
@@ -404,7 +402,7 @@ TEST_CASE(test_requests_by_status)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct query query = store_average_of("e2e_ns");
         (void)snprintf(query.filter.by[QUERY_BY_STATUS], QUERY_TEXT_SIZE, "%s", cases[i].status);
-        struct result *result = store_ask(&query);
+        struct result *result = ask(&query);
         assert_int_equal(result_integer(result, 0, "count", -1), store_number(cases[i].expected));
         result_free(result);
     }
@@ -418,7 +416,7 @@ TEST_CASE(test_runs_and_their_balance)
 {
     struct query query = {
         .kind = QUERY_RECORDS, .records.kind = RECORD_KIND_RUN, .records.oldest_first = true};
-    struct result *result = store_ask(&query);
+    struct result *result = ask(&query);
     assert_int_equal(result_row_count(result), 2);
     assert_int_equal(result_integer(result, 0, "balanced", -1), 1);
     assert_int_equal(result_cell(result, 1, (unsigned)result_find(result, "balanced")).type,
@@ -438,11 +436,11 @@ TEST_CASE(test_runs_and_their_balance)
         "INSERT INTO stream(run, stream, next, produced, unnumbered) VALUES(1, 1, 1, 1, 0)",
     };
     for (size_t i = 0; i < COUNT_OF(damages); i++) {
-        store_exec("BEGIN");
-        store_exec(damages[i]);
+        exec("BEGIN");
+        exec(damages[i]);
         if (store_number("SELECT balanced FROM v_ledger WHERE id = 1") != 0)
             fail_msg("balanced in spite of %s", damages[i]);
-        store_exec("ROLLBACK");
+        exec("ROLLBACK");
     }
     assert_true(store_number("SELECT balanced FROM v_ledger WHERE id = 1") == 1);
 }
@@ -459,7 +457,7 @@ static enum status read_for_long(struct store *asked, const struct query *query,
     enum status status = database_integer(asked->db, "SELECT count(*) FROM inference", &sum, err);
     if (status != STATUS_OK)
         return status;
-    store_exec("INSERT INTO meta VALUES(hex(randomblob(8)), zeroblob(3000000))");
+    exec("INSERT INTO meta VALUES(hex(randomblob(8)), zeroblob(3000000))");
     return database_integer(asked->db,
                             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
                             " WHERE i < 1000000) SELECT sum(i) FROM n",

@@ -190,13 +190,13 @@ static void compare_row(const struct query *query, const struct result *result,
     }
 }
 
-static void compare(struct store *store, const struct query *query,
+static void compare(struct store *opened, const struct query *query,
                     const struct query_metric *metric)
 {
     struct error err = {0};
     struct result *result = NULL;
     see(query, metric);
-    const enum status status = store_query(store, query, &result, &err);
+    const enum status status = store_query(opened, query, &result, &err);
     if (seen_count == 0) {
         assert_int_equal(status, STATUS_NO_DATA);
         return;
@@ -297,12 +297,12 @@ TEST_CASE(test_any_store)
         const int64_t count = 1 + pick(ROWS_MAX);
         make_store(metric->kind, count);
         fill(round, metric, count);
-        struct store *store = open_store();
+        struct store *opened = open_store();
         for (unsigned i = 0; i < 24; i++) {
             const struct query query = pick_query(metric);
-            compare(store, &query, metric);
+            compare(opened, &query, metric);
         }
-        store_close(store);
+        store_close(opened);
         drop_store();
     }
 }
@@ -335,7 +335,7 @@ TEST_CASE(test_expired_rows)
               watermark);
         execf("INSERT INTO expiry VALUES(%d, %" PRId64 ")", (int)metric->kind, expired_ns);
         exec("COMMIT");
-        struct store *store = open_store();
+        struct store *opened = open_store();
         for (unsigned i = 0; i < 40; i++) {
             struct query query = pick_query(metric);
             memset(&query.filter.by, 0, sizeof query.filter.by);
@@ -351,7 +351,7 @@ TEST_CASE(test_expired_rows)
             const int64_t most = count_of(&wide, metric);
             struct error err = {0};
             struct result *result = NULL;
-            const enum status status = store_query(store, &query, &result, &err);
+            const enum status status = store_query(opened, &query, &result, &err);
             assert_true(status == STATUS_OK || (status == STATUS_NO_DATA && least == 0));
             const int64_t count = result ? result_integer(result, 0, "count", -1) : 0;
             if (count < least || count > most)
@@ -361,9 +361,9 @@ TEST_CASE(test_expired_rows)
             result_free(result);
             if (!wide.filter.since_ns || !wide.filter.until_ns ||
                 wide.filter.since_ns < wide.filter.until_ns)
-                compare(store, &wide, metric);
+                compare(opened, &wide, metric);
         }
-        store_close(store);
+        store_close(opened);
         drop_store();
     }
 }
@@ -377,17 +377,17 @@ TEST_CASE(test_expired_runs)
     rollup_builder_fill(db, metric, ROWS_MAX, false);
     execf("DELETE FROM inference WHERE started_ns < %" PRId64, MARCH_NS);
     execf("INSERT INTO expiry VALUES(%d, %" PRId64 ")", (int)metric->kind, MARCH_NS);
-    struct store *store = open_store();
+    struct store *opened = open_store();
     struct query query = {.kind = QUERY_AVERAGE, .metric = "e2e_ns", .group_count = 1};
     query.group_by[0] = QUERY_BY_RUN;
     struct error err = {0};
     struct result *result = NULL;
-    assert_int_equal(store_query(store, &query, &result, &err), STATUS_OK);
+    assert_int_equal(store_query(opened, &query, &result, &err), STATUS_OK);
     assert_true(is_text(result, 0, "note",
                         "records before 2026-03-01 00:00 UTC have expired; they are in no rollup of"
                         " this question, and not counted"));
     result_free(result);
-    store_close(store);
+    store_close(opened);
 }
 
 // ---- Summaries ----------------------------------------------------------------------------
@@ -415,12 +415,12 @@ static void expect_same(const struct result *a, const struct result *b)
         }
 }
 
-static struct result *ask_either(struct store *store, const struct query *query,
+static struct result *ask_either(struct store *opened, const struct query *query,
                                  enum status *status)
 {
     struct error err = {0};
     struct result *result = NULL;
-    *status = store_query(store, query, &result, &err);
+    *status = store_query(opened, query, &result, &err);
     if (*status != STATUS_OK && *status != STATUS_NO_DATA)
         fail_msg("%s: %s", asked, err.text);
     return result;
@@ -481,19 +481,15 @@ TEST_CASE(test_summaries)
 
 TEST_FIXTURE(set_up)
 {
-    folder_make(folder);
+    random_set_up(state);
     seen = calloc(GROUPS_SEEN_MAX, sizeof *seen);
     return seen ? 0 : 1;
 }
 
 TEST_FIXTURE(tear_down)
 {
-    database_close(db);
-    database_close(full);
-    db = full = NULL;
-    folder_remove(folder);
     free(seen);
-    return 0;
+    return random_tear_down(state);
 }
 
 TEST_MAIN_EACH(set_up, tear_down, test_any_store, test_expired_rows, test_expired_runs,

@@ -13,11 +13,11 @@ TEST_CASE(test_steps_have_a_bound)
 {
     seed = 4000;
     make_store(RECORD_KIND_INFERENCE, ROWS_MAX);
-    struct store *store = open_store();
+    struct store *opened = open_store();
     struct query query = {.kind = QUERY_AVERAGE, .metric = "e2e_ns", .step_ns = 1};
     struct error err = {0};
     struct result *result = NULL;
-    assert_int_equal(store_query(store, &query, &result, &err), STATUS_INVALID);
+    assert_int_equal(store_query(opened, &query, &result, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "at most 10000 (--step "));
     // What it says to do is enough, and not much too much.
     const char *advice = strstr(err.text, "(--step ") + strlen("(--step ");
@@ -29,17 +29,17 @@ TEST_CASE(test_steps_have_a_bound)
                             : unit == 'm' ? MINUTE_NS
                                           : 0;
     query.step_ns = step * unit_ns;
-    assert_int_equal(store_query(store, &query, &result, &err), STATUS_OK);
+    assert_int_equal(store_query(opened, &query, &result, &err), STATUS_OK);
     result_free(result);
     query.step_ns /= 4;
-    assert_int_equal(store_query(store, &query, &result, &err), STATUS_INVALID);
+    assert_int_equal(store_query(opened, &query, &result, &err), STATUS_INVALID);
     query.step_ns = 1;
     query.filter.since_ns = INT64_MAX - 1; // nothing is there yet
-    assert_int_equal(store_query(store, &query, &result, &err), STATUS_NO_DATA);
+    assert_int_equal(store_query(opened, &query, &result, &err), STATUS_NO_DATA);
     query.filter.since_ns = 0;
     query.filter.until_ns = 1;
-    assert_int_equal(store_query(store, &query, &result, &err), STATUS_NO_DATA);
-    store_close(store);
+    assert_int_equal(store_query(opened, &query, &result, &err), STATUS_NO_DATA);
+    store_close(opened);
 }
 
 // ---- Steps over expired rows ----------------------------------------------------------------
@@ -108,10 +108,10 @@ static void check_window(size_t at)
         query.filter.since_ns = MARCH_NS + windows[at].since * MINUTE_NS;
     if (windows[at].until)
         query.filter.until_ns = MARCH_NS + windows[at].until * MINUTE_NS;
-    struct store *store = open_store();
+    struct store *opened = open_store();
     struct error err = {0};
     struct result *result = NULL;
-    if (store_query(store, &query, &result, &err) != STATUS_OK)
+    if (store_query(opened, &query, &result, &err) != STATUS_OK)
         fail_msg("%s: %s", asked, err.text);
     if ((int64_t)result_row_count(result) != windows[at].rows)
         fail_msg("%s: %zu rows", asked, result_row_count(result));
@@ -125,7 +125,7 @@ static void check_window(size_t at)
         fail_msg("%s: note \"%.*s\"", asked, note.type == VALUE_TEXT ? (int)note.text.size : 0,
                  note.type == VALUE_TEXT ? note.text.bytes : "");
     result_free(result);
-    store_close(store);
+    store_close(opened);
 }
 
 TEST_CASE(test_steps_over_expired_rows)
@@ -148,15 +148,15 @@ TEST_CASE(test_steps_end_behind_gaps)
     execf("DELETE FROM rollup WHERE level = %d AND started_ns >= %" PRId64, ROLLUP_MINUTE, of[0]);
     struct query query = {.kind = QUERY_AVERAGE, .metric = "e2e_ns", .step_ns = HOUR_NS};
     query.filter.since_ns = MARCH_NS;
-    struct store *store = open_store();
+    struct store *opened = open_store();
     struct error err = {0};
     struct result *result = NULL;
-    expect_ok(store_query(store, &query, &result, &err), &err);
+    expect_ok(store_query(opened, &query, &result, &err), &err);
     assert_int_equal(result_row_count(result), 5);
     for (size_t i = 0; i < 5; i++)
         expect_step(result, i, (int64_t)i * 60, 60);
     result_free(result);
-    store_close(store);
+    store_close(opened);
 }
 
 // The end of an open window is the newest record, though its hour is in no rollup.
@@ -170,30 +170,15 @@ TEST_CASE(test_steps_end_in_gaps)
     execf("DELETE FROM rollup WHERE level <= %d AND started_ns >= %" PRId64, ROLLUP_HOUR, of[0]);
     struct query query = {.kind = QUERY_AVERAGE, .metric = "e2e_ns", .step_ns = MINUTE_NS / 60};
     query.filter.since_ns = MARCH_NS + 200 * MINUTE_NS;
-    struct store *store = open_store();
+    struct store *opened = open_store();
     struct error err = {0};
     struct result *result = NULL;
-    expect_ok(store_query(store, &query, &result, &err), &err);
+    expect_ok(store_query(opened, &query, &result, &err), &err);
     assert_int_equal(result_row_count(result), 100);
     expect_step(result, 99, 299, 1);
     result_free(result);
-    store_close(store);
+    store_close(opened);
 }
 
-TEST_FIXTURE(set_up)
-{
-    folder_make(folder);
-    return 0;
-}
-
-TEST_FIXTURE(tear_down)
-{
-    database_close(db);
-    database_close(full);
-    db = full = NULL;
-    folder_remove(folder);
-    return 0;
-}
-
-TEST_MAIN_EACH(set_up, tear_down, test_steps_have_a_bound, test_steps_over_expired_rows,
-               test_steps_end_behind_gaps, test_steps_end_in_gaps)
+TEST_MAIN_EACH(random_set_up, random_tear_down, test_steps_have_a_bound,
+               test_steps_over_expired_rows, test_steps_end_behind_gaps, test_steps_end_in_gaps)

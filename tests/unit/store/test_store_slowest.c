@@ -8,28 +8,19 @@
 #include "common/store/schema/database_open.h"
 #include "common/store/query/latency_attribution.h"
 #include "common/store/store.h"
-#include "tests/support/folder.h"
 #include "tests/support/rows.h"
 #include "tests/support/test.h"
+#include "tests/unit/store/store_fixture.h"
 
-#define START_NS INT64_C(1790000000000000000) // when both runs began
-#define MS       INT64_C(1000000)
-#define SECOND   (1000 * MS)
-#define DAY      (86400 * SECOND)
+#define MS     INT64_C(1000000)
+#define SECOND (1000 * MS)
+#define DAY    (86400 * SECOND)
 
-static char folder[FOLDER_PATH_SIZE];
-static char path[FOLDER_PATH_SIZE];
-static sqlite3 *db;
-static struct store *store;
 static uint32_t models[3], devices[2];
 
 TEST_FIXTURE(set_up)
 {
-    struct error err = {0};
-    folder_make(folder);
-    (void)folder_path(path, folder, "s.db");
-    expect_ok(database_open_writer(&db, path, &err), &err);
-    rows_exec(db, "PRAGMA synchronous = OFF");
+    store_make(state);
     models[0] = rows_name(db, "small");
     models[1] = rows_name(db, "large");
     models[2] = rows_name(db, "it's; --");
@@ -37,16 +28,7 @@ TEST_FIXTURE(set_up)
     devices[1] = rows_name(db, "cpu");
     rows_run(db, 1, "alpha", START_NS, START_NS + 400 * DAY);
     rows_run(db, 2, "beta", START_NS, START_NS + 400 * DAY);
-    expect_ok(store_open(&store, path, &err), &err);
-    return 0;
-}
-
-TEST_FIXTURE(tear_down)
-{
-    store_close(store);
-    database_close(db);
-    folder_remove(folder);
-    return 0;
+    return store_read();
 }
 
 struct request {
@@ -98,12 +80,12 @@ static struct request usual(int64_t started_ns, uint64_t *random)
 static void add_usual(unsigned count)
 {
     uint64_t random = 99;
-    rows_exec(db, "BEGIN");
+    exec("BEGIN");
     for (unsigned i = 0; i < count; i++) {
         const struct request request = usual(START_NS + (int64_t)i * 20 * SECOND, &random);
         add_request(1 + i % 2, &request);
     }
-    rows_exec(db, "COMMIT");
+    exec("COMMIT");
 }
 
 // ---- What goes on meanwhile ----------------------------------------------------------
@@ -147,14 +129,6 @@ static void add_sample(int64_t run, int64_t started_ns, int64_t reasons, unsigne
 }
 
 // ---- Asking ----------------------------------------------------------------------------
-
-static struct result *ask(const struct query *query)
-{
-    struct error err = {0};
-    struct result *result = NULL;
-    expect_ok(store_query(store, query, &result, &err), &err);
-    return result;
-}
 
 static const char *text_of(const struct result *result, size_t row, const char *key, char text[64])
 {
@@ -263,7 +237,7 @@ TEST_CASE(test_planted_causes_are_named)
     };
     for (unsigned i = 0; i < COUNT_OF(cases); i++) {
         if (i > 0) {
-            (void)tear_down(state);
+            (void)store_tear_down(state);
             (void)set_up(state);
         }
         add_usual(60);
@@ -317,7 +291,7 @@ TEST_CASE(test_other_metrics)
         {"prefill_tokens_per_second", {.prompt = -50}, "prefill", 50 * MS},
     };
     for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-        (void)tear_down(state);
+        (void)store_tear_down(state);
         (void)set_up(state);
         add_usual(60);
         uint64_t random = 1;
@@ -344,7 +318,7 @@ TEST_CASE(test_other_metrics)
 // Sixty requests, each 10 ms slower than the one before it; every third is of another model.
 TEST_CASE(test_window_and_filter_limit_the_search)
 {
-    rows_exec(db, "BEGIN");
+    exec("BEGIN");
     for (unsigned i = 0; i < 60; i++) {
         uint64_t random = 1;
         struct request request = usual(START_NS + i * SECOND, &random);
@@ -352,7 +326,7 @@ TEST_CASE(test_window_and_filter_limit_the_search)
         request.model = i % 3 == 0;
         add_request(1 + i % 2, &request);
     }
-    rows_exec(db, "COMMIT");
+    exec("COMMIT");
     static const struct {
         const char *metric, *model, *host;
         int64_t since_s, until_s; // 0: open
@@ -408,8 +382,8 @@ TEST_CASE(test_few_peers_blame_nothing)
 TEST_CASE(test_what_expired_is_told)
 {
     add_usual(10);
-    rows_exec(db, "INSERT INTO expiry VALUES(6, 1790000050000000000);"
-                  "INSERT OR REPLACE INTO ledger(run, kind, stored, expired) VALUES(1, 6, 9, 4)");
+    exec("INSERT INTO expiry VALUES(6, 1790000050000000000);"
+         "INSERT OR REPLACE INTO ledger(run, kind, stored, expired) VALUES(1, 6, 9, 4)");
     static const struct {
         int64_t since_ns, expired_ns;
     } cases[] = {
@@ -480,12 +454,12 @@ TEST_CASE(test_refusals)
 TEST_CASE(test_absurd_rows)
 {
     add_usual(20);
-    rows_exec(db, "UPDATE inference SET queue_ns = 9223372036854775807, prefill_ns = -5,"
-                  " decode_ns = 9223372036854775807, e2e_ns = 9223372036854775807,"
-                  " generated_tokens = 9223372036854775807,"
-                  " prompt_tokens = -9223372036854775807 WHERE id % 2 = 0;"
-                  " UPDATE inference SET started_ns = 9223372036854775807 WHERE id = 4;"
-                  " UPDATE inference SET started_ns = -9223372036854775807 WHERE id = 6");
+    exec("UPDATE inference SET queue_ns = 9223372036854775807, prefill_ns = -5,"
+         " decode_ns = 9223372036854775807, e2e_ns = 9223372036854775807,"
+         " generated_tokens = 9223372036854775807,"
+         " prompt_tokens = -9223372036854775807 WHERE id % 2 = 0;"
+         " UPDATE inference SET started_ns = 9223372036854775807 WHERE id = 4;"
+         " UPDATE inference SET started_ns = -9223372036854775807 WHERE id = 6");
     add_pipeline(1, START_NS, 0, 5, -1, 0);
     add_load(1, START_NS, INT64_MAX);
     const struct query query = {.kind = QUERY_SLOWEST, .limit = 20};
@@ -495,6 +469,6 @@ TEST_CASE(test_absurd_rows)
     result_free(result);
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_planted_causes_are_named, test_other_metrics,
+TEST_MAIN_EACH(set_up, store_tear_down, test_planted_causes_are_named, test_other_metrics,
                test_window_and_filter_limit_the_search, test_few_peers_blame_nothing,
                test_what_expired_is_told, test_refusals, test_absurd_rows)

@@ -7,28 +7,19 @@
 #include "common/store/sqlite/database.h"
 #include "common/store/store.h"
 #include "common/store/schema/database_open.h"
-#include "tests/support/folder.h"
 #include "tests/support/rows.h"
 #include "tests/support/test.h"
+#include "tests/unit/store/store_fixture.h"
 
-#define START_NS INT64_C(1790000000000000000)
-#define MS       INT64_C(1000000)
-#define SECOND   (1000 * MS)
-#define ABSENT   (-1e300)
+#define MS     INT64_C(1000000)
+#define SECOND (1000 * MS)
+#define ABSENT (-1e300)
 
-static char folder[FOLDER_PATH_SIZE];
-static char path[FOLDER_PATH_SIZE];
-static sqlite3 *db;
-static struct store *store;
 static uint32_t models[2], device, stages[3];
 
 TEST_FIXTURE(set_up)
 {
-    struct error err = {0};
-    folder_make(folder);
-    (void)folder_path(path, folder, "s.db");
-    expect_ok(database_open_writer(&db, path, &err), &err);
-    rows_exec(db, "PRAGMA synchronous = OFF");
+    store_make(state);
     models[0] = rows_name(db, "small");
     models[1] = rows_name(db, "large");
     device = rows_name(db, "gpu");
@@ -37,16 +28,7 @@ TEST_FIXTURE(set_up)
     stages[2] = rows_name(db, "file_opening");
     rows_run(db, 1, "alpha", START_NS, START_NS + 1000 * SECOND);
     rows_run(db, 2, "beta", START_NS, START_NS + 1000 * SECOND);
-    expect_ok(store_open(&store, path, &err), &err);
-    return 0;
-}
-
-TEST_FIXTURE(tear_down)
-{
-    store_close(store);
-    database_close(db);
-    folder_remove(folder);
-    return 0;
+    return store_read();
 }
 
 struct load {
@@ -86,14 +68,6 @@ static void add_load(const struct load *load)
         (void)rows_add(db, load->run, &record);
         at += load->stage_ms[i] * MS;
     }
-}
-
-static struct result *ask(const struct query *query)
-{
-    struct error err = {0};
-    struct result *result = NULL;
-    expect_ok(store_query(store, query, &result, &err), &err);
-    return result;
 }
 
 static bool cell_is(const struct result *result, size_t row, const char *key, const char *text)
@@ -197,7 +171,7 @@ TEST_CASE(test_waterfalls)
 TEST_CASE(test_sums_equal_plain_sql)
 {
     uint64_t random = 5;
-    rows_exec(db, "BEGIN");
+    exec("BEGIN");
     for (unsigned i = 0; i < 500; i++) {
         const struct load load = {
             .run = 1 + (int64_t)(test_random(&random) % 2),
@@ -211,7 +185,7 @@ TEST_CASE(test_sums_equal_plain_sql)
         };
         add_load(&load);
     }
-    rows_exec(db, "COMMIT");
+    exec("COMMIT");
     struct query query = {.kind = QUERY_STAGES, .group_by = {QUERY_BY_MODEL}, .group_count = 1};
     query.filter.since_ns = START_NS + 100 * SECOND;
     query.filter.until_ns = START_NS + 700 * SECOND;
@@ -269,4 +243,4 @@ TEST_CASE(test_refusals)
     assert_non_null(strstr(err.text, "no stage to filter by"));
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_waterfalls, test_sums_equal_plain_sql, test_refusals)
+TEST_MAIN_EACH(set_up, store_tear_down, test_waterfalls, test_sums_equal_plain_sql, test_refusals)

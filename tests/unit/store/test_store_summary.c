@@ -13,10 +13,10 @@
 TEST_CASE(test_summary_equals_plain_sql)
 {
     store_add_inferences(2000);
-    store_exec("INSERT INTO process_sample VALUES(1, 2, 0, 1, 5, 5, 0.5, 700, NULL),"
-               " (2, 2, 0, 2, 6, 6, 0.5, 900, NULL)");
+    exec("INSERT INTO process_sample VALUES(1, 2, 0, 1, 5, 5, 0.5, 700, NULL),"
+         " (2, 2, 0, 2, 6, 6, 0.5, 900, NULL)");
     const struct query query = {.kind = QUERY_SUMMARY};
-    struct result *result = store_ask(&query);
+    struct result *result = ask(&query);
     static const struct {
         const char *key, *sql;
     } cases[] = {
@@ -43,8 +43,8 @@ TEST_CASE(test_summary_equals_plain_sql)
         {"last_inference_started_ns", "SELECT max(started_ns) FROM inference"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++)
-        store_expect_close(result_number(result, 0, cases[i].key, NAN), store_number(cases[i].sql),
-                           cases[i].key);
+        expect_close(result_number(result, 0, cases[i].key, NAN), store_number(cases[i].sql),
+                     cases[i].key);
     result_free(result);
 }
 
@@ -52,10 +52,10 @@ TEST_CASE(test_summary_equals_plain_sql)
 TEST_CASE(test_a_summary_counts_the_runs_of_its_model)
 {
     store_add_inferences(100);
-    store_exec("UPDATE inference SET model = 5 WHERE run = 1;" // the second has the other only
-               "UPDATE inference SET model = 6 WHERE run = 2;"
-               "DELETE FROM run_name WHERE run = 1 AND name = 6;"
-               "DELETE FROM run_name WHERE run = 2 AND name = 5");
+    exec("UPDATE inference SET model = 5 WHERE run = 1;" // the second has the other only
+         "UPDATE inference SET model = 6 WHERE run = 2;"
+         "DELETE FROM run_name WHERE run = 1 AND name = 6;"
+         "DELETE FROM run_name WHERE run = 2 AND name = 5");
     static const struct {
         const char *model, *host;
         int64_t runs, hosts, stored, dropped;
@@ -67,7 +67,7 @@ TEST_CASE(test_a_summary_counts_the_runs_of_its_model)
         struct query query = {.kind = QUERY_SUMMARY};
         (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "%s", cases[i].model);
         (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "%s", cases[i].host);
-        struct result *result = store_ask(&query);
+        struct result *result = ask(&query);
         assert_int_equal(result_integer(result, 0, "runs", -1), cases[i].runs);
         assert_int_equal(result_integer(result, 0, "hosts", -1), cases[i].hosts);
         assert_int_equal(result_integer(result, 0, "stored", -1), cases[i].stored);
@@ -75,12 +75,12 @@ TEST_CASE(test_a_summary_counts_the_runs_of_its_model)
         result_free(result);
     }
     // One whose names are not kept is known by what describes it.
-    store_exec("DELETE FROM run_name WHERE run = 1");
-    store_exec("INSERT INTO model(id, run, stream, number, started_ns, received_ns, name, format)"
-               " VALUES(1, 1, 0, 999, 1, 2, 5, 'gguf')");
+    exec("DELETE FROM run_name WHERE run = 1");
+    exec("INSERT INTO model(id, run, stream, number, started_ns, received_ns, name, format)"
+         " VALUES(1, 1, 0, 999, 1, 2, 5, 'gguf')");
     struct query query = {.kind = QUERY_SUMMARY};
     (void)snprintf(query.filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "tiny");
-    struct result *result = store_ask(&query);
+    struct result *result = ask(&query);
     assert_int_equal(result_integer(result, 0, "runs", -1), 1);
     result_free(result);
 }
@@ -90,50 +90,49 @@ TEST_CASE(test_a_summary_counts_the_runs_of_its_model)
 TEST_CASE(test_sums_do_not_overflow)
 {
     store_add_inferences(100);
-    store_exec(
-        "UPDATE stream SET produced = 9223372036854775806;"
-        "INSERT INTO stream(run, stream, next, produced, unnumbered) VALUES(1, 1, 1, "
-        "9223372036854775806, 9223372036854775806),"
-        " (2, 1, 1, 9223372036854775806, 9223372036854775806);"
-        "INSERT INTO range(run, stream, first, last, state, reason) VALUES"
-        " (1, 1, 1, 9223372036854775806, 1, 2), (2, 1, 1, 9223372036854775806, 1, 2);"
-        "UPDATE run SET stored = 9223372036854775806, refused = 9223372036854775806,"
-        " duplicates = 9223372036854775806, \"end\" = 0;"
-        "UPDATE inference SET prompt_tokens = 9223372036854775806, e2e_ns = 9223372036854775806;"
-        "INSERT INTO process_sample VALUES(1, 1, 0, 1, 5, 5, 0.5, 9223372036854775806, NULL),"
-        " (2, 2, 0, 2, 6, 6, 0.5, 9223372036854775806, NULL)");
+    exec("UPDATE stream SET produced = 9223372036854775806;"
+         "INSERT INTO stream(run, stream, next, produced, unnumbered) VALUES(1, 1, 1, "
+         "9223372036854775806, 9223372036854775806),"
+         " (2, 1, 1, 9223372036854775806, 9223372036854775806);"
+         "INSERT INTO range(run, stream, first, last, state, reason) VALUES"
+         " (1, 1, 1, 9223372036854775806, 1, 2), (2, 1, 1, 9223372036854775806, 1, 2);"
+         "UPDATE run SET stored = 9223372036854775806, refused = 9223372036854775806,"
+         " duplicates = 9223372036854775806, \"end\" = 0;"
+         "UPDATE inference SET prompt_tokens = 9223372036854775806, e2e_ns = 9223372036854775806;"
+         "INSERT INTO process_sample VALUES(1, 1, 0, 1, 5, 5, 0.5, 9223372036854775806, NULL),"
+         " (2, 2, 0, 2, 6, 6, 0.5, 9223372036854775806, NULL)");
     static const char *const keys[] = {"produced",   "stored",        "dropped",
                                        "unnumbered", "duplicates",    "refused",
                                        "in_flight",  "prompt_tokens", "host_memory_bytes"};
     struct query query = {.kind = QUERY_SUMMARY};
-    struct result *result = store_ask(&query);
+    struct result *result = ask(&query);
     for (size_t i = 0; i < COUNT_OF(keys); i++)
         if (result_integer(result, 0, keys[i], 0) != INT64_MAX)
             fail_msg("%s is not the largest integer", keys[i]);
     assert_int_equal(result_integer(result, 0, "inferences", -1), 100);
-    store_expect_close(result_number(result, 0, "e2e_mean_ns", NAN), 9223372036854775806.0, "e2e");
+    expect_close(result_number(result, 0, "e2e_mean_ns", NAN), 9223372036854775806.0, "e2e");
     result_free(result);
     query.kind = QUERY_OVERVIEW;
-    result = store_ask(&query);
+    result = ask(&query);
     assert_int_equal(result_row_count(result), 8);
     assert_int_equal(result_integer(result, 0, "prompt_tokens", -1), INT64_MAX);
     assert_int_equal(result_integer(result, 0, "lost", -1), INT64_MAX);
     result_free(result);
     query = (struct query){.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_RUN};
-    result = store_ask(&query);
+    result = ask(&query);
     assert_int_equal(result_row_count(result), 2);
     result_free(result);
     query = store_average_of("e2e_ns");
-    result = store_ask(&query);
+    result = ask(&query);
     assert_int_equal(result_integer(result, 0, "lost", -1), INT64_MAX);
     result_free(result);
 }
 
 TEST_CASE(test_an_empty_store_has_a_summary)
 {
-    store_exec("DELETE FROM run; DELETE FROM stream; DELETE FROM range; DELETE FROM ledger");
+    exec("DELETE FROM run; DELETE FROM stream; DELETE FROM range; DELETE FROM ledger");
     struct query query = {.kind = QUERY_SUMMARY};
-    struct result *result = store_ask(&query);
+    struct result *result = ask(&query);
     assert_int_equal(result_integer(result, 0, "inferences", -1), 0);
     assert_int_equal(result_integer(result, 0, "produced", -1), 0);
     assert_int_equal(result_cell(result, 0, (unsigned)result_find(result, "ttft_mean_ns")).type,
@@ -142,11 +141,11 @@ TEST_CASE(test_an_empty_store_has_a_summary)
                      VALUE_NULL);
     result_free(result);
     query.kind = QUERY_OVERVIEW;
-    result = store_ask(&query);
+    result = ask(&query);
     assert_int_equal(result_row_count(result), 0);
     result_free(result);
     query.kind = QUERY_PING;
-    result = store_ask(&query);
+    result = ask(&query);
     assert_int_equal(result_integer(result, 0, "runs_open", -1), 0);
     assert_true(result_integer(result, 0, "store_bytes", 0) > 4096);
     result_free(result);
@@ -164,7 +163,7 @@ TEST_CASE(test_the_log_is_part_of_the_size)
     static const enum query_kind kinds[] = {QUERY_PING, QUERY_SUMMARY};
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         const struct query query = {.kind = kinds[i]};
-        struct result *result = store_ask(&query);
+        struct result *result = ask(&query);
         assert_int_equal(result_integer(result, 0, "store_bytes", -1),
                          of_file.st_size + of_log.st_size);
         result_free(result);
@@ -175,11 +174,11 @@ TEST_CASE(test_the_log_is_part_of_the_size)
 TEST_CASE(test_a_summary_of_what_has_expired)
 {
     store_add_inferences(10);
-    store_exec("INSERT INTO ledger(run, kind, stored) SELECT 1, 4, 10 WHERE NOT EXISTS"
-               " (SELECT 1 FROM ledger WHERE run = 1 AND kind = 4);"
-               "INSERT INTO expiry SELECT DISTINCT kind, 9000000000000000000 FROM ledger;"
-               "DELETE FROM inference;"
-               "UPDATE ledger SET expired = stored");
+    exec("INSERT INTO ledger(run, kind, stored) SELECT 1, 4, 10 WHERE NOT EXISTS"
+         " (SELECT 1 FROM ledger WHERE run = 1 AND kind = 4);"
+         "INSERT INTO expiry SELECT DISTINCT kind, 9000000000000000000 FROM ledger;"
+         "DELETE FROM inference;"
+         "UPDATE ledger SET expired = stored");
     static const enum query_kind kinds[] = {QUERY_SUMMARY, QUERY_OVERVIEW};
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
         const struct query query = {.kind = kinds[i]};
@@ -226,10 +225,10 @@ TEST_CASE(test_a_summary_of_nothing)
         result_free(result);
     }
     // A run that has made nothing yet is there all the same.
-    store_exec("DELETE FROM inference");
+    exec("DELETE FROM inference");
     struct query query = {.kind = QUERY_SUMMARY};
     (void)snprintf(query.filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "alpha");
-    struct result *result = store_ask(&query);
+    struct result *result = ask(&query);
     assert_int_equal(result_integer(result, 0, "runs", -1), 1);
     result_free(result);
 }
@@ -238,7 +237,7 @@ TEST_CASE(test_overview_equals_plain_sql)
 {
     store_add_inferences(2000);
     const struct query query = {.kind = QUERY_OVERVIEW};
-    struct result *result = store_ask(&query);
+    struct result *result = ask(&query);
     assert_int_equal(result_row_count(result), 8);
     for (size_t row = 0; row < 8; row++) {
         struct value cells[3];
@@ -250,8 +249,7 @@ TEST_CASE(test_overview_equals_plain_sql)
             " AND model = '%.*q'",
             (int)cells[0].text.size, cells[0].text.bytes, (int)cells[1].text.size,
             cells[1].text.bytes, (int)cells[2].text.size, cells[2].text.bytes);
-        store_expect_close(result_number(result, row, "ttft_mean_ns", NAN), store_number(where),
-                           where);
+        expect_close(result_number(result, row, "ttft_mean_ns", NAN), store_number(where), where);
         sqlite3_free(where);
         const bool alpha = cells[0].text.bytes[0] == 'a';
         assert_int_equal(result_integer(result, row, "runs_open", -1), alpha ? 0 : 1);
@@ -268,22 +266,22 @@ TEST_CASE(test_what_failed_to_load_is_no_model)
         int status;
         int64_t models, rows;
     } cases[] = {{0, 1, 2}, {1, 0, 1}, {2, 0, 1}};
-    store_exec("INSERT INTO load(id, run, stream, number, started_ns, received_ns, model,"
-               " device, duration_ns, status, model_bytes, host_memory_before_bytes,"
-               " host_memory_after_bytes) VALUES(1, 1, 0, 1, 1790000000000000000, "
-               "1790000000000000001, 5, 3, 1000,"
-               " 0, 9, 1, 2)");
+    exec("INSERT INTO load(id, run, stream, number, started_ns, received_ns, model,"
+         " device, duration_ns, status, model_bytes, host_memory_before_bytes,"
+         " host_memory_after_bytes) VALUES(1, 1, 0, 1, 1790000000000000000, "
+         "1790000000000000001, 5, 3, 1000,"
+         " 0, 9, 1, 2)");
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char sql[64];
         (void)snprintf(sql, sizeof sql, "UPDATE load SET status = %d", cases[i].status);
-        store_exec(sql);
+        exec(sql);
         struct query query = {.kind = QUERY_SUMMARY};
-        struct result *result = store_ask(&query);
+        struct result *result = ask(&query);
         assert_int_equal(result_integer(result, 0, "models", -1), cases[i].models);
         assert_int_equal(result_integer(result, 0, "loads", -1), 1);
         result_free(result);
         query.kind = QUERY_OVERVIEW;
-        result = store_ask(&query);
+        result = ask(&query);
         assert_int_equal(result_row_count(result), cases[i].rows);
         result_free(result);
     }
@@ -293,29 +291,28 @@ TEST_CASE(test_what_failed_to_load_is_no_model)
 TEST_CASE(test_more_runs_than_groups)
 {
     store_add_inferences(1);
-    store_exec(
-        "WITH RECURSIVE n(i) AS (SELECT 3 UNION ALL SELECT i + 1 FROM n WHERE i < 11002)"
-        " INSERT INTO run(run, started_ns, received_ns, uuid, host, pid, \"end\","
-        " worker_version, protocol, os, kernel, cpu, cpu_count, host_memory_bytes, device_count,"
-        " produced, stored, duplicates, heard_ns) SELECT i, 1, 1, printf('%08d-n', i), 1, 1,"
-        " i % 10 > 0, 'v', 1, 'o', 'k', 'c', 1, 1, 1, 0, 1, 0, 1 FROM n;"
-        "CREATE TEMP TABLE one(id, run, stream, number, started_ns, received_ns, model, "
-        "device,"
-        " request, finish, prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns,"
-        " prefill_ns, ttft_ns, decode_ns, e2e_ns, itl_max_ns, itl_p99_ns,"
-        " host_memory_bytes, device_memory_bytes, concurrent_requests);"
-        "INSERT INTO one SELECT id, run, stream, number, started_ns, received_ns, 5, 3,"
-        " request, finish, prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns,"
-        " prefill_ns, ttft_ns, decode_ns, e2e_ns, itl_max_ns, itl_p99_ns,"
-        " host_memory_bytes, device_memory_bytes, concurrent_requests FROM inference;"
-        "DELETE FROM inference;"
-        "CREATE TEMP TABLE two AS SELECT i.*, r.run AS r FROM one i, run r WHERE r.run > 2"
-        " AND r.run <= 10902;" // the rest are idle
-        "UPDATE two SET id = r, run = r; ALTER TABLE two DROP COLUMN r;"
-        "INSERT INTO inference SELECT * FROM two;"
-        "UPDATE two SET id = id + 20000; INSERT INTO inference SELECT * FROM two");
+    exec("WITH RECURSIVE n(i) AS (SELECT 3 UNION ALL SELECT i + 1 FROM n WHERE i < 11002)"
+         " INSERT INTO run(run, started_ns, received_ns, uuid, host, pid, \"end\","
+         " worker_version, protocol, os, kernel, cpu, cpu_count, host_memory_bytes, device_count,"
+         " produced, stored, duplicates, heard_ns) SELECT i, 1, 1, printf('%08d-n', i), 1, 1,"
+         " i % 10 > 0, 'v', 1, 'o', 'k', 'c', 1, 1, 1, 0, 1, 0, 1 FROM n;"
+         "CREATE TEMP TABLE one(id, run, stream, number, started_ns, received_ns, model, "
+         "device,"
+         " request, finish, prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns,"
+         " prefill_ns, ttft_ns, decode_ns, e2e_ns, itl_max_ns, itl_p99_ns,"
+         " host_memory_bytes, device_memory_bytes, concurrent_requests);"
+         "INSERT INTO one SELECT id, run, stream, number, started_ns, received_ns, 5, 3,"
+         " request, finish, prompt_tokens, cached_prompt_tokens, generated_tokens, queue_ns,"
+         " prefill_ns, ttft_ns, decode_ns, e2e_ns, itl_max_ns, itl_p99_ns,"
+         " host_memory_bytes, device_memory_bytes, concurrent_requests FROM inference;"
+         "DELETE FROM inference;"
+         "CREATE TEMP TABLE two AS SELECT i.*, r.run AS r FROM one i, run r WHERE r.run > 2"
+         " AND r.run <= 10902;" // the rest are idle
+         "UPDATE two SET id = r, run = r; ALTER TABLE two DROP COLUMN r;"
+         "INSERT INTO inference SELECT * FROM two;"
+         "UPDATE two SET id = id + 20000; INSERT INTO inference SELECT * FROM two");
     struct query query = {.kind = QUERY_OVERVIEW};
-    struct result *result = store_ask(&query);
+    struct result *result = ask(&query);
     assert_int_equal(result_row_count(result), 3); // alpha's, alpha's idle runs, beta's idle run
     assert_int_equal(result_integer(result, 0, "inferences", -1), 21800);
     // Who is at work is read from the newest 4000 records.
@@ -328,9 +325,9 @@ TEST_CASE(test_more_runs_than_groups)
     query = store_average_of("e2e_ns");
     query.group_count = 1;
     query.group_by[0] = QUERY_BY_RUN;
-    store_expect_error(&query, STATUS_FULL, "more than 10000 groups");
+    expect_error(&query, STATUS_FULL, "more than 10000 groups");
     query.group_by[0] = QUERY_BY_MODEL;
-    result = store_ask(&query);
+    result = ask(&query);
     assert_int_equal(result_integer(result, 0, "count", -1), 21800);
     result_free(result);
 }
