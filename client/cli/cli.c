@@ -4,6 +4,8 @@
 
 #include "client/cli/args/help.h"
 #include "client/cli/args/query_line.h"
+#include "client/cli/output/columns.h"
+#include "client/cli/output/rows.h"
 
 int cli_exit_code(enum status status)
 {
@@ -69,6 +71,26 @@ enum status cli_ask(struct cli *cli, const struct query *query, struct result **
     if (status == STATUS_NO_DATA && (err->expired_ns != 0 || query->kind == QUERY_RECORDS))
         (void)snprintf(cli->expired, sizeof cli->expired, "%.63s", err->text);
     return status;
+}
+
+enum status cli_ask_for(struct cli *cli, const struct query *query, const char *what,
+                        struct result **out, struct error *err)
+{
+    enum status status = cli_ask(cli, query, out, err);
+    if (status != STATUS_NO_DATA)
+        return status;
+    if (cli->options.format == FORMAT_JSON)
+        rows_print(cli->env.out, FORMAT_JSON, NULL);
+    return cli_no_data(cli, what, err);
+}
+
+enum status cli_print(const struct cli *cli, const struct columns *view,
+                      const struct result *result, struct error *err)
+{
+    if (cli->options.format == FORMAT_TEXT)
+        return columns_print(view, result, cli->env.out, cli->env.width, cli->command->name, err);
+    rows_print(cli->env.out, cli->options.format, result);
+    return STATUS_OK;
 }
 
 enum status cli_source(struct cli *cli, const char **out, struct error *err)

@@ -11,6 +11,8 @@
 #include "common/core/base/error.h"
 #include "common/core/query/result.h"
 
+struct columns;
+
 // Streams, terminal and clock of the process, set by main.
 struct cli_environment {
     FILE *in;
@@ -69,6 +71,14 @@ struct remote_target cli_target(const struct cli *cli);
 
 // The name of the collector or file, which is opened first if necessary.
 MUST_CHECK enum status cli_source(struct cli *cli, const char **out, struct error *err);
+
+// The same; without data prints an empty list with --json and fails as cli_no_data does.
+MUST_CHECK enum status cli_ask_for(struct cli *cli, const struct query *query, const char *what,
+                                   struct result **out, struct error *err);
+
+// Prints a result as a table with these columns, or as --json and --csv say.
+MUST_CHECK enum status cli_print(const struct cli *cli, const struct columns *view,
+                                 const struct result *result, struct error *err);
 
 // STATUS_NO_DATA with the reason: expiry, a window in the future, the filters, an empty store.
 enum status cli_no_data(const struct cli *cli, const char *what, struct error *err);

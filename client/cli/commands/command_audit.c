@@ -48,18 +48,11 @@ struct audit {
     size_t page_count;
 };
 
-static bool verdict_is(const struct result *page, size_t row, const char *verdict)
-{
-    const struct value value = result_cell(page, row, (unsigned)result_find(page, "verdict"));
-    return value.type == VALUE_TEXT && value.text.size == strlen(verdict) &&
-           memcmp(value.text.bytes, verdict, value.text.size) == 0;
-}
-
 static void count_verdicts(struct audit *audit, const struct result *page)
 {
     for (size_t row = 0; row < result_row_count(page); row++)
         for (size_t i = 0; i < VERDICTS; i++)
-            audit->counts[i] += verdict_is(page, row, verdicts[i]);
+            audit->counts[i] += result_is(page, row, "verdict", verdicts[i]);
     audit->runs += result_row_count(page);
 }
 
@@ -115,7 +108,7 @@ static enum status ask_pages(struct audit *audit, struct error *err)
 // Splits the findings at "; " into one line each.
 static void add_findings(struct table *table, const struct result *page, size_t row)
 {
-    const struct value value = result_cell(page, row, (unsigned)result_find(page, "finding"));
+    const struct value value = result_get(page, row, "finding");
     size_t left = value.type == VALUE_TEXT ? value.text.size : 0;
     const char *text = left ? value.text.bytes : "";
     while (left > 0) {
@@ -136,7 +129,7 @@ static void add_rows(const struct audit *audit, struct table *table)
     for (size_t i = 0; i < audit->page_count; i++) {
         const struct result *page = audit->pages[i];
         for (size_t row = 0; row < result_row_count(page); row++) {
-            if (verdict_is(page, row, verdicts[BALANCED]) &&
+            if (result_is(page, row, "verdict", verdicts[BALANCED]) &&
                 ++balanced + BALANCED_SHOWN <= audit->counts[BALANCED])
                 continue;
             columns_add_row(&view, table, page, row);

@@ -118,7 +118,7 @@ static void note_coverage(FILE *out, const struct result *result)
 // Prints the store's note on the whole answer, such as that older rows have expired.
 static void print_note(FILE *out, const struct result *result)
 {
-    const struct value note = result_cell(result, 0, (unsigned)result_find(result, "note"));
+    const struct value note = result_get(result, 0, "note");
     char text[NOTE_SIZE];
     if (note.type == VALUE_TEXT && note.text.size > 0)
         (void)fprintf(out, "Note: %s.\n",
@@ -203,19 +203,17 @@ enum status command_average(struct cli *cli, struct error *err)
     if (status != STATUS_OK)
         return error_prefix(err, status, "avg");
 
-    struct rows rows = {.out = cli->env.out, .format = cli->options.format};
+    const enum cli_format format = cli->options.format;
     struct result *result = NULL;
     status = ask(cli, metric, &result, err);
-    if (status == STATUS_NO_DATA && rows.format == FORMAT_JSON)
-        rows_end(&rows);
+    if (status == STATUS_NO_DATA && format == FORMAT_JSON)
+        rows_print(cli->env.out, format, NULL);
     if (status != STATUS_OK)
         return status;
-    if (rows.format == FORMAT_TEXT) {
+    if (format == FORMAT_TEXT)
         status = print_for_people(cli, metric, result, err);
-    } else {
-        rows_write(&rows, result, 0, result_row_count(result));
-        rows_end(&rows);
-    }
+    else
+        rows_print(cli->env.out, format, result);
     result_free(result);
     return status;
 }

@@ -28,18 +28,6 @@ static const enum cli_option of_save[] = {OPTION_MODEL, OPTION_HOST,      OPTION
                                           OPTION_RUN,   OPTION_OPERATION, OPTION_SINCE,
                                           OPTION_UNTIL, OPTION_FORCE,     OPTION_COUNT};
 
-static enum status print_list(const struct cli *cli, const struct result *result, struct error *err)
-{
-    struct table *table;
-    if (columns_new_table(&table, &view) != STATUS_OK)
-        return error_no_memory(err, "baseline");
-    for (size_t row = 0; row < result_row_count(result); row++)
-        columns_add_row(&view, table, result, row);
-    enum status status = table_print(table, cli->env.out, cli->env.width, err);
-    table_free(table);
-    return status;
-}
-
 static enum status list(struct cli *cli, struct error *err)
 {
     const struct query query = {.kind = QUERY_BASELINES};
@@ -47,17 +35,13 @@ static enum status list(struct cli *cli, struct error *err)
     enum status status = cli_ask(cli, &query, &result, err);
     if (status != STATUS_OK)
         return status;
-    if (cli->options.format != FORMAT_TEXT) {
-        struct rows rows = {.out = cli->env.out, .format = cli->options.format};
-        rows_write(&rows, result, 0, result_row_count(result));
-        rows_end(&rows);
-    }
-    if (result_row_count(result) == 0)
+    const bool none = result_row_count(result) == 0;
+    if (!none || cli->options.format != FORMAT_TEXT)
+        status = cli_print(cli, &view, result, err);
+    if (none)
         status =
             error_set(err, STATUS_NO_DATA,
                       "baseline: no data: no baselines are stored (inferstat baseline save NAME)");
-    else if (cli->options.format == FORMAT_TEXT)
-        status = print_list(cli, result, err);
     result_free(result);
     return status;
 }
@@ -84,9 +68,7 @@ static void print_change(const struct cli *cli, const struct query *query,
     if (cli->options.format == FORMAT_JSON) {
         rows_write_json(out, result, 0);
     } else if (cli->options.format == FORMAT_CSV) {
-        struct rows rows = {.out = out, .format = FORMAT_CSV};
-        rows_write(&rows, result, 0, 1);
-        rows_end(&rows);
+        rows_print(out, FORMAT_CSV, result);
     } else if (query->kind == QUERY_BASELINE_SAVE) {
         print_saved(out, query, result);
         cli_note_expired(cli, result);

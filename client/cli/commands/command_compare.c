@@ -59,9 +59,7 @@ static enum status print(const struct cli *cli, const struct query *query,
 {
     if (cli->options.format == FORMAT_TEXT)
         return comparison_print(cli, query, result, err);
-    struct rows rows = {.out = cli->env.out, .format = cli->options.format};
-    rows_write(&rows, result, 0, result_row_count(result));
-    rows_end(&rows);
+    rows_print(cli->env.out, cli->options.format, result);
     return STATUS_OK;
 }
 
@@ -70,7 +68,7 @@ enum status cli_compare(struct cli *cli, const struct query *query, struct error
     struct result *result;
     enum status status = cli_ask(cli, query, &result, err);
     if (status == STATUS_NO_DATA && cli->options.format == FORMAT_JSON)
-        rows_end(&(struct rows){.out = cli->env.out, .format = FORMAT_JSON});
+        rows_print(cli->env.out, FORMAT_JSON, NULL);
     if (status != STATUS_OK)
         return error_prefix(err, status, "compare");
     status = print(cli, query, result, err);

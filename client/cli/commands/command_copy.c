@@ -76,7 +76,7 @@ static void print_copy(struct cli *cli, const struct result *answer)
 {
     FILE *out = cli->env.out;
     char size[UNIT_TEXT_SIZE], time[UNIT_TEXT_SIZE], path[QUERY_PATH_SIZE];
-    const struct value named = result_cell(answer, 0, (unsigned)result_find(answer, "path"));
+    const struct value named = result_get(answer, 0, "path");
     const int64_t runs = result_integer(answer, 0, "runs", 0);
     (void)fprintf(out, "%s: %s, %" PRId64 " run%s, ",
                   named.type == VALUE_TEXT

@@ -32,23 +32,16 @@ struct tally {
     int64_t most_hosts; // the largest number of hosts that is too few
 };
 
-static bool cell_is(const struct result *result, size_t row, const char *key, const char *text)
-{
-    const struct value value = result_cell(result, row, (unsigned)result_find(result, key));
-    return value.type == VALUE_TEXT && value.text.size == strlen(text) &&
-           memcmp(value.text.bytes, text, value.text.size) == 0;
-}
-
 static struct tally count_rows(const struct result *result)
 {
     struct tally tally = {0};
     for (size_t row = 0; row < result_row_count(result); row++) {
-        tally.worse += cell_is(result, row, "verdict", "worse");
-        tally.better += cell_is(result, row, "verdict", "better");
-        tally.different += cell_is(result, row, "verdict", "different");
-        tally.usual += cell_is(result, row, "verdict", "usual");
-        tally.few_values += cell_is(result, row, "verdict", "few values");
-        if (!cell_is(result, row, "verdict", "few hosts"))
+        tally.worse += result_is(result, row, "verdict", "worse");
+        tally.better += result_is(result, row, "verdict", "better");
+        tally.different += result_is(result, row, "verdict", "different");
+        tally.usual += result_is(result, row, "verdict", "usual");
+        tally.few_values += result_is(result, row, "verdict", "few values");
+        if (!result_is(result, row, "verdict", "few hosts"))
             continue;
         tally.few_hosts++;
         const int64_t hosts = result_integer(result, row, "hosts", 0);
@@ -66,13 +59,13 @@ static size_t standing_out(const struct tally *tally)
 
 static void add_text(struct table *table, const struct result *result, size_t row, const char *key)
 {
-    table_add_value(table, result_cell(result, row, (unsigned)result_find(result, key)), UNIT_NONE);
+    table_add_value(table, result_get(result, row, key), UNIT_NONE);
 }
 
 static void add_metric(struct table *table, const struct result *result, size_t row)
 {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (cell_is(result, row, "metric", words[i].metric)) {
+        if (result_is(result, row, "metric", words[i].metric)) {
             table_add(table, words[i].word);
             return;
         }
@@ -82,7 +75,7 @@ static void add_metric(struct table *table, const struct result *result, size_t 
 static enum unit unit_of(const struct result *result, size_t row)
 {
     for (int i = 0; i < (int)UNIT_COUNT_OF; i++)
-        if (cell_is(result, row, "unit", unit_name((enum unit)i)))
+        if (result_is(result, row, "unit", unit_name((enum unit)i)))
             return (enum unit)i;
     return UNIT_NONE;
 }
@@ -99,10 +92,9 @@ static void add_row(struct table *table, const struct result *result, size_t row
     add_text(table, result, row, "device");
     add_metric(table, result, row);
     table_add(table, deviation);
-    table_add_value(table, result_cell(result, row, (unsigned)result_find(result, "value")), unit);
-    table_add_value(table, result_cell(result, row, (unsigned)result_find(result, "median")), unit);
-    table_add_value(table, result_cell(result, row, (unsigned)result_find(result, "hosts")),
-                    UNIT_COUNT);
+    table_add_value(table, result_get(result, row, "value"), unit);
+    table_add_value(table, result_get(result, row, "median"), unit);
+    table_add_value(table, result_get(result, row, "hosts"), UNIT_COUNT);
     add_text(table, result, row, "reason");
 }
 
@@ -157,22 +149,15 @@ static enum status judge(const struct tally *tally, struct error *err)
 
 enum status command_fleet(struct cli *cli, struct error *err)
 {
-    struct rows rows = {.out = cli->env.out, .format = cli->options.format};
     struct result *result = NULL;
-    enum status status = cli_ask(cli, &cli->query, &result, err);
-    if (status == STATUS_NO_DATA && rows.format == FORMAT_JSON)
-        rows_end(&rows);
-    if (status == STATUS_NO_DATA)
-        return cli_no_data(cli, "fleet", err);
+    enum status status = cli_ask_for(cli, &cli->query, "fleet", &result, err);
     if (status != STATUS_OK)
         return status;
     const struct tally tally = count_rows(result);
-    if (rows.format == FORMAT_TEXT) {
+    if (cli->options.format == FORMAT_TEXT)
         status = print_for_people(cli, result, &tally, err);
-    } else {
-        rows_write(&rows, result, 0, result_row_count(result));
-        rows_end(&rows);
-    }
+    else
+        rows_print(cli->env.out, cli->options.format, result);
     result_free(result);
     if (status == STATUS_OK && option_given(&cli->options, OPTION_CHECK))
         status = judge(&tally, err);

@@ -15,12 +15,9 @@
 static void print_refused_baselines(struct cli *cli, const struct result *answer)
 {
     const int64_t refused = result_integer(answer, 0, "baselines_refused", 0);
-    const int column = result_find(answer, "baseline_note");
+    const struct value note = result_get(answer, 0, "baseline_note");
     char text[512];
-    if (refused == 0 || column < 0)
-        return;
-    const struct value note = result_cell(answer, 0, (unsigned)column);
-    if (note.type == VALUE_TEXT)
+    if (refused != 0 && note.type == VALUE_TEXT)
         (void)fprintf(cli->env.notes,
                       "inferstat: import: %" PRId64 " baseline%s not taken, the first: %s\n",
                       refused, refused == 1 ? " was" : "s were",
@@ -51,7 +48,7 @@ static void print_import(struct cli *cli, const struct result *answer)
                       known == 1 ? " already exists" : "s already exist");
     (void)fputc('\n', out);
     print_refused_baselines(cli, answer);
-    const struct value note = result_cell(answer, 0, (unsigned)result_find(answer, "note"));
+    const struct value note = result_get(answer, 0, "note");
     char text[512];
     if (note.type != VALUE_TEXT)
         return;

@@ -5,7 +5,6 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/args/key_arg.h"
-#include "client/cli/output/rows.h"
 #include "client/cli/output/columns.h"
 #include "common/core/base/text.h"
 
@@ -18,29 +17,10 @@ static const struct shown_column columns[] = {
 
 static const struct columns view = {columns, sizeof columns / sizeof *columns};
 
-static enum status print(const struct cli *cli, const struct result *result, struct error *err)
-{
-    const struct cli_environment *env = &cli->env;
-    if (cli->options.format != FORMAT_TEXT) {
-        struct rows rows = {.out = env->out, .format = cli->options.format};
-        rows_write(&rows, result, 0, result_row_count(result));
-        rows_end(&rows);
-        return STATUS_OK;
-    }
-    struct table *table;
-    if (columns_new_table(&table, &view) != STATUS_OK)
-        return error_no_memory(err, cli->command->name);
-    for (size_t row = 0; row < result_row_count(result); row++)
-        columns_add_row(&view, table, result, row);
-    enum status status = table_print(table, env->out, env->width, err);
-    table_free(table);
-    return status;
-}
-
 static const char *cell_text(char *text, size_t size, const struct result *result, size_t row,
                              const char *key)
 {
-    const struct value value = result_cell(result, row, (unsigned)result_find(result, key));
+    const struct value value = result_get(result, row, key);
     return value.type == VALUE_TEXT ? text_escape(text, size, value.text.bytes, value.text.size)
                                     : "-";
 }
@@ -50,7 +30,7 @@ static enum status print_revoked(const struct cli *cli, const struct result *res
                                  struct error *err)
 {
     if (cli->options.format != FORMAT_TEXT)
-        return print(cli, result, err);
+        return cli_print(cli, &view, result, err);
     for (size_t row = 0; row < result_row_count(result); row++) {
         char name[QUERY_KEY_SIZE], key[QUERY_KEY_SIZE];
         (void)fprintf(cli->env.out, "revoked %s (%.8s...)\n",
@@ -72,8 +52,8 @@ static enum status ask_and_print(struct cli *cli, const struct query *query, str
                            "authorize --help)",
                            cli->command->name);
     else
-        status =
-            query->kind == QUERY_REVOKE ? print_revoked(cli, result, err) : print(cli, result, err);
+        status = query->kind == QUERY_REVOKE ? print_revoked(cli, result, err)
+                                             : cli_print(cli, &view, result, err);
     result_free(result);
     return status;
 }

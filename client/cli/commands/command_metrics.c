@@ -111,14 +111,12 @@ enum status command_metrics(struct cli *cli, struct error *err)
         fill_metrics(&filler);
 
     enum status status = filler.status;
-    struct rows rows = {.out = cli->env.out, .format = cli->options.format};
     if (status != STATUS_OK) {
         (void)error_no_memory(err, "metrics");
-    } else if (rows.format == FORMAT_TEXT) {
+    } else if (cli->options.format == FORMAT_TEXT) {
         status = print_for_people(cli, filler.result, err);
     } else {
-        rows_write(&rows, filler.result, 0, result_row_count(filler.result));
-        rows_end(&rows);
+        rows_print(cli->env.out, cli->options.format, filler.result);
     }
     result_free(filler.result);
     return status;

@@ -73,9 +73,7 @@ static enum status list_names(struct cli *cli, struct error *err)
     if (cli->options.format == FORMAT_TEXT && result_row_count(list) > 0) {
         status = answer_print(cli, list, err);
     } else if (cli->options.format != FORMAT_TEXT) {
-        struct rows rows = {.out = cli->env.out, .format = cli->options.format};
-        rows_write(&rows, list, 0, result_row_count(list));
-        rows_end(&rows);
+        rows_print(cli->env.out, cli->options.format, list);
     }
     if (status == STATUS_OK && result_row_count(list) == 0)
         status = error_set(err, STATUS_NO_DATA,

@@ -121,7 +121,7 @@ static enum status print_for_people(struct cli *cli, const struct result *result
 {
     struct shown_column columns[COLUMN_COUNT];
     char title[64] = "value";
-    const struct value metric = result_cell(result, 0, (unsigned)result_find(result, "metric"));
+    const struct value metric = result_get(result, 0, "metric");
     if (metric.type == VALUE_TEXT && metric.text.size < sizeof title) {
         memcpy(title, metric.text.bytes, metric.text.size);
         title[metric.text.size] = '\0';
@@ -143,7 +143,7 @@ static enum status print_for_people(struct cli *cli, const struct result *result
         return error_no_memory(err, "inferences");
     for (size_t row = 0; row < result_row_count(result); row++) {
         columns_add_row(&view, table, result, row);
-        if (result_cell(result, row, (unsigned)result_find(result, "blame")).type == VALUE_TEXT)
+        if (result_get(result, row, "blame").type == VALUE_TEXT)
             add_parts(table, result, row);
     }
     enum status status = table_print(table, cli->env.out, cli->env.width, err);
@@ -153,21 +153,15 @@ static enum status print_for_people(struct cli *cli, const struct result *result
 
 enum status command_slowest(struct cli *cli, struct error *err)
 {
-    struct rows rows = {.out = cli->env.out, .format = cli->options.format};
     struct result *result = NULL;
-    enum status status = cli_ask(cli, &cli->query, &result, err);
-    if (status == STATUS_NO_DATA && rows.format == FORMAT_JSON)
-        rows_end(&rows);
-    if (status == STATUS_NO_DATA)
-        return cli_no_data(cli, "inferences", err);
+    enum status status = cli_ask_for(cli, &cli->query, "inferences", &result, err);
     if (status != STATUS_OK)
         return status;
-    if (rows.format == FORMAT_TEXT) {
+    if (cli->options.format == FORMAT_TEXT) {
         status = print_for_people(cli, result, err);
         cli_note_expired(cli, result);
     } else {
-        rows_write(&rows, result, 0, result_row_count(result));
-        rows_end(&rows);
+        rows_print(cli->env.out, cli->options.format, result);
     }
     result_free(result);
     return status;

@@ -5,7 +5,6 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/output/number.h"
-#include "client/cli/output/rows.h"
 #include "client/cli/output/columns.h"
 #include "common/core/base/text.h"
 #include "common/monitor/delivery/replay.h"
@@ -159,27 +158,6 @@ static enum status add_rows(struct result *result, const struct orphans_folders 
     return status;
 }
 
-static enum status print_list(const struct cli *cli, const struct result *result, struct error *err)
-{
-    struct table *table;
-    const size_t count = result_row_count(result);
-    if (cli->options.format != FORMAT_TEXT) {
-        struct rows rows = {.out = cli->env.out, .format = cli->options.format};
-        rows_write(&rows, result, 0, count);
-        rows_end(&rows);
-        return STATUS_OK;
-    }
-    if (count == 0)
-        return STATUS_OK;
-    if (columns_new_table(&table, &view) != STATUS_OK)
-        return error_no_memory(err, "spool");
-    for (size_t i = 0; i < count; i++)
-        columns_add_row(&view, table, result, i);
-    enum status status = table_print(table, cli->env.out, cli->env.width, err);
-    table_free(table);
-    return status;
-}
-
 static enum status list_runs(struct cli *cli, const struct places *places, struct error *err)
 {
     struct orphans_list list;
@@ -193,8 +171,8 @@ static enum status list_runs(struct cli *cli, const struct places *places, struc
     orphans_deinit(&list);
     if (status != STATUS_OK)
         status = error_no_memory(err, "spool");
-    else
-        status = print_list(cli, result, err);
+    else if (result_row_count(result) > 0 || cli->options.format != FORMAT_TEXT)
+        status = cli_print(cli, &view, result, err);
     if (status == STATUS_OK && result_row_count(result) == 0)
         status = nothing(err);
     result_free(result);

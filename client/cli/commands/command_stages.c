@@ -12,13 +12,6 @@
 
 enum { GROUPS_MAX = QUERY_DIMENSION_COUNT };
 
-static bool cell_is(const struct result *result, size_t row, const char *key, const char *text)
-{
-    const struct value value = result_cell(result, row, (unsigned)result_find(result, key));
-    return value.type == VALUE_TEXT && value.text.size == strlen(text) &&
-           memcmp(value.text.bytes, text, value.text.size) == 0;
-}
-
 static bool same_value(struct value a, struct value b)
 {
     if (a.type != VALUE_TEXT || b.type != VALUE_TEXT)
@@ -34,11 +27,6 @@ static bool same_cells(const struct result *a, size_t row_a, const struct result
         if (!same_value(result_cell(a, row_a, i), result_cell(b, row_b, i)))
             return false;
     return true;
-}
-
-static struct value cell_of(const struct result *result, size_t row, const char *key)
-{
-    return result_cell(result, row, (unsigned)result_find(result, key));
 }
 
 // ---- Tables ---------------------------------------------------------------------------
@@ -80,7 +68,7 @@ static void add_stage(struct table *table, struct value stage)
 static void add_names(struct table *table, const struct result *result, size_t row, unsigned groups,
                       const char *cache)
 {
-    const bool is_total = cell_is(result, row, "part", "total");
+    const bool is_total = result_is(result, row, "part", "total");
     for (unsigned i = 0; i < groups; i++) {
         if (is_total)
             table_add_value(table, result_cell(result, row, i), UNIT_NONE);
@@ -90,10 +78,10 @@ static void add_names(struct table *table, const struct result *result, size_t r
     table_add(table, is_total ? cache : "");
     if (is_total)
         table_add(table, "all");
-    else if (cell_is(result, row, "part", "other"))
+    else if (result_is(result, row, "part", "other"))
         table_add(table, "  other");
     else
-        add_stage(table, cell_of(result, row, "stage"));
+        add_stage(table, result_get(result, row, "stage"));
 }
 
 static void add_figures(struct table *table, const struct result *result, size_t row,
@@ -108,7 +96,7 @@ static void add_figures(struct table *table, const struct result *result, size_t
 
 static void copy_cache(char cache[16], const struct result *result, size_t row)
 {
-    const struct value value = cell_of(result, row, "cache");
+    const struct value value = result_get(result, row, "cache");
     (void)snprintf(cache, 16, "%.*s", value.type == VALUE_TEXT ? (int)value.text.size : 0,
                    value.type == VALUE_TEXT ? value.text.bytes : "");
 }
@@ -119,7 +107,7 @@ static unsigned count_caches(char cache[16], const struct result *result, size_t
 {
     unsigned kinds = 0;
     for (size_t i = 0; i < result_row_count(result); i++) {
-        if (!cell_is(result, i, "part", "total") || cell_is(result, i, "cache", "all") ||
+        if (!result_is(result, i, "part", "total") || result_is(result, i, "cache", "all") ||
             !same_cells(result, row, result, i, groups))
             continue;
         copy_cache(cache, result, i);
@@ -134,7 +122,7 @@ static void add_waterfalls(struct table *table, const struct result *result, uns
 {
     for (size_t row = 0; row < result_row_count(result); row++) {
         char cache[16] = "";
-        const bool is_all = cell_is(result, row, "cache", "all");
+        const bool is_all = result_is(result, row, "cache", "all");
         const unsigned kinds = count_caches(cache, result, row, groups);
         if (kinds == 1 && !is_all)
             continue;
@@ -147,13 +135,12 @@ static void add_waterfalls(struct table *table, const struct result *result, uns
 
 // ---- Averages -------------------------------------------------------------------------
 
-static enum status ask_stages(struct cli *cli, const struct query_filter *filter,
-                              const enum query_dimension *group_by, unsigned group_count,
-                              struct result **out, struct error *err)
+static struct query stages_query(const struct query_filter *filter,
+                                 const enum query_dimension *group_by, unsigned group_count)
 {
     struct query query = {.kind = QUERY_STAGES, .filter = *filter, .group_count = group_count};
     memcpy(query.group_by, group_by, group_count * sizeof *group_by);
-    return cli_ask(cli, &query, out, err);
+    return query;
 }
 
 static const enum query_dimension usual_groups[] = {QUERY_BY_MODEL, QUERY_BY_DEVICE};
@@ -193,19 +180,8 @@ static enum status show(struct cli *cli, const struct result *result, unsigned g
 {
     if (cli->options.format == FORMAT_TEXT)
         return print(cli, result, groups, err);
-    struct rows rows = {.out = cli->env.out, .format = cli->options.format};
-    rows_write(&rows, result, 0, result_row_count(result));
-    rows_end(&rows);
+    rows_print(cli->env.out, cli->options.format, result);
     return STATUS_OK;
-}
-
-static enum status no_loads(struct cli *cli, struct error *err)
-{
-    if (cli->options.format == FORMAT_JSON) {
-        struct rows rows = {.out = cli->env.out, .format = FORMAT_JSON};
-        rows_end(&rows);
-    }
-    return cli_no_data(cli, "loads", err);
 }
 
 // The dimensions to group by: those of --by, else model and device.  In a comparison (`sides`
@@ -228,10 +204,9 @@ enum status command_load_average(struct cli *cli, struct error *err)
 {
     enum query_dimension group_by[QUERY_DIMENSION_COUNT];
     const unsigned count = choose_groups(&cli->query, NULL, group_by);
+    const struct query query = stages_query(&cli->query.filter, group_by, count);
     struct result *result = NULL;
-    enum status status = ask_stages(cli, &cli->query.filter, group_by, count, &result, err);
-    if (status == STATUS_NO_DATA)
-        return no_loads(cli, err);
+    enum status status = cli_ask_for(cli, &query, "loads", &result, err);
     if (status != STATUS_OK)
         return status;
     status = show(cli, result, count, print_averages, err);
@@ -397,7 +372,8 @@ static enum status ask_sides(struct cli *cli, const struct query_filter sides[2]
     for (int i = 0; i < 2; i++) {
         result_free(answers[i]);
         answers[i] = NULL;
-        enum status status = ask_stages(cli, &sides[i], group_by, group_count, &answers[i], err);
+        const struct query query = stages_query(&sides[i], group_by, group_count);
+        enum status status = cli_ask(cli, &query, &answers[i], err);
         if (status == STATUS_NO_DATA)
             return error_set(err, status, "loads: no data: nothing matches side %c (%s)", 'A' + i,
                              side_text(side, cli, i));

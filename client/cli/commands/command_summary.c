@@ -35,7 +35,7 @@ static int64_t count_of(const struct result *summary, const char *key)
 
 static bool has(const struct result *summary, const char *key)
 {
-    return result_cell(summary, 0, (unsigned)result_find(summary, key)).type != VALUE_NULL;
+    return result_get(summary, 0, key).type != VALUE_NULL;
 }
 
 static int64_t lost_of(const struct result *summary)

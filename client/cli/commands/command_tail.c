@@ -20,28 +20,16 @@ struct tail {
     uint64_t missed;  // as last reported
 };
 
-static bool is_text(const struct value *value, const char *text)
-{
-    return value->text.size == strlen(text) && memcmp(value->text.bytes, text, strlen(text)) == 0;
-}
-
-static struct value cell_of(const struct result *page, size_t row, const char *key)
-{
-    return result_cell(page, row, (unsigned)result_find(page, key));
-}
-
 // The value that a filter is compared with.  A request that finished with "stop" or "length"
 // has the status "ok".
 static struct value filtered_cell(const struct result *page, size_t row,
                                   enum query_dimension dimension)
 {
-    const struct value value = cell_of(page, row, query_dimension_name(dimension));
+    const struct value value = result_get(page, row, query_dimension_name(dimension));
     if (dimension != QUERY_BY_STATUS || value.type == VALUE_TEXT)
         return value;
-    struct value finish = cell_of(page, row, "finish");
-    const bool good =
-        finish.type == VALUE_TEXT && (is_text(&finish, "stop") || is_text(&finish, "length"));
-    if (good) {
+    struct value finish = result_get(page, row, "finish");
+    if (result_is(page, row, "finish", "stop") || result_is(page, row, "finish", "length")) {
         finish.text.bytes = "ok";
         finish.text.size = strlen("ok");
     }

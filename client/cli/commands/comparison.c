@@ -17,21 +17,10 @@ enum { CELL_SIZE = 64 };
 
 static const char title[] = "change of the median";
 
-static bool text_is(struct value value, const char *text)
-{
-    return value.type == VALUE_TEXT && value.text.size == strlen(text) &&
-           memcmp(value.text.bytes, text, value.text.size) == 0;
-}
-
-static struct value cell(const struct result *result, size_t row, const char *key)
-{
-    return result_cell(result, row, (unsigned)result_find(result, key));
-}
-
 static enum stats_verdict verdict_at(const struct result *result, size_t row)
 {
     for (unsigned i = 0; i < STATS_VERDICT_COUNT; i++)
-        if (text_is(cell(result, row, "verdict"), stats_verdict_text((enum stats_verdict)i)))
+        if (result_is(result, row, "verdict", stats_verdict_text((enum stats_verdict)i)))
             return (enum stats_verdict)i;
     return STATS_UNDECIDED;
 }
@@ -40,9 +29,8 @@ struct comparison_tally comparison_tally(const struct result *result)
 {
     struct comparison_tally tally = {0};
     for (size_t row = 0; row < result_row_count(result); row++) {
-        tally.p95_worse +=
-            text_is(cell(result, row, "p95_verdict"), stats_verdict_text(STATS_WORSE));
-        if (cell(result, row, "verdict").type == VALUE_NULL) // it explains another
+        tally.p95_worse += result_is(result, row, "p95_verdict", stats_verdict_text(STATS_WORSE));
+        if (result_get(result, row, "verdict").type == VALUE_NULL) // it explains another
             continue;
         const enum stats_verdict verdict = verdict_at(result, row);
         const int64_t needed = result_integer(result, row, "needed_count", 0);
@@ -83,7 +71,7 @@ static void write_interval(char out[CELL_SIZE], const struct result *result, siz
 static enum unit unit_at(const struct result *result, size_t row)
 {
     for (unsigned unit = 0; unit < UNIT_COUNT_OF; unit++)
-        if (text_is(cell(result, row, "unit"), unit_name((enum unit)unit)))
+        if (result_is(result, row, "unit", unit_name((enum unit)unit)))
             return (enum unit)unit;
     return UNIT_NONE;
 }
@@ -118,10 +106,10 @@ static const struct table_column columns[COLUMNS] = {
 // The subject of a row: a model, an operation, a pipeline's batches.
 static char *what_text(const struct result *result, size_t row)
 {
-    const struct value model = cell(result, row, "model");
+    const struct value model = result_get(result, row, "model");
     const int64_t batch = result_integer(result, row, "batch_items", 0);
-    char *name = table_cell_text(model.type == VALUE_NULL ? cell(result, row, "operation") : model,
-                                 UNIT_NONE);
+    char *name = table_cell_text(
+        model.type == VALUE_NULL ? result_get(result, row, "operation") : model, UNIT_NONE);
     char *both = NULL;
     if (batch <= 0 || !name)
         return name;
@@ -139,13 +127,13 @@ static char *cell_text(const struct result *result, size_t row, enum column colu
     case WHAT:
         return what_text(result, row);
     case DEVICE:
-        return table_cell_text(cell(result, row, "device"), UNIT_NONE);
+        return table_cell_text(result_get(result, row, "device"), UNIT_NONE);
     case METRIC:
-        return table_cell_text(cell(result, row, "metric"), UNIT_NONE);
+        return table_cell_text(result_get(result, row, "metric"), UNIT_NONE);
     case BEFORE:
-        return table_cell_text(cell(result, row, "before_median"), unit_at(result, row));
+        return table_cell_text(result_get(result, row, "before_median"), unit_at(result, row));
     case AFTER:
-        return table_cell_text(cell(result, row, "after_median"), unit_at(result, row));
+        return table_cell_text(result_get(result, row, "after_median"), unit_at(result, row));
     case CHANGE:
         write_change(text, result_number(result, row, "ratio", (double)NAN));
         return strdup(text);
@@ -162,7 +150,7 @@ static char *cell_text(const struct result *result, size_t row, enum column colu
         write_interval(text, result, row, "p95_ratio_low", "p95_ratio_high");
         return strdup(text);
     case VERDICT:
-        return table_cell_text(cell(result, row, "verdict"), UNIT_NONE);
+        return table_cell_text(result_get(result, row, "verdict"), UNIT_NONE);
     case COLUMNS:
         break;
     }
@@ -260,7 +248,7 @@ static enum status print_table(const struct cli *cli, const struct query *query,
     for (size_t row = 0; row < result_row_count(result); row++) {
         for (unsigned column = 0; column < COLUMNS; column++)
             table_take(table, cell_text(result, row, (enum column)column));
-        char *note = table_cell_text(cell(result, row, "note"), UNIT_NONE);
+        char *note = table_cell_text(result_get(result, row, "note"), UNIT_NONE);
         char line[512];
         if (note && strcmp(note, "-") != 0) {
             (void)snprintf(line, sizeof line, "  %.500s", note);
@@ -281,7 +269,7 @@ static enum status print_table(const struct cli *cli, const struct query *query,
     (void)fputc('\n', out);
     write_tally(out, &tally);
     (void)fputs(".\n", out);
-    write_text(out, cell(result, 0, "differences"), "Differences: ");
+    write_text(out, result_get(result, 0, "differences"), "Differences: ");
     write_method(out, result);
     return STATUS_OK;
 }
@@ -310,7 +298,7 @@ static enum status print_markdown(const struct cli *cli, const struct query *que
     (void)fputs("\n- after: ", out);
     write_side(out, query, 1, result);
     (void)fputc('\n', out);
-    write_text(out, cell(result, 0, "differences"), "- differences: ");
+    write_text(out, result_get(result, 0, "differences"), "- differences: ");
     (void)fputs("\n|", out);
     for (unsigned column = 0; column < COLUMNS; column++)
         (void)fprintf(out, " %s |", columns[column].title);
@@ -321,8 +309,9 @@ static enum status print_markdown(const struct cli *cli, const struct query *que
     for (size_t row = 0; row < result_row_count(result); row++) {
         (void)fputc('|', out);
         for (unsigned column = 0; column <= COLUMNS; column++) {
-            char *text = column < COLUMNS ? cell_text(result, row, (enum column)column)
-                                          : table_cell_text(cell(result, row, "note"), UNIT_NONE);
+            char *text = column < COLUMNS
+                             ? cell_text(result, row, (enum column)column)
+                             : table_cell_text(result_get(result, row, "note"), UNIT_NONE);
             if (!text)
                 return error_no_memory(err, "compare");
             (void)fputc(' ', out);

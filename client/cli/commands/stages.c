@@ -42,7 +42,7 @@ void stages_free(struct stages *stages)
 
 static void read_run(char run[40], const struct result *result, size_t row)
 {
-    struct value value = result_cell(result, row, (unsigned)result_find(result, "run"));
+    struct value value = result_get(result, row, "run");
     run[0] = '\0';
     if (value.type == VALUE_TEXT && value.text.size < 40) {
         memcpy(run, value.text.bytes, value.text.size);
@@ -79,7 +79,7 @@ static bool add_stage(struct stages *stages, const struct result *page, size_t r
                   .ordinal = result_integer(page, row, "ordinal", 0)},
     };
     read_run(owned->run, page, row);
-    struct value name = result_cell(page, row, (unsigned)result_find(page, "stage"));
+    struct value name = result_get(page, row, "stage");
     if (name.type == VALUE_TEXT) {
         name.text.bytes = keep_text(stages, name.text.bytes, name.text.size);
         if (!name.text.bytes)

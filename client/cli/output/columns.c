@@ -6,166 +6,156 @@
 
 enum { RUN_SHOWN = 8, COLUMNS_MAX = 24 };
 
-// The number is the column's `minor` (table.h).
-#define LEFT(key, title, minor)                                                                    \
-    {                                                                                              \
-        key, title, SHOWN_PLAIN, TABLE_LEFT, minor                                                 \
-    }
-#define RIGHT(key, title, minor)                                                                   \
-    {                                                                                              \
-        key, title, SHOWN_PLAIN, TABLE_RIGHT, minor                                                \
-    }
-#define RUN(key, title, minor)                                                                     \
-    {                                                                                              \
-        key, title, SHOWN_RUN, TABLE_LEFT, minor                                                   \
-    }
-#define YES_NO(key, title, minor)                                                                  \
-    {                                                                                              \
-        key, title, SHOWN_YES_NO, TABLE_LEFT, minor                                                \
-    }
+// A row: key, title, style and alignment, `minor` (table.h).
+#define LEFT   SHOWN_PLAIN, TABLE_LEFT
+#define RIGHT  SHOWN_PLAIN, TABLE_RIGHT
+#define RUN    SHOWN_RUN, TABLE_LEFT
+#define YES_NO SHOWN_YES_NO, TABLE_LEFT
 
 static const struct shown_column run_columns[] = {
-    LEFT("started_ns", "started", 0),
-    RUN("run", "run", 0),
-    LEFT("host", "host", 1),
-    RIGHT("pid", "pid", 3),
-    LEFT("end", "end", 0),
-    RIGHT("produced", "produced", 0),
-    RIGHT("stored", "stored", 0),
-    RIGHT("in_flight", "in flight", 1),
-    RIGHT("lost", "lost", 0),
-    RIGHT("coverage_ratio", "coverage", 1),
-    YES_NO("balanced", "balanced", 0),
+    {"started_ns", "started", LEFT, 0},
+    {"run", "run", RUN, 0},
+    {"host", "host", LEFT, 1},
+    {"pid", "pid", RIGHT, 3},
+    {"end", "end", LEFT, 0},
+    {"produced", "produced", RIGHT, 0},
+    {"stored", "stored", RIGHT, 0},
+    {"in_flight", "in flight", RIGHT, 1},
+    {"lost", "lost", RIGHT, 0},
+    {"coverage_ratio", "coverage", RIGHT, 1},
+    {"balanced", "balanced", YES_NO, 0},
     {"clock_offset_ns", "clock", SHOWN_CLOCK, TABLE_RIGHT, 3},
-    LEFT("last_activity", "last activity", 2),
-    LEFT("worker_version", "version", 4),
+    {"last_activity", "last activity", LEFT, 2},
+    {"worker_version", "version", LEFT, 4},
 };
 
 static const struct shown_column device_columns[] = {
-    LEFT("started_ns", "started", 0),
-    RUN("run", "run", 1),
-    LEFT("host", "host", 0),
-    RIGHT("ordinal", "no.", 2),
-    LEFT("name", "device", 0),
-    RIGHT("memory_bytes", "memory", 0),
-    LEFT("compute_capability", "compute", 2),
-    RIGHT("pcie_generation", "PCIe", 2),
-    RIGHT("pcie_width", "lanes", 2),
-    RIGHT("memory_bandwidth_bytes_per_second", "bandwidth", 1),
-    RIGHT("h2d_bytes_per_second", "h2d", 1),
-    RIGHT("flops_per_second", "arithmetic", 1),
+    {"started_ns", "started", LEFT, 0},
+    {"run", "run", RUN, 1},
+    {"host", "host", LEFT, 0},
+    {"ordinal", "no.", RIGHT, 2},
+    {"name", "device", LEFT, 0},
+    {"memory_bytes", "memory", RIGHT, 0},
+    {"compute_capability", "compute", LEFT, 2},
+    {"pcie_generation", "PCIe", RIGHT, 2},
+    {"pcie_width", "lanes", RIGHT, 2},
+    {"memory_bandwidth_bytes_per_second", "bandwidth", RIGHT, 1},
+    {"h2d_bytes_per_second", "h2d", RIGHT, 1},
+    {"flops_per_second", "arithmetic", RIGHT, 1},
 };
 
 static const struct shown_column model_columns[] = {
-    LEFT("started_ns", "started", 0),
-    LEFT("name", "model", 0),
-    LEFT("quantisation", "type", 0),
-    RIGHT("file_bytes", "size", 0),
+    {"started_ns", "started", LEFT, 0},
+    {"name", "model", LEFT, 0},
+    {"quantisation", "type", LEFT, 0},
+    {"file_bytes", "size", RIGHT, 0},
 };
 
 static const struct shown_column startup_columns[] = {
-    LEFT("started_ns", "started", 0),
-    RUN("run", "run", 0),
-    LEFT("host", "host", 0),
-    RIGHT("duration_ns", "total", 0),
-    RIGHT("memory_start_bytes", "memory at start", 0),
-    RIGHT("memory_ready_bytes", "memory when ready", 0),
+    {"started_ns", "started", LEFT, 0},
+    {"run", "run", RUN, 0},
+    {"host", "host", LEFT, 0},
+    {"duration_ns", "total", RIGHT, 0},
+    {"memory_start_bytes", "memory at start", RIGHT, 0},
+    {"memory_ready_bytes", "memory when ready", RIGHT, 0},
 };
 
 static const struct shown_column load_columns[] = {
-    LEFT("started_ns", "started", 0),   LEFT("host", "host", 1),
-    LEFT("model", "model", 0),          LEFT("device", "device", 2),
-    LEFT("status", "status", 0),        RIGHT("duration_ns", "total", 0),
-    RIGHT("model_bytes", "weights", 3), RIGHT("load_bytes_per_second", "rate", 2),
-    RIGHT("floor_ns", "floor", 3),      RIGHT("memory_delta_bytes", "memory", 3),
-    LEFT("error", "error", 0),
+    {"started_ns", "started", LEFT, 0},   {"host", "host", LEFT, 1},
+    {"model", "model", LEFT, 0},          {"device", "device", LEFT, 2},
+    {"status", "status", LEFT, 0},        {"duration_ns", "total", RIGHT, 0},
+    {"model_bytes", "weights", RIGHT, 3}, {"load_bytes_per_second", "rate", RIGHT, 2},
+    {"floor_ns", "floor", RIGHT, 3},      {"memory_delta_bytes", "memory", RIGHT, 3},
+    {"error", "error", LEFT, 0},
 };
 
 static const struct shown_column load_stage_columns[] = {
-    LEFT("started_ns", "started", 0), LEFT("host", "host", 0),         LEFT("model", "model", 0),
-    LEFT("stage", "stage", 0),        RIGHT("duration_ns", "took", 0),
+    {"started_ns", "started", LEFT, 0}, {"host", "host", LEFT, 0},
+    {"model", "model", LEFT, 0},        {"stage", "stage", LEFT, 0},
+    {"duration_ns", "took", RIGHT, 0},
 };
 
 static const struct shown_column inference_columns[] = {
-    LEFT("started_ns", "started", 0),
-    LEFT("host", "host", 2),
-    LEFT("model", "model", 0),
-    LEFT("device", "device", 3),
-    RIGHT("request", "request", 5),
-    LEFT("finish", "finish", 3),
-    RIGHT("prompt_tokens", "prompt", 2),
-    RIGHT("generated_tokens", "generated", 0),
-    RIGHT("tokens_per_second", "speed", 0),
-    RIGHT("ttft_ns", "ttft", 0),
-    RIGHT("e2e_ns", "e2e", 1),
-    RIGHT("queue_ns", "queue", 4),
-    RIGHT("itl_p99_ns", "itl p99", 2),
-    RIGHT("host_memory_bytes", "memory", 4),
+    {"started_ns", "started", LEFT, 0},
+    {"host", "host", LEFT, 2},
+    {"model", "model", LEFT, 0},
+    {"device", "device", LEFT, 3},
+    {"request", "request", RIGHT, 5},
+    {"finish", "finish", LEFT, 3},
+    {"prompt_tokens", "prompt", RIGHT, 2},
+    {"generated_tokens", "generated", RIGHT, 0},
+    {"tokens_per_second", "speed", RIGHT, 0},
+    {"ttft_ns", "ttft", RIGHT, 0},
+    {"e2e_ns", "e2e", RIGHT, 1},
+    {"queue_ns", "queue", RIGHT, 4},
+    {"itl_p99_ns", "itl p99", RIGHT, 2},
+    {"host_memory_bytes", "memory", RIGHT, 4},
 };
 
 static const struct shown_column itl_columns[] = {
-    LEFT("started_ns", "started", 0), LEFT("host", "host", 0),         LEFT("model", "model", 0),
-    LEFT("device", "device", 0),      RIGHT("duration_ns", "span", 0),
+    {"started_ns", "started", LEFT, 0}, {"host", "host", LEFT, 0},
+    {"model", "model", LEFT, 0},        {"device", "device", LEFT, 0},
+    {"duration_ns", "span", RIGHT, 0},
 };
 
 static const struct shown_column operation_columns[] = {
-    LEFT("started_ns", "started", 0),
-    LEFT("host", "host", 0),
-    LEFT("operation", "operation", 0),
-    LEFT("device", "device", 2),
-    RIGHT("duration_ns", "total", 0),
-    RIGHT("items", "items", 1),
-    RIGHT("bytes", "bytes", 2),
-    RIGHT("items_per_second", "rate", 1),
-    RIGHT("host_memory_bytes", "memory", 3),
-    LEFT("extra", "extra", 2),
+    {"started_ns", "started", LEFT, 0},
+    {"host", "host", LEFT, 0},
+    {"operation", "operation", LEFT, 0},
+    {"device", "device", LEFT, 2},
+    {"duration_ns", "total", RIGHT, 0},
+    {"items", "items", RIGHT, 1},
+    {"bytes", "bytes", RIGHT, 2},
+    {"items_per_second", "rate", RIGHT, 1},
+    {"host_memory_bytes", "memory", RIGHT, 3},
+    {"extra", "extra", LEFT, 2},
 };
 
 static const struct shown_column pipeline_columns[] = {
-    LEFT("started_ns", "started", 0),
-    LEFT("host", "host", 1),
-    LEFT("workload", "workload", 0),
-    LEFT("model", "model", 1),
-    LEFT("device", "device", 2),
-    LEFT("status", "status", 0),
-    RIGHT("items", "items", 2),
-    RIGHT("batch_items", "batch", 3),
-    RIGHT("duration_ns", "total", 0),
-    RIGHT("items_per_second", "rate", 0),
-    RIGHT("overlap_ratio", "overlap", 0),
-    RIGHT("exposed_copy_ns", "exposed copy", 1),
-    RIGHT("copy_starved_ns", "copy starved", 1),
-    RIGHT("pool_starvation_ratio", "pool waits", 1),
-    RIGHT("pool_wait_ns", "waited", 2),
-    RIGHT("chunk_bytes", "chunk", 3),
-    RIGHT("pool_size", "pool", 3),
-    LEFT("sync", "sync", 3),
-    RIGHT("pool_acquires", "acquired", 4),
-    RIGHT("pool_available_min", "least free", 4),
-    RIGHT("pool_available_max", "most free", 4),
-    RIGHT("copy_busy_ns", "copying", 4),
-    RIGHT("compute_busy_ns", "computing", 4),
-    RIGHT("idle_ns", "idle", 4),
+    {"started_ns", "started", LEFT, 0},
+    {"host", "host", LEFT, 1},
+    {"workload", "workload", LEFT, 0},
+    {"model", "model", LEFT, 1},
+    {"device", "device", LEFT, 2},
+    {"status", "status", LEFT, 0},
+    {"items", "items", RIGHT, 2},
+    {"batch_items", "batch", RIGHT, 3},
+    {"duration_ns", "total", RIGHT, 0},
+    {"items_per_second", "rate", RIGHT, 0},
+    {"overlap_ratio", "overlap", RIGHT, 0},
+    {"exposed_copy_ns", "exposed copy", RIGHT, 1},
+    {"copy_starved_ns", "copy starved", RIGHT, 1},
+    {"pool_starvation_ratio", "pool waits", RIGHT, 1},
+    {"pool_wait_ns", "waited", RIGHT, 2},
+    {"chunk_bytes", "chunk", RIGHT, 3},
+    {"pool_size", "pool", RIGHT, 3},
+    {"sync", "sync", LEFT, 3},
+    {"pool_acquires", "acquired", RIGHT, 4},
+    {"pool_available_min", "least free", RIGHT, 4},
+    {"pool_available_max", "most free", RIGHT, 4},
+    {"copy_busy_ns", "copying", RIGHT, 4},
+    {"compute_busy_ns", "computing", RIGHT, 4},
+    {"idle_ns", "idle", RIGHT, 4},
 };
 
 static const struct shown_column device_sample_columns[] = {
-    LEFT("started_ns", "started", 0),
-    LEFT("host", "host", 0),
-    LEFT("device", "device", 0),
-    RIGHT("gpu_util_ratio", "busy", 0),
-    RIGHT("memory_used_bytes", "memory", 0),
-    RIGHT("temperature_celsius", "temperature", 0),
-    RIGHT("power_watts", "power", 0),
-    RIGHT("sm_clock_hz", "clock", 0),
+    {"started_ns", "started", LEFT, 0},
+    {"host", "host", LEFT, 0},
+    {"device", "device", LEFT, 0},
+    {"gpu_util_ratio", "busy", RIGHT, 0},
+    {"memory_used_bytes", "memory", RIGHT, 0},
+    {"temperature_celsius", "temperature", RIGHT, 0},
+    {"power_watts", "power", RIGHT, 0},
+    {"sm_clock_hz", "clock", RIGHT, 0},
 };
 
 static const struct shown_column process_sample_columns[] = {
-    LEFT("started_ns", "started", 0),
-    RUN("run", "run", 0),
-    LEFT("host", "host", 0),
-    RIGHT("cpu_ratio", "cpu", 0),
-    RIGHT("host_memory_bytes", "memory", 0),
-    RIGHT("device_memory_bytes", "device memory", 0),
+    {"started_ns", "started", LEFT, 0},
+    {"run", "run", RUN, 0},
+    {"host", "host", LEFT, 0},
+    {"cpu_ratio", "cpu", RIGHT, 0},
+    {"host_memory_bytes", "memory", RIGHT, 0},
+    {"device_memory_bytes", "device memory", RIGHT, 0},
 };
 
 #define COLUMNS(columns)                                                                           \
@@ -241,4 +231,17 @@ void columns_add_row(const struct columns *view, struct table *table, const stru
 {
     for (unsigned i = 0; i < view->count; i++)
         table_take(table, columns_cell(&view->columns[i], result, row));
+}
+
+enum status columns_print(const struct columns *view, const struct result *result, FILE *out,
+                          unsigned width, const char *what, struct error *err)
+{
+    struct table *table;
+    if (columns_new_table(&table, view) != STATUS_OK)
+        return error_no_memory(err, what);
+    for (size_t row = 0; row < result_row_count(result); row++)
+        columns_add_row(view, table, result, row);
+    enum status status = table_print(table, out, width, err);
+    table_free(table);
+    return status;
 }

@@ -35,6 +35,11 @@ MUST_CHECK enum status columns_new_table(struct table **out, const struct column
 void columns_add_row(const struct columns *view, struct table *table, const struct result *result,
                      size_t row);
 
+// Prints a result as a table.  `what` names it if memory runs out.
+MUST_CHECK enum status columns_print(const struct columns *view, const struct result *result,
+                                     FILE *out, unsigned width, const char *what,
+                                     struct error *err);
+
 // The text of one cell; the caller frees it.  NULL when out of memory.
 char *columns_cell(const struct shown_column *column, const struct result *result, size_t row);
 

@@ -39,6 +39,14 @@ void rows_end(struct rows *rows)
         (void)fputs(rows->count > 0 ? "\n]}\n" : "]}\n", rows->out);
 }
 
+void rows_print(FILE *out, enum cli_format format, const struct result *result)
+{
+    struct rows rows = {.out = out, .format = format};
+    if (result)
+        rows_write(&rows, result, 0, result_row_count(result));
+    rows_end(&rows);
+}
+
 void rows_write_json(FILE *out, const struct result *result, size_t row)
 {
     struct json_writer json = files_json(out);

@@ -26,6 +26,9 @@ void rows_write(struct rows *rows, const struct result *result, size_t first, si
 // Ends the output, also without rows: writes JSON's closing brackets.
 void rows_end(struct rows *rows);
 
+// Writes a whole result (NULL: no rows), with its end.
+void rows_print(FILE *out, enum cli_format format, const struct result *result);
+
 // Writes one row as a JSON object on a line of its own.
 void rows_write_json(FILE *out, const struct result *result, size_t row);
 

@@ -152,14 +152,21 @@ struct value result_cell(const struct result *result, size_t row, unsigned colum
     return result->cells[row * result->column_count + column];
 }
 
-static struct value cell_by_key(const struct result *result, size_t row, const char *key)
+struct value result_get(const struct result *result, size_t row, const char *key)
 {
     return result_cell(result, row, (unsigned)result_find(result, key));
 }
 
+bool result_is(const struct result *result, size_t row, const char *key, const char *text)
+{
+    const struct value cell = result_get(result, row, key);
+    return cell.type == VALUE_TEXT && cell.text.size == strlen(text) &&
+           memcmp(cell.text.bytes, text, cell.text.size) == 0;
+}
+
 double result_number(const struct result *result, size_t row, const char *key, double absent)
 {
-    const struct value cell = cell_by_key(result, row, key);
+    const struct value cell = result_get(result, row, key);
     if (cell.type == VALUE_INT)
         return (double)cell.i;
     return cell.type == VALUE_REAL ? cell.r : absent;
@@ -167,7 +174,7 @@ double result_number(const struct result *result, size_t row, const char *key, d
 
 int64_t result_integer(const struct result *result, size_t row, const char *key, int64_t absent)
 {
-    const struct value cell = cell_by_key(result, row, key);
+    const struct value cell = result_get(result, row, key);
     if (cell.type == VALUE_INT)
         return cell.i;
     if (cell.type == VALUE_REAL && fabs(cell.r) < 9.2e18)

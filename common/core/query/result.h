@@ -2,6 +2,7 @@
 #ifndef INFERSTAT_CORE_RESULT_H
 #define INFERSTAT_CORE_RESULT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -50,6 +51,11 @@ int result_find(const struct result *result, const char *key);
 // The cell; null where row or column is out of range (so result_find's -1 may be
 // passed on as `(unsigned)-1`).
 struct value result_cell(const struct result *result, size_t row, unsigned column);
+
+// The cell of that key; null where there is none.
+struct value result_get(const struct result *result, size_t row, const char *key);
+// Whether the cell of that key is this text.
+bool result_is(const struct result *result, size_t row, const char *key, const char *text);
 
 // The cell of that key as a number: `absent` where there is none.
 double result_number(const struct result *result, size_t row, const char *key, double absent);
