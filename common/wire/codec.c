@@ -36,6 +36,26 @@ bool codec_text_is_sound(struct wire_bytes text, size_t size_max)
     return text.size <= size_max && text_is_utf8(text.bytes, text.size);
 }
 
+void *codec_new(struct arena *arena, const ProtobufCMessageDescriptor *type)
+{
+    size_t one = 1;
+    void *message = arena_array(arena, &one, type->sizeof_message);
+    if (message)
+        protobuf_c_message_init(type, message);
+    return message;
+}
+
+void *codec_list(struct arena *arena, size_t *count, const ProtobufCMessageDescriptor *type)
+{
+    void **list = arena_array(arena, count, sizeof *list);
+    char *items = arena_array(arena, count, type->sizeof_message);
+    for (size_t i = 0; i < *count; i++) {
+        list[i] = items + i * type->sizeof_message;
+        protobuf_c_message_init(type, list[i]);
+    }
+    return list;
+}
+
 // ---- Encoding --------------------------------------------------------------------
 
 // Points the envelope at the packed body of the message.

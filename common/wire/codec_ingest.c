@@ -11,14 +11,11 @@ static const unsigned char no_bytes[MESSAGE_RUN_SIZE];
 static Inferstat__StreamState **pack_streams(struct arena *arena,
                                              const struct delivery_stream *streams, size_t *count)
 {
-    Inferstat__StreamState **list = arena_array(arena, count, sizeof(Inferstat__StreamState *));
-    Inferstat__StreamState *items = arena_array(arena, count, sizeof *items);
+    Inferstat__StreamState **list = codec_list(arena, count, &inferstat__stream_state__descriptor);
     for (size_t i = 0; i < *count; i++) {
-        inferstat__stream_state__init(&items[i]);
-        items[i].stream = streams[i].stream;
-        items[i].produced = streams[i].produced;
-        items[i].unnumbered = streams[i].unnumbered;
-        list[i] = &items[i];
+        list[i]->stream = streams[i].stream;
+        list[i]->produced = streams[i].produced;
+        list[i]->unnumbered = streams[i].unnumbered;
     }
     return list;
 }
@@ -26,19 +23,17 @@ static Inferstat__StreamState **pack_streams(struct arena *arena,
 static Inferstat__DroppedRange **pack_drops(struct arena *arena, const struct wire_drop *drops,
                                             size_t *count)
 {
-    Inferstat__DroppedRange **list = arena_array(arena, count, sizeof(Inferstat__DroppedRange *));
-    Inferstat__DroppedRange *items = arena_array(arena, count, sizeof *items);
+    Inferstat__DroppedRange **list =
+        codec_list(arena, count, &inferstat__dropped_range__descriptor);
     for (size_t i = 0; i < *count; i++) {
         const struct delivery_range *range = &drops[i].range;
-        inferstat__dropped_range__init(&items[i]);
-        items[i].stream = range->stream;
-        items[i].first = range->first;
-        items[i].last = range->last;
-        items[i].reason = (Inferstat__DropReason)range->reason;
-        items[i].since_ns = range->since_ns;
-        items[i].until_ns = range->until_ns;
-        items[i].detail = codec_pack_text(arena, drops[i].detail);
-        list[i] = &items[i];
+        list[i]->stream = range->stream;
+        list[i]->first = range->first;
+        list[i]->last = range->last;
+        list[i]->reason = (Inferstat__DropReason)range->reason;
+        list[i]->since_ns = range->since_ns;
+        list[i]->until_ns = range->until_ns;
+        list[i]->detail = codec_pack_text(arena, drops[i].detail);
     }
     return list;
 }
@@ -63,13 +58,10 @@ enum { HELLO_TEXTS = sizeof hello_texts / sizeof hello_texts[0] };
 
 Inferstat__Hello *codec_pack_hello(struct arena *arena, const struct message_hello *hello)
 {
-    size_t one = 1;
-    Inferstat__Hello *to = arena_array(arena, &one, sizeof *to);
-    Inferstat__RunDescription *about = arena_array(arena, &one, sizeof *about);
-    if (!about)
+    Inferstat__Hello *to = codec_new(arena, &inferstat__hello__descriptor);
+    Inferstat__RunDescription *about = codec_new(arena, &inferstat__run_description__descriptor);
+    if (!to || !about)
         return NULL;
-    inferstat__hello__init(to);
-    inferstat__run_description__init(about);
     to->protocol = hello->protocol;
     to->run = codec_pack_bytes(hello->run, MESSAGE_RUN_SIZE);
     to->description = about;
@@ -92,11 +84,9 @@ Inferstat__Hello *codec_pack_hello(struct arena *arena, const struct message_hel
 
 Inferstat__Batch *codec_pack_batch(struct arena *arena, const struct message_batch *batch)
 {
-    size_t one = 1;
-    Inferstat__Batch *to = arena_array(arena, &one, sizeof *to);
+    Inferstat__Batch *to = codec_new(arena, &inferstat__batch__descriptor);
     if (!to)
         return NULL;
-    inferstat__batch__init(to);
     to->run = codec_pack_bytes(batch->run, MESSAGE_RUN_SIZE);
     to->sequence = batch->sequence;
     to->sent_ns = batch->sent_ns;
@@ -123,24 +113,19 @@ static void pack_activities(struct arena *arena, Inferstat__Goodbye *to,
                             const struct message_goodbye *goodbye)
 {
     to->n_activities = goodbye->activity_count;
-    to->activities = arena_array(arena, &to->n_activities, sizeof *to->activities);
-    Inferstat__StreamActivity *items = arena_array(arena, &to->n_activities, sizeof *items);
+    to->activities = codec_list(arena, &to->n_activities, &inferstat__stream_activity__descriptor);
     for (size_t i = 0; i < to->n_activities; i++) {
-        inferstat__stream_activity__init(&items[i]);
-        items[i].stream = goodbye->activities[i].stream;
-        items[i].activity = codec_pack_text(arena, goodbye->activities[i].text);
-        items[i].since_ns = goodbye->activities[i].since_ns;
-        to->activities[i] = &items[i];
+        to->activities[i]->stream = goodbye->activities[i].stream;
+        to->activities[i]->activity = codec_pack_text(arena, goodbye->activities[i].text);
+        to->activities[i]->since_ns = goodbye->activities[i].since_ns;
     }
 }
 
 Inferstat__Goodbye *codec_pack_goodbye(struct arena *arena, const struct message_goodbye *goodbye)
 {
-    size_t one = 1;
-    Inferstat__Goodbye *to = arena_array(arena, &one, sizeof *to);
+    Inferstat__Goodbye *to = codec_new(arena, &inferstat__goodbye__descriptor);
     if (!to)
         return NULL;
-    inferstat__goodbye__init(to);
     to->run = codec_pack_bytes(goodbye->run, MESSAGE_RUN_SIZE);
     to->sequence = goodbye->sequence;
     to->ended_ns = goodbye->ended_ns;
@@ -156,38 +141,30 @@ Inferstat__Goodbye *codec_pack_goodbye(struct arena *arena, const struct message
 static void pack_next(struct arena *arena, Inferstat__Ack *to, const struct delivery_ack *ack)
 {
     to->n_next = ack->next_count;
-    to->next = arena_array(arena, &to->n_next, sizeof *to->next);
-    Inferstat__StreamNext *items = arena_array(arena, &to->n_next, sizeof *items);
+    to->next = codec_list(arena, &to->n_next, &inferstat__stream_next__descriptor);
     for (size_t i = 0; i < to->n_next; i++) {
-        inferstat__stream_next__init(&items[i]);
-        items[i].stream = ack->next[i].stream;
-        items[i].next = ack->next[i].next;
-        to->next[i] = &items[i];
+        to->next[i]->stream = ack->next[i].stream;
+        to->next[i]->next = ack->next[i].next;
     }
 }
 
 static void pack_refused(struct arena *arena, Inferstat__Ack *to, const struct message_ack *ack)
 {
     to->n_refused = ack->refused_count;
-    to->refused = arena_array(arena, &to->n_refused, sizeof *to->refused);
-    Inferstat__Refused *items = arena_array(arena, &to->n_refused, sizeof *items);
+    to->refused = codec_list(arena, &to->n_refused, &inferstat__refused__descriptor);
     for (size_t i = 0; i < to->n_refused; i++) {
-        inferstat__refused__init(&items[i]);
-        items[i].stream = ack->refused[i].stream;
-        items[i].first = ack->refused[i].first;
-        items[i].last = ack->refused[i].last;
-        items[i].reason = codec_pack_text(arena, ack->refused[i].reason);
-        to->refused[i] = &items[i];
+        to->refused[i]->stream = ack->refused[i].stream;
+        to->refused[i]->first = ack->refused[i].first;
+        to->refused[i]->last = ack->refused[i].last;
+        to->refused[i]->reason = codec_pack_text(arena, ack->refused[i].reason);
     }
 }
 
 Inferstat__Ack *codec_pack_ack(struct arena *arena, const struct message_ack *ack)
 {
-    size_t one = 1;
-    Inferstat__Ack *to = arena_array(arena, &one, sizeof *to);
+    Inferstat__Ack *to = codec_new(arena, &inferstat__ack__descriptor);
     if (!to)
         return NULL;
-    inferstat__ack__init(to);
     to->protocol = ack->protocol;
     to->store = codec_pack_bytes(ack->delivery.store, sizeof ack->delivery.store);
     to->run = codec_pack_bytes(ack->run, MESSAGE_RUN_SIZE);

@@ -34,6 +34,14 @@ struct wire_bytes codec_read_text(const char *text);
 // True for at most `size_max` bytes of UTF-8 without NUL.
 bool codec_text_is_sound(struct wire_bytes text, size_t size_max);
 
+// ---- Structures of protobuf-c (codec.c) --------------------------------------------
+
+// One of a type, initialised; NULL if the arena fails.
+void *codec_new(struct arena *arena, const ProtobufCMessageDescriptor *type);
+
+// An array of pointers to `*count` of a type, initialised; sets *count to 0 if the arena fails.
+void *codec_list(struct arena *arena, size_t *count, const ProtobufCMessageDescriptor *type);
+
 // ---- Bodies ------------------------------------------------------------------------
 
 // codec_ingest.c

@@ -28,81 +28,15 @@ static char *pack_query_text(struct arena *arena, const char *text, size_t size_
 // NULL when out of memory.
 static Inferstat__Filter *pack_filter(struct arena *arena, const struct query_filter *from)
 {
-    size_t one = 1;
-    Inferstat__Filter *to = arena_array(arena, &one, sizeof *to);
+    Inferstat__Filter *to = codec_new(arena, &inferstat__filter__descriptor);
     if (!to)
         return NULL;
-    inferstat__filter__init(to);
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
         char *text = pack_query_text(arena, from->by[i], QUERY_TEXT_SIZE);
         memcpy((char *)to + filter_texts[i], &text, sizeof text);
     }
     to->since_ns = from->since_ns;
     to->until_ns = from->until_ns;
-    return to;
-}
-
-static void pack_own(struct arena *arena, Inferstat__Query *to, const struct query *from)
-{
-    switch ((int)from->kind) {
-    case QUERY_RECORDS:
-        to->record_kind = (uint32_t)from->records.kind;
-        to->oldest_first = from->records.oldest_first;
-        break;
-    case QUERY_AVERAGE:
-        to->slo = pack_query_text(arena, from->average.slo, QUERY_TEXT_SIZE);
-        break;
-    case QUERY_AUTHORIZE:
-    case QUERY_REVOKE:
-        to->key = pack_query_text(arena, from->key.text, QUERY_KEY_SIZE);
-        to->roles = from->key.roles;
-        to->name = pack_query_text(arena, from->key.name, QUERY_KEY_SIZE);
-        to->replaces = pack_query_text(arena, from->key.replaces, QUERY_KEY_SIZE);
-        break;
-    case QUERY_BASELINE_SAVE:
-    case QUERY_BASELINE_DELETE:
-        to->baseline = pack_query_text(arena, from->baseline.name, QUERY_KEY_SIZE);
-        to->force = from->baseline.force;
-        break;
-    case QUERY_COMPARE:
-        to->baseline = pack_query_text(arena, from->compare.baseline[0], QUERY_KEY_SIZE);
-        to->other_baseline = pack_query_text(arena, from->compare.baseline[1], QUERY_KEY_SIZE);
-        to->other = pack_filter(arena, &from->compare.other);
-        to->force = from->compare.force;
-        to->margin = from->compare.margin;
-        break;
-    case QUERY_COPY:
-    case QUERY_IMPORT:
-        to->bundle = from->file.bundle;
-        to->path = pack_query_text(arena, from->file.path, QUERY_PATH_SIZE);
-        break;
-    default:
-        break;
-    }
-}
-
-Inferstat__Query *codec_pack_query(struct arena *arena, const struct message_query *query)
-{
-    const struct query *from = &query->query;
-    size_t one = 1;
-    Inferstat__Query *to = arena_array(arena, &one, sizeof *to);
-    if (!to)
-        return NULL;
-    inferstat__query__init(to);
-    to->id = query->id;
-    to->protocol = query->protocol;
-    to->kind = (Inferstat__QueryKind)from->kind;
-    to->metric = pack_query_text(arena, from->metric, QUERY_TEXT_SIZE);
-    to->n_group_by =
-        from->group_count < QUERY_DIMENSION_COUNT ? from->group_count : QUERY_DIMENSION_COUNT;
-    to->group_by = arena_array(arena, &to->n_group_by, sizeof *to->group_by);
-    for (size_t i = 0; i < to->n_group_by; i++)
-        to->group_by[i] = (uint32_t)from->group_by[i];
-    to->filter = pack_filter(arena, &from->filter);
-    to->step_ns = from->step_ns;
-    to->limit = from->limit;
-    to->cursor = from->cursor;
-    pack_own(arena, to, from);
     return to;
 }
 
@@ -131,6 +65,101 @@ static void read_filter(struct query_filter *to, const Inferstat__Filter *from)
     to->until_ns = from->until_ns;
 }
 
+// Where the query is packed, `arena` is its memory; NULL: it is read.
+static void copy_text(struct arena *arena, char **wire, char *own, size_t size)
+{
+    if (arena)
+        *wire = pack_query_text(arena, own, size);
+    else
+        read_query_text(own, size, *wire);
+}
+
+#define COPY(wire, own) (arena ? (void)((wire) = (own)) : (void)((own) = (wire)))
+
+static void copy_filter(struct arena *arena, Inferstat__Filter **wire, struct query_filter *own)
+{
+    if (arena)
+        *wire = pack_filter(arena, own);
+    else if (*wire)
+        read_filter(own, *wire);
+}
+
+// Copies what only queries of this kind have.
+static void copy_own(struct arena *arena, Inferstat__Query *wire, struct query *own)
+{
+    switch ((int)own->kind) {
+    case QUERY_RECORDS:
+        if (arena)
+            wire->record_kind = (uint32_t)own->records.kind;
+        else
+            own->records.kind = wire->record_kind < RECORD_KIND_COUNT
+                                    ? (enum record_kind)wire->record_kind
+                                    : RECORD_KIND_COUNT;
+        COPY(wire->oldest_first, own->records.oldest_first);
+        break;
+    case QUERY_AVERAGE:
+        copy_text(arena, &wire->slo, own->average.slo, QUERY_TEXT_SIZE);
+        break;
+    case QUERY_AUTHORIZE:
+    case QUERY_REVOKE:
+        copy_text(arena, &wire->key, own->key.text, QUERY_KEY_SIZE);
+        COPY(wire->roles, own->key.roles);
+        copy_text(arena, &wire->name, own->key.name, QUERY_KEY_SIZE);
+        copy_text(arena, &wire->replaces, own->key.replaces, QUERY_KEY_SIZE);
+        break;
+    case QUERY_BASELINE_SAVE:
+    case QUERY_BASELINE_DELETE:
+        copy_text(arena, &wire->baseline, own->baseline.name, QUERY_KEY_SIZE);
+        COPY(wire->force, own->baseline.force);
+        break;
+    case QUERY_COMPARE:
+        copy_text(arena, &wire->baseline, own->compare.baseline[0], QUERY_KEY_SIZE);
+        copy_text(arena, &wire->other_baseline, own->compare.baseline[1], QUERY_KEY_SIZE);
+        copy_filter(arena, &wire->other, &own->compare.other);
+        COPY(wire->force, own->compare.force);
+        COPY(wire->margin, own->compare.margin);
+        break;
+    case QUERY_COPY:
+    case QUERY_IMPORT:
+        COPY(wire->bundle, own->file.bundle);
+        copy_text(arena, &wire->path, own->file.path, QUERY_PATH_SIZE);
+        break;
+    default:
+        break;
+    }
+}
+
+// Copies what all queries have, then their own.
+static void copy_query(struct arena *arena, Inferstat__Query *wire, struct query *own)
+{
+    copy_text(arena, &wire->metric, own->metric, QUERY_TEXT_SIZE);
+    copy_filter(arena, &wire->filter, &own->filter);
+    COPY(wire->step_ns, own->step_ns);
+    COPY(wire->limit, own->limit);
+    COPY(wire->cursor, own->cursor);
+    copy_own(arena, wire, own);
+}
+
+#undef COPY
+
+Inferstat__Query *codec_pack_query(struct arena *arena, const struct message_query *query)
+{
+    const struct query *from = &query->query;
+    Inferstat__Query *to = codec_new(arena, &inferstat__query__descriptor);
+    if (!to)
+        return NULL;
+    to->id = query->id;
+    to->protocol = query->protocol;
+    to->kind = (Inferstat__QueryKind)from->kind;
+    to->n_group_by =
+        from->group_count < QUERY_DIMENSION_COUNT ? from->group_count : QUERY_DIMENSION_COUNT;
+    to->group_by = arena_array(arena, &to->n_group_by, sizeof *to->group_by);
+    for (size_t i = 0; i < to->n_group_by; i++)
+        to->group_by[i] = (uint32_t)from->group_by[i];
+    copy_query(arena, to, codec_borrow(from)); // not changed when packed
+    return to;
+}
+
 // Numbers out of range become the first invalid number, for query_check.
 static void read_groups(struct query *to, const Inferstat__Query *from)
 {
@@ -145,48 +174,6 @@ static void read_groups(struct query *to, const Inferstat__Query *from)
                               : QUERY_DIMENSION_COUNT;
 }
 
-static void read_own(struct query *to, const Inferstat__Query *from)
-{
-    switch ((int)to->kind) {
-    case QUERY_RECORDS:
-        to->records.kind = from->record_kind < RECORD_KIND_COUNT
-                               ? (enum record_kind)from->record_kind
-                               : RECORD_KIND_COUNT;
-        to->records.oldest_first = from->oldest_first;
-        break;
-    case QUERY_AVERAGE:
-        read_query_text(to->average.slo, QUERY_TEXT_SIZE, from->slo);
-        break;
-    case QUERY_AUTHORIZE:
-    case QUERY_REVOKE:
-        read_query_text(to->key.text, QUERY_KEY_SIZE, from->key);
-        to->key.roles = from->roles;
-        read_query_text(to->key.name, QUERY_KEY_SIZE, from->name);
-        read_query_text(to->key.replaces, QUERY_KEY_SIZE, from->replaces);
-        break;
-    case QUERY_BASELINE_SAVE:
-    case QUERY_BASELINE_DELETE:
-        read_query_text(to->baseline.name, QUERY_KEY_SIZE, from->baseline);
-        to->baseline.force = from->force;
-        break;
-    case QUERY_COMPARE:
-        read_query_text(to->compare.baseline[0], QUERY_KEY_SIZE, from->baseline);
-        read_query_text(to->compare.baseline[1], QUERY_KEY_SIZE, from->other_baseline);
-        if (from->other)
-            read_filter(&to->compare.other, from->other);
-        to->compare.force = from->force;
-        to->compare.margin = from->margin;
-        break;
-    case QUERY_COPY:
-    case QUERY_IMPORT:
-        to->file.bundle = from->bundle;
-        read_query_text(to->file.path, QUERY_PATH_SIZE, from->path);
-        break;
-    default:
-        break;
-    }
-}
-
 enum status codec_read_query(struct message_query *query, const Inferstat__Query *from,
                              struct error *err)
 {
@@ -196,14 +183,8 @@ enum status codec_read_query(struct message_query *query, const Inferstat__Query
     query->protocol = from->protocol;
     to->kind =
         (unsigned)from->kind < QUERY_KIND_COUNT ? (enum query_kind)from->kind : QUERY_KIND_COUNT;
-    read_query_text(to->metric, QUERY_TEXT_SIZE, from->metric);
     read_groups(to, from);
-    if (from->filter)
-        read_filter(&to->filter, from->filter);
-    to->step_ns = from->step_ns;
-    to->limit = from->limit;
-    to->cursor = from->cursor;
-    read_own(to, from);
+    copy_query(NULL, codec_borrow(from), to); // not changed when read
     return STATUS_OK;
 }
 
@@ -244,13 +225,10 @@ static Inferstat__ResultColumn **pack_result(struct arena *arena, const struct r
                                              size_t *count)
 {
     *count = result ? result_column_count(result) : 0;
-    Inferstat__ResultColumn **list = arena_array(arena, count, sizeof(Inferstat__ResultColumn *));
-    Inferstat__ResultColumn *items = arena_array(arena, count, sizeof *items);
-    for (unsigned i = 0; i < *count; i++) {
-        inferstat__result_column__init(&items[i]);
-        pack_result_column(arena, &items[i], result, i);
-        list[i] = &items[i];
-    }
+    Inferstat__ResultColumn **list =
+        codec_list(arena, count, &inferstat__result_column__descriptor);
+    for (unsigned i = 0; i < *count; i++)
+        pack_result_column(arena, list[i], result, i);
     return list;
 }
 
@@ -359,11 +337,9 @@ static enum status new_result(struct result **out, const char *what,
 
 Inferstat__Reply *codec_pack_reply(struct arena *arena, const struct message_reply *reply)
 {
-    size_t one = 1;
-    Inferstat__Reply *to = arena_array(arena, &one, sizeof *to);
+    Inferstat__Reply *to = codec_new(arena, &inferstat__reply__descriptor);
     if (!to)
         return NULL;
-    inferstat__reply__init(to);
     to->id = reply->id;
     to->status = (uint32_t)reply->status;
     to->error = codec_pack_text(arena, reply->error);
@@ -430,11 +406,9 @@ enum status codec_read_live_credit(struct message_live_credit *credit,
 Inferstat__LiveRecords *codec_pack_live_records(struct arena *arena,
                                                 const struct message_live_records *records)
 {
-    size_t one = 1;
-    Inferstat__LiveRecords *to = arena_array(arena, &one, sizeof *to);
+    Inferstat__LiveRecords *to = codec_new(arena, &inferstat__live_records__descriptor);
     if (!to)
         return NULL;
-    inferstat__live_records__init(to);
     to->kind = (uint32_t)records->kind;
     to->columns = pack_result(arena, records->result, &to->n_columns);
     to->row_count = records->result ? (uint32_t)result_row_count(records->result) : 0;

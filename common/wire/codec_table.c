@@ -58,36 +58,23 @@ static void pack_table(struct arena *arena, Inferstat__Table *to, const struct w
     to->kind = (uint32_t)from->kind;
     pack_deltas(arena, to, from);
     to->n_columns = from->column_count;
-    to->columns = arena_array(arena, &to->n_columns, sizeof *to->columns);
-    Inferstat__Column *items = arena_array(arena, &to->n_columns, sizeof *items);
-    for (size_t i = 0; i < to->n_columns; i++) {
-        inferstat__column__init(&items[i]);
-        pack_column(arena, &items[i], &from->columns[i], info->columns[from->columns[i].index].type,
-                    from->count);
-        to->columns[i] = &items[i];
-    }
+    to->columns = codec_list(arena, &to->n_columns, &inferstat__column__descriptor);
+    for (size_t i = 0; i < to->n_columns; i++)
+        pack_column(arena, to->columns[i], &from->columns[i],
+                    info->columns[from->columns[i].index].type, from->count);
 }
 
 void codec_pack_tables(struct arena *arena, Inferstat__Batch *to, const struct message_batch *batch)
 {
     to->n_tables = batch->table_count;
-    to->tables = arena_array(arena, &to->n_tables, sizeof *to->tables);
-    Inferstat__Table *items = arena_array(arena, &to->n_tables, sizeof *items);
-    for (size_t i = 0; i < to->n_tables; i++) {
-        inferstat__table__init(&items[i]);
-        pack_table(arena, &items[i], &batch->tables[i]);
-        to->tables[i] = &items[i];
-    }
+    to->tables = codec_list(arena, &to->n_tables, &inferstat__table__descriptor);
+    for (size_t i = 0; i < to->n_tables; i++)
+        pack_table(arena, to->tables[i], &batch->tables[i]);
 }
 
 // ---- Columns ---------------------------------------------------------------------
 //
 // Functions that return a text say what is at fault, NULL when nothing is.
-
-static bool row_has(const uint8_t *present, size_t row)
-{
-    return !present || (present[row / 8] >> row % 8 & 1);
-}
 
 // Integers that count or measure cannot be negative, and where they are beyond
 // all measure a sum of them would say nothing of the others; the offset between
@@ -110,7 +97,7 @@ static const char *check_ints(const int64_t *values, const uint8_t *present, siz
         return NULL;
     bool sound = true;
     for (size_t i = 0; i < count; i++)
-        sound &= (values[i] >= 0 && values[i] <= highest) || !row_has(present, i);
+        sound &= (values[i] >= 0 && values[i] <= highest) || !wire_has_value(present, i);
     if (sound)
         return NULL;
     return column_type_is_enum(column->type) ? "a number that is none of the enumeration's"
@@ -121,7 +108,7 @@ static const char *check_reals(const double *values, const uint8_t *present, siz
 {
     bool sound = true;
     for (size_t i = 0; i < count; i++)
-        sound &= isfinite(values[i]) || !row_has(present, i);
+        sound &= isfinite(values[i]) || !wire_has_value(present, i);
     return sound ? NULL : "a value that is not finite";
 }
 
@@ -129,7 +116,7 @@ static const char *check_names(const uint32_t *values, const uint8_t *present, s
 {
     bool sound = true;
     for (size_t i = 0; i < count; i++)
-        sound &= (values[i] >= 1 && values[i] <= MESSAGE_NAMES_MAX) || !row_has(present, i);
+        sound &= (values[i] >= 1 && values[i] <= MESSAGE_NAMES_MAX) || !wire_has_value(present, i);
     return sound ? NULL : "an id of a name that is out of range";
 }
 
@@ -143,7 +130,7 @@ static const char *read_texts(struct arena *arena, struct wire_column *to,
                                        .bytes = (const char *)from->texts[i].data};
         if (texts[i].size > MESSAGE_TEXT_SIZE_MAX)
             return "a text that is too long";
-        if (type == COLUMN_TEXT && row_has(to->present, i) &&
+        if (type == COLUMN_TEXT && wire_has_value(to->present, i) &&
             !codec_text_is_sound(texts[i], MESSAGE_TEXT_SIZE_MAX))
             return "a text that is not UTF-8";
     }
@@ -162,7 +149,7 @@ static const char *read_presence(struct wire_column *to, const Inferstat__Column
     const uint8_t *present = from->present.data;
     size_t with_value = 0;
     for (size_t i = 0; i < count; i++)
-        with_value += row_has(present, i);
+        with_value += wire_has_value(present, i);
     if (with_value == count)
         return NULL;
     to->present = present;
