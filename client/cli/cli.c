@@ -139,12 +139,12 @@ static enum status check_arguments(const struct cli *cli, struct error *err)
 {
     const struct cli_command *command = cli->command;
     unsigned count = cli->options.argument_count;
-    if (count < command->arguments_min)
+    if (count < command->takes.min)
         return error_set(err, STATUS_INVALID, "%s: %s is missing (see inferstat %s --help)",
                          command->name, command->arguments, command->name);
-    if (count > command->arguments_max)
+    if (count > command->takes.max)
         return error_set(err, STATUS_INVALID, "%s: unexpected argument '%s'", command->name,
-                         cli->options.arguments[command->arguments_max]);
+                         cli->options.arguments[command->takes.max]);
     return STATUS_OK;
 }
 

@@ -37,11 +37,13 @@ struct cli {
 struct cli_command {
     const char *name;
     const char *verb;               // of the query language; NULL: it takes filters at most
-    const char *arguments;          // as usage shows them; "" for none
+    const char *arguments;          // as usage shows them; NULL: none
     const char *summary;            // one line
     const char *details;            // more lines for its own help; NULL: none
     const enum cli_option *options; // that it takes; OPTION_COUNT ends them
-    unsigned arguments_min, arguments_max;
+    struct {
+        unsigned min, max;
+    } takes; // arguments
     enum status (*run)(struct cli *cli, struct error *err);
 };
 

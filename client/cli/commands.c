@@ -29,16 +29,14 @@ static const char listing_details[] =
 static const struct cli_command commands[] = {
     {
         .name = "top",
-        .arguments = "",
         .summary = "the dashboard (also without any command, on a terminal)",
-        .options = TAKES(SOURCE, PLACES, OPTION_SINCE, OPTION_UNTIL, OPTION_INTERVAL, OPTION_ASCII,
-                         OPTION_NO_MOUSE, OPTION_READONLY),
+        .options = TAKES(SOURCE, PLACES, WINDOW, OPTION_INTERVAL, OPTION_ASCII, OPTION_NO_MOUSE,
+                         OPTION_READONLY),
         .run = command_top,
     },
     {
         .name = "summary",
         .verb = "summary",
-        .arguments = "",
         .summary = "key figures, the last load by stage, and losses",
         .details = "--line prints one short line instead, for tmux and other status bars.",
         .options = TAKES(SOURCE, PLACES, CLASSES, WINDOW, ROWS, OPTION_LINE),
@@ -55,8 +53,7 @@ static const struct cli_command commands[] = {
             "total/total (all tokens / all time).\ngoodput_per_second: mean is the number of good "
             "requests per second, met their share.",
         .options = TAKES(SOURCE, FILTERS, ROWS, OPTION_BY, OPTION_LIMIT, OPTION_STEP, OPTION_SLO),
-        .arguments_min = 1,
-        .arguments_max = 1,
+        .takes = {1, 1},
         .run = command_average,
     },
     {
@@ -70,7 +67,7 @@ static const struct cli_command commands[] = {
                    "are NAME = "
                    "TEXT; without an\nargument the names are listed.",
         .options = TAKES(SOURCE, ROWS),
-        .arguments_max = CLI_ARGUMENTS_MAX,
+        .takes = {0, CLI_ARGUMENTS_MAX},
         .run = command_query,
     },
     {
@@ -87,13 +84,12 @@ static const struct cli_command commands[] = {
             "the query language: \"host=a\" \"host=b\", \"since 1d\" \"since 8d until 7d\".",
         .options = TAKES(LISTING, OPTION_MODEL, OPTION_DEVICE, OPTION_STATUS, OPTION_AVERAGE,
                          OPTION_COMPARE, OPTION_BY),
-        .arguments_max = 2,
+        .takes = {0, 2},
         .run = command_loads,
     },
     {
         .name = "inferences",
         .verb = "inferences",
-        .arguments = "",
         .summary = "requests, newest first",
         .details =
             "Newest first.  Tables show the 20 newest; --json and --csv print all, --limit N the "
@@ -108,7 +104,6 @@ static const struct cli_command commands[] = {
     {
         .name = "operations",
         .verb = "operations",
-        .arguments = "",
         .summary = "timed operations",
         .details = listing_details,
         .options = TAKES(LISTING, OPTION_DEVICE, OPTION_OPERATION),
@@ -117,7 +112,6 @@ static const struct cli_command commands[] = {
     {
         .name = "pipelines",
         .verb = "pipelines",
-        .arguments = "",
         .summary = "runs of the streaming copy/compute pipeline",
         .details =
             "Newest first.  overlap: time copy and compute ran concurrently / the shorter of "
@@ -135,7 +129,6 @@ static const struct cli_command commands[] = {
     {
         .name = "devices",
         .verb = "devices",
-        .arguments = "",
         .summary = "devices that runs have used",
         .details = listing_details,
         .options = TAKES(LISTING, OPTION_DEVICE),
@@ -144,7 +137,6 @@ static const struct cli_command commands[] = {
     {
         .name = "runs",
         .verb = "runs",
-        .arguments = "",
         .summary = "worker processes: how each ended, records produced and lost",
         .details = listing_details,
         .options = TAKES(LISTING),
@@ -152,7 +144,6 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "metrics",
-        .arguments = "",
         .summary = "all metrics of avg: kind, unit, meaning",
         .details = "--columns lists the columns of every kind of record with their numbers on the "
                    "wire.",
@@ -170,9 +161,8 @@ static const struct cli_command commands[] = {
             "than\n"
             "3 % and 3.5 spreads (of the median absolute deviation).  --check exits with status 1\n"
             "where one is worse, 5 where nothing can be compared.",
-        .options =
-            TAKES(SOURCE, PLACES, OPTION_SINCE, OPTION_UNTIL, ROWS, OPTION_LIMIT, OPTION_CHECK),
-        .arguments_max = 1,
+        .options = TAKES(SOURCE, PLACES, WINDOW, ROWS, OPTION_LIMIT, OPTION_CHECK),
+        .takes = {0, 1},
         .run = command_fleet,
     },
     {
@@ -184,10 +174,8 @@ static const struct cli_command commands[] = {
             "cover, evenly chosen in order of time, and the environment: versions, driver,\n"
             "device, clocks, PCIe, model digest, quantisation.  --force replaces a baseline of\n"
             "that name.  NAME has 1 to 63 of a-z A-Z 0-9 . _ -",
-        .options =
-            TAKES(SOURCE, PLACES, OPTION_OPERATION, OPTION_SINCE, OPTION_UNTIL, ROWS, OPTION_FORCE),
-        .arguments_min = 1,
-        .arguments_max = 2,
+        .options = TAKES(SOURCE, PLACES, OPTION_OPERATION, WINDOW, ROWS, OPTION_FORCE),
+        .takes = {1, 2},
         .run = command_baseline,
     },
     {
@@ -203,10 +191,9 @@ static const struct cli_command commands[] = {
             "rejected without --force.  The exit status is 1 if one is worse, else 5 if one is\n"
             "undecided that had enough values (80 requests, 10 loads) or none had, else 0.\n"
             "inferstat-compare(7) explains the interval.",
-        .options =
-            TAKES(SOURCE, PLACES, OPTION_OPERATION, OPTION_SINCE, OPTION_UNTIL, ROWS,
-                  OPTION_AGAINST, OPTION_METRIC, OPTION_MARGIN, OPTION_MARKDOWN, OPTION_FORCE),
-        .arguments_max = 2,
+        .options = TAKES(SOURCE, PLACES, OPTION_OPERATION, WINDOW, ROWS, OPTION_AGAINST,
+                         OPTION_METRIC, OPTION_MARGIN, OPTION_MARKDOWN, OPTION_FORCE),
+        .takes = {0, 2},
         .run = command_compare,
     },
     {
@@ -217,7 +204,7 @@ static const struct cli_command commands[] = {
                    "--columns\" lists them).\n--json prints JSON Lines.  --limit N exits after "
                    "N records.",
         .options = TAKES(SOURCE, NAMES, OPTION_JSON, OPTION_LIMIT),
-        .arguments_max = CLI_ARGUMENTS_MAX,
+        .takes = {0, CLI_ARGUMENTS_MAX},
         .run = command_tail,
     },
     {
@@ -227,7 +214,7 @@ static const struct cli_command commands[] = {
         .details = "Without KIND all kinds are written, one after the other; a CSV holds one kind.",
         .options = TAKES(SOURCE, FILTERS, ROWS, OPTION_FORMAT, OPTION_OUTPUT, OPTION_LIMIT,
                          OPTION_QUERY, OPTION_BUNDLE),
-        .arguments_max = CLI_ARGUMENTS_MAX,
+        .takes = {0, CLI_ARGUMENTS_MAX},
         .run = command_export,
     },
     {
@@ -236,8 +223,7 @@ static const struct cli_command commands[] = {
         .summary = "copy the whole store, also while the collector writes to it",
         .details = "FILE is on the collector's host and must not exist.  The copy is checked.",
         .options = TAKES(SOURCE, OPTION_JSON),
-        .arguments_min = 1,
-        .arguments_max = 1,
+        .takes = {1, 1},
         .run = command_backup,
     },
     {
@@ -247,20 +233,18 @@ static const struct cli_command commands[] = {
         .details = "FILE is on the collector's host.  Existing runs stay as they are, or get the "
                    "records\nthey lack.  Importing again completes an interrupted import.",
         .options = TAKES(SOURCE, OPTION_JSON),
-        .arguments_min = 1,
-        .arguments_max = 1,
+        .takes = {1, 1},
         .run = command_import,
     },
     {
         .name = "audit",
         .verb = "audit",
-        .arguments = "",
         .summary = "recount every record against the ledger, run by run",
         .details = "Reads the whole store.  A run's verdict is balanced, unbalanced (with the\n"
                    "findings), open (records in flight) or unknown (silent).  The exit status\n"
                    "is 1 if one is unbalanced.  Tables show all runs that do not balance, and the\n"
                    "20 newest of the others.",
-        .options = TAKES(SOURCE, OPTION_RUN, OPTION_HOST, OPTION_SINCE, OPTION_UNTIL, ROWS),
+        .options = TAKES(SOURCE, OPTION_RUN, OPTION_HOST, WINDOW, ROWS),
         .run = command_audit,
     },
     {
@@ -274,20 +258,17 @@ static const struct cli_command commands[] = {
             "whose run file is missing although the host was not rebooted may belong to\n"
             "another container and is kept; --force sends it.",
         .options = TAKES(OPTION_COLLECTOR, KEYS, OPTION_SPOOL, OPTION_FORCE, ROWS),
-        .arguments_min = 1,
-        .arguments_max = 1,
+        .takes = {1, 1},
         .run = command_spool,
     },
     {
         .name = "clear",
-        .arguments = "",
         .summary = "delete records (all, or those the filters cover); runs and ledgers stay",
         .options = TAKES(SOURCE, FILTERS, OPTION_YES, OPTION_JSON),
         .run = command_clear,
     },
     {
         .name = "ping",
-        .arguments = "",
         .summary = "check that the collector answers; its round trip and store",
         .options = TAKES(SOURCE, OPTION_JSON),
         .run = command_ping,
@@ -299,7 +280,7 @@ static const struct cli_command commands[] = {
         .details = "Without FILE: key, or server.key, in ~/.config/inferstat.  The public key is\n"
                    "in FILE.pub.",
         .options = TAKES(OPTION_SERVER, OPTION_FORCE, OPTION_JSON),
-        .arguments_max = 1,
+        .takes = {0, 1},
         .run = command_keygen,
     },
     {
@@ -309,8 +290,7 @@ static const struct cli_command commands[] = {
         .details = "Adds a line to ~/.config/inferstat/known_collectors.  A collector may have\n"
                    "several keys while its key is changed; --force makes this its only one.",
         .options = TAKES(OPTION_FORCE),
-        .arguments_min = 2,
-        .arguments_max = 2,
+        .takes = {2, 2},
         .run = command_trust,
     },
     {
@@ -321,8 +301,7 @@ static const struct cli_command commands[] = {
                    "producer reports, a reader queries, an admin may do everything.  The new key\n"
                    "continues the runs of the key that it replaces.",
         .options = TAKES(OWNER, OPTION_ROLE, OPTION_NAME, OPTION_REPLACES, ROWS),
-        .arguments_min = 1,
-        .arguments_max = 1,
+        .takes = {1, 1},
         .run = command_authorize,
     },
     {
@@ -331,13 +310,11 @@ static const struct cli_command commands[] = {
         .summary = "remove an authorized key, given as key or name",
         .details = "Its open connections are closed within seconds.",
         .options = TAKES(OWNER, ROWS),
-        .arguments_min = 1,
-        .arguments_max = 1,
+        .takes = {1, 1},
         .run = command_revoke,
     },
     {
         .name = "keys",
-        .arguments = "",
         .summary = "the keys that may connect to the collector, with their roles",
         .options = TAKES(OWNER, ROWS),
         .run = command_keys,
@@ -347,8 +324,7 @@ static const struct cli_command commands[] = {
         .arguments = "bash|zsh|fish",
         .summary = "print the completion script of a shell",
         .options = (const enum cli_option[]){ALWAYS},
-        .arguments_min = 1,
-        .arguments_max = 1,
+        .takes = {1, 1},
         .run = command_completion,
     },
     {
@@ -356,7 +332,7 @@ static const struct cli_command commands[] = {
         .arguments = "[COMMAND]",
         .summary = "show help, or that of one command",
         .options = (const enum cli_option[]){ALWAYS},
-        .arguments_max = 1,
+        .takes = {0, 1},
         .run = command_help,
     },
 };

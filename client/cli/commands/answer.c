@@ -3,68 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/cli/commands/record_pages.h"
 #include "client/cli/output/table.h"
 #include "common/core/base/text.h"
-
-enum { PAGE_ROWS = 1000 };
-
-// Called with each page (borrowed); anything but STATUS_OK stops.
-typedef enum status answer_on_page(void *context, const struct result *page, struct error *err);
-
-// Only listings are split into pages.
-static bool has_pages(const struct query *query)
-{
-    return query->kind == QUERY_RECORDS;
-}
-
-// Rows of the next page, of `limit` (0: all) after `done`.
-static uint32_t page_rows(uint32_t limit, uint64_t done)
-{
-    const uint64_t left = limit - done;
-    return limit == 0 || left > PAGE_ROWS ? PAGE_ROWS : (uint32_t)left;
-}
-
-static enum status ask_pages(struct cli *cli, const struct query *asked, answer_on_page *on_page,
-                             void *context, struct error *err)
-{
-    struct query *query = malloc(sizeof *query);
-    if (!query)
-        return error_no_memory(err, cli->command->name);
-    *query = *asked;
-    uint64_t done = 0;
-    enum status status;
-    do {
-        struct result *page;
-        if (has_pages(asked))
-            query->limit = page_rows(asked->limit, done);
-        status = cli_ask(cli, query, &page, err);
-        if (status != STATUS_OK)
-            break;
-        const size_t count = result_row_count(page);
-        done += count;
-        query->cursor = count > 0 ? result_next_cursor(page) : 0;
-        status = on_page(context, page, err);
-        result_free(page);
-    } while (status == STATUS_OK && query->cursor != 0 &&
-             (asked->limit == 0 || done < asked->limit));
-    free(query);
-    return status;
-}
-
-static enum status write_page(void *context, const struct result *page, struct error *err)
-{
-    struct rows *rows = context;
-    rows_write(rows, page, 0, result_row_count(page));
-    if (ferror(rows->out))
-        return error_set(err, STATUS_IO, "output: cannot write: the output is incomplete");
-    return STATUS_OK;
-}
-
-enum status answer_write(struct cli *cli, const struct query *query, struct rows *rows,
-                         struct error *err)
-{
-    return ask_pages(cli, query, write_page, rows, err);
-}
 
 // ---- For people --------------------------------------------------------------------
 
@@ -149,7 +90,7 @@ enum status answer_print(struct cli *cli, const struct result *result, struct er
 static enum status show_table(struct cli *cli, const struct query *query, struct error *err)
 {
     struct filled filled = {.what = cli->command->name};
-    enum status status = ask_pages(cli, query, fill_page, &filled, err);
+    enum status status = record_pages_ask(cli, query, fill_page, &filled, err);
     if (status == STATUS_OK && filled.rows == 0)
         status = cli_no_data(cli, cli->command->name, err);
     if (status == STATUS_OK)
@@ -163,7 +104,7 @@ enum status answer_show(struct cli *cli, const struct query *query, struct error
     if (cli->options.format == FORMAT_TEXT)
         return show_table(cli, query, err);
     struct rows rows = {.out = cli->env.out, .format = cli->options.format};
-    enum status status = answer_write(cli, query, &rows, err);
+    enum status status = record_pages_ask(cli, query, record_pages_to_rows, &rows, err);
     if (status != STATUS_OK)
         return status;
     rows_end(&rows);

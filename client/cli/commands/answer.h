@@ -3,18 +3,12 @@
 #define INFERSTAT_CLIENT_CLI_COMMANDS_ANSWER_H
 
 #include "client/cli/cli.h"
-#include "client/cli/output/rows.h"
 
-// Sends the query, page by page where the answer has pages, and writes at most query->limit
-// rows (0: all).  The caller calls rows_end.
-MUST_CHECK enum status answer_write(struct cli *cli, const struct query *query, struct rows *rows,
-                                    struct error *err);
-
-// The same in the format of the options: a table for people, or for machines.
-// STATUS_NO_DATA where there is no row.
+// Sends the query, page by page if it lists records, and prints at most query->limit rows
+// (0: all) in the format of the options.  STATUS_NO_DATA if there are none.
 MUST_CHECK enum status answer_show(struct cli *cli, const struct query *query, struct error *err);
 
-// Prints a result as such a table.
+// Prints a result as a table.
 MUST_CHECK enum status answer_print(struct cli *cli, const struct result *result,
                                     struct error *err);
 

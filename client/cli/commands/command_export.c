@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "client/cli/commands/answer.h"
 #include "client/cli/args/kinds.h"
 #include "client/cli/commands/record_pages.h"
 #include "client/cli/args/saved_queries.h"
@@ -36,8 +35,9 @@ static enum status write_kinds(struct cli *cli, uint32_t kinds, struct rows *row
         if (!(kinds >> kind & 1) || (limit != 0 && rows->count >= limit))
             continue;
         rows->kind = record_kind_info((enum record_kind)kind)->name;
-        enum status status = record_pages_write(cli, (enum record_kind)kind, true,
-                                                limit ? limit - rows->count : 0, rows, err);
+        enum status status =
+            record_pages_read(cli, (enum record_kind)kind, NULL, true,
+                              limit ? limit - rows->count : 0, record_pages_to_rows, rows, err);
         // Without KIND, kinds that lack a filter's dimension are skipped.
         if (status == STATUS_INVALID && cli->options.argument_count == 0)
             continue;
@@ -53,7 +53,7 @@ static enum status write_rows(struct cli *cli, const struct wanted *wanted, stru
 {
     if (!wanted->query)
         return write_kinds(cli, wanted->kinds, rows, err);
-    enum status status = answer_write(cli, wanted->query, rows, err);
+    enum status status = record_pages_ask(cli, wanted->query, record_pages_to_rows, rows, err);
     if (status == STATUS_OK)
         rows_end(rows);
     return status;

@@ -57,6 +57,5 @@ enum status command_loads(struct cli *cli, struct error *err)
         return command_load_average(cli, err);
     if (compare)
         return command_load_comparison(cli, err);
-    return cli->options.format == FORMAT_TEXT ? record_pages_print(cli, add_rows, err)
-                                              : record_pages_export(cli, err);
+    return record_pages_list(cli, add_rows, err);
 }

@@ -23,6 +23,5 @@ static enum status add_rows(struct cli *cli, const struct columns *view, struct 
 
 enum status command_runs(struct cli *cli, struct error *err)
 {
-    return cli->options.format == FORMAT_TEXT ? record_pages_print(cli, add_rows, err)
-                                              : record_pages_export(cli, err);
+    return record_pages_list(cli, add_rows, err);
 }

@@ -82,7 +82,7 @@ static enum status on_page(void *context, const struct result *page, struct erro
 
 static enum status ask_last_load(struct last_load *last, struct error *err)
 {
-    return record_pages_read(last->cli, RECORD_KIND_LOAD, false, 1, on_page, last, err);
+    return record_pages_read(last->cli, RECORD_KIND_LOAD, NULL, false, 1, on_page, last, err);
 }
 
 static void print_stages(const struct last_load *last)

@@ -136,8 +136,8 @@ enum status stages_ask(struct stages **out, struct cli *cli, const struct result
     if (result_row_count(loads) > 0) {
         struct query_filter filter = cli->query.filter;
         narrow(&filter, loads);
-        status = record_pages_read_filtered(cli, RECORD_KIND_LOAD_STAGE, &filter, true, 0, on_page,
-                                            stages, err);
+        status =
+            record_pages_read(cli, RECORD_KIND_LOAD_STAGE, &filter, true, 0, on_page, stages, err);
     }
     if (status != STATUS_OK) {
         stages_free(stages);
