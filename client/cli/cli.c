@@ -139,19 +139,18 @@ static enum status check_arguments(const struct cli *cli, struct error *err)
 {
     const struct cli_command *command = cli->command;
     unsigned count = cli->options.argument_count;
-    if (count < command->takes.min)
+    if (count < command->arguments_min)
         return error_set(err, STATUS_INVALID, "%s: %s is missing (see inferstat %s --help)",
                          command->name, command->arguments, command->name);
-    if (count > command->takes.max)
+    if (count > command->arguments_max)
         return error_set(err, STATUS_INVALID, "%s: unexpected argument '%s'", command->name,
-                         cli->options.arguments[command->takes.max]);
+                         cli->options.arguments[command->arguments_max]);
     return STATUS_OK;
 }
 
 static enum status read_query(struct cli *cli, struct error *err)
 {
     const struct query_line line = {.command = cli->command->name,
-                                    .verb = cli->command->verb,
                                     .options = &cli->options,
                                     .notes = cli->env.notes,
                                     .now_ns = cli->env.now_ns};

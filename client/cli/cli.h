@@ -34,16 +34,14 @@ struct cli {
     char expired[64];      // why the last query has no data: its records have expired; "": not so
 };
 
+// A command whose name is a verb of the query language takes the clauses of that verb.
 struct cli_command {
     const char *name;
-    const char *verb;               // of the query language; NULL: it takes filters at most
-    const char *arguments;          // as usage shows them; NULL: none
+    const char *arguments;          // as usage shows them; "" for none
     const char *summary;            // one line
     const char *details;            // more lines for its own help; NULL: none
     const enum cli_option *options; // that it takes; OPTION_COUNT ends them
-    struct {
-        unsigned min, max;
-    } takes; // arguments
+    unsigned arguments_min, arguments_max;
     enum status (*run)(struct cli *cli, struct error *err);
 };
 

@@ -23,12 +23,16 @@
         __VA_ARGS__, ALWAYS                                                                        \
     }
 
+// What a command's usage shows of its arguments, and how many it takes.
+#define ARGUMENTS(text, min, max) .arguments = text, .arguments_min = min, .arguments_max = max
+
 static const char listing_details[] =
     "Newest first.  Tables show the 20 newest; --json and --csv print all, --limit N the N newest.";
 
 static const struct cli_command commands[] = {
     {
         .name = "top",
+        .arguments = "",
         .summary = "the dashboard (also without any command, on a terminal)",
         .options = TAKES(SOURCE, PLACES, WINDOW, OPTION_INTERVAL, OPTION_ASCII, OPTION_NO_MOUSE,
                          OPTION_READONLY),
@@ -36,7 +40,7 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "summary",
-        .verb = "summary",
+        .arguments = "",
         .summary = "key figures, the last load by stage, and losses",
         .details = "--line prints one short line instead, for tmux and other status bars.",
         .options = TAKES(SOURCE, PLACES, CLASSES, WINDOW, ROWS, OPTION_LINE),
@@ -44,8 +48,7 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "avg",
-        .verb = "avg",
-        .arguments = "METRIC",
+        ARGUMENTS("METRIC", 1, 1),
         .summary = "count, mean, extremes and quantiles of a metric, with coverage",
         .details =
             "METRIC is a name from \"inferstat metrics\", such as ttft_ns or "
@@ -53,12 +56,11 @@ static const struct cli_command commands[] = {
             "total/total (all tokens / all time).\ngoodput_per_second: mean is the number of good "
             "requests per second, met their share.",
         .options = TAKES(SOURCE, FILTERS, ROWS, OPTION_BY, OPTION_LIMIT, OPTION_STEP, OPTION_SLO),
-        .takes = {1, 1},
         .run = command_average,
     },
     {
         .name = "query",
-        .arguments = "[TEXT|NAME]",
+        ARGUMENTS("[TEXT|NAME]", 0, CLI_ARGUMENTS_MAX),
         .summary = "run a line of the query language",
         .details = "TEXT is a query such as \"avg ttft_ns by model,host where host=a since 1h step "
                    "5m\" or\n"
@@ -67,13 +69,11 @@ static const struct cli_command commands[] = {
                    "are NAME = "
                    "TEXT; without an\nargument the names are listed.",
         .options = TAKES(SOURCE, ROWS),
-        .takes = {0, CLI_ARGUMENTS_MAX},
         .run = command_query,
     },
     {
         .name = "loads",
-        .verb = "loads",
-        .arguments = "[--compare A B]",
+        ARGUMENTS("[--compare A B]", 0, 2),
         .summary = "model loads, each with its stages as a waterfall",
         .details =
             "Newest first.  Tables show the 20 newest; --json and --csv print all, --limit N the "
@@ -84,12 +84,11 @@ static const struct cli_command commands[] = {
             "the query language: \"host=a\" \"host=b\", \"since 1d\" \"since 8d until 7d\".",
         .options = TAKES(LISTING, OPTION_MODEL, OPTION_DEVICE, OPTION_STATUS, OPTION_AVERAGE,
                          OPTION_COMPARE, OPTION_BY),
-        .takes = {0, 2},
         .run = command_loads,
     },
     {
         .name = "inferences",
-        .verb = "inferences",
+        .arguments = "",
         .summary = "requests, newest first",
         .details =
             "Newest first.  Tables show the 20 newest; --json and --csv print all, --limit N the "
@@ -103,7 +102,7 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "operations",
-        .verb = "operations",
+        .arguments = "",
         .summary = "timed operations",
         .details = listing_details,
         .options = TAKES(LISTING, OPTION_DEVICE, OPTION_OPERATION),
@@ -111,7 +110,7 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "pipelines",
-        .verb = "pipelines",
+        .arguments = "",
         .summary = "runs of the streaming copy/compute pipeline",
         .details =
             "Newest first.  overlap: time copy and compute ran concurrently / the shorter of "
@@ -128,7 +127,7 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "devices",
-        .verb = "devices",
+        .arguments = "",
         .summary = "devices that runs have used",
         .details = listing_details,
         .options = TAKES(LISTING, OPTION_DEVICE),
@@ -136,7 +135,7 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "runs",
-        .verb = "runs",
+        .arguments = "",
         .summary = "worker processes: how each ended, records produced and lost",
         .details = listing_details,
         .options = TAKES(LISTING),
@@ -144,6 +143,7 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "metrics",
+        .arguments = "",
         .summary = "all metrics of avg: kind, unit, meaning",
         .details = "--columns lists the columns of every kind of record with their numbers on the "
                    "wire.",
@@ -152,8 +152,7 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "fleet",
-        .verb = "fleet",
-        .arguments = "[METRIC]",
+        ARGUMENTS("[METRIC]", 0, 1),
         .summary = "hosts that differ from others with the same model and device, and why",
         .details =
             "Compares each host's median of decode and prefill speed, TTFT and load speed (or of\n"
@@ -162,12 +161,11 @@ static const struct cli_command commands[] = {
             "3 % and 3.5 spreads (of the median absolute deviation).  --check exits with status 1\n"
             "where one is worse, 5 where nothing can be compared.",
         .options = TAKES(SOURCE, PLACES, WINDOW, ROWS, OPTION_LIMIT, OPTION_CHECK),
-        .takes = {0, 1},
         .run = command_fleet,
     },
     {
         .name = "baseline",
-        .arguments = "save NAME|list|delete NAME",
+        ARGUMENTS("save NAME|list|delete NAME", 1, 2),
         .summary = "samples kept for comparison, with their environment",
         .details =
             "save keeps up to 10,000 values of each metric, model and device that the filters\n"
@@ -175,13 +173,11 @@ static const struct cli_command commands[] = {
             "device, clocks, PCIe, model digest, quantisation.  --force replaces a baseline of\n"
             "that name.  NAME has 1 to 63 of a-z A-Z 0-9 . _ -",
         .options = TAKES(SOURCE, PLACES, OPTION_OPERATION, WINDOW, ROWS, OPTION_FORCE),
-        .takes = {1, 2},
         .run = command_baseline,
     },
     {
         .name = "compare",
-        .verb = "compare",
-        .arguments = "[BEFORE AFTER]",
+        ARGUMENTS("[BEFORE AFTER]", 0, 2),
         .summary = "compare two baselines, or a baseline with current records",
         .details =
             "compare BEFORE AFTER, or compare --against BEFORE with filters.  Each metric,\n"
@@ -193,52 +189,47 @@ static const struct cli_command commands[] = {
             "inferstat-compare(7) explains the interval.",
         .options = TAKES(SOURCE, PLACES, OPTION_OPERATION, WINDOW, ROWS, OPTION_AGAINST,
                          OPTION_METRIC, OPTION_MARGIN, OPTION_MARKDOWN, OPTION_FORCE),
-        .takes = {0, 2},
         .run = command_compare,
     },
     {
         .name = "tail",
-        .arguments = "[KIND]...",
+        ARGUMENTS("[KIND]...", 0, CLI_ARGUMENTS_MAX),
         .summary = "records as they arrive, one line each, until interrupted",
         .details = "KIND is a kind of record (inference, load, ...; \"inferstat metrics "
                    "--columns\" lists them).\n--json prints JSON Lines.  --limit N exits after "
                    "N records.",
         .options = TAKES(SOURCE, NAMES, OPTION_JSON, OPTION_LIMIT),
-        .takes = {0, CLI_ARGUMENTS_MAX},
         .run = command_tail,
     },
     {
         .name = "export",
-        .arguments = "[KIND]...",
+        ARGUMENTS("[KIND]...", 0, CLI_ARGUMENTS_MAX),
         .summary = "all records, oldest first, as CSV, JSON or JSON Lines",
         .details = "Without KIND all kinds are written, one after the other; a CSV holds one kind.",
         .options = TAKES(SOURCE, FILTERS, ROWS, OPTION_FORMAT, OPTION_OUTPUT, OPTION_LIMIT,
                          OPTION_QUERY, OPTION_BUNDLE),
-        .takes = {0, CLI_ARGUMENTS_MAX},
         .run = command_export,
     },
     {
         .name = "backup",
-        .arguments = "FILE",
+        ARGUMENTS("FILE", 1, 1),
         .summary = "copy the whole store, also while the collector writes to it",
         .details = "FILE is on the collector's host and must not exist.  The copy is checked.",
         .options = TAKES(SOURCE, OPTION_JSON),
-        .takes = {1, 1},
         .run = command_backup,
     },
     {
         .name = "import",
-        .arguments = "FILE",
+        ARGUMENTS("FILE", 1, 1),
         .summary = "add the records of a bundle, a backup, or llama-bench -o json",
         .details = "FILE is on the collector's host.  Existing runs stay as they are, or get the "
                    "records\nthey lack.  Importing again completes an interrupted import.",
         .options = TAKES(SOURCE, OPTION_JSON),
-        .takes = {1, 1},
         .run = command_import,
     },
     {
         .name = "audit",
-        .verb = "audit",
+        .arguments = "",
         .summary = "recount every record against the ledger, run by run",
         .details = "Reads the whole store.  A run's verdict is balanced, unbalanced (with the\n"
                    "findings), open (records in flight) or unknown (silent).  The exit status\n"
@@ -249,7 +240,7 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "spool",
-        .arguments = "list|flush",
+        ARGUMENTS("list|flush", 1, 1),
         .summary = "records on this host that wait for their collector: list or send them",
         .details =
             "list shows the records that dead runs of this user left here, and the spools of\n"
@@ -258,81 +249,77 @@ static const struct cli_command commands[] = {
             "whose run file is missing although the host was not rebooted may belong to\n"
             "another container and is kept; --force sends it.",
         .options = TAKES(OPTION_COLLECTOR, KEYS, OPTION_SPOOL, OPTION_FORCE, ROWS),
-        .takes = {1, 1},
         .run = command_spool,
     },
     {
         .name = "clear",
+        .arguments = "",
         .summary = "delete records (all, or those the filters cover); runs and ledgers stay",
         .options = TAKES(SOURCE, FILTERS, OPTION_YES, OPTION_JSON),
         .run = command_clear,
     },
     {
         .name = "ping",
+        .arguments = "",
         .summary = "check that the collector answers; its round trip and store",
         .options = TAKES(SOURCE, OPTION_JSON),
         .run = command_ping,
     },
     {
         .name = "keygen",
-        .arguments = "[FILE]",
+        ARGUMENTS("[FILE]", 0, 1),
         .summary = "create a key, for this user or (--server) for a collector",
         .details = "Without FILE: key, or server.key, in ~/.config/inferstat.  The public key is\n"
                    "in FILE.pub.",
         .options = TAKES(OPTION_SERVER, OPTION_FORCE, OPTION_JSON),
-        .takes = {0, 1},
         .run = command_keygen,
     },
     {
         .name = "trust",
-        .arguments = "ADDRESS KEY",
+        ARGUMENTS("ADDRESS KEY", 2, 2),
         .summary = "trust a collector's public key (or the file of it) over TCP",
         .details = "Adds a line to ~/.config/inferstat/known_collectors.  A collector may have\n"
                    "several keys while its key is changed; --force makes this its only one.",
         .options = TAKES(OPTION_FORCE),
-        .takes = {2, 2},
         .run = command_trust,
     },
     {
         .name = "authorize",
-        .arguments = "KEY",
+        ARGUMENTS("KEY", 1, 1),
         .summary = "let a public key (or the file of one) connect to the collector over TCP",
         .details = "For the owner of the collector, or over TCP for a key with the role admin.  A\n"
                    "producer reports, a reader queries, an admin may do everything.  The new key\n"
                    "continues the runs of the key that it replaces.",
         .options = TAKES(OWNER, OPTION_ROLE, OPTION_NAME, OPTION_REPLACES, ROWS),
-        .takes = {1, 1},
         .run = command_authorize,
     },
     {
         .name = "revoke",
-        .arguments = "KEY",
+        ARGUMENTS("KEY", 1, 1),
         .summary = "remove an authorized key, given as key or name",
         .details = "Its open connections are closed within seconds.",
         .options = TAKES(OWNER, ROWS),
-        .takes = {1, 1},
         .run = command_revoke,
     },
     {
         .name = "keys",
+        .arguments = "",
         .summary = "the keys that may connect to the collector, with their roles",
         .options = TAKES(OWNER, ROWS),
         .run = command_keys,
     },
     {
         .name = "completion",
-        .arguments = "bash|zsh|fish",
+        ARGUMENTS("bash|zsh|fish", 1, 1),
         .summary = "print the completion script of a shell",
         .options = (const enum cli_option[]){ALWAYS},
-        .takes = {1, 1},
         .run = command_completion,
     },
     {
         .name = "help",
-        .arguments = "[COMMAND]",
+        ARGUMENTS("[COMMAND]", 0, 1),
         .summary = "show help, or that of one command",
         .options = (const enum cli_option[]){ALWAYS},
-        .takes = {0, 1},
         .run = command_help,
     },
 };

@@ -2,6 +2,8 @@
 
 #include <stddef.h>
 
+#include "common/core/base/text.h"
+
 struct range {
     uint32_t first, last;
 };
@@ -68,62 +70,23 @@ static int range_holds(const struct range *ranges, size_t count, uint32_t code)
 
 uint32_t glyph_next(const char **text)
 {
-    // Lowest code point that needs one, two and three bytes more.
-    static const uint32_t lowest[] = {0, 0x80, 0x800, 0x10000};
-    const unsigned char *bytes = (const unsigned char *)*text;
-    if (!bytes[0])
+    const char *bytes = *text;
+    const unsigned char lead = (unsigned char)bytes[0];
+    size_t size = lead < 0xC0 || lead >= 0xF8 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    if (!lead)
         return 0;
-
-    int more = 0;
-    uint32_t code = bytes[0];
-    if (bytes[0] >= 0xF0 && bytes[0] < 0xF8) {
-        more = 3;
-        code = bytes[0] & 0x07u;
-    } else if (bytes[0] >= 0xE0 && bytes[0] < 0xF0) {
-        more = 2;
-        code = bytes[0] & 0x0Fu;
-    } else if (bytes[0] >= 0xC0 && bytes[0] < 0xE0) {
-        more = 1;
-        code = bytes[0] & 0x1Fu;
-    } else if (bytes[0] >= 0x80) {
-        *text += 1;
-        return '?';
-    }
-    for (int i = 1; i <= more; i++) {
-        if ((bytes[i] & 0xC0) != 0x80) { // also the terminating NUL
-            *text += 1;
-            return '?';
-        }
-        code = code << 6 | (bytes[i] & 0x3Fu);
-    }
-    *text += 1 + more;
-    if (code < lowest[more] || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
-        return '?';
+    for (size_t i = 1; i < size; i++)
+        if (((unsigned char)bytes[i] & 0xC0) != 0x80) // also the terminating NUL
+            size = 1;
+    uint32_t code = '?';
+    (void)text_character(bytes, size, &code);
+    *text += size;
     return code;
 }
 
 int glyph_encode(char out[GLYPH_BYTES_MAX], uint32_t code)
 {
-    if (code < 0x80) {
-        out[0] = (char)code;
-        return 1;
-    }
-    if (code < 0x800) {
-        out[0] = (char)(0xC0 | code >> 6);
-        out[1] = (char)(0x80 | (code & 0x3F));
-        return 2;
-    }
-    if (code < 0x10000) {
-        out[0] = (char)(0xE0 | code >> 12);
-        out[1] = (char)(0x80 | (code >> 6 & 0x3F));
-        out[2] = (char)(0x80 | (code & 0x3F));
-        return 3;
-    }
-    out[0] = (char)(0xF0 | (code >> 18 & 0x07));
-    out[1] = (char)(0x80 | (code >> 12 & 0x3F));
-    out[2] = (char)(0x80 | (code >> 6 & 0x3F));
-    out[3] = (char)(0x80 | (code & 0x3F));
-    return 4;
+    return (int)text_encode(out, code);
 }
 
 int glyph_width(uint32_t code)

@@ -33,8 +33,7 @@ void help_write(FILE *out)
 void help_write_command(FILE *out, const struct cli_command *command)
 {
     (void)fprintf(out, "Usage: inferstat %s%s%s [OPTION]...\n%s.\n", command->name,
-                  command->arguments ? " " : "", command->arguments ? command->arguments : "",
-                  command->summary);
+                  command->arguments[0] ? " " : "", command->arguments, command->summary);
     if (command->details)
         (void)fprintf(out, "\n%s\n", command->details);
     (void)fputs("\nOptions:\n", out);

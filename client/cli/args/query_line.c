@@ -132,14 +132,14 @@ static void put_clauses(struct line *line, const struct query_verb *verb,
 // The verb of the command with these options; NULL: it has none.
 static const struct query_verb *find_verb(const struct query_line *from)
 {
-    const char *word = from->verb;
+    const char *word = from->command;
     if (option_given(from->options, OPTION_SLOWEST))
         word = "slowest";
     if (option_given(from->options, OPTION_AVERAGE) || option_given(from->options, OPTION_COMPARE))
         word = "stages";
     unsigned count;
     const struct query_verb *verbs = query_verbs(&count);
-    for (unsigned i = 0; word && i < count; i++)
+    for (unsigned i = 0; i < count; i++)
         if (strcmp(verbs[i].word, word) == 0)
             return &verbs[i];
     return NULL;

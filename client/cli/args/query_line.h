@@ -11,8 +11,7 @@
 
 // The parts of the command line that the query depends on.
 struct query_line {
-    const char *command; // for messages
-    const char *verb;    // of the language; NULL: filters only
+    const char *command; // its verb, if the language has one of that name
     const struct cli_options *options;
     FILE *notes; // warnings go there
     int64_t now_ns;

@@ -3,24 +3,9 @@
 #include "client/cli/commands/record_pages.h"
 #include "client/cli/commands/stages.h"
 
-enum {
-    WATERFALL_LEAST = 72, // terminal columns for stages with bars
-    BAR_WIDTH = 30,
-};
-
-static void add_waterfall(struct table *table, struct stages *stages, const struct result *page,
-                          size_t row, unsigned bar)
+static void put_line(void *table, const char *line)
 {
-    int64_t started = result_integer(page, row, "started_ns", 0);
-    int64_t duration = result_integer(page, row, "duration_ns", 0);
-    size_t count;
-    const struct stage *stage = stages_of(stages, page, row, &count);
-    char line[STAGES_LINE_SIZE];
-    for (size_t i = 0; i < count; i++)
-        table_add_below(table, stages_line(line, &stage[i], started, duration, bar));
-    struct stage other = {.duration_ns = stages_other_ns(stage, count, duration)};
-    if (other.duration_ns > 0)
-        table_add_below(table, stages_line(line, &other, started, duration, bar));
+    table_add_below(table, line);
 }
 
 static enum status add_rows(struct cli *cli, const struct columns *view, struct table *table,
@@ -30,11 +15,12 @@ static enum status add_rows(struct cli *cli, const struct columns *view, struct 
     enum status status = stages_ask(&stages, cli, page, err);
     if (status != STATUS_OK)
         return status;
-    unsigned width = cli->env.width;
-    unsigned bar = width == 0 || width >= WATERFALL_LEAST ? BAR_WIDTH : 0;
     for (size_t row = 0; row < result_row_count(page); row++) {
         columns_add_row(view, table, page, row);
-        add_waterfall(table, stages, page, row, bar);
+        size_t count;
+        const struct stage *stage = stages_of(stages, page, row, &count);
+        stages_draw(stage, count, result_integer(page, row, "started_ns", 0),
+                    result_integer(page, row, "duration_ns", 0), cli->env.width, put_line, table);
     }
     stages_free(stages);
     return STATUS_OK;

@@ -12,7 +12,7 @@
 #include "common/core/query/loss_text.h"
 #include "common/sys/files.h"
 
-enum { TEXT_SIZE = 256, BAR_WIDTH = 30, BAR_TERMINAL_LEAST = 72 };
+enum { TEXT_SIZE = 256 };
 
 // ---- Figures as text --------------------------------------------------------------
 
@@ -85,161 +85,117 @@ static enum status ask_last_load(struct last_load *last, struct error *err)
     return record_pages_read(last->cli, RECORD_KIND_LOAD, NULL, false, 1, on_page, last, err);
 }
 
-static void print_stages(const struct last_load *last)
+static void put_line(void *out, const char *line)
 {
-    unsigned width = last->cli->env.width;
-    unsigned bar = width == 0 || width >= BAR_TERMINAL_LEAST ? BAR_WIDTH : 0;
-    FILE *out = last->cli->env.out;
-    char line[STAGES_LINE_SIZE];
-    for (size_t i = 0; i < last->count; i++)
-        (void)fprintf(out, "%s\n",
-                      stages_line(line, &last->stage[i], last->started_ns, last->duration_ns, bar));
-    struct stage other = {.duration_ns =
-                              stages_other_ns(last->stage, last->count, last->duration_ns)};
-    if (other.duration_ns > 0)
-        (void)fprintf(out, "%s\n",
-                      stages_line(line, &other, last->started_ns, last->duration_ns, bar));
+    (void)fprintf(out, "%s\n", line);
 }
 
 // ---- For people -------------------------------------------------------------------
 
-// "(3 failed)": rollups do not know what failed, so that it is of the records kept.
-static const char *failed_of(char text[TEXT_SIZE], const struct result *summary, const char *key)
+// Prints a text in which {key} is the figure, {#key} the plain number, and {!key} "(3 failed)":
+// rollups do not know what failed, so that it is of the records kept.
+static void print(FILE *out, const struct result *summary, const char *text)
 {
-    (void)snprintf(text, TEXT_SIZE, "(%" PRId64 " failed%s)", count_of(summary, key),
-                   count_of(summary, "expired") > 0 ? " of those kept" : "");
-    return text;
-}
-
-static void print_requests(FILE *out, const struct result *summary)
-{
-    char a[TEXT_SIZE], b[TEXT_SIZE], failed[TEXT_SIZE];
-    (void)fprintf(out, "requests    %" PRId64 " %s; %s prompt and %s generated tokens\n",
-                  count_of(summary, "inferences"), failed_of(failed, summary, "inferences_failed"),
-                  figure(a, summary, "prompt_tokens"), figure(b, summary, "generated_tokens"));
-    if (count_of(summary, "inferences") == 0)
-        return;
-    (void)fprintf(out, "speed       %s mean of requests, %s total tokens / total time\n",
-                  figure(a, summary, "mean_tokens_per_second"),
-                  figure(b, summary, "tokens_per_second"));
-    (void)fprintf(out, "ttft        %s mean, %s p95\n", figure(a, summary, "ttft_mean_ns"),
-                  figure(b, summary, "ttft_p95_ns"));
-    (void)fprintf(out, "e2e         %s mean\n", figure(a, summary, "e2e_mean_ns"));
-}
-
-static void print_last_inference(FILE *out, const struct result *summary)
-{
-    char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], d[TEXT_SIZE], e[TEXT_SIZE];
-    (void)fprintf(out, "last reply  %s: %s, ttft %s, %s generated, %s\n",
-                  figure(a, summary, "last_inference_model"),
-                  figure(b, summary, "last_inference_tokens_per_second"),
-                  figure(c, summary, "last_inference_ttft_ns"),
-                  figure(d, summary, "last_inference_generated_tokens"),
-                  figure(e, summary, "last_inference_started_ns"));
-}
-
-static void print_pipelines(FILE *out, const struct result *summary)
-{
-    char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], d[TEXT_SIZE], e[TEXT_SIZE], f[TEXT_SIZE];
-    if (count_of(summary, "pipelines") == 0)
-        return;
-    (void)fprintf(out, "pipelines   %" PRId64 " %s\n", count_of(summary, "pipelines"),
-                  failed_of(a, summary, "pipelines_failed"));
-    if (!has(summary, "last_pipeline_started_ns"))
-        return;
-    (void)fprintf(out, "            last: %s%s%s: %s, %s, overlap %s, %s\n",
-                  figure(a, summary, "last_pipeline_workload"),
-                  has(summary, "last_pipeline_model") ? " of " : "",
-                  has(summary, "last_pipeline_model") ? figure(b, summary, "last_pipeline_model")
-                                                      : "",
-                  figure(c, summary, "last_pipeline_items_per_second"),
-                  figure(d, summary, "last_pipeline_status"),
-                  figure(e, summary, "last_pipeline_overlap_ratio"),
-                  figure(f, summary, "last_pipeline_started_ns"));
-}
-
-static void print_last_load(const struct last_load *last, const struct result *summary)
-{
-    char a[TEXT_SIZE], b[TEXT_SIZE], c[TEXT_SIZE], d[TEXT_SIZE];
-    (void)fprintf(
-        last->cli->env.out, "last load   %s: %s, %s, %s\n", figure(a, summary, "last_load_model"),
-        figure(b, summary, "last_load_duration_ns"), figure(c, summary, "last_load_status"),
-        figure(d, summary, "last_load_started_ns"));
-    print_stages(last);
+    for (;;) {
+        char key[64], shown[TEXT_SIZE];
+        const size_t plain = strcspn(text, "{");
+        (void)fwrite(text, 1, plain, out);
+        text += plain;
+        if (*text == '\0')
+            return;
+        const size_t size = strcspn(++text, "}");
+        (void)snprintf(key, sizeof key, "%.*s", (int)size, text);
+        text += size + 1;
+        if (key[0] == '#')
+            (void)fprintf(out, "%" PRId64, count_of(summary, key + 1));
+        else if (key[0] == '!')
+            (void)fprintf(out, "(%" PRId64 " failed%s)", count_of(summary, key + 1),
+                          count_of(summary, "expired") > 0 ? " of those kept" : "");
+        else
+            (void)fputs(figure(shown, summary, key), out);
+    }
 }
 
 static void print_losses(FILE *out, const struct result *summary)
 {
-    char coverage[TEXT_SIZE];
-    (void)fprintf(out,
-                  "records     %" PRId64 " produced: %" PRId64 " stored, %" PRId64
-                  " in flight, %" PRId64 " lost; coverage %s\n",
-                  count_of(summary, "produced") + count_of(summary, "unnumbered"),
-                  count_of(summary, "stored"), count_of(summary, "in_flight"), lost_of(summary),
-                  figure(coverage, summary, "coverage_ratio"));
     char losses[LOSS_TEXT_SIZE];
+    (void)fprintf(out, "records     %" PRId64 " produced: ",
+                  count_of(summary, "produced") + count_of(summary, "unnumbered"));
+    print(out, summary, "{#stored} stored, {#in_flight} in flight, ");
+    (void)fprintf(out, "%" PRId64 " lost; coverage ", lost_of(summary));
+    print(out, summary, "{coverage_ratio}\n");
     if (loss_text(losses, summary, 0)[0])
         (void)fprintf(out, "            lost: %s\n", losses);
     if (count_of(summary, "duplicates") + count_of(summary, "expired") +
             count_of(summary, "cleared") >
         0)
-        (void)fprintf(
-            out, "            %" PRId64 " repeated, %" PRId64 " expired, %" PRId64 " cleared\n",
-            count_of(summary, "duplicates"), count_of(summary, "expired"),
-            count_of(summary, "cleared"));
+        print(out, summary,
+              "            {#duplicates} repeated, {#expired} expired, {#cleared} cleared\n");
     if (has(summary, "refusals"))
-        (void)fprintf(out, "not taken   %s\n", figure(coverage, summary, "refusals"));
+        print(out, summary, "not taken   {refusals}\n");
 }
+
+// The lines of the summary, each printed if the answer has the figure, and the count is not 0.
+static const struct {
+    const char *figure, *count; // NULL: always
+    const char *text;
+} lines[] = {
+    {"store_error", NULL, "            cannot be written: {store_error}\n"},
+    {NULL, NULL, "runs        {#runs} ({#runs_open} open); hosts {#hosts}, models {#models}\n"},
+    {NULL, NULL,
+     "requests    {#inferences} {!inferences_failed}; {prompt_tokens} prompt and "
+     "{generated_tokens} generated tokens\n"},
+    {NULL, "inferences",
+     "speed       {mean_tokens_per_second} mean of requests, {tokens_per_second} total tokens / "
+     "total time\n"
+     "ttft        {ttft_mean_ns} mean, {ttft_p95_ns} p95\n"
+     "e2e         {e2e_mean_ns} mean\n"},
+    {NULL, NULL,
+     "loads       {#loads} {!loads_failed}, {load_mean_ns} mean of those that succeeded\n"},
+    {NULL, "pipelines", "pipelines   {#pipelines} {!pipelines_failed}\n"},
+    {"last_pipeline_started_ns", "pipelines", "            last: {last_pipeline_workload}"},
+    {"last_pipeline_model", "pipelines", " of {last_pipeline_model}"},
+    {"last_pipeline_started_ns", "pipelines",
+     ": {last_pipeline_items_per_second}, {last_pipeline_status}, overlap "
+     "{last_pipeline_overlap_ratio}, {last_pipeline_started_ns}\n"},
+    {NULL, NULL, "memory      {host_memory_bytes} host memory of open runs\n"},
+    {"startup_last_ns", NULL, "startup     {startup_last_ns} last\n"},
+    {"last_inference_started_ns", NULL,
+     "last reply  {last_inference_model}: {last_inference_tokens_per_second}, ttft "
+     "{last_inference_ttft_ns}, {last_inference_generated_tokens} generated, "
+     "{last_inference_started_ns}\n"},
+    {"last_load_started_ns", NULL,
+     "last load   {last_load_model}: {last_load_duration_ns}, {last_load_status}, "
+     "{last_load_started_ns}\n"},
+};
 
 static void print_for_people(const struct last_load *last, const char *source,
                              const struct result *summary)
 {
     FILE *out = last->cli->env.out;
-    char a[TEXT_SIZE], b[TEXT_SIZE];
-    (void)text_escape(b, sizeof b, source, strlen(source));
-    (void)fprintf(out, "source      %s (%s)\n", b, figure(a, summary, "store_bytes"));
-    if (has(summary, "store_error"))
-        (void)fprintf(out, "            cannot be written: %s\n",
-                      figure(a, summary, "store_error"));
-    (void)fprintf(
-        out, "runs        %" PRId64 " (%" PRId64 " open); hosts %" PRId64 ", models %" PRId64 "\n",
-        count_of(summary, "runs"), count_of(summary, "runs_open"), count_of(summary, "hosts"),
-        count_of(summary, "models"));
-    print_requests(out, summary);
-    (void)fprintf(out, "loads       %" PRId64 " %s, %s mean of those that succeeded\n",
-                  count_of(summary, "loads"), failed_of(b, summary, "loads_failed"),
-                  figure(a, summary, "load_mean_ns"));
-    print_pipelines(out, summary);
-    (void)fprintf(out, "memory      %s host memory of open runs\n",
-                  figure(a, summary, "host_memory_bytes"));
-    if (has(summary, "startup_last_ns"))
-        (void)fprintf(out, "startup     %s last\n", figure(a, summary, "startup_last_ns"));
-    if (has(summary, "last_inference_started_ns"))
-        print_last_inference(out, summary);
-    if (has(summary, "last_load_started_ns"))
-        print_last_load(last, summary);
+    char name[TEXT_SIZE];
+    (void)fprintf(out, "source      %s ", text_escape(name, sizeof name, source, strlen(source)));
+    print(out, summary, "({store_bytes})\n");
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if ((!lines[i].figure || has(summary, lines[i].figure)) &&
+            (!lines[i].count || count_of(summary, lines[i].count) != 0))
+            print(out, summary, lines[i].text);
+    stages_draw(last->stage, last->count, last->started_ns, last->duration_ns, last->cli->env.width,
+                put_line, out);
     print_losses(out, summary);
 }
 
 // The model's name, if the figures are of one model.
-static const char *whose(char text[TEXT_SIZE], const struct result *summary)
-{
-    const int64_t models = count_of(summary, "models");
-    if (models <= 1)
-        return figure(text, summary,
-                      has(summary, "last_inference_model") ? "last_inference_model"
-                                                           : "last_load_model");
-    (void)snprintf(text, TEXT_SIZE, "%" PRId64 " models", models);
-    return text;
-}
-
 static void print_line(FILE *out, const struct result *summary)
 {
-    char model[TEXT_SIZE], speed[TEXT_SIZE], ttft[TEXT_SIZE], memory[TEXT_SIZE];
-    (void)fprintf(out, "%s %s ttft %s req %" PRId64 " mem %s lost %" PRId64 "\n",
-                  whose(model, summary), figure(speed, summary, "mean_tokens_per_second"),
-                  figure(ttft, summary, "ttft_mean_ns"), count_of(summary, "inferences"),
-                  figure(memory, summary, "host_memory_bytes"), lost_of(summary));
+    print(out, summary,
+          count_of(summary, "models") > 1        ? "{#models} models"
+          : has(summary, "last_inference_model") ? "{last_inference_model}"
+                                                 : "{last_load_model}");
+    print(out, summary,
+          " {mean_tokens_per_second} ttft {ttft_mean_ns} req {#inferences} mem "
+          "{host_memory_bytes}");
+    (void)fprintf(out, " lost %" PRId64 "\n", lost_of(summary));
 }
 
 // ---- For machines -----------------------------------------------------------------

@@ -9,7 +9,15 @@
 #include "common/core/base/text.h"
 #include "common/core/base/unit.h"
 
-enum { NAME_WIDTH = 18, DURATION_WIDTH = 9, SHARE_WIDTH = 8, INDENT = 4, BAR_MOST = 100 };
+enum {
+    NAME_WIDTH = 18,
+    DURATION_WIDTH = 9,
+    SHARE_WIDTH = 8,
+    INDENT = 4,
+    BAR_WIDTH = 30,
+    BAR_TERMINAL_LEAST = 72, // terminal columns for bars
+    LINE_SIZE = 512,
+};
 
 // One stage as read, with its run.
 struct owned_stage {
@@ -175,7 +183,8 @@ const struct stage *stages_of(struct stages *stages, const struct result *loads,
     return stages->chosen;
 }
 
-int64_t stages_other_ns(const struct stage *stage, size_t count, int64_t load_ns)
+// The time of a load outside its stages; 0 if there is none or the load has no stages.
+static int64_t other_ns(const struct stage *stage, size_t count, int64_t load_ns)
 {
     if (count == 0)
         return 0;
@@ -214,8 +223,8 @@ static void draw_bar(char *text, const struct stage *stage, int64_t load_started
     text[bar] = '\0';
 }
 
-char *stages_line(char line[STAGES_LINE_SIZE], const struct stage *stage, int64_t load_started_ns,
-                  int64_t load_ns, unsigned bar)
+static void draw_line(char line[LINE_SIZE], const struct stage *stage, int64_t load_started_ns,
+                      int64_t load_ns, unsigned bar)
 {
     char name[64] = "other";
     bool is_stage = stage->name.type == VALUE_TEXT;
@@ -226,13 +235,28 @@ char *stages_line(char line[STAGES_LINE_SIZE], const struct stage *stage, int64_
 
     char duration[UNIT_TEXT_SIZE];
     char share[UNIT_TEXT_SIZE];
-    char drawn[BAR_MOST + 1] = "";
+    char drawn[BAR_WIDTH + 1] = "";
     if (is_stage && bar > 0)
-        draw_bar(drawn, stage, load_started_ns, load_ns, bar < BAR_MOST ? bar : BAR_MOST);
-    (void)snprintf(line, STAGES_LINE_SIZE, "%*s%s%*s%*s%*s%s%s%s", INDENT, "", name, (int)blanks,
-                   "", DURATION_WIDTH, unit_format_int(duration, UNIT_DURATION, stage->duration_ns),
+        draw_bar(drawn, stage, load_started_ns, load_ns, bar);
+    (void)snprintf(line, LINE_SIZE, "%*s%s%*s%*s%*s%s%s%s", INDENT, "", name, (int)blanks, "",
+                   DURATION_WIDTH, unit_format_int(duration, UNIT_DURATION, stage->duration_ns),
                    SHARE_WIDTH,
                    unit_format(share, UNIT_RATIO, share_of(stage->duration_ns, load_ns)),
                    drawn[0] ? "  |" : "", drawn, drawn[0] ? "|" : "");
-    return line;
+}
+
+void stages_draw(const struct stage *stages, size_t count, int64_t load_started_ns, int64_t load_ns,
+                 unsigned width, void (*put)(void *context, const char *line), void *context)
+{
+    char line[LINE_SIZE];
+    const unsigned bar = width == 0 || width >= BAR_TERMINAL_LEAST ? BAR_WIDTH : 0;
+    for (size_t i = 0; i < count; i++) {
+        draw_line(line, &stages[i], load_started_ns, load_ns, bar);
+        put(context, line);
+    }
+    const struct stage other = {.duration_ns = other_ns(stages, count, load_ns)};
+    if (other.duration_ns > 0) {
+        draw_line(line, &other, load_started_ns, load_ns, bar);
+        put(context, line);
+    }
 }

@@ -25,15 +25,10 @@ struct stage {
 const struct stage *stages_of(struct stages *stages, const struct result *loads, size_t row,
                               size_t *count);
 
-// The time of a load outside its stages; 0 if there is none or the load has no stages.
-int64_t stages_other_ns(const struct stage *stage, size_t count, int64_t load_ns);
-
-enum { STAGES_LINE_SIZE = 512 };
-
-// Writes a line of the waterfall: name, duration, share, and a bar of `bar`
-// columns (0: none) where the load's duration is the whole.  A stage named NULL
-// is the remaining time, without a start.  Returns `line`.
-char *stages_line(char line[STAGES_LINE_SIZE], const struct stage *stage, int64_t load_started_ns,
-                  int64_t load_ns, unsigned bar);
+// Writes the waterfall of that load by `put`, line by line: name, duration, share, and on a
+// terminal of enough columns (`width`; 0: no limit) a bar.  The last line is the time outside
+// the stages, if there is any.
+void stages_draw(const struct stage *stages, size_t count, int64_t load_started_ns, int64_t load_ns,
+                 unsigned width, void (*put)(void *context, const char *line), void *context);
 
 #endif
