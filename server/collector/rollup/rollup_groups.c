@@ -25,7 +25,7 @@ static size_t sketches_size(const struct rollup_memtable *memtable, size_t row)
     size_t size = 0;
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX && memtable->bytes_used > 0; c++) {
         const struct rollup_column *column = &memtable->columns[c];
-        if (column->used && column->source == ROLLUP_SKETCHES && rollup_column_has(column, row))
+        if (column->used && column->source == ROLLUP_SKETCHES && column->has[row])
             size += column->blobs[row].size;
     }
     return size;

@@ -5,11 +5,11 @@
 
 #include <sqlite3.h>
 
+#include "common/core/base/array.h"
 #include "common/store/schema/schema_select.h"
 
-// Room grows in large steps: what is not used takes no memory, and many columns that grow
-// often leave holes between them.
-enum { ROWS_AT_FIRST = 1024, ROOM_TIMES = 8, SERIES_AT_FIRST = 16, BYTES_AT_FIRST = 4096 };
+// Room grows in large steps: each copies all rows, and untouched pages take no memory.
+enum { ROWS_AT_FIRST = 1024, ROOM_TIMES = 8 };
 
 // What keeps series apart beside the host, in the order of struct rollup_series.
 static const enum query_dimension dimensions[] = {QUERY_BY_MODEL, QUERY_BY_DEVICE,
@@ -40,26 +40,9 @@ void rollup_memtable_init(struct rollup_memtable *memtable, enum record_kind kin
     }
 }
 
-static void free_rows(struct rollup_memtable *memtable)
-{
-    free(memtable->ids);
-    free(memtable->started_ns);
-    free(memtable->series);
-    memtable->ids = memtable->started_ns = NULL;
-    memtable->series = NULL;
-    for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++) {
-        free(memtable->columns[c].has);
-        free(memtable->columns[c].integers); // whichever of the union it is
-        memtable->columns[c].has = NULL;
-        memtable->columns[c].integers = NULL;
-        memtable->columns[c].lacks = false;
-    }
-    memtable->room = 0;
-}
-
 void rollup_memtable_deinit(struct rollup_memtable *memtable)
 {
-    free_rows(memtable);
+    free(memtable->memory);
     free(memtable->list);
     free(memtable->places);
     free(memtable->bytes);
@@ -88,25 +71,14 @@ bool rollup_memtable_fits(const struct rollup_memtable *memtable, size_t count)
            memtable->bytes_used < ROLLUP_MEMTABLE_BYTES;
 }
 
-// The array with room for so many; itself, and `*done` false, where there is no memory.
-static void *grown(void *array, size_t room, size_t size, bool *done)
+// Takes an array of `room` items from `*at` and copies the first `count` from the old one.
+static void *move_array(unsigned char **at, size_t size, size_t room, const void *old, size_t count)
 {
-    void *bigger = realloc(array, room * size);
-    if (bigger)
-        return bigger;
-    *done = false;
+    void *array = *at;
+    *at += room * size;
+    if (count > 0)
+        memcpy(array, old, count * size);
     return array;
-}
-
-static void grow_column(struct rollup_column *column, size_t room, bool *done)
-{
-    column->integers = grown(column->integers, room, sizeof(int64_t), done);
-    if (column->lacks) {
-        column->has = grown(column->has, room, 1, done);
-    } else {
-        free(column->has);
-        column->has = NULL;
-    }
 }
 
 // Makes room for `count` rows in all.
@@ -119,35 +91,32 @@ static enum status reserve(struct rollup_memtable *memtable, size_t count)
         room *= ROOM_TIMES;
     if (room > ROLLUP_MEMTABLE_ROWS && count <= ROLLUP_MEMTABLE_ROWS)
         room = ROLLUP_MEMTABLE_ROWS;
-    bool done = true;
-    memtable->ids = grown(memtable->ids, room, sizeof *memtable->ids, &done);
-    memtable->started_ns = grown(memtable->started_ns, room, sizeof *memtable->started_ns, &done);
-    memtable->series = grown(memtable->series, room, sizeof *memtable->series, &done);
+    size_t row_size = 2 * sizeof(int64_t) + sizeof(uint32_t);
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
-        if (memtable->columns[c].used)
-            grow_column(&memtable->columns[c], room, &done);
-    if (done)
-        memtable->room = room;
-    return done ? STATUS_OK : STATUS_NOMEM;
+        row_size += memtable->columns[c].used ? sizeof(int64_t) + 1 : 0;
+    unsigned char *at = malloc(room * row_size);
+    if (!at)
+        return STATUS_NOMEM;
+    void *old = memtable->memory;
+    const size_t used = memtable->count;
+    memtable->memory = at;
+    memtable->room = room;
+    memtable->ids = move_array(&at, sizeof(int64_t), room, memtable->ids, used);
+    memtable->started_ns = move_array(&at, sizeof(int64_t), room, memtable->started_ns, used);
+    struct rollup_column *const columns = memtable->columns;
+    for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
+        if (columns[c].used)
+            columns[c].integers = move_array(&at, sizeof(int64_t), room, columns[c].integers, used);
+    memtable->series = move_array(&at, sizeof(uint32_t), room, memtable->series, used);
+    for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
+        if (columns[c].used)
+            columns[c].has = move_array(&at, 1, room, columns[c].has, used);
+    free(old);
+    return STATUS_OK;
 }
 
 _Static_assert(sizeof(double) == sizeof(int64_t) && sizeof(struct rollup_blob) == sizeof(int64_t),
                "wide values of columns are of one size");
-
-// Where the column has all values so far: from now on it says which rows have one.
-static enum status begin_lacking(const struct rollup_memtable *memtable,
-                                 struct rollup_column *column)
-{
-    if (column->lacks)
-        return STATUS_OK;
-    if (!column->has)
-        column->has = malloc(memtable->room);
-    if (!column->has)
-        return STATUS_NOMEM;
-    memset(column->has, 1, memtable->count);
-    column->lacks = true;
-    return STATUS_OK;
-}
 
 // ---- Series ----------------------------------------------------------------------------
 
@@ -179,17 +148,15 @@ static size_t place_of(const struct rollup_memtable *memtable, const struct roll
 
 static enum status grow_series(struct rollup_memtable *memtable)
 {
-    const size_t room = memtable->series_room ? 2 * memtable->series_room : SERIES_AT_FIRST;
-    uint32_t *places = calloc(2 * room, sizeof *places);
-    bool done = places != NULL;
-    memtable->list = grown(memtable->list, room, sizeof *memtable->list, &done);
-    if (!done) {
-        free(places);
+    size_t room = memtable->series_room;
+    if (!ARRAY_RESERVE(&memtable->list, &room, room + 1))
         return STATUS_NOMEM;
-    }
+    uint32_t *places = calloc(2 * room, sizeof *places);
+    if (!places)
+        return STATUS_NOMEM;
     free(memtable->places);
     memtable->places = places;
-    memtable->series_room = room;
+    memtable->series_room = room; // a power of two, as ARRAY_RESERVE doubles 16
     for (size_t i = 0; i < memtable->series_count; i++)
         places[place_of(memtable, &memtable->list[i])] = (uint32_t)i + 1;
     return STATUS_OK;
@@ -251,38 +218,13 @@ static enum status add_series(struct rollup_memtable *memtable, const struct rol
     return STATUS_OK;
 }
 
-// Which of the batch's rows have a value of the column.
-static enum status add_presence(const struct rollup_memtable *memtable,
-                                struct rollup_column *column, const uint8_t *present, size_t first,
-                                size_t count)
-{
-    if (!present && !column->lacks)
-        return STATUS_OK;
-    if (begin_lacking(memtable, column) != STATUS_OK)
-        return STATUS_NOMEM;
-    uint8_t *out = column->has + memtable->count;
-    if (!present)
-        memset(out, 1, count);
-    for (size_t i = 0; present && i < count; i++)
-        out[i] = wire_has_value(present, first + i);
-    return STATUS_OK;
-}
-
 static enum status add_bytes(struct rollup_memtable *memtable, const void *bytes, size_t size,
                              struct rollup_blob *out)
 {
     if (size > UINT32_MAX / 4)
         return STATUS_NOMEM;
-    if (memtable->bytes_used + size > memtable->bytes_room) {
-        size_t room = memtable->bytes_room ? memtable->bytes_room : BYTES_AT_FIRST;
-        while (room < memtable->bytes_used + size)
-            room *= 2;
-        bool done = true;
-        memtable->bytes = grown(memtable->bytes, room, 1, &done);
-        if (!done)
-            return STATUS_NOMEM;
-        memtable->bytes_room = room;
-    }
+    if (!ARRAY_RESERVE(&memtable->bytes, &memtable->bytes_room, memtable->bytes_used + size))
+        return STATUS_NOMEM;
     *out = (struct rollup_blob){(uint32_t)memtable->bytes_used, (uint32_t)size};
     if (size > 0)
         memcpy(memtable->bytes + memtable->bytes_used, bytes, size);
@@ -293,22 +235,20 @@ static enum status add_bytes(struct rollup_memtable *memtable, const void *bytes
 static enum status add_column(struct rollup_memtable *memtable, struct rollup_column *column,
                               const struct wire_column *from, size_t first, size_t count)
 {
-    if (!from) {
-        if (begin_lacking(memtable, column) != STATUS_OK)
-            return STATUS_NOMEM;
-        memset(column->has + memtable->count, 0, count);
+    uint8_t *has = column->has + memtable->count;
+    memset(has, from != NULL, count);
+    column->lacks |= !from || from->present;
+    if (!from)
         return STATUS_OK;
-    }
-    if (add_presence(memtable, column, from->present, first, count) != STATUS_OK)
-        return STATUS_NOMEM;
+    for (size_t i = 0; from->present && i < count; i++)
+        has[i] = wire_has_value(from->present, first + i);
     if (column->source == ROLLUP_INTEGERS && from->ints)
         memcpy(column->integers + memtable->count, from->ints + first, count * sizeof(int64_t));
     if (column->source == ROLLUP_REALS && from->reals)
         memcpy(column->reals + memtable->count, from->reals + first, count * sizeof(double));
     for (size_t i = 0; i < count && from->texts; i++)
-        if (rollup_column_has(column, memtable->count + i) &&
-            add_bytes(memtable, from->texts[first + i].bytes, from->texts[first + i].size,
-                      &column->blobs[memtable->count + i]) != STATUS_OK)
+        if (has[i] && add_bytes(memtable, from->texts[first + i].bytes, from->texts[first + i].size,
+                                &column->blobs[memtable->count + i]) != STATUS_OK)
             return STATUS_NOMEM;
     return STATUS_OK;
 }
@@ -363,10 +303,8 @@ static enum status take_value(struct rollup_memtable *memtable, struct rollup_co
 {
     const size_t at = memtable->count;
     const bool has = sqlite3_column_type(row, place) != SQLITE_NULL;
-    if (!has && begin_lacking(memtable, column) != STATUS_OK)
-        return STATUS_NOMEM;
-    if (column->lacks)
-        column->has[at] = has;
+    column->lacks |= !has;
+    column->has[at] = has;
     if (!has)
         return STATUS_OK;
     if (column->source == ROLLUP_SKETCHES) {

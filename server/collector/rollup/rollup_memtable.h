@@ -28,12 +28,12 @@ struct rollup_blob {
     uint32_t at, size;
 };
 
-// One column; only the array of its type is allocated.
+// One column; arrays only where it is used.
 struct rollup_column {
     bool used;
     bool lacks;                // some rows have no value
     enum rollup_source source; // not ROLLUP_RATIOS
-    uint8_t *has;              // [row]: whether it has a value; only where `lacks`
+    uint8_t *has;              // [row]: whether it has a value
     union {
         int64_t *integers;
         double *reals;
@@ -41,14 +41,10 @@ struct rollup_column {
     };
 };
 
-static inline bool rollup_column_has(const struct rollup_column *column, size_t row)
-{
-    return !column->lacks || column->has[row];
-}
-
 struct rollup_memtable {
     enum record_kind kind;
     size_t count, room;
+    void *memory; // of all arrays by row
     int64_t *ids, *started_ns;
     uint32_t *series; // [row]: index into `list`
     struct rollup_column columns[MESSAGE_COLUMNS_MAX];

@@ -22,16 +22,6 @@ enum {
 // measured of a step is as uneven as the machine.
 #define SLACK_NS UINT64_C(2000000000)
 
-void rollup_throttle_tell(struct rollup_throttle *throttle, bool is_busy)
-{
-    throttle->busy = is_busy;
-}
-
-void rollup_throttle_lack(struct rollup_throttle *throttle, uint64_t rows)
-{
-    throttle->lag_rows = rows;
-}
-
 void rollup_throttle_hear(struct rollup_throttle *throttle, size_t rows, uint64_t now_ns)
 {
     throttle->heard_ns = now_ns;
@@ -74,13 +64,10 @@ static uint64_t rest_ns(const struct rollup_throttle *throttle, uint64_t took_ns
 void rollup_throttle_worked(struct rollup_throttle *throttle, uint64_t began_ns, uint64_t ended_ns)
 {
     const uint64_t took_ns = ended_ns - began_ns;
-    if (rollup_throttle_is_quiet(throttle,
-                                 began_ns)) { // no job was delayed: only new ones wait
-        throttle->rest_ns = ended_ns + rest_ns(throttle, took_ns);
-        return;
-    }
     const uint64_t oldest_ns = began_ns > SLACK_NS ? began_ns - SLACK_NS : 0;
-    if (throttle->rest_ns < oldest_ns)
+    if (rollup_throttle_is_quiet(throttle, began_ns)) // no job was delayed: only new ones wait
+        throttle->rest_ns = began_ns;
+    else if (throttle->rest_ns < oldest_ns)
         throttle->rest_ns = oldest_ns;
     throttle->rest_ns += took_ns + rest_ns(throttle, took_ns);
 }

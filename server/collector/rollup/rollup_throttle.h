@@ -12,19 +12,13 @@
 
 // Zero-initialised.  All times are monotonic.
 struct rollup_throttle {
-    bool busy;         // the thread has other work
+    bool busy;         // the thread has other work; set by the caller
+    uint64_t lag_rows; // records that rollups lack; set by the caller
     bool light;        // the rate of records is low
-    uint64_t lag_rows; // records that rollups lack
     uint64_t heard_ns; // when records came last
     uint64_t counted_ns, counted_rows;
     uint64_t rest_ns; // no work before
 };
-
-// Sets whether the thread has other work.
-void rollup_throttle_tell(struct rollup_throttle *throttle, bool is_busy);
-
-// Sets how many records rollups lack.
-void rollup_throttle_lack(struct rollup_throttle *throttle, uint64_t rows);
 
 // Counts incoming records.
 void rollup_throttle_hear(struct rollup_throttle *throttle, size_t rows, uint64_t now_ns);

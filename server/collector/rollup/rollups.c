@@ -278,7 +278,7 @@ static void worked(struct rollups *rollups, uint64_t began_ns)
         if (kind->fed < kind->last)
             rows += (uint64_t)(kind->last - kind->fed);
     }
-    rollup_throttle_lack(&rollups->throttle, rows);
+    rollups->throttle.lag_rows = rows;
     rollup_throttle_worked(&rollups->throttle, began_ns, clock_monotonic_ns());
 }
 
@@ -591,7 +591,7 @@ bool rollups_catch_up(struct rollups *rollups, uint64_t now_ns, bool is_busy)
 {
     struct error err = {.text = ""};
     bool committed = false;
-    rollup_throttle_tell(&rollups->throttle, is_busy);
+    rollups->throttle.busy = is_busy;
     if (now_ns < rollups->retry_ns || !rollup_throttle_allows(&rollups->throttle, now_ns))
         return false;
     const uint64_t began_ns = clock_monotonic_ns();

@@ -17,8 +17,8 @@ static unsigned job_for(const struct load *load, unsigned turns, uint64_t *now_n
 {
     unsigned worked = 0;
     for (unsigned turn = 0; turn < turns; turn++, *now_ns += MS) {
-        rollup_throttle_tell(pace, load->is_busy);
-        rollup_throttle_lack(pace, load->lag_rows);
+        pace->busy = load->is_busy;
+        pace->lag_rows = load->lag_rows;
         if (load->rows_per_ms > 0)
             rollup_throttle_hear(pace, load->rows_per_ms, *now_ns);
         if (!rollup_throttle_allows(pace, *now_ns))
@@ -62,7 +62,7 @@ static void silence_ends_a_rest(void **state)
     rollup_throttle_worked(&pace, now_ns, now_ns + 3000 * MS); // more than is saved up
     assert_false(rollup_throttle_allows(&pace, now_ns + 499 * MS));
     assert_true(rollup_throttle_allows(&pace, now_ns + 500 * MS));
-    rollup_throttle_tell(&pace, true);
+    pace.busy = true;
     assert_false(rollup_throttle_is_quiet(&pace, now_ns + 500 * MS));
     assert_false(rollup_throttle_allows(&pace, now_ns + 500 * MS));
     assert_true(rollup_throttle_allows(&pace, now_ns + 63000 * MS));
@@ -106,12 +106,12 @@ static void lag_is_bounded(void **state)
             lag += GROUP_ROWS;
             most = lag > most ? lag : most;
             rollup_throttle_hear(&pace, GROUP_ROWS, now_ns);
-            rollup_throttle_tell(&pace, true);
+            pace.busy = true;
             for (unsigned step = 0; step < 2 && rollup_throttle_allows(&pace, now_ns); step++) {
                 const double all_ns = lag * life->fold_ns, step_ns = (double)(STEP_MS * MS);
                 const uint64_t took_ns = (uint64_t)(all_ns < step_ns ? all_ns : step_ns);
                 lag -= (double)took_ns / life->fold_ns;
-                rollup_throttle_lack(&pace, lag > 0 ? (uint64_t)lag : 0);
+                pace.lag_rows = lag > 0 ? (uint64_t)lag : 0;
                 rollup_throttle_worked(&pace, now_ns, now_ns + took_ns);
                 now_ns += took_ns;
                 worked_ns += took_ns;
