@@ -5,13 +5,11 @@
 #include <sqlite3.h>
 
 #include "server/collector/rollup/rollup_upsert.h"
-#include "server/collector/rollup/rollup_series.h"
 #include "server/collector/rollup/rollup_accumulator.h"
 
 enum { BLOCK = 256 }; // values looked up at once
 
 struct rollup_flush {
-    struct series_ids *ids;
     struct rollup_upsert *rows;
     struct rollup_groups groups;      // of the slice
     struct accumulator *accumulators; // [group]: the values of one metric
@@ -27,8 +25,6 @@ enum status rollup_flush_new(struct rollup_flush **out, sqlite3 *db, struct erro
         return error_no_memory(err, "rollups");
     enum status status =
         sketch_new(&flush->sketch) == STATUS_OK ? STATUS_OK : error_no_memory(err, "rollups");
-    if (status == STATUS_OK)
-        status = series_ids_new(&flush->ids, db, err);
     if (status == STATUS_OK)
         status = rollup_upsert_new(&flush->rows, db, err);
     if (status != STATUS_OK) {
@@ -58,7 +54,6 @@ void rollup_flush_free(struct rollup_flush *flush)
     if (!flush)
         return;
     rollup_flush_end(flush);
-    series_ids_free(flush->ids);
     rollup_upsert_free(flush->rows);
     sketch_free(flush->sketch);
     free(flush);
@@ -68,7 +63,7 @@ enum status rollup_flush_begin(struct rollup_flush *flush, const struct rollup_s
                                struct error *err)
 {
     end_slice(flush);
-    enum status status = rollup_groups_init(&flush->groups, slice, flush->ids, err);
+    enum status status = rollup_groups_init(&flush->groups, slice, flush->rows, err);
     if (status != STATUS_OK)
         return status;
     const size_t groups = flush->groups.count ? flush->groups.count : 1;
@@ -277,8 +272,8 @@ static enum status write_level(struct rollup_flush *flush, const struct rollup_m
 }
 
 static enum status write_metric(struct rollup_flush *flush, const struct rollup_metric *metric,
-                                const struct rollup_scope *scope, struct cell_key *damaged,
-                                struct error *err)
+                                unsigned levels, const struct gap_set *gaps,
+                                struct cell_key *damaged, struct error *err)
 {
     if (aggregate_groups(flush, metric) != STATUS_OK)
         return error_no_memory(err, "rollups");
@@ -286,20 +281,21 @@ static enum status write_metric(struct rollup_flush *flush, const struct rollup_
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++) {
         status = rollup_upsert_begin(flush->rows, metric->number, (enum rollup_grouping)g, err);
         for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT && status == STATUS_OK; level++)
-            if (scope->levels & 1U << level)
+            if (levels & 1U << level)
                 status = write_level(flush, metric, (enum rollup_grouping)g,
-                                     (enum rollup_level)level, &scope->gaps[g], damaged, err);
+                                     (enum rollup_level)level, &gaps[g], damaged, err);
     }
     return status;
 }
 
-enum status rollup_flush_write(struct rollup_flush *flush, const struct rollup_scope *scope,
-                               struct cell_key *damaged, struct error *err)
+enum status rollup_flush_write(struct rollup_flush *flush, unsigned levels,
+                               const struct gap_set *gaps, struct cell_key *damaged,
+                               struct error *err)
 {
     const struct rollup_metrics *metrics = rollup_metrics_of(flush->groups.memtable->kind);
     enum status status = STATUS_OK;
     *damaged = (struct cell_key){0};
     for (unsigned m = 0; m < metrics->count && status == STATUS_OK; m++)
-        status = write_metric(flush, &metrics->list[m], scope, damaged, err);
+        status = write_metric(flush, &metrics->list[m], levels, gaps, damaged, err);
     return status;
 }

@@ -35,17 +35,11 @@ const struct rollup_groups *rollup_flush_groups(const struct rollup_flush *flush
 
 enum { ROLLUP_ALL_LEVELS = (1 << ROLLUP_LEVEL_COUNT) - 1 };
 
-// Which rows to write.
-struct rollup_scope {
-    unsigned levels;            // bit: enum rollup_level
-    const struct gap_set *gaps; // by grouping; rows that touch them are not written
-};
-
-// Adds the slice's records to the rows of the scope, for all metrics.  Fails with
-// STATUS_CORRUPT where an existing row is damaged: `*damaged` is its key.  Otherwise
-// `damaged->metric` is 0.
-MUST_CHECK enum status rollup_flush_write(struct rollup_flush *flush,
-                                          const struct rollup_scope *scope,
-                                          struct cell_key *damaged, struct error *err);
+// Adds the slice's records to the rows of the levels (bit: enum rollup_level), for all metrics;
+// rows that touch `gaps` (by grouping) are left out.  Fails with STATUS_CORRUPT where an
+// existing row is damaged: `*damaged` is its key.  Otherwise `damaged->metric` is 0.
+MUST_CHECK enum status rollup_flush_write(struct rollup_flush *flush, unsigned levels,
+                                          const struct gap_set *gaps, struct cell_key *damaged,
+                                          struct error *err);
 
 #endif

@@ -118,7 +118,7 @@ static int by_series(const void *a, const void *b)
 }
 
 // The groups as a grouping sees them.
-static enum status make_members(struct rollup_groups *all, struct series_ids *series,
+static enum status make_members(struct rollup_groups *all, struct rollup_upsert *upsert,
                                 enum rollup_grouping grouping, struct error *err)
 {
     const struct rollup_memtable *memtable = all->memtable;
@@ -130,7 +130,7 @@ static enum status make_members(struct rollup_groups *all, struct series_ids *se
         const struct rollup_minute *group = &all->list[i];
         int64_t *id = &ids[group->series];
         if (*id == 0)
-            status = series_ids_find(series, grouping, memtable->list[group->series], id, err);
+            status = rollup_upsert_series(upsert, grouping, memtable->list[group->series], id, err);
         members[i] = (struct rollup_member){*id, group->minute, (uint32_t)i};
     }
     free(ids);
@@ -149,14 +149,14 @@ void rollup_groups_deinit(struct rollup_groups *groups)
 }
 
 enum status rollup_groups_init(struct rollup_groups *groups, const struct rollup_slice *slice,
-                               struct series_ids *series, struct error *err)
+                               struct rollup_upsert *upsert, struct error *err)
 {
     groups->memtable = slice->memtable;
     groups->first_row = groups->end_row = slice->first_row;
     enum status status =
         sort_rows(groups, slice) == STATUS_OK ? STATUS_OK : error_no_memory(err, "rollups");
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
-        status = make_members(groups, series, (enum rollup_grouping)g, err);
+        status = make_members(groups, upsert, (enum rollup_grouping)g, err);
     if (status != STATUS_OK)
         rollup_groups_deinit(groups);
     return status;

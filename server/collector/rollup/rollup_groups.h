@@ -7,7 +7,7 @@
 
 #include "common/core/base/error.h"
 #include "common/store/rollup/rollup.h"
-#include "server/collector/rollup/rollup_series.h"
+#include "server/collector/rollup/rollup_upsert.h"
 #include "server/collector/rollup/rollup_memtable.h"
 
 // The records of one full series in one minute.
@@ -45,7 +45,7 @@ struct rollup_groups {
 // ids of their series in the caller's transaction.  `groups` is zeroed.
 MUST_CHECK enum status rollup_groups_init(struct rollup_groups *groups,
                                           const struct rollup_slice *slice,
-                                          struct series_ids *series, struct error *err);
+                                          struct rollup_upsert *upsert, struct error *err);
 void rollup_groups_deinit(struct rollup_groups *groups);
 
 // Calls `take` for each row that the records make in a grouping and level, with the number of

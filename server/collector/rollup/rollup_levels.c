@@ -8,7 +8,6 @@
 #include "common/core/base/array.h"
 #include "common/core/base/saturate.h"
 #include "common/store/sqlite/database.h"
-#include "server/collector/rollup/rollup_metrics.h"
 
 // A row takes up to 400 bytes for each metric; a record's own row takes about 110 for all
 // of them.  Minutes go after 35 days, so they may hold fewer.  Of the series that only the
@@ -49,17 +48,16 @@ enum status rollup_levels_new(struct rollup_levels **out, sqlite3 *db, struct er
     if (!levels)
         return error_no_memory(err, "rollups");
     levels->db = db;
-    enum status status =
-        database_prepare(db, &levels->first,
-                         "SELECT min(started_ns) FROM rollup WHERE metric = ? AND grouping = ?"
-                         " AND level = ? AND started_ns >= ? AND started_ns < ?",
-                         true, err);
+#define OF_EACH                                                                                    \
+    " FROM rollup WHERE metric = s.metric AND grouping = ?2 AND level = ?3"                        \
+    " AND started_ns >= ?4 AND started_ns < ?5)) FROM rollup_state s WHERE s.metric / 256 = ?1"
+    enum status status = database_prepare(db, &levels->first,
+                                          "SELECT min((SELECT min(started_ns)" OF_EACH, true, err);
+    // Of metrics that are often absent fewer are counted than there are records.
     if (status == STATUS_OK)
         status = database_prepare(db, &levels->count,
-                                  "SELECT count(*), total(count) FROM rollup WHERE metric = ?"
-                                  " AND grouping = ? AND level = ? AND started_ns >= ?"
-                                  " AND started_ns < ?",
-                                  true, err);
+                                  "SELECT max((SELECT total(count) / count(*)" OF_EACH, true, err);
+#undef OF_EACH
     if (status != STATUS_OK) {
         rollup_levels_free(levels);
         return status;
@@ -109,32 +107,30 @@ static enum rollup_level period_of(enum rollup_level level)
     return level == ROLLUP_MONTH ? ROLLUP_MONTH : ROLLUP_DAY;
 }
 
-static void bind(sqlite3_stmt *stmt, int metric, const struct subject *of,
-                 const struct gap_span *span)
+// Runs one of the two statements; returns its row, NULL after a failure.
+static sqlite3_stmt *step(struct rollup_levels *levels, sqlite3_stmt *stmt,
+                          const struct subject *of, const struct gap_span *span,
+                          enum status *status, struct error *err)
 {
-    (void)sqlite3_bind_int(stmt, 1, metric);
+    (void)sqlite3_bind_int(stmt, 1, (int)of->kind);
     (void)sqlite3_bind_int(stmt, 2, (int)of->grouping);
     (void)sqlite3_bind_int(stmt, 3, (int)of->level);
     (void)sqlite3_bind_int64(stmt, 4, span->since_ns);
     (void)sqlite3_bind_int64(stmt, 5, span->until_ns);
+    *status =
+        sqlite3_step(stmt) == SQLITE_ROW ? STATUS_OK : database_error(levels->db, "rollups", err);
+    return *status == STATUS_OK ? stmt : NULL;
 }
 
 // The start of the first row in a span, of any metric; INT64_MAX: there is none.
 static enum status find_first(struct rollup_levels *levels, const struct subject *of,
                               const struct gap_span *span, int64_t *out, struct error *err)
 {
-    const struct rollup_metrics *metrics = rollup_metrics_of(of->kind);
-    enum status status = STATUS_OK;
-    *out = INT64_MAX;
-    for (unsigned m = 0; m < metrics->count && status == STATUS_OK; m++) {
-        bind(levels->first, metrics->list[m].number, of, span);
-        if (sqlite3_step(levels->first) != SQLITE_ROW)
-            status = database_error(levels->db, "rollups", err);
-        else if (sqlite3_column_type(levels->first, 0) != SQLITE_NULL &&
-                 sqlite3_column_int64(levels->first, 0) < *out)
-            *out = sqlite3_column_int64(levels->first, 0);
-        (void)sqlite3_reset(levels->first);
-    }
+    enum status status;
+    sqlite3_stmt *row = step(levels, levels->first, of, span, &status, err);
+    *out = row && sqlite3_column_type(row, 0) != SQLITE_NULL ? sqlite3_column_int64(row, 0)
+                                                             : INT64_MAX;
+    (void)sqlite3_reset(levels->first);
     return status;
 }
 
@@ -222,9 +218,16 @@ static enum status has_rows(struct rollup_levels *levels, const struct subject *
     return status;
 }
 
+// Which records to count before they are written.
+struct forecast {
+    const struct rollup_groups *groups;
+    const struct gap_set *gaps; // by grouping
+    const struct rollup_job *job;
+};
+
 // Adds the gaps of a level: those of neighbours, and of lonely records, are one.
 static enum status add_sparse(struct rollup_levels *levels, const struct subject *of,
-                              const struct rollup_forecast *forecast, int64_t days_from_ns,
+                              const struct forecast *forecast, int64_t days_from_ns,
                               const struct shares *shares, bool *added, struct error *err)
 {
     const struct gap_set *gaps = &forecast->gaps[of->grouping];
@@ -235,7 +238,7 @@ static enum status add_sparse(struct rollup_levels *levels, const struct subject
         struct gap_span span = {share->period, rollup_next(shares->period, share->period)};
         // Of what is not over, more may come.
         const unsigned enough = rollup_records_a_row[of->grouping][of->level] /
-                                (is_over(&span, forecast->wall_ns) ? 1 : OPEN_TIMES);
+                                (is_over(&span, forecast->job->wall_ns) ? 1 : OPEN_TIMES);
         bool has = share->records >= share->rows * enough ||
                    (of->level == ROLLUP_DAY && share->period < days_from_ns) ||
                    gap_set_touches(gaps, of->level, span.since_ns, span.until_ns);
@@ -267,7 +270,7 @@ static enum status add_sparse(struct rollup_levels *levels, const struct subject
 }
 
 static enum status forecast_level(struct rollup_levels *levels, const struct subject *of,
-                                  const struct rollup_forecast *forecast, int64_t days_from_ns,
+                                  const struct forecast *forecast, int64_t days_from_ns,
                                   bool *added, struct error *err)
 {
     const struct rollup_groups *groups = forecast->groups;
@@ -275,7 +278,7 @@ static enum status forecast_level(struct rollup_levels *levels, const struct sub
     struct shares shares = {.period = period_of(of->level),
                             .first = rollup_bucket(of->level, started_ns[groups->first_row]),
                             .last = rollup_bucket(of->level, started_ns[groups->end_row - 1])};
-    if (forecast->is_whole_day) // no bucket starts there
+    if (forecast->job->is_whole_day) // no bucket starts there
         shares.first = shares.last = INT64_MAX;
     rollup_groups_each(groups, of->grouping, of->level, add_share, &shares);
     join_shares(&shares);
@@ -286,24 +289,61 @@ static enum status forecast_level(struct rollup_levels *levels, const struct sub
     return status;
 }
 
-enum status rollup_levels_forecast(struct rollup_levels *levels,
-                                   const struct rollup_forecast *forecast, bool *added,
-                                   struct error *err)
+static enum status add_forecast(struct rollup_levels *levels, const struct forecast *forecast,
+                                bool *added, struct error *err)
 {
     const enum record_kind kind = forecast->groups->memtable->kind;
     int64_t days_from_ns = INT64_MAX;
     enum status status = STATUS_OK;
     if (forecast->groups->end_row == forecast->groups->first_row)
         return STATUS_OK;
-    if (!forecast->keeps_days)
+    if (!forecast->job->keeps_days)
         status = rollup_levels_expired(levels->db, kind, &days_from_ns, err);
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
         for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT && status == STATUS_OK; level++)
-            if (level != ROLLUP_MONTH || !forecast->is_whole_day)
+            if (level != ROLLUP_MONTH || !forecast->job->is_whole_day)
                 status = forecast_level(
                     levels,
                     &(struct subject){kind, (enum rollup_grouping)g, (enum rollup_level)level},
                     forecast, days_from_ns, added, err);
+    return status;
+}
+
+static enum status read_gaps(struct rollup_levels *levels, const struct rollup_job *job,
+                             struct gap_set *gaps, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
+        status = gap_set_read(&gaps[g], levels->db, job->slice.memtable->kind,
+                              (enum rollup_grouping)g, &job->rebuilt, err);
+    return status;
+}
+
+enum status rollup_levels_write(struct rollup_levels *levels, struct rollup_flush *flush,
+                                const struct rollup_job *job, size_t *end_row,
+                                struct cell_key *damaged, struct error *err)
+{
+    struct gap_set gaps[ROLLUP_GROUPING_COUNT] = {{{0}, {0}}};
+    const struct rollup_slice whole = {.memtable = job->slice.memtable};
+    bool added = false;
+    enum status status = read_gaps(levels, job, gaps, err);
+    if (status == STATUS_OK && job->slice.first_row == 0) {
+        status = rollup_flush_begin(flush, &whole, err);
+        if (status == STATUS_OK)
+            status = add_forecast(levels, &(struct forecast){rollup_flush_groups(flush), gaps, job},
+                                  &added, err);
+        if (status == STATUS_OK && added)
+            status = read_gaps(levels, job, gaps, err);
+    }
+    if (status == STATUS_OK)
+        status = rollup_flush_begin(flush, &job->slice, err);
+    if (status == STATUS_OK)
+        status = rollup_flush_write(flush, job->levels, gaps, damaged, err);
+    if (status == STATUS_OK)
+        *end_row = rollup_flush_groups(flush)->end_row;
+    rollup_flush_end(flush);
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
+        gap_set_deinit(&gaps[g]);
     return status;
 }
 
@@ -324,24 +364,25 @@ bool rollup_levels_are_due(const struct rollup_levels *levels, int64_t wall_ns)
            (wall_ns >= levels->rest_until_ns || wall_ns < levels->rest_until_ns - 2 * DAY_NS);
 }
 
-// Deletes some rows of one level of one metric.
-static enum status erase_some(sqlite3 *db, int metric, const char *where,
-                              const struct gap_span *span, int *gone, struct error *err)
+// Deletes some rows of a kind, or of all kinds, and of the groupings and levels of `where`.
+static enum status erase_some(sqlite3 *db, const char *where, const struct gap_span *span,
+                              bool *left, struct error *err)
 {
-    char sql[320];
+    char sql[384];
     sqlite3_stmt *stmt = NULL;
     (void)snprintf(sql, sizeof sql,
                    "DELETE FROM rollup WHERE (metric, grouping, level, started_ns, series) IN"
                    " (SELECT metric, grouping, level, started_ns, series FROM rollup"
-                   " WHERE metric = %d AND %s AND started_ns >= ?1 AND started_ns < ?2 LIMIT %d)",
-                   metric, where, ERASE_ROWS);
+                   " WHERE metric IN (SELECT metric FROM rollup_state) AND %s"
+                   " AND started_ns >= ?1 AND started_ns < ?2 LIMIT %d)",
+                   where, ERASE_ROWS);
     enum status status = database_prepare(db, &stmt, sql, false, err);
     if (status != STATUS_OK)
         return status;
     (void)sqlite3_bind_int64(stmt, 1, span->since_ns);
     (void)sqlite3_bind_int64(stmt, 2, span->until_ns);
     status = database_run(db, stmt, err);
-    *gone = sqlite3_changes(db);
+    *left = sqlite3_changes(db) > 0;
     (void)sqlite3_finalize(stmt);
     return status;
 }
@@ -349,18 +390,13 @@ static enum status erase_some(sqlite3 *db, int metric, const char *where,
 static enum status erase(sqlite3 *db, const struct subject *of, const struct gap_span *span,
                          bool *left, struct error *err)
 {
-    const struct rollup_metrics *metrics = rollup_metrics_of(of->kind);
-    char where[64];
-    int gone = 0;
-    enum status status = STATUS_OK;
-    (void)snprintf(where, sizeof where, "grouping = %d AND level = %d", (int)of->grouping,
-                   (int)of->level);
+    char where[96];
+    (void)snprintf(where, sizeof where, "metric / 256 = %d AND grouping = %d AND level = %d",
+                   (int)of->kind, (int)of->grouping, (int)of->level);
     // A bucket that the span begins in touches it.
-    const struct gap_span starts = {rollup_bucket(of->level, span->since_ns), span->until_ns};
-    for (unsigned m = 0; m < metrics->count && status == STATUS_OK && gone == 0; m++)
-        status = erase_some(db, metrics->list[m].number, where, &starts, &gone, err);
-    *left = gone > 0;
-    return status;
+    return erase_some(db, where,
+                      &(struct gap_span){rollup_bucket(of->level, span->since_ns), span->until_ns},
+                      left, err);
 }
 
 enum status rollup_levels_erase(sqlite3 *db, enum record_kind kind, unsigned levels,
@@ -381,40 +417,21 @@ enum status rollup_levels_erase(sqlite3 *db, enum record_kind kind, unsigned lev
 static enum status erase_old_groupings(struct rollup_levels *levels, struct error *err)
 {
     char where[64];
-    int gone = 0;
-    enum status status = STATUS_OK;
-    const struct gap_span always = {INT64_MIN, INT64_MAX};
     (void)snprintf(where, sizeof where, "grouping BETWEEN %d AND %d", ROLLUP_GROUPING_COUNT,
                    ROLLUP_GROUPING_COUNT + OLD_GROUPINGS - 1);
-    for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
-        const struct rollup_metrics *metrics = rollup_metrics_of((enum record_kind)k);
-        for (unsigned m = 0; m < metrics->count && gone == 0 && status == STATUS_OK; m++)
-            status = erase_some(levels->db, metrics->list[m].number, where, &always, &gone, err);
-    }
-    levels->has_old_groupings = gone > 0;
-    return status;
+    return erase_some(levels->db, where, &(struct gap_span){INT64_MIN, INT64_MAX},
+                      &levels->has_old_groupings, err);
 }
 
 // Whether a period holds too few records a row, over all metrics.
 static enum status is_sparse(struct rollup_levels *levels, const struct subject *of,
                              const struct gap_span *span, bool *out, struct error *err)
 {
-    const struct rollup_metrics *metrics = rollup_metrics_of(of->kind);
-    double best = 0;
-    enum status status = STATUS_OK;
-    // Of metrics that are often absent fewer are counted than there are records.
-    for (unsigned m = 0; m < metrics->count && status == STATUS_OK; m++) {
-        bind(levels->count, metrics->list[m].number, of, span);
-        if (sqlite3_step(levels->count) != SQLITE_ROW) {
-            status = database_error(levels->db, "rollups", err);
-        } else if (sqlite3_column_int64(levels->count, 0) > 0) {
-            const double mean = sqlite3_column_double(levels->count, 1) /
-                                (double)sqlite3_column_int64(levels->count, 0);
-            best = mean > best ? mean : best;
-        }
-        (void)sqlite3_reset(levels->count);
-    }
-    *out = best < rollup_records_a_row[of->grouping][of->level];
+    enum status status;
+    const sqlite3_stmt *row = step(levels, levels->count, of, span, &status, err);
+    *out = row &&
+           sqlite3_column_double(levels->count, 0) < rollup_records_a_row[of->grouping][of->level];
+    (void)sqlite3_reset(levels->count);
     return status;
 }
 

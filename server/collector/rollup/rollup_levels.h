@@ -15,7 +15,7 @@
 
 #include "common/core/base/error.h"
 #include "common/store/rollup/gap_table.h"
-#include "server/collector/rollup/rollup_groups.h"
+#include "server/collector/rollup/rollup_flush.h"
 
 struct sqlite3;
 struct rollup_levels;
@@ -29,20 +29,22 @@ void rollup_levels_free(struct rollup_levels *levels); // NULL is fine
 // Starts over with the first day of the table.
 void rollup_levels_restart(struct rollup_levels *levels);
 
-// Which records to count before they are written.
-struct rollup_forecast {
-    const struct rollup_groups *groups;
-    const struct gap_set *gaps; // by grouping
-    bool is_whole_day;          // the groups are all records of their day
+// A slice of a memtable to write.
+struct rollup_job {
+    struct rollup_slice slice;
+    unsigned levels;         // bit: enum rollup_level
+    struct gap_span rebuilt; // days to be rebuilt are not written, except in this span
+    bool is_whole_day;       // the memtable is all records of a day
+    bool keeps_days;         // days stay, however few records they hold
     int64_t wall_ns;
-    bool keeps_days; // days stay, however few records they hold
 };
 
-// Adds gaps for the days and months of which the table has no rows yet and the records
-// would make too many.  Sets `*added` where there are any.
-MUST_CHECK enum status rollup_levels_forecast(struct rollup_levels *levels,
-                                              const struct rollup_forecast *forecast, bool *added,
-                                              struct error *err);
+// Before the first slice of a memtable, adds gaps for the days and months of which the table
+// has no rows yet and the memtable would make too many.  Then writes the slice outside of gaps.
+// `*end_row`: the first row behind it.  `*damaged` as of rollup_flush_write.
+MUST_CHECK enum status rollup_levels_write(struct rollup_levels *levels, struct rollup_flush *flush,
+                                           const struct rollup_job *job, size_t *end_row,
+                                           struct cell_key *damaged, struct error *err);
 
 // Whether a day or month of the table that has ended is to be counted, or rows of one that
 // is not kept are to be deleted.

@@ -7,6 +7,7 @@
 
 #include "common/core/base/array.h"
 #include "common/store/schema/schema_select.h"
+#include "common/store/sqlite/database.h"
 
 // Room grows in large steps: each copies all rows, and untouched pages take no memory.
 enum { ROWS_AT_FIRST = 1024, ROOM_TIMES = 8 };
@@ -283,11 +284,14 @@ enum {
     PLACE_OWN = PLACE_DIMENSIONS + DIMENSIONS
 };
 
-void rollup_memtable_select(sqlite3_str *sql, enum record_kind kind)
+enum status rollup_memtable_prepare(sqlite3 *db, enum record_kind kind, const char *tail,
+                                    sqlite3_stmt **out, struct error *err)
 {
     struct rollup_memtable memtable = {0};
+    sqlite3_str *sql = sqlite3_str_new(db);
     rollup_memtable_init(&memtable, kind);
-    sqlite3_str_appendf(sql, "t.id, t.started_ns, %s", schema_dimension(kind, QUERY_BY_HOST));
+    sqlite3_str_appendf(sql, "SELECT t.id, t.started_ns, %s",
+                        schema_dimension(kind, QUERY_BY_HOST));
     for (size_t d = 0; d < DIMENSIONS; d++)
         sqlite3_str_appendf(sql, ", %s",
                             dimension_column(kind, dimensions[d]) < 0
@@ -296,6 +300,12 @@ void rollup_memtable_select(sqlite3_str *sql, enum record_kind kind)
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
         if (memtable.columns[c].used)
             sqlite3_str_appendf(sql, ", t.\"%w\"", record_kind_info(kind)->columns[c].name);
+    sqlite3_str_appendf(sql, " FROM \"%w\" t %s", record_kind_info(kind)->name, tail);
+    char *text = sqlite3_str_finish(sql);
+    enum status status =
+        text ? database_prepare(db, out, text, true, err) : error_no_memory(err, "rollups");
+    sqlite3_free(text);
+    return status;
 }
 
 static enum status take_value(struct rollup_memtable *memtable, struct rollup_column *column,
@@ -319,7 +329,7 @@ static enum status take_value(struct rollup_memtable *memtable, struct rollup_co
     return STATUS_OK;
 }
 
-enum status rollup_memtable_add_row(struct rollup_memtable *memtable, sqlite3_stmt *row)
+static enum status add_row(struct rollup_memtable *memtable, sqlite3_stmt *row)
 {
     if (!rollup_memtable_fits(memtable, 1))
         return STATUS_FULL;
@@ -340,4 +350,17 @@ enum status rollup_memtable_add_row(struct rollup_memtable *memtable, sqlite3_st
     memtable->ids[memtable->count] = sqlite3_column_int64(row, PLACE_ID);
     memtable->started_ns[memtable->count++] = sqlite3_column_int64(row, PLACE_STARTED);
     return STATUS_OK;
+}
+
+enum status rollup_memtable_read(struct rollup_memtable *memtable, sqlite3 *db, sqlite3_stmt *stmt,
+                                 struct error *err)
+{
+    enum status status = STATUS_OK;
+    int rc = SQLITE_DONE;
+    while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
+        status = add_row(memtable, stmt);
+    if (status == STATUS_OK && rc != SQLITE_DONE)
+        status = database_error(db, "rollups", err);
+    (void)sqlite3_reset(stmt);
+    return status == STATUS_NOMEM ? error_no_memory(err, "rollups") : status;
 }

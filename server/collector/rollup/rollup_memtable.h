@@ -16,7 +16,6 @@
 
 struct sqlite3;
 struct sqlite3_stmt;
-struct sqlite3_str;
 
 enum {
     ROLLUP_MEMTABLE_ROWS = 131072, // most records in one
@@ -79,11 +78,14 @@ struct rollup_batch {
 MUST_CHECK enum status rollup_memtable_add(struct rollup_memtable *memtable,
                                            const struct rollup_batch *batch);
 
-// Appends the select list for rollup_memtable_add_row; the kind's table is `t`.
-void rollup_memtable_select(struct sqlite3_str *sql, enum record_kind kind);
+// Prepares a statement for rollup_memtable_read: the records of a kind, whose table is `t`,
+// limited by `tail`.
+MUST_CHECK enum status rollup_memtable_prepare(struct sqlite3 *db, enum record_kind kind,
+                                               const char *tail, struct sqlite3_stmt **out,
+                                               struct error *err);
 
-// Adds the current row of such a select.  STATUS_FULL, STATUS_NOMEM.
-MUST_CHECK enum status rollup_memtable_add_row(struct rollup_memtable *memtable,
-                                               struct sqlite3_stmt *row);
+// Adds the rows of such a statement and resets it.  STATUS_FULL: not all of them fit.
+MUST_CHECK enum status rollup_memtable_read(struct rollup_memtable *memtable, struct sqlite3 *db,
+                                            struct sqlite3_stmt *stmt, struct error *err);
 
 #endif

@@ -153,30 +153,22 @@ static enum status ask(sqlite3 *db, const char *format, int64_t of[3], int64_t *
 static enum status find_last(struct rollup_rebuild *rebuild, enum record_kind kind,
                              int64_t watermark, int64_t before_ns, int64_t *last, struct error *err)
 {
-    const struct rollup_metrics *metrics = rollup_metrics_of(kind);
-    int64_t found = INT64_MIN;
+    char *sql = sqlite3_mprintf(
+        "SELECT max(coalesce((SELECT started_ns FROM \"%w\" WHERE started_ns <= ?1 AND id <= ?2"
+        " ORDER BY started_ns DESC LIMIT 1), ?3), coalesce((SELECT max((SELECT max(started_ns)"
+        " FROM rollup WHERE metric = s.metric AND grouping = g.column1 AND level = l.column1"
+        " AND started_ns <= ?1)) FROM rollup_state s, (VALUES(0), (1)) g,"
+        " (VALUES(0), (1), (2)) l WHERE s.metric / 256 = %d), ?3))",
+        record_kind_info(kind)->name, (int)kind);
     before_ns -= before_ns < INT64_MAX; // the last time has no end
-    char *sql = sqlite3_mprintf("SELECT started_ns FROM \"%w\" WHERE started_ns <= ?1 AND id <= ?2"
-                                " ORDER BY started_ns DESC LIMIT 1",
-                                record_kind_info(kind)->name);
     enum status status =
-        sql ? ask(rebuild->db, sql, (int64_t[]){before_ns, watermark, 0}, last, NULL, err)
+        sql ? ask(rebuild->db, sql, (int64_t[]){before_ns, watermark, INT64_MIN}, last, NULL, err)
             : error_no_memory(err, "rollups");
     sqlite3_free(sql);
-    const unsigned places = metrics->count * ROLLUP_GROUPING_COUNT * ROLLUP_MONTH;
-    for (unsigned i = 0; i < places && status == STATUS_OK; i++) {
-        const int64_t of[] = {metrics->list[i / (ROLLUP_GROUPING_COUNT * ROLLUP_MONTH)].number,
-                              i / ROLLUP_MONTH % ROLLUP_GROUPING_COUNT, i % ROLLUP_MONTH};
-        sql = sqlite3_mprintf("SELECT max(started_ns) FROM rollup WHERE metric = ?1 AND grouping ="
-                              " ?2 AND level = ?3 AND started_ns <= %lld",
-                              (long long)before_ns);
-        status = sql ? ask(rebuild->db, sql, (int64_t[]){of[0], of[1], of[2]}, &found, NULL, err)
-                     : error_no_memory(err, "rollups");
-        sqlite3_free(sql);
-        *last = found > *last ? found : *last;
-    }
     return status;
 }
+
+_Static_assert(ROLLUP_GROUPING_COUNT == 2 && ROLLUP_MONTH == 3, "as find_last has them");
 
 // The last gap of the kind's that is to be rebuilt; `span->until_ns` INT64_MIN: none.
 static enum status find_gap(struct rollup_rebuild *rebuild, enum record_kind kind,
@@ -258,111 +250,47 @@ enum status rollup_rebuild_begin(struct rollup_rebuild *rebuild, enum record_kin
 
 // ---- Records -----------------------------------------------------------------------------
 
-static enum status prepare_read(struct rollup_rebuild *rebuild, struct error *err)
-{
-    sqlite3_str *sql = sqlite3_str_new(rebuild->db);
-    sqlite3_str_appendall(sql, "SELECT ");
-    rollup_memtable_select(sql, rebuild->kind);
-    sqlite3_str_appendf(sql,
-                        " FROM \"%w\" t WHERE (t.started_ns, t.id) > (?, ?) AND t.started_ns <= ?"
-                        " AND t.id <= ? ORDER BY t.started_ns, t.id LIMIT %d",
-                        record_kind_info(rebuild->kind)->name, READ_ROWS);
-    char *text = sqlite3_str_finish(sql);
-    enum status status = text ? database_prepare(rebuild->db, &rebuild->read, text, true, err)
-                              : error_no_memory(err, "rollups");
-    sqlite3_free(text);
-    return status;
-}
-
 static enum status read_some(struct rollup_rebuild *rebuild, struct error *err)
 {
     struct rollup_memtable *memtable = &rebuild->memtable;
-    unsigned rows = 0;
-    int rc = SQLITE_DONE;
-    enum status status = STATUS_OK;
+    const size_t before = memtable->count;
     (void)sqlite3_bind_int64(rebuild->read, 1, rebuild->read_ns);
     (void)sqlite3_bind_int64(rebuild->read, 2, rebuild->read_id);
     (void)sqlite3_bind_int64(rebuild->read, 3,
                              rebuild->day.until_ns - (rebuild->day.until_ns < INT64_MAX));
     (void)sqlite3_bind_int64(rebuild->read, 4, rebuild->watermark);
-    while (status == STATUS_OK && (rc = sqlite3_step(rebuild->read)) == SQLITE_ROW) {
-        status = rollup_memtable_add_row(memtable, rebuild->read);
-        rows += status == STATUS_OK;
-    }
-    if (status == STATUS_OK && rc != SQLITE_DONE)
-        status = database_error(rebuild->db, "rollups", err);
-    (void)sqlite3_reset(rebuild->read);
-    if (rows > 0) {
+    (void)sqlite3_bind_int(rebuild->read, 5, READ_ROWS);
+    const enum status status = rollup_memtable_read(memtable, rebuild->db, rebuild->read, err);
+    if (memtable->count > before) {
         rebuild->read_ns = memtable->started_ns[memtable->count - 1];
         rebuild->read_id = memtable->ids[memtable->count - 1];
     }
-    rebuild->is_at_end = status == STATUS_OK && rows < READ_ROWS;
+    rebuild->is_at_end = status == STATUS_OK && memtable->count - before < READ_ROWS;
     if (status == STATUS_FULL || rebuild->is_at_end)
         rebuild->phase = PHASE_WRITE;
-    if (status == STATUS_NOMEM)
-        return error_no_memory(err, "rollups");
     return status == STATUS_FULL ? STATUS_OK : status;
 }
 
 // ---- Writing -------------------------------------------------------------------------------
 
-static enum status read_gaps(struct rollup_rebuild *rebuild, struct gap_set *gaps,
-                             struct error *err)
-{
-    enum status status = STATUS_OK;
-    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
-        status = gap_set_read(&gaps[g], rebuild->db, rebuild->kind, (enum rollup_grouping)g,
-                              GAP_ALL_TIME, err);
-    return status;
-}
-
-// Writes the rows of a slice of the memtable, of all metrics.
-static enum status write_slice(struct rollup_rebuild *rebuild, struct gap_set *gaps,
-                               int64_t wall_ns, struct error *err)
-{
-    const struct rollup_slice slice = {.memtable = &rebuild->memtable,
-                                       .first_row = rebuild->first_row,
-                                       .groups_most = SLICE_GROUPS,
-                                       .bytes_most = SLICE_BYTES};
-    const struct rollup_slice whole = {.memtable = &rebuild->memtable};
-    bool added = false;
-    enum status status = STATUS_OK;
-    if (rebuild->first_row == 0) {
-        status = rollup_flush_begin(rebuild->flush, &whole, err);
-        if (status == STATUS_OK)
-            status = rollup_levels_forecast(
-                rebuild->levels,
-                &(struct rollup_forecast){rollup_flush_groups(rebuild->flush), gaps,
-                                          rebuild->is_first && rebuild->is_at_end, wall_ns,
-                                          rebuild->keeps_days},
-                &added, err);
-        if (status == STATUS_OK && added)
-            status = read_gaps(rebuild, gaps, err);
-    }
-    struct cell_key damaged;
-    if (status == STATUS_OK)
-        status = rollup_flush_begin(rebuild->flush, &slice, err);
-    if (status == STATUS_OK)
-        status = rollup_flush_write(rebuild->flush,
-                                    &(struct rollup_scope){.levels = DAY_LEVELS, .gaps = gaps},
-                                    &damaged, err);
-    if (status == STATUS_OK)
-        rebuild->first_row = rollup_flush_groups(rebuild->flush)->end_row;
-    rollup_flush_end(rebuild->flush);
-    return status;
-}
-
 static enum status write_some(struct rollup_rebuild *rebuild, int64_t wall_ns, struct error *err)
 {
-    struct gap_set gaps[ROLLUP_GROUPING_COUNT] = {{{0}, {0}}};
+    const struct rollup_job job = {
+        .slice = {.memtable = &rebuild->memtable,
+                  .first_row = rebuild->first_row,
+                  .groups_most = SLICE_GROUPS,
+                  .bytes_most = SLICE_BYTES},
+        .levels = DAY_LEVELS,
+        .rebuilt = {INT64_MIN, INT64_MAX},
+        .is_whole_day = rebuild->is_first && rebuild->is_at_end,
+        .keeps_days = rebuild->keeps_days,
+        .wall_ns = wall_ns,
+    };
+    struct cell_key damaged;
     enum status status = STATUS_OK;
-    if (rebuild->first_row < rebuild->memtable.count) {
-        status = read_gaps(rebuild, gaps, err);
-        if (status == STATUS_OK)
-            status = write_slice(rebuild, gaps, wall_ns, err);
-    }
-    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
-        gap_set_deinit(&gaps[g]);
+    if (rebuild->first_row < rebuild->memtable.count)
+        status = rollup_levels_write(rebuild->levels, rebuild->flush, &job, &rebuild->first_row,
+                                     &damaged, err);
     if (status != STATUS_OK || rebuild->first_row < rebuild->memtable.count)
         return status;
     rollup_memtable_clear(&rebuild->memtable, false);
@@ -396,7 +324,11 @@ static enum status erase_some(struct rollup_rebuild *rebuild, int64_t watermark,
     rebuild->first_row = 0;
     rebuild->is_first = true;
     rollup_memtable_init(&rebuild->memtable, rebuild->kind);
-    return prepare_read(rebuild, err);
+    return rollup_memtable_prepare(
+        rebuild->db, rebuild->kind,
+        "WHERE (t.started_ns, t.id) > (?1, ?2) AND t.started_ns <= ?3 AND t.id <= ?4"
+        " ORDER BY t.started_ns, t.id LIMIT ?5",
+        &rebuild->read, err);
 }
 
 enum status rollup_rebuild_step(struct rollup_rebuild *rebuild, int64_t watermark, int64_t wall_ns,

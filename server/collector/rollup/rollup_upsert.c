@@ -9,7 +9,7 @@
 
 struct rollup_upsert {
     sqlite3 *db;
-    sqlite3_stmt *newest, *find, *insert, *update;
+    sqlite3_stmt *newest, *find, *insert, *update, *find_series, *insert_series;
     struct ratio cell; // the current row
     // The latest buckets there were: rows behind them are new, and not looked for.
     int64_t last_ns[ROLLUP_LEVEL_COUNT];
@@ -25,20 +25,24 @@ static enum status prepare(struct rollup_upsert *upsert, struct error *err)
     (void)snprintf(update, sizeof update,
                    "UPDATE rollup SET (" CELL_COLUMNS ") = (?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)%s",
                    key);
-    enum status status = database_prepare(upsert->db, &upsert->newest,
-                                          "SELECT max(started_ns) FROM rollup WHERE metric = ?"
-                                          " AND grouping = ? AND level = ?",
-                                          true, err);
-    if (status == STATUS_OK)
-        status = database_prepare(upsert->db, &upsert->find, find, true, err);
-    if (status == STATUS_OK)
-        status =
-            database_prepare(upsert->db, &upsert->insert,
-                             "INSERT INTO rollup(metric, grouping, level, started_ns, series,"
-                             " " CELL_COLUMNS ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                             true, err);
-    if (status == STATUS_OK)
-        status = database_prepare(upsert->db, &upsert->update, update, true, err);
+    const struct {
+        sqlite3_stmt **stmt;
+        const char *sql;
+    } all[] = {
+        {&upsert->newest, "SELECT max(started_ns) FROM rollup WHERE metric = ? AND grouping = ?"
+                          " AND level = ?"},
+        {&upsert->find, find},
+        {&upsert->insert, "INSERT INTO rollup(metric, grouping, level, started_ns, series,"
+                          " " CELL_COLUMNS ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+        {&upsert->update, update},
+        {&upsert->find_series, "SELECT id FROM series WHERE grouping = ? AND model = ?"
+                               " AND host = ? AND device = ? AND operation = ?"},
+        {&upsert->insert_series, "INSERT INTO series(grouping, model, host, device, operation)"
+                                 " VALUES(?, ?, ?, ?, ?)"},
+    };
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof all / sizeof *all && status == STATUS_OK; i++)
+        status = database_prepare(upsert->db, all[i].stmt, all[i].sql, true, err);
     return status;
 }
 
@@ -69,8 +73,40 @@ void rollup_upsert_free(struct rollup_upsert *upsert)
     (void)sqlite3_finalize(upsert->find);
     (void)sqlite3_finalize(upsert->insert);
     (void)sqlite3_finalize(upsert->update);
+    (void)sqlite3_finalize(upsert->find_series);
+    (void)sqlite3_finalize(upsert->insert_series);
     aggregate_deinit(&upsert->cell.values);
     free(upsert);
+}
+
+static void bind_series(sqlite3_stmt *stmt, enum rollup_grouping grouping,
+                        const struct rollup_series *series)
+{
+    (void)sqlite3_bind_int64(stmt, 1, (int64_t)grouping);
+    (void)sqlite3_bind_int64(stmt, 2, series->model);
+    (void)sqlite3_bind_int64(stmt, 3, series->host);
+    (void)sqlite3_bind_int64(stmt, 4, series->device);
+    (void)sqlite3_bind_int64(stmt, 5, series->operation);
+}
+
+enum status rollup_upsert_series(struct rollup_upsert *upsert, enum rollup_grouping grouping,
+                                 struct rollup_series full, int64_t *id, struct error *err)
+{
+    const struct rollup_series series = rollup_series_in(grouping, full);
+    bind_series(upsert->find_series, grouping, &series);
+    const int rc = sqlite3_step(upsert->find_series);
+    if (rc == SQLITE_ROW)
+        *id = sqlite3_column_int64(upsert->find_series, 0);
+    enum status status = rc == SQLITE_ROW || rc == SQLITE_DONE
+                             ? STATUS_OK
+                             : database_error(upsert->db, "rollups", err);
+    (void)sqlite3_reset(upsert->find_series);
+    if (rc != SQLITE_DONE)
+        return status;
+    bind_series(upsert->insert_series, grouping, &series);
+    status = database_run(upsert->db, upsert->insert_series, err);
+    *id = sqlite3_last_insert_rowid(upsert->db);
+    return status;
 }
 
 enum status rollup_upsert_begin(struct rollup_upsert *upsert, int metric,

@@ -1,4 +1,4 @@
-// Inserts or updates rows of the table rollup.
+// Inserts or updates rows of the tables rollup and series.
 //
 // Writer thread only; inside of a transaction of the caller's.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_UPSERT_H
@@ -18,6 +18,12 @@ struct rollup_upsert;
 MUST_CHECK enum status rollup_upsert_new(struct rollup_upsert **out, struct sqlite3 *db,
                                          struct error *err);
 void rollup_upsert_free(struct rollup_upsert *upsert);
+
+// The id of the series of a grouping that a full series belongs to; inserts it if there is none.
+MUST_CHECK enum status rollup_upsert_series(struct rollup_upsert *upsert,
+                                            enum rollup_grouping grouping,
+                                            struct rollup_series full, int64_t *id,
+                                            struct error *err);
 
 // Selects the metric and grouping of the rows that follow.  No row may be written twice
 // before the next call.

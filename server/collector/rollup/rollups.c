@@ -55,8 +55,6 @@ struct rollups {
     struct rollup_rebuild *rebuild;
     struct of_kind kinds[RECORD_KIND_COUNT];
     struct host hosts[HOSTS];
-    struct gap_set gaps[ROLLUP_GROUPING_COUNT];
-    unsigned gaps_kind; // kind of these gaps; RECORD_KIND_COUNT: none
     struct rollup_throttle throttle;
     bool (*is_awaited)(void *context);
     void *context;
@@ -156,7 +154,6 @@ enum status rollups_new(struct rollups **out, sqlite3 *db, struct error *err)
     if (!rollups)
         return error_no_memory(err, "rollups");
     rollups->db = db;
-    rollups->gaps_kind = RECORD_KIND_COUNT;
     rollups->pause_ns = RETRY_FIRST_NS;
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
         rollups->kinds[k].metrics = rollup_metrics_of((enum record_kind)k);
@@ -193,8 +190,6 @@ void rollups_free(struct rollups *rollups)
         rollup_memtable_deinit(&rollups->kinds[k].memtable);
         (void)sqlite3_finalize(rollups->kinds[k].read);
     }
-    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
-        gap_set_deinit(&rollups->gaps[g]);
     rollup_rebuild_free(rollups->rebuild);
     rollup_levels_free(rollups->levels);
     rollup_flush_free(rollups->flush);
@@ -286,7 +281,6 @@ static void worked(struct rollups *rollups, uint64_t began_ns)
 
 void rollups_gaps_changed(struct rollups *rollups)
 {
-    rollups->gaps_kind = RECORD_KIND_COUNT;
     rollups->is_rebuilt = false;
 }
 
@@ -382,64 +376,26 @@ static unsigned choose(const struct rollups *rollups, enum rollups_pace pace, ui
     return chosen;
 }
 
-// Rows of the day that is being rebuilt are written; those of days that are to be are not.
-static enum status read_gaps(struct rollups *rollups, unsigned k, struct error *err)
-{
-    const struct gap_span open = rollup_rebuild_kind(rollups->rebuild) == k
-                                     ? rollup_rebuild_span(rollups->rebuild)
-                                     : (struct gap_span){0};
-    enum status status = STATUS_OK;
-    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
-        status = gap_set_read(&rollups->gaps[g], rollups->db, (enum record_kind)k,
-                              (enum rollup_grouping)g, &open, err);
-    rollups->gaps_kind = status == STATUS_OK ? k : RECORD_KIND_COUNT;
-    return status;
-}
-
-// Before the first slice of a memtable: decides which levels of its days are written.
-static enum status forecast(struct rollups *rollups, struct of_kind *kind, struct error *err)
-{
-    bool added = false;
-    enum status status = rollup_flush_begin(
-        rollups->flush, &(struct rollup_slice){.memtable = &kind->memtable}, err);
-    if (status == STATUS_OK)
-        status = rollup_levels_forecast(
-            rollups->levels,
-            &(struct rollup_forecast){.groups = rollup_flush_groups(rollups->flush),
-                                      .gaps = rollups->gaps,
-                                      .wall_ns = rollups->wall_ns},
-            &added, err);
-    if (added)
-        rollups->gaps_kind = RECORD_KIND_COUNT;
-    return status;
-}
-
 static enum status write_slice(struct rollups *rollups, unsigned k, uint64_t now_ns,
                                struct cell_key *damaged, struct error *err)
 {
     struct of_kind *kind = &rollups->kinds[k];
     const bool is_quiet = rollup_throttle_is_quiet(&rollups->throttle, now_ns) &&
                           !(rollups->is_awaited && rollups->is_awaited(rollups->context));
-    const struct rollup_slice slice = {.memtable = &kind->memtable,
-                                       .first_row = kind->first_row,
-                                       .groups_most = is_quiet ? QUIET_GROUPS : SLICE_GROUPS,
-                                       .bytes_most = is_quiet ? 0 : SLICE_BYTES};
-    enum status status = STATUS_OK;
-    if (rollups->gaps_kind != k)
-        status = read_gaps(rollups, k, err);
-    if (status == STATUS_OK && kind->first_row == 0)
-        status = forecast(rollups, kind, err);
-    if (status == STATUS_OK && rollups->gaps_kind != k)
-        status = read_gaps(rollups, k, err);
-    if (status == STATUS_OK)
-        status = rollup_flush_begin(rollups->flush, &slice, err);
-    if (status == STATUS_OK)
-        status = rollup_flush_write(
-            rollups->flush,
-            &(struct rollup_scope){.levels = ROLLUP_ALL_LEVELS, .gaps = rollups->gaps}, damaged,
-            err);
-    const size_t end_row = status == STATUS_OK ? rollup_flush_groups(rollups->flush)->end_row : 0;
-    rollup_flush_end(rollups->flush);
+    const struct rollup_job job = {
+        .slice = {.memtable = &kind->memtable,
+                  .first_row = kind->first_row,
+                  .groups_most = is_quiet ? QUIET_GROUPS : SLICE_GROUPS,
+                  .bytes_most = is_quiet ? 0 : SLICE_BYTES},
+        .levels = ROLLUP_ALL_LEVELS,
+        .rebuilt = rollup_rebuild_kind(rollups->rebuild) == k
+                       ? rollup_rebuild_span(rollups->rebuild)
+                       : (struct gap_span){0},
+        .wall_ns = rollups->wall_ns,
+    };
+    size_t end_row = 0;
+    enum status status =
+        rollup_levels_write(rollups->levels, rollups->flush, &job, &end_row, damaged, err);
     if (status == STATUS_OK)
         status = save_watermark(rollups, kind, kind->memtable.ids[end_row - 1], err);
     if (status != STATUS_OK)
@@ -520,23 +476,6 @@ bool rollups_are_behind(const struct rollups *rollups, uint64_t now_ns)
     return rollups->is_stale || lagging(rollups) != RECORD_KIND_COUNT;
 }
 
-static enum status prepare_read(struct rollups *rollups, unsigned k, struct error *err)
-{
-    if (rollups->kinds[k].read)
-        return STATUS_OK;
-    sqlite3_str *sql = sqlite3_str_new(rollups->db);
-    sqlite3_str_appendall(sql, "SELECT ");
-    rollup_memtable_select(sql, (enum record_kind)k);
-    sqlite3_str_appendf(sql, " FROM \"%w\" t WHERE t.id > ? AND t.id <= ? ORDER BY t.id LIMIT %d",
-                        record_kind_info((enum record_kind)k)->name, READ_ROWS);
-    char *text = sqlite3_str_finish(sql);
-    enum status status =
-        text ? database_prepare(rollups->db, &rollups->kinds[k].read, text, true, err)
-             : error_no_memory(err, "rollups");
-    sqlite3_free(text);
-    return status;
-}
-
 // All there is was read.  Where none of it is in memory, the highest ids were cleared.
 static enum status end_reading(struct rollups *rollups, struct of_kind *kind, bool *committed,
                                struct error *err)
@@ -559,32 +498,28 @@ static enum status read_some(struct rollups *rollups, unsigned k, uint64_t now_n
                              struct error *err)
 {
     struct of_kind *kind = &rollups->kinds[k];
-    enum status status = prepare_read(rollups, k, err);
+    struct rollup_memtable *memtable = &kind->memtable;
+    enum status status = STATUS_OK;
+    if (!kind->read)
+        status = rollup_memtable_prepare(rollups->db, (enum record_kind)k,
+                                         "WHERE t.id > ?1 AND t.id <= ?2 ORDER BY t.id LIMIT ?3",
+                                         &kind->read, err);
     if (status != STATUS_OK)
         return status;
-    if (kind->memtable.count == 0)
+    const size_t before = memtable->count;
+    if (before == 0)
         kind->since_ns = now_ns;
     (void)sqlite3_bind_int64(kind->read, 1, kind->fed);
     (void)sqlite3_bind_int64(kind->read, 2, kind->last);
-    int rc = SQLITE_DONE;
-    unsigned rows = 0;
-    while (status == STATUS_OK && (rc = sqlite3_step(kind->read)) == SQLITE_ROW) {
-        status = is_full(kind) ? STATUS_FULL : rollup_memtable_add_row(&kind->memtable, kind->read);
-        if (status == STATUS_OK) {
-            kind->fed = kind->memtable.ids[kind->memtable.count - 1];
-            rows++;
-        }
-    }
-    if (status == STATUS_OK && rc != SQLITE_DONE)
-        status = database_error(rollups->db, "rollups", err);
-    (void)sqlite3_reset(kind->read);
+    (void)sqlite3_bind_int(kind->read, 3, READ_ROWS);
+    status = rollup_memtable_read(memtable, rollups->db, kind->read, err);
+    if (memtable->count > before)
+        kind->fed = memtable->ids[memtable->count - 1];
     if (status == STATUS_FULL)
         return STATUS_OK; // the rest when this is written
-    if (status == STATUS_NOMEM)
-        return error_no_memory(err, "rollups");
-    if (status == STATUS_OK && rows < READ_ROWS)
-        return end_reading(rollups, kind, committed, err);
-    return status;
+    return status == STATUS_OK && memtable->count - before < READ_ROWS
+               ? end_reading(rollups, kind, committed, err)
+               : status;
 }
 
 bool rollups_catch_up(struct rollups *rollups, uint64_t now_ns, bool is_busy)
@@ -637,7 +572,6 @@ static enum status rebuild_some(struct rollups *rollups, struct error *err)
             rebuild, rollups->kinds[rollup_rebuild_kind(rebuild)].watermark, rollups->wall_ns, err);
     if (status == STATUS_OK)
         status = database_exec(rollups->db, "COMMIT", err);
-    rollups->gaps_kind = RECORD_KIND_COUNT;
     return status;
 }
 
@@ -683,7 +617,6 @@ bool rollups_prune(struct rollups *rollups, uint64_t now_ns)
     if (status == STATUS_OK)
         status = database_exec(rollups->db, "COMMIT", &err);
     rollups->prune_rest_ns = now_ns + PRUNE_REST_TIMES * (clock_monotonic_ns() - began_ns);
-    rollups->gaps_kind = RECORD_KIND_COUNT;
     if (status != STATUS_OK) {
         database_rollback(rollups->db);
         rollups_forget(rollups);
