@@ -154,6 +154,12 @@ static uint64_t slow_ns(enum query_kind kind)
     return is_slow ? 130 * second_ns : 0; // they have 120 themselves
 }
 
+// Whether a query that is asked twice does what it does once, and has the same answer.
+static bool may_ask_twice(enum query_kind kind)
+{
+    return !query_is_administrative(kind) || kind == QUERY_KEYS || kind == QUERY_AUTHORIZE;
+}
+
 // A question under way.
 struct asking {
     struct collector *collector;
@@ -163,8 +169,9 @@ struct asking {
     uint64_t id;
     uint64_t slow_ns;     // of slow_ns()
     uint64_t deadline_ns; // monotonic, as all below
-    // A question that only reads is asked again at half-time: the first may have
-    // gone to a collector that was just being restarted.  0: not, or no more.
+    // A query that may be asked twice is asked again at half-time: the first may have gone to
+    // a collector that was being restarted, and a collector that reopens its connections, since
+    // a key lost a role, loses answers on their way.  0: not, or no more.
     uint64_t again_ns;
     const struct wire_socket *sent; // on which it was sent; NULL: it has to be
     uint64_t heard_ns;              // the last sign of life, and where it is slow
@@ -336,7 +343,7 @@ static enum status exchange(struct collector *collector, const struct message *q
         .slow_ns = slow_ns(kind),
         .deadline_ns = now_ns + collector->timeout_ns,
     };
-    if (!query_is_administrative(kind) && !asking.slow_ns)
+    if (may_ask_twice(kind) && !asking.slow_ns)
         asking.again_ns = now_ns + collector->timeout_ns / 2;
     unsigned char *bytes;
     enum status status = codec_encode(&bytes, &asking.size, query, err);
