@@ -213,6 +213,7 @@ struct collecting {
     const struct samples *samples;
     const struct query_filter *filter;
     enum environment_subject subject;
+    bool of_samples; // else of the subject's table
 };
 
 // Whether a device or model is one that the samples are of.
@@ -234,6 +235,12 @@ static bool is_sampled(const struct collecting *collecting, int64_t name)
 
 enum { RUN, NAME, TEXT, FIRST_VALUE }; // columns of the rows
 
+static bool is_read(const struct collecting *collecting, const struct property *property)
+{
+    return collecting->of_samples ? property->in_samples
+                                  : property->subject == collecting->subject && property->in_table;
+}
+
 static enum status take_row(void *context, sqlite3_stmt *row, struct error *err)
 {
     const struct collecting *collecting = context;
@@ -246,7 +253,7 @@ static enum status take_row(void *context, sqlite3_stmt *row, struct error *err)
     enum status status = STATUS_OK;
     int place = FIRST_VALUE;
     for (unsigned i = 0; i < PROPERTY_COUNT && status == STATUS_OK; i++)
-        if (properties[i].subject == collecting->subject && properties[i].in_table)
+        if (is_read(collecting, &properties[i]))
             status = take_fact(collecting->environment, collecting->subject, of, properties[i].name,
                                row, place++, err);
     return status;
@@ -278,7 +285,7 @@ static enum status collect_subject(struct store *store, struct collecting *colle
     else
         sqlite3_str_appendall(sql, ", 0, ''");
     for (unsigned i = 0; i < PROPERTY_COUNT; i++)
-        if (properties[i].subject == collecting->subject && properties[i].in_table)
+        if (is_read(collecting, &properties[i]))
             append_column(sql, tables[collecting->subject].kind, properties[i].name);
     sqlite3_str_appendf(sql, " FROM \"%w\" t", info->name);
     if (collecting->subject != ENVIRONMENT_PIPELINE)
@@ -290,21 +297,6 @@ static enum status collect_subject(struct store *store, struct collecting *colle
 }
 
 // The highest clocks of the runs: a row a device of one run.
-static enum status take_clocks(void *context, sqlite3_stmt *row, struct error *err)
-{
-    const struct collecting *collecting = context;
-    if (!is_sampled(collecting, sqlite3_column_int64(row, NAME)))
-        return STATUS_OK;
-    const char *of = (const char *)sqlite3_column_text(row, TEXT);
-    enum status status = STATUS_OK;
-    int place = FIRST_VALUE;
-    for (unsigned i = 0; i < PROPERTY_COUNT && status == STATUS_OK; i++)
-        if (properties[i].in_samples)
-            status = take_fact(collecting->environment, ENVIRONMENT_DEVICE, of, properties[i].name,
-                               row, place++, err);
-    return status;
-}
-
 static enum status collect_clocks(struct store *store, struct collecting *collecting,
                                   struct error *err)
 {
@@ -314,13 +306,13 @@ static enum status collect_clocks(struct store *store, struct collecting *collec
         sqlite3_str_appendall(sql, "SELECT s.run, s.device,"
                                    " (SELECT n.text FROM name n WHERE n.id = s.device)");
         for (unsigned k = 0; k < PROPERTY_COUNT; k++)
-            if (properties[k].in_samples)
+            if (is_read(collecting, &properties[k]))
                 sqlite3_str_appendf(sql, ", max(s.\"%w\")", properties[k].name);
         sqlite3_str_appendf(sql,
                             " FROM (SELECT * FROM device_sample WHERE run = %lld"
                             " ORDER BY rowid DESC LIMIT %d) s GROUP BY s.device",
                             (long long)collecting->samples->runs[i], SAMPLES_OF_A_RUN);
-        status = reader_scan(store, sql, NULL, take_clocks, collecting, err);
+        status = reader_scan(store, sql, NULL, take_row, collecting, err);
     }
     return status;
 }
@@ -337,6 +329,7 @@ enum status environment_collect(struct environment *environment, struct store *s
         status = collect_subject(store, &collecting, err);
     }
     collecting.subject = ENVIRONMENT_DEVICE;
+    collecting.of_samples = true;
     if (status == STATUS_OK)
         status = collect_clocks(store, &collecting, err);
     environment->runs = (int64_t)samples->run_count;

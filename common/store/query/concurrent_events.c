@@ -26,14 +26,6 @@ struct spans {
 
 // ---- Reading ------------------------------------------------------------------------
 
-static enum status add_span(struct spans *spans, struct span span, struct error *err)
-{
-    if (!ARRAY_RESERVE(&spans->list, &spans->room, spans->count + 1))
-        return error_no_memory(err, "store");
-    spans->list[spans->count++] = span;
-    return STATUS_OK;
-}
-
 // part / whole, from 0 to 1 whatever the store holds.
 static double share(int64_t part, int64_t whole)
 {
@@ -42,63 +34,62 @@ static double share(int64_t part, int64_t whole)
     return fmin((double)part / (double)whole, 1);
 }
 
-static enum status on_load(void *context, sqlite3_stmt *row, struct error *err)
+enum { LOADS, PIPELINES, SAMPLES, SOURCES };
+
+static const struct source {
+    const char *table;
+    // A row's duration (null: EVENTS_SAMPLE_NS), the parts of it that it copied and was starved
+    // for, and its throttle reasons.
+    const char *columns;
+    bool on_device;               // the records of the request's device alone, not of all its host
+    int64_t before_ns, behind_ns; // how far outside of the request records may begin
+    int most;
+} sources[SOURCES] = {
+    [LOADS] = {"load", "t.duration_ns, 0, 0, 0", false, EVENTS_BEFORE_NS, 0, EVENTS_SPANS_MAX},
+    [PIPELINES] = {"pipeline", "t.duration_ns, t.copy_busy_ns, t.copy_starved_ns, 0", true,
+                   EVENTS_BEFORE_NS, 0, EVENTS_SPANS_MAX},
+    [SAMPLES] = {"device_sample", "NULL, 0, 0, t.throttle_reasons", true, EVENTS_SAMPLE_NS,
+                 EVENTS_SAMPLE_NS, EVENTS_SAMPLES_MAX},
+};
+
+static enum status on_span(void *context, sqlite3_stmt *row, struct error *err)
 {
+    struct spans *spans = context;
     const int64_t started = sqlite3_column_int64(row, 1);
-    return add_span(context,
-                    (struct span){.run = sqlite3_column_int64(row, 0),
-                                  .since_ns = started,
-                                  .until_ns = saturate_add(started, sqlite3_column_int64(row, 2))},
-                    err);
+    const int64_t duration = sqlite3_column_type(row, 2) == SQLITE_NULL
+                                 ? EVENTS_SAMPLE_NS
+                                 : sqlite3_column_int64(row, 2);
+    if (!ARRAY_RESERVE(&spans->list, &spans->room, spans->count + 1))
+        return error_no_memory(err, "store");
+    spans->list[spans->count++] = (struct span){
+        .run = sqlite3_column_int64(row, 0),
+        .since_ns = started,
+        .until_ns = saturate_add(started, duration),
+        .copy = share(sqlite3_column_int64(row, 3), duration),
+        .starvation = share(sqlite3_column_int64(row, 4), duration),
+        .reasons = throttle_bits(sqlite3_column_int64(row, 5)),
+    };
+    return STATUS_OK;
 }
 
-static enum status on_pipeline(void *context, sqlite3_stmt *row, struct error *err)
-{
-    const int64_t started = sqlite3_column_int64(row, 1);
-    const int64_t duration = sqlite3_column_int64(row, 2);
-    return add_span(context,
-                    (struct span){.run = sqlite3_column_int64(row, 0),
-                                  .since_ns = started,
-                                  .until_ns = saturate_add(started, duration),
-                                  .copy = share(sqlite3_column_int64(row, 3), duration),
-                                  .starvation = share(sqlite3_column_int64(row, 4), duration)},
-                    err);
-}
-
-// Its end is set by end_samples.
-static enum status on_sample(void *context, sqlite3_stmt *row, struct error *err)
-{
-    const int64_t started = sqlite3_column_int64(row, 1);
-    return add_span(context,
-                    (struct span){.run = sqlite3_column_int64(row, 0),
-                                  .since_ns = started,
-                                  .until_ns = saturate_add(started, EVENTS_SAMPLE_NS),
-                                  .reasons = throttle_bits(sqlite3_column_int64(row, 2))},
-                    err);
-}
-
-// Reads the records of a table that began around the request, on its host and, where
-// `on_device`, its device.
 static enum status read_spans(struct spans *spans, struct store *store,
-                              const struct concurrent_events_request *request, const char *table,
-                              const char *columns, bool on_device, row_take *take,
-                              struct error *err)
+                              const struct concurrent_events_request *request,
+                              const struct source *source, struct error *err)
 {
-    const bool samples = take == on_sample;
-    const int64_t before = samples ? EVENTS_SAMPLE_NS : EVENTS_BEFORE_NS;
-    const int64_t behind = samples ? EVENTS_SAMPLE_NS : 0; // where the last one ends
+    const int64_t until_ns = request->starts_ns[ATTRIBUTION_PHASES];
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql,
                         "SELECT t.run, t.started_ns, %s FROM (SELECT * FROM %s"
                         " WHERE started_ns >= %lld AND started_ns < %lld"
                         " ORDER BY started_ns DESC LIMIT %d) t"
                         " WHERE (SELECT r.host FROM run r WHERE r.run = t.run) = %lld",
-                        columns, table, (long long)saturate_add(request->starts_ns[0], -before),
-                        (long long)saturate_add(request->starts_ns[ATTRIBUTION_PHASES], behind),
-                        samples ? EVENTS_SAMPLES_MAX : EVENTS_SPANS_MAX, (long long)request->host);
-    if (on_device)
+                        source->columns, source->table,
+                        (long long)saturate_add(request->starts_ns[0], -source->before_ns),
+                        (long long)saturate_add(until_ns, source->behind_ns), source->most,
+                        (long long)request->host);
+    if (source->on_device)
         sqlite3_str_appendf(sql, " AND t.device = %lld", (long long)request->device);
-    return reader_scan(store, sql, NULL, take, spans, err);
+    return reader_scan(store, sql, NULL, on_span, spans, err);
 }
 
 // ---- Overlap ------------------------------------------------------------------------
@@ -218,23 +209,16 @@ enum status concurrent_events_read(struct concurrent_events *out, struct store *
                                    struct error *err)
 {
     *out = (struct concurrent_events){0};
-    struct spans loads = {0}, pipelines = {0}, samples = {0};
-    enum status status =
-        read_spans(&loads, store, request, "load", "t.duration_ns", false, on_load, err);
-    if (status == STATUS_OK)
-        status =
-            read_spans(&pipelines, store, request, "pipeline",
-                       "t.duration_ns, t.copy_busy_ns, t.copy_starved_ns", true, on_pipeline, err);
-    if (status == STATUS_OK)
-        status = read_spans(&samples, store, request, "device_sample",
-                            "coalesce(t.throttle_reasons, 0)", true, on_sample, err);
+    struct spans spans[SOURCES] = {{0}};
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < SOURCES && status == STATUS_OK; i++)
+        status = read_spans(&spans[i], store, request, &sources[i], err);
     if (status == STATUS_OK) {
-        set_any(out, ATTRIBUTION_LOAD, &loads, request);
-        set_pipelines(out, &pipelines, request);
-        set_throttle(out, &samples, request);
+        set_any(out, ATTRIBUTION_LOAD, &spans[LOADS], request);
+        set_pipelines(out, &spans[PIPELINES], request);
+        set_throttle(out, &spans[SAMPLES], request);
     }
-    free(loads.list);
-    free(pipelines.list);
-    free(samples.list);
+    for (unsigned i = 0; i < SOURCES; i++)
+        free(spans[i].list);
     return status;
 }

@@ -64,30 +64,17 @@ struct scope {
     bool is_rate;
 };
 
-#define QUEUE_ALONE                                                                                \
-    {                                                                                              \
-        [PHASE_QUEUE] = true                                                                       \
-    }
-#define PREFILL_ALONE                                                                              \
-    {                                                                                              \
-        [PHASE_PREFILL] = true                                                                     \
-    }
-#define DECODE_ALONE                                                                               \
-    {                                                                                              \
-        [PHASE_DECODE] = true                                                                      \
-    }
-
 static const struct scope scopes[] = {
     {"e2e_ns", MEDIAN_E2E, {true, true, true}, false},
     {"ttft_ns", MEDIAN_TTFT, {[PHASE_QUEUE] = true, [PHASE_PREFILL] = true}, false},
-    {"queue_ns", MEDIAN_QUEUE, QUEUE_ALONE, false},
-    {"prefill_ns", MEDIAN_PREFILL, PREFILL_ALONE, false},
-    {"prefill_tokens_per_second", MEDIAN_PREFILL, PREFILL_ALONE, true},
-    {"decode_ns", MEDIAN_DECODE, DECODE_ALONE, false},
-    {"tokens_per_second", MEDIAN_DECODE, DECODE_ALONE, true},
-    {"tpot_ns", MEDIAN_DECODE, DECODE_ALONE, true},
-    {"itl_max_ns", MEDIAN_DECODE, DECODE_ALONE, true},
-    {"itl_p99_ns", MEDIAN_DECODE, DECODE_ALONE, true},
+    {"queue_ns", MEDIAN_QUEUE, {[PHASE_QUEUE] = true}, false},
+    {"prefill_ns", MEDIAN_PREFILL, {[PHASE_PREFILL] = true}, false},
+    {"prefill_tokens_per_second", MEDIAN_PREFILL, {[PHASE_PREFILL] = true}, true},
+    {"decode_ns", MEDIAN_DECODE, {[PHASE_DECODE] = true}, false},
+    {"tokens_per_second", MEDIAN_DECODE, {[PHASE_DECODE] = true}, true},
+    {"tpot_ns", MEDIAN_DECODE, {[PHASE_DECODE] = true}, true},
+    {"itl_max_ns", MEDIAN_DECODE, {[PHASE_DECODE] = true}, true},
+    {"itl_p99_ns", MEDIAN_DECODE, {[PHASE_DECODE] = true}, true},
 };
 
 // One slow request.
@@ -250,28 +237,15 @@ static double tokens_beyond(int64_t tokens, double usual)
     return isnan(usual) ? 0 : (double)tokens - usual;
 }
 
+// The request's own time, of which `whole` is the median.
 static int64_t whole_ns(const struct request *request, enum median whole)
 {
-    switch (whole) {
-    case MEDIAN_QUEUE:
-        return request->queue_ns;
-    case MEDIAN_PREFILL:
-        return request->prefill_ns;
-    case MEDIAN_TTFT:
-        return request->ttft_ns;
-    case MEDIAN_DECODE:
-        return request->decode_ns;
-    case MEDIAN_E2E:
-    case MEDIAN_PROMPT:
-    case MEDIAN_CACHED:
-    case MEDIAN_GENERATED:
-    case MEDIAN_CONCURRENT:
-    case MEDIAN_PREFILL_RATE:
-    case MEDIAN_DECODE_RATE:
-    case MEDIAN_COUNT:
-        break;
-    }
-    return request->e2e_ns;
+    const int64_t times[MEDIAN_COUNT] = {
+        [MEDIAN_E2E] = request->e2e_ns,         [MEDIAN_QUEUE] = request->queue_ns,
+        [MEDIAN_PREFILL] = request->prefill_ns, [MEDIAN_TTFT] = request->ttft_ns,
+        [MEDIAN_DECODE] = request->decode_ns,
+    };
+    return times[whole];
 }
 
 static struct concurrent_events_request place_in_time(const struct request *request)
@@ -398,13 +372,10 @@ static enum status set_names(struct answer *answer, const struct request *reques
                              struct error *err)
 {
     const char *finish = column_enum_text(COLUMN_FINISH, request->finish);
+    const int64_t names[] = {request->host, request->model, request->device};
     enum status status = answer_run(answer->store, answer->result, 0, request->run, err);
-    if (status == STATUS_OK)
-        status = answer_name(answer->store, answer->result, 1, request->host, err);
-    if (status == STATUS_OK)
-        status = answer_name(answer->store, answer->result, 2, request->model, err);
-    if (status == STATUS_OK)
-        status = answer_name(answer->store, answer->result, 3, request->device, err);
+    for (unsigned i = 0; i < 3 && status == STATUS_OK; i++)
+        status = answer_name(answer->store, answer->result, 1 + i, names[i], err);
     if (status == STATUS_OK && finish)
         status = answer_text(answer->result, "finish", finish, err);
     if (status == STATUS_OK)
