@@ -431,22 +431,13 @@ static enum status forget(sqlite3 *db, const char *name, struct error *err)
     return status == STATUS_OK ? delete_rows(db, id, err) : status;
 }
 
-static enum status commit(sqlite3 *db, enum status status, struct error *err)
-{
-    if (status == STATUS_OK)
-        status = database_exec(db, "COMMIT", err);
-    if (status != STATUS_OK)
-        database_rollback(db);
-    return status;
-}
-
 enum status baseline_keep(sqlite3 *db, const struct baseline *baseline, bool replace,
                           struct error *err)
 {
     enum status status = database_exec(db, "BEGIN IMMEDIATE", err);
     if (status == STATUS_OK)
         status = keep(db, baseline, replace, err);
-    return commit(db, status, err);
+    return database_end(db, status, err);
 }
 
 enum status baseline_forget(sqlite3 *db, const char *name, struct error *err)
@@ -454,5 +445,5 @@ enum status baseline_forget(sqlite3 *db, const char *name, struct error *err)
     enum status status = database_exec(db, "BEGIN IMMEDIATE", err);
     if (status == STATUS_OK)
         status = forget(db, name, err);
-    return commit(db, status, err);
+    return database_end(db, status, err);
 }

@@ -259,12 +259,9 @@ static enum status clear_in_transaction(struct clearing *clearing, sqlite3 *db, 
         status = clear_some(&slice, db, err);
     if (status == STATUS_OK)
         rows = (uint64_t)sqlite3_changes64(db);
-    if (status == STATUS_OK)
-        status = database_exec(db, "COMMIT", err);
-    if (status != STATUS_OK) {
-        database_rollback(db);
+    status = database_end(db, status, err);
+    if (status != STATUS_OK)
         return status;
-    }
     clearing->cleared += rows;
     clearing->is_whole = clearing->last[clearing->kind] - clearing->after >= clearing->slice.now;
     clearing->after += clearing->slice.now;

@@ -83,16 +83,6 @@ static enum status set_expired_until(sqlite3 *db, enum record_kind kind, int64_t
     return database_exec(db, sql, err);
 }
 
-// Commits where `status` is STATUS_OK, else rolls back.
-static enum status end_transaction(sqlite3 *db, enum status status, struct error *err)
-{
-    if (status == STATUS_OK)
-        status = database_exec(db, "COMMIT", err);
-    if (status != STATUS_OK)
-        database_rollback(db);
-    return status;
-}
-
 // ---- Counting what goes ----------------------------------------------------------------
 
 // What goes of one run.
@@ -290,7 +280,7 @@ enum status expire_want_sums(sqlite3 *db, enum record_kind kind, int64_t before_
         since_ns = rollup_next(ROLLUP_DAY, oldest_ns);
     }
     *changed = sqlite3_total_changes(db) != before;
-    return end_transaction(db, status == STATUS_NO_DATA ? STATUS_OK : status, err);
+    return database_end(db, status == STATUS_NO_DATA ? STATUS_OK : status, err);
 }
 
 // ---- Slices -----------------------------------------------------------------------------
@@ -301,7 +291,7 @@ static enum status expire_from_table(sqlite3 *db, const struct expire_rows *rows
     struct slice slice = {.db = db, .rows = rows};
     enum status status = database_exec(db, "BEGIN IMMEDIATE", err);
     if (status == STATUS_OK)
-        status = end_transaction(db, delete_rows(&slice, before_ns, gone, err), err);
+        status = database_end(db, delete_rows(&slice, before_ns, gone, err), err);
     if (status != STATUS_OK)
         *gone = 0;
     return status;
@@ -445,7 +435,7 @@ enum status expire_level_slice(sqlite3 *db, const struct expire_level *rollups, 
     status = database_exec(db, "BEGIN IMMEDIATE", err);
     if (status != STATUS_OK)
         return status;
-    status = end_transaction(db, delete_level(db, rollups, last_ns, gone, err), err);
+    status = database_end(db, delete_level(db, rollups, last_ns, gone, err), err);
     if (status != STATUS_OK)
         *gone = 0;
     return status;

@@ -429,12 +429,9 @@ enum status schema_apply(sqlite3 *db, const char *path, const struct schema_step
         status = database_exec(db, "BEGIN IMMEDIATE", err);
     if (status == STATUS_OK)
         status = apply_steps(db, file.version, steps, count, err);
-    if (status == STATUS_OK)
-        status = database_exec(db, "COMMIT", err);
-    if (status != STATUS_OK) {
-        database_rollback(db);
+    status = database_end(db, status, err);
+    if (status != STATUS_OK)
         return error_prefix(err, status, "store %s: making its tables", path);
-    }
     if (!is_new(&file))
         log_write(LOG_LEVEL_INFO, "store %s: is of version %d, after %s", path, newest,
                   unit_format_int(took, UNIT_DURATION, (int64_t)(clock_monotonic_ns() - began_ns)));

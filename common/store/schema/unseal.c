@@ -203,14 +203,12 @@ static enum status move(struct segment *segment, sqlite3 *db, struct error *err)
     if (status == STATUS_OK && segment->is_damaged)
         status = drop_damaged(segment, db, err);
     sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql, "DELETE FROM sealed WHERE id = %lld; COMMIT", (long long)segment->id);
+    sqlite3_str_appendf(sql, "DELETE FROM sealed WHERE id = %lld", (long long)segment->id);
     if (status == STATUS_OK)
         status = database_exec_built(db, sql, err);
     else
         sqlite3_free(sqlite3_str_finish(sql));
-    if (status != STATUS_OK)
-        database_rollback(db);
-    return status;
+    return database_end(db, status, err);
 }
 
 enum status unseal(sqlite3 *db, struct error *err)

@@ -88,6 +88,15 @@ void database_rollback(sqlite3 *db)
         (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
 }
 
+enum status database_end(sqlite3 *db, enum status status, struct error *err)
+{
+    if (status == STATUS_OK)
+        status = database_exec(db, "COMMIT", err);
+    if (status != STATUS_OK)
+        database_rollback(db);
+    return status;
+}
+
 enum status database_prepare(sqlite3 *db, sqlite3_stmt **out, const char *sql, bool lasting,
                              struct error *err)
 {

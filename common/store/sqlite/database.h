@@ -37,6 +37,10 @@ MUST_CHECK enum status database_exec_built(struct sqlite3 *db, struct sqlite3_st
 // Ends a transaction, if there is one, without its changes.
 void database_rollback(struct sqlite3 *db);
 
+// Commits where `status` is STATUS_OK; else, and where that fails, rolls back.  Returns what
+// failed.
+MUST_CHECK enum status database_end(struct sqlite3 *db, enum status status, struct error *err);
+
 // Prepares one statement; `lasting` where it is kept and run many times.
 MUST_CHECK enum status database_prepare(struct sqlite3 *db, struct sqlite3_stmt **out,
                                         const char *sql, bool lasting, struct error *err);
