@@ -33,5 +33,5 @@ static enum status answer(struct store *store, const struct query *query, void *
 enum status store_query(struct store *store, const struct query *query, struct result **out,
                         struct error *err)
 {
-    return reader_run(store, answer, query, out, err);
+    return session_run(store, answer, query, out, err);
 }

@@ -168,7 +168,7 @@ enum status baseline_prepare(struct baseline **out, struct store *store, const s
                              struct error *err)
 {
     struct baseline *baseline = NULL;
-    enum status status = reader_run(store, prepare, query, &baseline, err);
+    enum status status = session_run(store, prepare, query, &baseline, err);
     if (status != STATUS_OK)
         return status;
     memcpy(baseline->name, query->baseline.name, sizeof baseline->name);

@@ -127,7 +127,7 @@ void store_cancel(struct store *store)
 }
 
 // All statements of one piece of work see one state of the store.
-static enum status work_in_transaction(struct store *store, reader_work *work,
+static enum status work_in_transaction(struct store *store, session_work *work,
                                        const struct query *query, void *out, struct error *err)
 {
     enum status status = database_exec(store->db, "BEGIN", err);
@@ -145,8 +145,8 @@ static enum status work_in_transaction(struct store *store, reader_work *work,
     return status;
 }
 
-enum status reader_run(struct store *store, reader_work *work, const struct query *query, void *out,
-                       struct error *err)
+enum status session_run(struct store *store, session_work *work, const struct query *query,
+                        void *out, struct error *err)
 {
     enum status status = query_check(query, err);
     if (status != STATUS_OK)

@@ -39,11 +39,11 @@ bool store_is_over_budget(const struct store *store);
 
 // What is done with one state of the store, and leaves its product in `*out`; freed by
 // whoever fails.
-typedef enum status reader_work(struct store *store, const struct query *query, void *out,
-                                struct error *err);
+typedef enum status session_work(struct store *store, const struct query *query, void *out,
+                                 struct error *err);
 
 // Checks the query and does the work in a transaction, within the store's budget.
-MUST_CHECK enum status reader_run(struct store *store, reader_work *work, const struct query *query,
-                                  void *out, struct error *err);
+MUST_CHECK enum status session_run(struct store *store, session_work *work,
+                                   const struct query *query, void *out, struct error *err);
 
 #endif

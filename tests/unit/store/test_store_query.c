@@ -472,9 +472,9 @@ TEST_CASE(test_a_reader_is_ended_when_the_log_grows)
     store_add_inferences(10);
     assert_int_equal(store_open(&asked, path, &err), STATUS_OK);
     store_set_log_limit(asked, INT64_C(1) << 30);
-    assert_int_equal(reader_run(asked, read_for_long, &query, NULL, &err), STATUS_OK);
+    assert_int_equal(session_run(asked, read_for_long, &query, NULL, &err), STATUS_OK);
     store_set_log_limit(asked, INT64_C(1) << 20);
-    assert_int_equal(reader_run(asked, read_for_long, &query, NULL, &err), STATUS_FULL);
+    assert_int_equal(session_run(asked, read_for_long, &query, NULL, &err), STATUS_FULL);
     assert_non_null(strstr(err.text, "grew by more than 1 MB"));
     // The next one counts from what is there then.
     struct result *result = NULL;
