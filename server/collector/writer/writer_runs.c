@@ -178,7 +178,7 @@ void runs_trim(struct runs *runs, size_t limit)
 
 enum status runs_load_open(struct runs *runs, uint64_t now_ns, struct error *err)
 {
-    struct statement_cache *statements = &runs->statements;
+    struct statements *statements = &runs->statements;
     sqlite3_stmt *row = statements->list[STATEMENT_RUN_OPEN];
     enum status status = STATUS_OK, loaded = STATUS_OK;
     while (statement_row(statements, STATEMENT_RUN_OPEN, &status, err)) {

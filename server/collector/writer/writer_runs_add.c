@@ -7,105 +7,74 @@
 #include "common/core/base/text.h"
 #include "server/collector/writer/writer_runs_inside.h"
 
-static enum status find_name(struct runs *runs, const char *text, size_t size, int64_t *id,
+static enum status find_name(struct runs *runs, struct wire_bytes text, int64_t *id,
                              struct error *err)
 {
-    struct statement_cache *statements = &runs->statements;
-    enum status status = STATUS_OK;
-    *id = 0;
-    statement_text(statements, STATEMENT_NAME_FIND, 1, text, size);
-    while (statement_row(statements, STATEMENT_NAME_FIND, &status, err))
-        *id = sqlite3_column_int64(statements->list[STATEMENT_NAME_FIND], 0);
-    return status;
+    STATEMENT_BIND(&runs->statements, STATEMENT_NAME_FIND, value_bytes(text));
+    return statement_integer(&runs->statements, STATEMENT_NAME_FIND, id, err);
 }
 
 enum status runs_has_name(struct runs *runs, struct wire_bytes name, bool *known, struct error *err)
 {
     int64_t id;
-    enum status status = find_name(runs, name.bytes, name.size, &id, err);
+    enum status status = find_name(runs, name, &id, err);
     *known = id != 0;
     return status;
 }
 
-static enum status intern(struct runs *runs, const char *text, size_t size, int64_t *id,
-                          struct error *err)
+static enum status intern(struct runs *runs, struct wire_bytes text, int64_t *id, struct error *err)
 {
-    struct statement_cache *statements = &runs->statements;
-    statement_text(statements, STATEMENT_NAME_ADD, 1, text, size);
-    enum status status = statement_run(statements, STATEMENT_NAME_ADD, err);
+    STATEMENT_BIND(&runs->statements, STATEMENT_NAME_ADD, value_bytes(text));
+    enum status status = statement_run(&runs->statements, STATEMENT_NAME_ADD, err);
     if (status == STATUS_OK)
-        status = find_name(runs, text, size, id, err);
+        status = find_name(runs, text, id, err);
     if (status == STATUS_OK && *id > runs->last_name)
         runs->last_name = *id;
     return status;
 }
 
-static void bind_optional(struct statement_cache *statements, enum statement which, int place,
-                          struct wire_bytes text)
+// NULL for an empty text.
+static struct statement_value optional(struct wire_bytes text)
 {
-    if (text.size)
-        statement_text(statements, which, place, text.bytes, text.size);
-    else
-        statement_null(statements, which, place);
+    return text.size ? value_bytes(text) : (struct statement_value){0};
 }
 
-static void bind_required(struct statement_cache *statements, int place, struct wire_bytes text)
+static struct statement_value key_value(char text[WIRE_KEY_TEXT_SIZE], const unsigned char *key)
 {
-    statement_text(statements, STATEMENT_RUN_ADD, place, text.bytes, text.size);
+    return value_text(key ? wire_key_text(text, key) : NULL);
 }
 
-static void bind_hello(struct statement_cache *statements, const struct message_hello *hello,
-                       const char *uuid, int64_t host, int64_t received_ns)
+static enum status insert_run(struct runs *runs, const struct message_hello *hello,
+                              const unsigned char *key, int64_t host, int64_t received_ns,
+                              struct error *err)
 {
-    statement_int(statements, STATEMENT_RUN_ADD, 1, hello->started_ns);
-    statement_int(statements, STATEMENT_RUN_ADD, 2, received_ns);
-    statement_int(statements, STATEMENT_RUN_ADD, 3, received_ns);
-    statement_text(statements, STATEMENT_RUN_ADD, 4, uuid, strlen(uuid));
-    statement_int(statements, STATEMENT_RUN_ADD, 5, host);
-    statement_int(statements, STATEMENT_RUN_ADD, 6, hello->pid);
-    bind_required(statements, 7, hello->worker_version);
-    statement_int(statements, STATEMENT_RUN_ADD, 8, hello->protocol);
-    bind_required(statements, 9, hello->os);
-    bind_required(statements, 10, hello->kernel);
-    bind_required(statements, 11, hello->cpu);
-    statement_int(statements, STATEMENT_RUN_ADD, 12, hello->cpu_count);
-    bind_optional(statements, STATEMENT_RUN_ADD, 13, hello->cpu_governor);
-    statement_int(statements, STATEMENT_RUN_ADD, 14, hello->host_memory_bytes);
-    bind_optional(statements, STATEMENT_RUN_ADD, 15, hello->container);
-    statement_int(statements, STATEMENT_RUN_ADD, 16, hello->device_count);
-    bind_optional(statements, STATEMENT_RUN_ADD, 17, hello->driver);
-    bind_optional(statements, STATEMENT_RUN_ADD, 18, hello->cuda);
-}
-
-static void bind_key(struct statement_cache *statements, enum statement which, int place,
-                     char *text, const unsigned char *key)
-{
-    if (key)
-        statement_text(statements, which, place, wire_key_text(text, key), WIRE_KEY_TEXT_SIZE - 1);
-    else
-        statement_null(statements, which, place);
+    char uuid[37], text[WIRE_KEY_TEXT_SIZE];
+    text_from_uuid(uuid, hello->run);
+    STATEMENT_BIND(&runs->statements, STATEMENT_RUN_ADD, value_int(hello->started_ns),
+                   value_int(received_ns), value_int(received_ns), value_text(uuid),
+                   value_int(host), value_int(hello->pid), value_bytes(hello->worker_version),
+                   value_int(hello->protocol), value_bytes(hello->os), value_bytes(hello->kernel),
+                   value_bytes(hello->cpu), value_int(hello->cpu_count),
+                   optional(hello->cpu_governor), value_int(hello->host_memory_bytes),
+                   optional(hello->container), value_int(hello->device_count),
+                   optional(hello->driver), optional(hello->cuda), key_value(text, key));
+    return statement_run(&runs->statements, STATEMENT_RUN_ADD, err);
 }
 
 enum status runs_add(struct runs *runs, const struct message_hello *hello, const unsigned char *key,
                      int64_t received_ns, struct run **out, struct error *err)
 {
-    struct statement_cache *statements = &runs->statements;
     int64_t host = 0;
-    enum status status = intern(runs, hello->host.bytes, hello->host.size, &host, err);
-    if (status != STATUS_OK)
-        return status;
-    char uuid[37], text[WIRE_KEY_TEXT_SIZE];
-    text_from_uuid(uuid, hello->run);
-    bind_hello(statements, hello, uuid, host, received_ns);
-    bind_key(statements, STATEMENT_RUN_ADD, 19, text, key);
-    status = statement_run(statements, STATEMENT_RUN_ADD, err);
+    enum status status = intern(runs, hello->host, &host, err);
+    if (status == STATUS_OK)
+        status = insert_run(runs, hello, key, host, received_ns, err);
     if (status != STATUS_OK)
         return status;
     struct run *run = calloc(1, sizeof *run);
     if (!run)
         return error_no_memory(err, "writer");
     memcpy(run->uuid, hello->run, MESSAGE_RUN_SIZE);
-    run->id = sqlite3_last_insert_rowid(statements->db);
+    run->id = sqlite3_last_insert_rowid(runs->statements.db);
     run->heard_ns = received_ns;
     run->told_ns = hello->started_ns;
     run->flushed_heard_ns = received_ns;
@@ -122,27 +91,20 @@ enum status runs_add(struct runs *runs, const struct message_hello *hello, const
 enum status runs_count_unfinished(struct runs *runs, const unsigned char *key, int64_t since_ns,
                                   int64_t *count, struct error *err)
 {
-    struct statement_cache *statements = &runs->statements;
     char text[WIRE_KEY_TEXT_SIZE];
-    enum status status = STATUS_OK;
-    bind_key(statements, STATEMENT_RUN_UNFINISHED, 1, text, key);
-    statement_int(statements, STATEMENT_RUN_UNFINISHED, 2, since_ns);
-    while (statement_row(statements, STATEMENT_RUN_UNFINISHED, &status, err))
-        *count = sqlite3_column_int64(statements->list[STATEMENT_RUN_UNFINISHED], 0);
-    return status;
+    STATEMENT_BIND(&runs->statements, STATEMENT_RUN_UNFINISHED, key_value(text, key),
+                   value_int(since_ns));
+    return statement_integer(&runs->statements, STATEMENT_RUN_UNFINISHED, count, err);
 }
 
 enum status runs_describe(struct runs *runs, struct run *run, const struct message_hello *hello,
                           struct error *err)
 {
-    struct statement_cache *statements = &runs->statements;
     run_count_devices(run, hello->device_count);
-    bind_optional(statements, STATEMENT_RUN_DESCRIBE, 1, hello->cpu_governor);
-    bind_optional(statements, STATEMENT_RUN_DESCRIBE, 2, hello->container);
-    bind_optional(statements, STATEMENT_RUN_DESCRIBE, 3, hello->driver);
-    bind_optional(statements, STATEMENT_RUN_DESCRIBE, 4, hello->cuda);
-    statement_int(statements, STATEMENT_RUN_DESCRIBE, 5, run->id);
-    return statement_run(statements, STATEMENT_RUN_DESCRIBE, err);
+    STATEMENT_BIND(&runs->statements, STATEMENT_RUN_DESCRIBE, optional(hello->cpu_governor),
+                   optional(hello->container), optional(hello->driver), optional(hello->cuda),
+                   value_int(run->id));
+    return statement_run(&runs->statements, STATEMENT_RUN_DESCRIBE, err);
 }
 
 // The store's id of a name of the run, 0 when it is beyond a limit.  The stored names are
@@ -154,22 +116,19 @@ static enum status keep_name(struct runs *runs, const struct run *run, struct wi
     if (run->names_kept < run->delivery.names_known || run->names_kept >= runs->names_max)
         return STATUS_OK;
     if (runs_names_are_full(runs))
-        return find_name(runs, text.bytes, text.size, id, err);
-    return intern(runs, text.bytes, text.size, id, err);
+        return find_name(runs, text, id, err);
+    return intern(runs, text, id, err);
 }
 
 static enum status add_name(struct runs *runs, struct run *run, struct wire_bytes text,
                             struct error *err)
 {
-    struct statement_cache *statements = &runs->statements;
     int64_t name = 0;
     enum status status = keep_name(runs, run, text, &name, err);
     if (status == STATUS_OK && name != 0) {
-        statement_int(statements, STATEMENT_RUN_NAME_ADD, 1, run->id);
-        statement_int(statements, STATEMENT_RUN_NAME_ADD, 2,
-                      (int64_t)run->delivery.names_known + 1);
-        statement_int(statements, STATEMENT_RUN_NAME_ADD, 3, name);
-        status = statement_run(statements, STATEMENT_RUN_NAME_ADD, err);
+        STATEMENT_BIND(&runs->statements, STATEMENT_RUN_NAME_ADD, value_int(run->id),
+                       value_int((int64_t)run->delivery.names_known + 1), value_int(name));
+        status = statement_run(&runs->statements, STATEMENT_RUN_NAME_ADD, err);
     }
     if (status == STATUS_OK && run_append_name(run, name) != STATUS_OK)
         status = error_no_memory(err, "writer");

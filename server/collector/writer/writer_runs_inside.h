@@ -8,7 +8,7 @@
 enum { RUNS_BUCKETS = 1024 };
 
 struct runs {
-    struct statement_cache statements;
+    struct statements statements;
     struct run *buckets[RUNS_BUCKETS];
     int64_t last_id;
     int64_t last_name;  // highest id of a name, which is their count
@@ -26,9 +26,7 @@ MUST_CHECK enum status runs_read(struct runs *runs, const unsigned char uuid[MES
 // Reads the streams and names of a run, unless they are in memory.
 MUST_CHECK enum status runs_complete(struct runs *runs, struct run *run, struct error *err);
 
-// Write the changes of a stream's range, and of a run, in the current transaction.
-MUST_CHECK enum status runs_save_range(struct runs *runs, const struct run *run, size_t place,
-                                       struct error *err);
+// Writes the changes of a run in the current transaction.
 MUST_CHECK enum status runs_save(struct runs *runs, struct run *run, struct error *err);
 
 #endif

@@ -15,11 +15,11 @@ static char *copy_text(const unsigned char *text)
 static enum status read_range(struct runs *runs, const struct run *run, size_t place,
                               struct error *err)
 {
-    struct statement_cache *statements = &runs->statements;
+    struct statements *statements = &runs->statements;
     struct run_stream *stream = &run->streams[place];
     sqlite3_stmt *row = statements->list[STATEMENT_RANGE_LAST];
-    statement_int(statements, STATEMENT_RANGE_LAST, 1, run->id);
-    statement_int(statements, STATEMENT_RANGE_LAST, 2, run->delivery.lanes[place].stream);
+    STATEMENT_BIND(statements, STATEMENT_RANGE_LAST, value_int(run->id),
+                   value_int(run->delivery.lanes[place].stream));
     enum status status = STATUS_OK;
     while (statement_row(statements, STATEMENT_RANGE_LAST, &status, err)) {
         stream->range = (struct run_range){
@@ -37,9 +37,9 @@ static enum status read_range(struct runs *runs, const struct run *run, size_t p
 
 static enum status read_streams(struct runs *runs, struct run *run, struct error *err)
 {
-    struct statement_cache *statements = &runs->statements;
+    struct statements *statements = &runs->statements;
     sqlite3_stmt *row = statements->list[STATEMENT_STREAMS];
-    statement_int(statements, STATEMENT_STREAMS, 1, run->id);
+    STATEMENT_BIND(statements, STATEMENT_STREAMS, value_int(run->id));
     enum status status = STATUS_OK, added = STATUS_OK;
     while (statement_row(statements, STATEMENT_STREAMS, &status, err)) {
         const struct delivery_lane lane = {
@@ -67,9 +67,9 @@ static enum status read_streams(struct runs *runs, struct run *run, struct error
 
 static enum status read_names(struct runs *runs, struct run *run, struct error *err)
 {
-    struct statement_cache *statements = &runs->statements;
+    struct statements *statements = &runs->statements;
     sqlite3_stmt *row = statements->list[STATEMENT_RUN_NAMES];
-    statement_int(statements, STATEMENT_RUN_NAMES, 1, run->id);
+    STATEMENT_BIND(statements, STATEMENT_RUN_NAMES, value_int(run->id));
     enum status status = STATUS_OK, added = STATUS_OK;
     while (statement_row(statements, STATEMENT_RUN_NAMES, &status, err))
         if (added == STATUS_OK)
@@ -111,10 +111,10 @@ static struct run *read_run(sqlite3_stmt *row, const unsigned char uuid[MESSAGE_
 enum status runs_read(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
                       struct run **out, struct error *err)
 {
-    struct statement_cache *statements = &runs->statements;
+    struct statements *statements = &runs->statements;
     char text[37];
     text_from_uuid(text, uuid);
-    statement_text(statements, STATEMENT_RUN_FIND, 1, text, strlen(text));
+    STATEMENT_BIND(statements, STATEMENT_RUN_FIND, value_text(text));
     enum status status = STATUS_OK;
     struct run *run = NULL;
     bool found = false;

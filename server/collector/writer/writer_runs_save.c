@@ -1,48 +1,35 @@
-// Writes changes of runs to the store.
+// Writes changes of runs to the store; extends ranges of stored and dropped records.
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/store/schema/schema.h"
 #include "server/collector/writer/writer_runs_inside.h"
 
-enum status runs_save_range(struct runs *runs, const struct run *run, size_t place,
-                            struct error *err)
+// NULL unless `has`.
+static struct statement_value value_if(bool has, int64_t number)
 {
-    struct statement_cache *statements = &runs->statements;
+    return has ? value_int(number) : (struct statement_value){0};
+}
+
+static enum status save_range(struct runs *runs, const struct run *run, size_t place,
+                              struct error *err)
+{
     struct run_range *range = &run->streams[place].range;
     if (!range->dirty)
         return STATUS_OK;
-    statement_int(statements, STATEMENT_RANGE_SAVE, 1, run->id);
-    statement_int(statements, STATEMENT_RANGE_SAVE, 2, run->delivery.lanes[place].stream);
-    statement_int(statements, STATEMENT_RANGE_SAVE, 3, (int64_t)range->first);
-    statement_int(statements, STATEMENT_RANGE_SAVE, 4, (int64_t)range->last);
-    statement_int(statements, STATEMENT_RANGE_SAVE, 5, range->state);
-    for (int column = 6; column <= 7; column++)
-        statement_null(statements, STATEMENT_RANGE_SAVE, column);
-    if (range->state == SCHEMA_RANGE_DROPPED)
-        statement_int(statements, STATEMENT_RANGE_SAVE, 6, (int64_t)range->reason);
-    if (range->detail)
-        statement_text(statements, STATEMENT_RANGE_SAVE, 7, range->detail, strlen(range->detail));
-    statement_int(statements, STATEMENT_RANGE_SAVE, 8, range->since_ns);
-    statement_int(statements, STATEMENT_RANGE_SAVE, 9, range->until_ns);
+    STATEMENT_BIND(&runs->statements, STATEMENT_RANGE_SAVE, value_int(run->id),
+                   value_int(run->delivery.lanes[place].stream), value_int((int64_t)range->first),
+                   value_int((int64_t)range->last), value_int(range->state),
+                   value_if(range->state == SCHEMA_RANGE_DROPPED, (int64_t)range->reason),
+                   value_text(range->detail), value_int(range->since_ns),
+                   value_int(range->until_ns));
     range->dirty = false;
-    return statement_run(statements, STATEMENT_RANGE_SAVE, err);
-}
-
-static void bind_activity(struct statement_cache *statements, const struct run_stream *stream)
-{
-    statement_null(statements, STATEMENT_STREAM_SAVE, 6);
-    statement_null(statements, STATEMENT_STREAM_SAVE, 7);
-    if (!stream->activity)
-        return;
-    statement_text(statements, STATEMENT_STREAM_SAVE, 6, stream->activity,
-                   strlen(stream->activity));
-    statement_int(statements, STATEMENT_STREAM_SAVE, 7, stream->activity_since_ns);
+    return statement_run(&runs->statements, STATEMENT_RANGE_SAVE, err);
 }
 
 static enum status save_streams(struct runs *runs, struct run *run, uint64_t *produced,
                                 struct error *err)
 {
-    struct statement_cache *statements = &runs->statements;
     enum status status = STATUS_OK;
     *produced = 0;
     for (size_t i = 0; i < run->stream_count && status == STATUS_OK; i++) {
@@ -51,15 +38,14 @@ static enum status save_streams(struct runs *runs, struct run *run, uint64_t *pr
         *produced += lane->produced;
         if (!stream->dirty && !lane->changed)
             continue;
-        statement_int(statements, STATEMENT_STREAM_SAVE, 1, run->id);
-        statement_int(statements, STATEMENT_STREAM_SAVE, 2, lane->stream);
-        statement_int(statements, STATEMENT_STREAM_SAVE, 3, (int64_t)lane->next);
-        statement_int(statements, STATEMENT_STREAM_SAVE, 4, (int64_t)lane->produced);
-        statement_int(statements, STATEMENT_STREAM_SAVE, 5, (int64_t)lane->unnumbered);
-        bind_activity(statements, stream);
-        status = statement_run(statements, STATEMENT_STREAM_SAVE, err);
+        STATEMENT_BIND(&runs->statements, STATEMENT_STREAM_SAVE, value_int(run->id),
+                       value_int(lane->stream), value_int((int64_t)lane->next),
+                       value_int((int64_t)lane->produced), value_int((int64_t)lane->unnumbered),
+                       value_text(stream->activity),
+                       value_if(stream->activity != NULL, stream->activity_since_ns));
+        status = statement_run(&runs->statements, STATEMENT_STREAM_SAVE, err);
         if (status == STATUS_OK)
-            status = runs_save_range(runs, run, i, err);
+            status = save_range(runs, run, i, err);
         stream->dirty = false;
         lane->changed = false;
     }
@@ -68,63 +54,115 @@ static enum status save_streams(struct runs *runs, struct run *run, uint64_t *pr
 
 static enum status save_ledger(struct runs *runs, struct run *run, struct error *err)
 {
-    struct statement_cache *statements = &runs->statements;
     enum status status = STATUS_OK;
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT && status == STATUS_OK; kind++) {
         if (run->stored_by_kind[kind] == 0)
             continue;
-        statement_int(statements, STATEMENT_LEDGER_ADD, 1, run->id);
-        statement_int(statements, STATEMENT_LEDGER_ADD, 2, (int64_t)kind);
-        statement_int(statements, STATEMENT_LEDGER_ADD, 3, run->stored_by_kind[kind]);
-        status = statement_run(statements, STATEMENT_LEDGER_ADD, err);
+        STATEMENT_BIND(&runs->statements, STATEMENT_LEDGER_ADD, value_int(run->id),
+                       value_int((int64_t)kind), value_int(run->stored_by_kind[kind]));
+        status = statement_run(&runs->statements, STATEMENT_LEDGER_ADD, err);
         run->stored_by_kind[kind] = 0;
     }
     return status;
 }
 
-static void bind_clock(struct statement_cache *statements, const struct run *run)
-{
-    statement_null(statements, STATEMENT_RUN_UPDATE, 12);
-    statement_null(statements, STATEMENT_RUN_UPDATE, 13);
-    if (run->clock_error_ns == 0)
-        return;
-    statement_int(statements, STATEMENT_RUN_UPDATE, 12, run->clock_offset_ns);
-    statement_int(statements, STATEMENT_RUN_UPDATE, 13, run->clock_error_ns);
-}
-
 enum status runs_save(struct runs *runs, struct run *run, struct error *err)
 {
-    struct statement_cache *statements = &runs->statements;
     enum status status = run->complete ? save_streams(runs, run, &run->produced, err) : STATUS_OK;
     if (status == STATUS_OK)
         status = save_ledger(runs, run, err);
     if (status != STATUS_OK)
         return status;
-    const int64_t values[] = {(int64_t)run->delivery.end,
-                              0,
-                              run->heard_ns,
-                              (int64_t)run->produced,
-                              run->stored,
-                              run->delivery.duplicates,
-                              run->refused,
-                              run->clock_suspects,
-                              run->unknown_columns};
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        statement_int(statements, STATEMENT_RUN_UPDATE, (int)i + 1, values[i]);
-    if (run->delivery.ended_ns)
-        statement_int(statements, STATEMENT_RUN_UPDATE, 2, run->delivery.ended_ns);
-    else
-        statement_null(statements, STATEMENT_RUN_UPDATE, 2);
-    if (run->activity)
-        statement_text(statements, STATEMENT_RUN_UPDATE, 10, run->activity, strlen(run->activity));
-    else
-        statement_null(statements, STATEMENT_RUN_UPDATE, 10);
-    statement_int(statements, STATEMENT_RUN_UPDATE, 11, run->device_count);
-    bind_clock(statements, run);
-    statement_int(statements, STATEMENT_RUN_UPDATE, 14, run->id);
-    status = statement_run(statements, STATEMENT_RUN_UPDATE, err);
+    const bool has_clock = run->clock_error_ns != 0;
+    STATEMENT_BIND(&runs->statements, STATEMENT_RUN_UPDATE, value_int((int64_t)run->delivery.end),
+                   value_if(run->delivery.ended_ns != 0, run->delivery.ended_ns),
+                   value_int(run->heard_ns), value_int((int64_t)run->produced),
+                   value_int(run->stored), value_int(run->delivery.duplicates),
+                   value_int(run->refused), value_int(run->clock_suspects),
+                   value_int(run->unknown_columns), value_text(run->activity),
+                   value_int(run->device_count), value_if(has_clock, run->clock_offset_ns),
+                   value_if(has_clock, run->clock_error_ns), value_int(run->id));
+    status = statement_run(&runs->statements, STATEMENT_RUN_UPDATE, err);
     run->flushed_heard_ns = run->heard_ns;
     run->dirty = false;
     run->delivery.changed = false;
     return status;
+}
+
+// ---- Ranges ---------------------------------------------------------------------------
+
+// True if the next numbers extend the range: same state, reason and detail.
+static bool same_kind(const struct run_range *range, int state, enum delivery_reason reason,
+                      const char *detail, size_t size)
+{
+    if (range->first == 0 || range->state != state)
+        return false;
+    if (state == SCHEMA_RANGE_STORED)
+        return true;
+    const char *before = range->detail ? range->detail : "";
+    return range->reason == reason && strlen(before) == size &&
+           (size == 0 || memcmp(before, detail, size) == 0);
+}
+
+static enum status new_range(struct runs *runs, struct run *run, size_t place, int state,
+                             const struct delivery_range *range, const char *detail,
+                             size_t detail_size, struct error *err)
+{
+    char *copy = NULL;
+    if (detail_size) {
+        copy = strndup(detail, detail_size);
+        if (!copy)
+            return error_no_memory(err, "writer");
+    }
+    struct run_stream *stream = &run->streams[place];
+    enum status status = save_range(runs, run, place, err);
+    free(stream->range.detail);
+    stream->range = (struct run_range){.first = range->first,
+                                       .last = range->last,
+                                       .state = state,
+                                       .reason = range->reason,
+                                       .detail = copy,
+                                       .since_ns = range->since_ns,
+                                       .until_ns = range->until_ns};
+    return status;
+}
+
+enum status run_record_range(struct runs *runs, struct run *run, size_t place, int state,
+                             const struct delivery_range *range, const char *detail,
+                             size_t detail_size, struct error *err)
+{
+    enum status status = STATUS_OK;
+    struct run_stream *stream = &run->streams[place];
+    if (same_kind(&stream->range, state, range->reason, detail, detail_size)) {
+        stream->range.last = range->last;
+        if (range->since_ns < stream->range.since_ns)
+            stream->range.since_ns = range->since_ns;
+        if (range->until_ns > stream->range.until_ns)
+            stream->range.until_ns = range->until_ns;
+    } else {
+        status = new_range(runs, run, place, state, range, detail, detail_size, err);
+    }
+    stream->range.dirty = true;
+    stream->dirty = true;
+    run->dirty = true;
+    return status;
+}
+
+// Losses are summed in spans of the collector's clock, so that jumps of a host's clock cannot
+// add rows.
+#define UNNUMBERED_SPAN_NS INT64_C(600000000000)
+
+enum status run_record_unnumbered(struct runs *runs, struct run *run, int64_t received_ns,
+                                  int64_t now_ns, struct error *err)
+{
+    const uint64_t risen = run->delivery.risen;
+    const int64_t since_ns = run->told_ns < now_ns ? run->told_ns : now_ns;
+    run->delivery.risen = 0;
+    run->told_ns = now_ns;
+    if (risen == 0)
+        return STATUS_OK;
+    STATEMENT_BIND(&runs->statements, STATEMENT_UNNUMBERED_ADD, value_int(run->id),
+                   value_int(received_ns - received_ns % UNNUMBERED_SPAN_NS),
+                   value_int((int64_t)risen), value_int(since_ns), value_int(now_ns));
+    return statement_run(&runs->statements, STATEMENT_UNNUMBERED_ADD, err);
 }

@@ -16,7 +16,7 @@ static const char *const texts[STATEMENT_COUNT] = {
         " cpu_governor, host_memory_bytes, container, device_count, driver,"
         " cuda, key, produced, stored, duplicates)"
         " VALUES(?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)",
-    // The condition is the index's own.
+    // The condition must be the one of the partial index.
     [STATEMENT_RUN_UNFINISHED] = "SELECT count(*) FROM run INDEXED BY run_owner WHERE key IS ?"
                                  " AND heard_ns >= ? AND \"end\" IN (0, 3)",
     [STATEMENT_RUN_UPDATE] = "UPDATE run SET \"end\" = ?, ended_ns = ?, heard_ns = ?, produced = ?,"
@@ -52,9 +52,9 @@ static const char *const texts[STATEMENT_COUNT] = {
         " since_ns = min(since_ns, ?4), until_ns = max(until_ns, ?5)",
 };
 
-enum status statements_init(struct statement_cache *statements, sqlite3 *db, struct error *err)
+enum status statements_init(struct statements *statements, sqlite3 *db, struct error *err)
 {
-    *statements = (struct statement_cache){.db = db};
+    *statements = (struct statements){.db = db};
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < STATEMENT_COUNT && status == STATUS_OK; i++)
         status = database_prepare(db, &statements->list[i], texts[i], true, err);
@@ -63,7 +63,7 @@ enum status statements_init(struct statement_cache *statements, sqlite3 *db, str
     return status;
 }
 
-void statements_deinit(struct statement_cache *statements)
+void statements_deinit(struct statements *statements)
 {
     for (unsigned i = 0; i < STATEMENT_COUNT; i++) {
         (void)sqlite3_finalize(statements->list[i]);
@@ -71,13 +71,12 @@ void statements_deinit(struct statement_cache *statements)
     }
 }
 
-enum status statement_run(struct statement_cache *statements, enum statement which,
-                          struct error *err)
+enum status statement_run(struct statements *statements, enum statement which, struct error *err)
 {
     return database_run(statements->db, statements->list[which], err);
 }
 
-bool statement_row(struct statement_cache *statements, enum statement which, enum status *status,
+bool statement_row(struct statements *statements, enum statement which, enum status *status,
                    struct error *err)
 {
     sqlite3_stmt *stmt = statements->list[which];
@@ -89,21 +88,28 @@ bool statement_row(struct statement_cache *statements, enum statement which, enu
     return false;
 }
 
-void statement_int(struct statement_cache *statements, enum statement which, int place,
-                   int64_t value)
+enum status statement_integer(struct statements *statements, enum statement which, int64_t *out,
+                              struct error *err)
 {
-    (void)sqlite3_bind_int64(statements->list[which], place, value);
+    enum status status = STATUS_OK;
+    *out = 0;
+    while (statement_row(statements, which, &status, err))
+        *out = sqlite3_column_int64(statements->list[which], 0);
+    return status;
 }
 
-void statement_text(struct statement_cache *statements, enum statement which, int place,
-                    const char *text, size_t size)
+void statement_bind(struct statements *statements, enum statement which,
+                    const struct statement_value *values, size_t count)
 {
-    // A null pointer would bind NULL, and an empty text is one all the same.
-    (void)sqlite3_bind_text64(statements->list[which], place, text ? text : "", size, SQLITE_STATIC,
-                              SQLITE_UTF8);
-}
-
-void statement_null(struct statement_cache *statements, enum statement which, int place)
-{
-    (void)sqlite3_bind_null(statements->list[which], place);
+    sqlite3_stmt *stmt = statements->list[which];
+    for (size_t i = 0; i < count; i++) {
+        const struct wire_bytes *text = &values[i].text;
+        if (values[i].type == VALUE_INT)
+            (void)sqlite3_bind_int64(stmt, (int)i + 1, values[i].number);
+        else if (values[i].type == VALUE_NULL)
+            (void)sqlite3_bind_null(stmt, (int)i + 1);
+        else // a null pointer would bind NULL instead of an empty text
+            (void)sqlite3_bind_text64(stmt, (int)i + 1, text->bytes ? text->bytes : "", text->size,
+                                      SQLITE_STATIC, SQLITE_UTF8);
+    }
 }

@@ -6,8 +6,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "common/core/base/error.h"
+#include "common/core/query/result.h"
+#include "common/wire/message.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -15,16 +18,16 @@ struct sqlite3_stmt;
 enum statement {
     STATEMENT_RUN_FIND,       // uuid
     STATEMENT_RUN_OPEN,       // uuids of open runs
-    STATEMENT_RUN_ADD,        // see writer_runs.c
+    STATEMENT_RUN_ADD,        // see its text
     STATEMENT_RUN_UNFINISHED, // key, heard since
     STATEMENT_RUN_UPDATE,
-    STATEMENT_RUN_DESCRIBE,   // see writer_runs.c
+    STATEMENT_RUN_DESCRIBE,   // see its text
     STATEMENT_NAME_ADD,       // text
     STATEMENT_NAME_FIND,      // text
     STATEMENT_RUN_NAMES,      // run
     STATEMENT_RUN_NAME_ADD,   // run, number, name
     STATEMENT_STREAMS,        // run
-    STATEMENT_STREAM_SAVE,    // see writer_runs.c
+    STATEMENT_STREAM_SAVE,    // see its text
     STATEMENT_RANGE_LAST,     // run, stream
     STATEMENT_RANGE_SAVE,     // run, stream, first, last, state, reason, detail, since, until
     STATEMENT_LEDGER_ADD,     // run, kind, stored
@@ -32,29 +35,59 @@ enum statement {
     STATEMENT_COUNT
 };
 
-struct statement_cache {
+struct statements {
     struct sqlite3 *db;
     struct sqlite3_stmt *list[STATEMENT_COUNT];
 };
 
-MUST_CHECK enum status statements_init(struct statement_cache *statements, struct sqlite3 *db,
+MUST_CHECK enum status statements_init(struct statements *statements, struct sqlite3 *db,
                                        struct error *err);
-void statements_deinit(struct statement_cache *statements);
+void statements_deinit(struct statements *statements);
 
-// Runs a statement, all parameters bound, for its effect; and resets it.
-MUST_CHECK enum status statement_run(struct statement_cache *statements, enum statement which,
+// Runs a statement without result, with all parameters bound, and resets it.
+MUST_CHECK enum status statement_run(struct statements *statements, enum statement which,
                                      struct error *err);
 
-// The next row: true while there is one.  At the end, or after a failure, the
-// statement is reset and `*status` says which.
-bool statement_row(struct statement_cache *statements, enum statement which, enum status *status,
+// Steps to the next row; true if there is one.  After the last row, or after a failure, which
+// `*status` tells apart, the statement is reset.
+bool statement_row(struct statements *statements, enum statement which, enum status *status,
                    struct error *err);
 
-// Binding; places from 1.  Texts are borrowed until the statement has run.
-void statement_int(struct statement_cache *statements, enum statement which, int place,
-                   int64_t value);
-void statement_text(struct statement_cache *statements, enum statement which, int place,
-                    const char *text, size_t size);
-void statement_null(struct statement_cache *statements, enum statement which, int place);
+// Runs a statement whose result is one integer; 0 without rows.
+MUST_CHECK enum status statement_integer(struct statements *statements, enum statement which,
+                                         int64_t *out, struct error *err);
+
+// A parameter of a statement.  Its text is borrowed until the statement has run.
+struct statement_value {
+    enum value_type type; // VALUE_NULL, VALUE_INT or VALUE_TEXT
+    int64_t number;
+    struct wire_bytes text;
+};
+
+static inline struct statement_value value_int(int64_t number)
+{
+    return (struct statement_value){.type = VALUE_INT, .number = number};
+}
+
+static inline struct statement_value value_bytes(struct wire_bytes text)
+{
+    return (struct statement_value){.type = VALUE_TEXT, .text = text};
+}
+
+// NULL for a null pointer.
+static inline struct statement_value value_text(const char *text)
+{
+    return text ? value_bytes((struct wire_bytes){strlen(text), text})
+                : (struct statement_value){0};
+}
+
+// Binds the statement's parameters from the first on.
+void statement_bind(struct statements *statements, enum statement which,
+                    const struct statement_value *values, size_t count);
+
+#define STATEMENT_BIND(statements, which, ...)                                                     \
+    statement_bind(statements, which, (const struct statement_value[]){__VA_ARGS__},               \
+                   sizeof((const struct statement_value[]){__VA_ARGS__}) /                         \
+                       sizeof(struct statement_value))
 
 #endif
