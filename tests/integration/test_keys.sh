@@ -35,10 +35,15 @@ expect_exit 2 "$INFERSTATD" --check-config --listen tcp://127.0.0.1:27571 --db "
 
 # ---- A collector that asks for them -------------------------------------------------------
 
-# A few ports that are free now, and a collector on them and on its folder.
+# Ports that are free now, which others may take before the collector does.
+free_ports() {
+  PYTHONPATH=$(dirname "$0")/../support python3 -c 'from programs import free_ports
+print(free_ports(4))'
+}
 tcp=
 mkdir "$WORK/files"
-for port in 27571 28571 29571 31571 32571 33571; do
+for _ in 1 2 3 4 5 6; do
+  port=$(free_ports)
   start collector "$INFERSTATD" --listen "$COLLECTOR" --listen "tcp://127.0.0.1:$port" \
     --db "$DB" --key "$WORK/server.key" --authorized-keys "$WORK/authorized" \
     --files-under "$WORK/files"
