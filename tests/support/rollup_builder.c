@@ -2,7 +2,7 @@
 
 #include <sqlite3.h>
 
-#include "common/store/rollup/cell.h"
+#include "common/store/rollup/rollup_row.h"
 #include "common/store/rollup/rollup.h"
 #include "common/store/schema/schema_select.h"
 #include "tests/support/test.h"
@@ -159,22 +159,23 @@ static void add_to_cell(struct ratio *cell, const struct query_metric *metric,
 }
 
 static void insert_cell(const struct builder *builder, sqlite3_stmt *insert,
-                        const struct cell_key *key, const struct ratio *cell)
+                        const struct rollup_row_key *key, const struct ratio *cell)
 {
     struct error err = {0};
     const int64_t numbers[] = {key->metric, key->grouping, key->level, key->started_ns,
                                key->series};
     for (size_t i = 0; i < COUNT_OF(numbers); i++)
         (void)sqlite3_bind_int64(insert, (int)i + 1, numbers[i]);
-    if (cell_bind(insert, (int)COUNT_OF(numbers) + 1, key, cell, builder->metric->derived, &err) !=
-        STATUS_OK)
+    if (rollup_row_bind(insert, (int)COUNT_OF(numbers) + 1, key, cell, builder->metric->derived,
+                        &err) != STATUS_OK)
         fail_msg("%s", err.text);
     run(insert);
 }
 
 // The cell of the places from `first` up to `end`, which are of one bucket and series.
-static void write_cell(const struct builder *builder, sqlite3_stmt *insert, struct cell_key key,
-                       const struct place *first, const struct place *end)
+static void write_cell(const struct builder *builder, sqlite3_stmt *insert,
+                       struct rollup_row_key key, const struct place *first,
+                       const struct place *end)
 {
     const bool forbidden = is_forbidden(builder, key.grouping, key.level, key.started_ns);
     if (forbidden && !builder->poison)
@@ -202,8 +203,8 @@ static void fill_level(const struct builder *builder, sqlite3_stmt *insert,
     for (size_t first = 0, end = 0; first < builder->count; first = end) {
         while (end < builder->count && by_place(&places[first], &places[end]) == 0)
             end++;
-        const struct cell_key key = {rollup_metric_number(builder->metric), grouping, level,
-                                     places[first].bucket, places[first].series};
+        const struct rollup_row_key key = {rollup_metric_number(builder->metric), grouping, level,
+                                           places[first].bucket, places[first].series};
         write_cell(builder, insert, key, &places[first], &places[end]);
     }
     free(places);
@@ -218,9 +219,10 @@ void rollup_builder_fill(sqlite3 *db, const struct query_metric *metric, int64_t
         add_row(&builder, stmt);
     (void)sqlite3_finalize(stmt);
     sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendall(sql, "INSERT OR REPLACE INTO rollup(metric, grouping, level, started_ns,"
-                               " series, " CELL_COLUMNS ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-                               " ?, ?)");
+    sqlite3_str_appendall(sql,
+                          "INSERT OR REPLACE INTO rollup(metric, grouping, level, started_ns,"
+                          " series, " ROLLUP_ROW_COLUMNS ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+                          " ?, ?)");
     stmt = prepare(db, sql);
     for (unsigned grouping = 0; grouping < ROLLUP_GROUPING_COUNT; grouping++)
         for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT; level++)

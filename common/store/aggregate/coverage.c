@@ -9,7 +9,7 @@
 #include "common/core/delivery/delivery.h"
 #include "common/store/read/expiry_info.h"
 #include "common/store/read/filter.h"
-#include "common/store/aggregate/gather.h"
+#include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/run_list.h"
 #include "common/sys/clock.h"
@@ -74,7 +74,7 @@ static enum status add_to_step(struct reading *reading, const struct loss *loss,
     return STATUS_OK;
 }
 
-// Steps that are too many are as those of an answer (gather.h): they fill the groups.
+// Steps that are too many are as those of an answer (aggregate_scan.h): they fill the groups.
 static enum status add_loss(struct reading *reading, const struct loss *loss, struct error *err)
 {
     struct coverage *coverage = reading->of;
@@ -236,7 +236,7 @@ static enum status read_ledgers(struct reading *reading, bool *wants_count, stru
 // A value that every record has, or (with several) one that nearly every one has.
 static const struct {
     enum record_kind kind;
-    const char *names[GATHER_METRICS_MAX];
+    const char *names[AGGREGATE_SCAN_METRICS_MAX];
 } counted[] = {
     {RECORD_KIND_STARTUP, {"duration_ns"}},
     {RECORD_KIND_LOAD, {"duration_ns"}},
@@ -252,31 +252,31 @@ static const struct {
 static const struct record_derived one_each = {
     .name = "records", .numerator = "1", .denominator = "1"};
 
-static void want_count(struct gather *gather, struct query_metric *records)
+static void want_count(struct aggregate_scan *scan, struct query_metric *records)
 {
     enum rollup_grouping grouping;
-    *records = (struct query_metric){.kind = gather->kind, .name = one_each.name, .column = -1};
-    if (rollup_has_kind(gather->kind) && rollup_grouping_for(&grouping, gather->query)) {
+    *records = (struct query_metric){.kind = scan->kind, .name = one_each.name, .column = -1};
+    if (rollup_has_kind(scan->kind) && rollup_grouping_for(&grouping, scan->query)) {
         for (size_t i = 0; i < sizeof counted / sizeof *counted; i++)
-            for (unsigned n = 0; counted[i].kind == gather->kind && counted[i].names[n]; n++)
-                gather_want(gather, counted[i].names[n], false);
+            for (unsigned n = 0; counted[i].kind == scan->kind && counted[i].names[n]; n++)
+                aggregate_scan_want(scan, counted[i].names[n], false);
         return;
     }
-    gather->metrics[gather->metric_count++] =
-        (struct gather_metric){.metric = records, .derived = &one_each};
+    scan->metrics[scan->metric_count++] =
+        (struct aggregate_scan_metric){.metric = records, .derived = &one_each};
 }
 
-static void add_counts(struct coverage *coverage, const struct gather *gather)
+static void add_counts(struct coverage *coverage, const struct aggregate_scan *scan)
 {
-    for (size_t i = 0; i < groups_count(gather->groups); i++) {
-        const struct group *group = groups_at(gather->groups, i);
+    for (size_t i = 0; i < groups_count(scan->groups); i++) {
+        const struct group *group = groups_at(scan->groups, i);
         unsigned place = 0;
         const int64_t host = coverage->by_host ? group->keys[place++] : GROUP_KEY_NONE;
         const int64_t run = coverage->by_run ? group->keys[place++] : GROUP_KEY_NONE;
         struct share *share = find_share(coverage, host, run, group->keys[place]);
         uint64_t most = 0;
-        for (unsigned metric = 0; metric < gather->metric_count; metric++) {
-            const uint64_t count = gather_ratio(group, metric)->values.count;
+        for (unsigned metric = 0; metric < scan->metric_count; metric++) {
+            const uint64_t count = aggregate_scan_ratio(group, metric)->values.count;
             most = count > most ? count : most;
         }
         if (share && share->wants_count)
@@ -286,18 +286,18 @@ static void add_counts(struct coverage *coverage, const struct gather *gather)
 
 static enum status count_kind(struct reading *reading, enum record_kind kind, struct error *err)
 {
-    struct gather gather = {.query = &reading->query, .kind = kind};
+    struct aggregate_scan scan = {.query = &reading->query, .kind = kind};
     struct query_metric records;
     int64_t expired_ns = 0;
-    want_count(&gather, &records);
-    enum status status = gather_run(&gather, reading->store, err);
+    want_count(&scan, &records);
+    enum status status = aggregate_scan_run(&scan, reading->store, err);
     if (status == STATUS_OK)
-        add_counts(reading->of, &gather);
-    if (status == STATUS_OK && gather.lacks_expired)
+        add_counts(reading->of, &scan);
+    if (status == STATUS_OK && scan.lacks_expired)
         status = expiry_info_until(reading->store, kind, &reading->query.filter, &expired_ns, err);
     if (expired_ns != 0)
         reading->of->remarks |= COVERAGE_EXPIRED;
-    gather_deinit(&gather);
+    aggregate_scan_deinit(&scan);
     return status;
 }
 

@@ -55,36 +55,36 @@ enum status goodput_sql(char out[GOODPUT_SQL_SIZE], const char *slo, struct erro
 static const struct record_derived ended = {
     .name = "ended_ns", .numerator = "t.started_ns + t.e2e_ns", .denominator = "1"};
 
-void goodput_want_ends(struct gather *gather)
+void goodput_want_ends(struct aggregate_scan *scan)
 {
-    assert(gather->metric_count == 1);
-    gather_want(gather, "e2e_ns", false);
-    gather->metrics[1].derived = &ended;
+    assert(scan->metric_count == 1);
+    aggregate_scan_want(scan, "e2e_ns", false);
+    scan->metrics[1].derived = &ended;
 }
 
-double goodput_end_ns(const struct gather *gather)
+double goodput_end_ns(const struct aggregate_scan *scan)
 {
     double end_ns = (double)NAN;
-    for (size_t i = 0; i < groups_count(gather->groups); i++) {
-        const struct aggregate *ends = &gather_ratio(groups_at(gather->groups, i), 1)->values;
+    for (size_t i = 0; i < groups_count(scan->groups); i++) {
+        const struct aggregate *ends = &aggregate_scan_ratio(groups_at(scan->groups, i), 1)->values;
         if (ends->count > 0)
             end_ns = fmax(end_ns, ends->max);
     }
     return end_ns;
 }
 
-double goodput_seconds(const struct query *query, const struct gather *gather, int64_t step_ns,
-                       double end_ns)
+double goodput_seconds(const struct query *query, const struct aggregate_scan *scan,
+                       int64_t step_ns, double end_ns)
 {
     const bool steps = query->step_ns > 0;
     const double since_ns = (double)query->filter.since_ns,
                  until_ns = (double)query->filter.until_ns;
-    double first_ns = steps ? (double)step_ns : (double)gather->seen.first_ns;
+    double first_ns = steps ? (double)step_ns : (double)scan->seen.first_ns;
     double last_ns = steps ? (double)step_ns + (double)query->step_ns : end_ns;
     if (query->filter.since_ns && (!steps || since_ns > first_ns))
         first_ns = since_ns;
     if (query->filter.until_ns && (!steps || until_ns < last_ns))
         last_ns = until_ns;
-    const double kept_ns = fmin((double)gather->expired_ns, (double)gather->seen.first_ns);
+    const double kept_ns = fmin((double)scan->expired_ns, (double)scan->seen.first_ns);
     return (last_ns - fmax(first_ns, kept_ns)) / 1e9;
 }

@@ -5,7 +5,7 @@
 
 #include <sqlite3.h>
 
-#include "common/store/rollup/cell.h"
+#include "common/store/rollup/rollup_row.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session_state.h"
@@ -48,14 +48,14 @@ static enum status check_rollup(void *context, sqlite3_stmt *row, struct error *
 {
     (void)context;
     struct ratio cell = {0};
-    const struct cell_key key = {
+    const struct rollup_row_key key = {
         .metric = sqlite3_column_int(row, 0),
         .grouping = (enum rollup_grouping)sqlite3_column_int(row, 1),
         .level = (enum rollup_level)sqlite3_column_int(row, 2),
         .started_ns = sqlite3_column_int64(row, 3),
         .series = sqlite3_column_int64(row, 4),
     };
-    return cell_add(&cell, &key, row, 5, err);
+    return rollup_row_add(&cell, &key, row, 5, err);
 }
 
 enum status integrity_check(struct store *store, struct error *err)
@@ -64,8 +64,9 @@ enum status integrity_check(struct store *store, struct error *err)
     if (status != STATUS_OK)
         return status;
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT metric, grouping, level, started_ns, series, " CELL_COLUMNS
-                               " FROM rollup");
+    sqlite3_str_appendall(sql,
+                          "SELECT metric, grouping, level, started_ns, series, " ROLLUP_ROW_COLUMNS
+                          " FROM rollup");
     status = reader_scan(store, sql, &(struct query_filter){0}, check_rollup, NULL, err);
     return status == STATUS_CORRUPT ? error_prefix(err, status, "store %s", store->path) : status;
 }

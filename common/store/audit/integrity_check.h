@@ -7,7 +7,7 @@
 struct store;
 
 // Reads every page of the file, compares tables with their indexes, then every rollup
-// with its checksum (cell.h).  STATUS_CORRUPT names the first damage found;
+// with its checksum (rollup_row.h).  STATUS_CORRUPT names the first damage found;
 // STATUS_TIMEOUT over the store's budget.
 MUST_CHECK enum status integrity_check(struct store *store, struct error *err);
 

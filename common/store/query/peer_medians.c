@@ -6,7 +6,7 @@
 #include <sqlite3.h>
 
 #include "common/store/sqlite/database.h"
-#include "common/store/aggregate/gather.h"
+#include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/read/session_state.h"
 
 static const char *const names[MEDIAN_COUNT] = {
@@ -15,20 +15,20 @@ static const char *const names[MEDIAN_COUNT] = {
 #undef MEDIAN_NAME
 };
 
-// Takes what a gather has found of each pair: the metrics from `first` on.
-static void take_medians(struct peers *peers, size_t count, const struct gather *gather,
+// Takes what a scan has found of each pair: the metrics from `first` on.
+static void take_medians(struct peers *peers, size_t count, const struct aggregate_scan *scan,
                          unsigned first)
 {
-    for (size_t i = 0; i < groups_count(gather->groups); i++) {
-        const struct group *group = groups_at(gather->groups, i);
+    for (size_t i = 0; i < groups_count(scan->groups); i++) {
+        const struct group *group = groups_at(scan->groups, i);
         for (size_t k = 0; k < count; k++) {
             if (peers[k].model != group->keys[0] || peers[k].device != group->keys[1])
                 continue;
-            for (unsigned m = 0; m < gather->metric_count; m++)
+            for (unsigned m = 0; m < scan->metric_count; m++)
                 peers[k].medians[first + m] =
-                    aggregate_quantile(&gather_ratio(group, m)->values, 0.5);
+                    aggregate_quantile(&aggregate_scan_ratio(group, m)->values, 0.5);
             if (first == MEDIAN_E2E)
-                peers[k].count = gather_ratio(group, 0)->values.count;
+                peers[k].count = aggregate_scan_ratio(group, 0)->values.count;
         }
     }
 }
@@ -83,14 +83,14 @@ enum status peer_medians_read(struct peers *peers, size_t count, struct store *s
             peers[i].medians[m] = (double)NAN;
     enum status status = count > 0 ? narrow_all(&query, peers, count, store, err) : STATUS_OK;
     for (unsigned first = 0; first < MEDIAN_COUNT && count > 0 && status == STATUS_OK;
-         first += GATHER_METRICS_MAX) {
-        struct gather gather = {.query = &query, .kind = RECORD_KIND_INFERENCE};
-        for (unsigned m = first; m < MEDIAN_COUNT && m < first + GATHER_METRICS_MAX; m++)
-            gather_want(&gather, names[m], true);
-        status = gather_run(&gather, store, err);
+         first += AGGREGATE_SCAN_METRICS_MAX) {
+        struct aggregate_scan scan = {.query = &query, .kind = RECORD_KIND_INFERENCE};
+        for (unsigned m = first; m < MEDIAN_COUNT && m < first + AGGREGATE_SCAN_METRICS_MAX; m++)
+            aggregate_scan_want(&scan, names[m], true);
+        status = aggregate_scan_run(&scan, store, err);
         if (status == STATUS_OK)
-            take_medians(peers, count, &gather, first);
-        gather_deinit(&gather);
+            take_medians(peers, count, &scan, first);
+        aggregate_scan_deinit(&scan);
     }
     return status;
 }

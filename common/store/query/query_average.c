@@ -7,7 +7,7 @@
 
 #include "common/store/aggregate/bandwidth.h"
 #include "common/store/aggregate/coverage.h"
-#include "common/store/aggregate/gather.h"
+#include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/aggregate/goodput.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/query/query_list.h"
@@ -42,7 +42,7 @@ static const struct {
 struct average {
     const struct query *query;
     const struct query_metric *metric;
-    struct gather gather;
+    struct aggregate_scan scan;
     struct coverage coverage;
     bool is_bandwidth;
     bool is_goodput;
@@ -75,13 +75,13 @@ static enum status new_answer(struct result **out, const struct average *average
 static void set_goodput(struct result *answer, const struct average *average,
                         const struct group *group)
 {
-    const struct ratio *ratio = gather_ratio(group, 0);
+    const struct ratio *ratio = aggregate_scan_ratio(group, 0);
     const unsigned keys = average->query->group_count;
     const int64_t step_ns = average->query->step_ns > 0 ? group->keys[keys] : 0;
     answer_int(answer, "count", (int64_t)ratio->values.count);
     answer_real(answer, "mean",
                 real_sum_total(&ratio->numerator) /
-                    goodput_seconds(average->query, &average->gather, step_ns, average->end_ns));
+                    goodput_seconds(average->query, &average->scan, step_ns, average->end_ns));
     answer_real(answer, "met_ratio", ratio_total(ratio));
 }
 
@@ -91,7 +91,7 @@ static void set_figures(struct result *answer, const struct average *average,
     const struct aggregate *values = &ratio->values;
     answer_int(answer, "count", (int64_t)values->count);
     answer_real(answer, "mean", aggregate_mean(values));
-    if (average->gather.metrics[0].derived)
+    if (average->scan.metrics[0].derived)
         answer_real(answer, "total_over_total", ratio_total(ratio));
     for (unsigned i = 0; i < sizeof quantiles / sizeof *quantiles; i++)
         answer_real(answer, quantiles[i].key, aggregate_quantile(values, quantiles[i].q));
@@ -140,12 +140,11 @@ static enum status add_group_row(struct store *store, struct result *answer,
     if (average->is_goodput)
         set_goodput(answer, average, group);
     else
-        set_figures(answer, average, gather_ratio(group, 0));
+        set_figures(answer, average, aggregate_scan_ratio(group, 0));
     set_coverage(answer, average, group->keys);
-    answer_int(answer, "sketches", average->gather.sketches);
-    answer_int(answer, "rows", average->gather.rows);
-    return average->gather.note[0] ? answer_text(answer, "note", average->gather.note, err)
-                                   : STATUS_OK;
+    answer_int(answer, "sketches", average->scan.sketches);
+    answer_int(answer, "rows", average->scan.rows);
+    return average->scan.note[0] ? answer_text(answer, "note", average->scan.note, err) : STATUS_OK;
 }
 
 // The oldest step first, and in it the largest group; among equals the one of the
@@ -159,8 +158,8 @@ struct place {
 static int by_step_and_count(const void *left, const void *right)
 {
     const struct place *a = left, *b = right;
-    const uint64_t count_a = gather_ratio(a->group, 0)->values.count;
-    const uint64_t count_b = gather_ratio(b->group, 0)->values.count;
+    const uint64_t count_a = aggregate_scan_ratio(a->group, 0)->values.count;
+    const uint64_t count_b = aggregate_scan_ratio(b->group, 0)->values.count;
     if (a->step_ns != b->step_ns)
         return a->step_ns < b->step_ns ? -1 : 1;
     if (count_a != count_b)
@@ -173,7 +172,7 @@ static int by_step_and_count(const void *left, const void *right)
 
 static struct place *sorted_groups(const struct average *average, size_t *count)
 {
-    const struct groups *groups = average->gather.groups;
+    const struct groups *groups = average->scan.groups;
     const unsigned key_count = average->query->group_count;
     *count = groups_count(groups);
     struct place *places = calloc(*count ? *count : 1, sizeof *places);
@@ -198,7 +197,7 @@ static enum status add_rows(struct store *store, struct result *answer,
         return error_no_memory(err, "store");
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && status == STATUS_OK && result_row_count(answer) < limit; i++)
-        if (gather_ratio(places[i].group, 0)->values.count > 0)
+        if (aggregate_scan_ratio(places[i].group, 0)->values.count > 0)
             status = add_group_row(store, answer, average, places[i].group, err);
     free(places);
     if (status == STATUS_OK && result_row_count(answer) == 0)
@@ -213,12 +212,12 @@ static enum status find_goodput(struct average *average, struct error *err)
     if (!average->is_goodput && average->query->average.slo[0])
         return error_set(err, STATUS_INVALID, "objectives are for the metric %s",
                          QUERY_METRIC_GOODPUT);
-    if (!average->is_goodput || !average->query->average.slo[0]) // gather_run asks for them
+    if (!average->is_goodput || !average->query->average.slo[0]) // aggregate_scan_run asks for them
         return STATUS_OK;
     average->goodput = (struct record_derived){
         .name = QUERY_METRIC_GOODPUT, .numerator = average->good, .denominator = "1"};
-    average->gather.metrics[0].derived = &average->goodput;
-    goodput_want_ends(&average->gather);
+    average->scan.metrics[0].derived = &average->goodput;
+    goodput_want_ends(&average->scan);
     return goodput_sql(average->good, average->query->average.slo, err);
 }
 
@@ -235,7 +234,7 @@ static int64_t step_end(int64_t step_ns, int64_t time_ns)
 static enum status find_coverage(struct average *average, struct store *store, struct error *err)
 {
     struct query query = *average->query;
-    const struct rollup_span *window = &average->gather.window;
+    const struct rollup_span *window = &average->scan.window;
     if (query.step_ns > 0 && window->first_ns <= window->last_ns) {
         const int64_t since_ns = rollup_step(query.step_ns, window->first_ns);
         const int64_t until_ns = step_end(query.step_ns, window->last_ns);
@@ -247,27 +246,27 @@ static enum status find_coverage(struct average *average, struct store *store, s
     enum status status = coverage_read(&average->coverage, store, &query, err);
     for (unsigned remark = 1; remark <= COVERAGE_UNKNOWN && status == STATUS_OK; remark *= 2)
         if (average->coverage.remarks & remark)
-            gather_say(&average->gather, coverage_remark(remark));
+            aggregate_scan_say(&average->scan, coverage_remark(remark));
     return status;
 }
 
 // Beside the bandwidth used, of how many requests it is that of the weights alone.
 static void find_bandwidth(struct average *average)
 {
-    struct gather *gather = &average->gather;
+    struct aggregate_scan *scan = &average->scan;
     average->is_bandwidth = strcmp(average->metric->name, QUERY_METRIC_MBU) == 0;
     if (average->is_bandwidth)
-        gather->metrics[gather->metric_count++].metric = &bandwidth_of_weights;
+        scan->metrics[scan->metric_count++].metric = &bandwidth_of_weights;
 }
 
 static void say_bandwidth(struct average *average)
 {
     uint64_t all = 0, of_weights = 0;
     char text[160];
-    for (size_t i = 0; i < groups_count(average->gather.groups); i++) {
-        const struct group *group = groups_at(average->gather.groups, i);
-        all += gather_ratio(group, 0)->values.count;
-        of_weights += gather_ratio(group, 1)->values.count;
+    for (size_t i = 0; i < groups_count(average->scan.groups); i++) {
+        const struct group *group = groups_at(average->scan.groups, i);
+        all += aggregate_scan_ratio(group, 0)->values.count;
+        of_weights += aggregate_scan_ratio(group, 1)->values.count;
     }
     if (of_weights == 0)
         return;
@@ -275,7 +274,7 @@ static void say_bandwidth(struct average *average)
                    "of the weights alone in %llu of %llu requests, whose models do not say what"
                    " their KV cache takes",
                    (unsigned long long)of_weights, (unsigned long long)all);
-    gather_say(&average->gather, text);
+    aggregate_scan_say(&average->scan, text);
 }
 
 enum status query_average(struct store *store, const struct query *query, struct result **out,
@@ -285,7 +284,7 @@ enum status query_average(struct store *store, const struct query *query, struct
     enum status status = query_metric_find(&average.metric, query->metric, err);
     if (status != STATUS_OK)
         return status;
-    average.gather = (struct gather){
+    average.scan = (struct aggregate_scan){
         .query = query,
         .kind = average.metric->kind,
         .metrics = {{average.metric, true}},
@@ -294,9 +293,9 @@ enum status query_average(struct store *store, const struct query *query, struct
     find_bandwidth(&average);
     status = find_goodput(&average, err);
     if (status == STATUS_OK)
-        status = gather_run(&average.gather, store, err);
+        status = aggregate_scan_run(&average.scan, store, err);
     if (status == STATUS_OK && average.is_goodput)
-        average.end_ns = goodput_end_ns(&average.gather);
+        average.end_ns = goodput_end_ns(&average.scan);
     if (status == STATUS_OK && average.is_bandwidth)
         say_bandwidth(&average);
     if (status == STATUS_OK)
@@ -306,6 +305,6 @@ enum status query_average(struct store *store, const struct query *query, struct
     if (status == STATUS_OK)
         status = add_rows(store, *out, &average, err);
     coverage_deinit(&average.coverage);
-    gather_deinit(&average.gather);
+    aggregate_scan_deinit(&average.scan);
     return status;
 }

@@ -8,7 +8,7 @@
 #include "common/core/stats/stats.h"
 #include "common/store/query/fleet.h"
 #include "common/store/query/fleet_read.h"
-#include "common/store/aggregate/gather.h"
+#include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/schema/schema_select.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/query/query_list.h"
@@ -103,7 +103,7 @@ static double median_error(double p50, double p90, double count)
 static enum status add_member(struct fleet *fleet, const struct query_metric *metric,
                               const struct group *group, struct error *err)
 {
-    const struct aggregate *values = &gather_ratio(group, 0)->values;
+    const struct aggregate *values = &aggregate_scan_ratio(group, 0)->values;
     if (values->count == 0)
         return STATUS_OK;
     if (!ARRAY_RESERVE(&fleet->members, &fleet->room, fleet->count + 1))
@@ -124,9 +124,10 @@ static enum status add_member(struct fleet *fleet, const struct query_metric *me
     return STATUS_OK;
 }
 
-// The values of a metric by model, device and host.  gather_deinit is the caller's.
-static enum status gather_metric(struct fleet *fleet, struct gather *gather, struct query *query,
-                                 enum record_kind kind, const char *name, struct error *err)
+// The values of a metric by model, device and host.  aggregate_scan_deinit is the caller's.
+static enum status aggregate_scan_metric(struct fleet *fleet, struct aggregate_scan *scan,
+                                         struct query *query, enum record_kind kind,
+                                         const char *name, struct error *err)
 {
     *query = (struct query){
         .kind = QUERY_AVERAGE,
@@ -134,9 +135,9 @@ static enum status gather_metric(struct fleet *fleet, struct gather *gather, str
         .group_count = 3,
         .filter = fleet->query->filter,
     };
-    *gather = (struct gather){.query = query, .kind = kind};
-    gather_want(gather, name, true);
-    return gather_run(gather, fleet->store, err);
+    *scan = (struct aggregate_scan){.query = query, .kind = kind};
+    aggregate_scan_want(scan, name, true);
+    return aggregate_scan_run(scan, fleet->store, err);
 }
 
 static enum status read_metric(struct fleet *fleet, const char *name, struct error *err)
@@ -155,11 +156,11 @@ static enum status read_metric(struct fleet *fleet, const char *name, struct err
                          record_kind_info(metric->kind)->name);
     fleet->metrics[fleet->metric_count++] = metric;
     struct query query;
-    struct gather gather;
-    status = gather_metric(fleet, &gather, &query, metric->kind, metric->name, err);
-    for (size_t i = 0; status == STATUS_OK && i < groups_count(gather.groups); i++)
-        status = add_member(fleet, metric, groups_at(gather.groups, i), err);
-    gather_deinit(&gather);
+    struct aggregate_scan scan;
+    status = aggregate_scan_metric(fleet, &scan, &query, metric->kind, metric->name, err);
+    for (size_t i = 0; status == STATUS_OK && i < groups_count(scan.groups); i++)
+        status = add_member(fleet, metric, groups_at(scan.groups, i), err);
+    aggregate_scan_deinit(&scan);
     return status;
 }
 
@@ -297,7 +298,7 @@ static const struct {
 static void set_work(struct fleet *fleet, const struct group *group, size_t work)
 {
     struct member key = {.model = group->keys[0], .device = group->keys[1], .host = group->keys[2]};
-    const double value = aggregate_quantile(&gather_ratio(group, 0)->values, 0.5);
+    const double value = aggregate_quantile(&aggregate_scan_ratio(group, 0)->values, 0.5);
     for (size_t i = 0; i < fleet->metric_count; i++) {
         key.metric = fleet->metrics[i];
         struct member *member = bsearch(&key, fleet->members, fleet->count, sizeof key, by_class);
@@ -315,12 +316,12 @@ static enum status read_work(struct fleet *fleet, size_t work, struct error *err
     if (!wanted)
         return STATUS_OK;
     struct query query;
-    struct gather gather;
+    struct aggregate_scan scan;
     enum status status =
-        gather_metric(fleet, &gather, &query, works[work].kind, works[work].metric, err);
-    for (size_t i = 0; status == STATUS_OK && i < groups_count(gather.groups); i++)
-        set_work(fleet, groups_at(gather.groups, i), work);
-    gather_deinit(&gather);
+        aggregate_scan_metric(fleet, &scan, &query, works[work].kind, works[work].metric, err);
+    for (size_t i = 0; status == STATUS_OK && i < groups_count(scan.groups); i++)
+        set_work(fleet, groups_at(scan.groups, i), work);
+    aggregate_scan_deinit(&scan);
     return status;
 }
 

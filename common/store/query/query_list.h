@@ -7,7 +7,7 @@
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
 #include "common/core/query/result.h"
-#include "common/store/aggregate/gather.h"
+#include "common/store/aggregate/aggregate_scan.h"
 
 struct store;
 
@@ -33,7 +33,7 @@ enum {
     INFERENCE_SPEED,
     INFERENCE_METRICS
 };
-void gather_want_inferences(struct gather *gather);
+void aggregate_scan_want_inferences(struct aggregate_scan *scan);
 void answer_inferences(struct result *answer, const struct ratio sums[INFERENCE_METRICS]);
 
 // The records of one kind with ids (in order of arrival) first..last, at most

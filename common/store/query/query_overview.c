@@ -5,10 +5,10 @@
 
 #include <sqlite3.h>
 
-#include "common/store/rollup/cell.h"
+#include "common/store/rollup/rollup_row.h"
 #include "common/store/aggregate/coverage.h"
 #include "common/store/read/filter.h"
-#include "common/store/aggregate/gather.h"
+#include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/run_list.h"
 #include "common/store/read/answer_cells.h"
@@ -134,26 +134,26 @@ static enum status find_member(struct overview *overview, int64_t run, int64_t d
 
 // ---- Sums of all records ----------------------------------------------------------------
 
-static enum status add_sums(struct overview *overview, const struct gather *gather, bool of_loads,
-                            struct error *err)
+static enum status add_sums(struct overview *overview, const struct aggregate_scan *scan,
+                            bool of_loads, struct error *err)
 {
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < groups_count(gather->groups) && status == STATUS_OK; i++) {
-        const struct group *group = groups_at(gather->groups, i);
+    for (size_t i = 0; i < groups_count(scan->groups) && status == STATUS_OK; i++) {
+        const struct group *group = groups_at(scan->groups, i);
         struct figures *figures = NULL;
-        if (gather_ratio(group, 0)->values.count == 0)
+        if (aggregate_scan_ratio(group, 0)->values.count == 0)
             continue;
-        if (of_loads && gather_ratio(group, LOAD_SPEED)->values.count == 0 &&
+        if (of_loads && aggregate_scan_ratio(group, LOAD_SPEED)->values.count == 0 &&
             !groups_get(overview->groups, group->keys))
             continue; // as with find_member
         status = find_figures(overview, group->keys, &figures, err);
-        for (unsigned metric = 0; metric < gather->metric_count && status == STATUS_OK; metric++)
+        for (unsigned metric = 0; metric < scan->metric_count && status == STATUS_OK; metric++)
             ratio_merge(of_loads ? &figures->load[metric] : &figures->inference[metric],
-                        gather_ratio(group, metric));
+                        aggregate_scan_ratio(group, metric));
         if (status == STATUS_OK)
             status = reader_budget(&overview->budget, err);
-        if (status == STATUS_OK && gather_last_ns(group) > figures->last_ns)
-            figures->last_ns = gather_last_ns(group);
+        if (status == STATUS_OK && aggregate_scan_last_ns(group) > figures->last_ns)
+            figures->last_ns = aggregate_scan_last_ns(group);
     }
     return status;
 }
@@ -161,25 +161,25 @@ static enum status add_sums(struct overview *overview, const struct gather *gath
 static enum status sum_inferences(struct overview *overview, const struct query *query,
                                   struct error *err)
 {
-    struct gather gather = {.query = query, .kind = RECORD_KIND_INFERENCE};
-    gather_want_inferences(&gather);
-    enum status status = gather_run(&gather, overview->store, err);
+    struct aggregate_scan scan = {.query = query, .kind = RECORD_KIND_INFERENCE};
+    aggregate_scan_want_inferences(&scan);
+    enum status status = aggregate_scan_run(&scan, overview->store, err);
     if (status == STATUS_OK)
-        status = add_sums(overview, &gather, false, err);
-    gather_deinit(&gather);
+        status = add_sums(overview, &scan, false, err);
+    aggregate_scan_deinit(&scan);
     return status;
 }
 
 static enum status sum_loads(struct overview *overview, const struct query *query,
                              struct error *err)
 {
-    struct gather gather = {.query = query, .kind = RECORD_KIND_LOAD};
-    gather_want(&gather, "duration_ns", false);
-    gather_want(&gather, "load_bytes_per_second", false);
-    enum status status = gather_run(&gather, overview->store, err);
+    struct aggregate_scan scan = {.query = query, .kind = RECORD_KIND_LOAD};
+    aggregate_scan_want(&scan, "duration_ns", false);
+    aggregate_scan_want(&scan, "load_bytes_per_second", false);
+    enum status status = aggregate_scan_run(&scan, overview->store, err);
     if (status == STATUS_OK)
-        status = add_sums(overview, &gather, true, err);
-    gather_deinit(&gather);
+        status = add_sums(overview, &scan, true, err);
+    aggregate_scan_deinit(&scan);
     return status;
 }
 

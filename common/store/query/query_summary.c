@@ -6,11 +6,11 @@
 
 #include "common/core/base/saturate.h"
 #include "common/core/delivery/delivery.h"
-#include "common/store/rollup/cell.h"
+#include "common/store/rollup/rollup_row.h"
 #include "common/store/aggregate/coverage.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/read/filter.h"
-#include "common/store/aggregate/gather.h"
+#include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/read/latest_hint.h"
 #include "common/store/read/reader.h"
 #include "common/store/schema/schema.h"
@@ -192,28 +192,28 @@ static enum status add_failed(struct store *store, const struct query_filter *fi
 
 // The sums of all groups, and the models of those that have any values of the metric `proof`:
 // keys of `models`.
-static enum status sum_groups(const struct gather *gather, struct ratio *sums, unsigned proof,
+static enum status sum_groups(const struct aggregate_scan *scan, struct ratio *sums, unsigned proof,
                               struct groups *models, struct error *err)
 {
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < groups_count(gather->groups) && status == STATUS_OK; i++) {
-        const struct group *group = groups_at(gather->groups, i);
+    for (size_t i = 0; i < groups_count(scan->groups) && status == STATUS_OK; i++) {
+        const struct group *group = groups_at(scan->groups, i);
         struct group *model = NULL;
-        for (unsigned metric = 0; metric < gather->metric_count; metric++)
-            ratio_merge(&sums[metric], gather_ratio(group, metric));
-        if (gather_ratio(group, proof)->values.count > 0)
+        for (unsigned metric = 0; metric < scan->metric_count; metric++)
+            ratio_merge(&sums[metric], aggregate_scan_ratio(group, metric));
+        if (aggregate_scan_ratio(group, proof)->values.count > 0)
             status = reader_group(models, group->keys, &model, err);
     }
     return status;
 }
 
-void gather_want_inferences(struct gather *gather)
+void aggregate_scan_want_inferences(struct aggregate_scan *scan)
 {
-    gather_want(gather, "e2e_ns", false);
-    gather_want(gather, "ttft_ns", true);
-    gather_want(gather, "prompt_tokens", false);
-    gather_want(gather, "generated_tokens", false);
-    gather_want(gather, "tokens_per_second", false);
+    aggregate_scan_want(scan, "e2e_ns", false);
+    aggregate_scan_want(scan, "ttft_ns", true);
+    aggregate_scan_want(scan, "prompt_tokens", false);
+    aggregate_scan_want(scan, "generated_tokens", false);
+    aggregate_scan_want(scan, "tokens_per_second", false);
 }
 
 void answer_inferences(struct result *answer, const struct ratio sums[INFERENCE_METRICS])
@@ -231,19 +231,19 @@ void answer_inferences(struct result *answer, const struct ratio sums[INFERENCE_
 static enum status add_inferences(struct store *store, const struct query *by_model,
                                   struct groups *models, struct result *answer, struct error *err)
 {
-    struct gather gather = {.query = by_model, .kind = RECORD_KIND_INFERENCE};
-    gather_want_inferences(&gather);
+    struct aggregate_scan scan = {.query = by_model, .kind = RECORD_KIND_INFERENCE};
+    aggregate_scan_want_inferences(&scan);
     struct ratio sums[INFERENCE_METRICS] = {0};
-    enum status status = gather_run(&gather, store, err);
+    enum status status = aggregate_scan_run(&scan, store, err);
     if (status == STATUS_OK &&
         aggregate_want_quantiles(&sums[INFERENCE_TTFT].values, NULL) != STATUS_OK)
         status = error_no_memory(err, "store");
     if (status == STATUS_OK)
-        status = sum_groups(&gather, sums, INFERENCE_E2E, models, err);
+        status = sum_groups(&scan, sums, INFERENCE_E2E, models, err);
     if (status == STATUS_OK)
         answer_inferences(answer, sums);
     aggregate_deinit(&sums[INFERENCE_TTFT].values);
-    gather_deinit(&gather);
+    aggregate_scan_deinit(&scan);
     return status == STATUS_OK ? add_failed(store, &by_model->filter, RECORD_KIND_INFERENCE,
                                             "t.finish = 3", "inferences_failed", answer, err)
                                : status;
@@ -254,18 +254,18 @@ static enum status add_inferences(struct store *store, const struct query *by_mo
 static enum status add_loads(struct store *store, const struct query *by_model,
                              struct groups *models, struct result *answer, struct error *err)
 {
-    struct gather gather = {.query = by_model, .kind = RECORD_KIND_LOAD};
-    gather_want(&gather, "duration_ns", false);
-    gather_want(&gather, "load_bytes_per_second", false);
+    struct aggregate_scan scan = {.query = by_model, .kind = RECORD_KIND_LOAD};
+    aggregate_scan_want(&scan, "duration_ns", false);
+    aggregate_scan_want(&scan, "load_bytes_per_second", false);
     struct ratio sums[2] = {0};
-    enum status status = gather_run(&gather, store, err);
+    enum status status = aggregate_scan_run(&scan, store, err);
     if (status == STATUS_OK)
-        status = sum_groups(&gather, sums, 1, models, err);
+        status = sum_groups(&scan, sums, 1, models, err);
     if (status == STATUS_OK) {
         answer_int(answer, "loads", (int64_t)sums[0].values.count);
         answer_real(answer, "load_mean_ns", ratio_mean_denominator(&sums[1]));
     }
-    gather_deinit(&gather);
+    aggregate_scan_deinit(&scan);
     return status == STATUS_OK ? add_failed(store, &by_model->filter, RECORD_KIND_LOAD,
                                             "t.status = 1", "loads_failed", answer, err)
                                : status;
@@ -275,13 +275,13 @@ static enum status count_records(struct store *store, const struct query *whole,
                                  enum record_kind kind, const char *key, struct result *answer,
                                  struct error *err)
 {
-    struct gather gather = {.query = whole, .kind = kind};
-    gather_want(&gather, "duration_ns", false);
-    enum status status = gather_run(&gather, store, err);
-    if (status == STATUS_OK && groups_count(gather.groups) > 0)
+    struct aggregate_scan scan = {.query = whole, .kind = kind};
+    aggregate_scan_want(&scan, "duration_ns", false);
+    enum status status = aggregate_scan_run(&scan, store, err);
+    if (status == STATUS_OK && groups_count(scan.groups) > 0)
         answer_int(answer, key,
-                   (int64_t)gather_ratio(groups_at(gather.groups, 0), 0)->values.count);
-    gather_deinit(&gather);
+                   (int64_t)aggregate_scan_ratio(groups_at(scan.groups, 0), 0)->values.count);
+    aggregate_scan_deinit(&scan);
     return status;
 }
 

@@ -28,7 +28,7 @@
 //   rollup     per metric (by number: rollup.h), grouping, level, bucket of time (its
 //              start) and series: count, sum (carry is what of an integer sum is above
 //              64 bits), extremes, of rates numerator and denominator summed, and a
-//              checksum with the sketch behind it (cell.h)
+//              checksum with the sketch behind it (rollup_row.h)
 //   rollup_state  per metric: the highest id that its rollups hold
 //   rollup_gap    where a level of rollups, and all finer ones, are not kept, and why
 //   expiry     per kind: rows started before have expired

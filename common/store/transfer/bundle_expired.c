@@ -9,7 +9,7 @@
 // bundle holds.
 #include <sqlite3.h>
 
-#include "common/store/rollup/cell.h"
+#include "common/store/rollup/rollup_row.h"
 #include "common/store/transfer/copy.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/read/filter.h"
@@ -38,9 +38,9 @@ struct expired_sums {
     int64_t since_ns, until_ns; // start of the buckets that are copied
     const struct query_metric *metric;
     sqlite3_stmt *insert;
-    struct cell_key key; // of the row being merged
-    struct ratio cell;   // no values: there is no row
-    bool is_damaged;     // a part of it failed its checksum
+    struct rollup_row_key key; // of the row being merged
+    struct ratio cell;         // no values: there is no row
+    bool is_damaged;           // a part of it failed its checksum
 };
 
 // ---- Rows -------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ static enum status add_gap(struct expired_sums *sums, enum rollup_level level, e
 // Writes the merged row.  One that is damaged becomes a gap: its records are gone.
 static enum status end_row(struct expired_sums *sums, struct error *err)
 {
-    const struct cell_key *key = &sums->key;
+    const struct rollup_row_key *key = &sums->key;
     enum status status = STATUS_OK;
     if (sums->is_damaged) {
         status = add_gap(sums, key->level, ROLLUP_OLD, key->started_ns,
@@ -74,8 +74,8 @@ static enum status end_row(struct expired_sums *sums, struct error *err)
         const int count = sizeof columns / sizeof *columns;
         for (int i = 0; i < count; i++)
             (void)sqlite3_bind_int64(sums->insert, i + 1, columns[i]);
-        status = cell_bind(sums->insert, count + 1, key, &sums->cell, sums->metric->derived != NULL,
-                           err);
+        status = rollup_row_bind(sums->insert, count + 1, key, &sums->cell,
+                                 sums->metric->derived != NULL, err);
         if (status == STATUS_OK)
             status = database_run(sums->db, sums->insert, err);
     }
@@ -85,17 +85,17 @@ static enum status end_row(struct expired_sums *sums, struct error *err)
     return status;
 }
 
-enum { COLUMN_STARTED, COLUMN_FROM, COLUMN_TO, FIRST_CELL_COLUMN };
+enum { COLUMN_STARTED, COLUMN_FROM, COLUMN_TO, FIRST_ROW_COLUMN };
 
 static enum status add_cell(struct expired_sums *sums, enum rollup_level level, sqlite3_stmt *row,
                             struct error *err)
 {
-    const struct cell_key from = {.metric = rollup_metric_number(sums->metric),
-                                  .grouping = sums->from,
-                                  .level = level,
-                                  .started_ns = sqlite3_column_int64(row, COLUMN_STARTED),
-                                  .series = sqlite3_column_int64(row, COLUMN_FROM)};
-    struct cell_key to = from;
+    const struct rollup_row_key from = {.metric = rollup_metric_number(sums->metric),
+                                        .grouping = sums->from,
+                                        .level = level,
+                                        .started_ns = sqlite3_column_int64(row, COLUMN_STARTED),
+                                        .series = sqlite3_column_int64(row, COLUMN_FROM)};
+    struct rollup_row_key to = from;
     to.grouping = sums->to;
     to.series = sqlite3_column_int64(row, COLUMN_TO);
     enum status status = STATUS_OK;
@@ -106,7 +106,7 @@ static enum status add_cell(struct expired_sums *sums, enum rollup_level level, 
         aggregate_want_quantiles(&sums->cell.values, NULL) != STATUS_OK)
         status = error_no_memory(err, "store");
     if (status == STATUS_OK)
-        status = cell_add(&sums->cell, &from, row, FIRST_CELL_COLUMN, err);
+        status = rollup_row_add(&sums->cell, &from, row, FIRST_ROW_COLUMN, err);
     if (status != STATUS_CORRUPT)
         return status;
     sums->is_damaged = true;
@@ -117,7 +117,7 @@ static enum status copy_level(struct expired_sums *sums, enum rollup_level level
 {
     sqlite3_str *sql = sqlite3_str_new(sums->db);
     sqlite3_str_appendf(sql,
-                        "SELECT r.started_ns, r.series, x.id, " CELL_COLUMNS
+                        "SELECT r.started_ns, r.series, x.id, " ROLLUP_ROW_COLUMNS
                         " FROM main.rollup r CROSS JOIN main.series f ON f.id = r.series"
                         " CROSS JOIN main.series x ON x.grouping = %d AND %s WHERE r.metric = %d"
                         " AND r.grouping = %d AND r.level = %d AND r.started_ns >= %lld"
@@ -286,7 +286,7 @@ enum status bundle_expired(sqlite3 *db, const struct query_filter *filter, struc
     enum status status =
         database_prepare(db, &sums.insert,
                          "INSERT INTO bundle.rollup(metric, grouping, level, started_ns, series,"
-                         " " CELL_COLUMNS ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                         " " ROLLUP_ROW_COLUMNS ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                          false, err);
     if (status == STATUS_OK)
         status = copy_kinds(&sums, err);

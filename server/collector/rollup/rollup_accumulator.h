@@ -1,5 +1,5 @@
-// Aggregates the values of a rollup row in memory: like a cell (common/store/rollup/cell.h), but
-// small for few values.  The sketch buckets of many accumulators share a pool.  Pure.
+// Aggregates the values of a rollup row in memory: like a cell (common/store/rollup/rollup_row.h),
+// but small for few values.  The sketch buckets of many accumulators share a pool.  Pure.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_ACCUMULATOR_H
 #define INFERSTAT_COLLECTOR_ROLLUP_ACCUMULATOR_H
 

@@ -226,7 +226,7 @@ static enum status aggregate_groups(struct rollup_flush *flush, const struct rol
 
 // Adds members, which are all of a row's, to the row.
 static enum status write_row(struct rollup_flush *flush, const struct rollup_metric *metric,
-                             const struct cell_key *key, const struct rollup_member *members,
+                             const struct rollup_row_key *key, const struct rollup_member *members,
                              size_t count, struct error *err)
 {
     const struct accumulator *first = &flush->accumulators[members[0].group];
@@ -248,7 +248,7 @@ static enum status write_row(struct rollup_flush *flush, const struct rollup_met
 
 static enum status write_level(struct rollup_flush *flush, const struct rollup_metric *metric,
                                enum rollup_grouping grouping, enum rollup_level level,
-                               const struct gap_set *gaps, struct cell_key *damaged,
+                               const struct gap_set *gaps, struct rollup_row_key *damaged,
                                struct error *err)
 {
     const struct rollup_member *members = flush->groups.members[grouping];
@@ -257,8 +257,8 @@ static enum status write_level(struct rollup_flush *flush, const struct rollup_m
     for (size_t first = 0; first < flush->groups.count && status == STATUS_OK; first = end) {
         const int64_t bucket = rollup_bucket(level, members[first].minute);
         const int64_t next = rollup_next(level, bucket);
-        const struct cell_key key = {metric->number, grouping, level, bucket,
-                                     members[first].series};
+        const struct rollup_row_key key = {metric->number, grouping, level, bucket,
+                                           members[first].series};
         for (end = first + 1; end < flush->groups.count && members[end].series == key.series &&
                               members[end].minute < next;)
             end++;
@@ -273,7 +273,7 @@ static enum status write_level(struct rollup_flush *flush, const struct rollup_m
 
 static enum status write_metric(struct rollup_flush *flush, const struct rollup_metric *metric,
                                 unsigned levels, const struct gap_set *gaps,
-                                struct cell_key *damaged, struct error *err)
+                                struct rollup_row_key *damaged, struct error *err)
 {
     if (aggregate_groups(flush, metric) != STATUS_OK)
         return error_no_memory(err, "rollups");
@@ -289,12 +289,12 @@ static enum status write_metric(struct rollup_flush *flush, const struct rollup_
 }
 
 enum status rollup_flush_write(struct rollup_flush *flush, unsigned levels,
-                               const struct gap_set *gaps, struct cell_key *damaged,
+                               const struct gap_set *gaps, struct rollup_row_key *damaged,
                                struct error *err)
 {
     const struct rollup_metrics *metrics = rollup_metrics_of(flush->groups.memtable->kind);
     enum status status = STATUS_OK;
-    *damaged = (struct cell_key){0};
+    *damaged = (struct rollup_row_key){0};
     for (unsigned m = 0; m < metrics->count && status == STATUS_OK; m++)
         status = write_metric(flush, &metrics->list[m], levels, gaps, damaged, err);
     return status;

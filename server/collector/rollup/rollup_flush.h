@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/store/rollup/cell.h"
+#include "common/store/rollup/rollup_row.h"
 #include "common/store/rollup/gap_table.h"
 #include "common/store/rollup/rollup.h"
 #include "server/collector/rollup/rollup_groups.h"
@@ -39,7 +39,7 @@ enum { ROLLUP_ALL_LEVELS = (1 << ROLLUP_LEVEL_COUNT) - 1 };
 // rows that touch `gaps` (by grouping) are left out.  Fails with STATUS_CORRUPT where an
 // existing row is damaged: `*damaged` is its key.  Otherwise `damaged->metric` is 0.
 MUST_CHECK enum status rollup_flush_write(struct rollup_flush *flush, unsigned levels,
-                                          const struct gap_set *gaps, struct cell_key *damaged,
-                                          struct error *err);
+                                          const struct gap_set *gaps,
+                                          struct rollup_row_key *damaged, struct error *err);
 
 #endif

@@ -321,7 +321,7 @@ static enum status read_gaps(struct rollup_levels *levels, const struct rollup_j
 
 enum status rollup_levels_write(struct rollup_levels *levels, struct rollup_flush *flush,
                                 const struct rollup_job *job, size_t *end_row,
-                                struct cell_key *damaged, struct error *err)
+                                struct rollup_row_key *damaged, struct error *err)
 {
     struct gap_set gaps[ROLLUP_GROUPING_COUNT] = {{{0}, {0}}};
     const struct rollup_slice whole = {.memtable = job->slice.memtable};

@@ -44,7 +44,7 @@ struct rollup_job {
 // `*end_row`: the first row behind it.  `*damaged` as of rollup_flush_write.
 MUST_CHECK enum status rollup_levels_write(struct rollup_levels *levels, struct rollup_flush *flush,
                                            const struct rollup_job *job, size_t *end_row,
-                                           struct cell_key *damaged, struct error *err);
+                                           struct rollup_row_key *damaged, struct error *err);
 
 // Whether a day or month of the table that has ended is to be counted, or rows of one that
 // is not kept are to be deleted.

@@ -286,7 +286,7 @@ static enum status write_some(struct rollup_rebuild *rebuild, int64_t wall_ns, s
         .keeps_days = rebuild->keeps_days,
         .wall_ns = wall_ns,
     };
-    struct cell_key damaged;
+    struct rollup_row_key damaged;
     enum status status = STATUS_OK;
     if (rebuild->first_row < rebuild->memtable.count)
         status = rollup_levels_write(rebuild->levels, rebuild->flush, &job, &rebuild->first_row,
@@ -353,7 +353,7 @@ enum status rollup_rebuild_step(struct rollup_rebuild *rebuild, int64_t watermar
 // ---- Damage ------------------------------------------------------------------------------
 
 enum status rollup_rebuild_damaged(sqlite3 *db, enum record_kind kind,
-                                   const struct cell_key *damaged, struct error *err)
+                                   const struct rollup_row_key *damaged, struct error *err)
 {
     int64_t expired_ns = INT64_MIN;
     const struct gap_span day = day_of(damaged->started_ns);

@@ -54,6 +54,7 @@ bool rollup_rebuild_pass_over(struct rollup_rebuild *rebuild);
 // Has the days that a span touches rebuilt.  Those of which records have expired become
 // gaps that stay (ROLLUP_LOST), without their rows.
 MUST_CHECK enum status rollup_rebuild_damaged(struct sqlite3 *db, enum record_kind kind,
-                                              const struct cell_key *damaged, struct error *err);
+                                              const struct rollup_row_key *damaged,
+                                              struct error *err);
 
 #endif

@@ -21,10 +21,10 @@ static enum status prepare(struct rollup_upsert *upsert, struct error *err)
     static const char key[] =
         " WHERE metric = ?1 AND grouping = ?2 AND level = ?3 AND started_ns = ?4 AND series = ?5";
     char find[256], update[512];
-    (void)snprintf(find, sizeof find, "SELECT " CELL_COLUMNS " FROM rollup%s", key);
-    (void)snprintf(update, sizeof update,
-                   "UPDATE rollup SET (" CELL_COLUMNS ") = (?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)%s",
-                   key);
+    (void)snprintf(find, sizeof find, "SELECT " ROLLUP_ROW_COLUMNS " FROM rollup%s", key);
+    (void)snprintf(
+        update, sizeof update,
+        "UPDATE rollup SET (" ROLLUP_ROW_COLUMNS ") = (?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)%s", key);
     const struct {
         sqlite3_stmt **stmt;
         const char *sql;
@@ -33,7 +33,7 @@ static enum status prepare(struct rollup_upsert *upsert, struct error *err)
                           " AND level = ?"},
         {&upsert->find, find},
         {&upsert->insert, "INSERT INTO rollup(metric, grouping, level, started_ns, series,"
-                          " " CELL_COLUMNS ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+                          " " ROLLUP_ROW_COLUMNS ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
         {&upsert->update, update},
         {&upsert->find_series, "SELECT id FROM series WHERE grouping = ? AND model = ?"
                                " AND host = ? AND device = ? AND operation = ?"},
@@ -128,7 +128,7 @@ enum status rollup_upsert_begin(struct rollup_upsert *upsert, int metric,
     return status;
 }
 
-static void bind_key(sqlite3_stmt *stmt, const struct cell_key *key)
+static void bind_key(sqlite3_stmt *stmt, const struct rollup_row_key *key)
 {
     (void)sqlite3_bind_int(stmt, 1, key->metric);
     (void)sqlite3_bind_int(stmt, 2, (int)key->grouping);
@@ -138,8 +138,8 @@ static void bind_key(sqlite3_stmt *stmt, const struct cell_key *key)
 }
 
 // Adds the existing row to the current cell.
-static enum status read_row(struct rollup_upsert *upsert, const struct cell_key *key, bool *found,
-                            struct error *err)
+static enum status read_row(struct rollup_upsert *upsert, const struct rollup_row_key *key,
+                            bool *found, struct error *err)
 {
     *found = false;
     if (!upsert->has_last[key->level] || key->started_ns > upsert->last_ns[key->level])
@@ -149,14 +149,14 @@ static enum status read_row(struct rollup_upsert *upsert, const struct cell_key 
     *found = rc == SQLITE_ROW;
     enum status status = STATUS_OK;
     if (*found)
-        status = cell_add(&upsert->cell, key, upsert->find, 0, err);
+        status = rollup_row_add(&upsert->cell, key, upsert->find, 0, err);
     else if (rc != SQLITE_DONE)
         status = database_error(upsert->db, "rollups", err);
     (void)sqlite3_reset(upsert->find);
     return status;
 }
 
-enum status rollup_upsert_add(struct rollup_upsert *upsert, const struct cell_key *key,
+enum status rollup_upsert_add(struct rollup_upsert *upsert, const struct rollup_row_key *key,
                               const struct accumulator *accumulator,
                               const struct accumulator_pool *pool, enum rollup_source source,
                               struct error *err)
@@ -168,6 +168,6 @@ enum status rollup_upsert_add(struct rollup_upsert *upsert, const struct cell_ke
         return status;
     sqlite3_stmt *stmt = found ? upsert->update : upsert->insert;
     bind_key(stmt, key);
-    status = cell_bind(stmt, 6, key, &upsert->cell, source == ROLLUP_RATIOS, err);
+    status = rollup_row_bind(stmt, 6, key, &upsert->cell, source == ROLLUP_RATIOS, err);
     return status == STATUS_OK ? database_run(upsert->db, stmt, err) : status;
 }

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/store/rollup/cell.h"
+#include "common/store/rollup/rollup_row.h"
 #include "server/collector/rollup/rollup_accumulator.h"
 #include "server/collector/rollup/rollup_metrics.h"
 
@@ -32,7 +32,8 @@ MUST_CHECK enum status rollup_upsert_begin(struct rollup_upsert *upsert, int met
 
 // Merges an ended accumulator that is not empty into a row.  STATUS_CORRUPT: the existing row
 // is damaged.
-MUST_CHECK enum status rollup_upsert_add(struct rollup_upsert *upsert, const struct cell_key *key,
+MUST_CHECK enum status rollup_upsert_add(struct rollup_upsert *upsert,
+                                         const struct rollup_row_key *key,
                                          const struct accumulator *accumulator,
                                          const struct accumulator_pool *pool,
                                          enum rollup_source source, struct error *err);

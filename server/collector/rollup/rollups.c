@@ -377,7 +377,7 @@ static unsigned choose(const struct rollups *rollups, enum rollups_pace pace, ui
 }
 
 static enum status write_slice(struct rollups *rollups, unsigned k, uint64_t now_ns,
-                               struct cell_key *damaged, struct error *err)
+                               struct rollup_row_key *damaged, struct error *err)
 {
     struct of_kind *kind = &rollups->kinds[k];
     const bool is_quiet = rollup_throttle_is_quiet(&rollups->throttle, now_ns) &&
@@ -410,7 +410,7 @@ static enum status write_slice(struct rollups *rollups, unsigned k, uint64_t now
 }
 
 static enum status write_some(struct rollups *rollups, enum rollups_pace pace, uint64_t now_ns,
-                              unsigned *kind, struct cell_key *damaged, struct error *err)
+                              unsigned *kind, struct rollup_row_key *damaged, struct error *err)
 {
     const uint64_t began_ns = clock_monotonic_ns(), worked_ns = clock_thread_ns();
     const uint64_t limit_ns = pace == ROLLUPS_ALL ? STEP_ALL_NS : STEP_NS;
@@ -430,7 +430,7 @@ enum status rollups_flush(struct rollups *rollups, enum rollups_pace pace, uint6
                           bool *left, struct error *err)
 {
     unsigned kind = RECORD_KIND_COUNT;
-    struct cell_key damaged = {0};
+    struct rollup_row_key damaged = {0};
     *left = false;
     if (rollups->is_stale || now_ns < rollups->retry_ns)
         return STATUS_OK;

@@ -4,7 +4,7 @@
 
 #include <sqlite3.h>
 
-#include "common/store/rollup/cell.h"
+#include "common/store/rollup/rollup_row.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/rollup/gap_table.h"
 #include "common/store/read/reader.h"
@@ -431,10 +431,10 @@ static bool same_cell(const struct ratio *a, const struct ratio *b)
 
 static void check_rollup(struct expectation *all, sqlite3_stmt *row)
 {
-    const struct cell_key key = {all->metric->number,
-                                 (enum rollup_grouping)sqlite3_column_int(row, 0),
-                                 (enum rollup_level)sqlite3_column_int(row, 1),
-                                 sqlite3_column_int64(row, 2), sqlite3_column_int64(row, 3)};
+    const struct rollup_row_key key = {all->metric->number,
+                                       (enum rollup_grouping)sqlite3_column_int(row, 0),
+                                       (enum rollup_level)sqlite3_column_int(row, 1),
+                                       sqlite3_column_int64(row, 2), sqlite3_column_int64(row, 3)};
     const struct rollup_series series = {sqlite3_column_int64(row, 4), sqlite3_column_int64(row, 5),
                                          sqlite3_column_int64(row, 6),
                                          sqlite3_column_int64(row, 7)};
@@ -451,7 +451,7 @@ static void check_rollup(struct expectation *all, sqlite3_stmt *row)
     struct ratio cell = {0};
     struct error err = {0};
     assert_int_equal(aggregate_want_quantiles(&cell.values, NULL), STATUS_OK);
-    expect_ok(cell_add(&cell, &key, row, 8, &err), &err);
+    expect_ok(rollup_row_add(&cell, &key, row, 8, &err), &err);
     if (!same_cell(&one->cell, &cell))
         fail_msg("metric %d, %s, %s at %lld: %llu values where SQL finds %llu, or others",
                  key.metric, rollup_grouping_name(key.grouping), rollup_level_name(key.level),

@@ -9,8 +9,8 @@
 //   numerator, denominator   their sums, of derived metrics; null for stored ones
 //   sketch       CRC-32C of the row's key and all its columns (4 bytes, little-endian), then
 //                the sketch (sketch.h), which is left out where min = max
-#ifndef INFERSTAT_STORE_ROLLUP_CELL_H
-#define INFERSTAT_STORE_ROLLUP_CELL_H
+#ifndef INFERSTAT_STORE_ROLLUP_ROLLUP_ROW_H
+#define INFERSTAT_STORE_ROLLUP_ROLLUP_ROW_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,11 +21,11 @@
 
 struct sqlite3_stmt;
 
-#define CELL_COLUMNS "count, sum, carry, min, max, numerator, denominator, sketch"
-enum { CELL_COLUMN_COUNT = 8 };
+#define ROLLUP_ROW_COLUMNS "count, sum, carry, min, max, numerator, denominator, sketch"
+enum { ROLLUP_ROW_COLUMN_COUNT = 8 };
 
 // The key of a row.
-struct cell_key {
+struct rollup_row_key {
     int metric;
     enum rollup_grouping grouping;
     enum rollup_level level;
@@ -35,12 +35,13 @@ struct cell_key {
 // Adds the cell in the current row of a statement, whose columns start at `first` (from 0).
 // Skips the sketch if `into` has none.  STATUS_CORRUPT if the checksum is wrong or the values
 // are impossible; `into` may then hold a part of it.
-MUST_CHECK enum status cell_add(struct ratio *into, const struct cell_key *key,
-                                struct sqlite3_stmt *row, int first, struct error *err);
+MUST_CHECK enum status rollup_row_add(struct ratio *into, const struct rollup_row_key *key,
+                                      struct sqlite3_stmt *row, int first, struct error *err);
 
 // Binds the columns to the parameters that start at `first` (from 1).  `cell` has values and a
 // sketch of all of them; `derived`: the metric is a derived one.
-MUST_CHECK enum status cell_bind(struct sqlite3_stmt *stmt, int first, const struct cell_key *key,
-                                 const struct ratio *cell, bool derived, struct error *err);
+MUST_CHECK enum status rollup_row_bind(struct sqlite3_stmt *stmt, int first,
+                                       const struct rollup_row_key *key, const struct ratio *cell,
+                                       bool derived, struct error *err);
 
 #endif

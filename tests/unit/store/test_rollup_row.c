@@ -3,7 +3,7 @@
 
 #include <sqlite3.h>
 
-#include "common/store/rollup/cell.h"
+#include "common/store/rollup/rollup_row.h"
 #include "tests/support/test.h"
 
 __extension__ typedef __int128 wide;
@@ -20,7 +20,8 @@ TEST_FIXTURE(set_up)
         sqlite3_exec(db, table, NULL, NULL, NULL) != SQLITE_OK ||
         sqlite3_prepare_v2(db, "INSERT INTO cell VALUES(?, ?, ?, ?, ?, ?, ?, ?)", -1, &insert,
                            NULL) != SQLITE_OK ||
-        sqlite3_prepare_v2(db, "SELECT " CELL_COLUMNS " FROM cell", -1, &row, NULL) != SQLITE_OK)
+        sqlite3_prepare_v2(db, "SELECT " ROLLUP_ROW_COLUMNS " FROM cell", -1, &row, NULL) !=
+            SQLITE_OK)
         return -1;
     return 0;
 }
@@ -39,7 +40,7 @@ static void exec(const char *sql)
         fail_msg("%s: %s", sql, sqlite3_errmsg(db));
 }
 
-static const struct cell_key some_key = {1536, ROLLUP_MODEL, ROLLUP_HOUR, INT64_MIN, 12};
+static const struct rollup_row_key some_key = {1536, ROLLUP_MODEL, ROLLUP_HOUR, INT64_MIN, 12};
 
 static struct ratio new_ratio(void)
 {
@@ -52,7 +53,7 @@ static void write_cell(const struct ratio *ratio, bool derived)
 {
     struct error err = {0};
     (void)sqlite3_reset(insert);
-    assert_int_equal(cell_bind(insert, 1, &some_key, ratio, derived, &err), STATUS_OK);
+    assert_int_equal(rollup_row_bind(insert, 1, &some_key, ratio, derived, &err), STATUS_OK);
     assert_int_equal(sqlite3_step(insert), SQLITE_DONE);
 }
 
@@ -62,7 +63,7 @@ static enum status read_cells(struct ratio *into, struct error *err)
     enum status status = STATUS_OK;
     (void)sqlite3_reset(row);
     while (status == STATUS_OK && sqlite3_step(row) == SQLITE_ROW)
-        status = cell_add(into, &some_key, row, 0, err);
+        status = rollup_row_add(into, &some_key, row, 0, err);
     (void)sqlite3_reset(row);
     return status;
 }
@@ -267,7 +268,7 @@ TEST_CASE(damaged_cells_are_said)
 
 TEST_CASE(a_cell_of_another_row_is_damaged)
 {
-    struct cell_key others[5];
+    struct rollup_row_key others[5];
     for (size_t i = 0; i < COUNT_OF(others); i++)
         others[i] = some_key;
     others[0].metric++;
@@ -284,7 +285,7 @@ TEST_CASE(a_cell_of_another_row_is_damaged)
         struct error err = {0};
         (void)sqlite3_reset(row);
         assert_int_equal(sqlite3_step(row), SQLITE_ROW);
-        assert_int_equal(cell_add(&read, &others[i], row, 0, &err), STATUS_CORRUPT);
+        assert_int_equal(rollup_row_add(&read, &others[i], row, 0, &err), STATUS_CORRUPT);
         aggregate_deinit(&read.values);
     }
     aggregate_deinit(&cell.values);

@@ -1,4 +1,4 @@
-#include "common/store/aggregate/gather.h"
+#include "common/store/aggregate/aggregate_scan.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "common/store/aggregate/bandwidth.h"
 #include "common/store/read/expiry_info.h"
 #include "common/store/read/filter.h"
-#include "common/store/aggregate/gather_parts.h"
+#include "common/store/aggregate/aggregate_scan_parts.h"
 #include "common/store/schema/schema.h"
 #include "common/store/schema/schema_select.h"
 #include "common/store/read/reader.h"
@@ -34,58 +34,58 @@ static void deinit_cells(void *data)
         aggregate_deinit(&cells->ratios[i].values);
 }
 
-int64_t gather_last_ns(const struct group *group)
+int64_t aggregate_scan_last_ns(const struct group *group)
 {
     const struct cells *cells = group->data;
     return cells->last_ns;
 }
 
-const struct ratio *gather_ratio(const struct group *group, unsigned metric)
+const struct ratio *aggregate_scan_ratio(const struct group *group, unsigned metric)
 {
     const struct cells *cells = group->data;
     return &cells->ratios[metric];
 }
 
-void gather_want(struct gather *gather, const char *name, bool wants_quantiles)
+void aggregate_scan_want(struct aggregate_scan *scan, const char *name, bool wants_quantiles)
 {
     unsigned count = 0;
     const struct query_metric *metrics = query_metrics(&count);
     for (unsigned i = 0; i < count; i++) {
-        if (metrics[i].kind != gather->kind || strcmp(metrics[i].name, name) != 0)
+        if (metrics[i].kind != scan->kind || strcmp(metrics[i].name, name) != 0)
             continue;
-        assert(gather->metric_count < GATHER_METRICS_MAX);
-        gather->metrics[gather->metric_count++] =
-            (struct gather_metric){.metric = &metrics[i], .wants_quantiles = wants_quantiles};
+        assert(scan->metric_count < AGGREGATE_SCAN_METRICS_MAX);
+        scan->metrics[scan->metric_count++] = (struct aggregate_scan_metric){
+            .metric = &metrics[i], .wants_quantiles = wants_quantiles};
         return;
     }
     assert(!"the kind has the metric");
 }
 
-enum status gathering_find(struct gathering *gathering, const int64_t *keys, int64_t time_ns,
-                           struct ratio **out, struct error *err)
+enum status aggregate_scan_find(struct aggregate_scan_state *state, const int64_t *keys,
+                                int64_t time_ns, struct ratio **out, struct error *err)
 {
-    struct gather *gather = gathering->of;
+    struct aggregate_scan *scan = state->of;
     int64_t all[GROUP_KEYS_MAX] = {0};
     unsigned count = 0;
-    while (count < gather->query->group_count) {
+    while (count < scan->query->group_count) {
         all[count] = keys[count];
         count++;
     }
-    if (gather->query->step_ns > 0) {
-        const int64_t first_ns = gather->window.first_ns;
-        all[count] = rollup_step(gather->query->step_ns, time_ns > first_ns ? time_ns : first_ns);
+    if (scan->query->step_ns > 0) {
+        const int64_t first_ns = scan->window.first_ns;
+        all[count] = rollup_step(scan->query->step_ns, time_ns > first_ns ? time_ns : first_ns);
     }
     struct group *group = NULL;
-    enum status status = reader_group(gather->groups, all, &group, err);
+    enum status status = reader_group(scan->groups, all, &group, err);
     if (status != STATUS_OK)
         return status;
     struct cells *cells = group->data;
     *out = cells->ratios;
     if (cells->count == 0 || time_ns > cells->last_ns)
         cells->last_ns = time_ns;
-    for (; cells->count < gather->metric_count; cells->count++)
-        if (gather->metrics[cells->count].wants_quantiles &&
-            aggregate_want_quantiles(&cells->ratios[cells->count].values, &gather->budget) !=
+    for (; cells->count < scan->metric_count; cells->count++)
+        if (scan->metrics[cells->count].wants_quantiles &&
+            aggregate_want_quantiles(&cells->ratios[cells->count].values, &scan->budget) !=
                 STATUS_OK)
             return error_no_memory(err, "store");
     return STATUS_OK;
@@ -94,50 +94,50 @@ enum status gathering_find(struct gathering *gathering, const int64_t *keys, int
 // ---- What there is to go by -------------------------------------------------------------
 
 // The first column of the first row, with $1 bound; `*out` stays where there is none.
-static enum status read_integer(struct gathering *gathering, const char *text, int64_t of,
+static enum status read_integer(struct aggregate_scan_state *state, const char *text, int64_t of,
                                 int64_t *out, struct error *err)
 {
-    sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
+    sqlite3_str *sql = sqlite3_str_new(state->store->db);
     sqlite3_str_appendall(sql, text);
-    return reader_scan_bound(gathering->store, sql, &of, 1, reader_take_integer, out, err);
+    return reader_scan_bound(state->store, sql, &of, 1, reader_take_integer, out, err);
 }
 
 // The ids of the filter's names; -1 for a name that the store does not know.
-static enum status read_filter(struct gathering *gathering, struct error *err)
+static enum status read_filter(struct aggregate_scan_state *state, struct error *err)
 {
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT && status == STATUS_OK; i++) {
-        gathering->filter_ids[i] = GROUP_KEY_NONE;
-        if (!gathering->of->query->filter.by[i][0] || i == QUERY_BY_RUN)
+        state->filter_ids[i] = GROUP_KEY_NONE;
+        if (!state->of->query->filter.by[i][0] || i == QUERY_BY_RUN)
             continue;
-        gathering->filter_ids[i] = -1;
-        sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
+        state->filter_ids[i] = -1;
+        sqlite3_str *sql = sqlite3_str_new(state->store->db);
         sqlite3_str_appendf(sql, "SELECT id FROM name WHERE text = :%s",
                             query_dimension_name((enum query_dimension)i));
-        status = reader_scan(gathering->store, sql, &gathering->of->query->filter,
-                             reader_take_integer, &gathering->filter_ids[i], err);
+        status = reader_scan(state->store, sql, &state->of->query->filter, reader_take_integer,
+                             &state->filter_ids[i], err);
     }
     return status;
 }
 
-static enum status read_state(struct gathering *gathering, struct error *err)
+static enum status read_state(struct aggregate_scan_state *state, struct error *err)
 {
-    struct gather *gather = gathering->of;
-    enum status status = read_integer(gathering, "SELECT until_ns FROM expiry WHERE kind = $1",
-                                      gather->kind, &gathering->of->expired_ns, err);
-    bool can = rollup_grouping_for(&gathering->grouping, gather->query);
-    for (unsigned i = 0; i < gather->metric_count; i++) {
-        gathering->number[i] = rollup_metric_number(gather->metrics[i].metric);
-        can = can && gathering->number[i] >= 0;
+    struct aggregate_scan *scan = state->of;
+    enum status status = read_integer(state, "SELECT until_ns FROM expiry WHERE kind = $1",
+                                      scan->kind, &state->of->expired_ns, err);
+    bool can = rollup_grouping_for(&state->grouping, scan->query);
+    for (unsigned i = 0; i < scan->metric_count; i++) {
+        state->number[i] = rollup_metric_number(scan->metrics[i].metric);
+        can = can && state->number[i] >= 0;
     }
-    for (unsigned i = 0; i < gather->metric_count && can && status == STATUS_OK; i++) {
-        gathering->watermark[i] = 0;
-        status = read_integer(gathering, "SELECT watermark FROM rollup_state WHERE metric = $1",
-                              gathering->number[i], &gathering->watermark[i], err);
-        gathering->has_rollups |= gathering->watermark[i] > 0;
+    for (unsigned i = 0; i < scan->metric_count && can && status == STATUS_OK; i++) {
+        state->watermark[i] = 0;
+        status = read_integer(state, "SELECT watermark FROM rollup_state WHERE metric = $1",
+                              state->number[i], &state->watermark[i], err);
+        state->has_rollups |= state->watermark[i] > 0;
     }
-    for (unsigned i = 0; i < gather->metric_count && !gathering->has_rollups; i++)
-        gathering->watermark[i] = INT64_MIN;
+    for (unsigned i = 0; i < scan->metric_count && !state->has_rollups; i++)
+        state->watermark[i] = INT64_MIN;
     return status;
 }
 
@@ -154,59 +154,58 @@ static enum status take_bounds(void *context, sqlite3_stmt *row, struct error *e
 }
 
 // The times of a level's buckets, from the first to the last; `out` stays where there are none.
-static enum status read_buckets(struct gathering *gathering, enum rollup_level level,
+static enum status read_buckets(struct aggregate_scan_state *state, enum rollup_level level,
                                 struct rollup_span *out, struct error *err)
 {
     struct rollup_span starts = {INT64_MAX, INT64_MIN};
-    const int64_t of[] = {gathering->number[0], gathering->grouping, level};
-    sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
+    const int64_t of[] = {state->number[0], state->grouping, level};
+    sqlite3_str *sql = sqlite3_str_new(state->store->db);
 #define OF_LEVEL "FROM rollup WHERE metric = $1 AND grouping = $2 AND level = $3"
     sqlite3_str_appendall(sql, "SELECT (SELECT min(started_ns) " OF_LEVEL "),"
                                " (SELECT max(started_ns) " OF_LEVEL ")");
 #undef OF_LEVEL
-    enum status status = reader_scan_bound(gathering->store, sql, of, 3, take_bounds, &starts, err);
+    enum status status = reader_scan_bound(state->store, sql, of, 3, take_bounds, &starts, err);
     if (status == STATUS_OK && starts.first_ns <= starts.last_ns)
         *out = (struct rollup_span){starts.first_ns, rollup_next(level, starts.last_ns) - 1};
     return status;
 }
 
 // Moves an edge over a time that a level has nothing of, unless it is not kept there.
-static enum status move_edge(struct gathering *gathering, enum rollup_level level,
+static enum status move_edge(struct aggregate_scan_state *state, enum rollup_level level,
                              struct rollup_span over, int64_t *edge_ns, int64_t to_ns,
                              struct error *err)
 {
     int64_t has_gap = 0;
-    const int64_t of[] = {gathering->of->kind, gathering->grouping, level, over.first_ns,
-                          over.last_ns};
-    sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
+    const int64_t of[] = {state->of->kind, state->grouping, level, over.first_ns, over.last_ns};
+    sqlite3_str *sql = sqlite3_str_new(state->store->db);
     sqlite3_str_appendall(sql, "SELECT EXISTS(SELECT 1 FROM rollup_gap WHERE kind = $1"
                                " AND grouping = $2 AND level >= $3"
                                " AND until_ns > $4 AND since_ns <= $5)");
     enum status status =
-        reader_scan_bound(gathering->store, sql, of, 5, reader_take_integer, &has_gap, err);
+        reader_scan_bound(state->store, sql, of, 5, reader_take_integer, &has_gap, err);
     if (status == STATUS_OK && !has_gap)
         *edge_ns = to_ns;
     return status;
 }
 
 // The time that rollups cover, as exact as the finest level that is kept at each end.
-static enum status read_rollups_time(struct gathering *gathering, struct rollup_span *out,
+static enum status read_rollups_time(struct aggregate_scan_state *state, struct rollup_span *out,
                                      struct error *err)
 {
     enum status status = STATUS_OK;
     for (unsigned level = ROLLUP_LEVEL_COUNT; level-- > 0 && status == STATUS_OK;) {
         struct rollup_span finer = *out;
-        status = read_buckets(gathering, (enum rollup_level)level, &finer, err);
+        status = read_buckets(state, (enum rollup_level)level, &finer, err);
         if (finer.first_ns < out->first_ns)
             out->first_ns = finer.first_ns;
         if (finer.last_ns > out->last_ns)
             out->last_ns = finer.last_ns;
         if (status == STATUS_OK && finer.first_ns > out->first_ns)
-            status = move_edge(gathering, (enum rollup_level)level,
+            status = move_edge(state, (enum rollup_level)level,
                                (struct rollup_span){out->first_ns, finer.first_ns - 1},
                                &out->first_ns, finer.first_ns, err);
         if (status == STATUS_OK && finer.last_ns < out->last_ns)
-            status = move_edge(gathering, (enum rollup_level)level,
+            status = move_edge(state, (enum rollup_level)level,
                                (struct rollup_span){finer.last_ns + 1, out->last_ns}, &out->last_ns,
                                finer.last_ns, err);
     }
@@ -214,26 +213,26 @@ static enum status read_rollups_time(struct gathering *gathering, struct rollup_
 }
 
 // Steps are counted where there are records, or rollups of such as have expired.
-static enum status cut_window(struct gathering *gathering, struct error *err)
+static enum status cut_window(struct aggregate_scan_state *state, struct error *err)
 {
-    struct gather *gather = gathering->of;
+    struct aggregate_scan *scan = state->of;
     struct rollup_span there = {INT64_MAX, INT64_MIN};
-    sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
-    const char *table = record_kind_info(gather->kind)->name;
+    sqlite3_str *sql = sqlite3_str_new(state->store->db);
+    const char *table = record_kind_info(scan->kind)->name;
     sqlite3_str_appendf(sql,
                         "SELECT (SELECT min(started_ns) FROM main.\"%w\"),"
                         " (SELECT max(started_ns) FROM main.\"%w\")",
                         table, table);
-    enum status status = reader_scan(gathering->store, sql, NULL, take_bounds, &there, err);
-    if (status == STATUS_OK && gathering->has_rollups && gathering->of->expired_ns != INT64_MIN) {
+    enum status status = reader_scan(state->store, sql, NULL, take_bounds, &there, err);
+    if (status == STATUS_OK && state->has_rollups && state->of->expired_ns != INT64_MIN) {
         struct rollup_span rollups = {INT64_MAX, INT64_MIN};
-        status = read_rollups_time(gathering, &rollups, err);
-        if (rollups.last_ns >= gathering->of->expired_ns) // what is newer are records
-            rollups.last_ns = gathering->of->expired_ns - 1;
+        status = read_rollups_time(state, &rollups, err);
+        if (rollups.last_ns >= state->of->expired_ns) // what is newer are records
+            rollups.last_ns = state->of->expired_ns - 1;
         there.first_ns = rollups.first_ns < there.first_ns ? rollups.first_ns : there.first_ns;
         there.last_ns = rollups.last_ns > there.last_ns ? rollups.last_ns : there.last_ns;
     }
-    struct rollup_span *window = &gather->window;
+    struct rollup_span *window = &scan->window;
     window->first_ns = there.first_ns > window->first_ns ? there.first_ns : window->first_ns;
     window->last_ns = there.last_ns < window->last_ns ? there.last_ns : window->last_ns;
     return status;
@@ -267,10 +266,10 @@ static const char *step_text(char text[STEP_SIZE], const struct rollup_span *win
     return text;
 }
 
-static enum status check_steps(const struct gather *gather, struct error *err)
+static enum status check_steps(const struct aggregate_scan *scan, struct error *err)
 {
-    const int64_t step_ns = gather->query->step_ns;
-    const struct rollup_span *window = &gather->window;
+    const int64_t step_ns = scan->query->step_ns;
+    const struct rollup_span *window = &scan->window;
     if (window->first_ns > window->last_ns)
         return STATUS_OK;
     const int64_t steps = window->last_ns / step_ns - window->first_ns / step_ns;
@@ -306,25 +305,25 @@ static enum status take_gap(void *context, sqlite3_stmt *row, struct error *err)
     return STATUS_OK;
 }
 
-static enum status make_plan(struct gathering *gathering, struct error *err)
+static enum status make_plan(struct aggregate_scan_state *state, struct error *err)
 {
-    struct gather *gather = gathering->of;
+    struct aggregate_scan *scan = state->of;
     struct gaps gaps = {0};
     // What touches a bucket that the window only touches counts, too.
     const int64_t of[] = {
-        gather->kind, gathering->grouping,
-        rollup_next(ROLLUP_MONTH, rollup_bucket(ROLLUP_MONTH, gather->window.last_ns)),
-        rollup_bucket(ROLLUP_MONTH, gather->window.first_ns)};
-    sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
+        scan->kind, state->grouping,
+        rollup_next(ROLLUP_MONTH, rollup_bucket(ROLLUP_MONTH, scan->window.last_ns)),
+        rollup_bucket(ROLLUP_MONTH, scan->window.first_ns)};
+    sqlite3_str *sql = sqlite3_str_new(state->store->db);
     sqlite3_str_appendall(sql, "SELECT level, since_ns, until_ns FROM rollup_gap WHERE kind = $1"
                                " AND grouping = $2 AND since_ns <= $3 AND until_ns > $4");
-    enum status status = reader_scan_bound(gathering->store, sql, of, 4, take_gap, &gaps, err);
-    const struct rollup_question question = {.window = gather->window,
-                                             .step_ns = gather->query->step_ns,
+    enum status status = reader_scan_bound(state->store, sql, of, 4, take_gap, &gaps, err);
+    const struct rollup_question question = {.window = scan->window,
+                                             .step_ns = scan->query->step_ns,
                                              .gaps = gaps.list,
                                              .gap_count = gaps.count,
-                                             .expired_ns = gathering->of->expired_ns};
-    if (status == STATUS_OK && rollup_plan_make(&gather->plan, &question) != STATUS_OK)
+                                             .expired_ns = state->of->expired_ns};
+    if (status == STATUS_OK && rollup_plan_make(&scan->plan, &question) != STATUS_OK)
         status = error_no_memory(err, "store");
     free(gaps.list);
     return status;
@@ -333,47 +332,46 @@ static enum status make_plan(struct gathering *gathering, struct error *err)
 // ---- What is to be said -------------------------------------------------------------------
 
 // Cut where there is no more room.
-void gather_say(struct gather *gather, const char *text)
+void aggregate_scan_say(struct aggregate_scan *scan, const char *text)
 {
-    size_t used = strlen(gather->note);
+    size_t used = strlen(scan->note);
     const char *const parts[] = {used ? "; " : "", text};
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
-        for (const char *c = parts[i]; *c && used + 1 < sizeof gather->note; c++)
-            gather->note[used++] = *c;
-    gather->note[used] = '\0';
+        for (const char *c = parts[i]; *c && used + 1 < sizeof scan->note; c++)
+            scan->note[used++] = *c;
+    scan->note[used] = '\0';
 }
 
-static void append_expiry(const struct gathering *gathering, const char *what)
+static void append_expiry(const struct aggregate_scan_state *state, const char *what)
 {
     char text[EXPIRY_TEXT_SIZE];
-    gather_say(gathering->of, expiry_info_text(text, gathering->of->expired_ns));
-    gather_say(gathering->of, what);
+    aggregate_scan_say(state->of, expiry_info_text(text, state->of->expired_ns));
+    aggregate_scan_say(state->of, what);
 }
 
-static void say(const struct gathering *gathering)
+static void say(const struct aggregate_scan_state *state)
 {
-    struct gather *gather = gathering->of;
+    struct aggregate_scan *scan = state->of;
     char text[256];
-    gather->lacks_expired =
-        gather->plan.is_lacking ||
-        (!gathering->has_rollups && gathering->asked_ns < gathering->of->expired_ns);
-    if (gather->plan.is_widened) {
+    scan->lacks_expired =
+        scan->plan.is_lacking || (!state->has_rollups && state->asked_ns < state->of->expired_ns);
+    if (scan->plan.is_widened) {
         (void)snprintf(text, sizeof text, "rollups of a whole %s and finer stand in for them %s",
-                       rollup_level_name(gather->plan.widened_to),
-                       gather->query->step_ns > 0 ? "whole, counted in the step where it begins"
-                                                  : "at the window's edges");
-        append_expiry(gathering, text);
+                       rollup_level_name(scan->plan.widened_to),
+                       scan->query->step_ns > 0 ? "whole, counted in the step where it begins"
+                                                : "at the window's edges");
+        append_expiry(state, text);
     }
-    if (gather->lacks_expired)
-        append_expiry(gathering, gathering->has_rollups
-                                     ? "a part of them is in no rollup, and not counted"
-                                     : "they are in no rollup of this question, and not counted");
-    if (gather->sketches > GATHER_SKETCHES_MAX) {
+    if (scan->lacks_expired)
+        append_expiry(state, state->has_rollups
+                                 ? "a part of them is in no rollup, and not counted"
+                                 : "they are in no rollup of this question, and not counted");
+    if (scan->sketches > AGGREGATE_SCAN_SKETCHES_MAX) {
         (void)snprintf(text, sizeof text,
                        "%lld rollups were read, more than %d: so many %s and pieces of time",
-                       (long long)gather->sketches, GATHER_SKETCHES_MAX,
-                       gathering->grouping == ROLLUP_MODEL ? "models" : "series");
-        gather_say(gather, text);
+                       (long long)scan->sketches, AGGREGATE_SCAN_SKETCHES_MAX,
+                       state->grouping == ROLLUP_MODEL ? "models" : "series");
+        aggregate_scan_say(scan, text);
     }
 }
 
@@ -385,10 +383,10 @@ static const struct record_derived load_floor = {
     .denominator = SCHEMA_LOAD_RATE,
 };
 
-static enum status find_formulas(struct gather *gather, struct error *err)
+static enum status find_formulas(struct aggregate_scan *scan, struct error *err)
 {
-    for (unsigned i = 0; i < gather->metric_count; i++) {
-        struct gather_metric *one = &gather->metrics[i];
+    for (unsigned i = 0; i < scan->metric_count; i++) {
+        struct aggregate_scan_metric *one = &scan->metrics[i];
         if (one->metric->derived)
             one->derived = one->metric->derived;
         else if (strcmp(one->metric->name, QUERY_METRIC_MBU) == 0)
@@ -403,57 +401,57 @@ static enum status find_formulas(struct gather *gather, struct error *err)
     return STATUS_OK;
 }
 
-static enum status gather_window(struct gathering *gathering, struct error *err)
+static enum status aggregate_scan_window(struct aggregate_scan_state *state, struct error *err)
 {
-    struct gather *gather = gathering->of;
+    struct aggregate_scan *scan = state->of;
     enum status status = STATUS_OK;
-    if (gather->query->step_ns > 0) {
-        status = cut_window(gathering, err);
+    if (scan->query->step_ns > 0) {
+        status = cut_window(state, err);
         if (status == STATUS_OK)
-            status = check_steps(gather, err);
+            status = check_steps(scan, err);
     }
-    if (status != STATUS_OK || gather->window.first_ns > gather->window.last_ns)
+    if (status != STATUS_OK || scan->window.first_ns > scan->window.last_ns)
         return status;
-    if (gathering->has_rollups)
-        status = make_plan(gathering, err);
-    for (unsigned i = 0; i < gather->metric_count && status == STATUS_OK; i++)
-        if (gathering->watermark[i] > 0)
-            status = gather_rollups(gathering, i, err);
-    return status == STATUS_OK ? gather_records(gathering, err) : status;
+    if (state->has_rollups)
+        status = make_plan(state, err);
+    for (unsigned i = 0; i < scan->metric_count && status == STATUS_OK; i++)
+        if (state->watermark[i] > 0)
+            status = aggregate_scan_rollups(state, i, err);
+    return status == STATUS_OK ? aggregate_scan_records(state, err) : status;
 }
 
-enum status gather_run(struct gather *gather, struct store *store, struct error *err)
+enum status aggregate_scan_run(struct aggregate_scan *scan, struct store *store, struct error *err)
 {
-    struct gathering gathering = {.of = gather, .store = store};
-    gather->expired_ns = INT64_MIN;
-    const struct query_filter *filter = &gather->query->filter;
-    gather->window = (struct rollup_span){filter->since_ns ? filter->since_ns : INT64_MIN,
-                                          filter->until_ns ? filter->until_ns - 1 : INT64_MAX};
-    gathering.asked_ns = gather->window.first_ns;
-    gather->seen = (struct rollup_span){INT64_MAX, INT64_MIN};
-    gather->budget.left = QUANTILE_BYTES_MAX;
-    enum status status = filter_check_query(gather->kind, gather->query, err);
+    struct aggregate_scan_state state = {.of = scan, .store = store};
+    scan->expired_ns = INT64_MIN;
+    const struct query_filter *filter = &scan->query->filter;
+    scan->window = (struct rollup_span){filter->since_ns ? filter->since_ns : INT64_MIN,
+                                        filter->until_ns ? filter->until_ns - 1 : INT64_MAX};
+    state.asked_ns = scan->window.first_ns;
+    scan->seen = (struct rollup_span){INT64_MAX, INT64_MIN};
+    scan->budget.left = QUANTILE_BYTES_MAX;
+    enum status status = filter_check_query(scan->kind, scan->query, err);
     if (status == STATUS_OK)
-        status = find_formulas(gather, err);
+        status = find_formulas(scan, err);
     if (status != STATUS_OK)
         return status;
-    const unsigned keys = gather->query->group_count + (gather->query->step_ns > 0);
-    const size_t size = sizeof(struct cells) + gather->metric_count * sizeof(struct ratio);
-    if (groups_new(&gather->groups, keys, size, deinit_cells) != STATUS_OK)
+    const unsigned keys = scan->query->group_count + (scan->query->step_ns > 0);
+    const size_t size = sizeof(struct cells) + scan->metric_count * sizeof(struct ratio);
+    if (groups_new(&scan->groups, keys, size, deinit_cells) != STATUS_OK)
         return error_no_memory(err, "store");
-    status = read_state(&gathering, err);
-    if (status == STATUS_OK && gathering.has_rollups)
-        status = read_filter(&gathering, err);
+    status = read_state(&state, err);
+    if (status == STATUS_OK && state.has_rollups)
+        status = read_filter(&state, err);
     if (status == STATUS_OK)
-        status = gather_window(&gathering, err);
+        status = aggregate_scan_window(&state, err);
     if (status == STATUS_OK)
-        say(&gathering);
+        say(&state);
     return status;
 }
 
-void gather_deinit(struct gather *gather)
+void aggregate_scan_deinit(struct aggregate_scan *scan)
 {
-    groups_free(gather->groups);
-    rollup_plan_deinit(&gather->plan);
-    gather->groups = NULL;
+    groups_free(scan->groups);
+    rollup_plan_deinit(&scan->plan);
+    scan->groups = NULL;
 }

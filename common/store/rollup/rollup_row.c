@@ -1,4 +1,4 @@
-#include "common/store/rollup/cell.h"
+#include "common/store/rollup/rollup_row.h"
 
 #include <assert.h>
 #include <endian.h>
@@ -21,7 +21,7 @@ enum {
     PLACE_SKETCH,
 };
 
-_Static_assert(PLACE_SKETCH + 1 == CELL_COLUMN_COUNT, "a place for each column");
+_Static_assert(PLACE_SKETCH + 1 == ROLLUP_ROW_COLUMN_COUNT, "a place for each column");
 
 __extension__ typedef __int128 wide;
 
@@ -40,7 +40,7 @@ enum { CHECKSUM_SIZE = 4 };
 
 // Integers as they are, reals by their bits: the same on every machine.
 struct summed {
-    unsigned char bytes[(5 + CELL_COLUMN_COUNT) * 8];
+    unsigned char bytes[(5 + ROLLUP_ROW_COLUMN_COUNT) * 8];
     size_t size;
 };
 
@@ -58,7 +58,8 @@ static void put_real(struct summed *summed, double value)
     put_integer(summed, bits);
 }
 
-static uint32_t checksum_of(const struct cell_key *key, const struct number numbers[PLACE_SKETCH])
+static uint32_t checksum_of(const struct rollup_row_key *key,
+                            const struct number numbers[PLACE_SKETCH])
 {
     struct summed summed = {.size = 0};
     put_integer(&summed, key->metric);
@@ -176,8 +177,8 @@ static enum status add_sketch(struct sketch *into, const struct aggregate *value
     return STATUS_OK;
 }
 
-enum status cell_add(struct ratio *into, const struct cell_key *key, sqlite3_stmt *stmt, int first,
-                     struct error *err)
+enum status rollup_row_add(struct ratio *into, const struct rollup_row_key *key, sqlite3_stmt *stmt,
+                           int first, struct error *err)
 {
     struct number numbers[PLACE_SKETCH];
     struct ratio from;
@@ -266,8 +267,8 @@ static void numbers_of(struct number out[PLACE_SKETCH], const struct ratio *cell
     }
 }
 
-enum status cell_bind(sqlite3_stmt *stmt, int first, const struct cell_key *key,
-                      const struct ratio *cell, bool derived, struct error *err)
+enum status rollup_row_bind(sqlite3_stmt *stmt, int first, const struct rollup_row_key *key,
+                            const struct ratio *cell, bool derived, struct error *err)
 {
     const struct aggregate *values = &cell->values;
     struct number numbers[PLACE_SKETCH];

@@ -6,8 +6,8 @@
 // the pieces of a plan (rollup_plan.h) for ids up to the watermark, and from all records of
 // the window above it.  For dimensions that rollups do not keep apart (runs, stages), and
 // where there are no rollups, only records are read.
-#ifndef INFERSTAT_STORE_AGGREGATE_GATHER_H
-#define INFERSTAT_STORE_AGGREGATE_GATHER_H
+#ifndef INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_H
+#define INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,12 +20,12 @@
 struct store;
 
 enum {
-    GATHER_METRICS_MAX = 6,
-    GATHER_SKETCHES_MAX = 2000, // the note explains more than these
-    GATHER_NOTE_SIZE = 512,
+    AGGREGATE_SCAN_METRICS_MAX = 6,
+    AGGREGATE_SCAN_SKETCHES_MAX = 2000, // the note explains more than these
+    AGGREGATE_SCAN_NOTE_SIZE = 512,
 };
 
-struct gather_metric {
+struct aggregate_scan_metric {
     const struct query_metric *metric;
     bool wants_quantiles;
     // The formula of a derived metric; or one that the caller sets for a metric without a
@@ -33,45 +33,46 @@ struct gather_metric {
     const struct record_derived *derived;
 };
 
-struct gather {
+struct aggregate_scan {
     // The question.  Borrowed; used of the query: filter, group_by, step_ns.
     const struct query *query;
     enum record_kind kind;
-    struct gather_metric metrics[GATHER_METRICS_MAX];
+    struct aggregate_scan_metric metrics[AGGREGATE_SCAN_METRICS_MAX];
     unsigned metric_count;
 
     // The answer.  The keys of a group are those of group_by, then the start of its step; its
     // data are `metric_count` struct ratio.  Some groups may have no values.
     struct groups *groups;
-    int64_t sketches;            // rollups read
-    int64_t rows;                // records read
-    struct rollup_span window;   // with steps: cut to the period that has records
-    struct rollup_span seen;     // the first and the last start of the records read
-    bool lacks_expired;          // some records of it have expired and are in no rollup
-    int64_t expired_ns;          // records that started before have expired; INT64_MIN: none
-    char note[GATHER_NOTE_SIZE]; // remarks on the answer; "": none
+    int64_t sketches;          // rollups read
+    int64_t rows;              // records read
+    struct rollup_span window; // with steps: cut to the period that has records
+    struct rollup_span seen;   // the first and the last start of the records read
+    bool lacks_expired;        // some records of it have expired and are in no rollup
+    int64_t expired_ns;        // records that started before have expired; INT64_MIN: none
+    char note[AGGREGATE_SCAN_NOTE_SIZE]; // remarks on the answer; "": none
 
     struct sketch_budget budget;
     struct rollup_plan plan;
 };
 
 // Adds a metric of the kind by its name, which must exist.
-void gather_want(struct gather *gather, const char *name, bool wants_quantiles);
+void aggregate_scan_want(struct aggregate_scan *scan, const char *name, bool wants_quantiles);
 
 // STATUS_INVALID for a dimension that the kind lacks or too many steps; STATUS_FULL for too
 // many groups; errors of SQLite.
-MUST_CHECK enum status gather_run(struct gather *gather, struct store *store, struct error *err);
+MUST_CHECK enum status aggregate_scan_run(struct aggregate_scan *scan, struct store *store,
+                                          struct error *err);
 // To be called after a failure, too.
-void gather_deinit(struct gather *gather);
+void aggregate_scan_deinit(struct aggregate_scan *scan);
 
 // Appends to the note.
-void gather_say(struct gather *gather, const char *text);
+void aggregate_scan_say(struct aggregate_scan *scan, const char *text);
 
 // The start of a group's newest record, or of its newest bucket if rollups cover that;
 // INT64_MIN: it has none.
-int64_t gather_last_ns(const struct group *group);
+int64_t aggregate_scan_last_ns(const struct group *group);
 
 // The sums of a group.
-const struct ratio *gather_ratio(const struct group *group, unsigned metric);
+const struct ratio *aggregate_scan_ratio(const struct group *group, unsigned metric);
 
 #endif

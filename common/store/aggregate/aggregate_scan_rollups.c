@@ -4,8 +4,8 @@
 #include <sqlite3.h>
 
 #include "common/core/base/array.h"
-#include "common/store/rollup/cell.h"
-#include "common/store/aggregate/gather_parts.h"
+#include "common/store/rollup/rollup_row.h"
+#include "common/store/aggregate/aggregate_scan_parts.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session_state.h"
 
@@ -16,7 +16,7 @@ struct member {
 };
 
 struct members {
-    struct gathering *gathering;
+    struct aggregate_scan_state *state;
     struct member *list; // rising by id
     size_t count, room;
     unsigned metric;
@@ -31,11 +31,11 @@ static const int columns[QUERY_DIMENSION_COUNT] = {
     [QUERY_BY_RUN] = -1,  [QUERY_BY_STAGE] = -1, [QUERY_BY_WORKLOAD] = -1, [QUERY_BY_STATUS] = -1,
 };
 
-static bool passes_filter(const struct gathering *gathering, sqlite3_stmt *row)
+static bool passes_filter(const struct aggregate_scan_state *state, sqlite3_stmt *row)
 {
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
-        if (gathering->filter_ids[i] != GROUP_KEY_NONE && columns[i] >= 0 &&
-            sqlite3_column_int64(row, columns[i]) != gathering->filter_ids[i])
+        if (state->filter_ids[i] != GROUP_KEY_NONE && columns[i] >= 0 &&
+            sqlite3_column_int64(row, columns[i]) != state->filter_ids[i])
             return false;
     return true;
 }
@@ -43,13 +43,13 @@ static bool passes_filter(const struct gathering *gathering, sqlite3_stmt *row)
 static enum status take_series(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct members *members = context;
-    if (!passes_filter(members->gathering, row))
+    if (!passes_filter(members->state, row))
         return STATUS_OK;
     if (!ARRAY_RESERVE(&members->list, &members->room, members->count + 1))
         return error_no_memory(err, "store");
     struct member *member = &members->list[members->count++];
     *member = (struct member){.id = sqlite3_column_int64(row, 0)};
-    const struct query *query = members->gathering->of->query;
+    const struct query *query = members->state->of->query;
     for (unsigned i = 0; i < query->group_count; i++) {
         const int64_t id = sqlite3_column_int64(row, columns[query->group_by[i]]);
         member->keys[i] = id ? id : GROUP_KEY_NONE;
@@ -59,55 +59,55 @@ static enum status take_series(void *context, sqlite3_stmt *row, struct error *e
 
 // ---- Cells ------------------------------------------------------------------------------
 
-enum { FIRST_CELL_COLUMN = 2 };
+enum { FIRST_ROW_COLUMN = 2 };
 
-static enum status take_cell(void *context, sqlite3_stmt *row, struct error *err)
+static enum status take_row(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct members *members = context;
-    struct gathering *gathering = members->gathering;
+    struct aggregate_scan_state *state = members->state;
     const struct member *member = array_find(members->list, members->count, sizeof *members->list,
                                              sqlite3_column_int64(row, 1));
     if (!member)
         return STATUS_OK;
-    const struct cell_key key = {.metric = gathering->number[members->metric],
-                                 .grouping = gathering->grouping,
-                                 .level = members->piece->level,
-                                 .started_ns = sqlite3_column_int64(row, 0),
-                                 .series = member->id};
+    const struct rollup_row_key key = {.metric = state->number[members->metric],
+                                       .grouping = state->grouping,
+                                       .level = members->piece->level,
+                                       .started_ns = sqlite3_column_int64(row, 0),
+                                       .series = member->id};
     struct ratio *ratios = NULL;
-    enum status status = gathering_find(gathering, member->keys, key.started_ns, &ratios, err);
+    enum status status = aggregate_scan_find(state, member->keys, key.started_ns, &ratios, err);
     if (status != STATUS_OK)
         return status;
-    gathering->of->sketches++;
-    status = cell_add(&ratios[members->metric], &key, row, FIRST_CELL_COLUMN, err);
-    const enum status budget = reader_budget(&gathering->of->budget, err);
+    state->of->sketches++;
+    status = rollup_row_add(&ratios[members->metric], &key, row, FIRST_ROW_COLUMN, err);
+    const enum status budget = reader_budget(&state->of->budget, err);
     return budget == STATUS_OK ? status : budget;
 }
 
 static enum status read_piece(struct members *members, const struct rollup_piece *piece,
                               struct error *err)
 {
-    const struct gathering *gathering = members->gathering;
-    const int64_t of[] = {gathering->number[members->metric], gathering->grouping, piece->level,
+    const struct aggregate_scan_state *state = members->state;
+    const int64_t of[] = {state->number[members->metric], state->grouping, piece->level,
                           piece->span.first_ns, piece->span.last_ns};
     members->piece = piece;
-    sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
-    sqlite3_str_appendall(sql, "SELECT started_ns, series, " CELL_COLUMNS
+    sqlite3_str *sql = sqlite3_str_new(state->store->db);
+    sqlite3_str_appendall(sql, "SELECT started_ns, series, " ROLLUP_ROW_COLUMNS
                                " FROM rollup WHERE metric = $1 AND grouping = $2 AND level = $3"
                                " AND started_ns BETWEEN $4 AND $5");
-    return reader_scan_bound(gathering->store, sql, of, 5, take_cell, members, err);
+    return reader_scan_bound(state->store, sql, of, 5, take_row, members, err);
 }
 
-enum status gather_rollups(struct gathering *gathering, unsigned metric, struct error *err)
+enum status aggregate_scan_rollups(struct aggregate_scan_state *state, unsigned metric,
+                                   struct error *err)
 {
-    struct members members = {.gathering = gathering, .metric = metric};
-    const int64_t of[] = {gathering->grouping};
-    sqlite3_str *sql = sqlite3_str_new(gathering->store->db);
+    struct members members = {.state = state, .metric = metric};
+    const int64_t of[] = {state->grouping};
+    sqlite3_str *sql = sqlite3_str_new(state->store->db);
     sqlite3_str_appendall(sql, "SELECT id, model, host, device, operation FROM series"
                                " WHERE grouping = $1 ORDER BY id");
-    enum status status =
-        reader_scan_bound(gathering->store, sql, of, 1, take_series, &members, err);
-    const struct rollup_plan *plan = &gathering->of->plan;
+    enum status status = reader_scan_bound(state->store, sql, of, 1, take_series, &members, err);
+    const struct rollup_plan *plan = &state->of->plan;
     for (size_t i = 0; i < plan->count && members.count && status == STATUS_OK; i++)
         if (!plan->pieces[i].is_raw)
             status = read_piece(&members, &plan->pieces[i], err);
