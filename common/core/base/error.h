@@ -1,4 +1,4 @@
-// What went wrong, in words, carried up to the program that reports it once.
+// An error: a status and a message, passed up to the program, which reports it once.
 #ifndef INFERSTAT_CORE_ERROR_H
 #define INFERSTAT_CORE_ERROR_H
 

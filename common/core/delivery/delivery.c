@@ -1,26 +1,17 @@
-// The producer's machine: what it is told.  What it does next: delivery_next.c.
+// The delivery producer: inputs and acknowledgements.  delivery_next.c chooses its actions.
 #include "common/core/delivery/delivery_state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/core/base/array.h"
+
 enum {
-    STREAMS_ROOM_MIN = 8,
-    GOODBYES_OF_A_REPLAY = 5,    // then its end is as good as committed
-    PROTOCOL_WITHOUT_DAMAGE = 1, // the version that knew no DELIVERY_SPOOL_DAMAGED
+    GOODBYES_OF_A_REPLAY = 5,    // unanswered ones after which a replay ends
+    PROTOCOL_WITHOUT_DAMAGE = 1, // has no DELIVERY_SPOOL_DAMAGED
 };
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-// ---- Making and telling ----------------------------------------------------------
+// ---- Inputs ----------------------------------------------------------------------
 
 enum status delivery_producer_new(struct delivery_producer **out,
                                   const struct delivery_config *config)
@@ -51,7 +42,7 @@ void delivery_producer_free(struct delivery_producer *producer)
     free(producer);
 }
 
-// Streams are mostly told in order.
+// Fast path: streams are usually added in order.
 size_t delivery_find_stream(const struct delivery_producer *producer, uint32_t stream)
 {
     size_t at = stream;
@@ -63,39 +54,22 @@ size_t delivery_find_stream(const struct delivery_producer *producer, uint32_t s
     return at;
 }
 
-// Room in `drops` for one range a stream and `dropped` others, or for as many as a
-// message takes.
-static bool make_drops_room(struct delivery_producer *producer, size_t stream_room, size_t dropped)
+// Reserves memory in `drops` for one range per stream and `dropped` others, at most as many as
+// a message carries.
+static bool reserve_drops(struct delivery_producer *producer, size_t dropped)
 {
-    size_t room = stream_room + dropped;
-    if (room > DELIVERY_DROPS_MAX)
-        room = DELIVERY_DROPS_MAX;
-    if (room <= producer->drop_room)
-        return true;
-    struct delivery_range *drops = realloc(producer->drops, room * sizeof *drops);
-    if (!drops)
-        return false;
-    producer->drops = drops;
-    producer->drop_room = room;
-    return true;
+    const size_t count = producer->stream_room + dropped;
+    return ARRAY_RESERVE(&producer->drops, &producer->drop_room,
+                         min_u64(count, DELIVERY_DROPS_MAX));
 }
 
-// Room for one more stream.
-static bool make_room(struct delivery_producer *producer)
+// Reserves memory for one more stream.
+static bool reserve_stream(struct delivery_producer *producer)
 {
-    if (producer->stream_count < producer->stream_room)
-        return true;
-    size_t room = producer->stream_room ? producer->stream_room * 2 : STREAMS_ROOM_MIN;
-    struct delivery_stream *streams = realloc(producer->streams, room * sizeof *producer->streams);
-    if (streams)
-        producer->streams = streams;
-    struct delivery_flow *flows = realloc(producer->flows, room * sizeof *producer->flows);
-    if (flows)
-        producer->flows = flows;
-    if (!streams || !flows || !make_drops_room(producer, room, 2 * producer->dropped.count + 1))
-        return false;
-    producer->stream_room = room;
-    return true;
+    const size_t count = producer->stream_count + 1;
+    return ARRAY_RESERVE(&producer->streams, &producer->stream_room, count) &&
+           ARRAY_RESERVE(&producer->flows, &producer->flow_room, count) &&
+           reserve_drops(producer, 2 * producer->dropped.count + 1);
 }
 
 enum status delivery_producer_stream(struct delivery_producer *producer,
@@ -113,7 +87,7 @@ enum status delivery_producer_stream(struct delivery_producer *producer,
         return STATUS_INVALID;
     if (producer->stream_count == DELIVERY_STREAMS_MAX)
         return STATUS_FULL;
-    if (!make_room(producer))
+    if (!reserve_stream(producer))
         return STATUS_NOMEM;
     producer->streams[at] = *state;
     producer->flows[at] = (struct delivery_flow){.told = state->produced,
@@ -159,7 +133,7 @@ enum status delivery_producer_lost(struct delivery_producer *producer,
     lost.last = min_u64(lost.last, flow->spooled);
     if (lost.first > lost.last)
         return STATUS_OK;
-    if (!make_drops_room(producer, producer->stream_room, 2 * producer->dropped.count + 1))
+    if (!reserve_drops(producer, 2 * producer->dropped.count + 1))
         return STATUS_NOMEM;
     const enum status status = delivery_dropped_add(&producer->dropped, &lost);
     if (status != STATUS_OK)
@@ -229,7 +203,7 @@ bool delivery_all_acknowledged(const struct delivery_producer *producer)
     return true;
 }
 
-// What the store has of a dead run beyond what is left of it here.
+// Adds what the store knows of a dead run beyond what its files contain.
 static enum status adopt(struct delivery_producer *producer, const struct delivery_ack *ack)
 {
     for (size_t i = 0; i < ack->next_count; i++) {
@@ -249,10 +223,10 @@ static enum status adopt(struct delivery_producer *producer, const struct delive
     return STATUS_OK;
 }
 
-// Whether what the acknowledgement says can be true.  After Hello the store may
-// have less than it once acknowledged; otherwise never.
-static bool ack_is_possible(const struct delivery_producer *producer,
-                            const struct delivery_ack *ack, bool welcome)
+// Validates an acknowledgement.  Only after Hello may the store have less than it once
+// acknowledged.
+static bool ack_is_valid(const struct delivery_producer *producer, const struct delivery_ack *ack,
+                         bool welcome)
 {
     if (ack->names_known > producer->names_count || ack->sequence > producer->sequence)
         return false;
@@ -268,7 +242,7 @@ static bool ack_is_possible(const struct delivery_producer *producer,
     return true;
 }
 
-// Answers come as they should: the next wait is a short one again.
+// The collector answers: resets the answer timeout.
 static void found_contact(struct delivery_producer *producer)
 {
     producer->wait_ns = producer->config.resend_after_ns;
@@ -277,10 +251,10 @@ static void found_contact(struct delivery_producer *producer)
 
 // ---- Dropped ranges --------------------------------------------------------------
 
-// Beyond what a message takes they wait: those before them are settled first.
+// Ranges beyond what a message carries wait until earlier ones are acknowledged.
 static void list_drop(struct delivery_producer *producer, const struct delivery_range *range)
 {
-    if (producer->drop_count == producer->drop_room)
+    if (producer->drop_count == min_u64(producer->drop_room, DELIVERY_DROPS_MAX))
         return;
     struct delivery_range *drop = &producer->drops[producer->drop_count++];
     *drop = *range;
@@ -288,8 +262,8 @@ static void list_drop(struct delivery_producer *producer, const struct delivery_
         drop->reason = DELIVERY_SPOOL_FULL;
 }
 
-// The ranges of a stream that are dropped, as far as the store does not know of them.
-static void list_gone(struct delivery_producer *producer, size_t at)
+// Lists the unacknowledged dropped ranges of a stream.
+static void list_dropped(struct delivery_producer *producer, size_t at)
 {
     size_t count;
     const struct delivery_range *ranges =
@@ -315,19 +289,19 @@ void delivery_list_drops(struct delivery_producer *producer)
                                                          .since_ns = flow->forgotten_ns,
                                                          .until_ns = flow->forgotten_ns});
         if (producer->dropped.count)
-            list_gone(producer, i);
+            list_dropped(producer, i);
     }
 }
 
 // ---- Answers ---------------------------------------------------------------------
 
-// The answer to Hello: everything starts from what the store has.
-static void take_welcome(struct delivery_producer *producer, const struct delivery_ack *ack,
-                         int64_t wall_ns)
+// Handles the answer to Hello: sending restarts from what the store has.
+static void on_hello_answer(struct delivery_producer *producer, const struct delivery_ack *ack,
+                            int64_t wall_ns)
 {
     memcpy(producer->store, ack->store, sizeof producer->store);
     producer->store_known = true;
-    producer->protocol = ack->protocol; // later Acks may be of a collector before this one
+    producer->protocol = ack->protocol; // later Acks may come from a previous collector
     producer->names_known = ack->names_known;
     for (size_t i = 0; i < producer->stream_count; i++)
         producer->flows[i].acknowledged = 0;
@@ -350,16 +324,16 @@ static void take_welcome(struct delivery_producer *producer, const struct delive
     producer->asked = false;
     producer->phase = DELIVERY_PHASE_FLOWING;
 
-    // After a lost contact, what proves that all is well is records taken, not
-    // kind words: a collector whose disk is full welcomes too.
+    // After a lost contact, only stored records prove that the collector works: one whose
+    // disk is full answers Hello too.
     if (producer->contact == DELIVERY_CONTACT_UNKNOWN || delivery_all_acknowledged(producer))
         found_contact(producer);
 }
 
-// Moves one stream.  When its latest batch was answered and is still not stored,
-// something before it was lost: back to what is wanted.
-static bool take_next(struct delivery_producer *producer, size_t at, uint64_t next,
-                      uint64_t sequence, uint64_t now_ns)
+// Advances one stream.  If its latest batch was answered but not stored, an earlier message
+// was lost: goes back to the number that the store expects.
+static bool on_next(struct delivery_producer *producer, size_t at, uint64_t next, uint64_t sequence,
+                    uint64_t now_ns)
 {
     struct delivery_flow *flow = &producer->flows[at];
     bool advanced = next - 1 > flow->acknowledged;
@@ -373,14 +347,14 @@ static bool take_next(struct delivery_producer *producer, size_t at, uint64_t ne
     return advanced;
 }
 
-static void take_answer(struct delivery_producer *producer, const struct delivery_ack *ack,
-                        uint64_t now_ns)
+static void on_answer(struct delivery_producer *producer, const struct delivery_ack *ack,
+                      uint64_t now_ns)
 {
     bool advanced = false;
     for (size_t i = 0; i < ack->next_count; i++) {
         size_t at = delivery_find_stream(producer, ack->next[i].stream);
         if (at < producer->stream_count)
-            advanced |= take_next(producer, at, ack->next[i].next, ack->sequence, now_ns);
+            advanced |= on_next(producer, at, ack->next[i].next, ack->sequence, now_ns);
     }
     if (advanced && producer->drop_count)
         delivery_list_drops(producer);
@@ -423,15 +397,15 @@ enum status delivery_producer_ack(struct delivery_producer *producer,
         return STATUS_OK;
     }
     if ((welcome && producer->config.replay && adopt(producer, ack) != STATUS_OK) ||
-        !ack_is_possible(producer, ack, welcome)) {
+        !ack_is_valid(producer, ack, welcome)) {
         producer->invalid_acks++;
         return STATUS_INVALID;
     }
     producer->credit = ack->credit;
     if (welcome)
-        take_welcome(producer, ack, wall_ns);
+        on_hello_answer(producer, ack, wall_ns);
     else
-        take_answer(producer, ack, now_ns);
+        on_answer(producer, ack, now_ns);
     if (producer->closing && delivery_all_acknowledged(producer) &&
         (ack->closed || is_done_without_an_end(producer)))
         producer->phase = DELIVERY_PHASE_CLOSED;

@@ -1,22 +1,12 @@
-// The producer's machine: what it does next.
+// The delivery producer: chooses the next action.
 #include <stddef.h>
 
 #include "common/core/delivery/delivery_state.h"
 
 enum {
-    UNSENT_PART = 10, // what could not be sent waits for 1/10 of resend_after_ns
-    RING_PART = 2,    // a ring with this part of it waiting goes to the spool
+    UNSENT_PART = 10, // an unsent message is retried after 1/10 of resend_after_ns
+    RING_PART = 2,    // a ring with half of its records waiting is spooled
 };
-
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
 
 static bool elapsed(uint64_t since_ns, uint64_t now_ns, uint64_t wait_ns)
 {
@@ -38,9 +28,9 @@ static bool answer_overdue(const struct delivery_producer *producer, uint64_t no
     return false;
 }
 
-// No answer in time: start over, and be more patient, unless nothing could be
-// sent in the first place.
-static void give_up_waiting(struct delivery_producer *producer, uint64_t now_ns)
+// Answer timeout: restarts with Hello, and doubles the timeout unless the message could not be
+// sent.
+static void on_timeout(struct delivery_producer *producer, uint64_t now_ns)
 {
     if (producer->contact != DELIVERY_CONTACT_LOST) {
         producer->contact_lost_ns = now_ns;
@@ -52,7 +42,7 @@ static void give_up_waiting(struct delivery_producer *producer, uint64_t now_ns)
     delivery_begin_with_hello(producer);
 }
 
-// Fills the action of a message about to be sent and notes that an answer is due.
+// Fills the action of a message about to be sent and starts the answer timeout.
 static bool emit(struct delivery_producer *producer, struct delivery_action *action,
                  enum delivery_action_kind kind, uint64_t now_ns)
 {
@@ -68,14 +58,14 @@ static bool emit(struct delivery_producer *producer, struct delivery_action *act
     return true;
 }
 
-// Names not known to the store go along with every batch, so that no record
+// Adds the names that the store does not know: every batch carries them, so that no record
 // depends on an earlier message.
 static void add_names(struct delivery_producer *producer, struct delivery_action *action)
 {
     action->names_first = producer->names_known + 1;
     action->names_last = (uint32_t)min_u64(producer->names_count,
                                            (uint64_t)producer->names_known + DELIVERY_NAMES_MAX);
-    producer->drops_due = false; // those go along too
+    producer->drops_due = false; // dropped ranges are sent too
 }
 
 static bool send_heartbeat(struct delivery_producer *producer, struct delivery_action *action,
@@ -86,9 +76,9 @@ static bool send_heartbeat(struct delivery_producer *producer, struct delivery_a
     return true;
 }
 
-// The records of one stream to be sent now, beyond what is dropped: none while the
-// credit left would only do for a part of a batch and more is to come with the
-// next acknowledgement.
+// The number of records of a stream to send now, without dropped ones.  0 while the remaining
+// credit covers only a part of a batch and records are in flight: their acknowledgement
+// brings more credit.
 static uint64_t batch_size(const struct delivery_producer *producer, size_t at, uint64_t flying,
                            uint64_t *first)
 {
@@ -108,7 +98,7 @@ static uint64_t batch_size(const struct delivery_producer *producer, size_t at, 
     return flying == 0 ? room : 0;
 }
 
-// A batch of the next stream in turn that has something.
+// Sends a batch of the next stream that has records (round robin).
 static bool send_batch(struct delivery_producer *producer, struct delivery_action *action,
                        uint64_t now_ns)
 {
@@ -148,7 +138,7 @@ static bool send_goodbye(struct delivery_producer *producer, struct delivery_act
 static bool next_flowing(struct delivery_producer *producer, uint64_t now_ns,
                          struct delivery_action *action)
 {
-    // Too many new names for one message: they go ahead, part by part.
+    // Too many new names for one message: heartbeats send them first, in parts.
     if (producer->names_count - producer->names_known > DELIVERY_NAMES_MAX) {
         if (producer->names_asked)
             return false;
@@ -236,7 +226,7 @@ static bool next_spool(struct delivery_producer *producer, uint64_t now_ns,
     return false;
 }
 
-// ---- Everything --------------------------------------------------------------------
+// ---- Next action -------------------------------------------------------------------
 
 static bool next_notice(struct delivery_producer *producer, struct delivery_action *action)
 {
@@ -261,7 +251,7 @@ bool delivery_producer_next(struct delivery_producer *producer, uint64_t now_ns,
     if (next_free(producer, action))
         return true;
     if (producer->phase != DELIVERY_PHASE_CLOSED && answer_overdue(producer, now_ns))
-        give_up_waiting(producer, now_ns);
+        on_timeout(producer, now_ns);
     if (next_notice(producer, action) || next_spool(producer, now_ns, action))
         return true;
     if (producer->held && now_ns < producer->held_until_ns)
@@ -279,8 +269,7 @@ bool delivery_producer_next(struct delivery_producer *producer, uint64_t now_ns,
     return false;
 }
 
-// Takes back what `next` took as done.  The wait for an answer goes on: it cannot
-// even be asked for.
+// Reverts the state change of delivery_producer_next.  The answer timeout continues.
 void delivery_producer_unsent(struct delivery_producer *producer,
                               const struct delivery_action *action, uint64_t now_ns)
 {

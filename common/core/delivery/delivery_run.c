@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/core/base/array.h"
 #include "common/core/base/saturate.h"
-
-enum { LANES_ROOM_MIN = 4 };
 
 enum part {
     PART_NAMES,
@@ -25,7 +24,7 @@ void delivery_run_deinit(struct delivery_run *run)
     *run = (struct delivery_run){0};
 }
 
-// Where the stream stands, or would stand, in `sorted`.
+// The index of the stream in `sorted`, or where it would be inserted.
 static size_t rank_of(const struct delivery_run *run, uint32_t stream)
 {
     size_t low = 0, high = run->lane_count;
@@ -47,30 +46,14 @@ size_t delivery_run_find(const struct delivery_run *run, uint32_t stream)
     return run->lane_count;
 }
 
-static bool make_room(struct delivery_run *run)
-{
-    if (run->lane_count < run->lane_room)
-        return true;
-    const size_t room = run->lane_room ? 2 * run->lane_room : LANES_ROOM_MIN;
-    struct delivery_lane *lanes = realloc(run->lanes, room * sizeof *lanes);
-    if (lanes)
-        run->lanes = lanes;
-    uint16_t *sorted = realloc(run->sorted, room * sizeof *sorted);
-    if (sorted)
-        run->sorted = sorted;
-    if (!lanes || !sorted)
-        return false;
-    run->lane_room = room;
-    return true;
-}
-
 enum status delivery_run_restore(struct delivery_run *run, const struct delivery_lane *lane)
 {
     if (delivery_run_find(run, lane->stream) < run->lane_count)
         return STATUS_INVALID;
     if (run->lane_count == DELIVERY_STREAMS_MAX)
         return STATUS_FULL;
-    if (!make_room(run))
+    if (!ARRAY_RESERVE(&run->lanes, &run->lane_room, run->lane_count + 1) ||
+        !ARRAY_RESERVE(&run->sorted, &run->sorted_room, run->lane_count + 1))
         return STATUS_NOMEM;
     const size_t rank = rank_of(run, lane->stream);
     memmove(&run->sorted[rank + 1], &run->sorted[rank],
@@ -124,7 +107,7 @@ void delivery_run_silence(struct delivery_run *run)
         set_end(run, RECORD_RUN_END_SILENT);
 }
 
-// There is more of it than was thought.
+// More records exist than its Goodbye said.
 static void reopen(struct delivery_run *run)
 {
     const enum record_run_end end = run->replayed ? RECORD_RUN_END_SILENT : RECORD_RUN_END_OPEN;
@@ -132,7 +115,7 @@ static void reopen(struct delivery_run *run)
         return;
     set_end(run, end);
     run->ended_ns = 0;
-    // That Goodbye is answered: a living run has to say it again, a dead one cannot.
+    // That Goodbye was acknowledged: a live run must send it again, a dead one cannot.
     if (!run->replayed)
         run->goodbye_ns = 0;
 }
@@ -141,7 +124,7 @@ static void close_when_complete(struct delivery_run *run)
 {
     const enum record_run_end end =
         run->goodbye_killed ? RECORD_RUN_END_KILLED : RECORD_RUN_END_CLOSED;
-    // A run that has said itself that it is over was not killed.
+    // A run that sent Goodbye itself was not killed.
     if (run->goodbye_ns == 0 || run->end == RECORD_RUN_END_CLOSED || run->end == end ||
         !delivery_run_is_complete(run))
         return;
@@ -150,7 +133,7 @@ static void close_when_complete(struct delivery_run *run)
     run->told_all = run->replayed;
 }
 
-// ---- Taking a message ----------------------------------------------------------------
+// ---- Messages ------------------------------------------------------------------------
 
 uint32_t delivery_run_names_after(const struct delivery_run *run,
                                   const struct delivery_message *message)
@@ -162,7 +145,7 @@ uint32_t delivery_run_names_after(const struct delivery_run *run,
     return (uint32_t)last;
 }
 
-// Whether the producer has to be asked what it takes this store for.
+// Whether Hello must be requested because names are missing.
 static bool is_doubtful(struct delivery_run *run, const struct delivery_message *message)
 {
     const bool ask = message->names_missing && !run->doubted;
@@ -213,9 +196,9 @@ static enum status know_streams(struct delivery_run *run, const struct delivery_
     return status;
 }
 
-// What the producer says of its streams; figures never go down.  A run that was
-// over and has made more since is over no longer.
-static void hear_streams(struct delivery_run *run, const struct delivery_message *message)
+// Updates produced and unnumbered of the streams; counts never decrease.  Reopens a run that
+// produced more after its end.
+static void on_streams(struct delivery_run *run, const struct delivery_message *message)
 {
     for (size_t i = 0; i < message->stream_count; i++) {
         const struct delivery_stream *said = &message->streams[i];
@@ -237,15 +220,15 @@ static void hear_streams(struct delivery_run *run, const struct delivery_message
         reopen(run);
 }
 
-static void take_hello(struct delivery_run *run, const struct delivery_message *message)
+static void on_hello(struct delivery_run *run, const struct delivery_message *message)
 {
     run->greeted = true;
-    run->replayed |= message->replay; // what the dead said before may come late
+    run->replayed |= message->replay; // earlier messages of the dead run may arrive late
     if (run->replayed && run->end == RECORD_RUN_END_OPEN)
         reopen(run);
 }
 
-static void take_goodbye(struct delivery_run *run, const struct delivery_message *message)
+static void on_goodbye(struct delivery_run *run, const struct delivery_message *message)
 {
     run->goodbye_ns = message->ended_ns;
     run->goodbye_killed = message->killed;
@@ -261,17 +244,17 @@ enum status delivery_take(struct delivery_taking *taking, struct delivery_run *r
     if (status != STATUS_OK)
         return status;
     if (message->kind == DELIVERY_HELLO)
-        take_hello(run, message);
-    // What another process sends of a dead run is no sign of its life.
+        on_hello(run, message);
+    // A replay does not show that the run is alive.
     if (run->end == RECORD_RUN_END_SILENT && !run->replayed)
         set_end(run, RECORD_RUN_END_OPEN);
     if (message->kind == DELIVERY_GOODBYE)
-        take_goodbye(run, message);
-    hear_streams(run, message);
+        on_goodbye(run, message);
+    on_streams(run, message);
     return STATUS_OK;
 }
 
-// Everything up to `last` is stored or dropped by what the step does.
+// Advances the lane: the step stores or drops everything up to `last`.
 static void advance(struct delivery_run *run, struct delivery_step *step)
 {
     struct delivery_lane *lane = &run->lanes[step->place];
@@ -294,7 +277,7 @@ static bool next_names(struct delivery_taking *taking, struct delivery_step *ste
     return step->last > known;
 }
 
-// Dropped ranges may lie before the batch's records or behind them.
+// Dropped ranges may be before or after the records of the batch.
 static bool next_drop(struct delivery_taking *taking, struct delivery_step *step)
 {
     struct delivery_run *run = taking->run;
@@ -326,7 +309,7 @@ static bool next_records(struct delivery_taking *taking, struct delivery_step *s
     const struct delivery_message *message = taking->message;
     taking->part++;
     if (message->kind != DELIVERY_BATCH || message->first == 0) {
-        taking->part = PART_LOST; // the ranges have been taken once: nothing lies between
+        taking->part = PART_LOST; // dropped ranges were handled once; no records between
         return false;
     }
     const size_t place = delivery_run_find(run, message->stream);
@@ -349,7 +332,7 @@ static bool next_records(struct delivery_taking *taking, struct delivery_step *s
     return true;
 }
 
-// What the message says was produced of the lane, where it says all there is.
+// The final `produced` of the lane, if the message contains it.
 static bool says_last(const struct delivery_taking *taking, size_t place, uint64_t *last)
 {
     const struct delivery_message *message = taking->message;
@@ -364,8 +347,8 @@ static bool says_last(const struct delivery_taking *taking, size_t place, uint64
     return false;
 }
 
-// A replay's Goodbye says all that is left of each stream.  What the run said it had
-// produced beyond that went down with its host.
+// A replay's Goodbye contains the last number left of each stream.  Records that the run
+// had reported beyond that were lost with its host.
 static bool next_lost(struct delivery_taking *taking, struct delivery_step *step)
 {
     struct delivery_run *run = taking->run;

@@ -1,25 +1,35 @@
-// The producer's machine from inside: for the files delivery*.c alone.
+// The private state of the delivery producer, shared by delivery.c and delivery_next.c.
 #ifndef INFERSTAT_CORE_DELIVERY_STATE_H
 #define INFERSTAT_CORE_DELIVERY_STATE_H
 
 #include "common/core/delivery/delivery.h"
 #include "common/core/delivery/delivery_dropped.h"
 
+static inline uint64_t min_u64(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline uint64_t max_u64(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 // A stream as the protocol sees it.  Records up to `released` are no longer held;
 // those up to `spooled` are in the spool, the others in the ring.  Those after
-// `acknowledged` are not in the store.  Normally released <= acknowledged <= sent;
-// where a store has lost records, or is another one, acknowledged < released, and
-// what lies between goes into a dropped range.
+// `acknowledged` are not in the store.  Normally released <= acknowledged <= sent.  If the
+// store has lost records, or is another store, acknowledged < released, and the records
+// between become a dropped range.
 struct delivery_flow {
-    uint64_t told; // what the owner says was produced; of a replay the store may know more
+    uint64_t told; // produced, as reported by the driver; in a replay the store may know more
     uint64_t released;
     uint64_t spooled; // never below `released`
     uint64_t acknowledged;
     uint64_t sent;          // in the current conversation
     uint64_t last_sequence; // of its latest batch
     uint64_t since_ns;      // records have been in flight without progress since then
-    uint64_t sweep_to;      // what was produced when the present sweep into the spool began
-    int64_t forgotten_ns;   // wall clock when the store was found to lack what is released
+    uint64_t sweep_to;      // value of `produced` when the current sweep into the spool began
+    int64_t forgotten_ns;   // wall clock when the store was found to lack released records
 };
 
 enum delivery_phase {
@@ -40,11 +50,10 @@ struct delivery_producer {
     struct delivery_stream *streams;
     struct delivery_flow *flows; // parallel to streams
     size_t stream_count;
-    size_t stream_room;
-    size_t turn;                     // the stream whose batch may come first
+    size_t stream_room, flow_room;
+    size_t turn;                     // index of the stream whose turn it is to send a batch
     struct delivery_dropped dropped; // of what is not released
-    // For messages: what was acknowledged elsewhere, and what is dropped, of that which
-    // is not acknowledged.
+    // Unacknowledged ranges for messages: those acknowledged elsewhere and those dropped.
     struct delivery_range *drops;
     size_t drop_count;
     size_t drop_room;
@@ -56,24 +65,24 @@ struct delivery_producer {
     uint32_t names_count;
     uint32_t names_known;
     uint32_t credit;
-    uint64_t sequence; // last given out
-    bool drops_due;    // ranges the collector has not been told since Hello
-    bool names_asked;  // a part of many names is on its way
+    uint64_t sequence; // of the last message
+    bool drops_due;    // some ranges were not sent since Hello
+    bool names_asked;  // a heartbeat with names is in flight
     bool closing;
     bool goodbye_sent;
     uint64_t goodbye_not_before_ns;
     unsigned goodbyes_refused;
 
-    bool asked; // an answer of any kind is due since then
+    bool asked; // an answer has been due since asked_since_ns
     uint64_t asked_since_ns;
-    uint64_t wait_ns; // how long answers may take
-    bool held;        // the last message could not be sent; nothing goes until then
+    uint64_t wait_ns; // timeout of answers
+    bool held;        // the last message could not be sent: wait until held_until_ns
     uint64_t held_until_ns;
     uint64_t last_send_ns;
 
-    size_t spool_turn; // the stream that is spooled next
-    bool spool_all;    // the owner is leaving
-    bool spool_held;   // it could not be written; not tried again until then
+    size_t spool_turn; // index of the stream whose turn it is to be spooled
+    bool spool_all;    // the process is closing
+    bool spool_held;   // writing failed: wait until spool_held_until_ns
     uint64_t spool_held_until_ns;
     bool swept; // since contact was lost
     uint64_t swept_at_ns;
@@ -85,18 +94,18 @@ struct delivery_producer {
     uint64_t invalid_acks;
 };
 
-// The place of a stream, or stream_count.
+// The index of a stream, or stream_count.
 size_t delivery_find_stream(const struct delivery_producer *producer, uint32_t stream);
 
-// Records up to there are held no more, or not needed.
+// The highest number that needs no sending: acknowledged or released.
 uint64_t delivery_flow_base(const struct delivery_flow *flow);
 
-// Records under way.
+// The number of records in flight (sent, not acknowledged).
 uint64_t delivery_in_flight(const struct delivery_producer *producer);
 
 bool delivery_all_acknowledged(const struct delivery_producer *producer);
 
-// Whatever was under way does not count any longer: Hello comes next.
+// Restarts the conversation with Hello; messages in flight are ignored.
 void delivery_begin_with_hello(struct delivery_producer *producer);
 
 // Rebuilds `drops` after a change of the dropped, released or acknowledged numbers.

@@ -61,7 +61,7 @@ bool result_is(const struct result *result, size_t row, const char *key, const c
 double result_number(const struct result *result, size_t row, const char *key, double absent);
 int64_t result_integer(const struct result *result, size_t row, const char *key, int64_t absent);
 
-// Where a listing goes on: 0 when there are no more rows.
+// The cursor of the next page of records; 0 when there are no more rows.
 uint64_t result_next_cursor(const struct result *result);
 void result_set_next_cursor(struct result *result, uint64_t cursor);
 

@@ -190,8 +190,8 @@ const char *record_get_text(const struct record *record, unsigned column, size_t
 size_t record_text_room(const struct record *record);
 
 // Whether a record from outside (a file that another process wrote) may be read by
-// the functions here: its kind and columns are known, and its texts lie inside of
-// it.  What the values say is not looked at.
+// the functions here: its kind and columns are known, and its texts are inside
+// it.  Values are not validated.
 bool record_is_sound(const struct record *record);
 
 #endif

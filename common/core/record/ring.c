@@ -13,32 +13,29 @@ static const uint64_t ring_magic = UINT64_C(0x32676e6972666e69);          // "in
 static const uint64_t one_slot_ring_magic = UINT64_C(0x31676e6972666e69); // "infring1"
 static const uint32_t capacity_max = UINT32_C(1) << 20;
 
-// Positions count slots from the beginning of the ring's history: a record begins at
-// as many as there are records before it, and second slots of those.  Only the rare
-// record of two slots changes the number of second slots.
+// Positions count slots over the ring's whole history: a record's position is the number of
+// records before it plus the number of their second slots.
 struct ring_position {
     _Atomic uint64_t records;
     _Atomic uint64_t second_slots;
 };
 
-// The header's three cache lines: what never changes, what the producer writes,
-// what the consumer writes, so that neither takes the other's line away.
+// The header has a cache line each for constants, the producer's fields and the consumer's,
+// which avoids false sharing.
 //
 // Orderings: the producer fills the slots of a record, counts its second slot, and
 // then stores `produced` with release; the consumer loads it with acquire and so sees
-// the record whole.  The consumer stores `freed` with release once it has read slots
+// the whole record.  The consumer stores `freed` with release once it has read slots
 // for the last time; the producer loads it with acquire before it writes there again.
 //
-// The consumer may be killed at any instruction, and who attaches the ring then needs
-// both numbers of its position: it writes the one of two that is not in use, and then
-// says that it is.
+// The consumer may be killed at any instruction, and ring_attach then needs a consistent
+// position: the consumer writes the unused one of two, and then switches to it.
 //
-// One slot lies behind the last: the second of a record that begins in the last one, so
-// that every record is in one piece.  The slot at the start, which would be its
-// second, counts as taken.
+// An extra slot after the last holds the second slot of a record that begins in the last
+// one, so that every record is contiguous.  The slot at the start, which it would
+// otherwise use, counts as occupied.
 //
-// A ring of one-slot records differs in nothing but this slot: its producer left 0
-// in the numbers that it did not know.
+// A ring of one-slot records differs only in this slot; its unknown fields are 0.
 struct ring {
     _Alignas(RING_LINE) uint64_t magic;
     uint32_t capacity;
@@ -46,14 +43,14 @@ struct ring {
 
     _Alignas(RING_LINE) _Atomic uint64_t produced;
     _Atomic uint64_t dropped;
-    uint64_t freed_seen; // the producer's last look at `freed`
+    uint64_t freed_seen; // the producer's cached copy of `freed`
     _Atomic uint64_t second_slots;
 
     _Alignas(RING_LINE) struct ring_position released[2];
     _Atomic uint64_t released_which; // of the two: 0 or 1
     _Atomic uint64_t freed;          // slots: the sum of that position's numbers
-    uint64_t found_number;           // the consumer's last look for a record,
-    uint64_t found_at;               // and the position it began at
+    uint64_t found_number;           // the last record that ring_at returned,
+    uint64_t found_at;               // and its position
 
     _Alignas(RING_LINE) unsigned char slots[];
 };

@@ -1,8 +1,8 @@
-// A bounded queue of records between one producer thread and one consumer
-// thread, in memory that may be mapped from a file.  Neither side blocks,
-// allocates or makes a system call.
+// A bounded SPSC (single-producer, single-consumer) ring buffer of records, lock-free, in
+// memory that may be mapped from a file.  Neither side blocks, allocates or makes a system
+// call.
 //
-// A record's number is its position in the ring's whole history: 1, 2, 3, ...
+// Records are numbered 1, 2, 3, ... over the ring's whole history.
 // It takes one slot of 256 bytes or, with more values and text than fit there, two
 // consecutive ones, published together: the consumer sees both or neither.  The
 // consumer reads records in place and releases them, in order, once they are no longer
@@ -24,17 +24,16 @@ size_t ring_size(uint32_t capacity);
 
 // Lays an empty ring over `memory` (ring_size(capacity) bytes, 64-byte aligned,
 // zeroed, borrowed until the last use).  STATUS_INVALID for a capacity that is
-// no power of two in range.
+// not a power of two in range.
 MUST_CHECK enum status ring_init(struct ring **out, void *memory, uint32_t capacity);
 
-// Opens a ring that already lies in `memory` (`size` bytes, perhaps written by
-// another process that has ended, with this version of the library or the one
-// before, which knew no records of two slots): checks every figure in its header, and
-// where its records begin.  STATUS_CORRUPT where they cannot be true.
+// Opens an existing ring in `memory` (`size` bytes, perhaps written by a process that has
+// ended, with this version of the library or the previous one, which had no records of two
+// slots).  Validates its header and the positions of its records: STATUS_CORRUPT.
 MUST_CHECK enum status ring_attach(struct ring **out, void *memory, size_t size);
 
-// Makes an empty ring go on after `number`, which with all before it counts as
-// produced and released; nothing where it is beyond that.  For who owns both ends.
+// Makes an empty ring continue after `number`: lower numbers count as produced and released.
+// Does nothing if the ring is beyond that.  The caller owns both ends.
 void ring_skip_to(struct ring *ring, uint64_t number);
 
 uint32_t ring_capacity(const struct ring *ring);
@@ -56,10 +55,10 @@ uint64_t ring_next_number(const struct ring *ring);
 
 // ---- Consumer thread only --------------------------------------------------
 
-// The record of that number: it must have been produced and not released.  Of what
-// follows the bytes that it uses nothing may be read: they are other records'.  Takes
-// constant time where no record in the ring has two slots, or from one number to the
-// next; else time in proportion to the records in the ring.
+// The record of that number, which must have been produced and not released.  Only the bytes
+// that it uses may be read: others belong to other records.  Constant time if no record in
+// the ring has two slots, or for sequential numbers; otherwise linear in the number of
+// records in the ring.
 const struct record *ring_at(struct ring *ring, uint64_t number);
 
 // Frees the slots of all records up to and including `number`, which must have
@@ -69,8 +68,8 @@ void ring_release(struct ring *ring, uint64_t number);
 // The highest number released.
 uint64_t ring_released(const struct ring *ring);
 
-// Where in the ring's memory there is no record: two parts, of which either may
-// have no size.  Their bytes need not be kept while the producer rests.
+// The parts of the ring's memory without records, each possibly empty.  Their contents need
+// not be kept while the producer does not push.
 struct ring_part {
     size_t offset, size;
 };
@@ -79,7 +78,7 @@ void ring_free_parts(struct ring *ring, struct ring_part parts[2]);
 
 // ---- Any thread -------------------------------------------------------------
 
-uint64_t ring_produced(const struct ring *ring); // highest number given out
+uint64_t ring_produced(const struct ring *ring); // highest number assigned
 uint64_t ring_dropped(const struct ring *ring);  // dropped, unnumbered: ring full
 
 #endif

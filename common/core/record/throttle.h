@@ -1,5 +1,5 @@
-// Why a device's clocks are held back: the bits of device_sample.throttle_reasons, as
-// NVML gives them (nvmlDeviceGetCurrentClocksEventReasons, nvml.h).
+// GPU clock throttle reasons: the bits of device_sample.throttle_reasons, as in NVML
+// (nvmlDeviceGetCurrentClocksEventReasons, nvml.h).
 #ifndef INFERSTAT_CORE_THROTTLE_H
 #define INFERSTAT_CORE_THROTTLE_H
 
@@ -16,7 +16,7 @@
     X(0x40, "hardware thermal")                                                                    \
     X(0x80, "power brake")
 
-// Those of the bits that hold clocks back; 0: none does.
+// The bits that mean reduced clocks; 0: none.
 int64_t throttle_bits(int64_t reasons);
 
 enum { THROTTLE_TEXT_SIZE = 96 };

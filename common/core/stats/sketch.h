@@ -24,8 +24,8 @@ enum {
     SKETCH_PER_OCTAVE = 64,
     SKETCH_BUCKETS = 128 * SKETCH_PER_OCTAVE, // of one sign
     SKETCH_EXPONENT_MIN = -64,
-    // For whole nanoseconds from 1 to 2^44 (about five hours): a range of its own
-    // that hot paths may keep as a plain array.
+    // Buckets of whole nanoseconds from 1 to 2^44 (about five hours), which hot paths may
+    // keep as a plain array.
     SKETCH_NS_BUCKETS = 44 * SKETCH_PER_OCTAVE,
     SKETCH_NS_OFFSET = 64 * SKETCH_PER_OCTAVE, // bucket of 1 ns
 };
@@ -43,7 +43,7 @@ static inline uint32_t sketch_bucket(double value)
 }
 
 // The bucket of a duration, from 0 for 1 ns: bucket = SKETCH_NS_OFFSET + this.
-// 0 ns counts as 1 ns, what is longer than the range as its last.
+// 0 ns counts as 1 ns; durations beyond the range count in its last bucket.
 static inline uint32_t sketch_ns_bucket(uint64_t ns)
 {
     const double value = (double)(int64_t)(ns | (ns == 0));
@@ -56,19 +56,19 @@ static inline uint32_t sketch_ns_bucket(uint64_t ns)
 // The value that stands for a bucket: off by at most 1/129 from any in it.
 double sketch_bucket_value(uint32_t bucket);
 
-// A few pages of buckets, each made when the first value falls into it.
+// Pages of buckets, each allocated for its first value.
 struct sketch;
 
-// Memory that several sketches share.
+// A memory limit shared by several sketches.
 struct sketch_budget {
     size_t left; // bytes
-    bool spent;  // one of them wanted more
+    bool spent;  // an allocation was refused
 };
 
 MUST_CHECK enum status sketch_new(struct sketch **out);
 // Takes its pages from `budget`, borrowed until the last use.
 MUST_CHECK enum status sketch_new_within(struct sketch **out, struct sketch_budget *budget);
-// Makes the pages of sketch_ns_bucket at once: adding to these never allocates.
+// Allocates all pages of sketch_ns_bucket now, so that adding to them never allocates.
 MUST_CHECK enum status sketch_reserve_ns(struct sketch *sketch);
 void sketch_free(struct sketch *sketch);
 void sketch_reset(struct sketch *sketch);
@@ -85,7 +85,7 @@ struct sketch_count {
     uint64_t count;
 };
 
-// The same for many at once, none of them empty, which rise by bucket.
+// The same for a list with non-zero counts, in ascending order of buckets.
 void sketch_add_counts(struct sketch *sketch, const struct sketch_count *list, size_t count);
 
 void sketch_merge(struct sketch *into, const struct sketch *from);
@@ -96,7 +96,7 @@ uint64_t sketch_count(const struct sketch *sketch);
 typedef void sketch_take(void *context, double value, uint64_t count);
 void sketch_each(const struct sketch *sketch, sketch_take *take, void *context);
 
-// The place in order (from 0) of quantile `q` (0..1) among `count` > 0 values, by
+// The rank (from 0) of quantile `q` (0..1) among `count` > 0 values, by
 // the nearest rank: the smallest value that at least a share `q` of all does not
 // exceed.  p99 of fewer than 100 values is the largest.
 uint64_t sketch_rank(double q, uint64_t count);
@@ -121,12 +121,12 @@ size_t sketch_encode(const struct sketch *sketch, void *out, size_t size, uint32
 // could be counted.
 size_t sketch_encode_whole(const struct sketch *sketch, void *out, size_t size);
 
-// Adds an encoded sketch.  STATUS_NOMEM when not all could be counted.  STATUS_CORRUPT, with
-// `sketch` unchanged, for bytes that are no sketch.
+// Merges an encoded sketch.  STATUS_NOMEM when not all could be counted.  STATUS_CORRUPT, with
+// `sketch` unchanged, for invalid bytes.
 MUST_CHECK enum status sketch_decode(struct sketch *sketch, const void *bytes, size_t size);
 
-// The same in one walk, for bytes that are most likely sound: after STATUS_CORRUPT `sketch`
-// has a part of them, and is good for nothing but to be reset or freed.
+// The same in one pass, for bytes that are most likely valid: after STATUS_CORRUPT `sketch`
+// has a part of them and may only be reset or freed.
 MUST_CHECK enum status sketch_decode_once(struct sketch *sketch, const void *bytes, size_t size);
 
 #endif

@@ -1,7 +1,5 @@
-// Service level objectives in words: what a request has to meet to count as good.
-// "ttft=200ms,tpot=30ms": names of durations, each with the longest that is good, which
-// has its unit with it: no limit but 0 goes without one.
-// Pure.
+// Parses service level objectives (SLOs), such as "ttft=200ms,tpot=30ms": upper limits that a
+// request must meet to count as good.  Limits need a unit, except 0.  Pure.
 #ifndef INFERSTAT_CORE_SLO_H
 #define INFERSTAT_CORE_SLO_H
 
@@ -36,8 +34,8 @@ struct slo {
 const char *slo_name(enum slo_metric metric);
 const char *slo_metric_name(enum slo_metric metric);
 
-// Reads objectives, apart by commas; spaces do not matter.  STATUS_INVALID names the word
-// that is wrong, and `*at` (may be NULL) is where in the text it begins, in bytes.
+// Parses objectives separated by commas; spaces are ignored.  STATUS_INVALID names the
+// invalid word, and `*at` (may be NULL) is where in the text it begins, in bytes.
 MUST_CHECK enum status slo_parse(struct slo *out, const char *text, size_t *at, struct error *err);
 
 #endif

@@ -49,7 +49,7 @@ void run_drop_details(struct run *run)
     run->names_told = kept.names_known;
     kept.lanes = NULL;
     kept.sorted = NULL;
-    kept.lane_count = kept.lane_room = 0;
+    kept.lane_count = kept.lane_room = kept.sorted_room = 0;
     kept.names_known = 0;
     delivery_run_deinit(&run->delivery);
     run->delivery = kept;
