@@ -231,6 +231,13 @@ enum status address_default(struct address *out, const char *environment, const 
     return parse_ipc(out, folder, err);
 }
 
+static char *tcp_text(char *text, const struct address *address, const char *host, unsigned port)
+{
+    (void)snprintf(text, ADDRESS_TEXT_SIZE,
+                   address->is_ipv6 ? "tcp://[%.255s]:%u" : "tcp://%.255s:%u", host, port);
+    return text;
+}
+
 char *address_endpoint(char *text, const struct address *address, enum address_service service)
 {
     assert(service < ADDRESS_SERVICES);
@@ -242,10 +249,7 @@ char *address_endpoint(char *text, const struct address *address, enum address_s
     // A name can be connected to but not bound, and may mean ::1 to one side
     // and 127.0.0.1 to the other: both sides take the latter.
     const char *host = strcmp(address->place, "localhost") == 0 ? "127.0.0.1" : address->place;
-    (void)snprintf(text, ADDRESS_TEXT_SIZE,
-                   address->is_ipv6 ? "tcp://[%.255s]:%u" : "tcp://%.255s:%u", host,
-                   address->port + (unsigned)service);
-    return text;
+    return tcp_text(text, address, host, address->port + (unsigned)service);
 }
 
 const char *address_service_name(enum address_service service)
@@ -256,11 +260,8 @@ const char *address_service_name(enum address_service service)
 
 char *address_text(char *text, const struct address *address)
 {
-    if (address->is_ipc)
-        (void)snprintf(text, ADDRESS_TEXT_SIZE, "ipc://%.*s", ADDRESS_IPC_PATH_MAX, address->place);
-    else
-        (void)snprintf(text, ADDRESS_TEXT_SIZE,
-                       address->is_ipv6 ? "tcp://[%.255s]:%u" : "tcp://%.255s:%u", address->place,
-                       address->port);
+    if (!address->is_ipc)
+        return tcp_text(text, address, address->place, address->port);
+    (void)snprintf(text, ADDRESS_TEXT_SIZE, "ipc://%.*s", ADDRESS_IPC_PATH_MAX, address->place);
     return text;
 }

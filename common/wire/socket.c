@@ -225,22 +225,13 @@ static enum status bind_status(int fault)
     }
 }
 
-static enum status bind_socket(struct wire_socket *socket, const char *endpoint, struct error *err)
+// What a call of libzmq that returned `result` means; `what` cannot be done.
+static enum status opened(int result, const char *endpoint, const char *what, struct error *err)
 {
-    if (zmq_bind(socket->zmq, endpoint) == 0)
+    const int fault = errno;
+    if (result == 0)
         return STATUS_OK;
-    int fault = errno;
-    return error_set(err, bind_status(fault), "%s: cannot listen there: %s", endpoint,
-                     zmq_strerror(fault));
-}
-
-static enum status connect_socket(struct wire_socket *socket, const char *endpoint,
-                                  struct error *err)
-{
-    if (zmq_connect(socket->zmq, endpoint) == 0)
-        return STATUS_OK;
-    int fault = errno;
-    return error_set(err, bind_status(fault), "%s: cannot connect: %s", endpoint,
+    return error_set(err, bind_status(fault), "%s: cannot %s: %s", endpoint, what,
                      zmq_strerror(fault));
 }
 
@@ -306,7 +297,7 @@ enum status wire_bind(struct wire_socket **out, struct wire_context *context, co
     if (status == STATUS_OK) {
         // zmq_bind makes the socket file in this thread.
         mode_t before = umask(listen->owner_only ? 0177 : 0117);
-        status = bind_socket(socket, endpoint, err);
+        status = opened(zmq_bind(socket->zmq, endpoint), endpoint, "listen there", err);
         (void)umask(before);
     }
     if (status == STATUS_OK)
@@ -413,7 +404,7 @@ enum status wire_connect(struct wire_socket **out, struct wire_context *context,
     if (status == STATUS_OK)
         status = prepare_dealer(socket, context, endpoint, pass, err);
     if (status == STATUS_OK)
-        status = connect_socket(socket, endpoint, err);
+        status = opened(zmq_connect(socket->zmq, endpoint), endpoint, "connect", err);
     if (status != STATUS_OK) {
         wire_close(socket);
         return status;
@@ -443,20 +434,12 @@ void wire_close(struct wire_socket *socket)
 
 static enum status send_part(void *zmq, const void *bytes, size_t size, int flags)
 {
-    while (zmq_send(zmq, bytes, size, flags | ZMQ_DONTWAIT) < 0) {
-        switch (errno) {
-        case EINTR:
-            break;
-        case EAGAIN:
-            return STATUS_FULL;
-        case EHOSTUNREACH:
-            return STATUS_UNREACHABLE;
-        case ENOMEM:
-            return STATUS_NOMEM;
-        default:
-            return STATUS_IO;
-        }
-    }
+    while (zmq_send(zmq, bytes, size, flags | ZMQ_DONTWAIT) < 0)
+        if (errno != EINTR)
+            return errno == EAGAIN         ? STATUS_FULL
+                   : errno == EHOSTUNREACH ? STATUS_UNREACHABLE
+                   : errno == ENOMEM       ? STATUS_NOMEM
+                                           : STATUS_IO;
     return STATUS_OK;
 }
 
