@@ -114,19 +114,12 @@ static enum status when(void *context, int64_t *out_ns, const char *text, bool l
     return time_arg_parse(reading->notes, out_ns, text, reading->now_ns, latest, "time", err);
 }
 
-static char *escaped(const char *text, size_t size)
-{
-    const size_t room = 4 * size + 1; // what one byte becomes
-    char *out = malloc(room);
-    return out ? text_escape(out, room, text, size) : NULL;
-}
-
 // Prints the line, escaped for the terminal, with marks under the place.
 static void point(FILE *notes, const char *line, struct query_place place)
 {
-    char *all = escaped(line, strlen(line));
-    char *before = escaped(line, place.at);
-    char *marked = escaped(line + place.at, place.size);
+    char *all = text_escape_new(line, strlen(line));
+    char *before = text_escape_new(line, place.at);
+    char *marked = text_escape_new(line + place.at, place.size);
     if (all && before && marked) {
         (void)fprintf(notes, "  %s\n  %*s^", all, (int)width_of(before), "");
         for (unsigned i = 1; i < width_of(marked); i++)

@@ -26,14 +26,6 @@ static void free_filled(struct filled *filled)
     free(filled->titles);
 }
 
-// Column keys come from the collector: they are not trusted.
-static char *escaped(const char *key)
-{
-    const size_t room = 4 * strlen(key) + 1;
-    char *text = malloc(room);
-    return text ? text_escape(text, room, key, strlen(key)) : NULL;
-}
-
 static enum status begin_table(struct filled *filled, const struct result *page)
 {
     const unsigned count = result_column_count(page);
@@ -42,7 +34,8 @@ static enum status begin_table(struct filled *filled, const struct result *page)
     enum status status = columns && filled->titles ? STATUS_OK : STATUS_NOMEM;
     filled->count = count;
     for (unsigned i = 0; status == STATUS_OK && i < count; i++) {
-        filled->titles[i] = escaped(result_column(page, i)->key);
+        const char *key = result_column(page, i)->key; // of the collector: not trusted
+        filled->titles[i] = text_escape_new(key, strlen(key));
         status = filled->titles[i] ? STATUS_OK : STATUS_NOMEM;
         const enum value_type type = result_cell(page, 0, i).type;
         columns[i] = (struct table_column){

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "common/core/base/text.h"
-#include "common/core/base/text.h"
 
 static void write_quoted(FILE *out, const char *text, size_t size)
 {
@@ -42,12 +41,9 @@ static void write_text(FILE *out, const char *text, size_t size)
         write_quoted(out, text, size);
         return;
     }
-    const size_t room = 4 * size + 1; // what one byte becomes
-    char *shown = malloc(room);
-    if (shown) {
-        (void)text_escape(shown, room, text, size);
+    char *shown = text_escape_new(text, size);
+    if (shown)
         write_quoted(out, shown, strlen(shown));
-    }
     free(shown);
 }
 
@@ -72,8 +68,7 @@ void csv_write_value(FILE *out, struct value value)
 
 void csv_write_header(FILE *out, const struct result *result)
 {
-    unsigned count = result_column_count(result);
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < result_column_count(result); i++) {
         const char *key = result_column(result, i)->key;
         if (i > 0)
             (void)fputc(',', out);
@@ -84,8 +79,7 @@ void csv_write_header(FILE *out, const struct result *result)
 
 void csv_write_row(FILE *out, const struct result *result, size_t row)
 {
-    unsigned count = result_column_count(result);
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < result_column_count(result); i++) {
         if (i > 0)
             (void)fputc(',', out);
         csv_write_value(out, result_cell(result, row, i));

@@ -11,7 +11,6 @@
 enum {
     GAP = 2,           // blanks between columns
     SHRINK_LEAST = 10, // no column is cut to fewer
-    ESCAPED_MOST = 4,  // bytes that one byte becomes when escaped
 };
 
 static const char cut_mark[] = "...";
@@ -85,13 +84,6 @@ void table_take(struct table *table, char *cell)
     table->cells[table->cell_count++] = cell;
 }
 
-static char *escaped(const char *text, size_t size)
-{
-    size_t room = size * ESCAPED_MOST + 1;
-    char *out = malloc(room);
-    return out ? text_escape(out, room, text, size) : NULL;
-}
-
 char *table_cell_text(struct value value, enum unit unit)
 {
     char text[UNIT_TEXT_SIZE];
@@ -101,7 +93,7 @@ char *table_cell_text(struct value value, enum unit unit)
     case VALUE_REAL:
         return strdup(unit_format(text, unit, value.r));
     case VALUE_TEXT:
-        return escaped(value.text.bytes, value.text.size);
+        return text_escape_new(value.text.bytes, value.text.size);
     case VALUE_NULL:
         break;
     }
@@ -110,7 +102,7 @@ char *table_cell_text(struct value value, enum unit unit)
 
 void table_add(struct table *table, const char *text)
 {
-    table_take(table, escaped(text, strlen(text)));
+    table_take(table, text_escape_new(text, strlen(text)));
 }
 
 void table_add_value(struct table *table, struct value value, enum unit unit)

@@ -132,6 +132,13 @@ char *text_escape(char *out, size_t out_size, const char *text, size_t size)
     return out;
 }
 
+char *text_escape_new(const char *text, size_t size)
+{
+    const size_t room = 4 * size + 1; // what one byte becomes
+    char *out = malloc(room);
+    return out ? text_escape(out, room, text, size) : NULL;
+}
+
 char *text_from_real(char out[TEXT_NUMBER_SIZE], double value)
 {
     enum { DIGITS_ENOUGH = 17 }; // for any double, by IEEE 754

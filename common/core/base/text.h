@@ -31,6 +31,8 @@ bool text_is_unsafe(uint32_t code);
 // the direction of the text around it, and the byte order mark, become \u{NNNN}.
 // Cut to `out_size` bytes, terminated.  Returns `out`.
 char *text_escape(char *out, size_t out_size, const char *text, size_t size);
+// The whole text so; the caller frees it.  NULL when out of memory.
+char *text_escape_new(const char *text, size_t size);
 
 // The fewest digits that read back as the same finite double.  Returns `out`.
 enum { TEXT_NUMBER_SIZE = 32 };
