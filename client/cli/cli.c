@@ -9,33 +9,21 @@
 
 int cli_exit_code(enum status status)
 {
-    switch (status) {
+    switch ((int)status) {
     case STATUS_OK:
     case STATUS_CANCELLED:
         return 0;
+    case STATUS_CHECK_FAILED:
+        return 1;
     case STATUS_INVALID:
         return 2;
     case STATUS_NO_DATA:
         return 3;
-    case STATUS_CHECK_FAILED:
-        return 1;
     case STATUS_UNDECIDED:
         return 5;
-    case STATUS_NOMEM:
-    case STATUS_IO:
-    case STATUS_NOT_FOUND:
-    case STATUS_BUSY:
-    case STATUS_TIMEOUT:
-    case STATUS_UNREACHABLE:
-    case STATUS_CORRUPT:
-    case STATUS_TOO_NEW:
-    case STATUS_UNSUPPORTED: // a file of an older version, or with what this one cannot read
-    case STATUS_FULL:
-    case STATUS_DENIED:
-    case STATUS_COUNT:
-        break;
+    default:
+        return 4;
     }
-    return 4;
 }
 
 // ---- For commands -----------------------------------------------------------------

@@ -71,8 +71,7 @@ double model_age_seconds(const struct model *model)
 
 char *model_text(char *out, size_t size, const struct result *result, size_t row, const char *key)
 {
-    int column = result_find(result, key);
-    struct value value = result_cell(result, row, (unsigned)column);
+    const struct value value = result_get(result, row, key);
     if (value.type == VALUE_TEXT)
         return text_escape(out, size, value.text.bytes, value.text.size);
     (void)snprintf(out, size, "-");

@@ -62,8 +62,7 @@ static bool narrow_to_load(struct query *query, const struct result *loads)
 {
     if (!loads || result_row_count(loads) == 0)
         return false;
-    int column = result_find(loads, "run");
-    struct value run = result_cell(loads, 0, (unsigned)column);
+    const struct value run = result_get(loads, 0, "run");
     int64_t started_ns = result_integer(loads, 0, "started_ns", 0);
     int64_t duration_ns = result_integer(loads, 0, "duration_ns", 0);
     if (run.type != VALUE_TEXT || run.text.size >= QUERY_TEXT_SIZE || duration_ns < 0 ||

@@ -31,6 +31,13 @@ struct list {
     size_t rows, page;
 };
 
+static struct list panel_list(struct model *model, unsigned number, struct rect area)
+{
+    const struct panel *panel = &view_current(model)->panels[number];
+    return (struct list){&current(model)->panels[number].top, view_panel_rows(model, panel),
+                         view_panel_page(model, panel, area)};
+}
+
 static struct list focused_list(struct model *model)
 {
     if (model->overlay == OVERLAY_HELP) {
@@ -38,12 +45,10 @@ static struct list focused_list(struct model *model)
         size_t page = body.height > 0 ? (size_t)body.height : 0;
         return (struct list){&model->help_top, view_help_rows(body), page};
     }
-    struct view_state *state = current(model);
-    const struct panel *panel = &view_current(model)->panels[state->focus];
+    const unsigned focus = current(model)->focus;
     struct rect areas[MODEL_PANELS_MAX];
     view_arrange(model, areas);
-    return (struct list){&state->panels[state->focus].top, view_panel_rows(model, panel),
-                         view_panel_page(model, panel, areas[state->focus])};
+    return panel_list(model, focus, areas[focus]);
 }
 
 // Moves by `rows`, not beyond the last page nor before the first row.
@@ -62,13 +67,8 @@ static void clamp_scrolls(struct model *model)
 {
     struct rect areas[MODEL_PANELS_MAX];
     view_arrange(model, areas);
-    const struct view *view = view_current(model);
-    for (unsigned i = 0; i < view->panel_count; i++) {
-        const struct panel *panel = &view->panels[i];
-        struct list list = {&current(model)->panels[i].top, view_panel_rows(model, panel),
-                            view_panel_page(model, panel, areas[i])};
-        scroll(list, 0);
-    }
+    for (unsigned i = 0; i < view_current(model)->panel_count; i++)
+        scroll(panel_list(model, i, areas[i]), 0);
 }
 
 static void focus_next(struct model *model, unsigned step)
@@ -161,10 +161,8 @@ static unsigned act(struct model *model, enum action action)
     case ACTION_QUIT:
         return EFFECT_QUIT;
     case ACTION_OVERVIEW:
-        show_view(model, VIEW_OVERVIEW);
-        break;
     case ACTION_PIPELINES:
-        show_view(model, VIEW_PIPELINES);
+        show_view(model, action == ACTION_OVERVIEW ? VIEW_OVERVIEW : VIEW_PIPELINES);
         break;
     case ACTION_REFRESH:
         model->paused = false;
@@ -185,26 +183,20 @@ static unsigned act(struct model *model, enum action action)
         step_back(model);
         break;
     case ACTION_NEXT_PANEL:
-        focus_next(model, 1);
-        break;
     case ACTION_PREVIOUS_PANEL:
-        focus_next(model, view_current(model)->panel_count - 1);
+        focus_next(model, action == ACTION_NEXT_PANEL ? 1 : view_current(model)->panel_count - 1);
         break;
     case ACTION_ENLARGE:
         state->enlarged = !state->enlarged;
         clamp_scrolls(model);
         break;
     case ACTION_UP:
-        scroll(list, -1);
-        break;
     case ACTION_DOWN:
-        scroll(list, 1);
+        scroll(list, action == ACTION_UP ? -1 : 1);
         break;
     case ACTION_PAGE_UP:
-        scroll(list, -page);
-        break;
     case ACTION_PAGE_DOWN:
-        scroll(list, page);
+        scroll(list, action == ACTION_PAGE_UP ? -page : page);
         break;
     case ACTION_HOME:
         *list.top = 0;
@@ -213,10 +205,8 @@ static unsigned act(struct model *model, enum action action)
         scroll(list, (long long)list.rows);
         break;
     case ACTION_SORT_NEXT:
-        sort_next(model, 1);
-        break;
     case ACTION_SORT_PREVIOUS:
-        sort_next(model, -1);
+        sort_next(model, action == ACTION_SORT_NEXT ? 1 : -1);
         break;
     case ACTION_SORT_REVERSE:
         state->panels[state->focus].reversed = !state->panels[state->focus].reversed;
@@ -319,12 +309,8 @@ static void turn_wheel(struct model *model, const struct event *event)
     unsigned at = panel_at(model, event->x, event->y, &area);
     if (model->overlay == OVERLAY_HELP)
         scroll(focused_list(model), event->turn);
-    if (model->overlay != OVERLAY_NONE || at == MODEL_PANELS_MAX)
-        return;
-    const struct panel *panel = &view_current(model)->panels[at];
-    struct list list = {&current(model)->panels[at].top, view_panel_rows(model, panel),
-                        view_panel_page(model, panel, area)};
-    scroll(list, event->turn);
+    if (model->overlay == OVERLAY_NONE && at < MODEL_PANELS_MAX)
+        scroll(panel_list(model, at, area), event->turn);
 }
 
 // ---- Answers -----------------------------------------------------------------

@@ -24,6 +24,16 @@ static void print_refused_baselines(struct cli *cli, const struct result *answer
                       text_escape(text, sizeof text, note.text.bytes, note.text.size));
 }
 
+// What is printed behind the records imported, where the answer has any.
+static const struct {
+    const char *key, *one, *many;
+} parts[] = {
+    {"runs_completed", "run that was there is completed", "runs that were there are completed"},
+    {"runs_there", "run already exists", "runs already exist"},
+    {"baselines", "baseline", "baselines"},
+    {"baselines_there", "baseline already exists", "baselines already exist"},
+};
+
 static void print_import(struct cli *cli, const struct result *answer)
 {
     FILE *out = cli->env.out;
@@ -31,21 +41,12 @@ static void print_import(struct cli *cli, const struct result *answer)
     const int64_t runs = result_integer(answer, 0, "runs", 0);
     (void)fprintf(out, "%" PRId64 " record%s of %" PRId64 " run%s imported", records,
                   number_plural(records), runs, number_plural(runs));
-    const int64_t completed = result_integer(answer, 0, "runs_completed", 0);
-    const int64_t there = result_integer(answer, 0, "runs_there", 0);
-    if (completed > 0)
-        (void)fprintf(out, "; %" PRId64 " run%s completed", completed,
-                      completed == 1 ? " that was there is" : "s that were there are");
-    if (there > 0)
-        (void)fprintf(out, "; %" PRId64 " run%s", there,
-                      there == 1 ? " already exists" : "s already exist");
-    const int64_t baselines = result_integer(answer, 0, "baselines", 0);
-    if (baselines > 0)
-        (void)fprintf(out, "; %" PRId64 " baseline%s", baselines, number_plural(baselines));
-    const int64_t known = result_integer(answer, 0, "baselines_there", 0);
-    if (known > 0)
-        (void)fprintf(out, "; %" PRId64 " baseline%s", known,
-                      known == 1 ? " already exists" : "s already exist");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const int64_t count = result_integer(answer, 0, parts[i].key, 0);
+        if (count > 0)
+            (void)fprintf(out, "; %" PRId64 " %s", count,
+                          count == 1 ? parts[i].one : parts[i].many);
+    }
     (void)fputc('\n', out);
     print_refused_baselines(cli, answer);
     const struct value note = result_get(answer, 0, "note");

@@ -116,24 +116,18 @@ static bool read_row(struct row *row, const struct orphans_folders *folders,
     return true;
 }
 
-static enum status set_text(struct result *result, unsigned column, const char *text)
-{
-    return *text ? result_set_text(result, column, text, strlen(text)) : STATUS_OK;
-}
-
 static enum status add_row(struct result *result, const struct row *row)
 {
     char uuid[37];
     text_from_uuid(uuid, row->run.uuid);
+    const char *const texts[COLUMNS] = {[RUN] = uuid,
+                                        [HOST] = row->run.host.host,
+                                        [COLLECTOR] = row->run.collector,
+                                        [STATE] = row->state};
     enum status status = result_add_row(result);
-    if (status == STATUS_OK)
-        status = set_text(result, RUN, uuid);
-    if (status == STATUS_OK)
-        status = set_text(result, HOST, row->run.host.host);
-    if (status == STATUS_OK)
-        status = set_text(result, COLLECTOR, row->run.collector);
-    if (status == STATUS_OK)
-        status = set_text(result, STATE, row->state);
+    for (unsigned i = 0; i < COLUMNS && status == STATUS_OK; i++)
+        if (texts[i] && *texts[i])
+            status = result_set_text(result, i, texts[i], strlen(texts[i]));
     if (status != STATUS_OK)
         return status;
     if (row->counted)

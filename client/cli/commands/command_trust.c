@@ -1,14 +1,11 @@
 // inferstat trust: writes the key of a collector into this user's known_collectors.
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "client/cli/cli.h"
 #include "client/cli/args/key_arg.h"
+#include "client/cli/output/output.h"
 #include "common/sys/files.h"
 #include "common/wire/address.h"
 #include "common/wire/keys.h"
@@ -16,8 +13,8 @@
 
 // The list being rewritten.
 struct list {
-    char path[KEYS_PATH_SIZE], temporary[KEYS_PATH_SIZE + 16];
-    FILE *out;
+    char path[KEYS_PATH_SIZE];
+    struct output output;
     const char *key;
     struct address address;
     bool alone;    // remove other keys of the address
@@ -44,7 +41,7 @@ static void add_line(struct list *list, const char *line)
     const bool is_it = is_ours && strcmp(key, list->key) == 0;
     list->is_there |= is_it;
     if (!is_ours || is_it || !list->alone)
-        (void)fprintf(list->out, "%s\n", line);
+        (void)fprintf(list->output.out, "%s\n", line);
 }
 
 static enum status copy_lines(struct list *list, struct error *err)
@@ -62,11 +59,6 @@ static enum status copy_lines(struct list *list, struct error *err)
     return status;
 }
 
-static enum status cannot_write(const struct list *list, struct error *err)
-{
-    return error_set(err, STATUS_IO, "%s: cannot be written: %s", list->path, strerror(errno));
-}
-
 static enum status open_list(struct list *list, struct error *err)
 {
     enum status status = keys_default_path(list->path, sizeof list->path, "known_collectors", err);
@@ -76,17 +68,11 @@ static enum status open_list(struct list *list, struct error *err)
     (void)snprintf(folder, sizeof folder, "%s", list->path);
     *strrchr(folder, '/') = '\0';
     status = files_make_folder(folder, 0700, err);
-    if (status != STATUS_OK)
-        return status;
-    (void)snprintf(list->temporary, sizeof list->temporary, "%s.tmp-%ld", list->path,
-                   (long)getpid());
-    const int fd =
-        open(list->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
-    list->out = fd < 0 ? NULL : fdopen(fd, "w");
-    if (!list->out)
-        return cannot_write(list, err);
-    (void)fchmod(fd, 0644); // whatever the umask: writable by the owner only, readable by all
-    return STATUS_OK;
+    if (status == STATUS_OK)
+        status = output_open(&list->output, list->path, err);
+    if (status == STATUS_OK) // whatever the umask: writable by the owner only, readable by all
+        (void)fchmod(fileno(list->output.out), 0644);
+    return status;
 }
 
 static enum status write_list(struct list *list, struct error *err)
@@ -94,17 +80,8 @@ static enum status write_list(struct list *list, struct error *err)
     enum status status = copy_lines(list, err);
     char place[ADDRESS_TEXT_SIZE];
     if (status == STATUS_OK && !list->is_there)
-        (void)fprintf(list->out, "%s %s\n", address_text(place, &list->address), list->key);
-    const bool failed =
-        fflush(list->out) != 0 || ferror(list->out) || fsync(fileno(list->out)) != 0;
-    if (status == STATUS_OK && failed)
-        status = cannot_write(list, err);
-    (void)fclose(list->out);
-    if (status == STATUS_OK && rename(list->temporary, list->path) != 0)
-        status = cannot_write(list, err);
-    if (status != STATUS_OK)
-        (void)unlink(list->temporary);
-    return status;
+        (void)fprintf(list->output.out, "%s %s\n", address_text(place, &list->address), list->key);
+    return output_close(&list->output, status, err);
 }
 
 enum status command_trust(struct cli *cli, struct error *err)

@@ -76,7 +76,7 @@ static enum unit unit_at(const struct result *result, size_t row)
     return UNIT_NONE;
 }
 
-enum column {
+enum {
     WHAT,
     DEVICE,
     METRIC,
@@ -103,6 +103,15 @@ static const struct table_column columns[COLUMNS] = {
     [VERDICT] = {"verdict", TABLE_LEFT, false, 0},
 };
 
+// The columns that show one value of the result, or two as an interval.
+static const char *const keys[COLUMNS][2] = {
+    [DEVICE] = {"device"},         [METRIC] = {"metric"},
+    [BEFORE] = {"before_median"},  [AFTER] = {"after_median"},
+    [CHANGE] = {"ratio"},          [INTERVAL] = {"ratio_low", "ratio_high"},
+    [TAIL_CHANGE] = {"p95_ratio"}, [TAIL_INTERVAL] = {"p95_ratio_low", "p95_ratio_high"},
+    [VERDICT] = {"verdict"},
+};
+
 // The subject of a row: a model, an operation, a pipeline's batches.
 static char *what_text(const struct result *result, size_t row)
 {
@@ -120,44 +129,29 @@ static char *what_text(const struct result *result, size_t row)
 }
 
 // The text of a cell, escaped for the terminal; the caller frees it.
-static char *cell_text(const struct result *result, size_t row, enum column column)
+static char *cell_text(const struct result *result, size_t row, unsigned column)
 {
     char text[CELL_SIZE];
-    switch (column) {
-    case WHAT:
+    const char *key = keys[column][0];
+    if (column == WHAT)
         return what_text(result, row);
-    case DEVICE:
-        return table_cell_text(result_get(result, row, "device"), UNIT_NONE);
-    case METRIC:
-        return table_cell_text(result_get(result, row, "metric"), UNIT_NONE);
-    case BEFORE:
-        return table_cell_text(result_get(result, row, "before_median"), unit_at(result, row));
-    case AFTER:
-        return table_cell_text(result_get(result, row, "after_median"), unit_at(result, row));
-    case CHANGE:
-        write_change(text, result_number(result, row, "ratio", (double)NAN));
+    if (keys[column][1]) {
+        write_interval(text, result, row, key, keys[column][1]);
         return strdup(text);
-    case INTERVAL:
-        write_interval(text, result, row, "ratio_low", "ratio_high");
-        return strdup(text);
-    case TAIL_CHANGE:
-        // Of few values it would be the slowest one.
-        write_change(text, isfinite(result_number(result, row, "p95_ratio_high", (double)NAN))
-                               ? result_number(result, row, "p95_ratio", (double)NAN)
-                               : (double)NAN);
-        return strdup(text);
-    case TAIL_INTERVAL:
-        write_interval(text, result, row, "p95_ratio_low", "p95_ratio_high");
-        return strdup(text);
-    case VERDICT:
-        return table_cell_text(result_get(result, row, "verdict"), UNIT_NONE);
-    case COLUMNS:
-        break;
     }
-    return NULL;
+    if (column == CHANGE || column == TAIL_CHANGE) {
+        // A p95 without an interval would be the slowest of few values.
+        const bool is_none =
+            column == TAIL_CHANGE && result_get(result, row, "p95_ratio_high").type == VALUE_NULL;
+        write_change(text, is_none ? (double)NAN : result_number(result, row, key, (double)NAN));
+        return strdup(text);
+    }
+    const bool is_median = column == BEFORE || column == AFTER;
+    return table_cell_text(result_get(result, row, key),
+                           is_median ? unit_at(result, row) : UNIT_NONE);
 }
 
-// ---- Lines env the table -----------------------------------------------------------
+// ---- Lines around the table -----------------------------------------------------------
 
 static void write_filter(FILE *out, const struct query_filter *filter)
 {
@@ -247,7 +241,7 @@ static enum status print_table(const struct cli *cli, const struct query *query,
         return error_no_memory(err, "compare");
     for (size_t row = 0; row < result_row_count(result); row++) {
         for (unsigned column = 0; column < COLUMNS; column++)
-            table_take(table, cell_text(result, row, (enum column)column));
+            table_take(table, cell_text(result, row, column));
         char *note = table_cell_text(result_get(result, row, "note"), UNIT_NONE);
         char line[512];
         if (note && strcmp(note, "-") != 0) {
@@ -310,7 +304,7 @@ static enum status print_markdown(const struct cli *cli, const struct query *que
         (void)fputc('|', out);
         for (unsigned column = 0; column <= COLUMNS; column++) {
             char *text = column < COLUMNS
-                             ? cell_text(result, row, (enum column)column)
+                             ? cell_text(result, row, column)
                              : table_cell_text(result_get(result, row, "note"), UNIT_NONE);
             if (!text)
                 return error_no_memory(err, "compare");

@@ -1,5 +1,6 @@
 #include "client/cli/output/width.h"
 
+#include <limits.h>
 #include <string.h>
 #include <wchar.h>
 
@@ -18,32 +19,34 @@ static size_t next_character(const char *text, size_t left, mbstate_t *state, un
     return n;
 }
 
-size_t width_cut(const char *text, unsigned columns)
+// Measures the longest start of `text` that takes at most `columns`: its bytes, and its columns
+// in `*used`.
+static size_t measure(const char *text, unsigned columns, unsigned *used)
 {
-    size_t size = strlen(text);
+    const size_t size = strlen(text);
     size_t place = 0;
-    unsigned used = 0;
     mbstate_t state = {0};
+    *used = 0;
     while (place < size) {
         unsigned more;
-        size_t n = next_character(text + place, size - place, &state, &more);
-        if (used + more > columns)
+        const size_t n = next_character(text + place, size - place, &state, &more);
+        if (*used + more > columns)
             break;
-        used += more;
+        *used += more;
         place += n;
     }
     return place;
 }
 
+size_t width_cut(const char *text, unsigned columns)
+{
+    unsigned used;
+    return measure(text, columns, &used);
+}
+
 unsigned width_of(const char *text)
 {
-    size_t size = strlen(text);
-    unsigned used = 0;
-    mbstate_t state = {0};
-    for (size_t place = 0; place < size;) {
-        unsigned more;
-        place += next_character(text + place, size - place, &state, &more);
-        used += more;
-    }
+    unsigned used;
+    (void)measure(text, UINT_MAX, &used);
     return used;
 }

@@ -222,10 +222,8 @@ static void draw_status(const struct model *model, struct canvas *canvas, struct
 static const char *store_error(char *text, size_t size, const struct model *model)
 {
     const struct result *summary = model_answer(model, POLL_SUMMARY);
-    const int column = summary ? result_find(summary, "store_error") : -1;
     text[0] = '\0';
-    if (column < 0 || result_row_count(summary) == 0 ||
-        result_cell(summary, 0, (unsigned)column).type == VALUE_NULL)
+    if (!summary || result_get(summary, 0, "store_error").type == VALUE_NULL)
         return text;
     return model_text(text, size, summary, 0, "store_error");
 }

@@ -11,12 +11,6 @@
 
 enum panel_number { PANEL_HOSTS, PANEL_LOAD, PANEL_INFERENCES, PANEL_RUNS, PANELS };
 
-// The text of one value: as unit.h shows it.
-static const char *show(char *text, enum unit unit, double value)
-{
-    return unit_format(text, unit, value);
-}
-
 // ---- Hosts and models --------------------------------------------------------------
 
 static const struct grid_column host_columns[] = {
@@ -52,9 +46,7 @@ static const struct result *last_load(const struct model *model)
 static bool same_text(const struct result *a, size_t row_a, const struct result *b, size_t row_b,
                       const char *key)
 {
-    int column_a = result_find(a, key), column_b = result_find(b, key);
-    struct value x = result_cell(a, row_a, (unsigned)column_a);
-    struct value y = result_cell(b, row_b, (unsigned)column_b);
+    const struct value x = result_get(a, row_a, key), y = result_get(b, row_b, key);
     return x.type == VALUE_TEXT && y.type == VALUE_TEXT && x.text.size == y.text.size &&
            (x.text.size == 0 || memcmp(x.text.bytes, y.text.bytes, x.text.size) == 0);
 }
@@ -115,20 +107,20 @@ static void load_facts(const struct model *model, struct rect area, struct segme
     segments_add_name(facts, 7, STYLE_PLAIN, NAME_MAX_WIDTH,
                       model_text(text, sizeof text, load, 0, "host"));
     segments_add(facts, 0, STYLE_STRONG, "%s",
-                 show(number, UNIT_DURATION, result_number(load, 0, "duration_ns", NAN)));
+                 unit_format(number, UNIT_DURATION, result_number(load, 0, "duration_ns", NAN)));
     segments_add(facts, 2, STYLE_PLAIN, "%s",
-                 show(number, UNIT_BYTES, result_number(load, 0, "model_bytes", NAN)));
+                 unit_format(number, UNIT_BYTES, result_number(load, 0, "model_bytes", NAN)));
     double rate = result_number(load, 0, "load_bytes_per_second", NAN);
     if (isfinite(rate))
-        segments_add(facts, 6, STYLE_PLAIN, "%s", show(number, UNIT_BYTES_PER_SECOND, rate));
+        segments_add(facts, 6, STYLE_PLAIN, "%s", unit_format(number, UNIT_BYTES_PER_SECOND, rate));
     double delta = result_number(load, 0, "memory_delta_bytes", NAN);
     if (isfinite(delta))
         segments_add(facts, 3, STYLE_PLAIN, "memory %s%s", delta >= 0 ? "+" : "",
-                     show(number, UNIT_BYTES, delta));
+                     unit_format(number, UNIT_BYTES, delta));
     double cached = result_number(load, 0, "page_cache_ratio", NAN);
     if (isfinite(cached))
         segments_add(facts, 5, STYLE_PLAIN, "%s, %s cached", cache_words(cached),
-                     show(number, UNIT_RATIO, cached));
+                     unit_format(number, UNIT_RATIO, cached));
 }
 
 static int load_head_rows(const struct model *model, struct rect area)
@@ -239,7 +231,8 @@ static void inference_facts(const struct model *model, struct rect area, struct 
     if (!isfinite(highest))
         return;
     if (speeds(model, &last, 1) == 1)
-        segments_add(facts, 0, STYLE_STRONG, "last %s", show(text, UNIT_TOKENS_PER_SECOND, last));
+        segments_add(facts, 0, STYLE_STRONG, "last %s",
+                     unit_format(text, UNIT_TOKENS_PER_SECOND, last));
     segments_add(facts, 1, STYLE_PLAIN, "low %s", bare_speed(text, lowest));
     segments_add(facts, 1, STYLE_PLAIN, "high %s", bare_speed(text, highest));
 }
@@ -330,7 +323,7 @@ static void run_facts(const struct model *model, struct rect area, struct segmen
     char text[UNIT_TEXT_SIZE];
     double size = model_figure(model, "store_bytes", NAN);
     if (isfinite(size))
-        segments_add(facts, 1, STYLE_PLAIN, "store %s", show(text, UNIT_BYTES, size));
+        segments_add(facts, 1, STYLE_PLAIN, "store %s", unit_format(text, UNIT_BYTES, size));
 }
 
 // ---- The view --------------------------------------------------------------------------
