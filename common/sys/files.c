@@ -1,6 +1,7 @@
 #include "common/sys/files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,26 @@ enum status files_join(char *out, size_t out_size, const char *folder, const cha
     if (size < 0 || (size_t)size >= out_size)
         return error_set(err, STATUS_FULL, "%.200s/%.100s: path is too long", folder, name);
     return STATUS_OK;
+}
+
+void files_folder_of(char *out, size_t out_size, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const int size = slash && slash != path ? (int)(slash - path) : 1;
+    (void)snprintf(out, out_size, "%.*s", size, slash ? path : ".");
+}
+
+bool files_sync_folder(const char *path)
+{
+    char folder[PATH_ROOM];
+    files_folder_of(folder, sizeof folder, path);
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const bool done = fd >= 0 && fsync(fd) == 0;
+    const int reason = errno;
+    if (fd >= 0)
+        (void)close(fd);
+    errno = reason;
+    return done;
 }
 
 enum status files_data_folder(char *out, size_t out_size, struct error *err)

@@ -2,6 +2,7 @@
 #ifndef INFERSTAT_SYS_FILES_H
 #define INFERSTAT_SYS_FILES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/types.h>
@@ -16,6 +17,14 @@ MUST_CHECK enum status files_make_folder(const char *path, mode_t mode, struct e
 // Writes "FOLDER/NAME"; STATUS_FULL when it does not fit.
 MUST_CHECK enum status files_join(char *out, size_t out_size, const char *folder, const char *name,
                                   struct error *err);
+
+// Writes the folder of the file at `path`: "." where the path names none.  Cut where it does not
+// fit.
+void files_folder_of(char *out, size_t out_size, const char *path);
+
+// Syncs the folder of the file at `path`, so that the file's name survives a loss of power.  False
+// with errno set when it fails.
+bool files_sync_folder(const char *path);
 
 // The data folder for inferstat: $XDG_DATA_HOME/inferstat when that is set, else
 // /var/lib/inferstat for root, else ~/.local/share/inferstat.

@@ -16,6 +16,7 @@
 #include "common/store/sqlite/atomic_file.h"
 #include "common/store/schema/schema_migrate.h"
 #include "common/store/schema/file_probe.h"
+#include "common/sys/files.h"
 
 static enum status open_connection(sqlite3 **out, const char *name, int flags, const char *path,
                                    struct error *err)
@@ -131,23 +132,13 @@ enum status database_open_source(sqlite3 **out, const char *path, struct error *
 static enum status sync_new_file(sqlite3 *db, const char *path, struct error *err)
 {
     sqlite3_file *file = NULL;
-    char folder[PATH_MAX] = ".";
-    const char *slash = strrchr(path, '/');
-    if (slash)
-        (void)snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path),
-                       path);
-    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const bool done =
-        fd >= 0 &&
         sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK &&
         file->pMethods && file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) == SQLITE_OK &&
-        fsync(fd) == 0;
-    const int reason = errno;
-    if (fd >= 0)
-        (void)close(fd);
+        files_sync_folder(path);
     return done ? STATUS_OK
                 : error_set(err, STATUS_IO, "store %s: cannot make it lasting: %s", path,
-                            strerror(reason));
+                            strerror(errno));
 }
 
 // ---- New stores -------------------------------------------------------------------

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/core/base/unit.h"
+#include "common/sys/files.h"
 
 static void release(struct atomic_file *file)
 {
@@ -160,20 +161,6 @@ enum status atomic_file_room(const struct atomic_file *file, int64_t bytes, stru
                      unit_format_int(wanted, UNIT_BYTES, bytes));
 }
 
-static bool sync_folder(const char *path)
-{
-    char folder[PATH_MAX] = ".";
-    const char *slash = strrchr(path, '/');
-    if (slash)
-        (void)snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path),
-                       path);
-    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const bool done = fd >= 0 && fsync(fd) == 0;
-    if (fd >= 0)
-        (void)close(fd);
-    return done;
-}
-
 // Where the file system cannot move without replacing, a second name and the removal
 // of the first do the same.
 static bool move(const struct atomic_file *file)
@@ -193,7 +180,7 @@ enum status atomic_file_end(struct atomic_file *file, enum status status, struct
         status = cannot_make(file->path, errno, err);
     if (status == STATUS_OK && !move(file))
         status = errno == EEXIST ? is_there(file->path, err) : cannot_make(file->path, errno, err);
-    else if (status == STATUS_OK && !sync_folder(file->path))
+    else if (status == STATUS_OK && !files_sync_folder(file->path))
         status = error_set(err, STATUS_IO, "%s: it is there, but its name may not last: %s",
                            file->path, strerror(errno));
     if (status != STATUS_OK && is_ours(file->fd, file->partial)) {

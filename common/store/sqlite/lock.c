@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/sys/files.h"
 #include "common/sys/lockfile.h"
 
 // Others may withdraw the file between its opening and its locking: so often
@@ -64,12 +65,10 @@ static enum status resolve(char out[PATH_MAX], const char *path, struct error *e
                          "store %s: a link to a file that is not there (remove it, or make the "
                          "file)",
                          path);
-    char folder[PATH_MAX] = ".";
+    char folder[PATH_MAX];
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
-    if (slash)
-        (void)snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path),
-                       path);
+    files_folder_of(folder, sizeof folder, path);
     if (!realpath(folder, out))
         return error_set(err, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO,
                          "store %s: its folder: %s", path, strerror(errno));

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/sys/files.h"
 #include "common/sys/log.h"
 #include "server/collector/access/access_list.h"
 
@@ -108,20 +109,6 @@ static bool write_all(int fd, const char *bytes, size_t size)
     return true;
 }
 
-static void sync_folder(const char *path)
-{
-    char folder[PATH_MAX] = ".";
-    const char *slash = strrchr(path, '/');
-    if (slash)
-        (void)snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path),
-                       path);
-    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)fsync(fd);
-        (void)close(fd);
-    }
-}
-
 // Replaces the file atomically; on failure it stays as it was.
 static enum status write_text(const char *path, const char *text, mode_t mode, struct error *err)
 {
@@ -144,7 +131,7 @@ static enum status write_text(const char *path, const char *text, mode_t mode, s
         (void)unlink(name);
         return error_set(err, STATUS_IO, "%s: cannot write it: %s", path, strerror(fault));
     }
-    sync_folder(path);
+    (void)files_sync_folder(path);
     return STATUS_OK;
 }
 
