@@ -210,17 +210,9 @@ static enum status unknown_name(sqlite3 *db, const char *name, struct error *err
 // The id of a baseline; 0: there is none.
 static enum status find(sqlite3 *db, const char *name, int64_t *id, struct error *err)
 {
-    sqlite3_stmt *stmt = NULL;
-    enum status status =
-        database_prepare(db, &stmt, "SELECT id FROM baseline WHERE name = ?", false, err);
-    if (status != STATUS_OK)
-        return status;
-    (void)sqlite3_bind_text(stmt, 1, name, -1, SQLITE_STATIC);
-    const int rc = sqlite3_step(stmt);
-    *id = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
-    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        status = database_error(db, "store", err);
-    (void)sqlite3_finalize(stmt);
+    char *sql = sqlite3_mprintf("SELECT id FROM baseline WHERE name = %Q", name);
+    enum status status = sql ? database_integer(db, sql, id, err) : error_no_memory(err, "store");
+    sqlite3_free(sql);
     return status;
 }
 

@@ -131,11 +131,7 @@ void filter_bind(sqlite3_stmt *stmt, const struct query_filter *filter)
 enum status filter_prepare(sqlite3 *db, sqlite3_stmt **out, sqlite3_str *sql,
                            const struct query_filter *filter, struct error *err)
 {
-    char *text = sqlite3_str_finish(sql);
-    if (!text)
-        return error_no_memory(err, "store");
-    enum status status = database_prepare(db, out, text, false, err);
-    sqlite3_free(text);
+    enum status status = database_prepare_built(db, out, sql, false, err);
     if (status == STATUS_OK && filter)
         filter_bind(*out, filter);
     return status;

@@ -200,18 +200,13 @@ static enum status create_tables(sqlite3 *db, struct error *err)
 static enum status has_column(sqlite3 *db, const char *table, const char *column, bool *has,
                               struct error *err)
 {
-    sqlite3_stmt *stmt = NULL;
-    enum status status = database_prepare(
-        db, &stmt, "SELECT 1 FROM pragma_table_xinfo(?) WHERE name = ?", false, err);
-    if (status != STATUS_OK)
-        return status;
-    (void)sqlite3_bind_text(stmt, 1, table, -1, SQLITE_STATIC);
-    (void)sqlite3_bind_text(stmt, 2, column, -1, SQLITE_STATIC);
-    const int rc = sqlite3_step(stmt);
-    *has = rc == SQLITE_ROW;
-    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        status = database_error(db, "store", err);
-    (void)sqlite3_finalize(stmt);
+    char sql[192];
+    int64_t count = 0;
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT count(*) FROM pragma_table_xinfo('%s') WHERE name = '%s'", table,
+                   column);
+    enum status status = database_integer(db, sql, &count, err);
+    *has = count > 0;
     return status;
 }
 

@@ -93,17 +93,6 @@ static enum status drop_indexes(sqlite3 *db, const struct extras *extras, struct
     return database_exec_built(db, sql, err);
 }
 
-static enum status prepare_text(sqlite3 *db, sqlite3_stmt **out, sqlite3_str *sql,
-                                struct error *err)
-{
-    char *text = sqlite3_str_finish(sql);
-    if (!text)
-        return error_no_memory(err, "store");
-    enum status status = database_prepare(db, out, text, true, err);
-    sqlite3_free(text);
-    return status;
-}
-
 // Foreign columns would be lost, with their contents: then the store stays unchanged.
 // Versions 5 to 8 stored some columns as differences, in these.
 #define DIFFERENCES "'received_after_ns', 'prefill_excess_ns', 'decode_excess_ns'"
@@ -146,12 +135,12 @@ static enum status move_rows(sqlite3 *db, enum record_kind kind, const char *fro
     sqlite3_str_appendall(sql, ") SELECT ");
     schema_append_columns(sql, kind);
     sqlite3_str_appendf(sql, " FROM \"%w\" ORDER BY id LIMIT %d", from, SLICE_ROWS);
-    enum status status = prepare_text(db, &add, sql, err);
+    enum status status = database_prepare_built(db, &add, sql, true, err);
     sql = sqlite3_str_new(db);
     sqlite3_str_appendf(sql, "DELETE FROM \"%w\" WHERE id <= (SELECT max(id) FROM \"%w\")", from,
                         to);
     if (status == STATUS_OK)
-        status = prepare_text(db, &drop, sql, err);
+        status = database_prepare_built(db, &drop, sql, true, err);
     else
         sqlite3_free(sqlite3_str_finish(sql));
     for (int moved = 1; status == STATUS_OK && moved > 0;) {

@@ -92,11 +92,7 @@ static enum status prepare_insert(sqlite3 *db, const struct seal_rows *rows, sql
     for (unsigned i = 0; i < rows->columns; i++)
         sqlite3_str_appendall(sql, i ? ", ?" : ") VALUES(?");
     sqlite3_str_appendall(sql, ")");
-    char *text = sqlite3_str_finish(sql);
-    enum status status =
-        text ? database_prepare(db, out, text, false, err) : error_no_memory(err, "store");
-    sqlite3_free(text);
-    return status;
+    return database_prepare_built(db, out, sql, false, err);
 }
 
 // A row that violates a constraint (such as an id that exists) makes the segment a damaged one.

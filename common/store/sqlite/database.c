@@ -106,6 +106,16 @@ enum status database_prepare(sqlite3 *db, sqlite3_stmt **out, const char *sql, b
     return database_error(db, "store", err);
 }
 
+enum status database_prepare_built(sqlite3 *db, sqlite3_stmt **out, sqlite3_str *sql, bool lasting,
+                                   struct error *err)
+{
+    char *text = sqlite3_str_finish(sql);
+    enum status status =
+        text ? database_prepare(db, out, text, lasting, err) : error_no_memory(err, "store");
+    sqlite3_free(text);
+    return status;
+}
+
 enum status database_run(sqlite3 *db, sqlite3_stmt *stmt, struct error *err)
 {
     const int rc = sqlite3_step(stmt);

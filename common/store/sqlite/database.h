@@ -45,6 +45,11 @@ MUST_CHECK enum status database_end(struct sqlite3 *db, enum status status, stru
 MUST_CHECK enum status database_prepare(struct sqlite3 *db, struct sqlite3_stmt **out,
                                         const char *sql, bool lasting, struct error *err);
 
+// The same of the text appended to `sql`, which it frees, also on failure.
+MUST_CHECK enum status database_prepare_built(struct sqlite3 *db, struct sqlite3_stmt **out,
+                                              struct sqlite3_str *sql, bool lasting,
+                                              struct error *err);
+
 // Runs a prepared statement that gives no rows, and resets it.
 MUST_CHECK enum status database_run(struct sqlite3 *db, struct sqlite3_stmt *stmt,
                                     struct error *err);

@@ -44,12 +44,7 @@ struct import_target {
 static enum status prepare_text(struct import_target *target, sqlite3_stmt **out, sqlite3_str *sql,
                                 struct error *err)
 {
-    char *text = sqlite3_str_finish(sql);
-    if (!text)
-        return error_no_memory(err, "store");
-    enum status status = database_prepare(target->db, out, text, true, err);
-    sqlite3_free(text);
-    return status;
+    return database_prepare_built(target->db, out, sql, true, err);
 }
 
 static enum status prepare_kind(struct import_target *target, enum record_kind kind,

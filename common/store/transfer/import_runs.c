@@ -98,11 +98,7 @@ static enum status prepare(struct importing *importing, struct error *err)
         sqlite3_str *sql = sqlite3_str_new(importing->from->db);
         import_append_select(sql, (enum import_table)i, RECORD_KIND_RUN);
         sqlite3_str_appendall(sql, " WHERE t.run = ?");
-        char *text = sqlite3_str_finish(sql);
-        status = text
-                     ? database_prepare(importing->from->db, &importing->select[i], text, true, err)
-                     : error_no_memory(err, "store");
-        sqlite3_free(text);
+        status = database_prepare_built(importing->from->db, &importing->select[i], sql, true, err);
     }
     return status;
 }

@@ -39,12 +39,7 @@ static enum status prepare_kind(struct store_builder *builder, enum record_kind 
 {
     sqlite3_str *sql = sqlite3_str_new(builder->db);
     schema_insert_sql(sql, kind);
-    char *text = sqlite3_str_finish(sql);
-    if (!text)
-        return error_no_memory(err, "store");
-    enum status status = database_prepare(builder->db, &builder->insert[kind], text, true, err);
-    sqlite3_free(text);
-    return status;
+    return database_prepare_built(builder->db, &builder->insert[kind], sql, true, err);
 }
 
 enum status store_builder_new(struct store_builder **out, const char *path, struct error *err)

@@ -301,11 +301,7 @@ enum status rollup_memtable_prepare(sqlite3 *db, enum record_kind kind, const ch
         if (memtable.columns[c].used)
             sqlite3_str_appendf(sql, ", t.\"%w\"", record_kind_info(kind)->columns[c].name);
     sqlite3_str_appendf(sql, " FROM \"%w\" t %s", record_kind_info(kind)->name, tail);
-    char *text = sqlite3_str_finish(sql);
-    enum status status =
-        text ? database_prepare(db, out, text, true, err) : error_no_memory(err, "rollups");
-    sqlite3_free(text);
-    return status;
+    return database_prepare_built(db, out, sql, true, err);
 }
 
 static enum status take_value(struct rollup_memtable *memtable, struct rollup_column *column,

@@ -206,10 +206,5 @@ enum status rows_prepare(sqlite3 *db, struct rows *rows, sqlite3_stmt **insert, 
     sqlite3_str_appendall(sql, ") SELECT ");
     schema_append_columns(sql, rows->kind);
     sqlite3_str_appendf(sql, " FROM \"%w\"", module);
-    char *text = sqlite3_str_finish(sql);
-    if (!text)
-        return error_no_memory(err, "writer");
-    enum status status = database_prepare(db, insert, text, true, err);
-    sqlite3_free(text);
-    return status;
+    return database_prepare_built(db, insert, sql, true, err);
 }
