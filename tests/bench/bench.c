@@ -19,8 +19,6 @@ static const char *program_name = "bench";
 static char folder[FOLDER_PATH_SIZE], memory_folder[FOLDER_PATH_SIZE];
 static bool json_open;
 
-// ---- Figures --------------------------------------------------------------------------
-
 static int by_value(const void *left, const void *right)
 {
     const double a = *(const double *)left, b = *(const double *)right;
@@ -89,8 +87,6 @@ double bench_stepped_median(double *values, size_t count)
     return median +
            least_step(values, count) * (((double)count / 2 - (double)below) / (double)equal - 0.5);
 }
-
-// ---- Processes ------------------------------------------------------------------------
 
 // A line "NAME: N kB" of the process's status, in bytes.
 static uint64_t status_line(pid_t pid, const char *name)
@@ -199,8 +195,6 @@ uint16_t bench_free_ports(unsigned count)
     bench_die("loopback", "no free ports");
 }
 
-// ---- Beginning and end ------------------------------------------------------------------
-
 static void remove_folders(void)
 {
     folder_remove(folder);
@@ -244,8 +238,6 @@ void bench_die(const char *what, const char *why)
     fprintf(stderr, "%s: %s: %s\n", program_name, what, why);
     exit(1);
 }
-
-// ---- JSON -------------------------------------------------------------------------------
 
 static void begin_pair(const char *key)
 {

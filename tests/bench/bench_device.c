@@ -126,8 +126,6 @@ static bool has_passes(const struct encode_job *job)
            (job->encoder == ENCODER_AMPLITUDE || job->encoder == ENCODER_IQP);
 }
 
-// ---- Links between host and device ----------------------------------------
-
 static enum status copy_over(enum link link, struct error *err)
 {
     void *host = link == LINK_PAGEABLE ? bench.plain : bench.pinned;

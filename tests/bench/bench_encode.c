@@ -61,8 +61,6 @@ static void *new_memory(size_t size)
     return memory;
 }
 
-// ---- The yardsticks -------------------------------------------------------
-
 struct yardstick {
     struct bench *bench;
     bool stream;
@@ -122,8 +120,6 @@ static double rate_of(size_t bytes, const uint64_t best_ns[2])
 {
     return (double)bytes / (double)(best_ns[0] < best_ns[1] ? best_ns[0] : best_ns[1]);
 }
-
-// ---- Encoders -------------------------------------------------------------
 
 struct timed {
     struct encode_job job;
@@ -207,8 +203,6 @@ static void begin_report(const struct rates *rates)
                  (long long)options.qubits, (long long)options.threads, kernels, rates->copy,
                  rates->fill, rates->fill / rates->copy);
 }
-
-// ---- The program ----------------------------------------------------------
 
 static void read_options(int argc, char **argv)
 {

@@ -111,8 +111,6 @@ static void run_round(const struct load *load, struct sides *sides)
         figures_add(&sides->eight_to_victoria, last(&sides->eight) / last(&sides->victoria));
 }
 
-// ---- Output -----------------------------------------------------------------------------
-
 // One line of the output: a figure with its key; `goal` "" where there is none.
 struct line {
     const char *key, *text, *unit, *goal;
@@ -204,8 +202,6 @@ static void print_all(const struct sides *sides, uint64_t records, unsigned roun
     if (json)
         bench_json_end();
 }
-
-// ---- All of it ----------------------------------------------------------------------------
 
 struct settings {
     uint64_t records;

@@ -94,8 +94,6 @@ struct bench {
     unsigned feeds; // so far: each is of new runs
 };
 
-// ---- The disk -------------------------------------------------------------------------
-
 static void *run_probe(void *context)
 {
     static const char bytes[PROBE_BYTES];

@@ -43,8 +43,6 @@ struct run {
     _Atomic uint64_t committed, fed;
 };
 
-// ---- Those who look ---------------------------------------------------------------------
-
 static void *watch_store(void *context)
 {
     struct run *run = context;
@@ -118,8 +116,6 @@ static void *watch_feed(void *context)
     producer_close(&reader);
     return NULL;
 }
-
-// ---- The engine ---------------------------------------------------------------------------
 
 struct engine {
     struct inferstat_monitor *monitor;
@@ -212,8 +208,6 @@ static void wait_for_all(const struct run *run)
         clock_sleep_until_ns(clock_monotonic_ns() + LOOK_NS);
     }
 }
-
-// ---- All of it ------------------------------------------------------------------------------
 
 struct outcome {
     double commit_p50_ms, commit_p99_ms, commit_max_ms;

@@ -44,8 +44,6 @@ static struct {
            .device = "cpu",
            .chunks = 128};
 
-// ---- Rounds ---------------------------------------------------------------
-
 struct measured {
     struct figures rates[SIDE_COUNT];
     struct figures lent_to_bare, lent_busy;
@@ -157,8 +155,6 @@ static unsigned int all_pairs(struct measured *out)
     return pair;
 }
 
-// ---- The report -----------------------------------------------------------
-
 static const struct {
     const char *key, *text;
     size_t offset;
@@ -237,8 +233,6 @@ static void report(const struct measured *measured, unsigned int rounds, unsigne
     if (bench.json)
         bench_json_end();
 }
-
-// ---- The program ----------------------------------------------------------
 
 static void read_options(int argc, char **argv)
 {

@@ -161,8 +161,6 @@ static void weigh_store(const struct subject *subject, struct figures_of *found)
                                                        " WHERE name = 'rollup'");
 }
 
-// ---- Asking ----------------------------------------------------------------------------------
-
 static void time_window(struct subject *subject, struct remote *remote, enum query_window window,
                         const struct settings *settings, struct figures_of *found)
 {
@@ -204,8 +202,6 @@ static void ask_all(struct subject *subject, const struct settings *settings,
         compare_window(subject, remote, (enum query_window)window, found);
     remote_close(remote);
 }
-
-// ---- Starting ----------------------------------------------------------------------------------
 
 // Sends records that the rollups do not have when the collector is killed.
 static void add_tail(const struct subject *subject)
@@ -274,8 +270,6 @@ static double time_summary(const struct subject *subject)
     }
     return bench_quantile(ns, COLD_STARTS, 0.5);
 }
-
-// ---- All of a history ---------------------------------------------------------------------------
 
 static void remove_store(const struct subject *subject)
 {

@@ -259,8 +259,6 @@ static void insert_all(struct table tables[SIDE_COUNT], const struct settings *s
                         settings);
 }
 
-// ---- Measuring ------------------------------------------------------------------------
-
 static void measure_bytes(struct table *table, uint64_t count)
 {
     table->bytes = (double)(file_bytes(table) - table->empty_bytes) / (double)count;
@@ -293,8 +291,6 @@ static double window_ms(struct table *table, int64_t length_ns)
     }
     return figures_median(&figures);
 }
-
-// ---- All of it ------------------------------------------------------------------------
 
 static struct settings read_arguments(int argc, char **argv)
 {

@@ -57,8 +57,6 @@ struct crowd_run {
     struct lane lanes[LANES_MAX];
 };
 
-// ---- Preparing --------------------------------------------------------------------------
-
 // Batches as large as the library would make them: what credit allows, at most.
 static void prepare_frames(struct sender *sender, const struct load *load, unsigned place,
                            uint64_t records)
@@ -124,8 +122,6 @@ static void open_lanes(struct crowd_run *run, unsigned producers)
     run->records = share * producers;
 }
 
-// ---- Sending ----------------------------------------------------------------------------
-
 static bool is_done(const struct sender *sender)
 {
     return sender->producer.next[0] > sender->records;
@@ -177,8 +173,6 @@ static void *run_lane(void *context)
         wire_wait(waiting, count, -1, patience_ns, &ready);
     }
 }
-
-// ---- The collector ----------------------------------------------------------------------
 
 // Keys for both sides, and the list that lets the producers in: one key for all.
 static void make_keys(struct crowd_run *run, const char *key, const char *list)

@@ -42,8 +42,6 @@ static void check_taken(const struct victoria *victoria, uint64_t samples)
     free(answer);
 }
 
-// ---- Lines --------------------------------------------------------------------------------
-
 // One record; returns the line's size.  `*samples` grows by its fields.
 static size_t write_line(char *line, const struct record *record, unsigned run, uint64_t *samples)
 {

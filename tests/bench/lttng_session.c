@@ -19,8 +19,6 @@ enum { OUTPUT_SIZE = 8192, ARGUMENTS_MAX = 12 };
 
 static pid_t daemon_id = -1;
 
-// ---- Programs -----------------------------------------------------------------------------
-
 // Starts a program whose output goes to `out`, or nowhere (-1).
 static pid_t start(const char *const *argv, int out)
 {
@@ -71,8 +69,6 @@ static bool lttng(const char *const *words, char *output)
     return run(argv, output ? output : unread);
 }
 
-// ---- The daemon ---------------------------------------------------------------------------
-
 // Root's daemon always listens under /var/run: it gets a /var/run of its own.
 static bool enter_own_place(void)
 {
@@ -104,8 +100,6 @@ static void stop_daemon(void)
         (void)waitpid(daemon_id, NULL, 0);
     daemon_id = -1;
 }
-
-// ---- The session ----------------------------------------------------------------------------
 
 static bool start_session(const char *folder)
 {

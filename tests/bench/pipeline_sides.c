@@ -180,8 +180,6 @@ static enum status compute(void *context, uint64_t group, struct device_stream *
     return cpu_launch(stream, "sum", sum_kernel, &arguments, sizeof arguments, err);
 }
 
-// ---- The pipeline ---------------------------------------------------------
-
 static void run_pipeline(enum side side, struct pipeline_figures *figures)
 {
     const bool computes = side != SIDE_LENT && side != SIDE_FILLED;

@@ -33,8 +33,6 @@ int64_t window_ns(enum query_window window)
     return windows[window].ns;
 }
 
-// ---- The collector -------------------------------------------------------------------------
-
 uint64_t subject_start(struct subject *subject, const char *folder)
 {
     const char *const argv[] = {INFERSTATD, "--db",           subject->path,
@@ -100,8 +98,6 @@ void subject_answer(struct subject *subject, struct remote *remote, enum query_w
     result_free(result);
 }
 
-// ---- SQL -------------------------------------------------------------------------------------
-
 // p95 by the nearest rank, as sketches count it: place ceil(0.95 * count).
 static const char plain_sql[] =
     "SELECT (SELECT text FROM name WHERE id = model), max(c), sum(ttft_ns), min(ttft_ns),"
@@ -147,8 +143,6 @@ double plain_answer(const struct subject *subject, enum query_window window,
     database_close(db);
     return (double)(ended - began);
 }
-
-// ---- The two of them ---------------------------------------------------------------------------
 
 static const struct model_answer *find(const struct window_answer *answer, const char *model)
 {

@@ -25,8 +25,6 @@ bool victoria_exists(void)
     return access(program, X_OK) == 0;
 }
 
-// ---- HTTP -------------------------------------------------------------------------------
-
 int victoria_connect(const struct victoria *victoria)
 {
     const struct sockaddr_in address = {.sin_family = AF_INET,
@@ -98,8 +96,6 @@ char *victoria_get(const struct victoria *victoria, const char *path)
     answer[used] = '\0';
     return answer;
 }
-
-// ---- The program ----------------------------------------------------------------------
 
 static void run_program(const struct victoria *victoria)
 {

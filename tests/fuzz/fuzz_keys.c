@@ -9,8 +9,6 @@
 #include "tests/fuzz/feed.h"
 #include "tests/fuzz/fuzz.h"
 
-// ---- Input -------------------------------------------------------------------------
-
 static const char *const sound_keys[] = {
     "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID",
     "JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6", // the secret one of the next
@@ -34,8 +32,6 @@ static size_t expand(uint8_t *out, const uint8_t *data, size_t size)
     }
     return used;
 }
-
-// ---- Properties ----------------------------------------------------------------------
 
 static void check_refusal(enum status status, const struct error *err)
 {

@@ -16,8 +16,6 @@ static enum status when(void *context, int64_t *out_ns, const char *text, bool l
     return when_parse(out_ns, text, now_ns, latest, "time", err);
 }
 
-// ---- A query made of bytes ---------------------------------------------------------
-
 struct bytes {
     const uint8_t *next;
     size_t left;
@@ -174,8 +172,6 @@ static void check_round(const struct query *query)
     check(query_text_read(&again, line, when, NULL, NULL, &err) == STATUS_OK);
     check(queries_equal(&again, query));
 }
-
-// ---- A line of bytes ---------------------------------------------------------------
 
 static void check_bytes(const uint8_t *data, size_t size)
 {

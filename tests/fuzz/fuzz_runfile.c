@@ -13,8 +13,6 @@
 
 enum { STREAMS = 2, RING_RECORDS = 8, CHANGE_MAX = 32 };
 
-// ---- Making ------------------------------------------------------------------------------
-
 static char path[600];
 static off_t stream_offsets[STREAMS]; // in the file
 
@@ -83,8 +81,6 @@ static void change_file(struct input *input)
               0);
     (void)close(fd);
 }
-
-// ---- Using -------------------------------------------------------------------------------
 
 static void use_stream(struct runfile *file, uint32_t index)
 {

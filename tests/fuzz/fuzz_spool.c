@@ -13,8 +13,6 @@
 #include "tests/support/spool_rig.h"
 #include "tests/fuzz/fuzz.h"
 
-// ---- Choices -------------------------------------------------------------------------
-
 // Mostly `value`, and always when the input has run out.
 static uint64_t maybe(struct input *input, uint64_t value)
 {
@@ -29,8 +27,6 @@ static uint64_t maybe(struct input *input, uint64_t value)
         return value;
     }
 }
-
-// ---- Segments --------------------------------------------------------------------------
 
 enum { SEGMENTS = 3, BYTES_MAX = 1 << 18, STREAMS = 4, STEPS_MAX = 64 };
 
@@ -158,8 +154,6 @@ static void build(struct input *input, struct segment *segment, uint32_t number)
     segment->size -= cut;
 }
 
-// ---- Files -----------------------------------------------------------------------------
-
 static char path[512];
 
 static void write_segment(const unsigned char *bytes, size_t size, uint32_t number)
@@ -195,8 +189,6 @@ static void make_segments(const uint8_t *data, size_t size)
         write_segment(segment.bytes, segment.size, number);
     }
 }
-
-// ---- Properties --------------------------------------------------------------------------
 
 enum { LOST_MAX = 4096, READ_MAX = 300 };
 

@@ -13,8 +13,6 @@ uint64_t feed_take(struct feed *feed, size_t bytes)
     return value;
 }
 
-// ---- Bytes out ------------------------------------------------------------
-
 struct file {
     unsigned char data[FEED_FILE_MAX];
     size_t size;
@@ -58,8 +56,6 @@ static uint64_t maybe(struct feed *feed, uint64_t value)
         return value;
     }
 }
-
-// ---- Vocabulary -----------------------------------------------------------
 
 enum { TOKENS = 12 };
 
@@ -126,8 +122,6 @@ static uint64_t put_vocabulary(struct file *file, struct feed *feed)
     return 4;
 }
 
-// ---- Other keys -----------------------------------------------------------
-
 enum { DIM = 4, FF = 6, HEADS = 2, KV_HEADS = 1, CONTEXT = 16 };
 
 static const struct {
@@ -174,8 +168,6 @@ static uint64_t put_keys(struct file *file, struct feed *feed)
     }
     return count;
 }
-
-// ---- Tensors --------------------------------------------------------------
 
 static const struct {
     const char *name;

@@ -1,7 +1,7 @@
 # The collector as a process, over real sockets.
 foreach(name test_collector test_collector_files test_collector_keys test_collector_limits
              test_collector_live test_collector_retention test_collector_silence)
-  add_executable(${name} ${name}.c)
+  add_executable(${name} ${name}.c collector_fixture.c)
   target_link_libraries(${name} PRIVATE
     inferstat_options inferstat_store inferstat_test_producer inferstat_test_folder
     PkgConfig::CMOCKA)

@@ -12,39 +12,16 @@
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "common/store/schema/database_open.h"
-#include "tests/support/daemon.h"
-#include "tests/support/folder.h"
-#include "tests/support/producer.h"
-#include "tests/support/test.h"
+#include "tests/integration/collector_fixture.h"
 
-static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
-static char address[FOLDER_PATH_SIZE + 8];
-static struct daemon collector;
-static struct producer producer;
 static struct record records[64];
-
-static void start(void)
-{
-    const char *const argv[] = {INFERSTATD, "--db", path, "--listen", address, NULL};
-    if (!daemon_start(&collector, argv))
-        fail_msg("%s", collector.output);
-}
-
-static const char *endpoint(const char *service)
-{
-    static char text[FOLDER_PATH_SIZE + 32];
-    (void)snprintf(text, sizeof text, "%s/%s", address, service);
-    return text;
-}
 
 TEST_FIXTURE(set_up)
 {
-    folder_make(folder);
-    (void)folder_path(path, folder, "s.db");
-    (void)snprintf(address, sizeof address, "ipc://%s/c", folder);
+    collector_set_up(state);
     for (uint64_t i = 0; i < COUNT_OF(records); i++)
         producer_inference(&records[i], i + 1);
-    start();
+    collector_start(NULL, NULL);
     producer_open(&producer, endpoint("ingest"), 7);
     return 0;
 }
@@ -52,21 +29,7 @@ TEST_FIXTURE(set_up)
 TEST_FIXTURE(tear_down)
 {
     producer_close(&producer);
-    const int code = daemon_end(&collector, SIGTERM);
-    folder_remove(folder);
-    return code == 0 ? 0 : -1; // also a sanitizer's verdict
-}
-
-static int64_t integer(const char *sql)
-{
-    struct error err = {0};
-    struct sqlite3 *db = NULL;
-    int64_t value = 0;
-    if (database_open_reader(&db, path, &err) != STATUS_OK ||
-        database_integer(db, sql, &value, &err) != STATUS_OK)
-        fail_msg("%s: %s", sql, err.text);
-    database_close(db);
-    return value;
+    return collector_tear_down(state);
 }
 
 static void hello(void)
@@ -175,7 +138,7 @@ TEST_CASE(test_killed_between_batches)
     hello();
     store_records(1, 10);
     assert_int_equal(daemon_end(&collector, SIGKILL), -SIGKILL);
-    start();
+    collector_start(NULL, NULL);
     expect_numbers(10);
     // The run is known to the store: it goes on where it was.
     producer.next[0] = 0;
@@ -200,7 +163,7 @@ TEST_CASE(test_killed_under_load)
         if (producer.next[0] > acknowledged + 1)
             acknowledged = producer.next[0] - 1;
         assert_int_equal(daemon_end(&collector, SIGKILL), -SIGKILL);
-        start();
+        collector_start(NULL, NULL);
         // All that was acknowledged is there, nothing twice, ranges in order.
         const int64_t stored = integer("SELECT count(*) FROM inference");
         assert_true(stored >= (int64_t)acknowledged);
@@ -221,7 +184,7 @@ TEST_CASE(test_a_full_disk_is_no_refusal)
 {
     assert_int_equal(daemon_end(&collector, SIGTERM), 0);
     void (*const before)(int) = signal(SIGXFSZ, SIG_IGN); // the child inherits it
-    start();
+    collector_start(NULL, NULL);
     (void)signal(SIGXFSZ, before);
     hello();
     store_records(1, 10);
@@ -259,7 +222,7 @@ TEST_CASE(test_a_fresh_store_gets_what_is_still_held)
     store_records(1, 10);
     assert_int_equal(daemon_end(&collector, SIGTERM), 0);
     assert_int_equal(unlink(path), 0);
-    start();
+    collector_start(NULL, NULL);
     producer_batch(&producer, 0, 11, &records[10], 5);
     do
         assert_true(producer_await(&producer, 5000));
@@ -471,8 +434,6 @@ TEST_CASE(test_a_protocol_from_the_future)
     assert_non_null(strstr(producer.error, "version"));
     assert_int_equal(integer("SELECT count(*) FROM run"), 0);
 }
-
-// ---- Queries, clearing, live -----------------------------------------------------------------
 
 TEST_CASE(test_queries_while_it_collects)
 {

@@ -11,26 +11,7 @@
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "common/store/schema/database_open.h"
-#include "tests/support/daemon.h"
-#include "tests/support/folder.h"
-#include "tests/support/producer.h"
-#include "tests/support/test.h"
-
-static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE], address[FOLDER_PATH_SIZE + 8];
-
-TEST_FIXTURE(set_up)
-{
-    folder_make(folder);
-    (void)folder_path(path, folder, "s.db");
-    (void)snprintf(address, sizeof address, "ipc://%s/c", folder);
-    return 0;
-}
-
-TEST_FIXTURE(tear_down)
-{
-    folder_remove(folder);
-    return 0;
-}
+#include "tests/integration/collector_fixture.h"
 
 // Runs inferstatd with these arguments; it must end with status 4 and the words.
 static void expect_refusal(const char *const *argv, const char *words)
@@ -68,8 +49,6 @@ static void expect_names(const char *name, const char *expected)
     free(entries);
     assert_string_equal(names, expected);
 }
-
-// ---- Refusals ---------------------------------------------------------------------------
 
 static void make_text(void)
 {
@@ -189,8 +168,6 @@ TEST_CASE(test_the_default_store)
     expect_names("home/share/inferstat", "inferstat.db inferstat.db.lock ");
 }
 
-// ---- Copies -----------------------------------------------------------------------------
-
 static void copy_file(const char *from, const char *to)
 {
     static unsigned char bytes[1 << 16];
@@ -226,12 +203,9 @@ static int64_t copied_rows(void)
 TEST_CASE(test_a_copy_has_the_records)
 {
     struct daemon daemon;
-    struct producer producer;
     struct record records[20];
-    char ingest[FOLDER_PATH_SIZE + 16];
     start(&daemon, path);
-    (void)snprintf(ingest, sizeof ingest, "%s/ingest", address);
-    producer_open(&producer, ingest, 1);
+    producer_open(&producer, endpoint("ingest"), 1);
     producer_hello(&producer, NULL, 0);
     assert_true(producer_await(&producer, 5000));
     for (uint64_t i = 0; i < COUNT_OF(records); i++)
@@ -246,8 +220,6 @@ TEST_CASE(test_a_copy_has_the_records)
     assert_int_equal(daemon_end(&daemon, SIGTERM), 0);
 }
 
-// ---- The end ----------------------------------------------------------------------------
-
 TEST_CASE(test_an_orderly_end_takes_the_sockets_away)
 {
     struct daemon daemon;
@@ -260,7 +232,7 @@ TEST_CASE(test_an_orderly_end_takes_the_sockets_away)
     expect_names("", "c s.db s.db.lock ");
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_a_refused_store_is_left_alone,
+TEST_MAIN_EACH(collector_set_up, collector_tear_down, test_a_refused_store_is_left_alone,
                test_a_refused_address_leaves_no_lock, test_two_paths_to_one_store,
                test_only_the_last_folder_is_made, test_the_default_store,
                test_a_copy_has_the_records, test_an_orderly_end_takes_the_sockets_away)

@@ -8,10 +8,7 @@
 #include "common/sys/clock.h"
 #include "common/wire/keys.h"
 #include "common/store/schema/database_open.h"
-#include "tests/support/daemon.h"
-#include "tests/support/folder.h"
-#include "tests/support/producer.h"
-#include "tests/support/test.h"
+#include "tests/integration/collector_fixture.h"
 
 // Who takes part; the stranger is not in the list.
 enum who { PRODUCER, OTHER, READER, ADMIN, STRANGER, WHO_COUNT };
@@ -24,11 +21,9 @@ static const struct {
     [STRANGER] = {"nobody", "producer"},
 };
 
-static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE], list[FOLDER_PATH_SIZE];
-static char key_file[FOLDER_PATH_SIZE], ipc[FOLDER_PATH_SIZE + 8];
+static char list[FOLDER_PATH_SIZE], key_file[FOLDER_PATH_SIZE];
 static unsigned port;
 static struct wire_keypair server, pairs[WHO_COUNT];
-static struct daemon collector;
 static struct wire_context *context;
 static struct record records[64];
 
@@ -63,8 +58,8 @@ static void start(void)
     for (int tries = 0; tries < 20; tries++, port += 7) {
         char tcp[64];
         (void)snprintf(tcp, sizeof tcp, "tcp://127.0.0.1:%u", port);
-        const char *const argv[] = {INFERSTATD, "--db", path,    "--listen", tcp,
-                                    "--listen", ipc,    "--key", key_file,   "--authorized-keys",
+        const char *const argv[] = {INFERSTATD, "--db",  path,    "--listen", tcp,
+                                    "--listen", address, "--key", key_file,   "--authorized-keys",
                                     list,       NULL};
         if (daemon_start(&collector, argv))
             return;
@@ -76,11 +71,9 @@ static void start(void)
 TEST_FIXTURE(set_up)
 {
     struct error err = {0};
-    folder_make(folder);
-    (void)folder_path(path, folder, "s.db");
+    collector_set_up(state);
     (void)folder_path(list, folder, "keys");
     (void)folder_path(key_file, folder, "server.key");
-    (void)snprintf(ipc, sizeof ipc, "ipc://%s/c", folder);
     for (uint64_t i = 0; i < COUNT_OF(records); i++)
         producer_inference(&records[i], i + 1);
     if (keys_create(&server, key_file, "test", &err) != STATUS_OK ||
@@ -96,21 +89,7 @@ TEST_FIXTURE(set_up)
 TEST_FIXTURE(tear_down)
 {
     wire_context_free(context);
-    const int code = daemon_end(&collector, SIGTERM);
-    folder_remove(folder);
-    return code == 0 ? 0 : -1;
-}
-
-static int64_t integer(const char *sql)
-{
-    struct error err = {0};
-    struct sqlite3 *db = NULL;
-    int64_t value = 0;
-    if (database_open_reader(&db, path, &err) != STATUS_OK ||
-        database_integer(db, sql, &value, &err) != STATUS_OK)
-        fail_msg("%s: %s", sql, err.text);
-    database_close(db);
-    return value;
+    return collector_tear_down(state);
 }
 
 // How often something was refused for a reason; waits until it is `at_least`.
@@ -293,7 +272,7 @@ TEST_CASE(test_the_owner_goes_by_permission)
 {
     char endpoint[FOLDER_PATH_SIZE + 32];
     struct producer owner;
-    (void)snprintf(endpoint, sizeof endpoint, "%s/admin", ipc);
+    (void)snprintf(endpoint, sizeof endpoint, "%s/admin", address);
     producer_open_in(&owner, context, endpoint, NULL, 1);
     struct message message;
     ask(&owner, &keys, &message);
@@ -310,7 +289,7 @@ TEST_CASE(test_the_owner_goes_by_permission)
     hello(&peer);
     assert_string_equal(peer.error, "");
     producer_close(&peer);
-    (void)snprintf(endpoint, sizeof endpoint, "%s/query", ipc);
+    (void)snprintf(endpoint, sizeof endpoint, "%s/query", address);
     producer_open_in(&owner, context, endpoint, NULL, 1);
     assert_int_equal(ask_status(&owner, &keys), REPLY_DENIED);
     producer_close(&owner);
@@ -423,8 +402,6 @@ TEST_CASE(test_a_role_is_taken_away)
     assert_int_equal(integer("SELECT count(*) FROM inference"), 0);
 }
 
-// ---- Whose run it is ---------------------------------------------------------------------
-
 TEST_CASE(test_a_run_is_its_keys)
 {
     struct producer peer, thief;
@@ -443,7 +420,7 @@ TEST_CASE(test_a_run_is_its_keys)
     producer_close(&thief);
     // Nor does it become somebody's without a key.
     char endpoint[FOLDER_PATH_SIZE + 32];
-    (void)snprintf(endpoint, sizeof endpoint, "%s/ingest", ipc);
+    (void)snprintf(endpoint, sizeof endpoint, "%s/ingest", address);
     producer_open_in(&thief, context, endpoint, NULL, 1);
     hello(&thief);
     assert_string_equal(thief.error, "this run belongs to another key");

@@ -12,54 +12,16 @@
 #include "common/store/sqlite/database.h"
 #include "common/sys/clock.h"
 #include "common/store/schema/database_open.h"
-#include "tests/support/daemon.h"
-#include "tests/support/folder.h"
-#include "tests/support/producer.h"
-#include "tests/support/test.h"
+#include "tests/integration/collector_fixture.h"
 
-static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
-static char address[FOLDER_PATH_SIZE + 8], endpoint[FOLDER_PATH_SIZE + 32];
-static struct daemon collector;
-static struct producer producer;
 static struct record records[4096];
-
-static void start(const char *option, const char *value)
-{
-    const char *const argv[] = {INFERSTATD, "--db", path, "--listen", address, option, value, NULL};
-    if (!daemon_start(&collector, argv))
-        fail_msg("%s", collector.output);
-}
 
 TEST_FIXTURE(set_up)
 {
-    folder_make(folder);
-    (void)folder_path(path, folder, "s.db");
-    (void)snprintf(address, sizeof address, "ipc://%s/c", folder);
-    (void)snprintf(endpoint, sizeof endpoint, "%s/ingest", address);
+    collector_set_up(state);
     for (uint64_t i = 0; i < COUNT_OF(records); i++)
         producer_inference(&records[i], i + 1);
     return 0;
-}
-
-TEST_FIXTURE(tear_down)
-{
-    const int code = daemon_end(&collector, SIGTERM);
-    folder_remove(folder);
-    if (code != 0)
-        print_error("it ended with %d: %s\n", code, collector.output);
-    return code == 0 ? 0 : -1;
-}
-
-static int64_t integer(const char *sql)
-{
-    struct error err = {0};
-    struct sqlite3 *db = NULL;
-    int64_t value = 0;
-    if (database_open_reader(&db, path, &err) != STATUS_OK ||
-        database_integer(db, sql, &value, &err) != STATUS_OK)
-        fail_msg("%s: %s", sql, err.text);
-    database_close(db);
-    return value;
 }
 
 // How often something was refused for a reason: more than that, soon.
@@ -115,8 +77,8 @@ TEST_CASE(test_a_batch_that_is_too_large)
                                         .name_count = 1,
                                         .tables = &table,
                                         .table_count = 1}};
-    start(NULL, NULL);
-    producer_open(&producer, endpoint, 7);
+    collector_start(NULL, NULL);
+    producer_open(&producer, endpoint("ingest"), 7);
     hello(&producer);
     memcpy(message.batch.run, producer.run, sizeof producer.run);
     producer_message(&producer, &message);
@@ -128,12 +90,10 @@ TEST_CASE(test_a_batch_that_is_too_large)
     producer_close(&producer);
 }
 
-// ---- Options ---------------------------------------------------------------------------
-
 TEST_CASE(test_names_of_a_run)
 {
-    start("--max-names", "2");
-    producer_open(&producer, endpoint, 7);
+    collector_start("--max-names", "2");
+    producer_open(&producer, endpoint("ingest"), 7);
     producer.names_told = 3;
     hello(&producer);
     producer_batch(&producer, 0, 1, records, 5);
@@ -152,9 +112,9 @@ TEST_CASE(test_names_of_a_run)
 
 TEST_CASE(test_runs_of_a_key)
 {
-    start("--max-runs-per-key", "3");
+    collector_start("--max-runs-per-key", "3");
     for (unsigned run = 1; run <= 4; run++) {
-        producer_open(&producer, endpoint, run);
+        producer_open(&producer, endpoint("ingest"), run);
         hello(&producer);
         assert_int_equal(strstr(producer.error, "--max-runs-per-key") != NULL, run == 4);
         producer_close(&producer);
@@ -169,12 +129,12 @@ TEST_CASE(test_connections_to_a_socket)
     enum { MANY = 20 };
     struct producer idle[MANY];
     struct wire_context *context = NULL;
-    start("--max-connections", "5");
+    collector_start("--max-connections", "5");
     assert_int_equal(wire_context_new(&context, NULL), STATUS_OK);
     for (unsigned i = 0; i < MANY; i++)
-        producer_open_in(&idle[i], context, endpoint, NULL, 100 + i);
+        producer_open_in(&idle[i], context, endpoint("ingest"), NULL, 100 + i);
     assert_true(refusals("connections", 0) >= 1);
-    producer_open_in(&producer, context, endpoint, NULL, 7);
+    producer_open_in(&producer, context, endpoint("ingest"), NULL, 7);
     bool answered = false;
     for (int i = 0; i < 20 && !answered; i++) { // its connection may be ended as well
         producer_hello(&producer, NULL, 0);
@@ -187,8 +147,6 @@ TEST_CASE(test_connections_to_a_socket)
     wire_context_free(context);
 }
 
-// ---- The watchdog ------------------------------------------------------------------------
-
 static int listen_to_notifications(void)
 {
     char name[FOLDER_PATH_SIZE];
@@ -198,7 +156,7 @@ static int listen_to_notifications(void)
     assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof at), 0);
     assert_int_equal(setenv("NOTIFY_SOCKET", at.sun_path, 1), 0);
     assert_int_equal(setenv("WATCHDOG_USEC", "2000000", 1), 0);
-    start(NULL, NULL);
+    collector_start(NULL, NULL);
     assert_int_equal(unsetenv("NOTIFY_SOCKET") + unsetenv("WATCHDOG_USEC"), 0);
     return fd;
 }
@@ -225,7 +183,7 @@ TEST_CASE(test_a_writer_that_hangs_is_not_alive)
     assert_true(recv(fd, word, sizeof word - 1, 0) > 0);
     assert_string_equal(word, "READY=1");
     assert_true(is_told_alive(fd, 60000));
-    producer_open(&producer, endpoint, 7);
+    producer_open(&producer, endpoint("ingest"), 7);
     hello(&producer);
     assert_int_equal(database_open_writer(&other, path, NULL), STATUS_OK);
     assert_int_equal(database_exec(other, "BEGIN IMMEDIATE", NULL), STATUS_OK);
@@ -254,7 +212,7 @@ static void *be_greedy(void *ignored)
 {
     (void)ignored;
     struct producer greedy;
-    producer_open(&greedy, endpoint, 9001);
+    producer_open(&greedy, endpoint("ingest"), 9001);
     producer_hello(&greedy, NULL, 0);
     for (uint64_t first = 1; !atomic_load(&over); first += COUNT_OF(records)) {
         size_t size = 0;
@@ -273,7 +231,7 @@ static void *be_noisy(void *ignored)
 {
     (void)ignored;
     struct producer noisy;
-    producer_open(&noisy, endpoint, 9002);
+    producer_open(&noisy, endpoint("ingest"), 9002);
     struct message message = {
         .kind = MESSAGE_HELLO,
         .hello = {.protocol = MESSAGE_PROTOCOL, .host = {4, "host"}, .device_count = 1}};
@@ -357,11 +315,11 @@ TEST_CASE(test_a_crowd_with_hostile_peers)
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
     files.rlim_cur = files.rlim_max;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
-    start(NULL, NULL);
+    collector_start(NULL, NULL);
     assert_int_equal(wire_context_new(&context, NULL), STATUS_OK);
     for (unsigned i = 0; i < CROWD; i++)
-        producer_open_in(&crowd[i], context, endpoint, NULL, 1 + i);
-    producer_open_in(&stuck, context, endpoint, NULL, 9003);
+        producer_open_in(&crowd[i], context, endpoint("ingest"), NULL, 1 + i);
+    producer_open_in(&stuck, context, endpoint("ingest"), NULL, 9003);
     producer_hello(&stuck, NULL, 0);
     producer_batch(&stuck, 0, 1, records, 100);
     atomic_store(&over, false);
@@ -389,6 +347,6 @@ TEST_CASE(test_a_crowd_with_hostile_peers)
         CROWD);
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_a_batch_that_is_too_large, test_names_of_a_run,
+TEST_MAIN_EACH(set_up, collector_tear_down, test_a_batch_that_is_too_large, test_names_of_a_run,
                test_runs_of_a_key, test_connections_to_a_socket,
                test_a_writer_that_hangs_is_not_alive, test_a_crowd_with_hostile_peers)

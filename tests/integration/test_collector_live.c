@@ -2,34 +2,16 @@
 // that want ids only.
 #include <signal.h>
 
-#include "tests/support/daemon.h"
-#include "tests/support/folder.h"
-#include "tests/support/producer.h"
-#include "tests/support/test.h"
+#include "tests/integration/collector_fixture.h"
 
-static char folder[FOLDER_PATH_SIZE], address[FOLDER_PATH_SIZE + 8];
-static struct daemon collector;
-static struct producer producer;
 static struct record records[64];
-
-static const char *endpoint(const char *service)
-{
-    static char text[FOLDER_PATH_SIZE + 32];
-    (void)snprintf(text, sizeof text, "%s/%s", address, service);
-    return text;
-}
 
 TEST_FIXTURE(set_up)
 {
-    char path[FOLDER_PATH_SIZE];
-    folder_make(folder);
-    (void)snprintf(address, sizeof address, "ipc://%s/c", folder);
+    collector_set_up(state);
     for (uint64_t i = 0; i < COUNT_OF(records); i++)
         producer_inference(&records[i], i + 1);
-    const char *const argv[] = {INFERSTATD, "--db",  folder_path(path, folder, "s.db"),
-                                "--listen", address, NULL};
-    if (!daemon_start(&collector, argv))
-        fail_msg("%s", collector.output);
+    collector_start(NULL, NULL);
     producer_open(&producer, endpoint("ingest"), 7);
     producer_hello(&producer, NULL, 0);
     assert_true(producer_await(&producer, 5000));
@@ -39,9 +21,7 @@ TEST_FIXTURE(set_up)
 TEST_FIXTURE(tear_down)
 {
     producer_close(&producer);
-    const int code = daemon_end(&collector, SIGTERM);
-    folder_remove(folder);
-    return code == 0 ? 0 : -1; // also a sanitizer's verdict
+    return collector_tear_down(state);
 }
 
 // Sends records first..last of stream 0 and waits until they are acknowledged.

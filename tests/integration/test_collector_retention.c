@@ -7,27 +7,13 @@
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "common/store/schema/database_open.h"
-#include "tests/support/daemon.h"
-#include "tests/support/folder.h"
-#include "tests/support/producer.h"
-#include "tests/support/test.h"
+#include "tests/integration/collector_fixture.h"
 
 #define DAY_NS INT64_C(86400000000000)
 
 enum { BATCH = 1000, PATIENCE_S = 90 };
 
-static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE], log_path[FOLDER_PATH_SIZE];
-static char address[FOLDER_PATH_SIZE + 8], endpoint[FOLDER_PATH_SIZE + 16];
-static struct daemon collector;
-static struct producer producer;
-
-static void start(const char *retention)
-{
-    const char *const argv[] = {INFERSTATD, "--db",        path,      "--listen",
-                                address,    "--retention", retention, NULL};
-    if (!daemon_start(&collector, argv))
-        fail_msg("%s", collector.output);
-}
+static char log_path[FOLDER_PATH_SIZE];
 
 static void stop(void)
 {
@@ -37,7 +23,7 @@ static void stop(void)
 
 static void greet(unsigned run)
 {
-    producer_open(&producer, endpoint, run);
+    producer_open(&producer, endpoint("ingest"), run);
     producer_hello(&producer, NULL, 0);
     assert_true(producer_await(&producer, 10000));
     assert_string_equal(producer.error, "");
@@ -45,17 +31,8 @@ static void greet(unsigned run)
 
 TEST_FIXTURE(set_up)
 {
-    folder_make(folder);
-    (void)folder_path(path, folder, "s.db");
+    collector_set_up(state);
     (void)folder_path(log_path, folder, "s.db-wal");
-    (void)snprintf(address, sizeof address, "ipc://%s/c", folder);
-    (void)snprintf(endpoint, sizeof endpoint, "%s/ingest", address);
-    return 0;
-}
-
-TEST_FIXTURE(tear_down)
-{
-    folder_remove(folder);
     return 0;
 }
 
@@ -74,18 +51,6 @@ static void store_records(uint64_t first, uint64_t count, int64_t age_ns, int64_
         producer_batch(&producer, 0, first + i, records, size);
         assert_true(producer_await_next(&producer, 0, first + i + size));
     }
-}
-
-static int64_t integer(const char *sql)
-{
-    struct error err = {0};
-    struct sqlite3 *db = NULL;
-    int64_t value = 0;
-    if (database_open_reader(&db, path, &err) != STATUS_OK ||
-        database_integer(db, sql, &value, &err) != STATUS_OK)
-        fail_msg("%s: %s", sql, err.text);
-    database_close(db);
-    return value;
 }
 
 static void pause_ms(unsigned ms)
@@ -138,7 +103,7 @@ TEST_CASE(test_old_records_expire_while_others_come)
 {
     enum { OLD = 20000, YOUNG = 1000 };
     const int64_t hour_ns = DAY_NS / 24;
-    start("raw=forever");
+    collector_start("--retention", "raw=forever");
     greet(1);
     store_records(1, OLD, 40 * DAY_NS, 3 * hour_ns / OLD); // for three hours
     store_records(OLD + 1, YOUNG, DAY_NS, 1000000);
@@ -147,7 +112,7 @@ TEST_CASE(test_old_records_expire_while_others_come)
     const int64_t pages = integer("PRAGMA page_count");
     const int64_t day_ns = integer("SELECT min(started_ns) FROM inference") / DAY_NS * DAY_NS;
 
-    start("raw=30d");
+    collector_start("--retention", "raw=30d");
     greet(2);
     uint64_t sent = 0;
     const uint64_t end_ns = clock_monotonic_ns() + PATIENCE_S * UINT64_C(1000000000);
@@ -188,7 +153,7 @@ TEST_CASE(test_the_log_comes_back_after_a_long_reader)
     struct error err = {0};
     struct sqlite3 *db = NULL;
     int64_t rows = 0;
-    start("raw=forever");
+    collector_start("--retention", "raw=forever");
     greet(1);
     store_records(1, 100, 0, 1000);
     assert_int_equal(database_open_reader(&db, path, &err), STATUS_OK);
@@ -217,5 +182,5 @@ TEST_CASE(test_the_log_comes_back_after_a_long_reader)
     assert_int_equal(integer("SELECT count(*) FROM inference"), (int64_t)sent);
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_old_records_expire_while_others_come,
+TEST_MAIN_EACH(set_up, collector_tear_down, test_old_records_expire_while_others_come,
                test_the_log_comes_back_after_a_long_reader)

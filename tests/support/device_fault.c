@@ -287,8 +287,6 @@ static enum status fault_stream_synchronize(struct device_stream *stream, struct
     return cpu_stream_synchronize(stream, err);
 }
 
-// ---- Streams and events ---------------------------------------------------
-
 static void fault_stream_free(struct device_stream *stream)
 {
     cpu_stream_end(&stream_of(stream)->queue);

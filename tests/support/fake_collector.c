@@ -81,8 +81,6 @@ static void forget_run(struct fake_collector *collector)
     collector->state.deaths[0] = '\0';
 }
 
-// ---- Rows -----------------------------------------------------------------------
-
 static void take_value(struct fake_collector *collector, struct fake_value *value,
                        const struct wire_column *column, enum column_type type, size_t row)
 {

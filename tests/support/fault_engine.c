@@ -88,8 +88,6 @@ static void say(void *context, enum inferstat_log_level level, const char *text)
         (void)fprintf(stderr, "fault_engine: %s\n", text);
 }
 
-// ---- Recording --------------------------------------------------------------------
-
 static void record_operation(struct worker *worker, uint64_t number)
 {
     struct inferstat_timer timer;
@@ -155,8 +153,6 @@ static void *work(void *context)
     inferstat_inference_free(inference);
     return NULL;
 }
-
-// ---- Setting up -------------------------------------------------------------------
 
 static int fail(const char *what, const char *why)
 {

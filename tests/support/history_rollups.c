@@ -12,8 +12,6 @@
 #include "server/collector/maintenance/retention_rules.h"
 #include "server/collector/rollup/rollups.h"
 
-// ---- Levels that are old ---------------------------------------------------------------
-
 static enum status add_old(sqlite3 *db, struct gap gap, int64_t age_ns, int64_t now_ns,
                            struct error *err)
 {
@@ -47,8 +45,6 @@ static enum status add_all_old(sqlite3 *db, int64_t now_ns, struct error *err)
         status = database_exec(db, "COMMIT", err);
     return status;
 }
-
-// ---- Folding -----------------------------------------------------------------------------
 
 // Reads as much as memory takes, and folds it all in one transaction.
 static enum status fold_once(sqlite3 *db, struct rollups *rollups, bool *left, struct error *err)

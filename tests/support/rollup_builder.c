@@ -45,8 +45,6 @@ static void run(sqlite3_stmt *stmt)
     (void)sqlite3_reset(stmt);
 }
 
-// ---- Rows -------------------------------------------------------------------------------
-
 static sqlite3_stmt *select_rows(const struct builder *builder, int64_t watermark)
 {
     static const enum query_dimension names[] = {QUERY_BY_MODEL, QUERY_BY_HOST, QUERY_BY_DEVICE,
@@ -97,8 +95,6 @@ static void add_row(struct builder *builder, sqlite3_stmt *stmt)
     }
 }
 
-// ---- Series and gaps ----------------------------------------------------------------------
-
 static int64_t series_id(sqlite3 *db, enum rollup_grouping grouping, struct rollup_series series)
 {
     static const char *const texts[] = {
@@ -136,8 +132,6 @@ static bool is_forbidden(const struct builder *builder, enum rollup_grouping gro
     (void)sqlite3_finalize(stmt);
     return is;
 }
-
-// ---- Cells ------------------------------------------------------------------------------
 
 static int by_place(const void *left, const void *right)
 {

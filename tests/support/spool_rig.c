@@ -25,8 +25,6 @@ static uint64_t mix(uint64_t value)
     return value ^ value >> 31;
 }
 
-// ---- Records ------------------------------------------------------------------------
-
 static void fill_operation(struct record *out, uint64_t random)
 {
     char text[RECORD_SIZE];
@@ -125,8 +123,6 @@ void rig_names_free(struct names *names)
     free(names_area);
 }
 
-// ---- Files ----------------------------------------------------------------------------
-
 struct rig_faults rig_faults;
 
 // Whether this call is to fail; errno is set then.
@@ -216,8 +212,6 @@ const struct spool_io rig_io = {
     .remove = rig_remove,
     .space = rig_space,
 };
-
-// ---- Model ----------------------------------------------------------------------------
 
 size_t rig_take_lost(struct rig_model *model, struct spool *spool)
 {

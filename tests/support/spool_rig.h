@@ -27,8 +27,6 @@ struct runfile_run rig_run(void);
 struct names *rig_names(void);
 void rig_names_free(struct names *names);
 
-// ---- Files ------------------------------------------------------------------------
-
 // The real ones, but nothing waits for the disk.  From the `fail_at`-th call on (1:
 // the next), `fail_count` calls fail with errno `fault`; writes and reads that do
 // not are cut short by `short_by` bytes, every other one is interrupted where
@@ -45,8 +43,6 @@ struct rig_faults {
 };
 
 extern struct rig_faults rig_faults;
-
-// ---- Model ------------------------------------------------------------------------
 
 struct rig_model {
     uint64_t spooled[RIG_STREAMS], released[RIG_STREAMS];

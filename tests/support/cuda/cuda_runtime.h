@@ -58,8 +58,6 @@ struct alignas(8) float2 {
     float x, y;
 };
 
-// ---- Inside kernels -------------------------------------------------------
-
 extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 unsigned char *emulation_shared_memory();
@@ -115,8 +113,6 @@ static inline double __shfl_xor_sync(unsigned int, double value, unsigned int ma
     word.bits = emulation_shuffle_xor(word.bits, mask);
     return word.value;
 }
-
-// ---- The runtime ----------------------------------------------------------
 
 enum cudaError_t {
     cudaSuccess = 0,

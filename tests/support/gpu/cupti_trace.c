@@ -28,8 +28,6 @@ static struct {
     size_t lost;
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-// ---- Records --------------------------------------------------------------
-
 // Records are packed in places: members are copied out.
 static bool of_kernel(const CUpti_Activity *record, struct activity *out)
 {
@@ -67,8 +65,6 @@ bool cupti_activity(const CUpti_Activity *record, struct activity *out)
     return record->kind == CUPTI_ACTIVITY_KIND_MEMCPY && of_copy(record, out);
 }
 
-// ---- Buffers --------------------------------------------------------------
-
 static void CUPTIAPI give_buffer(uint8_t **buffer, size_t *size, size_t *records_max)
 {
     *buffer = aligned_alloc(BUFFER_ALIGNMENT, BUFFER_SIZE);
@@ -97,8 +93,6 @@ static void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t *bu
     (void)pthread_mutex_unlock(&trace.lock);
     free(buffer);
 }
-
-// ---- A trace --------------------------------------------------------------
 
 static enum status check(CUptiResult code, const char *call, struct error *err)
 {

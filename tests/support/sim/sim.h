@@ -38,8 +38,6 @@ enum {
 
 #define SIM_STEP_NS UINT64_C(10000000)
 
-// ---- What can go wrong ---------------------------------------------------------
-
 // Chances in a thousand, of a message or a step; what is 0 does not happen.
 #define SIM_FAULTS(X)                                                                              \
     X(lose, 100)               /* a message */                                                     \
@@ -194,8 +192,6 @@ struct sim_process {
     uint64_t sent_to[SIM_STREAMS], believed[SIM_STREAMS];
 };
 
-// ---- Network -----------------------------------------------------------------------
-
 struct sim_packet {
     uint64_t arrives_ns;
     uint32_t connection;
@@ -270,8 +266,6 @@ struct sim_collector {
     uint64_t changed_ns;            // when the store became another one
 };
 
-// ---- Everything ------------------------------------------------------------------------
-
 struct sim {
     uint64_t seed, random;
     enum sim_plant plant;
@@ -311,8 +305,6 @@ bool sim_live(struct sim *sim, uint64_t seed, enum sim_plant plant, uint64_t ste
 const char *sim_fault_name(enum sim_fault fault);
 const char *sim_outcome_name(enum sim_outcome outcome);
 const char *sim_plant_text(enum sim_plant plant);
-
-// ---- Between the parts --------------------------------------------------------------------
 
 // `end` is below 2^32.
 uint64_t sim_below(struct sim *sim, uint64_t end);

@@ -33,8 +33,6 @@ void sim_collector_deinit(struct sim *sim)
     delivery_run_deinit(&sim->collector.run);
 }
 
-// ---- The machine and the store ---------------------------------------------------------
-
 // The machine as what is committed makes it.
 static void load(struct sim *sim, bool greeted, bool replayed)
 {
@@ -88,8 +86,6 @@ static void flush(struct sim *sim)
     store->names = run->names_known;
     store->duplicates = run->duplicates;
 }
-
-// ---- Acknowledging -----------------------------------------------------------------------
 
 static void send_ack(struct sim *sim, const struct sim_ack *ack)
 {

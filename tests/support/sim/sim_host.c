@@ -213,8 +213,6 @@ static int read_record(struct sim *sim, uint32_t stream, uint64_t number)
     return run->has_spool ? sim_spool_at(sim, stream, number) : -1;
 }
 
-// ---- Credit ---------------------------------------------------------------------------------
-
 static unsigned count_flying(const struct sim_process *process)
 {
     unsigned count = 0;

@@ -42,8 +42,6 @@ const char *sim_plant_text(enum sim_plant plant)
     return plants[plant];
 }
 
-// ---- Chance --------------------------------------------------------------------------
-
 // splitmix64.
 static uint64_t next_random(struct sim *sim)
 {
@@ -92,8 +90,6 @@ void sim_trace(struct sim *sim, const char *format, ...)
     (void)fputc('\n', stderr);
     va_end(arguments);
 }
-
-// ---- One life --------------------------------------------------------------------------
 
 static void draw_faults(struct sim *sim)
 {

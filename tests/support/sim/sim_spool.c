@@ -19,8 +19,6 @@ static void remove_entry(struct sim_spool *spool, size_t at)
     spool->cursor = 0;
 }
 
-// ---- Losses ------------------------------------------------------------------------
-
 static void add_lost(struct sim *sim, struct delivery_range *ranges, size_t *count,
                      const struct delivery_range *range)
 {
@@ -87,8 +85,6 @@ static void evict(struct sim *sim)
         remove_entry(spool, 0);
     }
 }
-
-// ---- Writing -----------------------------------------------------------------------
 
 static void write_entry(struct sim *sim, const struct delivery_action *action, bool torn)
 {
@@ -172,8 +168,6 @@ void sim_spool_release(struct sim *sim, uint32_t stream, uint64_t last)
     }
 }
 
-// ---- Reading ------------------------------------------------------------------------
-
 int sim_spool_at(struct sim *sim, uint32_t stream, uint64_t number)
 {
     struct sim_spool *spool = &sim->run.spool;
@@ -217,8 +211,6 @@ void sim_spool_damage(struct sim *sim)
     sim_trace(sim, "spool: %u:%llu-%llu are damaged", entry->stream,
               (unsigned long long)entry->first, (unsigned long long)entry->last);
 }
-
-// ---- Another process ------------------------------------------------------------------
 
 // Of what was released a crash may let less be known: as much as shows in what is
 // there.  Everything behind it is held, or told as lost.

@@ -23,8 +23,6 @@ enum status tui_run(const struct tui_options *options, struct error *err)
     return STATUS_OK;
 }
 
-// ---- Running a line ---------------------------------------------------------------
-
 static char *out_text;
 static char *notes_text;
 
@@ -57,8 +55,6 @@ static enum status run(const char *line, bool terminal, struct error *err)
     (void)fclose(env.notes);
     return status;
 }
-
-// ---- The tables -------------------------------------------------------------------
 
 // Names and letters once, every option of use to a command.
 TEST_CASE(test_tables)
@@ -124,8 +120,6 @@ TEST_CASE(test_views)
     }
 }
 
-// ---- Help and completion ------------------------------------------------------------
-
 TEST_CASE(test_help)
 {
     struct error err;
@@ -182,8 +176,6 @@ TEST_CASE(test_completion)
         assert_non_null(strstr(out_text, "device_sample"));
     }
 }
-
-// ---- Metrics ----------------------------------------------------------------------
 
 TEST_CASE(test_metrics)
 {

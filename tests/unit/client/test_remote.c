@@ -447,8 +447,6 @@ TEST_CASE(test_address)
     (void)unsetenv("XDG_RUNTIME_DIR");
 }
 
-// ---- Live -------------------------------------------------------------------------
-
 enum { MANY = 500 }; // more than any credit given at once
 
 TEST_CASE(test_live)

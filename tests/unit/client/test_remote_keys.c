@@ -17,8 +17,6 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
-// ---- A collector for tests ---------------------------------------------------------
-
 static struct {
     char folder[FOLDER_PATH_SIZE];
     char key_file[FOLDER_PATH_SIZE]; // the client's
@@ -187,8 +185,6 @@ static void ask_until_answered(struct remote *remote)
         clock_sleep_until_ns(clock_monotonic_ns() + SECOND_NS / 20);
     }
 }
-
-// ---- Tests -----------------------------------------------------------------------------
 
 TEST_CASE(test_with_the_right_keys)
 {

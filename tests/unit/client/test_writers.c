@@ -29,8 +29,6 @@ static void expect_written(struct written *written, const char *expected)
     free(written->text);
 }
 
-// ---- A result of all types ----------------------------------------------------------
-
 static struct result *new_result(void)
 {
     struct result *result;
@@ -109,8 +107,6 @@ TEST_CASE(test_csv)
                              "\"cr\ralone\",8,1\n");
     result_free(result);
 }
-
-// ---- Tables -----------------------------------------------------------------------
 
 TEST_CASE(test_width)
 {

@@ -187,8 +187,6 @@ static void expect_cell(const struct result *answer, size_t row, const char *col
     assert_memory_equal(cell.text.bytes, expected, cell.text.size);
 }
 
-// ---- Administrators --------------------------------------------------------------------
-
 static struct query authorize(char letter, uint32_t roles, const char *name)
 {
     struct query query = {.kind = QUERY_AUTHORIZE, .key.roles = roles};
@@ -284,8 +282,6 @@ TEST_CASE(test_changes_that_are_refused)
     assert_int_equal(mkdir(path, 0700), 0);
     assert_int_equal(refusal(&query, "not a file"), STATUS_DENIED);
 }
-
-// ---- Threads -----------------------------------------------------------------------------
 
 static atomic_bool done;
 

@@ -215,8 +215,6 @@ TEST_CASE(test_what_takes_something_away)
     }
 }
 
-// ---- Changes -------------------------------------------------------------------------
-
 static struct query wish(char letter, uint32_t roles, const char *name, char replaces)
 {
     struct query query = {.kind = QUERY_AUTHORIZE, .key.roles = roles};

@@ -102,8 +102,6 @@ TEST_CASE(test_odd_folders)
     assert_int_equal(files_under_check("/", "", &err), STATUS_DENIED);
 }
 
-// ---- Names that change -----------------------------------------------------------------
-
 static ino_t folder_of(const struct files_hold *hold)
 {
     struct stat about;

@@ -258,8 +258,6 @@ TEST_CASE(test_help_names_every_option)
     assert_true(options.help);
 }
 
-// ---- What they name ---------------------------------------------------------------
-
 static void expect_verdict(const char *words, enum status expected, const char *says)
 {
     struct options options;

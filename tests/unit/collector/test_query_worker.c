@@ -314,17 +314,6 @@ TEST_CASE(test_files_below_a_folder)
     assert_int_not_equal(access(folder_path(outside, folder, "copy.db"), F_OK), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_one_at_a_time, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_few_wait, set_up, tear_down),
-        cmocka_unit_test(test_what_reads_all_records),
-        cmocka_unit_test_setup_teardown(test_baselines_are_passed_on, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_failures_are_answers, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_the_end_waits_for_no_query, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_cancelled_store, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_files_below_a_folder, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_one_at_a_time, test_a_few_wait, test_what_reads_all_records,
+               test_baselines_are_passed_on, test_failures_are_answers,
+               test_the_end_waits_for_no_query, test_a_cancelled_store, test_files_below_a_folder)

@@ -9,8 +9,8 @@
 #include "common/store/read/session_state.h"
 #include "common/store/schema/database_open.h"
 #include "server/collector/maintenance/retention.h"
-#include "tests/support/folder.h"
 #include "tests/support/test.h"
+#include "tests/unit/store/store_fixture.h"
 
 #define MINUTE INT64_C(60000000000)
 #define HOUR   (60 * MINUTE)
@@ -18,43 +18,12 @@
 
 static const int64_t now_ns = INT64_C(1790000000123456789);
 
-static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
-static sqlite3 *db;
 static struct retention *retention;
-
-static void exec(const char *sql)
-{
-    struct error err;
-    if (database_exec(db, sql, &err) != STATUS_OK)
-        fail_msg("%s: %s", sql, err.text);
-}
-
-__attribute__((format(printf, 1, 2))) static void execf(const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    char *sql = sqlite3_vmprintf(format, arguments);
-    va_end(arguments);
-    exec(sql);
-    sqlite3_free(sql);
-}
-
-static int64_t integer(const char *sql)
-{
-    struct error err;
-    int64_t value = 0;
-    if (database_integer(db, sql, &value, &err) != STATUS_OK)
-        fail_msg("%s: %s", sql, err.text);
-    return value;
-}
 
 TEST_FIXTURE(set_up)
 {
-    struct error err = {0};
-    folder_make(folder);
-    (void)folder_path(path, folder, "s.db");
-    expect_ok(database_open_writer(&db, path, &err), &err);
-    exec("PRAGMA synchronous = OFF; INSERT INTO name(id, text) VALUES (1, 'alpha')");
+    store_make(state);
+    exec("INSERT INTO name(id, text) VALUES (1, 'alpha')");
     return 0;
 }
 
@@ -62,9 +31,7 @@ TEST_FIXTURE(tear_down)
 {
     retention_free(retention);
     retention = NULL;
-    database_close(db);
-    folder_remove(folder);
-    return 0;
+    return store_tear_down(state);
 }
 
 // ---- The store --------------------------------------------------------------------------
@@ -92,10 +59,7 @@ static void add_rows(enum record_kind kind, int64_t count, int64_t age, int64_t 
 // Closes the books: a stream a kind, all of them stored.
 static void close_books(void)
 {
-    exec("INSERT INTO run(run, started_ns, received_ns, uuid, host, pid, \"end\", worker_version,"
-         " protocol, os, kernel, cpu, cpu_count, host_memory_bytes, device_count, produced, stored,"
-         " duplicates, heard_ns) VALUES(1, 0, 0, '00000001-0000-4000-8000-000000000000', 1, 1, 1,"
-         " 'v', 2, 'o', 'k', 'c', 1, 1, 1, 0, 0, 0, 0)");
+    store_run(1, 1, RECORD_RUN_END_CLOSED, 0, 0);
     for (int kind = RECORD_KIND_RUN + 1; kind < (int)RECORD_KIND_COUNT; kind++) {
         const char *table = record_kind_info((enum record_kind)kind)->name;
         execf("INSERT INTO ledger(run, kind, stored) SELECT 1, %d, count(*) FROM \"%s\" HAVING"
@@ -137,16 +101,16 @@ static void add_rollups(int64_t days)
 static void expect_balance(void)
 {
     struct error err = {0};
-    struct store store = {.db = db};
+    struct store opened = {.db = db};
     const struct query_filter all = {0};
     struct audit audit;
-    expect_ok(audit_page(&audit, &store, &all, INT64_MIN, AUDIT_RUNS_MAX, &err), &err);
+    expect_ok(audit_page(&audit, &opened, &all, INT64_MIN, AUDIT_RUNS_MAX, &err), &err);
     assert_int_equal(audit.run_count, 1);
     assert_int_equal(audit.stranger_count, 0);
     if (audit.runs[0].findings > 0)
         fail_msg("%s", audit.runs[0].finding);
     audit_deinit(&audit);
-    statement_cache_end(&store.statements);
+    statement_cache_end(&opened.statements);
 }
 
 // ---- Passes -----------------------------------------------------------------------------

@@ -42,8 +42,6 @@ TEST_CASE(lonely_records_leave_few_gaps)
             fail_msg("%s", sure[i]);
 }
 
-// ---- Damage ----------------------------------------------------------------------------------
-
 // Three records a minute, for three hours over midnight.
 static void insert_three_hours(void)
 {
@@ -143,8 +141,6 @@ TEST_CASE(a_damaged_row_of_expired_records_is_given_up)
     }
 }
 
-// ---- Expiry's edge ---------------------------------------------------------------------------
-
 // What a grouping's rollups of a level count from a time on, by the metric all records have.
 static int64_t counted(unsigned grouping, unsigned level, int64_t started_ns)
 {
@@ -191,8 +187,6 @@ TEST_CASE(sums_of_a_day_that_expires_are_not_rebuilt)
         assert_int_equal(counted(g, ROLLUP_DAY, rollup_bucket(ROLLUP_DAY, BASE_NS)), before);
     }
 }
-
-// ---- Before records expire ------------------------------------------------------------------
 
 static int64_t values_of_days(unsigned grouping)
 {

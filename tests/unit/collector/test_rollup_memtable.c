@@ -98,8 +98,6 @@ static void sheets_have_what_came(void **state)
     rollup_memtable_deinit(&sheet);
 }
 
-// ---- Tallies -----------------------------------------------------------------------------
-
 static void check_tally(const struct accumulator *tally, const struct accumulator_pool *pool,
                         const struct aggregate *right)
 {

@@ -149,8 +149,6 @@ static void a_clear_in_mid_sheet_is_counted_nowhere(void **state)
     }
 }
 
-// ---- A store of before ----------------------------------------------------------------------
-
 enum { OLDER_RECORDS = 200000, OLDER_BATCH = 2000 };
 #define OLDER_STEP_NS (INT64_C(365) * 86400000000000 / OLDER_RECORDS)
 

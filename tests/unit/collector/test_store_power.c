@@ -36,8 +36,6 @@ enum {
 
 static const char store_name[] = "s.db";
 
-// ---- A writer without synchronous=FULL, to see the test fail ------------------------
-
 static bool forgetful;
 
 enum status __wrap_database_open_writer(sqlite3 **out, const char *path, struct error *err);
@@ -50,8 +48,6 @@ enum status __wrap_database_open_writer(sqlite3 **out, const char *path, struct 
         status = database_exec(*out, "PRAGMA synchronous=NORMAL", err);
     return status;
 }
-
-// ---- What is not SQLite's -------------------------------------------------------------
 
 static struct power_tape *recording;
 

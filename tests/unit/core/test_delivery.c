@@ -483,8 +483,6 @@ TEST_CASE(test_streams)
     rig_free(&rig);
 }
 
-// ---- Collector -------------------------------------------------------------------
-
 TEST_CASE(test_offer)
 {
     static const struct {

@@ -23,8 +23,6 @@ static enum status read_line(struct query *query, const char *line, struct query
     return query_text_read(query, line, when, &now, place, err);
 }
 
-// ---- Lines and what they say ------------------------------------------------------
-
 // Each line, and the same line as it is written out.
 TEST_CASE(test_lines)
 {
@@ -143,8 +141,6 @@ TEST_CASE(test_kinds)
     }
 }
 
-// ---- Refusals ---------------------------------------------------------------------
-
 // What is wrong stands under the marks.
 TEST_CASE(test_refusals)
 {
@@ -254,8 +250,6 @@ TEST_CASE(test_long_names)
     assert_int_equal(read_line(&query, line, NULL, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "the name of a baseline is too long"));
 }
-
-// ---- Filters ------------------------------------------------------------------------
 
 TEST_CASE(test_filters)
 {

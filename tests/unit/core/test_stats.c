@@ -71,8 +71,6 @@ TEST_CASE(directions)
     assert_int_equal(stats_direction("prompt_tokens", UNIT_TOKENS), STATS_NEITHER);
 }
 
-// ---- Intervals ------------------------------------------------------------------
-
 static struct stats_median median_of(const double *values, size_t count,
                                      enum stats_sampling sampling)
 {
@@ -174,8 +172,6 @@ TEST_CASE(processes_count)
     assert_true(apart.low == -infinite);
     free(values);
 }
-
-// ---- Verdicts ---------------------------------------------------------------------
 
 struct verdict_case {
     struct stats_median before, after;

@@ -349,8 +349,6 @@ TEST_CASE(changes_of_a_few_are_found)
     assert_true(found >= 190);
 }
 
-// ---- What there is gets found ----------------------------------------------------------
-
 struct power_case {
     const char *what;
     draw *shape;

@@ -36,8 +36,6 @@ static unsigned int fail_each(const char *call,
     }
 }
 
-// ---- Encode ---------------------------------------------------------------
-
 static enum encoder encoder;
 static bool records;
 
@@ -103,8 +101,6 @@ TEST_CASE(a_failed_load_is_recorded)
     assert_non_null(strstr(err.text, "(use smaller batches"));
     records = false;
 }
-
-// ---- Models ---------------------------------------------------------------
 
 static const char *model;
 

@@ -94,8 +94,6 @@ static void same(const struct pair *pair, double tolerance)
     free(b);
 }
 
-// ---- Operations on tensors ------------------------------------------------
-
 TEST_CASE(products)
 {
     static const size_t shapes[][3] = {{1, 64, 40},  {1, 1, 1},    {3, 7, 5},   {8, 128, 33},
@@ -242,8 +240,6 @@ TEST_CASE(tensors_begin_as_zeros)
     device_tensor_free(cuda, &tensor);
     assert_int_equal(device_memory_used(cuda), 0);
 }
-
-// ---- Streams --------------------------------------------------------------
 
 TEST_CASE(streams_copy_in_order)
 {

@@ -73,8 +73,6 @@ static void assert_near(double actual, double expected, double tolerance)
         fail_msg("%.9g is not within %g of %.9g", actual, tolerance, expected);
 }
 
-// ---- Halves ---------------------------------------------------------------
-
 TEST_CASE(halves_come_back)
 {
     for (unsigned int i = 0; i < 65536; i++) {
@@ -113,8 +111,6 @@ TEST_CASE(halves_round)
         assert_int_equal(half_from_float(cases[i].value), cases[i].half);
     assert_true(isnan(half_to_float(half_from_float(NAN))));
 }
-
-// ---- Choosing -------------------------------------------------------------
 
 TEST_CASE(specs)
 {
@@ -198,8 +194,6 @@ TEST_CASE(auto_says_why)
                      STATUS_INVALID);
 }
 
-// ---- Memory ---------------------------------------------------------------
-
 TEST_CASE(memory)
 {
     struct device *device = open_device(1);
@@ -252,8 +246,6 @@ TEST_CASE(copies_stay_inside)
     device_tensor_free(device, &t);
     device_close(device);
 }
-
-// ---- Matrix products ------------------------------------------------------
 
 static void check_product(struct device *device, uint64_t *seed, size_t n, size_t k, size_t m,
                           bool half)

@@ -28,8 +28,6 @@ static void assert_poisoned(const unsigned char *bytes, size_t size)
         assert_int_equal(bytes[i], DEVICE_FAULT_POISON);
 }
 
-// ---- Delays ---------------------------------------------------------------
-
 TEST_CASE(delays_follow_the_seed)
 {
     struct device_fault_options options = {.seed = 7, .delay_max_ns = 1000};
@@ -313,8 +311,6 @@ TEST_CASE(a_lost_device_fails_everything)
     device_stream_free(two);
     device_close(device);
 }
-
-// ---- Poison ---------------------------------------------------------------
 
 TEST_CASE(memory_is_poisoned)
 {

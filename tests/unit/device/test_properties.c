@@ -17,8 +17,6 @@ static void write_bytes(const char *path, const void *bytes, size_t size)
     assert_int_equal(fclose(file), 0);
 }
 
-// ---- PCIe -----------------------------------------------------------------
-
 TEST_CASE(speeds_are_generations)
 {
     static const struct {
@@ -92,8 +90,6 @@ TEST_CASE(a_link_is_read)
     }
     folder_remove(folder);
 }
-
-// ---- Properties -----------------------------------------------------------
 
 TEST_CASE(the_cpu_says_what_it_is)
 {

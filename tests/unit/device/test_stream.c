@@ -63,8 +63,6 @@ static void copy(struct rig *rig, struct device_stream *stream, void *to, const 
     assert_ok(device_copy_in(stream, to, from, size, &rig->err), &rig->err);
 }
 
-// ---- Order ----------------------------------------------------------------
-
 // More work than a queue holds, each step on what the last one left.
 STATE_CASE(a_stream_keeps_its_order, struct rig *rig)
 {
@@ -229,8 +227,6 @@ STATE_CASE(elapsed_is_refused, struct rig *rig)
     device_event_free(untimed);
 }
 
-// ---- Errors ---------------------------------------------------------------
-
 static void assert_failed(enum status status, const struct error *err)
 {
     assert_int_equal(status, STATUS_IO);
@@ -283,8 +279,6 @@ STATE_CASE(a_failure_spreads_along_waits, struct rig *rig)
     assert_non_null(strstr(rig->err.text, "wait on stream 'two'"));
     assert_int_equal(to, 0);
 }
-
-// ---- Memory ---------------------------------------------------------------
 
 STATE_CASE(memory_is_freed_behind_its_use, struct rig *rig)
 {
@@ -340,8 +334,6 @@ STATE_CASE(pinned_memory_is_whole_pages, struct rig *rig)
     assert_int_equal(device_pin(rig->device, NULL, page, &rig->err), STATUS_INVALID);
     free(own);
 }
-
-// ---- Refusals -------------------------------------------------------------
 
 STATE_CASE(what_makes_no_sense_is_refused, struct rig *rig)
 {
@@ -444,29 +436,11 @@ STATE_CASE(kernels_run_in_parts, struct rig *rig)
     }
 }
 
-#define RIGGED(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RIGGED(a_stream_keeps_its_order),
-        RIGGED(streams_run_beside_each_other),
-        RIGGED(a_wait_holds_the_stream_not_the_host),
-        RIGGED(an_event_never_recorded_is_done),
-        RIGGED(waits_mean_the_earlier_place),
-        RIGGED(a_later_place_does_not_stand_for_an_earlier),
-        RIGGED(any_thread_waits),
-        cmocka_unit_test(a_spinning_host_waits_too),
-        RIGGED(times_are_on_one_clock),
-        RIGGED(elapsed_is_refused),
-        RIGGED(a_failure_is_sticky),
-        RIGGED(a_failure_spreads_along_waits),
-        RIGGED(memory_is_freed_behind_its_use),
-        RIGGED(a_failed_stream_frees_its_memory),
-        RIGGED(pinned_memory_is_whole_pages),
-        RIGGED(what_makes_no_sense_is_refused),
-        RIGGED(a_stream_ends_behind_its_work),
-        RIGGED(kernels_run_in_parts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, a_stream_keeps_its_order, streams_run_beside_each_other,
+               a_wait_holds_the_stream_not_the_host, an_event_never_recorded_is_done,
+               waits_mean_the_earlier_place, a_later_place_does_not_stand_for_an_earlier,
+               any_thread_waits, a_spinning_host_waits_too, times_are_on_one_clock,
+               elapsed_is_refused, a_failure_is_sticky, a_failure_spreads_along_waits,
+               memory_is_freed_behind_its_use, a_failed_stream_frees_its_memory,
+               pinned_memory_is_whole_pages, what_makes_no_sense_is_refused,
+               a_stream_ends_behind_its_work, kernels_run_in_parts)

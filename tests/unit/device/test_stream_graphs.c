@@ -112,8 +112,6 @@ static void wrote(struct cell *cell, uint32_t actor, uint32_t step)
     cell->by = actor;
 }
 
-// ---- The steps ------------------------------------------------------------
-
 static void step_copy(struct graph *g, uint32_t stream)
 {
     struct cell *to = &g->cells[pick(g, CELLS)];
@@ -232,8 +230,6 @@ static void run_graph(struct graph *g)
         assert_memory_equal(g->cells[i].memory, g->cells[i].expected, CELL_SIZE);
     }
 }
-
-// ---- Many of them ---------------------------------------------------------
 
 // Runs graphs on one device, each on what the last one left.
 static void run_graphs(struct device *device, uint64_t seed, unsigned int graphs)

@@ -13,8 +13,6 @@
 #include "tests/support/monitor_fixture.h"
 #include "tests/support/test.h"
 
-// ---- Opening --------------------------------------------------------------------
-
 STATE_CASE(test_bad_options, struct fixture *fixture)
 {
     char long_path[400];
@@ -128,8 +126,6 @@ TEST_CASE(test_null_does_nothing)
     assert_int_equal(totals.produced, 0);
     assert_int_equal(inferstat_close(NULL, SECOND, &totals), INFERSTAT_OK);
 }
-
-// ---- Names --------------------------------------------------------------------------
 
 STATE_CASE(test_names, struct fixture *fixture)
 {
@@ -286,8 +282,6 @@ STATE_CASE(test_two_monitors, struct fixture *fixture)
     inferstat_get_summary(first, &summary);
     assert_int_equal(summary.operations, 11);
 }
-
-// ---- fork() -------------------------------------------------------------------------------
 
 // ThreadSanitizer does not let a child of a process with threads start threads.
 #ifdef __SANITIZE_THREAD__

@@ -481,8 +481,6 @@ static void test_close_keeps_its_deadline(void **state)
     assert_int_equal(count_run_files(fixture->folder), 1);
 }
 
-// ---- The clock ------------------------------------------------------------------------
-
 static void test_clock_estimate(void **state)
 {
     static const int64_t ahead_ns[] = {0, 3600 * INT64_C(1000000000), -250 * INT64_C(1000000)};

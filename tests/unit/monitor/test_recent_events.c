@@ -64,8 +64,6 @@ static void infer(struct inferstat_monitor *monitor, uint32_t model, unsigned to
     inferstat_inference_free(inference);
 }
 
-// ---- Local history ----------------------------------------------------------------
-
 STATE_CASE(test_history_limits, struct inferstat_options *options)
 {
     static const struct {
@@ -246,8 +244,6 @@ TEST_CASE(test_overwritten_entries_are_left_out)
     }
     event_ring_deinit(&history);
 }
-
-// ---- Listeners --------------------------------------------------------------------
 
 struct heard {
     struct inferstat_monitor *monitor;

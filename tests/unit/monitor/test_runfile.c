@@ -442,8 +442,6 @@ static void test_lies_are_refused(void **state)
     runfile_remove(file);
 }
 
-// ---- Folders -------------------------------------------------------------------------
-
 static void test_default_folder(void **state)
 {
     const char *folder = *state;
@@ -462,8 +460,6 @@ static void test_default_folder(void **state)
     assert_int_equal(about.st_uid, geteuid());
     assert_int_equal(about.st_mode & 0077, 0);
 }
-
-// ---- A process that is killed ----------------------------------------------------------
 
 // Records for ever, saying after how many it is worth killing.
 static void be_killed(const char *folder, int ready_fd)

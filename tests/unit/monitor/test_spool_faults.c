@@ -50,8 +50,6 @@ static void release(struct fixture *fixture, struct spool *spool, uint32_t strea
         fixture->model.released[stream] = last;
 }
 
-// ---- The lists of what is lost --------------------------------------------------------
-
 // Against a bitmap, with as many pieces as may be and more.
 TEST_CASE(test_lost_ranges)
 {
@@ -111,8 +109,6 @@ TEST_CASE(test_too_many_lost_ranges)
     assert_false(spool_lost_add(&lost, &range));
     spool_lost_deinit(&lost);
 }
-
-// ---- Calls that fail ------------------------------------------------------------------
 
 // A life of a spool with several segments, evictions and releases.  Each failed append
 // must have changed nothing, and go well when it is tried again.
@@ -557,21 +553,7 @@ STATE_CASE(test_random_lives, struct fixture *fixture)
     }
 }
 
-int main(void)
-{
-#define SPOOL_TEST(test) cmocka_unit_test_setup_teardown(test, spool_set_up, spool_tear_down)
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lost_ranges),
-        cmocka_unit_test(test_too_many_lost_ranges),
-        SPOOL_TEST(test_each_call_fails_once),
-        SPOOL_TEST(test_interrupted),
-        SPOOL_TEST(test_every_torn_tail),
-        SPOOL_TEST(test_written_once_more),
-        SPOOL_TEST(test_bits_that_turn_over),
-        SPOOL_TEST(test_bits_of_the_tail),
-        SPOOL_TEST(test_segments_that_are_missing),
-        SPOOL_TEST(test_damage_while_open),
-        SPOOL_TEST(test_random_lives),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(spool_set_up, spool_tear_down, test_lost_ranges, test_too_many_lost_ranges,
+               test_each_call_fails_once, test_interrupted, test_every_torn_tail,
+               test_written_once_more, test_bits_that_turn_over, test_bits_of_the_tail,
+               test_segments_that_are_missing, test_damage_while_open, test_random_lives)

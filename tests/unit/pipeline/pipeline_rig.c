@@ -25,8 +25,6 @@ void rig_sleep(uint64_t number, uint64_t most_ns)
     (void)nanosleep(&pause, NULL);
 }
 
-// ---- The job --------------------------------------------------------------
-
 static size_t chunk_size(void *context, uint64_t chunk)
 {
     const struct rig *rig = context;
@@ -139,8 +137,6 @@ static enum status take(void *context, uint64_t group, const void *result, size_
         return error_set(err, STATUS_FULL, "no room for group %d", (int)group);
     return STATUS_OK;
 }
-
-// ---- Rigs -----------------------------------------------------------------
 
 enum { PAGE = 4096 };
 

@@ -56,8 +56,6 @@ static void assert_runs(struct bench *bench)
     assert_int_equal(atomic_load(&bench->rig.wrong_results), 0);
 }
 
-// ---- What is tried --------------------------------------------------------
-
 // A thread that is held up may spoil a try, not all of them.
 TEST_CASE(slow_fills_get_more_threads)
 {
@@ -186,8 +184,6 @@ TEST_CASE(without_memory_for_more_the_plan_stays)
     assert_runs(&bench);
     bench_deinit(&bench);
 }
-
-// ---- What is adopted ------------------------------------------------------
 
 TEST_CASE(slots_come_and_go)
 {

@@ -32,8 +32,6 @@ static void assert_run(struct rig *rig, struct device *device, const struct pipe
     assert_whole(rig, figures);
 }
 
-// ---- Sizes ----------------------------------------------------------------
-
 TEST_CASE(sizes_at_every_boundary)
 {
     static const size_t chunks[] = {1, 7, 64, 4096};
@@ -55,8 +53,6 @@ TEST_CASE(sizes_at_every_boundary)
                 }
     device_close(device);
 }
-
-// ---- Races ----------------------------------------------------------------
 
 static unsigned int pick(uint64_t *random, unsigned int first, unsigned int last)
 {
@@ -160,8 +156,6 @@ TEST_CASE(periodic_waits_for_whole_streams)
         early = fills_too_early(PIPELINE_SYNC_EVENTS); // these do not wait for kernels
     assert_true(early > 0);
 }
-
-// ---- The instrument -------------------------------------------------------
 
 static bool run_toy(enum toy_omission omission, uint64_t seed)
 {
@@ -409,8 +403,6 @@ TEST_CASE(a_group_begins_with_its_first_copy)
     rig_deinit(&rig);
     device_close(device);
 }
-
-// ---- Weights --------------------------------------------------------------
 
 static void *place(void *context, uint64_t chunk)
 {

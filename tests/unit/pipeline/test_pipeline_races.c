@@ -7,8 +7,6 @@
 #include "tests/support/test.h"
 #include "tests/unit/pipeline/pipeline_rig.h"
 
-// ---- The pipeline ---------------------------------------------------------
-
 static unsigned int pick(uint64_t *random, unsigned int first, unsigned int last)
 {
     return first + (unsigned int)(test_random(random) % (last - first + 1));
@@ -48,8 +46,6 @@ TEST_CASE(data_is_right_whatever_is_late)
         random_run(device, seed);
     device_close(device);
 }
-
-// ---- The instrument -------------------------------------------------------
 
 // What a pipeline must not do, in a few lines: with one wait left out, the data is wrong.
 // The stream that the missing wait lets run ahead has an easy life; the other one is kept

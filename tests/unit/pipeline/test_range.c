@@ -20,8 +20,6 @@ static struct {
 
 static _Thread_local int depth;
 
-// ---- The listener ---------------------------------------------------------
-
 static int NVTX_API on_push(const char *name)
 {
     (void)pthread_mutex_lock(&heard.lock);
@@ -65,8 +63,6 @@ static unsigned int times_heard(const char *name)
         times += strcmp(heard.names[i], name) == 0;
     return times;
 }
-
-// ---- Tests ----------------------------------------------------------------
 
 TEST_CASE(forget)
 {

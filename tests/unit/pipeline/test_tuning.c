@@ -81,8 +81,6 @@ TEST_CASE(wishes_stand)
     assert_int_equal(plan.prefetch, 9);
 }
 
-// ---- The bound of pinned memory -------------------------------------------
-
 TEST_CASE(what_is_chosen_fits_the_host)
 {
     static const struct {
@@ -181,8 +179,6 @@ TEST_CASE(ranges_are_checked)
     assert_int_equal(tuning_plan(&plan, &unknown, &no_wishes, NULL), STATUS_INVALID);
 }
 
-// ---- The environment ------------------------------------------------------
-
 static const char *const variables[] = {"INFERSTAT_CHUNK_MB", "INFERSTAT_POOL_SIZE",
                                         "INFERSTAT_PCIE_GEN", "INFERSTAT_POOL_METRICS",
                                         "INFERSTAT_OVERLAP_TRACKING"};
@@ -238,10 +234,6 @@ static void bad_variables_are_named(void **state)
             assert_non_null(strstr(err.text, variables[i]));
         }
 }
-
-// ---- sysfs ----------------------------------------------------------------
-
-// ---- Measured -------------------------------------------------------------
 
 TEST_CASE(fillers_keep_up_with_copies)
 {

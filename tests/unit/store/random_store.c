@@ -17,8 +17,6 @@ int64_t pick(int64_t room)
     return (int64_t)(test_random(&seed) % (uint64_t)room);
 }
 
-// ---- A random store -----------------------------------------------------------------------
-
 const char *const rig_metrics[RIG_METRICS] = {
     "inference.ttft_ns",           "inference.e2e_ns",
     "inference.tokens_per_second", "operation.duration_ns",

@@ -35,8 +35,6 @@ static struct query average(const char *metric)
     return query;
 }
 
-// ---- Gaps between tokens ------------------------------------------------------------------
-
 static void add_itl(int id, int model, const void *bytes, size_t size)
 {
     sqlite3_stmt *stmt = NULL;
@@ -89,8 +87,6 @@ TEST_CASE(test_itl_is_of_all_requests)
     result_free(result);
 }
 
-// ---- Requests -----------------------------------------------------------------------
-
 static void add_inferences(const char *values)
 {
     char sql[2048];
@@ -130,8 +126,6 @@ TEST_CASE(test_what_has_expired_is_said)
         }
     }
 }
-
-// ---- Goodput ------------------------------------------------------------------------------
 
 TEST_CASE(test_goodput)
 {

@@ -77,8 +77,6 @@ static void set_request(int id, int prompt, int generated, int64_t ttft_ns, int6
           prompt, generated, ttft_ns, e2e_ns, id);
 }
 
-// ---- By hand --------------------------------------------------------------------------------
-
 TEST_CASE(test_a_token_reads_weights_and_cache)
 {
     seed = 1;

@@ -671,32 +671,9 @@ TEST_CASE(a_baseline_tells_what_expired)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_slower, compare_set_up, store_tear_down),
-        cmocka_unit_test_setup_teardown(the_same_twice, compare_set_up, store_tear_down),
-        cmocka_unit_test_setup_teardown(workers_beside_each_other, compare_set_up, store_tear_down),
-        cmocka_unit_test_setup_teardown(filters_instead_of_names, compare_set_up, store_tear_down),
-        cmocka_unit_test_setup_teardown(one_metric, compare_set_up, store_tear_down),
-        cmocka_unit_test_setup_teardown(what_is_not_known_differs_from_nothing, compare_set_up,
-                                        store_tear_down),
-        cmocka_unit_test_setup_teardown(tails_of_times, compare_set_up, store_tear_down),
-        cmocka_unit_test_setup_teardown(unlike_fingerprints, compare_set_up, store_tear_down),
-        cmocka_unit_test_setup_teardown(unlike_limits_of_a_device, compare_set_up, store_tear_down),
-        cmocka_unit_test_setup_teardown(nothing_in_common, compare_set_up, store_tear_down),
-        cmocka_unit_test_setup_teardown(what_only_one_side_has, compare_set_up, store_tear_down),
-        cmocka_unit_test_setup_teardown(other_work, compare_set_up, store_tear_down),
-        cmocka_unit_test_setup_teardown(failures_do_not_count, compare_set_up, store_tear_down),
-        cmocka_unit_test_setup_teardown(saving_and_deleting, compare_set_up, store_tear_down),
-        cmocka_unit_test_setup_teardown(rows_may_go, compare_set_up, store_tear_down),
-        cmocka_unit_test_setup_teardown(on_a_file, compare_set_up, store_tear_down),
-        cmocka_unit_test_setup_teardown(damage_is_told, compare_set_up, store_tear_down),
-        cmocka_unit_test_setup_teardown(what_expired_is_told, compare_set_up, store_tear_down),
-        cmocka_unit_test_setup_teardown(a_baseline_tells_what_expired, compare_set_up,
-                                        store_tear_down),
-        cmocka_unit_test(samples_are_even),
-        cmocka_unit_test(blobs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(compare_set_up, store_tear_down, what_is_slower, the_same_twice,
+               workers_beside_each_other, filters_instead_of_names, one_metric,
+               what_is_not_known_differs_from_nothing, tails_of_times, unlike_fingerprints,
+               unlike_limits_of_a_device, nothing_in_common, what_only_one_side_has, other_work,
+               failures_do_not_count, saving_and_deleting, rows_may_go, on_a_file, damage_is_told,
+               what_expired_is_told, a_baseline_tells_what_expired, samples_are_even, blobs)

@@ -347,8 +347,6 @@ TEST_CASE(test_refusals)
     assert_non_null(strstr(err.text, "did you mean ttft_ns"));
 }
 
-// ---- Reasons -----------------------------------------------------------------------
-
 TEST_CASE(test_reasons)
 {
     struct fleet_facts host, peers[3];

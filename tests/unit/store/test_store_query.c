@@ -445,8 +445,6 @@ TEST_CASE(test_runs_and_their_balance)
     assert_true(store_number("SELECT balanced FROM v_ledger WHERE id = 1") == 1);
 }
 
-// ---- A log that grows ---------------------------------------------------------------------
-
 // Reads on while the log grows, as when records come in.
 static enum status read_for_long(struct store *asked, const struct query *query, void *out,
                                  struct error *err)

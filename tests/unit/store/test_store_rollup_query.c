@@ -307,8 +307,6 @@ TEST_CASE(test_any_store)
     }
 }
 
-// ---- Expired rows -----------------------------------------------------------------------
-
 static int64_t count_of(const struct query *query, const struct query_metric *metric)
 {
     see(query, metric);

@@ -42,8 +42,6 @@ TEST_CASE(test_steps_have_a_bound)
     store_close(opened);
 }
 
-// ---- Steps over expired rows ----------------------------------------------------------------
-
 enum { MINUTES = 300, MINUTES_EXPIRED = 240 };
 
 // A record in the middle of each minute from March on, of which the older have expired, and

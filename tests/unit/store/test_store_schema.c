@@ -87,7 +87,6 @@ TEST_CASE(test_opened_again_it_stays_as_it_is)
     database_close(db);
 }
 
-// ---- Files that are no stores ---------------------------------------------------------
 TEST_CASE(test_no_file)
 {
     expect_refused(STATUS_NOT_FOUND, "no such file");
@@ -204,24 +203,8 @@ TEST_CASE(test_built_statements_run)
     (void)sqlite3_close(db);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_tables_are_those_of_the_record_table),
-        TEST(test_settings_of_a_new_store),
-        TEST(test_every_store_is_another),
-        cmocka_unit_test(test_built_statements_run),
-        TEST(test_opened_again_it_stays_as_it_is),
-        TEST(test_no_file),
-        TEST(test_text_file),
-        TEST(test_empty_file),
-        TEST(test_folder_instead_of_a_file),
-        TEST(test_truncated_store),
-        TEST(test_other_application),
-        TEST(test_newer_schema),
-        TEST(test_read_only_ground),
-        TEST(test_awkward_names),
-    };
-    return cmocka_run_group_tests_name("store_schema", tests, NULL, NULL);
-}
+TEST_MAIN_EACH(set_up, tear_down, test_tables_are_those_of_the_record_table,
+               test_settings_of_a_new_store, test_every_store_is_another, test_built_statements_run,
+               test_opened_again_it_stays_as_it_is, test_no_file, test_text_file, test_empty_file,
+               test_folder_instead_of_a_file, test_truncated_store, test_other_application,
+               test_newer_schema, test_read_only_ground, test_awkward_names)

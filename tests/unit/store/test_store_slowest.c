@@ -61,8 +61,6 @@ static void add_request(int64_t run, const struct request *request)
     (void)rows_add(db, run, &record);
 }
 
-// ---- Requests ----------------------------------------------------------------------
-
 // 10 ms of queue, 100 prompt tokens in 50 ms, 100 tokens in 990 ms; `wobble` is up to
 // 2 % more.
 static struct request usual(int64_t started_ns, uint64_t *random)
@@ -87,8 +85,6 @@ static void add_usual(unsigned count)
     }
     exec("COMMIT");
 }
-
-// ---- What goes on meanwhile ----------------------------------------------------------
 
 static void add_load(int64_t run, int64_t started_ns, int64_t duration_ns)
 {
@@ -127,8 +123,6 @@ static void add_sample(int64_t run, int64_t started_ns, int64_t reasons, unsigne
     record_set_int(&record, DEVICE_SAMPLE_THROTTLE, reasons);
     (void)rows_add(db, run, &record);
 }
-
-// ---- Asking ----------------------------------------------------------------------------
 
 static const char *text_of(const struct result *result, size_t row, const char *key, char text[64])
 {

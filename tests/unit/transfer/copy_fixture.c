@@ -32,8 +32,6 @@ const char *copy_path(const char *name)
     return folder_path(paths[at++ % COUNT_OF(paths)], copy_folder, name);
 }
 
-// ---- A store ---------------------------------------------------------------------------------
-
 static struct store_builder *builder;
 
 static void must(enum status status, const struct error *err)
@@ -164,8 +162,6 @@ void copy_make_store(const char *path, unsigned runs, unsigned inferences)
                     " SELECT run, 600000000000, 3 * run, started_ns, started_ns + run FROM run");
 }
 
-// ---- Files -----------------------------------------------------------------------------------
-
 static sqlite3 *open_file(const char *path)
 {
     sqlite3 *db = NULL;
@@ -192,8 +188,6 @@ int64_t copy_integer(const char *path, const char *sql)
     (void)sqlite3_close(db);
     return out;
 }
-
-// ---- Digests ---------------------------------------------------------------------------------
 
 static uint64_t mix(uint64_t digest, const void *bytes, size_t size)
 {
@@ -263,8 +257,6 @@ uint64_t copy_table_digest(const char *path)
     (void)sqlite3_close(db);
     return digest;
 }
-
-// ---- Questions -------------------------------------------------------------------------------
 
 enum status copy_ask(const char *path, const struct query *query, struct result **out,
                      struct error *err)

@@ -132,8 +132,6 @@ TEST_CASE(test_parts_of_names)
     bundle(from, copy_path("e.db"), &wanted, 1, 0);
 }
 
-// ---- Comparing ----------------------------------------------------------------------------
-
 static void assert_same_cell(const struct result *a, const struct result *b, size_t row,
                              unsigned column)
 {

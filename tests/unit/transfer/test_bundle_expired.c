@@ -27,8 +27,6 @@ static int set_up(void **state)
     return failed;
 }
 
-// ---- What goes ----------------------------------------------------------------------------
-
 static void expire(int64_t before_ns)
 {
     struct error err = {0};
@@ -53,8 +51,6 @@ static void expire_rollups(enum rollup_grouping grouping, enum rollup_level leve
     }
 }
 
-// ---- Bundles ------------------------------------------------------------------------------
-
 static enum status ask_for_bundle(const struct query_filter *filter, struct result **out,
                                   struct error *err)
 {
@@ -75,8 +71,6 @@ static void make_bundle(const struct query_filter *filter, const char *what)
         fail_msg("%s: %s", what, err.text);
     result_free(answer);
 }
-
-// ---- Answers compared -------------------------------------------------------------------
 
 static bool is_near(double a, double b)
 {
@@ -131,8 +125,6 @@ static void compare(const char *right, const struct query *asked, const char *pa
     result_free(expected);
     result_free(found);
 }
-
-// ---- The history ------------------------------------------------------------------------
 
 enum { DAYS = 50, RECORDS_A_DAY = 8 };
 
@@ -190,8 +182,6 @@ static struct query_filter filter_of(int64_t since_ns, int64_t until_ns, const c
     (void)snprintf(filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "%s", host);
     return filter;
 }
-
-// ---- Tests ------------------------------------------------------------------------------
 
 static const struct {
     const char *name;
@@ -294,8 +284,6 @@ TEST_CASE(test_a_collector_makes_the_rest)
     expire(MARCH_NS + 40 * DAY_NS + 5 * HOUR_NS + 17 * MINUTE_NS);
     compare_windows(MINUTE_NS, 1, 4, collect_on_bundle);
 }
-
-// ---- Damage -----------------------------------------------------------------------------
 
 // Nobody can build a sum of expired records again: a damaged one becomes a gap, and those
 // beside it are copied.

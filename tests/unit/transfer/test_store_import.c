@@ -415,8 +415,6 @@ TEST_CASE(test_baselines_that_stay_out)
     }
 }
 
-// ---- Cut short -----------------------------------------------------------------------------
-
 // Lets so many batches through.
 struct cut {
     struct import_target *target;

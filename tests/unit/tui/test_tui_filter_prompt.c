@@ -29,8 +29,6 @@ static void type(struct model *model, const char *text)
         assert_int_equal(fixture_key(model, (unsigned char)*text), 0);
 }
 
-// ---- The line ----------------------------------------------------------------------
-
 TEST_CASE(a_line_is_edited)
 {
     // "<" and ">" move, "[" and "]" go to the ends, "-" erases before, "+" behind.
@@ -113,8 +111,6 @@ TEST_CASE(a_line_takes_characters_only)
     assert_false(prompt_insert(&prompt, 0xe4)); // two bytes where one has room
     assert_true(prompt_insert(&prompt, 'y'));
 }
-
-// ---- The filter --------------------------------------------------------------------
 
 TEST_CASE(a_filter_is_applied)
 {

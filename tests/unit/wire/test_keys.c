@@ -328,19 +328,6 @@ TEST_CASE(test_default_path)
     assert_int_equal(keys_default_path(path, sizeof path, "key", &err), STATUS_NOT_FOUND);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_create, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_create_refusals, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_folders_are_made, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_modes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_owners, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_links, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_no_files, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_garbage, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_public_keys, setup, teardown),
-        cmocka_unit_test(test_default_path),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(setup, teardown, test_create, test_create_refusals, test_folders_are_made,
+               test_modes, test_owners, test_links, test_no_files, test_garbage, test_public_keys,
+               test_default_path)

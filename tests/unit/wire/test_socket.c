@@ -397,20 +397,6 @@ TEST_CASE(test_null_is_fine)
     wire_frame_release(&frame);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_echo, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_modes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_stale_socket_file, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_bind_refusals, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_nobody_there, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_wrong_shapes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_sizes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_full_queue, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_gone_with_a_full_queue, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_wait, setup, teardown),
-        cmocka_unit_test(test_null_is_fine),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(setup, teardown, test_echo, test_modes, test_stale_socket_file, test_bind_refusals,
+               test_nobody_there, test_wrong_shapes, test_sizes, test_full_queue,
+               test_gone_with_a_full_queue, test_wait, test_null_is_fine)

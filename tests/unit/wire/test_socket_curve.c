@@ -160,8 +160,6 @@ static void assert_stays_out(struct fixture *fixture, struct wire_socket *client
         assert_true(counters_.counter >= (wanted));                                                \
     } while (false)
 
-// ---- Keys ------------------------------------------------------------------------
-
 TEST_CASE(test_keys)
 {
     struct wire_keypair pair, other;
@@ -482,21 +480,6 @@ static void test_all_places_taken(void **state)
     wire_close(late);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_no_keys),
-        cmocka_unit_test_setup_teardown(test_admitted, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_ipv6, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_two_guards, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_wrong_server_key, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_stranger, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_revoked, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_other_mechanisms, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_ipc_is_plain, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_silent_connections, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_all_places_taken, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(setup, teardown, test_keys, test_no_keys, test_admitted, test_ipv6, test_two_guards,
+               test_wrong_server_key, test_stranger, test_revoked, test_other_mechanisms,
+               test_ipc_is_plain, test_silent_connections, test_all_places_taken)

@@ -437,8 +437,6 @@ TEST_CASE(any_number_of_inputs_is_padded)
         }
 }
 
-// ---- Known states ---------------------------------------------------------
-
 TEST_CASE(known_states_come_out)
 {
     static const struct {
@@ -502,8 +500,6 @@ TEST_CASE(the_references_agree)
         launch_end(&launch);
     }
 }
-
-// ---- Extremes -------------------------------------------------------------
 
 // Inputs of any size, also together; the reference scales each by itself.
 TEST_CASE(extreme_amplitudes_normalise)
@@ -654,8 +650,6 @@ TEST_CASE(products_are_rounded_before_they_are_added)
             if (encode_kernels_at(set, type))
                 check_roundings(encode_kernels_at(set, type));
 }
-
-// ---- Faults ---------------------------------------------------------------
 
 // A sample that is refused is zero; its neighbours are as they would be without it.
 static void check_fault(enum encoder encoder, enum encode_type type, unsigned int qubits,

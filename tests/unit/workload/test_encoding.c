@@ -55,8 +55,6 @@ static void assert_runs(const struct encoding_options *options, struct encoding_
     expect_ok(run_with(options, NULL, figures, &err), &err);
 }
 
-// ---- Files ----------------------------------------------------------------
-
 static char *read_file(const char *path, size_t *size)
 {
     FILE *file = fopen(path, "re");
@@ -96,8 +94,6 @@ static void make_input(const char *path, const struct generator *generator, size
     assert_int_equal(fclose(file), 0);
     free(numbers);
 }
-
-// ---- Chunks ---------------------------------------------------------------
 
 // Chunks of every size from one number to more than a batch, and one number more and
 // less than a sample and a batch: the same states, to the last bit.
@@ -163,8 +159,6 @@ STATE_CASE(every_cut_gives_the_same_states, struct fixture *fixture)
     }
 }
 
-// ---- Sources --------------------------------------------------------------
-
 STATE_CASE(every_source_gives_the_same_states, struct fixture *fixture)
 {
     char path[FOLDER_PATH_SIZE];
@@ -226,8 +220,6 @@ TEST_CASE(what_is_made_up_is_in_range)
                         floorf(f[i]) == f[i]);
     }
 }
-
-// ---- Refusals -------------------------------------------------------------
 
 static void assert_refused(const struct encoding_options *options, enum status status,
                            const char *words)
@@ -496,8 +488,6 @@ STATE_CASE(a_load_that_fails_is_recorded, struct fixture *fixture)
     assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_PIPELINE), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void)
 {
     struct error err = {0};
@@ -507,20 +497,11 @@ int main(void)
         return 77;
     }
     device_close(probe);
-    const struct CMUnitTest tests[] = {
-        TEST(every_cut_gives_the_same_states),
-        TEST(every_source_gives_the_same_states),
-        cmocka_unit_test(what_is_made_up_is_in_range),
-        TEST(a_bad_sample_is_named),
-        TEST(what_does_not_fit_is_refused),
-        TEST(a_run_is_recorded),
-        TEST(a_run_can_be_repeated),
-        TEST(a_run_without_tracking_is_recorded),
-        TEST(a_run_without_pool_metrics_is_recorded),
-        TEST(a_run_that_fails_is_recorded),
-        TEST(a_run_that_is_stopped_is_recorded),
-        cmocka_unit_test(threads_that_fill_are_chosen_by_trying),
-        TEST(a_load_that_fails_is_recorded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return TEST_RUN_EACH(set_up, tear_down, every_cut_gives_the_same_states,
+                         every_source_gives_the_same_states, what_is_made_up_is_in_range,
+                         a_bad_sample_is_named, what_does_not_fit_is_refused, a_run_is_recorded,
+                         a_run_can_be_repeated, a_run_without_tracking_is_recorded,
+                         a_run_without_pool_metrics_is_recorded, a_run_that_fails_is_recorded,
+                         a_run_that_is_stopped_is_recorded, threads_that_fill_are_chosen_by_trying,
+                         a_load_that_fails_is_recorded);
 }

@@ -69,8 +69,6 @@ static char *states_of(const struct encoding_options *options, enum status wante
     return bytes;
 }
 
-// ---- The same states ------------------------------------------------------
-
 static void assert_same_states(struct fixture *fixture, const char *devices, uint64_t batches,
                                size_t chunk, enum inputs_from from)
 {
@@ -110,8 +108,6 @@ static void several_devices_give_the_same_states(void **state)
                     assert_same_states(*state, devices[d], batches, chunks[c],
                                        (enum inputs_from)from);
 }
-
-// ---- Samples that cannot be encoded ---------------------------------------
 
 static void make_input(const char *path, size_t rows, size_t first_bad, size_t second_bad)
 {
@@ -288,8 +284,6 @@ STATE_CASE(what_one_device_cannot_take_is_refused, struct fixture *fixture)
 
 #ifdef ENCODING_ON_CUDA
 
-// ---- A device that is lost ------------------------------------------------
-
 static void expect_status(struct fixture *fixture, const char *device, int64_t wanted)
 {
     int64_t status;
@@ -320,8 +314,6 @@ STATE_CASE(a_lost_device_ends_the_run, struct fixture *fixture)
 }
 
 #endif
-
-// ---- Turns ----------------------------------------------------------------
 
 TEST_CASE(turns_come_in_order)
 {

@@ -19,8 +19,6 @@ static enum status read_bytes(const void *data, size_t size, struct gguf **gguf,
     return status;
 }
 
-// ---- What is written is read ----------------------------------------------
-
 static const char *write_example(void)
 {
     static const char *const texts[] = {"", "one", "three words here"};
@@ -142,8 +140,6 @@ TEST_CASE(getters_refuse)
     gguf_free(gguf);
     free(data);
 }
-
-// ---- Integers of every width ----------------------------------------------
 
 // A file of one key "k".
 static size_t one_key(unsigned char *out, uint32_t type, const void *value, size_t value_size)
@@ -342,8 +338,6 @@ TEST_CASE(alignment)
     }
 }
 
-// ---- Damage ---------------------------------------------------------------
-
 // Cut anywhere, it is refused: the end of the last tensor's data is the end of the
 // file but for padding.
 TEST_CASE(truncated_at_every_byte)
@@ -399,8 +393,6 @@ TEST_CASE(random_damage)
     free(data);
 }
 
-// ---- Files ----------------------------------------------------------------
-
 TEST_CASE(files_that_are_none)
 {
     struct byte_source source;
@@ -440,8 +432,6 @@ TEST_CASE(shrinking_file)
     byte_source_close(&source);
     free(data);
 }
-
-// ---- The page cache -------------------------------------------------------
 
 static double cached_ratio_of(const char *path)
 {
@@ -497,8 +487,6 @@ TEST_CASE(a_file_of_others)
     assert_true(others < 0.0);
     assert_true(writable < 0.0 || writable == 1.0); // its folder is root's alone
 }
-
-// ---- The writer -----------------------------------------------------------
 
 TEST_CASE(writer_leaves_nothing_half_done)
 {

@@ -8,8 +8,6 @@
 
 #define MARK "\u2581"
 
-// ---- A vocabulary of a few tokens -----------------------------------------
-
 struct piece {
     const char *text;
     float score;
@@ -250,8 +248,6 @@ TEST_CASE(bad_vocabularies)
     assert_int_equal(tokenizer_piece(tokenizer, 1).size, 3); // all are normal ones then
     tokenizer_free(tokenizer);
 }
-
-// ---- A synthetic model's vocabulary ---------------------------------------
 
 static struct tokenizer *open_synthetic(uint32_t count)
 {

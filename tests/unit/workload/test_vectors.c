@@ -54,8 +54,6 @@ static struct tokenizer *read_tokenizer(const char *path)
     return tokenizer;
 }
 
-// ---- Tokenizers -----------------------------------------------------------
-
 static void check_ids(const struct tokenizer *tokenizer, const char *text, size_t size,
                       struct encode_options options, const struct json *expected)
 {
@@ -176,8 +174,6 @@ TEST_CASE(vocabulary_without_weights)
     gguf_free(gguf);
     byte_source_close(&source);
 }
-
-// ---- Models ---------------------------------------------------------------
 
 struct running {
     struct byte_source source;
