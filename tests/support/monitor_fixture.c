@@ -116,7 +116,7 @@ unsigned read_count(struct lines *lines, const unsigned *count)
 
 void wait_for(struct lines *lines, const unsigned *count, unsigned wanted)
 {
-    for (int i = 0; i < 10000 && read_count(lines, count) < wanted; i++)
+    for (int i = 0; i < 60000 && read_count(lines, count) < wanted; i++)
         (void)usleep(1000);
     if (read_count(lines, count) < wanted)
         fail_msg("not logged in time; so far:\n%s", lines->text);

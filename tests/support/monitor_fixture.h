@@ -44,7 +44,7 @@ void infer(struct inferstat_monitor *monitor, uint32_t model, unsigned tokens);
 struct lines *log_lines(struct fixture *fixture);
 void take_line(void *context, enum inferstat_log_level level, const char *text);
 unsigned read_count(struct lines *lines, const unsigned *count);
-// Fails the test when the count does not come in ten seconds.
+// Fails the test when the count does not come in a minute.
 void wait_for(struct lines *lines, const unsigned *count, unsigned wanted);
 
 #endif
