@@ -13,7 +13,7 @@
 #include "common/sys/clock.h"
 
 static const uint64_t second_ns = UINT64_C(1000000000);
-static const uint64_t closing_step_ns = UINT64_C(2000000); // between two looks while closing
+static const uint64_t closing_step_ns = UINT64_C(2000000); // between two steps while closing
 static const uint64_t loss_log_ns = UINT64_C(10000000000);
 
 struct background {
@@ -25,21 +25,21 @@ struct background {
     struct error start_error;
     _Atomic bool stopping;
     _Atomic uint64_t deadline_ns;
-    _Atomic(struct publisher *) publisher; // made and used by the thread; others only count by it
+    _Atomic(struct publisher *) publisher; // owned by the thread; others only read its counter
     struct background_end end;
 
-    // The thread's own.
+    // Background thread only.
     struct ring *ring; // stream 0
     struct sampler sampler;
     struct sketch *sketch;
     uint64_t sample_at_ns, second_at_ns, loss_log_at_ns;
     uint64_t losses_logged;
-    bool draining; // some thread's sums were in use at the last look
+    bool draining; // some thread's sums were in use at the last drain
 };
 
-// ---- Now and then -------------------------------------------------------------
+// ---- Periodic tasks -----------------------------------------------------------
 
-// Collects the sums of all threads, or of those that were in use the last time.
+// Drains the sums of all threads or, while draining, of those that were in use last time.
 static void drain_gaps(struct background *background)
 {
     struct thread_slots *slots = background->settings.slots;
@@ -132,7 +132,7 @@ static uint64_t idle_ns(const struct background *background, const struct publis
     return wait;
 }
 
-// The threads have stopped recording: both banks of every thread come in now.
+// The threads have stopped recording: drains both banks of every thread.
 static void drain_all(struct background *background)
 {
     for (int bank = 0; bank < 2; bank++) {
@@ -234,7 +234,7 @@ static enum status start_thread(struct background *background, struct error *err
     (void)pthread_setname_np(background->thread, "inferstat");
 
     while (sem_wait(&background->started) != 0) {
-        // A signal came: the thread is still at its start.
+        // Interrupted by a signal: wait again.
     }
     if (background->start_status == STATUS_OK)
         return STATUS_OK;

@@ -5,8 +5,8 @@
 //     cc example_engine.c $(pkg-config --cflags --libs inferstat) -o example_engine
 //     ./example_engine [REQUESTS] [TOKENS]
 //
-// Records go to the collector at INFERSTAT_COLLECTOR or the default address.  With
-// none there the engine runs as well, says so once, and at the end what was not
+// Records go to the collector at INFERSTAT_COLLECTOR or the default address.  Without
+// one the engine runs too; it logs that once and, at the end, how many records were not
 // acknowledged.  Exits 0 when the engine did its work, 1 when it could not, 2 for
 // arguments that are no counts.
 #include <inttypes.h>
@@ -90,7 +90,7 @@ static void answer(struct engine *engine, struct inferstat_inference *inference,
     inferstat_inference_end(inference, INFERSTAT_FINISH_LENGTH);
 }
 
-// Returns whether the text is a count; what is negative reads as a huge one.
+// Parses a count; strtoul turns negative numbers into huge ones, which are rejected.
 static int read_count(const char *text, unsigned *count)
 {
     char *end;

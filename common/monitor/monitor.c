@@ -79,8 +79,7 @@ static enum status find_collector(struct address *address, const struct infersta
 
 // ---- Opening ---------------------------------------------------------------------
 
-// Copies a text of the application's, cut to fit and escaped where it is not
-// UTF-8.
+// Copies a text of the application, cut to fit and with invalid UTF-8 escaped.
 static void copy_text(char *out, size_t out_size, const char *text)
 {
     const size_t length = strlen(text);
@@ -109,7 +108,7 @@ static enum status describe_run(struct runfile_run *run, const struct inferstat_
     return STATUS_OK;
 }
 
-// A path that means the same to a process that stands elsewhere; the caller frees it.
+// Makes a path absolute, so that other processes can use it; the caller frees it.
 static enum status copy_path(char **out, const char *path, struct error *err)
 {
     char here[PATH_ROOM], whole[2 * PATH_ROOM];
@@ -117,7 +116,7 @@ static enum status copy_path(char **out, const char *path, struct error *err)
         *out = strdup(path);
     } else {
         if (!getcwd(here, sizeof here))
-            return error_set(err, STATUS_IO, "%s: the folder it is in cannot be found", path);
+            return error_set(err, STATUS_IO, "%s: cannot determine the working directory", path);
         enum status status = files_join(whole, sizeof whole, here, path, err);
         if (status != STATUS_OK)
             return status;
@@ -137,8 +136,7 @@ static enum status find_run_folder(struct inferstat_monitor *monitor,
     return copy_path(&monitor->run_folder, options->run_folder ? options->run_folder : folder, err);
 }
 
-// A folder that was named has to be one that can be used; the default one is made
-// when it is needed.
+// A configured folder must be usable now; the default one is created on demand.
 static enum status find_spool_folder(struct inferstat_monitor *monitor,
                                      const struct inferstat_options *options, struct error *err)
 {
@@ -188,7 +186,7 @@ static enum status open_run_file(struct inferstat_monitor *monitor,
     return open_spool(monitor, options, err);
 }
 
-// The host program may change its environment later, while our threads run.
+// Copies the settings now: the program may change its environment while our threads run.
 static enum status read_trust(struct inferstat_monitor *monitor,
                               const struct inferstat_options *options, struct error *err)
 {
@@ -198,7 +196,7 @@ static enum status read_trust(struct inferstat_monitor *monitor,
     return trust_source_read(&monitor->trust, &trust, err);
 }
 
-// Everything that reporting takes, but for the thread.
+// Opens everything that reporting needs except the thread.
 static enum status open_reporting(struct inferstat_monitor *monitor,
                                   const struct inferstat_options *options, struct error *err)
 {
@@ -210,7 +208,7 @@ static enum status open_reporting(struct inferstat_monitor *monitor,
     return status;
 }
 
-// Sees to what runs before this one have left, if there is any.
+// Starts a replay if earlier runs left records.
 static void start_replay(struct inferstat_monitor *monitor)
 {
     const struct replay_settings settings = {
@@ -231,11 +229,10 @@ static void start_replay(struct inferstat_monitor *monitor)
             status = replay_start(&monitor->replay, &settings, &err);
     }
     if (status != STATUS_OK)
-        log_sink_write(&monitor->log, INFERSTAT_LOG_WARNING, "what runs have left is not sent: %s",
-                       err.text);
+        log_sink_write(&monitor->log, INFERSTAT_LOG_WARNING, "replay cannot start: %s", err.text);
 }
 
-// Without reporting names live in ordinary memory.
+// Without reporting, names are in ordinary memory.
 static enum status open_own_names(struct inferstat_monitor *monitor, struct error *err)
 {
     void *area = mmap(NULL, names_area_size(), PROT_READ | PROT_WRITE,
@@ -367,7 +364,7 @@ static void sum_up(struct inferstat_monitor *monitor, uint64_t acknowledged,
     }
 }
 
-// Says what an unfinished close leaves behind.
+// Logs what an unfinished close leaves behind.
 static void log_unfinished(const struct inferstat_monitor *monitor,
                            const struct inferstat_totals *sums, uint64_t in_rings)
 {
@@ -398,7 +395,7 @@ enum inferstat_status inferstat_close(struct inferstat_monitor *monitor, uint64_
         const uint64_t left = timeout_ns > taken ? timeout_ns - taken : 0;
         const struct background_end end = background_stop(monitor->background, left);
         sum_up(monitor, end.acknowledged, &sums);
-        // A run without a single record has nothing to be kept for.
+        // A run without records need not be kept.
         const bool nothing = sums.produced == 0 && sums.dropped == 0;
         if (!end.finished && !nothing) {
             log_unfinished(monitor, &sums, end.in_rings);

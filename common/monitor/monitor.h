@@ -53,7 +53,7 @@ static inline bool monitor_is_live(const struct inferstat_monitor *monitor)
     return monitor && !atomic_load_explicit(&monitor->slots.silent, memory_order_relaxed);
 }
 
-// The wall clock at a time of the monotonic one.
+// Converts a monotonic time to wall clock.
 static inline int64_t monitor_wall_ns(const struct inferstat_monitor *monitor, uint64_t ns)
 {
     return sampled_wall_ns(&monitor->sampled, ns);
@@ -68,6 +68,13 @@ static inline int64_t monitor_plausible(int64_t value)
     return value < MESSAGE_VALUE_MAX ? value : MESSAGE_VALUE_MAX;
 }
 
+// Sets a column to the clamped value; a negative one leaves it absent.
+static inline void monitor_set_optional(struct record *record, unsigned column, int64_t value)
+{
+    if (value >= 0)
+        record_set_int(record, column, monitor_plausible(value));
+}
+
 // Returns `name` if it is a valid name number, else that of "unknown".
 static inline uint32_t monitor_known_name(const struct inferstat_monitor *monitor, uint32_t name)
 {
@@ -76,9 +83,9 @@ static inline uint32_t monitor_known_name(const struct inferstat_monitor *monito
 
 enum { MONITOR_TEXT_MAX = 255 };
 
-// Sets a TEXT column from an application's text: what is not UTF-8 is escaped, and
-// what is longer than MONITOR_TEXT_MAX bytes, or does not fit the record, is cut at a
-// character.  NULL and "" leave the column absent.
+// Sets a TEXT column from an application's text: invalid UTF-8 is escaped, and text beyond
+// MONITOR_TEXT_MAX bytes, or that does not fit into the record, is cut at a character.
+// NULL and "" leave the column absent.
 void monitor_set_text(struct record *record, unsigned column, const char *text);
 
 #endif

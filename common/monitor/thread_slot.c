@@ -5,7 +5,7 @@
 
 #include "common/sys/clock.h"
 
-// The slots that are open.  Order of locks: this one, then one of theirs.
+// All open slots.  Lock order: this lock, then theirs.
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct thread_slots *registry;
 static uint64_t last_serial;

@@ -24,11 +24,11 @@ struct thread_slot_mark {
 };
 
 struct thread_slot {
-    struct runfile_stream stream; // NULLs: nothing is reported, or there was no room
-    uint32_t streams_freed;       // that of all slots, when a stream was last asked for
-    // Requests begun less requests ended by this thread (negative where it ends requests
-    // of other threads), and the sum of all other threads, as of the background
-    // thread's last update.
+    struct runfile_stream stream; // NULLs: not reporting, or no free stream
+    uint32_t streams_freed;       // value of thread_slots.streams_freed at the last failed attempt
+    // Requests begun minus requests ended by this thread (negative if it ends requests of
+    // other threads), and the sum of all other threads at the background thread's last
+    // update.
     _Atomic int64_t open_requests;
     _Atomic int64_t open_elsewhere;
     struct event_rings events;
@@ -43,31 +43,31 @@ struct thread_slot {
 // All slots of a monitor.
 struct thread_slots {
     // Read by every call and seldom written.
-    _Atomic bool silent;            // after fork(), in the child: do nothing
-    uint64_t serial;                // among all that the process ever opened
+    _Atomic bool silent;            // in a fork()ed child: do nothing
+    uint64_t serial;                // unique in the process
     struct runfile *file;           // of the streams, borrowed; NULL: nothing is reported
-    _Atomic uint32_t streams_freed; // counts up when a thread leaves its stream
+    _Atomic uint32_t streams_freed; // incremented when a thread releases its stream
 
     pthread_mutex_t lock; // guards the list and its marks
     struct thread_slot *first;
     uint32_t limits[EVENT_KINDS]; // events kept of each kind
-    struct thread_slots *next;    // in the list of all that are open (thread_slot.c)
+    struct thread_slots *next;    // in the list of open ones (thread_slot.c)
 };
 
 // `slots` is all zero; each keeps the last `limits` events of each kind.
 void thread_slots_init(struct thread_slots *slots, const uint32_t limits[EVENT_KINDS]);
 
 // Registers the slots for thread exit and fork(); streams come from `file`
-// (borrowed; NULL: nothing is reported).  STATUS_IO: the process has no room for
-// another key or handler.
+// (borrowed; NULL: nothing is reported).  STATUS_IO: the process has no free
+// thread-specific key or fork handler.
 MUST_CHECK enum status thread_slots_open(struct thread_slots *slots, struct runfile *file,
                                          struct error *err);
 
 // Undoes both and frees all slots.
 void thread_slots_deinit(struct thread_slots *slots);
 
-// The slot the calling thread asked for last, of the slots with that serial.  In
-// static storage of the thread: no call is needed to find it.
+// Cache of the calling thread's slot: that of the slots with this serial.  Thread-local, so
+// that no call is needed to find it.
 extern __thread struct thread_slot_cache {
     uint64_t serial;
     struct thread_slot *slot;
@@ -84,8 +84,8 @@ static inline bool thread_slot_may_get_stream(const struct thread_slots *slots,
            slot->streams_freed != atomic_load_explicit(&slots->streams_freed, memory_order_relaxed);
 }
 
-// The calling thread's slot.  NULL when out of memory.  Takes a lock the first
-// time a thread asks, none after that.
+// The calling thread's slot.  NULL when out of memory.  Takes a lock only at a thread's first
+// call.
 static inline struct thread_slot *thread_slot_current(struct thread_slots *slots)
 {
     if (thread_slot_cache.serial == slots->serial &&
@@ -95,18 +95,18 @@ static inline struct thread_slot *thread_slot_current(struct thread_slots *slots
 }
 
 // Pushes records, all or none, into the slot's ring.  Returns the number of the
-// first; 0 when they were lost, which is counted, or nothing is reported.
+// first; 0 when they were dropped and counted, or nothing is reported.
 uint64_t thread_slot_push(struct thread_slots *slots, struct thread_slot *slot,
                           const struct record *records, uint32_t count);
 
-// Counts records lost by a thread that has no stream.
+// Counts records dropped by a thread without a stream.
 void thread_slots_count_streamless(const struct thread_slots *slots, uint64_t count);
 
-// Brings every slot's open_elsewhere up to date.  Background thread.
+// Updates open_elsewhere of every slot.  Background thread.
 void thread_slots_share_open_requests(struct thread_slots *slots);
 
-// Only the slot's own thread writes open_requests, so it need not be one step.  No
-// counter is shared by all threads: they would take turns at its cache line.
+// Only the slot's own thread writes open_requests, so no atomic increment is needed.  A
+// counter shared by all threads would cause contention for its cache line.
 static inline void thread_slot_begin_request(struct thread_slot *slot)
 {
     if (!slot)
@@ -115,8 +115,8 @@ static inline void thread_slot_begin_request(struct thread_slot *slot)
     atomic_store_explicit(&slot->open_requests, open + 1, memory_order_relaxed);
 }
 
-// Returns how many requests were in progress, the one that ends included: this
-// thread's as they are, the others' as last seen.
+// Returns the number of requests in progress, including the one that ends; those of other
+// threads as of the last update.
 static inline int64_t thread_slot_end_request(struct thread_slot *slot)
 {
     if (!slot)
@@ -127,8 +127,7 @@ static inline int64_t thread_slot_end_request(struct thread_slot *slot)
     return all > 0 ? all : 1;
 }
 
-// Says which request the thread is at, before thread_slot_set_activity says what it does
-// with it.
+// Stores the thread's current request; call it before thread_slot_set_activity.
 static inline void thread_slot_set_request(struct thread_slot *slot, uint64_t request)
 {
     struct runfile_stream_header *header = slot ? slot->stream.header : NULL;
@@ -136,7 +135,7 @@ static inline void thread_slot_set_request(struct thread_slot *slot, uint64_t re
         atomic_store_explicit(&header->request, request, memory_order_relaxed);
 }
 
-// Says what the thread is doing now, for who reads the run file after its death.
+// Stores the thread's activity in the run file, for a replay after a crash.
 static inline void thread_slot_set_activity(struct thread_slot *slot, enum activity activity,
                                             uint32_t name, uint64_t now_ns)
 {

@@ -104,10 +104,11 @@ struct reader {
     void *context;
     struct query_place place; // what an error is about
     struct error *err;
+    struct error spare; // for callers without one
 };
 
-// Puts "column 7: " before the message and escapes it, as it may quote the line.
-static enum status blame(struct reader *reader, struct query_place place)
+// Prefixes the message with "column 7: " and escapes it, as it may quote the line.
+static enum status fail_at(struct reader *reader, struct query_place place)
 {
     char raw[ERROR_TEXT_SIZE];
     struct error *err = reader->err;
@@ -118,11 +119,18 @@ static enum status blame(struct reader *reader, struct query_place place)
     return STATUS_INVALID;
 }
 
+// Fails because `what` occurs twice.
+static enum status given_twice(struct reader *reader, struct query_place place, const char *what)
+{
+    (void)error_set(reader->err, STATUS_INVALID, "%s is given twice", what);
+    return fail_at(reader, place);
+}
+
 static enum status next(struct reader *reader)
 {
     const size_t from = reader->word.place.at + reader->word.place.size;
     if (query_word_read(&reader->word, reader->line, from, reader->err) != STATUS_OK)
-        return blame(reader, reader->word.place);
+        return fail_at(reader, reader->word.place);
     return STATUS_OK;
 }
 
@@ -142,7 +150,7 @@ static enum status unknown(struct reader *reader, const char *what, const char *
     (void)error_set(reader->err, STATUS_INVALID, "unknown %s \"%.*s\"%s%s%s", what,
                     shown_size(&reader->word), text, nearest ? " (did you mean " : "",
                     nearest ? nearest : "", nearest ? "?)" : "");
-    return blame(reader, reader->word.place);
+    return fail_at(reader, reader->word.place);
 }
 
 // Fails because `wanted` is missing before the next word: "METRIC is missing".
@@ -153,7 +161,7 @@ static enum status missing(struct reader *reader, const char *wanted)
     else
         (void)error_set(reader->err, STATUS_INVALID, "%s is missing before \"%.*s\"", wanted,
                         shown_size(&reader->word), reader->word.text);
-    return blame(reader, reader->word.place);
+    return fail_at(reader, reader->word.place);
 }
 
 static enum status copy_word(struct reader *reader, char *out, size_t size, const char *what)
@@ -163,7 +171,7 @@ static enum status copy_word(struct reader *reader, char *out, size_t size, cons
         (void)error_set(reader->err, STATUS_INVALID,
                         length == 0 ? "the name of a %s is empty" : "the name of a %s is too long",
                         what);
-        return blame(reader, reader->word.place);
+        return fail_at(reader, reader->word.place);
     }
     memcpy(out, reader->word.text, length + 1);
     return next(reader);
@@ -192,12 +200,9 @@ static enum status parse_by(struct reader *reader)
         enum status status = parse_dimension(reader, &dimension);
         if (status != STATUS_OK)
             return status;
-        for (unsigned i = 0; i < query->group_count; i++) {
-            if (query->group_by[i] == dimension) {
-                (void)error_set(reader->err, STATUS_INVALID, "%s is given twice", word.text);
-                return blame(reader, word.place);
-            }
-        }
+        for (unsigned i = 0; i < query->group_count; i++)
+            if (query->group_by[i] == dimension)
+                return given_twice(reader, word.place, word.text);
         query->group_by[query->group_count++] = dimension;
         if (reader->word.kind != QUERY_WORD_COMMA)
             return STATUS_OK;
@@ -226,10 +231,8 @@ static enum status parse_condition(struct reader *reader)
     if (status != STATUS_OK)
         return status;
     char *name = reader->filter->by[dimension];
-    if (name[0]) {
-        (void)error_set(reader->err, STATUS_INVALID, "%s is given twice", word.text);
-        return blame(reader, word.place);
-    }
+    if (name[0])
+        return given_twice(reader, word.place, word.text);
     if (reader->word.kind != QUERY_WORD_EQUALS)
         return missing(reader, "=");
     status = next(reader);
@@ -281,7 +284,7 @@ static enum status parse_time(struct reader *reader, int64_t *out_ns, bool lates
         return status;
     return reader->when(reader->context, out_ns, text, latest, reader->err) == STATUS_OK
                ? STATUS_OK
-               : blame(reader, place);
+               : fail_at(reader, place);
 }
 
 static enum status parse_since(struct reader *reader)
@@ -302,7 +305,7 @@ static enum status parse_step(struct reader *reader)
     enum status status = parse_duration(step_ns, reader->word.text, "step", reader->err);
     if (status == STATUS_OK && *step_ns == 0)
         status = error_set(reader->err, STATUS_INVALID, "step: the time must be above zero");
-    return status == STATUS_OK ? next(reader) : blame(reader, reader->word.place);
+    return status == STATUS_OK ? next(reader) : fail_at(reader, reader->word.place);
 }
 
 static enum status append_objective(struct reader *reader, size_t *used)
@@ -311,7 +314,7 @@ static enum status append_objective(struct reader *reader, size_t *used)
     const size_t size = strlen(reader->word.text);
     if (size >= QUERY_TEXT_SIZE - *used) {
         (void)error_set(reader->err, STATUS_INVALID, "slo: too long (at most 255 bytes)");
-        return blame(reader, reader->word.place);
+        return fail_at(reader, reader->word.place);
     }
     memcpy(slo + *used, reader->word.text, size + 1);
     *used += size;
@@ -347,7 +350,7 @@ static enum status parse_slo(struct reader *reader)
                 return STATUS_INVALID;
             if (i == 2 &&
                 parse_duration(&duration_ns, reader->word.text, "slo", reader->err) != STATUS_OK)
-                return blame(reader, reader->word.place);
+                return fail_at(reader, reader->word.place);
             enum status status = append_objective(reader, &used);
             if (status != STATUS_OK)
                 return status;
@@ -366,7 +369,7 @@ static enum status parse_limit(struct reader *reader)
     if (reader->word.kind != QUERY_WORD_TEXT)
         return missing(reader, "a number");
     if (parse_int(&limit, reader->word.text, 0, UINT32_MAX, "limit", reader->err) != STATUS_OK)
-        return blame(reader, reader->word.place);
+        return fail_at(reader, reader->word.place);
     reader->query->limit = (uint32_t)limit;
     return next(reader);
 }
@@ -389,7 +392,7 @@ static enum status parse_metric(struct reader *reader)
     if (reader->word.kind != QUERY_WORD_TEXT)
         return missing(reader, "METRIC");
     if (query_metric_find(&metric, reader->word.text, reader->err) != STATUS_OK)
-        return blame(reader, reader->word.place);
+        return fail_at(reader, reader->word.place);
     return copy_word(reader, reader->query->metric, QUERY_TEXT_SIZE, "metric");
 }
 
@@ -399,7 +402,7 @@ static enum status parse_margin(struct reader *reader)
         return missing(reader, "a ratio");
     if (parse_ratio(&reader->query->compare.margin, reader->word.text, "margin", reader->err) !=
         STATUS_OK)
-        return blame(reader, reader->word.place);
+        return fail_at(reader, reader->word.place);
     return next(reader);
 }
 
@@ -423,7 +426,7 @@ static enum status parse_baseline(struct reader *reader)
         return STATUS_OK;
     const struct query_place place = reader->word.place;
     enum status status = copy_word(reader, reader->baseline, QUERY_KEY_SIZE, "baseline");
-    return status == STATUS_OK && !is_sound(reader) ? blame(reader, place) : status;
+    return status == STATUS_OK && !is_sound(reader) ? fail_at(reader, place) : status;
 }
 
 // The clauses that follow apply to the first side of the comparison.
@@ -471,12 +474,10 @@ static enum status begin_clause(struct reader *reader, unsigned *clause)
     if (!(reader->clauses >> *clause & 1)) {
         (void)error_set(reader->err, STATUS_INVALID, "%s takes no %s", reader->verb,
                         clause_words[*clause]);
-        return blame(reader, word.place);
+        return fail_at(reader, word.place);
     }
-    if (reader->seen >> *clause & 1 && *clause != QUERY_CLAUSE_WHERE) {
-        (void)error_set(reader->err, STATUS_INVALID, "%s is given twice", clause_words[*clause]);
-        return blame(reader, word.place);
-    }
+    if (reader->seen >> *clause & 1 && *clause != QUERY_CLAUSE_WHERE)
+        return given_twice(reader, word.place, clause_words[*clause]);
     reader->seen |= 1U << *clause;
     return is_condition ? STATUS_OK : next(reader);
 }
@@ -498,7 +499,7 @@ static enum status parse_clause(struct reader *reader)
     while (end > place.at && strchr(" \t\r\n", reader->line[end - 1]))
         end--;
     place.size = end - place.at;
-    return is_sound(reader) ? STATUS_OK : blame(reader, place);
+    return is_sound(reader) ? STATUS_OK : fail_at(reader, place);
 }
 
 static enum status parse_clauses(struct reader *reader)
@@ -551,46 +552,46 @@ static enum status parse_verb(struct reader *reader)
     return status == STATUS_OK ? parse_subject(reader, verb->subject) : status;
 }
 
+// Parses the reader's line: a verb, if `with_verb`, and clauses.
+static enum status read_line(struct reader *reader, bool with_verb, struct query_place *place,
+                             struct error *err)
+{
+    reader->err = err ? err : &reader->spare;
+    enum status status = next(reader);
+    if (status == STATUS_OK && with_verb)
+        status = parse_verb(reader);
+    if (status == STATUS_OK)
+        status = parse_clauses(reader);
+    if (place)
+        *place = reader->place;
+    return status;
+}
+
 enum status query_text_read(struct query *out, const char *line, query_when *when, void *context,
                             struct query_place *place, struct error *err)
 {
     *out = (struct query){0};
-    struct error spare = {0};
     struct reader reader = {.line = line,
                             .query = out,
                             .filter = &out->filter,
                             .baseline = out->compare.baseline[0],
                             .when = when,
-                            .context = context,
-                            .err = err ? err : &spare};
-    enum status status = next(&reader);
-    if (status == STATUS_OK)
-        status = parse_verb(&reader);
-    if (status == STATUS_OK)
-        status = parse_clauses(&reader);
-    if (place)
-        *place = reader.place;
-    return status;
+                            .context = context};
+    return read_line(&reader, true, place, err);
 }
 
 enum status query_text_read_filter(struct query_filter *out, const char *line, query_when *when,
                                    void *context, struct query_place *place, struct error *err)
 {
     struct query query = {.kind = QUERY_SUMMARY};
-    struct error spare = {0};
     struct reader reader = {.line = line,
                             .query = &query,
                             .filter = &query.filter,
                             .verb = "a filter",
                             .clauses = WINDOW,
                             .when = when,
-                            .context = context,
-                            .err = err ? err : &spare};
-    enum status status = next(&reader);
-    if (status == STATUS_OK)
-        status = parse_clauses(&reader);
-    if (place)
-        *place = reader.place;
+                            .context = context};
+    const enum status status = read_line(&reader, false, place, err);
     *out = query.filter;
     return status;
 }

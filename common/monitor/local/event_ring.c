@@ -9,7 +9,7 @@ enum status event_ring_init(struct event_rings *events, const uint32_t limits[EV
 {
     for (unsigned kind = 0; kind < EVENT_KINDS; kind++) {
         struct event_ring *ring = &events->rings[kind];
-        // One more than the limit: the entry being written is of no use to readers.
+        // One more than the limit, because readers cannot use the entry being written.
         uint64_t capacity = 2;
         while (capacity < (uint64_t)limits[kind] + 1)
             capacity *= 2;
@@ -27,9 +27,8 @@ void event_ring_deinit(struct event_rings *events)
         free(events->rings[kind].words);
 }
 
-// `begun` says that a slot is no longer whole before anything in it changes, and
-// `done` that it is whole again: every store below is a release, so that none is
-// seen before those above it.
+// A seqlock: `begun` is advanced before an entry changes, `done` after.  Every store is a
+// release, so that none is visible before those above it.
 void event_ring_add(struct event_rings *events, enum inferstat_event_kind kind,
                     struct event_entry *entry)
 {
@@ -53,7 +52,7 @@ uint64_t event_ring_count(const struct event_rings *events, enum inferstat_event
     return atomic_load_explicit(&events->rings[kind].done, memory_order_acquire);
 }
 
-// The loads are acquires so that `begun` is looked at after the entry was copied.
+// Acquire loads: `begun` is read after the entry was copied.
 static void copy_entry(const struct event_ring *ring, uint64_t number, struct event_entry *entry)
 {
     uint64_t words[EVENT_ENTRY_WORDS];
@@ -77,7 +76,7 @@ size_t event_ring_read(const struct event_rings *events, enum inferstat_event_ki
     for (uint64_t number = first; number < done; number++)
         copy_entry(ring, number, &entries[number - first]);
 
-    // Slot n is written again as entry n + capacity.
+    // Slot n is overwritten by entry n + capacity.
     const uint64_t begun = atomic_load_explicit(&ring->begun, memory_order_acquire);
     const uint64_t whole = begun > ring->capacity ? begun - ring->capacity : 0;
     const uint64_t lost = whole > first ? whole - first : 0;

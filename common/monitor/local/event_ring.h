@@ -18,7 +18,7 @@ enum {
     EVENT_RING_LIMIT_MAX = 1 << 20, // entries of a kind
 };
 
-// One event; its kind is the ring it stands in.
+// One event; its kind is that of its ring.
 struct event_entry {
     uint64_t ended_ns;         // monotonic: the order among threads
     uint64_t generated_so_far; // by this thread, this event included; filled by event_ring_add
@@ -37,27 +37,27 @@ enum { EVENT_ENTRY_WORDS = sizeof(struct event_entry) / sizeof(uint64_t) };
 struct event_ring {
     _Atomic uint64_t *words; // `capacity` entries
     uint64_t capacity;       // a power of two above the limit
-    _Atomic uint64_t begun;  // entries whose writing has begun
-    _Atomic uint64_t done;   // entries that are whole
+    _Atomic uint64_t begun;  // entries started
+    _Atomic uint64_t done;   // entries complete
 };
 
 struct event_rings {
     struct event_ring rings[EVENT_KINDS];
-    uint64_t generated; // the writer's own
+    uint64_t generated; // writer thread only
 };
 
-// Room for at least the last `limits[kind]` entries of each kind, and for one
-// where the limit is 0 (the totals are read from it).  On failure event_ring_deinit
-// may still be called.
+// Allocates rings for at least the last `limits[kind]` entries of each kind, and for one if
+// the limit is 0 (the totals are read from it).  On failure event_ring_deinit may still be
+// called.
 MUST_CHECK enum status event_ring_init(struct event_rings *events,
                                        const uint32_t limits[EVENT_KINDS]);
 void event_ring_deinit(struct event_rings *events);
 
-// Adds an event.  The thread that owns the history only.
+// Adds an event.  Owner thread only.
 void event_ring_add(struct event_rings *events, enum inferstat_event_kind kind,
                     struct event_entry *entry);
 
-// How many events of a kind there ever were.  Any thread.
+// The number of events of a kind so far.  Any thread.
 uint64_t event_ring_count(const struct event_rings *events, enum inferstat_event_kind kind);
 
 // Copies the last up to `count` entries, oldest first, of those numbered `from`

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-// How many values lie above the 99th percentile by the nearest rank, which
-// sketches use: ceil(0.99 * count) from below.
+// The number of values above the 99th percentile by the nearest-rank method, as in
+// sketch_rank.
 static uint64_t count_above_p99(uint64_t count)
 {
     return count / 100;
@@ -24,7 +24,7 @@ static uint64_t bucket_ns(uint32_t bucket, uint64_t max_ns)
     return ns < max_ns ? ns : max_ns;
 }
 
-// The bucket in which the 99th percentile lies, found from the top down.
+// The bucket of the 99th percentile, searched from the highest.
 static uint32_t find_p99(const struct itl_histogram *gaps)
 {
     const uint64_t above = count_above_p99(gaps->count);
@@ -127,10 +127,10 @@ static void write_span(struct itl_span *span, int64_t wall_offset_ns, struct rin
     span_reset(span);
 }
 
-// ---- The engine's side -----------------------------------------------------------
+// ---- Engine thread ---------------------------------------------------------------
 
-// The span of the place's key, or a free one; where there is neither, the one that
-// rested longest is written out.
+// The span of the place's key, or a free one; if there is neither, writes and reuses the least
+// recently used one.
 static struct itl_span *find_span(struct itl_span *bank, const struct itl_place *place)
 {
     struct itl_span *oldest = bank;
@@ -145,7 +145,7 @@ static struct itl_span *find_span(struct itl_span *bank, const struct itl_place 
     return oldest;
 }
 
-// Joins the request's span of time and its key to its span in the bank.
+// Adds the request's time span to the span of its key in the bank.
 static struct itl_span *join(struct itl_span *bank, const struct itl_place *place, uint64_t count)
 {
     struct itl_span *span = find_span(bank, place);
@@ -199,7 +199,7 @@ uint64_t itl_histogram_finish(struct itl_histogram *gaps, struct itl_sums *sums,
     return p99_ns;
 }
 
-// ---- The publisher's side ----------------------------------------------------------
+// ---- Publisher thread --------------------------------------------------------------
 
 bool itl_histogram_drain(struct itl_sums *sums, int64_t wall_offset_ns, struct ring *ring,
                          struct sketch *sketch)
@@ -211,7 +211,7 @@ bool itl_histogram_drain(struct itl_sums *sums, int64_t wall_offset_ns, struct r
         sums->waiting = busy & 1;
         sums->waited_for = busy;
     } else {
-        // Any change means that the engine has left the bank since the turn.
+        // Any change means that the engine has left the bank since the switch.
         sums->waiting = atomic_load_explicit(&sums->busy, memory_order_acquire) == sums->waited_for;
     }
     if (sums->waiting)

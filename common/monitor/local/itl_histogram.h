@@ -17,8 +17,8 @@
 
 enum {
     ITL_WORD_BITS = 64,
-    ITL_WORDS = SKETCH_NS_BUCKETS / ITL_WORD_BITS, // one word of `touched` an octave
-    ITL_KEYS = 8, // pairs of (model, device) that one thread sums up at a time
+    ITL_WORDS = SKETCH_NS_BUCKETS / ITL_WORD_BITS, // one word of `touched` per octave
+    ITL_KEYS = 8, // (model, device) pairs that one thread sums up at a time
 };
 
 _Static_assert(ITL_WORDS *ITL_WORD_BITS == SKETCH_NS_BUCKETS, "touched covers all buckets");
@@ -28,7 +28,7 @@ struct itl_histogram {
     uint64_t pending_ns; // the last gap, not in the counts yet; 0: none
     uint64_t count;
     uint64_t max_ns;
-    uint64_t touched[ITL_WORDS]; // bit b of word w: bucket w * 64 + b is not empty
+    uint64_t touched[ITL_WORDS]; // bitmap of non-empty buckets
     uint32_t counts[SKETCH_NS_BUCKETS];
 };
 
@@ -42,8 +42,8 @@ static inline void itl_histogram_count_pending(struct itl_histogram *gaps)
         gaps->touched[bucket / ITL_WORD_BITS] |= UINT64_C(1) << bucket % ITL_WORD_BITS;
 }
 
-// Adds a gap; none is below 1 ns.  It is counted with the next one: that work does
-// not hang on the clock just read, and so is done while the processor waits for it.
+// Adds a gap of at least 1 ns.  It is counted with the next one: that work does not depend on
+// the clock just read, so the processor overlaps it with the read.
 static inline void itl_histogram_add(struct itl_histogram *gaps, uint64_t ns)
 {
     if (__builtin_expect(gaps->pending_ns != 0, 1))
@@ -63,17 +63,17 @@ struct itl_span {
     uint64_t first_ns, last_ns; // monotonic
     uint64_t count;
     uint64_t touched[ITL_WORDS];
-    uint32_t counts[SKETCH_NS_BUCKETS]; // none overflows while `count` fits 32 bits
+    uint32_t counts[SKETCH_NS_BUCKETS]; // cannot overflow while `count` fits 32 bits
 };
 
-// 187 kB a thread, of which only the pages of spans and octaves in use are ever
-// touched: about 12 kB a (model, device).
+// The sums of a thread, double-buffered.  187 kB, of which only the pages of used spans and
+// octaves become resident: about 12 kB per (model, device).
 struct itl_sums {
-    _Atomic uint32_t turn; // its lowest bit: the engine's bank.  Written by the publisher
-    _Atomic uint64_t busy; // odd while the engine is at its bank.  Written by the engine
-    bool waiting;          // publisher: turned, the engine was inside
-    uint64_t waited_for;   // publisher: `busy` as it was then
-    struct itl_span banks[2][ITL_KEYS]; // of each, the spans in use come first
+    _Atomic uint32_t turn; // bit 0: the bank of the engine.  Written by the publisher
+    _Atomic uint64_t busy; // odd while the engine writes to its bank.  Written by the engine
+    bool waiting;          // publisher: switched banks while the engine was writing
+    uint64_t waited_for;   // publisher: value of `busy` then
+    struct itl_span banks[2][ITL_KEYS]; // in each, used spans come first
 };
 
 // The labels of a request's gaps, and the ring for a span that is written early.
@@ -85,15 +85,15 @@ struct itl_place {
     struct sketch *sketch;      // the thread's, for writing
 };
 
-// Empties `gaps` into the thread's sums (NULL: nowhere) and returns their 99th
-// percentile, 0 when there were none; `*max_ns` gets the longest.  Where all spans
-// are of other (model, device) pairs, the one whose last request is the longest ago
-// is written to `place->ring` first.  Engine thread.
+// Moves `gaps` to the thread's sums (NULL: discards them) and returns their 99th percentile,
+// 0 when there were none; sets `*max_ns` to the longest.  If all spans are used by other
+// (model, device) pairs, the least recently used one is first written to `place->ring`.
+// Engine thread.
 uint64_t itl_histogram_finish(struct itl_histogram *gaps, struct itl_sums *sums,
                               const struct itl_place *place, uint64_t *max_ns);
 
-// Takes what the engine has summed up and writes it as records to `ring`.  False:
-// the engine is at it just now, call again later.  Publisher thread.
+// Switches banks and writes the sums of the previous one as records to `ring`.  False: the
+// engine is still writing to it, call again later.  Publisher thread.
 bool itl_histogram_drain(struct itl_sums *sums, int64_t wall_offset_ns, struct ring *ring,
                          struct sketch *sketch);
 

@@ -3,12 +3,12 @@
 #include <stdbool.h>
 #include <string.h>
 
-// A number names a place in its low bits and the place's serial above them.
+// A listener's number is its slot in the low bits and the slot's serial above them.
 enum { PLACE_BITS = 4, SERIAL_MAX = INT32_MAX >> PLACE_BITS };
 
 _Static_assert(LISTENERS_MAX == 1 << PLACE_BITS, "a place fits its bits");
 
-// The calls of listeners under way on this thread, innermost first.
+// Listener calls in progress on this thread, innermost first.
 struct call {
     const struct listener *listener;
     const struct call *outer;
@@ -66,7 +66,7 @@ void listeners_remove(struct listeners *listeners, int number)
         listener->leaving = 1;
         atomic_fetch_sub_explicit(&listeners->count, 1, memory_order_relaxed);
     }
-    // The last call to return frees the place; a second unlisten waits as well.
+    // The last call to return frees the slot; a concurrent unlisten waits too.
     const uint32_t own = own_calls(listener);
     while (listener->serial == serial && listener->function && listener->running > own)
         (void)pthread_cond_wait(&listeners->returned, &listeners->lock);

@@ -12,7 +12,7 @@ enum {
     TABLE_SIZE_MIN = 64,     // slots of the lookup table, a power of two
 };
 
-// As it lies in the run file.  A text is its length in one byte, its bytes, and
+// The layout in the run file.  A text is its length in one byte, its bytes, and
 // a terminating zero.  `count` is stored with release once the text is there.
 struct names_area {
     _Alignas(64) _Atomic uint32_t count;
@@ -60,7 +60,7 @@ enum status names_open(struct names **out, void *area, names_back *back, void *c
     return STATUS_OK;
 }
 
-// Texts follow each other without gaps, so each says where the next must be.
+// Validates the table.  Texts are contiguous, so each determines the offset of the next.
 static bool area_is_sound(struct names_area *area)
 {
     const uint32_t count = atomic_load_explicit(&area->count, memory_order_acquire);
@@ -127,7 +127,7 @@ static uint64_t hash_of(const char *text, size_t size)
     return hash;
 }
 
-// The slot that holds the text, or the empty one where it would go.
+// The slot that holds the text, or the empty one where it would be inserted.
 static uint32_t *slot_of(const struct names *names, const char *text, size_t size)
 {
     size_t slot = hash_of(text, size) & (names->table_size - 1);
@@ -142,7 +142,7 @@ static uint32_t *slot_of(const struct names *names, const char *text, size_t siz
     }
 }
 
-// Keeps the lookup table at most half full.
+// Grows the lookup table so that it stays at most half full.
 static bool make_table_room(struct names *names, uint32_t count)
 {
     if ((count + 1) * 2 <= names->table_size)
@@ -162,7 +162,7 @@ static bool make_table_room(struct names *names, uint32_t count)
     return true;
 }
 
-// Makes sure that the first `wanted` bytes from `offset` on are backed.
+// Allocates the first `wanted` bytes from `offset` in the run file.
 static bool make_backed(struct names *names, size_t *backed, size_t wanted, size_t offset,
                         size_t size)
 {
@@ -199,7 +199,7 @@ static uint32_t append(struct names *names, const char *text, size_t size)
     return count + 1;
 }
 
-// A name as it is kept: UTF-8 of at most NAMES_SIZE_MAX bytes.
+// Normalises a name to UTF-8 of at most NAMES_SIZE_MAX bytes.
 static const char *as_kept(char clean[NAMES_SIZE_MAX + 1], const char *text, size_t *size)
 {
     const size_t length = strlen(text);
@@ -212,7 +212,7 @@ static const char *as_kept(char clean[NAMES_SIZE_MAX + 1], const char *text, siz
     return clean;
 }
 
-// The number of a name; one that is not there is added, or 0.
+// The number of a name; a missing one is added if `add`, else 0.
 static uint32_t number_of(struct names *names, const char *text, bool add)
 {
     if (!text || !*text || !names->writable)

@@ -67,8 +67,7 @@ enum status runfile_make_folder(const char *path, struct error *err)
         return error_set(err, STATUS_IO, "%s: cannot be read: %s", path, strerror(errno));
     if ((about.st_mode & S_IWOTH) && !(about.st_mode & S_ISVTX))
         return error_set(err, STATUS_DENIED,
-                         "run folder %s: every user may remove what is in it (chmod o-w, or +t)",
-                         path);
+                         "run folder %s: any user may delete files in it (chmod o-w, or +t)", path);
     return STATUS_OK;
 }
 
@@ -93,8 +92,8 @@ enum status runfile_default_folder(char *out, size_t out_size, struct error *err
     }
     return error_set(
         err, STATUS_IO,
-        "no folder for the run file: /dev/shm, TMPDIR and /tmp offer none that belongs "
-        "to this user alone (set INFERSTAT_RUN_DIR)");
+        "no folder for the run file: none in /dev/shm, TMPDIR or /tmp is private to this "
+        "user (set INFERSTAT_RUN_DIR)");
 }
 
 // ---- Layout -----------------------------------------------------------------
@@ -145,7 +144,7 @@ static void *map(int fd, uint64_t offset, uint64_t size, int flags)
 
 // ---- Creating -------------------------------------------------------------------
 
-static struct runfile *atomic_file(void)
+static struct runfile *new_runfile(void)
 {
     struct runfile *file = calloc(1, sizeof *file);
     if (file) {
@@ -166,13 +165,12 @@ static enum status fail(struct error *err, const char *path, const char *what)
     return error_set(err, status, "run file %s: %s: %s", path, what, strerror(fault));
 }
 
-// Makes the file under `path`, locked through one descriptor and open through
-// another.
-static enum status make_locked(struct runfile *file, const char *path, struct error *err)
+// Creates the file at `path`, locked through one descriptor and open through another.
+static enum status create_locked(struct runfile *file, const char *path, struct error *err)
 {
     file->lock_fd = fork_safe_lock_open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
     if (file->lock_fd < 0)
-        return fail(err, path, "cannot be made");
+        return fail(err, path, "cannot be created");
     if (flock(file->lock_fd, LOCK_EX | LOCK_NB) != 0)
         return fail(err, path, "cannot be locked");
     file->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -204,26 +202,26 @@ static enum status fill_header(struct runfile *file, const struct runfile_run *r
     return STATUS_OK;
 }
 
-// Gives the file its name; one that has it already stays.
-static enum status name_it(const struct runfile *file, const char *making, struct error *err)
+// Renames the file to its final name; never replaces an existing file.
+static enum status rename_file(const struct runfile *file, const char *making, struct error *err)
 {
     if (renameat2(AT_FDCWD, making, AT_FDCWD, file->path, RENAME_NOREPLACE) == 0)
         return STATUS_OK;
     if (errno == EEXIST)
         return error_set(err, STATUS_BUSY, "run file %s: already exists", file->path);
-    if (errno != EINVAL || rename(making, file->path) != 0) // not all file systems can do that
-        return fail(err, file->path, "cannot be named");
+    if (errno != EINVAL || rename(making, file->path) != 0) // EINVAL: not supported there
+        return fail(err, file->path, "cannot be renamed");
     return STATUS_OK;
 }
 
 enum status runfile_create(struct runfile **out, const char *folder, const struct runfile_run *run,
                            uint32_t ring_records, struct error *err)
 {
-    struct runfile *file = atomic_file();
+    struct runfile *file = new_runfile();
     if (!file)
         return error_no_memory(err, "run file");
 
-    // A file has its final name only once it is whole and locked.
+    // The file gets its final name after it is initialised and locked.
     char uuid[37], name[64], new_name[64], making[PATH_ROOM];
     text_from_uuid(uuid, run->uuid);
     (void)snprintf(name, sizeof name, "%s.run", uuid);
@@ -232,11 +230,11 @@ enum status runfile_create(struct runfile **out, const char *folder, const struc
     if (status == STATUS_OK)
         status = files_join(making, sizeof making, folder, new_name, err);
     if (status == STATUS_OK)
-        status = make_locked(file, making, err);
+        status = create_locked(file, making, err);
     if (status == STATUS_OK) {
         status = fill_header(file, run, ring_records, err);
         if (status == STATUS_OK)
-            status = name_it(file, making, err);
+            status = rename_file(file, making, err);
         if (status != STATUS_OK)
             (void)unlink(making);
     }
@@ -248,7 +246,7 @@ enum status runfile_create(struct runfile **out, const char *folder, const struc
     return STATUS_OK;
 }
 
-// The whole pages of a part of the file are no longer allocated; they read as 0.
+// Deallocates the whole pages of a part of the file; they read as 0.
 static void punch(const struct runfile *file, uint64_t offset, uint64_t size)
 {
     const uint64_t page_size = file->header->page_size;
@@ -296,21 +294,29 @@ void runfile_remove(struct runfile *file)
 
 // ---- Opening the file of a dead process -------------------------------------------
 
-static bool is_text(const char *text, size_t size)
-{
-    const char *end = memchr(text, '\0', size);
-    return end && (end == text || text_is_utf8(text, (size_t)(end - text)));
-}
-
-static bool run_is_sound(const struct runfile_run *run)
+// Whether all texts are terminated and UTF-8.
+static bool run_is_valid(const struct runfile_run *run)
 {
     const struct process_host *host = &run->host;
-    return is_text(run->program, sizeof run->program) &&
-           is_text(run->collector, sizeof run->collector) &&
-           is_text(host->host, sizeof host->host) && is_text(host->os, sizeof host->os) &&
-           is_text(host->kernel, sizeof host->kernel) && is_text(host->cpu, sizeof host->cpu) &&
-           is_text(host->cpu_governor, sizeof host->cpu_governor) &&
-           is_text(host->container, sizeof host->container);
+    const struct {
+        const char *text;
+        size_t size;
+    } texts[] = {
+        {run->program, sizeof run->program},
+        {run->collector, sizeof run->collector},
+        {host->host, sizeof host->host},
+        {host->os, sizeof host->os},
+        {host->kernel, sizeof host->kernel},
+        {host->cpu, sizeof host->cpu},
+        {host->cpu_governor, sizeof host->cpu_governor},
+        {host->container, sizeof host->container},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const size_t size = strnlen(texts[i].text, texts[i].size);
+        if (size == texts[i].size || (size > 0 && !text_is_utf8(texts[i].text, size)))
+            return false;
+    }
+    return true;
 }
 
 // Whether this is a run file, of any version.
@@ -325,7 +331,7 @@ static bool is_known_version(uint32_t version)
 }
 
 // Checks the header against the layout that follows from page size and ring capacity.
-static bool header_is_sound(const struct runfile_header *header, uint64_t file_size)
+static bool header_is_valid(const struct runfile_header *header, uint64_t file_size)
 {
     const uint32_t page_size = header->page_size;
     const uint32_t records = header->ring_records;
@@ -340,7 +346,7 @@ static bool header_is_sound(const struct runfile_header *header, uint64_t file_s
            header->names_offset == wanted.names_offset && header->names_size == wanted.names_size &&
            header->streams_offset == wanted.streams_offset &&
            header->stream_size == wanted.stream_size && streams <= DELIVERY_STREAMS_MAX &&
-           file_size >= stream_offset(&wanted, streams) && run_is_sound(&header->run) &&
+           file_size >= stream_offset(&wanted, streams) && run_is_valid(&header->run) &&
            memchr(header->spool, '\0', sizeof header->spool);
 }
 
@@ -357,15 +363,15 @@ static enum status corrupt(struct error *err, const struct runfile *file, const 
     return error_set(err, STATUS_CORRUPT, "run file %s: %s", file->path, what);
 }
 
-// Maps the header alone, which says how much more there is, to be looked at.
-static enum status look_at_header(const struct runfile_header **out, const struct runfile *file,
-                                  struct error *err)
+// Maps and validates the header alone, which says how large the rest is; unmapped by the caller.
+static enum status map_header(const struct runfile_header **out, const struct runfile *file,
+                              struct error *err)
 {
     struct stat about;
     if (fstat(file->fd, &about) != 0)
         return fail(err, file->path, "cannot be read");
     if (!S_ISREG(about.st_mode) || about.st_size < RUNFILE_HEADER_SIZE)
-        return corrupt(err, file, "too short to be one");
+        return corrupt(err, file, "too short, or not a regular file");
     void *memory = mmap(NULL, RUNFILE_HEADER_SIZE, PROT_READ, MAP_SHARED, file->fd, 0);
     if (memory == MAP_FAILED)
         return fail(err, file->path, "cannot be mapped");
@@ -374,39 +380,34 @@ static enum status look_at_header(const struct runfile_header **out, const struc
         const uint32_t version = header->version;
         (void)munmap(memory, RUNFILE_HEADER_SIZE);
         return error_set(err, STATUS_UNSUPPORTED,
-                         "run file %s: version %" PRIu32 ", which this program does not read (send "
-                         "it with the one that wrote it)",
+                         "run file %s: unsupported version %" PRIu32 " (replay it with the program "
+                         "that wrote it)",
                          file->path, version);
     }
-    // A file whose process lives grows before its header says so.
-    if (fstat(file->fd, &about) != 0 || !header_is_sound(header, (uint64_t)about.st_size)) {
+    // Size last: the file of a live process grows before its header is updated.
+    if (fstat(file->fd, &about) != 0 || !header_is_valid(header, (uint64_t)about.st_size)) {
         (void)munmap(memory, RUNFILE_HEADER_SIZE);
-        return corrupt(err, file, "its header cannot be true");
+        return corrupt(err, file, "invalid header");
     }
     *out = header;
     return STATUS_OK;
 }
 
-static void look_away(const struct runfile_header *header)
-{
-    (void)munmap((void *)(uintptr_t)header, RUNFILE_HEADER_SIZE);
-}
-
 static enum status attach_header(struct runfile *file, struct error *err)
 {
     const struct runfile_header *header;
-    enum status status = look_at_header(&header, file, err);
+    enum status status = map_header(&header, file, err);
     if (status != STATUS_OK)
         return status;
     const uint64_t fixed = header->streams_offset;
-    look_away(header);
+    (void)munmap((void *)(uintptr_t)header, RUNFILE_HEADER_SIZE);
     file->header = map(file->fd, 0, fixed, 0);
     return file->header ? STATUS_OK : fail(err, file->path, "cannot be mapped");
 }
 
 enum status runfile_look(struct runfile_run *out, const char *path, struct error *err)
 {
-    struct runfile *file = atomic_file();
+    struct runfile *file = new_runfile();
     if (!file)
         return error_no_memory(err, "run file");
     const struct runfile_header *header;
@@ -415,11 +416,11 @@ enum status runfile_look(struct runfile_run *out, const char *path, struct error
         // O_NONBLOCK: it may be a FIFO.
         file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         status =
-            file->fd < 0 ? fail(err, path, "cannot be opened") : look_at_header(&header, file, err);
+            file->fd < 0 ? fail(err, path, "cannot be opened") : map_header(&header, file, err);
     }
     if (status == STATUS_OK) {
         *out = header->run;
-        look_away(header);
+        (void)munmap((void *)(uintptr_t)header, RUNFILE_HEADER_SIZE);
     }
     runfile_close(file);
     return status;
@@ -436,12 +437,12 @@ static enum status attach_streams(struct runfile *file, struct error *err)
             return fail(err, file->path, "cannot be mapped");
         atomic_store_explicit(&file->stream_count, i + 1, memory_order_release);
         if (stream->header->magic != stream_magic || stream->header->stream != i)
-            return corrupt(err, file, "a stream's header cannot be true");
+            return corrupt(err, file, "invalid header of a stream");
         char *memory = (char *)stream->header + RUNFILE_STREAM_HEADER;
         if (ring_attach(&stream->ring, memory, header->stream_size - RUNFILE_STREAM_HEADER) !=
                 STATUS_OK ||
             ring_capacity(stream->ring) != header->ring_records)
-            return corrupt(err, file, "a ring's header cannot be true");
+            return corrupt(err, file, "invalid header of a ring");
     }
     return STATUS_OK;
 }
@@ -453,7 +454,7 @@ static enum status check_owner(const struct runfile *file, struct error *err)
     if (fstat(file->lock_fd, &about) != 0)
         return fail(err, file->path, "cannot be read");
     if (about.st_nlink == 0)
-        return error_set(err, STATUS_NOT_FOUND, "run file %s: it is gone", file->path);
+        return error_set(err, STATUS_NOT_FOUND, "run file %s: was removed", file->path);
     if (about.st_uid != geteuid())
         return error_set(err, STATUS_DENIED, "run file %s: it belongs to another user", file->path);
     return STATUS_OK;
@@ -477,7 +478,7 @@ static enum status open_locked(struct runfile *file, struct error *err)
 
 enum status runfile_attach(struct runfile **out, const char *path, struct error *err)
 {
-    struct runfile *file = atomic_file();
+    struct runfile *file = new_runfile();
     if (!file)
         return error_no_memory(err, "run file");
     enum status status = set_path(file, path, err);
@@ -487,7 +488,7 @@ enum status runfile_attach(struct runfile **out, const char *path, struct error 
         status = attach_header(file, err);
     if (status == STATUS_OK &&
         names_attach(&file->names, (char *)file->header + file->header->names_offset) != STATUS_OK)
-        status = corrupt(err, file, "its names cannot be true");
+        status = corrupt(err, file, "invalid names");
     if (status == STATUS_OK)
         status = attach_streams(file, err);
     if (status != STATUS_OK) {
@@ -544,14 +545,14 @@ static enum status add_stream(struct runfile *file, struct runfile_stream *out, 
     struct runfile_header *header = file->header;
     const uint32_t count = atomic_load_explicit(&file->stream_count, memory_order_relaxed);
     if (count == DELIVERY_STREAMS_MAX)
-        return error_set(err, STATUS_FULL, "run file %s: has all of its %d streams", file->path,
+        return error_set(err, STATUS_FULL, "run file %s: has the maximum of %d streams", file->path,
                          DELIVERY_STREAMS_MAX);
     if (!allocate(file->fd, stream_offset(header, count), header->stream_size))
         return error_set(err, STATUS_FULL,
                          "run file %s: no room for another thread's records on the file system",
                          file->path);
 
-    // Populated, so that the engine takes no page faults later.
+    // MAP_POPULATE: no page faults later in the engine's threads.
     struct runfile_stream stream = {.header = NULL};
     stream.header = map(file->fd, stream_offset(header, count), header->stream_size, MAP_POPULATE);
     if (!stream.header)

@@ -2,16 +2,16 @@
 // committed yet, in one memory-mapped file on tmpfs, so that a killed process loses
 // no record.
 //
-// FOLDER/RUN-UUID.run, mode 0600, little endian on the machines we know (a run
-// file never leaves its host); RUN-UUID.run.new until it is initialised, and for good when
-// its process died before that.  Layout:
+// FOLDER/RUN-UUID.run, mode 0600, in the host's byte order (a run file never leaves its
+// host); RUN-UUID.run.new until it is initialised (or forever, if its process died before
+// that).  Layout:
 //
 //   0                 struct runfile_header
 //   names_offset      the table of names (names.c), sparse, allocated as it grows
 //   streams_offset    stream 0, stream 1, ...: stream_size bytes each, of which
 //                     the first RUNFILE_STREAM_HEADER are struct runfile_stream_header
-//                     and the rest is a ring (common/core/record/ring.c): with or without
-//                     the slot behind its last, a ring takes as many pages
+//                     and the rest is a ring (common/core/record/ring.c), whose extra slot
+//                     does not change the number of pages
 //
 // Apparent size: 4.3 MB, most of it the names' and sparse, and 1 MB a stream with
 // rings of 4096 slots.  Allocated while the run lives: 36 kB, what the names
@@ -22,8 +22,8 @@
 //
 // The process holds a flock on the file while it lives, through a descriptor that a
 // fork()ed child closes (fork_safe_lock.h): a process that acquires the lock knows that
-// the writer is dead and may read and release its records.  Locks, unlike process
-// ids, work across containers.
+// the writer is dead and may read and release its records.  Unlike process ids, locks
+// work across containers.
 //
 // A record is in the file as soon as it is in its ring.  When the host goes down the
 // file is lost; the spool (spool.h) is not.
@@ -44,11 +44,11 @@
 
 enum {
     RUNFILE_VERSION = 3,
-    RUNFILE_VERSION_MIN = 2, // had rings of one-slot records; they lie where these do
+    RUNFILE_VERSION_MIN = 2, // had rings of one-slot records, same layout
     RUNFILE_UUID_SIZE = 16,
     RUNFILE_HEADER_SIZE = 4096,
     RUNFILE_STREAM_HEADER = 64,
-    RUNFILE_SPOOL_SIZE = 1024, // of a spool folder's path, its end included
+    RUNFILE_SPOOL_SIZE = 1024, // of a spool folder's path, with its terminator
 };
 
 // The run's description, as in Hello.
@@ -63,8 +63,8 @@ struct runfile_run {
 
 // Mutable state of the run.  Any thread.
 struct runfile_state {
-    _Atomic uint32_t streams;       // how many there are; stored with release
-    _Atomic uint32_t devices;       // device records made
+    _Atomic uint32_t streams;       // their number; stored with release
+    _Atomic uint32_t devices;       // device records written
     _Atomic uint64_t streamless;    // records dropped by threads without a stream
     _Atomic int64_t ended_ns;       // wall clock of inferstat_close; 0: not closed
     _Atomic uint64_t store[2];      // UUID of the store that last acknowledged; 0, 0: none did
@@ -74,7 +74,7 @@ struct runfile_state {
     _Atomic uint32_t partial;       // not 0: rebuilt from the spool after a restart of the host
 };
 
-// What a thread is doing: read after the death of its process.
+// The activity of a thread, read after a crash of its process.
 enum activity {
     ACTIVITY_IDLE,
     ACTIVITY_STARTUP,
@@ -161,8 +161,8 @@ MUST_CHECK enum status runfile_add_stream_after(struct runfile *file, uint64_t n
 uint32_t runfile_stream_count(const struct runfile *file);
 struct runfile_stream runfile_stream(const struct runfile *file, uint32_t stream);
 
-// Formats what a stream's thread is, or was, doing ("decode stories260K request 17"); ""
-// when idle.  Returns `text`.
+// Formats the activity of a stream's thread ("decode stories260K request 17"); "" when
+// idle.  Returns `text`.
 char *runfile_activity_text(char *text, size_t size, const struct runfile *file, uint32_t stream);
 
 #endif

@@ -23,13 +23,13 @@ struct load_stages {
     } items[LOAD_STAGES_MAX];
 };
 
-// Ends the running stage, if any, and starts one at the same instant.  Beyond
-// LOAD_STAGES_MAX its time goes to the last one.
+// Ends the running stage, if any, and starts one at the same instant.  After
+// LOAD_STAGES_MAX stages further time is added to the last one.
 void load_stages_start(struct load_stages *stages, struct inferstat_monitor *monitor,
                        const char *name, uint64_t now_ns);
 void load_stages_end(struct load_stages *stages, uint64_t now_ns);
 
-// Pushes `parent` and the stages behind it, all or none.
+// Pushes `parent` and then the stages, all or none.
 void load_stages_push(const struct load_stages *stages, struct inferstat_monitor *monitor,
                       struct thread_slot *slot, const struct record *parent);
 

@@ -1,4 +1,4 @@
-// Runs of pipelines.
+// Records pipeline runs.
 #include "common/monitor/inferstat.h"
 
 #include "common/monitor/monitor.h"
@@ -29,19 +29,12 @@ void inferstat_pipeline_init(struct inferstat_pipeline *pipeline)
         };
 }
 
-static void set_count(struct record *record, unsigned column, uint64_t value)
+static int64_t clamp(uint64_t value)
 {
-    record_set_int(record, column,
-                   monitor_plausible(value > INT64_MAX ? INT64_MAX : (int64_t)value));
+    return value > INT64_MAX ? INT64_MAX : (int64_t)value;
 }
 
-static void set_maybe(struct record *record, unsigned column, int64_t value)
-{
-    if (value >= 0)
-        record_set_int(record, column, monitor_plausible(value));
-}
-
-// Enumerations of a caller that knows more of them than we do.
+// Maps values of a newer caller to known ones.
 static enum inferstat_result known_result(enum inferstat_result result)
 {
     return (unsigned)result > INFERSTAT_RESULT_CANCELLED ? INFERSTAT_RESULT_ERROR : result;
@@ -52,30 +45,18 @@ static enum inferstat_sync known_sync(enum inferstat_sync sync)
     return (unsigned)sync > INFERSTAT_SYNC_PERIODIC ? INFERSTAT_SYNC_PERIODIC : sync;
 }
 
-// Sets the columns that every pipeline run has.
-static void set_settings(struct record *record, const struct inferstat_pipeline *pipeline)
-{
-    const struct setting {
-        unsigned column;
-        uint64_t value;
-    } settings[] = {
-        {PIPELINE_DURATION_NS, pipeline->duration_ns},
-        {PIPELINE_CHUNK_BYTES, pipeline->chunk_bytes},
-        {PIPELINE_POOL_SIZE, pipeline->pool_size},
-        {PIPELINE_PREFETCH, pipeline->prefetch},
-        {PIPELINE_BYTES_H2D, pipeline->bytes_h2d},
-    };
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
-        set_count(record, settings[i].column, settings[i].value);
-}
-
-// Sets the columns that are present when they were measured.
+// Sets settings and measurements; negative ones were not measured and stay absent.
 static void set_figures(struct record *record, const struct inferstat_pipeline *pipeline)
 {
     const struct figure {
         unsigned column;
         int64_t value;
     } figures[] = {
+        {PIPELINE_DURATION_NS, clamp(pipeline->duration_ns)},
+        {PIPELINE_CHUNK_BYTES, clamp(pipeline->chunk_bytes)},
+        {PIPELINE_POOL_SIZE, clamp(pipeline->pool_size)},
+        {PIPELINE_PREFETCH, clamp(pipeline->prefetch)},
+        {PIPELINE_BYTES_H2D, clamp(pipeline->bytes_h2d)},
         {PIPELINE_BATCH_ITEMS, pipeline->batch_items},
         {PIPELINE_COPY_BUSY_NS, pipeline->copy_busy_ns},
         {PIPELINE_COMPUTE_BUSY_NS, pipeline->compute_busy_ns},
@@ -96,7 +77,7 @@ static void set_figures(struct record *record, const struct inferstat_pipeline *
         {PIPELINE_UNMEASURED_CHUNKS, pipeline->unmeasured_chunks},
     };
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++)
-        set_maybe(record, figures[i].column, figures[i].value);
+        monitor_set_optional(record, figures[i].column, figures[i].value);
 }
 
 void inferstat_add_pipeline(struct inferstat_monitor *monitor,
@@ -119,7 +100,6 @@ void inferstat_add_pipeline(struct inferstat_monitor *monitor,
     record_set_int(&record, PIPELINE_SYNC, (int64_t)known_sync(pipeline->sync));
     record_set_int(&record, PIPELINE_ITEMS,
                    monitor_plausible(pipeline->items < 0 ? 0 : pipeline->items));
-    set_settings(&record, pipeline);
     set_figures(&record, pipeline);
     (void)thread_slot_push(&monitor->slots, thread_slot_current(&monitor->slots), &record, 1);
 }

@@ -1,4 +1,4 @@
-// Reads merge the events of all threads.
+// The local API: history, summary and listeners, over the events of all threads.
 #include "common/monitor/trackers/recent_events.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static int by_end(const void *left, const void *right)
     return (a->ended_ns > b->ended_ns) - (a->ended_ns < b->ended_ns);
 }
 
-// Reads what the slots hold of a kind; their lock is held.
+// Reads the events of a kind from all slots.  The caller holds their lock.
 static size_t read_slots(const struct inferstat_monitor *monitor, enum inferstat_event_kind kind,
                          struct event_entry *entries, size_t room)
 {
@@ -34,8 +34,8 @@ static size_t read_slots(const struct inferstat_monitor *monitor, enum inferstat
     return count;
 }
 
-// The last `limit` events of a kind in the process; nothing when out of memory.
-// `entries` is freed by the caller.
+// Merges the last `limit` events of a kind from all threads; none when out of memory.  The
+// caller frees `entries`.
 static struct merged merge(struct inferstat_monitor *monitor, enum inferstat_event_kind kind)
 {
     struct merged merged = {.entries = NULL};
@@ -62,7 +62,7 @@ static struct merged merge(struct inferstat_monitor *monitor, enum inferstat_eve
     return merged;
 }
 
-// An entry as the application sees it.
+// Converts an entry to the public struct.
 static void fill_event(const struct inferstat_monitor *monitor, enum inferstat_event_kind kind,
                        const struct event_entry *entry, struct inferstat_event *event)
 {
@@ -158,8 +158,8 @@ static struct thread_slot_mark count_slot(const struct thread_slot *slot)
     struct thread_slot_mark mark = {.generated = 0};
     for (unsigned kind = 0; kind < EVENT_KINDS; kind++)
         mark.counts[kind] = event_ring_count(&slot->events, kind);
-    // The last entry says how many tokens there were up to it; one that is being
-    // overwritten means that there is a newer one.
+    // The last entry holds the running token count; retry if it was overwritten by a newer
+    // one.
     struct event_entry last;
     for (;;) {
         const uint64_t count = event_ring_count(&slot->events, INFERSTAT_EVENT_INFERENCE);

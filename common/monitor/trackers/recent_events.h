@@ -1,5 +1,5 @@
-// The last events of each kind in this process, for the application to read: what every
-// tracker records, whether or not it is reported.
+// The most recent events of each kind in this process, readable by the application whether or
+// not they are reported.
 #ifndef INFERSTAT_MONITOR_RECENT_EVENTS_H
 #define INFERSTAT_MONITOR_RECENT_EVENTS_H
 

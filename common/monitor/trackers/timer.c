@@ -3,25 +3,14 @@
 
 #include "common/monitor/trackers/recent_events.h"
 
-// An operation shows as the thread's activity only when nothing larger does.
-static void show_activity(struct thread_slot *slot, uint32_t operation, uint64_t now)
+// Sets the thread's activity if it is `from`: an operation is shown as the activity only if
+// the thread is otherwise idle, and ends only its own.
+static void change_activity(struct thread_slot *slot, uint64_t from, enum activity activity,
+                            uint32_t name, uint64_t now)
 {
-    if (!slot || !slot->stream.header)
-        return;
-    const uint64_t activity =
-        atomic_load_explicit(&slot->stream.header->activity, memory_order_relaxed);
-    if (activity == ACTIVITY_IDLE)
-        thread_slot_set_activity(slot, ACTIVITY_OPERATION, operation, now);
-}
-
-static void hide_activity(struct thread_slot *slot, uint32_t operation, uint64_t now)
-{
-    if (!slot || !slot->stream.header)
-        return;
-    const uint64_t activity =
-        atomic_load_explicit(&slot->stream.header->activity, memory_order_relaxed);
-    if (activity == ((uint64_t)ACTIVITY_OPERATION | (uint64_t)operation << 8))
-        thread_slot_set_activity(slot, ACTIVITY_IDLE, 0, now);
+    if (slot && slot->stream.header &&
+        atomic_load_explicit(&slot->stream.header->activity, memory_order_relaxed) == from)
+        thread_slot_set_activity(slot, activity, name, now);
 }
 
 void inferstat_timer_begin(struct inferstat_timer *timer, struct inferstat_monitor *monitor,
@@ -36,7 +25,7 @@ void inferstat_timer_begin(struct inferstat_timer *timer, struct inferstat_monit
         slot = thread_slot_current(&monitor->slots);
     }
     timer->started_ns = clock_monotonic_ns();
-    show_activity(slot, timer->operation, timer->started_ns);
+    change_activity(slot, ACTIVITY_IDLE, ACTIVITY_OPERATION, timer->operation, timer->started_ns);
 }
 
 static void record_operation(const struct inferstat_timer *timer, struct thread_slot *slot,
@@ -50,10 +39,8 @@ static void record_operation(const struct inferstat_timer *timer, struct thread_
         record_set_name(&record, OPERATION_DEVICE, monitor_known_name(monitor, timer->device));
     record_set_int(&record, OPERATION_DURATION_NS, (int64_t)duration);
     record_set_int(&record, OPERATION_HOST_MEMORY, memory);
-    if (timer->items >= 0)
-        record_set_int(&record, OPERATION_ITEMS, monitor_plausible(timer->items));
-    if (timer->bytes >= 0)
-        record_set_int(&record, OPERATION_BYTES, monitor_plausible(timer->bytes));
+    monitor_set_optional(&record, OPERATION_ITEMS, timer->items);
+    monitor_set_optional(&record, OPERATION_BYTES, timer->bytes);
     monitor_set_text(&record, OPERATION_EXTRA, extra);
     (void)thread_slot_push(&monitor->slots, slot, &record, 1);
 }
@@ -72,8 +59,9 @@ uint64_t inferstat_timer_end(struct inferstat_timer *timer, const char *extra)
     const int64_t memory =
         atomic_load_explicit(&monitor->sampled.host_memory, memory_order_relaxed);
     record_operation(timer, slot, duration, memory, extra);
-    hide_activity(slot, timer->operation, now);
-    timer->monitor = NULL; // one end, one record
+    change_activity(slot, ACTIVITY_OPERATION | (uint64_t)timer->operation << 8, ACTIVITY_IDLE, 0,
+                    now);
+    timer->monitor = NULL; // a second end does nothing
 
     struct event_entry entry = {
         .ended_ns = now,

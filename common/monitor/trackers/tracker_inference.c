@@ -1,6 +1,6 @@
-// Tracks one request after another.  What is called for each token touches the
-// tracker's own memory only; what is called for each request makes no system
-// call, takes no lock and allocates nothing.
+// Tracks inference requests, one at a time per tracker.  Functions called per token touch
+// only the tracker's own memory; those called per request make no system call, take no
+// lock and do not allocate.
 #include "common/monitor/inferstat.h"
 
 #include <stdio.h>
@@ -11,8 +11,8 @@
 #include "common/monitor/trackers/recent_events.h"
 
 struct inferstat_inference {
-    uint64_t last_ns;  // of the last token; 0: there is none, or its time is not known
-    uint64_t gapless;  // tokens out without a gap: all others are in `gaps`
+    uint64_t last_ns;  // of the last token; 0: none, or its time is unknown
+    uint64_t gapless;  // tokens without a known gap; all others are in `gaps`
     uint64_t first_ns; // of the first token; 0: not yet
     bool active;
     struct inferstat_monitor *monitor;
@@ -24,7 +24,7 @@ struct inferstat_inference {
     struct itl_histogram gaps;
 };
 
-// The figures of a request that is over.
+// The metrics of a finished request.
 struct outcome {
     uint64_t generated;
     uint64_t queue_ns, prefill_ns, ttft_ns, decode_ns, e2e_ns; // ttft, decode: 0 is absent
@@ -58,11 +58,11 @@ void inferstat_inference_begin(struct inferstat_inference *inference,
 {
     if (!inference || !request || !monitor_is_live(inference->monitor))
         return;
-    // One that was never ended has still happened.
+    // A request that was not ended counts as cancelled.
     inferstat_inference_end(inference, INFERSTAT_FINISH_CANCELLED);
 
     struct inferstat_monitor *monitor = inference->monitor;
-    // A new thread's slot is made before the clock runs.
+    // A new thread's slot is created before the clock starts.
     thread_slot_begin_request(thread_slot_current(&monitor->slots));
     const uint64_t now = clock_monotonic_ns();
     inference->model = monitor_known_name(monitor, request->model);
@@ -119,7 +119,7 @@ void inferstat_inference_start_generation(struct inferstat_inference *inference)
         start_generation_at(inference, clock_monotonic_ns());
 }
 
-// A token with no known time before it: the first, or one after counted tokens.
+// A token whose predecessor has no known time: the first, or one after counted tokens.
 static __attribute__((noinline, cold)) void token_without_gap(struct inferstat_inference *inference,
                                                               uint64_t now)
 {
@@ -145,7 +145,7 @@ void inferstat_inference_token(struct inferstat_inference *inference)
     itl_histogram_add(&inference->gaps, now - last);
 }
 
-// Counted tokens with none before them: the first is out now.
+// The first tokens of the request are counted ones: generation starts now.
 static __attribute__((noinline, cold)) bool start_counting(struct inferstat_inference *inference)
 {
     if (inference->active)
@@ -160,12 +160,12 @@ void inferstat_inference_count_tokens(struct inferstat_inference *inference, uin
     if (__builtin_expect(inference->first_ns == 0, 0) && !start_counting(inference))
         return;
     inference->gapless += count;
-    inference->last_ns = 0; // the next token's gap would be that of several
+    inference->last_ns = 0; // the next token's gap would span several tokens
 }
 
 // ---- The end ------------------------------------------------------------------
 
-// Splits the request's time.  `end` is when its last token came out or, without
+// Splits the request's time into phases.  `end` is the time of its last token or, without
 // one, now.
 static void measure(const struct inferstat_inference *inference, uint64_t end,
                     struct outcome *outcome)
@@ -173,7 +173,7 @@ static void measure(const struct inferstat_inference *inference, uint64_t end,
     const uint64_t arrival = inference->arrival_ns;
     const uint64_t first = inference->first_ns;
     uint64_t prefill = inference->prefill_ns;
-    // An engine that never said when computing began: at once, if it computed.
+    // start_prefill was not called: assume at arrival if there are tokens.
     if (!prefill || (first && prefill > first))
         prefill = first ? arrival : end;
     outcome->queue_ns = prefill - arrival;
@@ -184,7 +184,7 @@ static void measure(const struct inferstat_inference *inference, uint64_t end,
     outcome->e2e_ns = end - arrival;
 }
 
-// The value where it is known: absent values are 0 in a record.
+// Sets a value and returns its presence bit; 0 is absent.
 static inline uint64_t set_maybe(struct record *record, unsigned column, uint64_t value)
 {
     record->values[column].i = (int64_t)value;

@@ -26,7 +26,7 @@ struct inferstat_startup {
     struct load_stages stages;
 };
 
-// Resident memory, read now; the last sample where it cannot be.
+// Reads the resident memory; the last sample if that fails.
 static int64_t memory_now(struct inferstat_monitor *monitor)
 {
     const int64_t memory = process_memory_bytes();
@@ -59,7 +59,7 @@ struct inferstat_load *inferstat_load_begin(struct inferstat_monitor *monitor, u
     struct inferstat_load *load = calloc(1, sizeof *load);
     if (!load)
         return NULL;
-    (void)thread_slot_current(&monitor->slots); // the making of it is no part of the load
+    (void)thread_slot_current(&monitor->slots); // created before the clock starts
     load->monitor = monitor;
     load->model = monitor_known_name(monitor, model);
     load->device = monitor_known_name(monitor, device);
@@ -128,12 +128,6 @@ static void set_real_maybe(struct record *record, unsigned column, double value)
         record_set_real(record, column, value);
 }
 
-static void set_int_maybe(struct record *record, unsigned column, int64_t value)
-{
-    if (value >= 0)
-        record_set_int(record, column, monitor_plausible(value));
-}
-
 static void log_load(const struct inferstat_load *load, uint64_t duration, int64_t memory_after,
                      const char *error)
 {
@@ -162,8 +156,8 @@ static void record_load(const struct inferstat_load *load, struct thread_slot *s
     record_set_int(&record, LOAD_MODEL_BYTES, load->model_bytes);
     record_set_int(&record, LOAD_HOST_MEMORY_BEFORE, load->memory_before);
     record_set_int(&record, LOAD_HOST_MEMORY_AFTER, memory_after);
-    set_int_maybe(&record, LOAD_DEVICE_MEMORY_BEFORE, load->device_memory_before);
-    set_int_maybe(&record, LOAD_DEVICE_MEMORY_AFTER, device_memory_now(monitor));
+    monitor_set_optional(&record, LOAD_DEVICE_MEMORY_BEFORE, load->device_memory_before);
+    monitor_set_optional(&record, LOAD_DEVICE_MEMORY_AFTER, device_memory_now(monitor));
     set_real_maybe(&record, LOAD_STORAGE_RATE, load->storage_rate);
     set_real_maybe(&record, LOAD_H2D_RATE, load->h2d_rate);
     set_real_maybe(&record, LOAD_PAGE_CACHE_RATIO, load->page_cache_ratio);
@@ -214,7 +208,7 @@ struct inferstat_startup *inferstat_startup_begin(struct inferstat_monitor *moni
     struct inferstat_startup *startup = calloc(1, sizeof *startup);
     if (!startup)
         return NULL;
-    (void)thread_slot_current(&monitor->slots); // the making of it is no part of the startup
+    (void)thread_slot_current(&monitor->slots); // created before the clock starts
     startup->monitor = monitor;
     startup->memory_before = memory_now(monitor);
     startup->begun_ns = clock_monotonic_ns();
