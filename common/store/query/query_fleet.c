@@ -393,11 +393,10 @@ static int by_interest(const void *left, const void *right)
 static enum status set_texts(struct fleet *fleet, struct result *result,
                              const struct member *member, struct error *err)
 {
-    enum status status = answer_name(fleet->store, result, 0, member->model, err);
-    if (status == STATUS_OK)
-        status = answer_name(fleet->store, result, 1, member->device, err);
-    if (status == STATUS_OK)
-        status = answer_name(fleet->store, result, 2, member->host, err);
+    const int64_t names[] = {member->model, member->device, member->host};
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < 3 && status == STATUS_OK; i++)
+        status = answer_name(fleet->store, result, i, names[i], err);
     if (status == STATUS_OK)
         status = answer_text(result, "metric", member->metric->name, err);
     if (status == STATUS_OK)

@@ -19,8 +19,8 @@ typedef enum status row_take(void *context, struct sqlite3_stmt *row, struct err
 // For queries of one integer: sets the int64_t at `context` to the first column, unless it is null.
 row_take reader_take_integer;
 
-// Runs `sql` (taken apart, also when out of memory) with the filter's parameters
-// bound and hands over its rows.
+// Runs `sql`, which it frees (also on failure), with the filter's parameters bound, and calls
+// `take` for each row.
 MUST_CHECK enum status reader_scan(struct store *store, struct sqlite3_str *sql,
                                    const struct query_filter *filter, row_take *take, void *context,
                                    struct error *err);
