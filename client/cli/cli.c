@@ -6,6 +6,7 @@
 #include "client/cli/args/query_line.h"
 #include "client/cli/output/columns.h"
 #include "client/cli/output/rows.h"
+#include "common/core/base/text.h"
 
 int cli_exit_code(enum status status)
 {
@@ -109,6 +110,21 @@ void cli_note_expired(const struct cli *cli, const struct result *result)
     if (until_ns != 0)
         (void)fprintf(cli->env.out, "(records before %s have expired)\n",
                       unit_format_int(time, UNIT_TIME, until_ns));
+}
+
+bool cli_write_filter(FILE *out, const struct query_filter *filter, const char *before)
+{
+    bool filtered = false;
+    for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++) {
+        char name[QUERY_TEXT_SIZE * 4];
+        if (filter->by[i][0] == '\0')
+            continue;
+        (void)fprintf(out, "%s%s %s", filtered ? ", " : before,
+                      query_dimension_name((enum query_dimension)i),
+                      text_escape(name, sizeof name, filter->by[i], strlen(filter->by[i])));
+        filtered = true;
+    }
+    return filtered;
 }
 
 // ---- The program ------------------------------------------------------------------

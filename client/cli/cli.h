@@ -86,6 +86,9 @@ enum status cli_no_data(const struct cli *cli, const char *what, struct error *e
 // Prints until when records have expired, if the answer's first row has an expired_ns.
 void cli_note_expired(const struct cli *cli, const struct result *result);
 
+// Writes the dimensions of a filter, "model a, host b", behind `before`; false if it has none.
+bool cli_write_filter(FILE *out, const struct query_filter *filter, const char *before);
+
 // Sends a query about a file, whose path may be relative, and prints the answer, which has
 // one row: as JSON with --json, else by `print`.
 MUST_CHECK enum status cli_ask_of_file(struct cli *cli, struct query *query, const char *path,

@@ -7,94 +7,59 @@
 #include "client/cli/output/columns.h"
 #include "common/core/base/text.h"
 
-enum { FIGURES_MAX = 16, NOTE_SIZE = 1024 };
+enum { NOTE_SIZE = 1024 };
 
 // The figures shown after the columns of the groups.
-static const struct figure {
-    const char *key;
-    const char *title;
-    bool in_unit;   // the metric's unit; else a count or ratio
-    bool needed;    // shown even if no row has it
-    unsigned minor; // as in a table
+static const struct {
+    struct shown_column column;
+    bool needed; // shown even if no row has it
 } figures[] = {
-    {"count", "count", false, true, 0},
-    {"mean", "mean", true, true, 0},
-    {"total_over_total", "total/total", true, false, 0},
-    {"met_ratio", "met", false, false, 0},
-    {"min", "min", true, true, 2},
-    {"max", "max", true, true, 2},
-    {"p50", "p50", true, true, 0},
-    {"p90", "p90", true, true, 3},
-    {"p95", "p95", true, true, 1},
-    {"p99", "p99", true, true, 0},
-    {"coverage_ratio", "coverage", false, true, 0},
-    {"lost", "lost", false, true, 1},
+    {{"count", "count", SHOWN_PLAIN, TABLE_RIGHT, 0}, true},
+    {{"mean", "mean", SHOWN_PLAIN, TABLE_RIGHT, 0}, true},
+    {{"total_over_total", "total/total", SHOWN_PLAIN, TABLE_RIGHT, 0}, false},
+    {{"met_ratio", "met", SHOWN_PLAIN, TABLE_RIGHT, 0}, false},
+    {{"min", "min", SHOWN_PLAIN, TABLE_RIGHT, 2}, true},
+    {{"max", "max", SHOWN_PLAIN, TABLE_RIGHT, 2}, true},
+    {{"p50", "p50", SHOWN_PLAIN, TABLE_RIGHT, 0}, true},
+    {{"p90", "p90", SHOWN_PLAIN, TABLE_RIGHT, 3}, true},
+    {{"p95", "p95", SHOWN_PLAIN, TABLE_RIGHT, 1}, true},
+    {{"p99", "p99", SHOWN_PLAIN, TABLE_RIGHT, 0}, true},
+    {{"coverage_ratio", "coverage", SHOWN_PLAIN, TABLE_RIGHT, 0}, true},
+    {{"lost", "lost", SHOWN_PLAIN, TABLE_RIGHT, 1}, true},
 };
 
-enum { FIGURE_COUNT = sizeof figures / sizeof *figures };
+enum {
+    FIGURE_COUNT = sizeof figures / sizeof *figures,
+    SHOWN_MAX = QUERY_DIMENSION_COUNT + 1 + FIGURE_COUNT, // with the step
+};
 
 static bool any_row_has(const struct result *result, const char *key)
 {
-    int column = result_find(result, key);
-    for (size_t row = 0; column >= 0 && row < result_row_count(result); row++) {
-        if (result_cell(result, row, (unsigned)column).type != VALUE_NULL)
+    for (size_t row = 0; row < result_row_count(result); row++)
+        if (result_get(result, row, key).type != VALUE_NULL)
             return true;
-    }
     return false;
 }
 
-enum { GROUPS_MAX = QUERY_DIMENSION_COUNT + 1 }; // with the step
-
-// The columns shown: groups first, then figures.
-struct shown {
-    struct shown_column groups[GROUPS_MAX];
-    unsigned group_count;
-    const struct figure *figures[FIGURE_COUNT];
-    unsigned figure_count;
-};
-
-static void choose(struct shown *shown, const struct query *query, const struct result *result)
+// Chooses the columns: groups first, then figures.
+static unsigned choose(struct shown_column out[SHOWN_MAX], const struct query *query,
+                       const struct result *result)
 {
+    unsigned count = 0;
     for (unsigned i = 0; i < query->group_count; i++) {
         const char *name = query_dimension_name(query->group_by[i]);
-        shown->groups[shown->group_count++] = (struct shown_column){
+        out[count++] = (struct shown_column){
             .key = name,
             .title = name,
             .style = query->group_by[i] == QUERY_BY_RUN ? SHOWN_RUN : SHOWN_PLAIN,
         };
     }
     if (query->step_ns != 0)
-        shown->groups[shown->group_count++] =
-            (struct shown_column){.key = "started_ns", .title = "from"};
-    for (unsigned i = 0; i < FIGURE_COUNT; i++) {
-        if (figures[i].needed || any_row_has(result, figures[i].key))
-            shown->figures[shown->figure_count++] = &figures[i];
-    }
-}
-
-static enum status new_table(struct table **out, const struct shown *shown)
-{
-    struct table_column columns[GROUPS_MAX + FIGURES_MAX];
-    unsigned count = 0;
-    for (unsigned i = 0; i < shown->group_count; i++)
-        columns[count++] =
-            (struct table_column){.title = shown->groups[i].title, .may_shrink = true};
-    for (unsigned i = 0; i < shown->figure_count; i++)
-        columns[count++] = (struct table_column){.title = shown->figures[i]->title,
-                                                 .align = TABLE_RIGHT,
-                                                 .minor = shown->figures[i]->minor};
-    return table_new(out, columns, count);
-}
-
-static void add_figure(struct table *table, const struct figure *figure,
-                       const struct query_metric *metric, const struct result *result, size_t row)
-{
-    int column = result_find(result, figure->key);
-    struct value value = result_cell(result, row, (unsigned)column);
-    enum unit unit = figure->in_unit ? metric->unit
-                     : column < 0    ? UNIT_NONE
-                                     : result_column(result, (unsigned)column)->unit;
-    table_add_value(table, value, unit);
+        out[count++] = (struct shown_column){.key = "started_ns", .title = "from"};
+    for (unsigned i = 0; i < FIGURE_COUNT; i++)
+        if (figures[i].needed || any_row_has(result, figures[i].column.key))
+            out[count++] = figures[i].column;
+    return count;
 }
 
 // Notes incomplete coverage.
@@ -128,26 +93,16 @@ static void print_note(FILE *out, const struct result *result)
 static enum status print_for_people(struct cli *cli, const struct query_metric *metric,
                                     const struct result *result, struct error *err)
 {
-    struct shown shown = {0};
-    choose(&shown, &cli->query, result);
-    struct table *table;
-    if (new_table(&table, &shown) != STATUS_OK)
-        return error_no_memory(err, "avg");
-    for (size_t row = 0; row < result_row_count(result); row++) {
-        for (unsigned i = 0; i < shown.group_count; i++)
-            table_take(table, columns_cell(&shown.groups[i], result, row));
-        for (unsigned i = 0; i < shown.figure_count; i++)
-            add_figure(table, shown.figures[i], metric, result, row);
-    }
     FILE *out = cli->env.out;
+    struct shown_column shown[SHOWN_MAX];
+    const struct columns view = {shown, choose(shown, &cli->query, result)};
     (void)fprintf(out, "%s.%s: %s\n", record_kind_info(metric->kind)->name, metric->name,
                   metric->meaning);
-    enum status status = table_print(table, out, cli->env.width, err);
+    enum status status = columns_print(&view, result, out, cli->env.width, "avg", err);
     if (status == STATUS_OK) {
         note_coverage(out, result);
         print_note(out, result);
     }
-    table_free(table);
     return status;
 }
 

@@ -9,16 +9,7 @@
 // Prints what would be deleted: "ALL records" or "the records of model stories15M, ...".
 static void print_scope(FILE *out, const struct query_filter *filter)
 {
-    bool filtered = false;
-    for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++) {
-        if (filter->by[i][0] == '\0')
-            continue;
-        char name[QUERY_TEXT_SIZE * 4];
-        (void)fprintf(out, "%s%s %s", filtered ? ", " : "the records of ",
-                      query_dimension_name((enum query_dimension)i),
-                      text_escape(name, sizeof name, filter->by[i], strlen(filter->by[i])));
-        filtered = true;
-    }
+    const bool filtered = cli_write_filter(out, filter, "the records of ");
     char time[UNIT_TEXT_SIZE];
     if (!filtered)
         (void)fputs(filter->since_ns || filter->until_ns ? "the records" : "ALL records", out);

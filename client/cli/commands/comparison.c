@@ -156,16 +156,7 @@ static char *cell_text(const struct result *result, size_t row, unsigned column)
 static void write_filter(FILE *out, const struct query_filter *filter)
 {
     char time[UNIT_TEXT_SIZE];
-    bool some = false;
-    for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++) {
-        char name[QUERY_TEXT_SIZE * 4];
-        if (filter->by[i][0] == '\0')
-            continue;
-        (void)fprintf(out, "%s%s %s", some ? ", " : "",
-                      query_dimension_name((enum query_dimension)i),
-                      text_escape(name, sizeof name, filter->by[i], strlen(filter->by[i])));
-        some = true;
-    }
+    bool some = cli_write_filter(out, filter, "");
     if (filter->since_ns) {
         (void)fprintf(out, "%ssince %s", some ? ", " : "",
                       unit_format_int(time, UNIT_TIME, filter->since_ns));
