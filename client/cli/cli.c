@@ -93,12 +93,9 @@ enum status cli_source(struct cli *cli, const char **out, struct error *err)
 enum status cli_no_data(const struct cli *cli, const char *what, struct error *err)
 {
     const struct query_filter *filter = &cli->query.filter;
-    bool filtered = filter->since_ns != 0 || filter->until_ns != 0;
-    for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++)
-        filtered = filtered || filter->by[i][0] != '\0';
     const char *why = cli->expired[0]                      ? cli->expired
                       : filter->since_ns > cli->env.now_ns ? "the window begins in the future"
-                      : filtered                           ? "the filters match nothing"
+                      : query_filter_narrows(filter)       ? "the filters match nothing"
                                                            : "the store holds none";
     return error_set(err, STATUS_NO_DATA, "%s: no data: %s", what, why);
 }

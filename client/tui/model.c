@@ -21,18 +21,10 @@ void model_deinit(struct model *model)
     *model = (struct model){0};
 }
 
-static bool narrows(const struct query_filter *filter)
-{
-    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
-        if (filter->by[i][0])
-            return true;
-    return filter->since_ns != 0 || filter->until_ns != 0;
-}
-
 void model_filter(struct model *model, const struct query_filter *filter, const char *text)
 {
     model->filter = *filter;
-    model->filtered = narrows(filter);
+    model->filtered = query_filter_narrows(filter);
     (void)snprintf(model->filter_text, sizeof model->filter_text, "%s",
                    model->filtered ? text : "");
 }

@@ -9,14 +9,6 @@
 // The smallest margin; 0 means the default.
 static const double no_margin = 1e-9;
 
-static bool is_filtered(const struct query_filter *filter)
-{
-    bool filtered = filter->since_ns != 0 || filter->until_ns != 0;
-    for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++)
-        filtered = filtered || filter->by[i][0] != '\0';
-    return filtered;
-}
-
 // Checks the options against each other: two baselines, or one baseline and filters.
 static enum status check_sides(const struct cli *cli, struct error *err)
 {
@@ -28,7 +20,7 @@ static enum status check_sides(const struct cli *cli, struct error *err)
         return error_set(err, STATUS_INVALID,
                          "compare: give two baselines, or --against BASELINE and filters (see "
                          "inferstat compare --help)");
-    if (!options->against && is_filtered(&cli->query.compare.other))
+    if (!options->against && query_filter_narrows(&cli->query.compare.other))
         return error_set(err, STATUS_INVALID,
                          "compare: filters do not apply to two baselines (--against compares one "
                          "with what filters cover)");

@@ -342,6 +342,14 @@ static enum status check_own(const struct query *query, struct error *err)
     return STATUS_OK;
 }
 
+bool query_filter_narrows(const struct query_filter *filter)
+{
+    bool narrows = filter->since_ns != 0 || filter->until_ns != 0;
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        narrows = narrows || filter->by[i][0] != '\0';
+    return narrows;
+}
+
 enum status query_check(const struct query *query, struct error *err)
 {
     if ((unsigned)query->kind >= QUERY_KIND_COUNT)

@@ -78,6 +78,9 @@ struct query_filter {
     int64_t until_ns;                                // started_ns < until_ns; 0: open
 };
 
+// Whether the filter excludes any record.
+bool query_filter_narrows(const struct query_filter *filter);
+
 // A tagged union: fields shared by several kinds, then a union selected by `kind`.  Start from
 // zero.
 struct query {
