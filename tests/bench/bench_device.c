@@ -81,8 +81,6 @@ static void *device_room(size_t size)
     return memory;
 }
 
-// ---- Timing ---------------------------------------------------------------
-
 typedef enum status work(const struct timed *timed, struct error *err);
 
 // Seconds between events before and behind the work.
@@ -146,8 +144,6 @@ static void time_link(enum link link)
     const double seconds = (double)(clock_monotonic_ns() - begun_ns) / 1e9;
     figures_add(&bench.link_rates[link], LINK_COPIES * (double)bench.link_size / seconds);
 }
-
-// ---- Encoders -------------------------------------------------------------
 
 static size_t sample_size(const struct encode_job *job)
 {
@@ -281,8 +277,6 @@ static void forget_figures(void)
     }
 }
 
-// ---- The report -----------------------------------------------------------
-
 // One figure, with what is asked of it at least (0: nothing is).
 static void print_figure(const char *key, const struct figures *figures, double scale, int digits,
                          double goal)
@@ -367,8 +361,6 @@ static void report(void)
     if (options.json)
         bench_json_end();
 }
-
-// ---- The program ----------------------------------------------------------
 
 static void read_options(int argc, char **argv)
 {

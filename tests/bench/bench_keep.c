@@ -234,8 +234,6 @@ static struct latency feed_end(struct feed *feed)
     return latency;
 }
 
-// ---- The collector and its store ------------------------------------------------------
-
 static void start(struct bench *bench, const char *retention)
 {
     const char *argv[] = {INFERSTATD,     "--db",        bench->path, "--listen",
@@ -274,8 +272,6 @@ static double watch_log(const struct bench *bench, double seconds)
     }
     return most;
 }
-
-// ---- Letting go -----------------------------------------------------------------------
 
 struct going {
     struct latency latency;
@@ -355,8 +351,6 @@ static void run_clear(struct bench *bench, struct going *going)
     going->latency = feed_end(&feed);
     stop(bench);
 }
-
-// ---- Reading for long -----------------------------------------------------------------
 
 // A reader that holds snapshots for so long, one after the other without a pause.
 struct reader {

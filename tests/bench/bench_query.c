@@ -80,8 +80,6 @@ struct figures_of {
     double bytes, rollup_bytes; // of the file; NaN: not counted
 };
 
-// ---- The store -------------------------------------------------------------------------------
-
 static double number_of(const char *path, const char *sql)
 {
     struct error err = {0};
@@ -305,8 +303,6 @@ static void measure(uint64_t inferences, const struct settings *settings, const 
     if (!settings->keep)
         remove_store(&subject);
 }
-
-// ---- Output -------------------------------------------------------------------------------------
 
 static void say(const struct settings *settings, uint64_t inferences, const char *what,
                 const char *window, double value, int digits)

@@ -44,8 +44,6 @@ enum {
     COUNTED_REQUESTS = 100000, // of the loops in which calls are counted
 };
 
-// ---- Allocations -----------------------------------------------------------------
-
 static __thread bool counting;
 static __thread uint64_t allocations;
 
@@ -77,8 +75,6 @@ void *aligned_alloc(size_t alignment, size_t size)
     allocations += counting;
     return __libc_memalign(alignment, size);
 }
-
-// ---- Measuring --------------------------------------------------------------------
 
 struct setting {
     struct inferstat_monitor *monitor;
@@ -161,8 +157,6 @@ static double time_nothing(void)
     return bench_stepped_median(times, REQUESTS);
 }
 
-// ---- Threads at once -----------------------------------------------------------------
-
 struct runner {
     const struct setting *setting;
     pthread_barrier_t *barrier;
@@ -214,8 +208,6 @@ static double time_ends(struct setting setting, unsigned threads, unsigned model
     wait_for_collector(setting.monitor);
     return bench_stepped_median(all, (size_t)threads * REQUESTS) - time_nothing();
 }
-
-// ---- Calls -----------------------------------------------------------------------------
 
 static uint64_t count_allocations(const struct setting *setting)
 {
@@ -292,8 +284,6 @@ static long count_system_calls(const char *folder, int requests)
         stops += WIFSTOPPED(status) && WSTOPSIG(status) == (SIGTRAP | 0x80);
     }
 }
-
-// ---- All of it -----------------------------------------------------------------------------
 
 struct results {
     double clock_read_ns, token_ns, count_token_ns;

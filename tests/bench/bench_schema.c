@@ -94,8 +94,6 @@ static void run(struct table *table, const char *sql)
         bench_die(table->side->name, err.text);
 }
 
-// ---- Tables ---------------------------------------------------------------------------
-
 static void append_columns(sqlite3_str *sql, bool with_types)
 {
     const struct record_kind_info *info = record_kind_info(RECORD_KIND_INFERENCE);
@@ -196,8 +194,6 @@ static void table_close(struct table *table)
     (void)sqlite3_finalize(table->insert);
     database_close(table->db);
 }
-
-// ---- Rows -----------------------------------------------------------------------------
 
 // The i-th record to arrive: a batch of a host covers what all have done since its last.
 static void make_record(struct record *record, uint64_t i, const struct settings *settings,

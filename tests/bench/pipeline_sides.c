@@ -44,8 +44,6 @@ static unsigned int buffer_count(void)
     return bench.plans[SIDE_LENT].buffers;
 }
 
-// ---- The trace ------------------------------------------------------------
-
 static struct {
     bool on;
     atomic_uint counts[OVERLAP_SIDES];
@@ -114,8 +112,6 @@ static double trace_both(void)
                                         (double)trace.starts[OVERLAP_COMPUTE][j]));
     return both_ns;
 }
-
-// ---- The job --------------------------------------------------------------
 
 static size_t chunk_size(void *context, uint64_t chunk)
 {
@@ -233,8 +229,6 @@ static void make_pipelines(void)
     }
 }
 
-// ---- Yardsticks -----------------------------------------------------------
-
 static void wait_for(struct device_stream *stream)
 {
     struct error err = {.status = STATUS_OK};
@@ -326,8 +320,6 @@ static void make_yardsticks(void)
     wait_for(bench.streams[0]);
 }
 
-// ---- Measuring ------------------------------------------------------------
-
 static double processor_seconds(void)
 {
     struct timespec now;
@@ -378,8 +370,6 @@ unsigned int sides_fillers(void)
 {
     return bench.plans[SIDE_FILLED].fillers;
 }
-
-// ---- Opening --------------------------------------------------------------
 
 // The least time of some runs, each of one group.
 static double group_ns(void (*queue)(void))

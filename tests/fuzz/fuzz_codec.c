@@ -9,8 +9,6 @@
 #include "common/wire/codec_parts.h"
 #include "tests/fuzz/fuzz.h"
 
-// ---- Choices ---------------------------------------------------------------------
-
 static uint64_t below(struct input *input, uint64_t end)
 {
     return take(input, end > 256 ? 4 : 1) % end;
@@ -353,8 +351,6 @@ static struct result *make_message(struct input *input, struct message *message,
     return result;
 }
 
-// ---- Batches that do not fit together ------------------------------------------------
-
 enum { VALUES = 48 };
 
 // Mostly what it should be, and always when the input has run out.
@@ -448,8 +444,6 @@ static void misfit(struct input *input)
     check(inferstat__envelope__get_packed_size(&envelope) <= sizeof frame);
     check_frame(frame, inferstat__envelope__pack(&envelope, frame));
 }
-
-// ---- Properties ----------------------------------------------------------------------
 
 // What decodes encodes again, and that decodes to the same bytes: nothing is
 // read that cannot be written.

@@ -244,8 +244,6 @@ TEST_CASE(test_a_fresh_store_gets_what_is_still_held)
     assert_int_equal(integer("SELECT last FROM range WHERE state = 1 AND reason = 3"), 10);
 }
 
-// ---- The ledger ---------------------------------------------------------------------------
-
 static void send_drops(const struct wire_drop *drops, size_t count)
 {
     struct message message = {.kind = MESSAGE_BATCH};

@@ -197,8 +197,6 @@ static struct query revocation(const char *name)
 static const struct query ping = {.kind = QUERY_PING};
 static const struct query keys = {.kind = QUERY_KEYS};
 
-// ---- Roles -----------------------------------------------------------------------------
-
 TEST_CASE(test_roles_open_doors)
 {
     static const bool open[WHO_COUNT][ADDRESS_SERVICES] = {
@@ -294,8 +292,6 @@ TEST_CASE(test_the_owner_goes_by_permission)
     assert_int_equal(ask_status(&owner, &keys), REPLY_DENIED);
     producer_close(&owner);
 }
-
-// ---- Revocation ------------------------------------------------------------------------
 
 // Speaks until the connection is over, which it is in time; says whether it was told
 // why before.

@@ -199,8 +199,6 @@ TEST_CASE(test_a_writer_that_hangs_is_not_alive)
     (void)close(fd);
 }
 
-// ---- A crowd ---------------------------------------------------------------------------
-
 enum { CROWD = 500, BATCHES = 4, BATCH = 64, PATIENCE_S = 90 };
 
 static struct producer crowd[CROWD];

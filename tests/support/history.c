@@ -54,8 +54,6 @@ struct maker {
     struct error err;
 };
 
-// ---- Chance ----------------------------------------------------------------------------
-
 // splitmix64 (Steele, Lea, Flood 2014).
 static uint64_t next_random(struct maker *maker)
 {

@@ -70,8 +70,6 @@ static void execute(struct sqlite3 *db, const char *sql)
         fail(err.text);
 }
 
-// ---- Rows -------------------------------------------------------------------------
-
 // Where the next record goes.
 struct place {
     struct sqlite3 *db;
@@ -142,8 +140,6 @@ static void set_text(struct record *record, unsigned column, const char *text)
     if (record_set_text(record, column, text, strlen(text)) != strlen(text))
         fail("a text does not fit its record");
 }
-
-// ---- Kinds of records -----------------------------------------------------------------
 
 static void put_load(struct place *place, int64_t at_ns, enum name model, enum name device,
                      const int64_t *stage_ns, int64_t other_ns)
@@ -326,8 +322,6 @@ static void put_samples(struct place *place, int64_t at_ns)
         fail("the sketch does not fit");
     put(place, &record);
 }
-
-// ---- Runs -------------------------------------------------------------------------
 
 static void put_run(struct sqlite3 *db, int run, const char *uuid, enum name host,
                     enum record_run_end end, const char *activity)

@@ -118,8 +118,6 @@ void fixture_model(struct model *model, int width, int height)
     (void)fixture_event(model, (struct event){.kind = EVENT_RESIZE, .x = width, .y = height});
 }
 
-// ---- Answers -------------------------------------------------------------------
-
 #define SUMMARY_COLUMNS                                                                            \
     "runs|runs_open|hosts|models|loads|loads_failed|inferences|inferences_failed|operations|"      \
     "tokens_per_second:tokens/s|store_bytes:bytes|produced|stored|dropped|unnumbered|duplicates|"  \

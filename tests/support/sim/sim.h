@@ -129,8 +129,6 @@ enum sim_plant {
         SIM_PLANT_COUNT
 };
 
-// ---- Host ------------------------------------------------------------------------
-
 struct sim_entry {
     uint32_t stream;
     uint64_t first, last;
@@ -223,8 +221,6 @@ struct sim_network {
     uint64_t latest_ns[2]; // of the present connection, each way
     uint64_t parted_until_ns;
 };
-
-// ---- Collector -----------------------------------------------------------------------
 
 struct sim_lane {
     bool known;

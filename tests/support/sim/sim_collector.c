@@ -366,8 +366,6 @@ static void take(struct sim *sim, const struct sim_packet *packet)
     flush(sim);
 }
 
-// ---- Life and death --------------------------------------------------------------------------
-
 // The collector ends and starts again: what it had not committed is gone, and it
 // knows no run but from its store.
 static void restart(struct sim *sim)
@@ -431,8 +429,6 @@ void sim_collector_step(struct sim *sim)
     if (taken || collector->ack_count)
         commit(sim);
 }
-
-// ---- What happens to it ----------------------------------------------------------------------
 
 // What a store held is excused from then on: another one does not have it.
 static void excuse(struct sim *sim)

@@ -197,8 +197,6 @@ TEST_CASE(test_metrics)
     assert_int_equal(lines, columns + 1);
 }
 
-// ---- Refusals and exit codes -----------------------------------------------------------
-
 TEST_CASE(test_refusals)
 {
     static const struct {
@@ -396,22 +394,10 @@ TEST_CASE(test_dashboard)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_views),
-        cmocka_unit_test(test_help),
-        cmocka_unit_test(test_version),
-        cmocka_unit_test(test_completion),
-        cmocka_unit_test(test_metrics),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_names_at_their_limit),
-        cmocka_unit_test(test_missing_file),
-        cmocka_unit_test(test_export_keeps_old_file),
-        cmocka_unit_test(test_csv_on_a_terminal),
-        cmocka_unit_test(test_exit_codes),
-        cmocka_unit_test(test_dashboard),
-    };
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    const int failed = TEST_RUN(test_tables, test_views, test_help, test_version, test_completion,
+                                test_metrics, test_refusals, test_names_at_their_limit,
+                                test_missing_file, test_export_keeps_old_file,
+                                test_csv_on_a_terminal, test_exit_codes, test_dashboard);
     free(out_text);
     free(notes_text);
     return failed;

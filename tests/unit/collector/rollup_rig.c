@@ -40,9 +40,8 @@ static void close_parts(void)
     rollup_rig.db = NULL;
 }
 
-int rollup_rig_set_up(void **state)
+int rollup_rig_set_up(__attribute__((unused)) void **state)
 {
-    (void)state;
     // An hour on nothing has come in for a while: what is to be done is done at once.
     const uint64_t hour_ns = UINT64_C(3600000000000);
     rollup_rig = (struct rollup_rig){.random = 1, .now_ns = clock_monotonic_ns() + hour_ns};
@@ -71,9 +70,8 @@ int rollup_rig_set_up(void **state)
     return 0;
 }
 
-int rollup_rig_tear_down(void **state)
+int rollup_rig_tear_down(__attribute__((unused)) void **state)
 {
-    (void)state;
     close_parts();
     table_builder_free(rollup_rig.builder);
     folder_remove(rollup_rig.folder);
@@ -209,8 +207,6 @@ void rollup_rig_insert(const struct record *records, unsigned count, int64_t run
                   &err);
     }
 }
-
-// ---- Folding ------------------------------------------------------------------------------
 
 void rollup_rig_fold(enum rollups_pace pace)
 {

@@ -34,8 +34,6 @@ TEST_FIXTURE(tear_down)
     return store_tear_down(state);
 }
 
-// ---- The store --------------------------------------------------------------------------
-
 // `count` rows of a kind in run 1, the oldest of them `age` old, `apart` between them.
 static void add_rows(enum record_kind kind, int64_t count, int64_t age, int64_t apart)
 {
@@ -415,8 +413,6 @@ TEST_CASE(test_the_gap_comes_before_the_rows_go)
     assert_int_equal(integer("SELECT count(*) FROM rollup_gap"), 1);
 }
 
-// ---- Size -------------------------------------------------------------------------------
-
 static int64_t used_bytes(void)
 {
     struct expire_room room;
@@ -503,8 +499,6 @@ TEST_CASE(test_free_pages_are_given_back_in_slices)
     assert_int_equal(integer("SELECT count(*) FROM operation"), 20000);
     assert_int_equal(integer("SELECT integrity_check = 'ok' FROM pragma_integrity_check"), 1);
 }
-
-// ---- Pace and failures --------------------------------------------------------------------
 
 static unsigned rows_of_a_slice(void)
 {

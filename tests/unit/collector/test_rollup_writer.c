@@ -54,8 +54,6 @@ TEST_CASE(every_kind_is_as_plain_sql_says)
     }
 }
 
-// ---- Random lives -----------------------------------------------------------------------
-
 static void undo_group(enum record_kind kind)
 {
     struct error err = {0};
@@ -189,8 +187,6 @@ static void whatever_happens(void **state)
         assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup_gap WHERE why = 2"), 0);
     }
 }
-
-// ---- Particular things ----------------------------------------------------------------------
 
 TEST_CASE(ids_of_what_was_cleared_are_not_given_again)
 {

@@ -11,9 +11,8 @@ struct rig rig = {.trims = true};
 const unsigned char rig_run[16] = {1, 2, 3, 4};
 const struct wire_bytes rig_two_names[2] = {{3, "one"}, {3, "two"}};
 
-int rig_set_up(void **state)
+int rig_set_up(__attribute__((unused)) void **state)
 {
-    (void)state;
     struct error err = {0};
     folder_make(rig.folder);
     (void)folder_path(rig.path, rig.folder, "s.db");
@@ -29,9 +28,8 @@ int rig_set_up(void **state)
     return database_exec(rig.db, "PRAGMA synchronous = OFF", NULL) == STATUS_OK ? 0 : -1;
 }
 
-int rig_tear_down(void **state)
+int rig_tear_down(__attribute__((unused)) void **state)
 {
-    (void)state;
     rig.sender = 0;
     rig.trims = true;
     table_builder_free(rig.builder);

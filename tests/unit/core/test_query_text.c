@@ -280,8 +280,6 @@ TEST_CASE(test_filters)
     }
 }
 
-// ---- There and back --------------------------------------------------------------------
-
 static uint64_t seed = 20260329;
 
 static unsigned any(unsigned below)

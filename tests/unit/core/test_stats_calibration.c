@@ -5,8 +5,6 @@
 
 #include "common/core/stats/stats.h"
 
-// ---- Samples --------------------------------------------------------------------
-
 struct source {
     uint64_t seed;
     double last; // of those that remember
@@ -138,8 +136,6 @@ static unsigned is_said(const struct stats_median *before, const struct stats_me
 }
 
 enum { DIFFERENT = 1U << STATS_BETTER | 1U << STATS_WORSE, SAME = 1U << STATS_SAME };
-
-// ---- What is wrong stays below the rate ----------------------------------------------
 
 struct tally {
     unsigned comparisons;

@@ -301,8 +301,6 @@ TEST_CASE(transforms_in_several_passes)
     }
 }
 
-// ---- Ways -----------------------------------------------------------------
-
 static bool has_clusters(void)
 {
     struct device_properties properties;

@@ -580,8 +580,6 @@ TEST_CASE(misfits)
     device_close(device);
 }
 
-// ---- Threads --------------------------------------------------------------
-
 enum { PARTS = 1000 };
 
 struct counting {

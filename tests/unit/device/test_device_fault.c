@@ -75,8 +75,6 @@ TEST_CASE(a_call_takes_as_long_as_it_is_delayed)
     device_close(device);
 }
 
-// ---- Failures -------------------------------------------------------------
-
 static enum status noted(const void *arguments, struct thread_pool *pool, struct error *err)
 {
     (void)pool;

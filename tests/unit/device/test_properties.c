@@ -108,8 +108,6 @@ TEST_CASE(the_cpu_says_what_it_is)
     device_close(device);
 }
 
-// ---- What was measured ----------------------------------------------------
-
 // Measured once, for all tests.
 struct kept {
     struct device *device;

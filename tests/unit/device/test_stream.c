@@ -104,8 +104,6 @@ STATE_CASE(a_wait_holds_the_stream_not_the_host, struct rig *rig)
     assert_true(event_is_done(rig->event));
 }
 
-// ---- Events ---------------------------------------------------------------
-
 STATE_CASE(an_event_never_recorded_is_done, struct rig *rig)
 {
     assert_true(event_is_done(rig->event));
@@ -384,8 +382,6 @@ STATE_CASE(a_stream_ends_behind_its_work, struct rig *rig)
     assert_int_equal(cells[99], 3);
     assert_true(event_is_done(rig->event)); // events outlive their stream
 }
-
-// ---- Kernels --------------------------------------------------------------
 
 struct sum_job {
     const uint32_t *from;

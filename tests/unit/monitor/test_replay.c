@@ -167,8 +167,6 @@ static pid_t live_and_die(const struct scene *scene, const struct life *life)
     return child;
 }
 
-// ---- What is there --------------------------------------------------------------------
-
 // How many entries a folder has; the last one's path in `path` (may be NULL).
 static unsigned count_entries(const char *folder, char path[PATH_SIZE])
 {

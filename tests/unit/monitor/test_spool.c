@@ -554,8 +554,6 @@ STATE_CASE(test_headers, struct fixture *fixture)
     spool_close(spool);
 }
 
-// ---- Room -----------------------------------------------------------------------------
-
 STATE_CASE(test_free_space, struct fixture *fixture)
 {
     static const uint64_t mega = 1 << 20;

@@ -489,8 +489,6 @@ STATE_CASE(test_damage_while_open, struct fixture *fixture)
     free_image(&image);
 }
 
-// ---- Lives ----------------------------------------------------------------------------
-
 static void step(struct fixture *fixture, struct spool **spool, uint64_t *seed)
 {
     const uint32_t stream = (uint32_t)(test_random(seed) % RIG_STREAMS);

@@ -94,8 +94,6 @@ static struct fake_row row_of(struct fixture *fixture, enum record_kind kind, un
     return row;
 }
 
-// ---- Loads ----------------------------------------------------------------------
-
 static const char *const stage_names[] = {"device_selection", "file_opening", "read_header",
                                           "tokenizer_init", "model_building"};
 

@@ -48,18 +48,12 @@ static enum status compute(void *context, uint64_t group, struct device_stream *
     return device_encode(stream, &job, err);
 }
 
-static void assert_ok(enum status status, const struct error *err)
-{
-    if (status != STATUS_OK)
-        fail_msg("%s", err->text);
-}
-
 static void prepare(void)
 {
     struct error err = {.status = STATUS_OK};
     struct device_description description;
     device_describe(rig.device, &description);
-    assert_ok(device_stream_new(rig.device, &rig.stream, "test", &err), &err);
+    expect_ok(device_stream_new(rig.device, &rig.stream, "test", &err), &err);
     rig.job = (struct encode_job){.encoder = ENCODER_IQP,
                                   .type = ENCODE_F64,
                                   .qubits = QUBITS,
@@ -68,16 +62,16 @@ static void prepare(void)
     rig.job.samples = description.memory_available_bytes > (int64_t)(8192 * MB) ? 1024 : 128;
     rig.scratch_size = encode_scratch_size(rig.device, &rig.job);
     if (rig.scratch_size > 0)
-        assert_ok(device_memory_new(rig.stream, &rig.job.scratch, rig.scratch_size, &err), &err);
+        expect_ok(device_memory_new(rig.stream, &rig.job.scratch, rig.scratch_size, &err), &err);
     void *faults = NULL;
-    assert_ok(device_memory_new(rig.stream, &faults, rig.job.samples, &err), &err);
+    expect_ok(device_memory_new(rig.stream, &faults, rig.job.samples, &err), &err);
     rig.job.faults = faults;
     rig.source_size = SOURCE_CHUNKS * CHUNK_MB * MB;
-    assert_ok(device_pinned_new(rig.device, (void **)&rig.source, rig.source_size, &err), &err);
+    expect_ok(device_pinned_new(rig.device, (void **)&rig.source, rig.source_size, &err), &err);
     double *numbers = (double *)(void *)rig.source;
     for (size_t i = 0; i < rig.source_size / sizeof *numbers; i++)
         numbers[i] = (double)(i % 997) / 160.0;
-    assert_ok(device_stream_synchronize(rig.stream, &err), &err);
+    expect_ok(device_stream_synchronize(rig.stream, &err), &err);
 }
 
 static void put_away(void)
@@ -110,12 +104,12 @@ TEST_CASE(within_a_hundredth)
     };
     const struct pipeline_job job = {
         .name = "cupti", .chunk_size = chunk_size, .borrow = borrow, .compute = compute};
-    assert_ok(pipeline_new(&pipeline, rig.device, &plan, &err), &err);
-    assert_ok(pipeline_run(pipeline, &job, &figures, &err), &err); // warm
+    expect_ok(pipeline_new(&pipeline, rig.device, &plan, &err), &err);
+    expect_ok(pipeline_run(pipeline, &job, &figures, &err), &err); // warm
 
-    assert_ok(cupti_trace_start(&err), &err);
-    assert_ok(pipeline_run(pipeline, &job, &figures, &err), &err);
-    assert_ok(cupti_trace_stop(list, ACTIVITY_MAX, &count, &err), &err);
+    expect_ok(cupti_trace_start(&err), &err);
+    expect_ok(pipeline_run(pipeline, &job, &figures, &err), &err);
+    expect_ok(cupti_trace_stop(list, ACTIVITY_MAX, &count, &err), &err);
     pipeline_free(pipeline);
     put_away();
 

@@ -107,8 +107,6 @@ TEST_CASE(data_is_right_whatever_is_late)
         random_run(seed);
 }
 
-// ---- Periodic -------------------------------------------------------------
-
 // What the older way is: a slot is filled again only when all kernels queued since the
 // streams were last waited for are done, not its own copy alone.
 static struct {
@@ -185,8 +183,6 @@ TEST_CASE(a_missing_wait_shows)
     }
 }
 
-// ---- The reference's faults -----------------------------------------------
-
 // With two fillers and one slot somebody always waits, and is counted.
 TEST_CASE(waits_for_slots_are_counted)
 {
@@ -257,8 +253,6 @@ TEST_CASE(device_memory_is_bounded)
     device_close(device);
 }
 
-// ---- Starvation -----------------------------------------------------------
-
 static uint64_t starved_ns(bool lends)
 {
     struct device *device = rig_device(NULL);
@@ -322,8 +316,6 @@ TEST_CASE(waits_for_slots_are_no_starvation)
         assert_true(is_small);
     }
 }
-
-// ---- Times of groups ------------------------------------------------------
 
 enum { TIMED_GROUPS = 40, QUICK_NS = 1000000, SLOW_NS = 40000000 };
 

@@ -8,8 +8,6 @@
 #include "tests/support/test.h"
 #include "tests/unit/pipeline/pipeline_rig.h"
 
-// ---- A copy that ends when the test says so -------------------------------
-
 static atomic_bool gate_is_open;
 
 static enum status gate(const void *arguments, struct thread_pool *pool, struct error *err)
@@ -64,8 +62,6 @@ static void lend_gated(const struct bench *bench, struct slot *slot)
     slot_pool_lend(bench->pool, slot);
 }
 
-// ---- A second thread that acquires ----------------------------------------
-
 struct other {
     const struct bench *bench;
     pthread_t thread;
@@ -99,8 +95,6 @@ static void other_end(struct other *other)
 {
     assert_int_equal(pthread_join(other->thread, NULL), 0);
 }
-
-// ---- Tests ----------------------------------------------------------------
 
 TEST_CASE(sizes_are_checked)
 {

@@ -11,8 +11,6 @@
 #include "tests/support/test.h"
 #include "tests/unit/pipeline/pipeline_rig.h"
 
-// ---- A device with a clock of its own -------------------------------------
-
 enum { EVENTS_MAX = 512 };
 
 static struct {
@@ -126,8 +124,6 @@ static uint64_t scripted_end(struct scripted *s, struct overlap_figures *figures
     device_close(s->device);
     return starved_ns;
 }
-
-// ---- Exact figures --------------------------------------------------------
 
 enum { COPY = OVERLAP_COPY, COMPUTE = OVERLAP_COMPUTE };
 
@@ -326,8 +322,6 @@ TEST_CASE(what_cannot_be_harvested_is_counted)
     device_stream_free(stream);
     device_close(device);
 }
-
-// ---- Beside a trace -------------------------------------------------------
 
 enum { TRACED = 40 };
 

@@ -8,17 +8,15 @@
 char folder[FOLDER_PATH_SIZE];
 char path[FOLDER_PATH_SIZE];
 
-int set_up(void **state)
+int set_up(__attribute__((unused)) void **state)
 {
-    (void)state;
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
     return 0;
 }
 
-int tear_down(void **state)
+int tear_down(__attribute__((unused)) void **state)
 {
-    (void)state;
     folder_remove(folder);
     return 0;
 }

@@ -200,8 +200,6 @@ TEST_CASE(test_cases)
     }
 }
 
-// ---- Properties ------------------------------------------------------------------------
-
 static int64_t bucket_last(enum rollup_level level, int64_t bucket)
 {
     const int64_t next = rollup_next(level, bucket);

@@ -515,8 +515,6 @@ TEST_CASE(test_random_stores_balance_and_random_changes_do_not)
     assert_true(found > SEEDS * CHANGES / 2);
 }
 
-// ---- Pages, filters, limits --------------------------------------------------------------
-
 TEST_CASE(test_pages_go_on_behind_their_cursor)
 {
     exec("BEGIN");

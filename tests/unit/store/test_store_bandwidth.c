@@ -45,8 +45,6 @@ static const char *note_of(const struct result *result)
     return text;
 }
 
-// ---- What is known of runs ------------------------------------------------------------------
-
 static void add_device(int run, int name, const char *bytes_per_second)
 {
     execf("INSERT INTO device(run, stream, number, started_ns, received_ns, ordinal, name,"
@@ -134,8 +132,6 @@ TEST_CASE(test_the_largest_numbers)
                 (most + most * 1.5 * most) * (most - 1) * 1e9 / (most * 1e11));
     result_free(result);
 }
-
-// ---- Against plain SQL ----------------------------------------------------------------------
 
 // What plain SQL knows of a request that has a value.
 struct request {

@@ -401,8 +401,6 @@ TEST_CASE(failures_do_not_count)
     result_free(result);
 }
 
-// ---- Baselines ------------------------------------------------------------------------
-
 TEST_CASE(saving_and_deleting)
 {
     struct error err = {0};

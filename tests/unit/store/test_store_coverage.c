@@ -37,8 +37,6 @@ static void expect_near(double actual, double expected)
         fail_msg("%.17g is not %.17g", actual, expected);
 }
 
-// ---- Some cases in words -----------------------------------------------------------------
-
 static void add_samples(int run, int64_t since_ns, int64_t step_ns, int count)
 {
     execf("WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %d - 1)"
@@ -241,8 +239,6 @@ TEST_CASE(test_coverage_of_an_overview)
     }
     store_close(opened);
 }
-
-// ---- All cases against plain SQL ---------------------------------------------------------
 
 static const enum record_kind kinds[] = {
     RECORD_KIND_DEVICE,         RECORD_KIND_LOAD,

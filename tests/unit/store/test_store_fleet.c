@@ -36,8 +36,6 @@ static double wobble(double share)
     return 1 + share * sum;
 }
 
-// ---- Hosts -------------------------------------------------------------------------
-
 // How one host of the fleet is; 0 and NULL: as the others.
 struct host {
     double slower; // decoding: 0.06 takes 6 % more time

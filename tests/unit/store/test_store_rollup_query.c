@@ -16,8 +16,6 @@
 
 enum { GROUPS_SEEN_MAX = ROWS_MAX };
 
-// ---- What plain SQL says ------------------------------------------------------------------
-
 struct figure {
     int64_t integer;
     double real;
@@ -387,8 +385,6 @@ TEST_CASE(test_expired_runs)
     result_free(result);
     store_close(opened);
 }
-
-// ---- Summaries ----------------------------------------------------------------------------
 
 // Whether both answers say the same, sums of reals but for their last digits.
 static void expect_same(const struct result *a, const struct result *b)

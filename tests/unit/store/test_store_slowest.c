@@ -147,8 +147,6 @@ static void expect_sum(const struct result *result, size_t row)
                               result_integer(result, row, "median_ns", -1));
 }
 
-// ---- Planted causes ----------------------------------------------------------------------
-
 // When the slow one starts: a second after a usual one.
 #define SLOW_NS (START_NS + 301 * SECOND)
 

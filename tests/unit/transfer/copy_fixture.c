@@ -11,16 +11,14 @@
 
 char copy_folder[FOLDER_PATH_SIZE];
 
-int copy_set_up(void **state)
+int copy_set_up(__attribute__((unused)) void **state)
 {
-    (void)state;
     folder_make(copy_folder);
     return 0;
 }
 
-int copy_tear_down(void **state)
+int copy_tear_down(__attribute__((unused)) void **state)
 {
-    (void)state;
     folder_remove(copy_folder);
     return 0;
 }
@@ -34,26 +32,20 @@ const char *copy_path(const char *name)
 
 static struct store_builder *builder;
 
-static void must(enum status status, const struct error *err)
-{
-    if (status != STATUS_OK)
-        fail_msg("%s", err->text);
-}
-
 static uint32_t name_of(const char *format, unsigned number)
 {
     char text[32];
     uint32_t id = 0;
     struct error err;
     (void)snprintf(text, sizeof text, "%s%u", format, number);
-    must(store_builder_name(builder, text, &id, &err), &err);
+    expect_ok(store_builder_name(builder, text, &id, &err), &err);
     return id;
 }
 
 static void put(const struct record *record)
 {
     struct error err;
-    must(store_builder_put(builder, record, &err), &err);
+    expect_ok(store_builder_put(builder, record, &err), &err);
 }
 
 static void put_device(int64_t at_ns)
@@ -135,7 +127,7 @@ static void put_samples(int64_t at_ns)
 void copy_make_store(const char *path, unsigned runs, unsigned inferences)
 {
     struct error err;
-    must(store_builder_new(&builder, path, &err), &err);
+    expect_ok(store_builder_new(&builder, path, &err), &err);
     for (unsigned r = 0; r < runs; r++) {
         const int64_t at_ns = COPY_BASE_NS + INT64_C(1000) * r * COPY_SECOND;
         char host[32];
@@ -150,14 +142,14 @@ void copy_make_store(const char *path, unsigned runs, unsigned inferences)
                                               .device_count = 1,
                                               .started_ns = at_ns,
                                               .ended_ns = at_ns + inferences * COPY_SECOND};
-        must(store_builder_run(builder, &run, &err), &err);
+        expect_ok(store_builder_run(builder, &run, &err), &err);
         put_device(at_ns);
         put_load(at_ns);
         for (unsigned i = 0; i < inferences; i++)
             put_inference(at_ns + i * COPY_SECOND, i);
         put_samples(at_ns);
     }
-    must(store_builder_end(builder, STATUS_OK, &err), &err);
+    expect_ok(store_builder_end(builder, STATUS_OK, &err), &err);
     copy_exec(path, "INSERT INTO unnumbered(run, told_ns, lost, since_ns, until_ns)"
                     " SELECT run, 600000000000, 3 * run, started_ns, started_ns + run FROM run");
 }
@@ -184,7 +176,7 @@ int64_t copy_integer(const char *path, const char *sql)
     sqlite3 *db = open_file(path);
     struct error err;
     int64_t out = 0;
-    must(database_integer(db, sql, &out, &err), &err);
+    expect_ok(database_integer(db, sql, &out, &err), &err);
     (void)sqlite3_close(db);
     return out;
 }
@@ -294,7 +286,7 @@ bool copy_balances(const char *path)
     const struct query query = {.kind = QUERY_AUDIT};
     struct result *audit = NULL;
     struct error err;
-    must(copy_ask(path, &query, &audit, &err), &err);
+    expect_ok(copy_ask(path, &query, &audit, &err), &err);
     bool balances = true;
     const unsigned finding = (unsigned)result_find(audit, "finding");
     for (size_t i = 0; i < result_row_count(audit); i++) {

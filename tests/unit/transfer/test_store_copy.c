@@ -36,8 +36,6 @@ static void write_text(const char *path, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-// ---- Backups -----------------------------------------------------------------------------------
-
 TEST_CASE(test_a_backup_is_the_store)
 {
     const char *from = copy_path("s.db"), *to = copy_path("copy.db");

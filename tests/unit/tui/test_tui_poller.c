@@ -8,8 +8,6 @@
 #include "client/tui/poller.h"
 #include "tests/support/tui_fixture.h"
 
-// ---- A remote ----------------------------------------------------------------------
-
 // What the remote below does; guarded by its lock.
 static struct {
     pthread_mutex_t lock;
@@ -147,8 +145,6 @@ enum status remote_live_next(struct remote_live *live, uint64_t timeout_ns, int 
     struct pollfd wake = {.fd = wake_fd, .events = POLLIN};
     return poll(&wake, 1, 5) > 0 ? STATUS_CANCELLED : STATUS_TIMEOUT;
 }
-
-// ---- Tests -------------------------------------------------------------------------
 
 // What has come in, over several takes.
 struct seen {

@@ -210,8 +210,6 @@ TEST_CASE(test_no_keys)
     assert_int_equal(key[9], 7);
 }
 
-// ---- Getting in ------------------------------------------------------------------
-
 // A connection may be counted after its first message has come.
 static void await_one_connection(struct fixture *fixture, struct wire_counters *counters)
 {
@@ -289,8 +287,6 @@ STATE_CASE(test_two_guards, struct fixture *first)
     wire_close(second->server);
     free(second);
 }
-
-// ---- Staying out -----------------------------------------------------------------
 
 STATE_CASE(test_wrong_server_key, struct fixture *fixture)
 {
@@ -408,8 +404,6 @@ STATE_CASE(test_ipc_is_plain, struct fixture *fixture)
     fixture->server = NULL;
     assert_int_equal(rmdir(folder), 0);
 }
-
-// ---- Too many --------------------------------------------------------------------
 
 static int connect_raw(const struct fixture *fixture)
 {

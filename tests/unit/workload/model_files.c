@@ -17,18 +17,16 @@ const struct synthetic_shape model_files_smallest = {.name = "smallest",
                                                      .vocabulary = 400,
                                                      .context = 16};
 
-int model_files_setup(void **state)
+int model_files_setup(__attribute__((unused)) void **state)
 {
-    (void)state;
     const char *base = getenv("TMPDIR");
     (void)snprintf(folder, sizeof folder, "%s/inferstat-test-XXXXXX",
                    base && *base ? base : "/tmp");
     return mkdtemp(folder) ? 0 : -1;
 }
 
-int model_files_teardown(void **state)
+int model_files_teardown(__attribute__((unused)) void **state)
 {
-    (void)state;
     DIR *dir = opendir(folder);
     if (!dir)
         return -1;

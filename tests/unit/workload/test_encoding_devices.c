@@ -158,8 +158,6 @@ STATE_CASE(the_first_bad_sample_is_named, struct fixture *fixture)
     }
 }
 
-// ---- Records --------------------------------------------------------------
-
 static void record_run(struct fixture *fixture, const struct encoding_options *options,
                        enum status expected, struct encoding_figures *figures, struct error *err)
 {

@@ -16,8 +16,6 @@ static float *eval(struct ready *r, const uint32_t *ids, size_t count)
     return logits;
 }
 
-// ---- The reference --------------------------------------------------------
-
 // A tensor of the file as doubles; NULL where there is none.
 static double *weights(const struct ready *r, const char *name)
 {
@@ -167,8 +165,6 @@ static double *reference(const struct ready *r, const uint32_t *ids, size_t coun
     free(x);
     return logits;
 }
-
-// ---- Agreement ------------------------------------------------------------
 
 static const struct synthetic_shape shapes[] = {
     // Own output, shared heads.

@@ -67,8 +67,6 @@ int statx(int folder, const char *restrict path, int flags, unsigned int mask,
     return code;
 }
 
-// ---- Headers --------------------------------------------------------------
-
 // The bytes of a file of version `major` with this dictionary; returns their number.
 static size_t make_file(unsigned char *out, int major, const char *dictionary)
 {
