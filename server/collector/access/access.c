@@ -97,18 +97,6 @@ static enum status read_text(struct text *out, const char *path, struct error *e
     return status;
 }
 
-static bool write_all(int fd, const char *bytes, size_t size)
-{
-    while (size > 0) {
-        const ssize_t n = write(fd, bytes, size);
-        if (n < 0 && errno != EINTR)
-            return false;
-        bytes += n > 0 ? n : 0;
-        size -= n > 0 ? (size_t)n : 0;
-    }
-    return true;
-}
-
 // Replaces the file atomically; on failure it stays as it was.
 static enum status write_text(const char *path, const char *text, mode_t mode, struct error *err)
 {
@@ -120,7 +108,8 @@ static enum status write_text(const char *path, const char *text, mode_t mode, s
     const int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return error_set(err, STATUS_IO, "%s: cannot write it: %s", name, strerror(errno));
-    bool done = write_all(fd, text, strlen(text)) && fchmod(fd, mode) == 0 && fsync(fd) == 0;
+    bool done =
+        dprintf(fd, "%s", text) == (int)strlen(text) && fchmod(fd, mode) == 0 && fsync(fd) == 0;
     int fault = errno;
     (void)close(fd);
     if (done && rename(name, path) != 0) {

@@ -40,7 +40,7 @@ static const struct key {
 
 enum { KEY_COUNT = sizeof keys / sizeof *keys, KEY_MINUTE = 1, KEY_FINEST_MINUTE = 5 };
 
-// What is being read.
+// State of the parser.
 struct reading {
     struct retention_rules *rules;
     unsigned given; // bit i: keys[i]
@@ -128,7 +128,7 @@ static enum status find_key(const char *name, const struct key **out, struct err
 }
 
 // One "KEY=VALUE".
-static enum status take_word(struct reading *reading, char *word, struct error *err)
+static enum status parse_rule(struct reading *reading, char *word, struct error *err)
 {
     char *equals = strchr(word, '=');
     if (!equals)
@@ -149,7 +149,7 @@ static enum status take_word(struct reading *reading, char *word, struct error *
                : parse_age(value, key, equals + 1, err);
 }
 
-// Levels of one sort, from the coarsest on: none outlives the one above it.
+// Checks from the coarsest level on that none is kept longer than the next coarser one.
 static enum status order_levels(const struct reading *reading, int64_t *ages, unsigned first_key,
                                 struct error *err)
 {
@@ -159,7 +159,7 @@ static enum status order_levels(const struct reading *reading, int64_t *ages, un
         const unsigned key = first_key + (unsigned)level;
         if (reading->given >> key & 1)
             return error_set(err, STATUS_INVALID,
-                             "--retention: %s is longer than %s, which has to take its place (say "
+                             "--retention: %s is longer than %s, which replaces it (give "
                              "both)",
                              keys[key].name, keys[key + 1].name);
         ages[level] = ages[level + 1];
@@ -180,7 +180,7 @@ enum status retention_rules_parse(struct retention_rules *rules, const char *tex
             return error_set(err, STATUS_INVALID, "--retention: \"%.40s\" is too long", at);
         memcpy(word, at, size);
         word[size] = '\0';
-        status = take_word(&reading, word, err);
+        status = parse_rule(&reading, word, err);
         if (at[size] == '\0')
             break;
         at += size + 1;

@@ -12,7 +12,7 @@
 
 struct writer_clear {
     struct writer_clear_parts parts;
-    struct job *job; // under way, or NULL
+    struct job *job; // the running job, or NULL
     struct clearing clearing;
 };
 
@@ -27,7 +27,7 @@ enum status writer_clear_new(struct writer_clear **out, const struct writer_clea
     return STATUS_OK;
 }
 
-// The table with the one number.
+// Creates the result, one number.
 static enum status make_result(struct result **out, uint64_t cleared)
 {
     enum status status = result_new(out);
@@ -45,14 +45,12 @@ static void reply(struct writer_clear *clear, const struct job *job, enum status
 {
     struct result *result = NULL;
     struct error why = *err;
-    if (status == STATUS_OK && make_result(&result, cleared) != STATUS_OK) {
+    if (status == STATUS_OK && make_result(&result, cleared) != STATUS_OK)
         status = error_no_memory(&why, "clear");
-    }
-    // Whatever went wrong, it was not the question.
+    // Any failure is the collector's, not the query's.
     const enum status told = status == STATUS_OK ? STATUS_OK : STATUS_IO;
-    struct answer *answer = reply_encode(&job->from, job->query_id, told, result, &why);
-    if (!answer || !queue_push(clear->parts.replies, answer, answer->size))
-        answer_free(answer);
+    answer_submit(clear->parts.replies,
+                  reply_encode(&job->from, job->query_id, told, result, &why));
     result_free(result);
 }
 
@@ -89,7 +87,7 @@ bool writer_clear_is_busy(const struct writer_clear *clear)
     return clear->job != NULL;
 }
 
-// Records that no rollup holds may be in memory on their way there.
+// Records that are not in the rollups yet may be in memory, to be flushed.
 static void tell_rollups(struct writer_clear *clear, enum record_kind kind, int64_t last_id)
 {
     struct error err;

@@ -25,7 +25,7 @@ MUST_CHECK enum status writer_clear_new(struct writer_clear **out,
 // Cancels a running job, which is answered with an error.  Accepts NULL.
 void writer_clear_free(struct writer_clear *clear);
 
-// Consumes a JOB_CLEAR.  While one is running another is answered with STATUS_BUSY.
+// Consumes a JOB_CLEAR.  While one is running another is answered with an error.
 void writer_clear_begin(struct writer_clear *clear, struct job *job);
 
 // True while a job is running.

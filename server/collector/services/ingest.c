@@ -34,18 +34,6 @@ struct ingest {
 
 // ---- Answers -----------------------------------------------------------------------
 
-static void send_answers(struct ingest *ingest)
-{
-    struct answer *answer;
-    while ((answer = queue_pop(ingest->config.acks)) != NULL) {
-        // Lost if the producer is gone or does not read; it will send again.
-        if (answer->size)
-            (void)!wire_send(ingest->sockets[answer->to.socket], &answer->to.route, answer->bytes,
-                             answer->size);
-        answer_free(answer);
-    }
-}
-
 static void answer_error(struct ingest *ingest, unsigned socket, const struct wire_route *route,
                          const unsigned char run[MESSAGE_RUN_SIZE], const char *text)
 {
@@ -56,10 +44,7 @@ static void answer_error(struct ingest *ingest, unsigned socket, const struct wi
     message.ack.error = (struct wire_bytes){strlen(text), text};
     message.ack.sent_ns = clock_wall_ns();
     const struct job_return to = {.socket = socket, .route = *route};
-    struct answer *answer = answer_encode(&to, &message);
-    if (answer)
-        (void)!wire_send(ingest->sockets[socket], route, answer->bytes, answer->size);
-    answer_free(answer);
+    (void)answer_send(ingest->sockets, answer_encode(&to, &message));
 }
 
 // ---- Frames ------------------------------------------------------------------------
@@ -225,14 +210,14 @@ static void *ingest_body(void *context)
             service_set_heartbeat(&ingest->service, now_ns);
             admission_update(&ingest->admission, now_ns);
             wait_and_receive(ingest, admission_timeout_ns(&ingest->admission, now_ns));
-            send_answers(ingest);
+            answer_send_queued(ingest->sockets, ingest->config.acks);
         }
         pass_stop(ingest);
         while (atomic_load_explicit(&ingest->wish, memory_order_relaxed) != WISH_END) {
             queue_wait(ingest->config.acks, IDLE_WAIT_NS);
-            send_answers(ingest);
+            answer_send_queued(ingest->sockets, ingest->config.acks);
         }
-        send_answers(ingest);
+        answer_send_queued(ingest->sockets, ingest->config.acks);
     }
     endpoints_close(ingest->sockets);
     return NULL;
@@ -244,10 +229,7 @@ static void *ingest_body(void *context)
 static void set_wish(struct ingest *ingest, enum wish wish)
 {
     atomic_store_explicit(&ingest->wish, (int)wish, memory_order_relaxed);
-    struct answer *wake = calloc(1, sizeof *wake);
-    // If that fails, the thread checks within a second anyway.
-    if (wake && !queue_push(ingest->config.acks, wake, sizeof *wake))
-        answer_free(wake);
+    answer_wake(ingest->config.acks); // if that fails, the thread checks within a second anyway
 }
 
 enum status ingest_start(struct ingest **out, const struct ingest_config *config, struct error *err)

@@ -40,7 +40,7 @@ struct live {
     struct wire_socket *sockets[ENDPOINTS_MAX];
     struct admission admission;
     struct store *store;
-    struct commit_notifier_ids told; // last ids that readers got or missed
+    struct commit_notifier_ids published; // last ids that readers got or missed
     struct reader readers[READERS_MAX];
     unsigned reader_count;
     bool full;        // readers were rejected, and that was logged
@@ -81,7 +81,7 @@ static void forget_reader(struct live *live, const struct job_return *at)
         remove_reader(live, (unsigned)(reader - live->readers));
 }
 
-// The first message subscribes: from what is committed after it.
+// The first message subscribes to records committed after it.
 static void on_credit(struct live *live, const struct job_return *at,
                       const struct message_live_credit *asked)
 {
@@ -137,14 +137,15 @@ static void receive(struct live *live, unsigned socket)
 
 // ---- Feeding -----------------------------------------------------------------------
 
-// Whether the reader wants the kind's records.
+// True if the reader subscribes to the kind's records.
 static bool wants(const struct reader *reader, enum record_kind kind)
 {
     return !reader->ids_only && reader->kinds >> kind & 1;
 }
 
-// Those who want the kind, or of them only those without credit, miss records.
-static void miss(struct live *live, enum record_kind kind, uint64_t count, bool only_without_credit)
+// Adds to the missed records of the kind's readers, or of those without credit only.
+static void add_missed(struct live *live, enum record_kind kind, uint64_t count,
+                       bool only_without_credit)
 {
     for (unsigned i = 0; i < live->reader_count; i++) {
         struct reader *reader = &live->readers[i];
@@ -153,7 +154,7 @@ static void miss(struct live *live, enum record_kind kind, uint64_t count, bool 
     }
 }
 
-static bool somebody_can_take(const struct live *live, enum record_kind kind)
+static bool has_ready_reader(const struct live *live, enum record_kind kind)
 {
     for (unsigned i = 0; i < live->reader_count; i++)
         if (wants(&live->readers[i], kind) && live->readers[i].credit > 0)
@@ -165,18 +166,13 @@ static enum status send_records(struct live *live, struct reader *reader,
                                 const struct message_live_records *records)
 {
     const struct message message = {.kind = MESSAGE_LIVE_RECORDS, .live_records = *records};
-    struct answer *answer = answer_encode(&reader->at, &message);
-    enum status status = STATUS_NOMEM;
-    if (answer)
-        status = wire_send(live->sockets[reader->at.socket], &reader->at.route, answer->bytes,
-                           answer->size);
-    answer_free(answer);
+    const enum status status = answer_send(live->sockets, answer_encode(&reader->at, &message));
     if (status == STATUS_OK)
         reader->credit--;
     return status;
 }
 
-// False when the reader is gone.
+// Returns false when the reader is gone.
 static bool send_rows(struct live *live, struct reader *reader, enum record_kind kind,
                       struct result *rows)
 {
@@ -188,15 +184,15 @@ static bool send_rows(struct live *live, struct reader *reader, enum record_kind
     return status != STATUS_UNREACHABLE;
 }
 
-// Sends the last ids of the kinds that are new to the reader, as far as its credit goes.
-// False when it is gone.
+// Sends the last ids of kinds with news for the reader, as far as its credit lasts.  Returns
+// false when it is gone.
 static bool send_ids(struct live *live, struct reader *reader)
 {
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT && reader->credit > 0; kind++) {
         if (!(reader->new_kinds >> kind & 1))
             continue;
-        const struct message_live_records records = {.kind = (enum record_kind)kind,
-                                                     .last_id = (uint64_t)live->told.last[kind]};
+        const struct message_live_records records = {
+            .kind = (enum record_kind)kind, .last_id = (uint64_t)live->published.last[kind]};
         const enum status status = send_records(live, reader, &records);
         if (status == STATUS_UNREACHABLE)
             return false;
@@ -222,65 +218,64 @@ static void send_to_all(struct live *live, enum record_kind kind, struct result 
     }
 }
 
-// Tells rows first..last of a kind, as many as fit in one message; returns where
-// to go on.
-static int64_t tell_some(struct live *live, enum record_kind kind, int64_t first, int64_t last)
+// Publishes rows first..last of a kind, as many as fit in one message; returns the next row.
+static int64_t publish_batch(struct live *live, enum record_kind kind, int64_t first, int64_t last)
 {
     struct error err;
     struct result *rows = NULL;
     const uint64_t count = (uint64_t)(last - first + 1);
-    if (!somebody_can_take(live, kind)) {
-        miss(live, kind, count, false);
+    if (!has_ready_reader(live, kind)) {
+        add_missed(live, kind, count, false);
         return last + 1;
     }
     if (store_records_between(live->store, kind, first, last, ROWS_PER_MESSAGE, &rows, &err) !=
         STATUS_OK) {
         log_write(LOG_LEVEL_WARNING, "live feed: %s", err.text);
-        miss(live, kind, count, false);
+        add_missed(live, kind, count, false);
         return last + 1;
     }
-    const size_t sent = result_row_count(rows); // some may have been cleared already
-    // Long texts end an answer early; what is behind them comes with the next.
+    const size_t sent = result_row_count(rows); // some may have been deleted
+    // Long texts may end a message early; the rest follows in the next.
     const uint64_t cut = result_next_cursor(rows);
-    miss(live, kind, sent, true);
+    add_missed(live, kind, sent, true);
     if (sent > 0)
         send_to_all(live, kind, rows);
     result_free(rows);
     return (cut ? (int64_t)cut : last) + 1;
 }
 
-static void tell_kind(struct live *live, enum record_kind kind, int64_t last)
+static void publish_kind(struct live *live, enum record_kind kind, int64_t last)
 {
-    int64_t first = live->told.last[kind] + 1;
-    live->told.last[kind] = last;
+    int64_t first = live->published.last[kind] + 1;
+    live->published.last[kind] = last;
     for (unsigned i = 0; i < live->reader_count; i++)
         if (live->readers[i].ids_only)
             live->readers[i].new_kinds |= live->readers[i].kinds & UINT32_C(1) << kind;
     if (last - first + 1 > ROWS_PER_TURN) {
-        miss(live, kind, (uint64_t)(last - first + 1 - ROWS_PER_TURN), false);
+        add_missed(live, kind, (uint64_t)(last - first + 1 - ROWS_PER_TURN), false);
         first = last - ROWS_PER_TURN + 1;
     }
     while (first <= last) {
         const int64_t end = first + ROWS_PER_MESSAGE - 1;
-        first = tell_some(live, kind, first, end < last ? end : last);
+        first = publish_batch(live, kind, first, end < last ? end : last);
     }
 }
 
-static void tell(struct live *live)
+static void publish(struct live *live)
 {
     struct commit_notifier_ids now;
     commit_notifier_read(live->config.commit_notifier, &now);
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
-        if (live->reader_count > 0 && now.last[kind] > live->told.last[kind])
-            tell_kind(live, (enum record_kind)kind, now.last[kind]);
-        else if (now.last[kind] > live->told.last[kind])
-            live->told.last[kind] = now.last[kind];
+        if (live->reader_count > 0 && now.last[kind] > live->published.last[kind])
+            publish_kind(live, (enum record_kind)kind, now.last[kind]);
+        else if (now.last[kind] > live->published.last[kind])
+            live->published.last[kind] = now.last[kind];
     }
 }
 
 // ---- The thread -----------------------------------------------------------------------
 
-static void turn(struct live *live)
+static void run_once(struct live *live)
 {
     uint32_t ready = 0;
     const unsigned count = live->config.endpoints->count;
@@ -293,7 +288,7 @@ static void turn(struct live *live)
             receive(live, i);
     forget_silent(live);
     if (ready >> count & 1)
-        tell(live);
+        publish(live);
     send_ids_to_all(live);
 }
 
@@ -305,10 +300,10 @@ static void *live_body(void *context)
     if (status == STATUS_OK)
         status = admission_open(&live->admission, live->config.endpoints, ADDRESS_LIVE,
                                 live->sockets, &err);
-    commit_notifier_read(live->config.commit_notifier, &live->told);
+    commit_notifier_read(live->config.commit_notifier, &live->published);
     service_report(&live->service, status, &err);
     while (status == STATUS_OK && !atomic_load_explicit(&live->stop, memory_order_relaxed))
-        turn(live);
+        run_once(live);
     endpoints_close(live->sockets);
     store_close(live->store);
     return NULL;

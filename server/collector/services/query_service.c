@@ -35,10 +35,7 @@ struct query_service {
 static void reply(struct query_service *service, const struct job_return *to, uint64_t id,
                   enum status status, struct result *result, const struct error *why)
 {
-    struct answer *answer = reply_encode(to, id, status, result, why);
-    if (answer)
-        (void)!wire_send(service->sockets[to->socket], &to->route, answer->bytes, answer->size);
-    answer_free(answer);
+    (void)answer_send(service->sockets, reply_encode(to, id, status, result, why));
 }
 
 static void refuse(struct query_service *service, const struct job_return *to, uint64_t id,
@@ -46,18 +43,6 @@ static void refuse(struct query_service *service, const struct job_return *to, u
 {
     struct error why;
     reply(service, to, id, error_set(&why, status, "%s", text), NULL, &why);
-}
-
-// Sends the replies of the writer and of the query workers.
-static void send_queued_replies(struct query_service *service)
-{
-    struct answer *answer;
-    while ((answer = queue_pop(service->config.replies)) != NULL) {
-        if (answer->size)
-            (void)!wire_send(service->sockets[answer->to.socket], &answer->to.route, answer->bytes,
-                             answer->size);
-        answer_free(answer);
-    }
 }
 
 // ---- Queries -----------------------------------------------------------------------
@@ -263,7 +248,7 @@ static void run_once(struct query_service *service)
     const int64_t admin_ns = admission_timeout_ns(&service->admin_admission, now_ns);
     wire_wait(service->sockets, count, queue_fd(service->config.replies),
               wait_ns < admin_ns ? wait_ns : admin_ns, &ready);
-    send_queued_replies(service);
+    answer_send_queued(service->sockets, service->config.replies);
     receive_ready(service, ready);
 }
 
@@ -328,9 +313,7 @@ void query_service_stop(struct query_service *service)
     if (!service)
         return;
     atomic_store_explicit(&service->stop, true, memory_order_relaxed);
-    struct answer *wake = calloc(1, sizeof *wake);
-    if (wake && !queue_push(service->config.replies, wake, sizeof *wake))
-        answer_free(wake); // it checks within a second anyway
+    answer_wake(service->config.replies); // if that fails, it checks within a second anyway
     service_join(&service->service);
     free(service);
 }

@@ -200,8 +200,7 @@ static void answer(struct query_worker *worker)
     worker->first = (worker->first + 1) % QUERY_WORKER_ROOM_MAX;
     worker->count--;
     (void)pthread_mutex_unlock(&worker->service.lock);
-    if (encoded && !queue_push(worker->replies, encoded, encoded->size))
-        answer_free(encoded); // the queue is closed: the client times out
+    answer_submit(worker->replies, encoded);
     result_free(result);
 }
 

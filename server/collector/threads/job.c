@@ -74,3 +74,31 @@ struct answer *answer_encode(const struct job_return *to, const struct message *
     }
     return answer;
 }
+
+enum status answer_send(struct wire_socket *const *sockets, struct answer *answer)
+{
+    enum status status = answer ? STATUS_OK : STATUS_NOMEM;
+    if (answer && answer->size)
+        status =
+            wire_send(sockets[answer->to.socket], &answer->to.route, answer->bytes, answer->size);
+    answer_free(answer);
+    return status;
+}
+
+void answer_send_queued(struct wire_socket *const *sockets, struct queue *queue)
+{
+    struct answer *answer;
+    while ((answer = queue_pop(queue)) != NULL)
+        (void)answer_send(sockets, answer);
+}
+
+void answer_submit(struct queue *queue, struct answer *answer)
+{
+    if (answer && !queue_push(queue, answer, answer->size))
+        answer_free(answer);
+}
+
+void answer_wake(struct queue *queue)
+{
+    answer_submit(queue, calloc(1, sizeof(struct answer)));
+}

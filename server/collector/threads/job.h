@@ -66,6 +66,20 @@ struct answer {
 
 void answer_free(void *answer); // accepts NULL
 
+// Sends an answer from its socket and frees it; an empty one is only freed.  Fails with
+// STATUS_NOMEM when it is NULL, and as wire_send does: then the answer is lost.
+enum status answer_send(struct wire_socket *const *sockets, struct answer *answer);
+
+// Sends all answers of the queue, whose consumer the calling thread is.
+void answer_send_queued(struct wire_socket *const *sockets, struct queue *queue);
+
+// Queues an answer for the thread that owns its socket.  Consumes it; a full queue drops it, and
+// the peer asks again or times out.  Accepts NULL.
+void answer_submit(struct queue *queue, struct answer *answer);
+
+// Wakes the queue's consumer with an empty answer, unless the queue is full.
+void answer_wake(struct queue *queue);
+
 // Encodes `message` as an answer; NULL when out of memory or too large to encode.
 struct answer *answer_encode(const struct job_return *to, const struct message *message);
 

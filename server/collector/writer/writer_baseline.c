@@ -21,8 +21,6 @@ void writer_baseline(struct sqlite3 *db, const struct job *job, struct queue *re
     struct result *result = NULL;
     enum status status = baseline_write(db, job->query, job->baseline, &result, &err);
     note(job->query, status, &err);
-    struct answer *answer = reply_encode(&job->from, job->query_id, status, result, &err);
-    if (answer && !queue_push(replies, answer, answer->size))
-        answer_free(answer); // the queue is closed: the client times out
+    answer_submit(replies, reply_encode(&job->from, job->query_id, status, result, &err));
     result_free(result);
 }

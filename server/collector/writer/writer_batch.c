@@ -203,9 +203,7 @@ static void send_ack(struct batches *batches, const struct pending_ack *ack)
         return;
     if (run)
         delivery_run_answer(&run->delivery, ack->is_hello, &out->delivery, next);
-    struct answer *answer = answer_encode(&ack->to, &message);
-    if (!answer || !queue_push(batches->acks, answer, answer->size))
-        answer_free(answer); // the producer sends again
+    answer_submit(batches->acks, answer_encode(&ack->to, &message));
 }
 
 void batches_send_acks(struct batches *batches)

@@ -10,43 +10,20 @@
 #include "server/workload/llm/random.h"
 #include "server/workload/llm/vocabulary.h"
 
-// tiny is for tests and has everything at once: an output matrix of its own and
-// shared key/value heads.  15m and 42m have the shapes of the stories models of
-// those sizes.
+// tiny is for tests: it has a separate output matrix and grouped key/value heads.  15m and 42m
+// have the shapes of the TinyStories models of those sizes.
 static const struct synthetic_shape shapes[] = {
-    {.name = "tiny",
-     .dim = 64,
-     .ff = 172,
-     .layers = 2,
-     .heads = 4,
-     .kv_heads = 2,
-     .vocabulary = 512,
-     .context = 256},
-    {.name = "15m",
-     .dim = 288,
-     .ff = 768,
-     .layers = 6,
-     .heads = 6,
-     .kv_heads = 6,
-     .vocabulary = 32000,
-     .context = 1024,
-     .tied = true},
-    {.name = "42m",
-     .dim = 512,
-     .ff = 1376,
-     .layers = 8,
-     .heads = 8,
-     .kv_heads = 8,
-     .vocabulary = 32000,
-     .context = 1024,
-     .tied = true},
+    // name, dim, ff, layers, heads, kv_heads, vocabulary, context, tied
+    {"tiny", 64, 172, 2, 4, 2, 512, 256, false},
+    {"15m", 288, 768, 6, 6, 6, 32000, 1024, true},
+    {"42m", 512, 1376, 8, 8, 8, 32000, 1024, true},
 };
 
 enum {
     SHAPE_COUNT = sizeof shapes / sizeof shapes[0],
-    PIECE_SIZE = 16, // of the longest text of a token, with its end
+    PIECE_SIZE = 16, // of the longest token's text, with its terminator
     NAME_SIZE = 64,
-    CHUNK = 16384, // weights made at once
+    CHUNK = 16384, // weights generated at once
 };
 
 const struct synthetic_shape *synthetic_shapes(size_t *count)
