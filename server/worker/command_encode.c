@@ -83,7 +83,7 @@ static const struct option rows[] = {
 static const struct option_table table = {
     .options = rows, .count = sizeof rows / sizeof *rows, .target = &options};
 
-// ---- What the options mean ------------------------------------------------
+// ---- Validating options ------------------------------------------------
 
 static enum status make_options(struct encoding_options *out, const struct worker_options *worker,
                                 char *const *words, int count, struct error *err)
@@ -135,13 +135,13 @@ static enum status make_options(struct encoding_options *out, const struct worke
 
 struct outcome {
     const struct encoding *encoding;
-    const char *devices; // as asked for, or the one there is
+    const char *devices; // as given, or the chosen one
     struct encoding_description description;
     struct encoding_figures figures;
     struct inferstat_totals totals;
     struct repeats repeats;
-    enum status last;   // of the run that the figures are of
-    enum status status; // of all of them
+    enum status last;   // of the last run
+    enum status status; // of all runs
 };
 
 static double ratio(uint64_t part, uint64_t whole)
@@ -201,7 +201,7 @@ static const char *status_word(enum status status)
     return status == STATUS_OK ? "ok" : status == STATUS_CANCELLED ? "cancelled" : "error";
 }
 
-// One object a device; figures of several are summed up around it.
+// One object per device; the enclosing object has the sums.
 static void write_devices(struct json_writer *json, const struct outcome *o)
 {
     json_write_begin_list(json, "devices");
@@ -321,7 +321,7 @@ static void print_figures(const struct outcome *o)
     (void)printf("%s, %" PRId64 " qubit%s, %s on %s: ", encoder_word((unsigned)options.encoder),
                  options.qubits, options.qubits == 1 ? "" : "s",
                  encode_type_name(o->description.inputs->type), o->devices);
-    // A failed run has no speed to report.
+    // A failed run has no speed.
     if (o->last != STATUS_OK && o->last != STATUS_CANCELLED) {
         (void)printf("failed after %" PRIu64 " states\n", o->figures.items);
         return;
@@ -337,8 +337,7 @@ static void print_figures(const struct outcome *o)
 
 // ---- Running --------------------------------------------------------------
 
-// Once, or again until its speed is steady; a state that differs is no less wrong the next
-// time.
+// Runs once, or until the speed has converged; stops at the first state that differs.
 static enum status run_all(struct encoding *encoding, struct outcome *outcome, struct error *err)
 {
     struct encoding_figures *figures = &outcome->figures;
@@ -379,8 +378,8 @@ static enum status encode(const struct encoding_options *encoding_options,
     return status;
 }
 
-// Says where copies do not hide behind kernels and take time for it, or wait for samples; not
-// of a run so short that it is all beginning and end.
+// Warns if copies overlap too little with kernels, or if they wait for samples, except for runs
+// too short to judge.
 static void warn(const struct encoding_share *share)
 {
     enum { CHUNKS_LEAST = 32 };
@@ -443,7 +442,7 @@ static int run(const struct worker_options *worker, char *const *words, int coun
 
     outcome.status = encode(&encoding_options, monitor, &outcome, &encoding, &err);
     worker_close_monitor(monitor, &outcome.totals);
-    // Figures come from a run, also one that was stopped or failed.
+    // A stopped or failed run has figures, too.
     int code = WORKER_DONE;
     if (encoding)
         code = report(&outcome);

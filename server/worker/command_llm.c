@@ -52,11 +52,11 @@ static const struct option rows[] = {
 static const struct option_table table = {
     .options = rows, .count = sizeof rows / sizeof *rows, .target = &options};
 
-// ---- What the options mean ------------------------------------------------
+// ---- Validating options ------------------------------------------------
 
 struct plan {
-    uint64_t requests; // 0: until the prompts end or a stop is asked for
-    bool repeat;       // prompts of a file begin again
+    uint64_t requests; // 0: until the prompts end or a stop is requested
+    bool repeat;       // repeat the prompts of a file
     const char *prompt_file;
     const char *delay_stage;
     uint64_t delay_ns;
@@ -79,7 +79,7 @@ static enum status plan_requests(struct plan *plan, struct error *err)
     return status;
 }
 
-// Prompts begin again until the speed is steady.
+// Repeats prompts until the speed has converged.
 static enum status plan_repeats(struct plan *plan, struct repeats *repeats, struct error *err)
 {
     enum status status = repeats_init(repeats, options.until_steady, options.repeats, err);
@@ -98,7 +98,7 @@ static enum status plan_repeats(struct plan *plan, struct repeats *repeats, stru
     return STATUS_OK;
 }
 
-// For tests: INFERSTAT_TEST_STAGE_DELAY=STAGE:MS makes a stage of the load longer.
+// For tests: INFERSTAT_TEST_STAGE_DELAY=STAGE:MS delays a stage of the load.
 static enum status plan_delay(struct plan *plan, struct error *err)
 {
     static const char variable[] = "INFERSTAT_TEST_STAGE_DELAY";
@@ -160,8 +160,8 @@ static enum status open_prompts(struct prompts **out, const struct plan *plan, s
 
 // ---- Output ---------------------------------------------------------------
 
-// Writes all of it; a stop signal ends the wait for a reader.  A pipe that polls as
-// writable takes PIPE_BUF bytes without blocking.
+// Writes all bytes; a stop signal ends the wait for a reader.  A pipe that polls as writable
+// accepts PIPE_BUF bytes without blocking.
 static int write_text(void *context, const char *text, size_t size)
 {
     const int *fd = context;
@@ -245,7 +245,7 @@ static void write_figures(const struct outcome *o)
 
 // ---- Running --------------------------------------------------------------
 
-// Everything that is open, for one way out.
+// All open resources, closed in one place.
 struct running {
     struct inferstat_monitor *monitor;
     struct llm *llm;
@@ -304,8 +304,7 @@ static enum status prepare_server(struct running *r, const struct plan *plan,
     return status == STATUS_OK ? status : error_prefix(err, status, "%s", options.model);
 }
 
-// The process's getting ready, in stages of its own; a load's stages are inside
-// the one called load_model.
+// The process's start-up, recorded in stages; the stages of a load are inside load_model.
 static enum status get_ready(struct running *r, const struct worker_options *worker,
                              const struct plan *plan, struct repeats *repeats, struct error *err)
 {
@@ -378,7 +377,7 @@ static int run(const struct worker_options *worker, char *const *words, int coun
     inferstat_get_summary(r.monitor, &outcome.summary);
     stop_running(&r);
     worker_close_monitor(r.monitor, &outcome.totals);
-    // Stopped while loading is an end like any other, and so are no prompts.
+    // A stop while loading, and no prompts, are normal ends.
     if (status != STATUS_OK && status != STATUS_CANCELLED && status != STATUS_NO_DATA)
         return worker_fail(&err);
     int code = report(&outcome);

@@ -55,7 +55,7 @@ static enum status check_target(const char *path, struct error *err)
 {
     struct stat info;
     if (lstat(path, &info) != 0)
-        return STATUS_OK; // writing says why, if it cannot
+        return STATUS_OK; // writing reports the error
     if (!S_ISREG(info.st_mode))
         return error_set(err, STATUS_IO, "%s: exists and is no regular file", path);
     if (!options.force)

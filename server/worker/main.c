@@ -100,8 +100,8 @@ static enum status unknown_command(const char *name, struct error *err)
     return error_set(err, STATUS_INVALID, "unknown workload '%.60s' (see --help)", name);
 }
 
-// Reads the command line: options of the program, the workload, its options and words.  The
-// words move to the front of `arguments`, `*words` of them.
+// Parses the command line: the program's options, the command, its options and positional
+// arguments, which move to the front of `arguments`, `*words` of them.
 static enum status read_arguments(const struct worker_command **command, char **arguments,
                                   int count, int *words, struct error *err)
 {
@@ -132,7 +132,7 @@ static enum status read_arguments(const struct worker_command **command, char **
     return STATUS_OK;
 }
 
-// Output must have been written: a full disk is a failure.
+// Fails if output could not be written, such as to a full disk.
 static int finish_output(int code)
 {
     errno = 0;
@@ -147,7 +147,7 @@ static int finish_output(int code)
 int main(int argc, char **argv)
 {
     struct error err = {0};
-    (void)signal(SIGXFSZ, SIG_IGN); // a file that may grow no more fails as a full disk does
+    (void)signal(SIGXFSZ, SIG_IGN); // a file size limit is reported like a full disk
     log_open("inferstat-worker", LOG_LEVEL_WARNING);
     int words = 0;
     const struct worker_command *command = NULL;

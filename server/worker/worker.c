@@ -4,7 +4,7 @@
 
 #include "common/sys/log.h"
 
-// How long the program waits at its end for the collector to commit the rest.
+// How long the program waits at exit for the collector to commit the remaining records.
 #define CLOSE_TIMEOUT_NS UINT64_C(2000000000)
 
 int worker_fail(const struct error *err)

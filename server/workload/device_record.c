@@ -17,7 +17,7 @@ static const char *text(const char *text)
     return text[0] ? text : NULL;
 }
 
-// Negative where it is not known.
+// Negative if unknown.
 static int number(unsigned int value)
 {
     return value > 0 ? (int)value : -1;

@@ -1,6 +1,6 @@
 #include "server/workload/pipeline_record.h"
 
-// Times that were not taken are absent.
+// Times that were not measured are absent.
 static int64_t known(uint64_t ns)
 {
     return ns > 0 && ns <= INT64_MAX ? (int64_t)ns : -1;
@@ -26,7 +26,7 @@ static void record_overlap(struct inferstat_pipeline *out, const struct pipeline
     out->idle_ns = figure(overlap->idle_ns);
 }
 
-// Waits of less than `us`, a power of two: a bin ends where the next begins.
+// Counts the waits shorter than `us`, a power of two, which ends a bin.
 static int64_t waits_below(const struct pool_figures *pool, unsigned int us)
 {
     uint64_t waits = 0;

@@ -1,4 +1,4 @@
-// One device's share of an encoding: what its pipeline asks for.
+// One device's share of an encoding: the callbacks of its pipeline.
 #include <inttypes.h>
 #include <string.h>
 
@@ -15,10 +15,10 @@ static uint64_t batch_of(const struct device_share *share, uint64_t group)
 
 // ---- Chunks ---------------------------------------------------------------
 
-// The place of a chunk; each batch starts with a new chunk.
+// Position of a chunk; each batch starts with a new chunk.
 struct place {
     uint64_t batch, offset; // bytes from the first number of all
-    size_t size;            // 0: behind the last
+    size_t size;            // 0: after the last
     bool last;              // of its batch
 };
 
@@ -52,7 +52,7 @@ static bool group_ends(void *context, uint64_t chunk)
     return place_of(context, chunk).last;
 }
 
-// Refuses a batch that the run will not reach because another device failed before it.
+// Fails for a batch that the run will not reach because another device failed before it.
 static enum status check_reach(const struct device_share *share, uint64_t batch, struct error *err)
 {
     if (output_order_reaches(share->encoding->order, batch))
@@ -82,7 +82,7 @@ static enum status compute(void *context, uint64_t group, struct device_stream *
                            const void *in, size_t size, void *out, struct error *err)
 {
     struct device_share *share = context;
-    (void)size; // as many as the batch has
+    (void)size; // given by the batch
     const uint64_t batch = batch_of(share, group);
     enum status status = check_reach(share, batch, err);
     if (status != STATUS_OK)
@@ -210,11 +210,11 @@ static enum status take(void *context, uint64_t group, const void *result, size_
                         struct error *err)
 {
     struct device_share *share = context;
-    (void)size; // as result_size said
+    (void)size; // as returned by result_size
     share->take_status = take_states(share, group, result, &share->taken);
     if (share->take_status == STATUS_OK)
         return STATUS_OK;
-    // At once, so that no pipeline waits for this batch.
+    // Immediately, so that no pipeline waits for this batch.
     output_order_end(share->encoding->order, batch_of(share, group));
     return error_set(err, share->take_status, "%s", share->taken.text);
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-// 64 random bits for place `at`: splitmix64 (Steele, Lea and Flood, 2014).
+// 64 random bits for index `at`: splitmix64 (Steele, Lea and Flood, 2014).
 static uint64_t bits_at(uint64_t seed, uint64_t at)
 {
     uint64_t z = seed + (at + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -12,7 +12,7 @@ static uint64_t bits_at(uint64_t seed, uint64_t at)
     return z ^ z >> 31;
 }
 
-// x * scale + shift, 0 <= x < 1 in steps that the type can show; or its whole part.
+// x * scale + shift for uniform 0 <= x < 1, in steps that the type represents; or rounded down.
 struct range {
     double scale, shift;
     bool whole;
@@ -27,7 +27,7 @@ static struct range range_of(const struct generator *generator)
     return (struct range){.scale = 6.283185307179586};
 }
 
-// Seeds that are near each other give sequences that have nothing in common.
+// Mixed, so that similar seeds give independent sequences.
 static uint64_t spread_seed(uint64_t seed)
 {
     return bits_at(UINT64_C(0x2545f4914f6cdd1d), seed);

@@ -24,13 +24,13 @@ struct inputs {
     enum inputs_from from;
     struct npy_reader *reader; // NULL: generated
     struct generator generator;
-    unsigned char *stretch; // made beforehand
+    unsigned char *stretch; // generated in advance
     struct device *device;  // that pinned it
 };
 
 // ---- Shapes ---------------------------------------------------------------
 
-// One dimension is one sample, or for basis one index a sample.
+// A one-dimensional file is one sample; for basis one index per sample.
 static void read_shape(struct inputs_shape *shape, const struct npy_header *header,
                        enum encoder encoder)
 {

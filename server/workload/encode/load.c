@@ -1,4 +1,4 @@
-// Getting ready to encode: device, inputs, output, buffers.
+// Loads an encoding: opens devices, inputs and output, and allocates buffers.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ enum { LAUNCH_ALIGNMENT = 256 };
 struct loading {
     struct encoding *encoding;
     struct device_list devices;
-    struct inferstat_load *loads[DEVICE_LIST_MAX]; // of the shares
+    struct inferstat_load *loads[DEVICE_LIST_MAX]; // one per share
 };
 
 static size_t align(size_t size)
@@ -24,7 +24,7 @@ static size_t align(size_t size)
     return (size + LAUNCH_ALIGNMENT - 1) / LAUNCH_ALIGNMENT * LAUNCH_ALIGNMENT;
 }
 
-// A share's part of what all of them share.
+// Divides a resource by the number of shares; at least 1.
 static unsigned int part_of(unsigned int all, unsigned int shares)
 {
     return all / shares > 1 ? all / shares : 1;
@@ -32,7 +32,7 @@ static unsigned int part_of(unsigned int all, unsigned int shares)
 
 // ---- The stages -----------------------------------------------------------
 
-// Devices on the host's processors share them.
+// Several devices of the CPU back end divide the host's processors.
 static unsigned int threads_of(const struct encoding *e)
 {
     unsigned int asked = e->options.device.threads;
@@ -86,7 +86,7 @@ static enum status open_inputs(struct encoding *e, struct error *err)
     return STATUS_OK;
 }
 
-// The first share opens the common files; each names what it loads.
+// The first share opens the common inputs; each sets its load's model.
 static enum status open_files(struct loading *l, struct device_share *share, struct error *err)
 {
     enum status status = share->number == 0 ? open_inputs(l->encoding, err) : STATUS_OK;
@@ -97,7 +97,7 @@ static enum status open_files(struct loading *l, struct device_share *share, str
 
 // ---- Memory ---------------------------------------------------------------
 
-// Places of a batch's faults, states and working memory.
+// Computes the layout of a batch's faults, states and scratch memory.
 static enum status lay_out(struct device_share *share, struct pipeline_plan *plan,
                            struct error *err)
 {
@@ -141,14 +141,14 @@ static enum status make_plan(struct device_share *share, struct error *err)
         status = tuning_plan(plan, &share->host, &share->wishes, err);
     if (status != STATUS_OK)
         return status;
-    // A slot holds no more than there is of a batch.
+    // A slot is at most as large as a batch.
     if (plan->chunk_bytes > e->batch_size)
         plan->chunk_bytes = e->batch_size;
     share->chunks_a_batch = (e->batch_size - 1) / plan->chunk_bytes + 1;
     return STATUS_OK;
 }
 
-// The last share's plan is made: now it is known what all of them take.
+// After the last share's plan checks the memory of all.
 static enum status plan_memory(struct loading *l, struct device_share *share, struct error *err)
 {
     enum status status = make_plan(share, err);
@@ -212,8 +212,8 @@ static enum status tune(struct loading *l, struct device_share *share, struct er
     return device_share_tune(share, err);
 }
 
-// Each for all shares, one behind the other: so what all of them need is known before
-// anything is allocated.
+// Each stage runs for all shares in turn, so that the memory of all is known before anything is
+// allocated.
 static const struct stage {
     const char *name;
     enum status (*run)(struct loading *l, struct device_share *share, struct error *err);
@@ -226,7 +226,7 @@ static const struct stage {
 
 // ---- The whole ------------------------------------------------------------
 
-// `*share` is the one whose stage failed.
+// Sets `*share` to the one whose stage failed.
 static enum status run_stage(struct loading *l, const struct stage *stage, unsigned int *share,
                              struct error *err)
 {
@@ -259,8 +259,8 @@ static enum inferstat_result result_of(enum status status)
     return status == STATUS_CANCELLED ? INFERSTAT_RESULT_CANCELLED : INFERSTAT_RESULT_ERROR;
 }
 
-// Records how they ended, all but `failed` as cancelled where one did not; messages may
-// quote a file's name.
+// Ends the records of all loads; if one failed, the others are recorded as cancelled.  Escapes
+// the message, which may quote a file's name.
 static void end_loads(const struct loading *l, enum status status, unsigned int failed,
                       const struct error *why)
 {
@@ -277,7 +277,7 @@ static void end_loads(const struct loading *l, enum status status, unsigned int 
     }
 }
 
-// Until device and type are known, the wishes name them.
+// Until device and type are known, the load is named after the options.
 static void begin_loads(struct loading *l)
 {
     struct encoding *e = l->encoding;

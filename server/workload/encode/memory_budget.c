@@ -36,7 +36,7 @@ static struct memory_budget budget_of(const struct device_share *share)
     };
 }
 
-// Devices of the CPU back end have the host's memory.
+// Devices of the CPU back end use the host's memory.
 static bool is_host(const struct device_description *device)
 {
     return strncmp(device->name, "cpu", 3) == 0;

@@ -150,7 +150,7 @@ enum status npy_read(const struct npy_reader *reader, uint64_t offset, void *to,
 
 // ---- Writing --------------------------------------------------------------
 
-// Regular files are written beside their place, and go there when they are complete.
+// Regular files are written to a temporary name and renamed when they are complete.
 struct npy_writer {
     int fd;
     bool regular, replace;
@@ -158,7 +158,7 @@ struct npy_writer {
     enum encode_type type;
     uint64_t columns, rows;
     char path[PATH_SIZE];             // links resolved
-    char part[PATH_SIZE + PART_SIZE]; // where it is written
+    char part[PATH_SIZE + PART_SIZE]; // the temporary file
 };
 
 static enum status write_all(const struct npy_writer *writer, const void *from, size_t size,
@@ -177,7 +177,7 @@ static enum status write_all(const struct npy_writer *writer, const void *from, 
     return STATUS_OK;
 }
 
-// The header, padded so that any number of rows fits its place.
+// The header, padded so that it can be rewritten with any number of rows.
 static void make_header(char out[NPY_WRITTEN_HEADER_SIZE], const struct npy_writer *writer)
 {
     enum { TEXT_AT = 10, TEXT_SIZE = NPY_WRITTEN_HEADER_SIZE - TEXT_AT };
@@ -205,11 +205,11 @@ static enum status check_room(const struct npy_writer *writer, uint64_t rows, st
     struct statvfs disk;
     uint64_t wanted;
     if (fstatvfs(writer->fd, &disk) != 0)
-        return STATUS_OK; // then writing will tell
+        return STATUS_OK; // unknown: writing will report it
     if (__builtin_mul_overflow(rows, row_size(writer), &wanted))
         wanted = UINT64_MAX;
     const uint64_t room = (uint64_t)disk.f_bavail * disk.f_frsize;
-    // Some file systems do not say how large they are.
+    // Some file systems do not report their size.
     if (disk.f_blocks == 0 || wanted <= room)
         return STATUS_OK;
     char text[2][UNIT_TEXT_SIZE];
@@ -227,11 +227,11 @@ static size_t folder_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-// A name of its own that begins with `length` characters of the path and `name`: what
-// another run writes, or left when it was killed, stays.
+// Creates a file with a unique name, beginning with `length` characters of the path and `name`,
+// so that the temporary files of other runs stay.
 static void make_part(struct npy_writer *writer, size_t length, const char *name)
 {
-    // A file that will not be readable by all must not be so before its mode is set.
+    // Never wider than the final mode, which is set later.
     const mode_t mode = writer->present ? 0600 : 0666;
     (void)snprintf(writer->part, sizeof writer->part, "%.*s%s.part", (int)length, writer->path,
                    name);
@@ -262,7 +262,7 @@ static bool is_mount_point(const char *path)
            (info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
-// Refuses early what would fail only after everything is written.
+// Detects early what would fail only at the end.
 static enum status check_place(const struct npy_writer *writer, const char *path, struct error *err)
 {
     struct stat info;
@@ -280,7 +280,7 @@ static enum status check_place(const struct npy_writer *writer, const char *path
     return STATUS_OK;
 }
 
-// A pipe or a device is written as it is; its header tells at once what will come.
+// Pipes and devices are written directly; their header has the expected number of rows.
 static enum status open_special(struct npy_writer *writer, uint64_t rows, struct error *err)
 {
     memcpy(writer->part, writer->path, sizeof writer->path);
@@ -311,7 +311,7 @@ static enum status open_writer(struct npy_writer *writer, const char *path, uint
         if (status == STATUS_OK)
             status = check_room(writer, rows, err);
         if (status == STATUS_OK && there)
-            (void)fchmod(writer->fd, info.st_mode & 07777); // as it was, if that can be
+            (void)fchmod(writer->fd, info.st_mode & 07777); // as before, if possible
     }
     if (status != STATUS_OK)
         return status;
@@ -353,7 +353,7 @@ static enum status close_writer(struct npy_writer *writer, struct error *err)
     make_header(header, writer);
     if (writer->regular && pwrite(writer->fd, header, sizeof header, 0) != (ssize_t)sizeof header)
         return failed(writer->part, "write", err);
-    // The name must not reach the disk before the bytes.
+    // The data must be on disk before the name.
     while (writer->regular && fsync(writer->fd) != 0)
         if (errno != EINTR)
             return failed(writer->part, "write", err);
@@ -365,7 +365,7 @@ static enum status close_writer(struct npy_writer *writer, struct error *err)
     return STATUS_OK;
 }
 
-// Something that appeared there meanwhile is not replaced unless it may be.
+// Does not replace a file that was created meanwhile, unless `replace` is set.
 static int move_into_place(const struct npy_writer *writer)
 {
     struct stat info;
@@ -373,7 +373,7 @@ static int move_into_place(const struct npy_writer *writer)
         return rename(writer->part, writer->path);
     if (renameat2(AT_FDCWD, writer->part, AT_FDCWD, writer->path, RENAME_NOREPLACE) == 0)
         return 0;
-    // Not all file systems, kernels and sandboxes know how not to.
+    // Not all file systems, kernels and sandboxes support RENAME_NOREPLACE.
     if (errno != EEXIST && lstat(writer->path, &info) != 0)
         return rename(writer->part, writer->path);
     errno = EEXIST;
@@ -387,7 +387,7 @@ enum status npy_finish(struct npy_writer *writer, struct error *err)
         status =
             error_set(err, STATUS_IO, "%s: cannot create: %s (the states are in %s beside it)",
                       writer->path, strerror(errno), writer->part + folder_length(writer->part));
-        writer->regular = false; // it took a whole run to make: it stays
+        writer->regular = false; // complete: keep it
     }
     if (status == STATUS_OK)
         free(writer);

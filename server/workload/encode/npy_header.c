@@ -11,7 +11,7 @@ enum {
     LENGTH_AT = VERSION_AT + 2,
 };
 
-// Bytes of the length's own field: versions 2 and 3 have a longer one than 1.
+// Size of the length field: 2 bytes in version 1, 4 in versions 2 and 3.
 static size_t length_size(const unsigned char *bytes)
 {
     return bytes[VERSION_AT] == 1 ? 2 : 4;
@@ -104,7 +104,7 @@ static enum status parse_type(struct npy_header *out, struct cursor *c, struct e
     const char *text;
     size_t size;
     if (!take_text(c, &text, &size)) {
-        // Fields of records come as a list.
+        // A list describes the fields of records.
         if (take(c, '['))
             return error_set(err, STATUS_UNSUPPORTED,
                              "the numbers are records (save f8 or f4, as with astype)");

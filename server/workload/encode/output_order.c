@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 struct output_order {
-    pthread_mutex_t lock; // of all below
+    pthread_mutex_t lock; // guards all members below
     pthread_cond_t changed;
     uint64_t next, end;
 };

@@ -8,7 +8,7 @@ static double input(enum encode_type type, const void *in, size_t i)
     return type == ENCODE_F64 ? ((const double *)in)[i] : (double)((const float *)in)[i];
 }
 
-// The same angle between -pi and pi, so that sums of a few keep their precision.
+// Reduces an angle to -pi .. pi, so that sums of angles keep their precision.
 static double turn(double angle)
 {
     return atan2(sin(angle), cos(angle));
@@ -85,7 +85,7 @@ static enum encode_fault basis(double *state, const struct sample *sample)
     return ENCODE_FAULT_NONE;
 }
 
-// The inputs between -pi and pi.
+// Reduces the inputs to -pi .. pi.
 struct angles {
     double of[ENCODE_QUBITS_MAX * (ENCODE_QUBITS_MAX + 1) / 2];
 };
@@ -119,7 +119,7 @@ static enum encode_fault phase(double *state, const struct sample *sample)
     return ENCODE_FAULT_NONE;
 }
 
-// The sum over all x, taken qubit by qubit: each has two terms.
+// The sum over all x, qubit by qubit: two terms each.
 static enum encode_fault iqp_z(double *state, const struct sample *sample)
 {
     double factors[ENCODE_QUBITS_MAX][2][2];
@@ -191,7 +191,7 @@ static enum encode_fault iqp(double *state, const struct sample *sample)
 
 // ---- The interface --------------------------------------------------------
 
-// A clean state; whether the inputs are numbers.
+// Zeroes the state and checks that the inputs are finite.
 static bool begin(double *state, const struct sample *sample)
 {
     memset(state, 0, (2 * sizeof *state) << sample->qubits);

@@ -24,8 +24,8 @@ static void *run_in_thread(void *context)
     return NULL;
 }
 
-// Starts a thread for each share but the first; returns how many shares run then.  Those
-// without one fail, and nothing is encoded.
+// Starts a thread for each share but the first; returns the number of running shares.  If one
+// cannot be started, nothing is encoded.
 static unsigned int start_shares(struct encoding *e, pthread_t *threads)
 {
     unsigned int started = 1;
@@ -44,7 +44,7 @@ static unsigned int start_shares(struct encoding *e, pthread_t *threads)
     return started;
 }
 
-// All of them, the first in this thread.
+// Runs all shares, the first in this thread.
 static void run_shares(struct encoding *e)
 {
     pthread_t threads[DEVICE_LIST_MAX];
@@ -110,7 +110,7 @@ static void add_up(struct encoding_figures *figures, const struct encoding *e, u
 
 // ---- The run --------------------------------------------------------------
 
-// The output is of whole runs; one that ended early leaves what was there before.
+// Only a complete run replaces the output.
 static enum status finish_output(struct encoding *e, enum status status, struct error *err)
 {
     struct npy_writer *writer = e->writer;

@@ -56,7 +56,7 @@ static enum status open_status(int number)
 
 enum status byte_source_open(struct byte_source *out, const char *path, struct error *err)
 {
-    // Without O_NONBLOCK a pipe's open would wait for its other end.
+    // Without O_NONBLOCK, opening a pipe would wait for its writer.
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return error_set(err, open_status(errno), "cannot open: %s", strerror(errno));
@@ -93,8 +93,8 @@ enum status byte_source_read(const struct byte_source *source, uint64_t offset, 
     return source->read(source, offset, to, size, err);
 }
 
-// mincore(2) answers truly to the file's owner and to those who may write it; to
-// others it says that everything is in memory.
+// mincore(2) reports the page cache only to the file's owner and to users who may write it; to
+// others it reports all pages as resident.
 static bool may_ask(int fd)
 {
     struct stat info;
@@ -119,7 +119,7 @@ double byte_source_cached_ratio(const struct byte_source *source)
     for (uint64_t first = 0; first < pages; first += WINDOW_PAGES) {
         uint64_t left = pages - first;
         size_t count = left < WINDOW_PAGES ? (size_t)left : WINDOW_PAGES;
-        // Mapped only to be asked about; its pages are never touched.
+        // Mapped only for mincore; its pages are never accessed.
         void *map =
             mmap(NULL, count * page, PROT_READ, MAP_SHARED, source->fd, (off_t)(first * page));
         if (map == MAP_FAILED)
@@ -143,7 +143,7 @@ enum status byte_source_digest(const struct byte_source *source, char text[SOURC
     const uint64_t pages = (source->size + PAGE - 1) / PAGE;
     const uint64_t looked_at = pages < PAGES ? pages : PAGES;
     for (uint64_t i = 0; i < looked_at; i++) {
-        // The first, the last, and those between; (pages - 1) * 255 is below 2^60.
+        // Evenly spaced, the first and the last included; (pages - 1) * 255 is below 2^60.
         const uint64_t number = looked_at > 1 ? i * (pages - 1) / (looked_at - 1) : 0;
         const uint64_t left = source->size - number * PAGE;
         const size_t size = left < PAGE ? (size_t)left : PAGE;

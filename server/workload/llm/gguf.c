@@ -66,7 +66,7 @@ static enum status wrong_type(const char *key, const char *wanted, const struct 
         gguf_value_type_name(entry->type == GGUF_ARRAY ? entry->element : entry->type));
 }
 
-// An integer of the file as sign and magnitude.  False for other types.
+// Reads an integer as sign and magnitude.  Returns false for other types.
 static bool read_integer(const struct gguf *gguf, const struct gguf_entry *entry, bool *negative,
                          uint64_t *magnitude)
 {

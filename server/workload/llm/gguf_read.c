@@ -16,8 +16,8 @@ enum {
     NAME_MAX_SIZE = 65535, // of keys and tensors, as the format allows
     ALIGNMENT_DEFAULT = 32,
     ALIGNMENT_MAX = 1 << 20,
-    CHUNK = 256 * 1024, // the header is read in such steps at least
-    // The fewest bytes one key, or one tensor's description, takes in the file.
+    CHUNK = 256 * 1024, // least step in which the header is read
+    // Smallest size of a key and of a tensor's description in the file.
     KEY_BYTES_MIN = 8 + 1 + 4 + 1,
     TENSOR_BYTES_MIN = 8 + 1 + 4 + 8 + 4 + 8,
 };
@@ -29,7 +29,7 @@ static enum status corrupt(const struct gguf *gguf, struct error *err, const cha
     return error_set(err, STATUS_CORRUPT, "damaged header at byte %zu: %s", gguf->at, what);
 }
 
-// Makes sure that the next `size` bytes of the file are in `header`.
+// Ensures that the next `size` bytes of the file are in `header`.
 static enum status need(struct gguf *gguf, uint64_t size, struct error *err)
 {
     if (size <= gguf->header_size - gguf->at)
@@ -71,7 +71,7 @@ static enum status take(struct gguf *gguf, void *out, size_t size, struct error 
     return STATUS_OK;
 }
 
-// Passes over `size` bytes, all of which must be there.
+// Skips `size` bytes, which must exist.
 static enum status skip(struct gguf *gguf, uint64_t size, struct error *err)
 {
     enum status status = need(gguf, size, err);
@@ -87,7 +87,7 @@ static enum status skip_text(struct gguf *gguf, struct error *err)
     return status == STATUS_OK ? skip(gguf, size, err) : status;
 }
 
-// A name of 1..NAME_MAX_SIZE bytes: where it lies.
+// Reads the position of a name of 1..NAME_MAX_SIZE bytes.
 static enum status take_name(struct gguf *gguf, size_t *name, size_t *name_size, struct error *err)
 {
     uint64_t size;
@@ -166,7 +166,7 @@ static enum status take_entries(struct gguf *gguf, uint64_t count, struct error 
     if (count > (gguf->source.size - gguf->at) / KEY_BYTES_MIN)
         return corrupt(gguf, err, "more keys than the file can hold (is it complete?)");
     for (uint64_t i = 0; i < count; i++) {
-        // One by one: counts in the file are never trusted with memory.
+        // Grows entry by entry: counts in the file are not trusted.
         if (!ARRAY_RESERVE(&gguf->entries, &gguf->entry_capacity, gguf->entry_count + 1))
             return error_no_memory(err, "header");
         enum status status = take_entry(gguf, &gguf->entries[gguf->entry_count], err);
@@ -192,7 +192,7 @@ static enum status take_entries(struct gguf *gguf, uint64_t count, struct error 
 
 // ---- Tensors --------------------------------------------------------------
 
-// Elements and bytes of a tensor, or why its shape makes no sense.
+// Computes a tensor's elements and bytes, or fails on an invalid shape.
 static enum status measure(const struct gguf *gguf, struct gguf_tensor *tensor, struct error *err)
 {
     uint64_t elements = 1;
@@ -260,7 +260,7 @@ static enum status misplaced(const struct gguf_tensor *tensor, const char *what,
                      text_escape(shown, sizeof shown, tensor->name.data, tensor->name.size), what);
 }
 
-// Turns offsets within the data into places in the file and checks them.
+// Converts offsets in the data to offsets in the file and checks them.
 static enum status place_tensors(struct gguf *gguf, uint64_t alignment, struct error *err)
 {
     uint64_t end = gguf->data_start;

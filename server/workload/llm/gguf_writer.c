@@ -14,7 +14,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 
 enum { ALIGNMENT = 32, DIMENSIONS_MATRIX = 2, BUFFER_SIZE = 1 << 20 };
 
-// A growing stretch of bytes.
+// A growing buffer.
 struct bytes {
     unsigned char *data;
     size_t size, capacity;
@@ -29,7 +29,7 @@ struct gguf_writer {
     uint64_t *tensor_sizes; // of each, unpadded
     size_t tensor_sizes_capacity;
     bool header_written;
-    size_t current; // the tensor whose data comes
+    size_t current; // the tensor whose data is next
     uint64_t current_done;
     struct error error; // the first one; status STATUS_OK: none
 };

@@ -7,8 +7,8 @@
 #include "common/core/base/unit.h"
 #include "server/workload/llm/llama_weights.h"
 
-// Tokens of a prompt computed at once: enough to use every weight many times while
-// it is near, few enough that the activations stay there too.
+// Tokens of a prompt evaluated at once: enough to reuse each weight many times while it is
+// cached, few enough that the activations stay cached, too.
 enum { BATCH = 64 };
 
 // The type of cached keys and values.
@@ -24,9 +24,9 @@ struct llama_session {
     const struct llama *llama;
     size_t context;
     size_t position;
-    struct tensor *keys, *values; // (context, kv_heads * head_size), one a layer
+    struct tensor *keys, *values; // (context, kv_heads * head_size), one per layer
     double *frequencies;          // of each pair of rotary elements
-    float *angles;                // cosines and sines on their way to `rope`
+    float *angles;                // host copy of the cosines and sines in `rope`
     bool (*cancelled)(void);      // NULL: never
     // Activations of up to BATCH positions.
     struct tensor rope;            // (batch, rope_size): cosines and sines
@@ -149,7 +149,7 @@ static void list_needs(struct llama_session *session, struct need needs[NEEDS])
     memcpy(needs, list, sizeof list);
 }
 
-// The product, or the largest number where it does not fit.
+// The product, saturated.
 static uint64_t times(uint64_t a, uint64_t b)
 {
     uint64_t product;
@@ -190,8 +190,8 @@ static const char *in_bytes(char text[UNIT_TEXT_SIZE], uint64_t bytes)
     return text;
 }
 
-// Refuses what the device has no memory for, and what no model of this size needs:
-// the keys of a small file can promise a giant.
+// Rejects sessions beyond the device's memory, and beyond what a model of this size needs: the
+// keys of a small file can claim any size.
 static enum status check_size(struct llama_session *session, struct error *err)
 {
     char need[UNIT_TEXT_SIZE];
@@ -343,7 +343,7 @@ static struct batch batch_of(const struct llama_session *session, size_t n)
     };
 }
 
-// x += output . attention(norm(x)); keys and values go straight to the caches.
+// x += output . attention(norm(x)); keys and values are written directly to the caches.
 static enum status attend(struct llama_session *session, struct batch *b, size_t number,
                           struct error *err)
 {
@@ -417,7 +417,7 @@ static enum status turn_to(struct llama_session *session, size_t n, struct error
                          n * config->rope_size * sizeof *session->angles, err);
 }
 
-// Runs one batch through all layers; its keys and values are in the caches then.
+// Runs one batch through all layers and adds its keys and values to the caches.
 static enum status eval_batch(struct llama_session *session, const uint32_t *ids, size_t n,
                               struct error *err)
 {
@@ -437,7 +437,7 @@ static enum status eval_batch(struct llama_session *session, const uint32_t *ids
     return status;
 }
 
-// Scores of what follows row `row` of the last batch.
+// Scores of the token after row `row` of the last batch.
 static enum status score(struct llama_session *session, size_t row, float *logits,
                          struct error *err)
 {

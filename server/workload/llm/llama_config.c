@@ -3,22 +3,21 @@
 #include <inttypes.h>
 #include <string.h>
 
-// Bounds of what is taken for a model at all; every product of two fits 64 bits
-// with room to spare.
+// Limits of accepted models; the product of any two fits 64 bits.
 enum {
     CONTEXT_MAX = 1 << 24,
     DIM_MAX = 1 << 20,
     FF_MAX = 1 << 22,
     LAYERS_MAX = 1 << 12,
     HEADS_MAX = 1 << 16,
-    HEAD_SIZE_MAX = 1024, // several times what any model has
+    HEAD_SIZE_MAX = 1024, // several times that of any known model
 };
 
 struct size_key {
     const char *key;
     size_t maximum;
     size_t *out;
-    bool optional; // `*out` keeps what it holds
+    bool optional; // if missing, `*out` stays unchanged
 };
 
 static enum status read_sizes(const struct gguf *gguf, const struct size_key *keys, size_t count,

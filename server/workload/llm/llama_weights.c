@@ -14,7 +14,7 @@ enum {
 // The extents a tensor of a llama model can have.
 enum extent { ONE, DIM, FF, QUERY, KEY_VALUE, VOCABULARY, EXTENT_COUNT };
 
-// One line a tensor: its name in the file, its place in the structure, its shape.
+// One line per tensor: its name in the file, its member in the struct, its shape.
 struct weight_line {
     const char *name;
     size_t place;
@@ -48,7 +48,7 @@ enum {
 struct loader {
     struct device *device;
     const struct gguf *gguf;
-    struct transfer *transfer; // of what has a place by now
+    struct transfer *transfer; // of the tensors allocated so far
     size_t extents[EXTENT_COUNT];
 };
 
@@ -75,7 +75,7 @@ static enum status tensor_type_of(const struct gguf_tensor *from, const struct w
                      from->type->name, line->rows == ONE ? "F32 is" : "F32 and F16 are");
 }
 
-// Gives a tensor its memory, and its bytes the order to go there.
+// Allocates a tensor and adds its bytes to the transfer.
 static enum status load_tensor(const struct loader *loader, const char *name,
                                const struct weight_line *line, struct tensor *out,
                                struct error *err)
@@ -153,8 +153,7 @@ static enum status load_all(const struct loader *loader, struct llama_weights *w
         status = load_tensor(loader, model_lines[i].name, &model_lines[i],
                              place_of(weights, &model_lines[i]), err);
     for (size_t layer = 0; layer < layers && status == STATUS_OK; layer++) {
-        // One more layer's description only when the one before was there: a file
-        // that promises layers it has not costs no memory.
+        // Grows layer by layer: a file that claims layers it does not have costs no memory.
         struct llama_layer *larger =
             reallocarray(weights->layers, layer + 1, sizeof *weights->layers);
         if (!larger)
@@ -191,7 +190,7 @@ enum status llama_weights_load(struct llama_weights *weights, struct device *dev
     enum status status = transfer_new(&loader.transfer, err);
     if (status == STATUS_OK)
         status = load_all(&loader, weights, config->layers, err);
-    // Tensors begin as zeros, which must not come after what is copied into them.
+    // Allocation zeroes tensors asynchronously, which must not overwrite the copied data.
     if (status == STATUS_OK)
         status = device_synchronize(device, err);
     if (status == STATUS_OK)

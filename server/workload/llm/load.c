@@ -14,17 +14,17 @@
 #include "server/workload/llm/gguf.h"
 #include "server/workload/pipeline_record.h"
 
-// Above this share of a file in the page cache, reading it measures memory.
+// Above this cached ratio of the file, reading it measures memory, not storage.
 #define COLD_RATIO_MAX 0.5
 
-// A load under way.
+// A load in progress.
 struct loading {
     const struct llm_load_options *options;
     struct inferstat_monitor *monitor;
     struct inferstat_load *load;
     struct llm *llm;
     struct byte_source source;
-    double cached; // share of the file in the page cache at the start; negative: unknown
+    double cached; // byte_source_cached_ratio at the start
     struct gguf *gguf;
 };
 
@@ -106,12 +106,12 @@ static void log_transfer(const struct loading *l, const struct transfer_figures 
         unit_format(text[5], UNIT_RATIO, l->cached >= 0.0 ? l->cached : (double)NAN));
 }
 
-// Records the figures of the weights' transfer, also of a failed one.
+// Records the figures of the weights' transfer, also if it failed.
 static void record_transfer(const struct loading *l, enum status status,
                             const struct transfer_figures *transfer)
 {
     const struct pipeline_figures *pipeline = &transfer->pipeline;
-    // Bytes from the page cache say nothing of the storage.
+    // Reads from the page cache do not measure the storage.
     if (l->cached >= 0.0 && l->cached < COLD_RATIO_MAX && transfer->read_ns > 0)
         inferstat_load_set_storage_rate(l->load,
                                         (double)transfer->bytes * 1e9 / (double)transfer->read_ns);
@@ -188,8 +188,7 @@ static enum status run_stages(struct loading *l, struct error *err)
     return status;
 }
 
-// The file's name without its folder and without ".gguf", as text: file names may
-// hold any byte.
+// The file's name without its folder and ".gguf", escaped: file names may have any byte.
 static void set_name(struct llm *llm, const char *path)
 {
     static const char suffix[] = ".gguf";
@@ -218,7 +217,7 @@ enum status llm_load(struct llm **out, const struct llm_load_options *options,
         return error_no_memory(err, "model");
     set_name(llm, options->path);
     llm->model_number = inferstat_name(monitor, llm->name);
-    // Until the device is chosen, the wish names it.
+    // Until the device is chosen, the load is named after the option.
     llm->device_number =
         inferstat_name(monitor, options->device.spec ? options->device.spec : "auto");
     struct loading l = {.options = options, .monitor = monitor, .llm = llm};

@@ -6,7 +6,7 @@
 
 #define NO_SYMBOL UINT32_MAX
 
-// A stretch of the text that is one token, or may become part of one.
+// A part of the text that is, or may become part of, a token.
 struct symbol {
     uint32_t start, size; // size 0: merged into the one before
     uint32_t previous, next;
@@ -16,7 +16,7 @@ struct symbol {
 struct pair {
     float score;
     uint32_t left, right;
-    uint32_t size; // of both together, to tell a pair that is out of date
+    uint32_t size; // of both together, to detect stale pairs
 };
 
 struct merger {
@@ -76,8 +76,7 @@ static struct pair heap_pop(struct merger *merger)
 
 // ---- Symbols --------------------------------------------------------------
 
-// Bytes of the character `text` begins with: as many as its first byte promises
-// where that many follow it, else that byte alone.
+// Size of the first UTF-8 character: as its first byte says, or 1 if the text is malformed.
 static uint32_t character_size(const char *text, uint32_t size)
 {
     unsigned char lead = (unsigned char)*text;
@@ -106,7 +105,7 @@ static void split_characters(struct merger *merger, uint32_t size)
     merger->symbols[merger->symbol_count - 1].next = NO_SYMBOL;
 }
 
-// Proposes the pair of two neighbours, where a token is spelled so.
+// Adds a pair of neighbours to the heap if their text is a token.
 static void propose(struct merger *merger, uint32_t left, uint32_t right)
 {
     if (left == NO_SYMBOL || right == NO_SYMBOL)
@@ -130,7 +129,7 @@ static void merge_all(struct merger *merger)
         struct symbol *left = &merger->symbols[pair.left];
         struct symbol *right = &merger->symbols[pair.right];
         if (left->size == 0 || right->size == 0 || left->size + right->size != pair.size)
-            continue; // one of them has been merged since
+            continue; // stale: one of them has been merged
         left->size = pair.size;
         right->size = 0;
         left->next = right->next;
@@ -180,8 +179,7 @@ enum status merge_text(const struct vocabulary *vocabulary, const char *text, si
     if (size >= NO_SYMBOL / 4)
         return error_set(err, STATUS_INVALID, "text of %zu bytes: too long", size);
     struct merger merger = {.vocabulary = vocabulary, .text = text};
-    // Every symbol starts one pair, and every merge, of which there are fewer than
-    // symbols, two more.
+    // At most one pair per symbol, and two per merge, of which there are fewer than symbols.
     merger.symbols = calloc(size, sizeof *merger.symbols);
     merger.heap = calloc(size, 3 * sizeof *merger.heap);
     enum status status = STATUS_NOMEM;

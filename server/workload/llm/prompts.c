@@ -13,7 +13,7 @@
 
 enum { LINE_SIZE_MAX = 16 << 20, READ_SIZE = 65536, MARKS_MAX = 64 };
 
-// Bytes up to `end`, counted from the first one ever read, were there at `ns`.
+// Arrival time of the bytes up to `end`, counted from the first byte read.
 struct mark {
     uint64_t end, ns;
 };
@@ -25,16 +25,16 @@ struct prompts {
     bool owned; // close fd
     bool repeat;
     bool ended;    // nothing more can be read
-    bool found;    // a line since the beginning of the file
-    bool any;      // a line ever
-    bool skipping; // the rest of a line that was too long
-    bool stream;   // bytes come in their own time
+    bool found;    // a line was found since the start of the file
+    bool any;      // a line was ever found
+    bool skipping; // skipping the rest of a line that was too long
+    bool stream;   // a pipe or terminal: bytes arrive over time
     int stop_fd;
-    uint64_t taken, filled; // bytes ever given out, ever read
-    uint64_t ready_ns;      // of the line given out last
+    uint64_t consumed, filled; // bytes returned and bytes read, in total
+    uint64_t ready_ns;         // of the last returned line
     struct mark marks[MARKS_MAX];
     size_t mark_count;
-    // Bytes read and not yet given out: buffer[start] up to buffer[end].
+    // Bytes read and not yet returned: buffer[start] to buffer[end - 1].
     char *buffer;
     size_t start, end, capacity;
 };
@@ -61,7 +61,7 @@ enum status prompts_from_file(struct prompts **out, const char *path, bool repea
     prompts->stop_fd = stop_fd;
     prompts->repeat = repeat;
     if (strcmp(path, "-") != 0) {
-        // Without O_NONBLOCK a pipe's open would wait for its other end, deaf to a stop.
+        // Without O_NONBLOCK, opening a pipe would wait for its writer and ignore a stop.
         prompts->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (prompts->fd < 0) {
             enum status status = error_set(err, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO,
@@ -91,10 +91,10 @@ void prompts_free(struct prompts *prompts)
     free(prompts);
 }
 
-// ---- When lines were there -------------------------------------------------
+// ---- Arrival times -------------------------------------------------
 
-// Marks when the bytes read just now arrived.  With many reads waiting to be given
-// out, the last of them share a time: the latest.
+// Records the arrival time of the bytes just read.  When all marks are in use, the last one is
+// extended and gets the latest time.
 static void mark_read(struct prompts *prompts, size_t size)
 {
     prompts->filled += size;
@@ -106,13 +106,13 @@ static void mark_read(struct prompts *prompts, size_t size)
         (struct mark){.end = prompts->filled, .ns = clock_monotonic_ns()};
 }
 
-// Gives out `size` bytes: the time the last of them was there is the line's.
-static void take_bytes(struct prompts *prompts, size_t size)
+// Consumes `size` bytes; the arrival of the last one is the line's.
+static void consume_bytes(struct prompts *prompts, size_t size)
 {
     prompts->start += size;
-    prompts->taken += size;
+    prompts->consumed += size;
     size_t first = 0;
-    while (first < prompts->mark_count && prompts->marks[first].end < prompts->taken)
+    while (first < prompts->mark_count && prompts->marks[first].end < prompts->consumed)
         first++;
     prompts->mark_count -= first;
     memmove(prompts->marks, prompts->marks + first, prompts->mark_count * sizeof *prompts->marks);
@@ -146,7 +146,7 @@ static enum status make_room(struct prompts *prompts, struct error *err)
                : error_no_memory(err, prompts->path);
 }
 
-// Waits until there is something to read, or a wish to stop.
+// Waits for input or a stop request.
 static enum status wait_readable(const struct prompts *prompts, struct error *err)
 {
     struct pollfd fds[] = {{.fd = prompts->fd, .events = POLLIN},
@@ -182,26 +182,24 @@ void prompts_poll(struct prompts *prompts)
     if (!prompts->stream || prompts->ended || prompts->end - prompts->start > READ_SIZE)
         return;
     struct pollfd fd = {.fd = prompts->fd, .events = POLLIN};
-    struct error later; // what is wrong is still so when a line is asked for
+    struct error later; // prompts_next reports the error again
     if (poll(&fd, 1, 0) > 0 && fd.revents & POLLIN)
         (void)!read_more(prompts, &later);
 }
 
-// Leaves out the rest of a line that was too long; false where its end was not read
-// yet.
+// Skips the rest of a line that was too long; false while its end has not been read.
 static bool skip_rest(struct prompts *prompts)
 {
     size_t held = prompts->end - prompts->start;
     const char *start = prompts->buffer + prompts->start;
     const char *newline = held > 0 ? memchr(start, '\n', held) : NULL;
-    take_bytes(prompts, newline ? (size_t)(newline - start) + 1 : held);
+    consume_bytes(prompts, newline ? (size_t)(newline - start) + 1 : held);
     prompts->skipping = newline == NULL;
     return newline != NULL;
 }
 
-// Takes one line, or at the end of the file what is left; false where neither is
-// there.
-static bool take_line(struct prompts *prompts, const char **text, size_t *size)
+// Consumes one line, or the rest at the end of the file; false if there is none.
+static bool consume_line(struct prompts *prompts, const char **text, size_t *size)
 {
     if (prompts->skipping && !skip_rest(prompts))
         return false;
@@ -214,13 +212,13 @@ static bool take_line(struct prompts *prompts, const char **text, size_t *size)
         return false;
     *text = start;
     *size = newline ? (size_t)(newline - start) : held;
-    take_bytes(prompts, *size + (newline != NULL));
+    consume_bytes(prompts, *size + (newline != NULL));
     if (*size > 0 && start[*size - 1] == '\r')
         (*size)--;
     return true;
 }
 
-// Back to the first line, where that is wanted and of use.
+// Rewinds to the first line if repeating, unless the file has no line.
 static bool begin_again(struct prompts *prompts)
 {
     if (!prompts->repeat || !prompts->found || lseek(prompts->fd, 0, SEEK_SET) < 0)
@@ -240,7 +238,7 @@ enum status prompts_next(struct prompts *prompts, const char **text, size_t *siz
         return STATUS_OK;
     }
     for (;;) {
-        while (take_line(prompts, text, size)) {
+        while (consume_line(prompts, text, size)) {
             if (*size == 0)
                 continue;
             prompts->any = prompts->found = true;

@@ -16,15 +16,15 @@ struct llm_server {
     struct llama_session *session;
     struct token_sampler *sampler;
     struct inferstat_inference *inference;
-    float *logits; // one a token of the vocabulary
+    float *logits; // one per token of the vocabulary
     struct llm_figures figures;
-    struct prompts *prompts; // of the run under way
-    bool enough;             // as `served` said
-    bool silent;             // nothing more can be written
-    int write_error;         // why, where it was not a stop
+    struct prompts *prompts; // of the current run
+    bool enough;             // `served` ended serving
+    bool silent;             // writing has failed
+    int write_error;         // errno, unless it was a stop
 };
 
-// A request under way, by this file's own reading of the clock.
+// A request in progress, timed by the server's own clock readings.
 struct request {
     uint64_t number;
     uint64_t arrival_ns; // 0: now
@@ -34,7 +34,7 @@ struct request {
     uint64_t generated;
 };
 
-// ---- Getting ready --------------------------------------------------------
+// ---- Creating --------------------------------------------------------
 
 static size_t context_of(const struct llm_serve_options *options, const struct llm *llm)
 {
@@ -95,7 +95,7 @@ static void write_text(struct llm_server *server, const char *text, size_t size)
         server->write_error = error;
 }
 
-// Writes what a token completes, in one piece where it is not very long.
+// Writes the text that a token completes.
 static void write_token(struct llm_server *server, struct text_stream *stream, uint32_t id)
 {
     struct token_piece piece = tokenizer_piece(server->llm->tokenizer, id);
@@ -126,7 +126,7 @@ static bool must_stop(const struct llm_server *server)
     return stop_requested() || server->write_error != 0;
 }
 
-// A token is out: told to the library, counted here beside it, and written.
+// Reports a token to the library, counts it here independently, and writes it.
 static void put_token(struct llm_server *server, struct request *request,
                       struct text_stream *stream, uint32_t id)
 {
@@ -139,8 +139,8 @@ static void put_token(struct llm_server *server, struct request *request,
         prompts_poll(server->prompts);
 }
 
-// Generates tokens from the scores in `logits` until the model, a limit or a wish
-// ends it; says which.  The token that ends an answer is no output.
+// Generates tokens from `logits` until an end token, a limit or a stop request, reported in
+// `*finish`.  The end token is not written.
 static enum status generate(struct llm_server *server, struct request *request,
                             enum inferstat_finish *finish, struct error *err)
 {
@@ -157,7 +157,7 @@ static enum status generate(struct llm_server *server, struct request *request,
             break;
         }
         put_token(server, request, &stream, id);
-        // An answer that is complete is not cancelled by what comes with its last token.
+        // A stop request during the last token does not cancel a complete answer.
         if (request->generated == server->options.tokens ||
             llama_session_position(server->session) == context) {
             *finish = INFERSTAT_FINISH_LENGTH;
@@ -205,8 +205,7 @@ static bool is_complete(enum inferstat_finish finish)
     return finish == INFERSTAT_FINISH_STOP || finish == INFERSTAT_FINISH_LENGTH;
 }
 
-// The figures are the server's own count, taken where things happen: whoever compares
-// them with the records learns something.
+// Counts the figures independently of the records, so that the two can be compared.
 static void count(struct llm_figures *figures, const struct request *request,
                   enum inferstat_finish finish)
 {
@@ -230,8 +229,8 @@ static void count(struct llm_figures *figures, const struct request *request,
     }
 }
 
-static void tell(struct llm_server *server, const struct request *request,
-                 enum inferstat_finish finish)
+static void report(struct llm_server *server, const struct request *request,
+                   enum inferstat_finish finish)
 {
     const struct llm_serve_options *options = &server->options;
     const bool decoded = is_complete(finish) && request->generated > 1;
@@ -241,7 +240,7 @@ static void tell(struct llm_server *server, const struct request *request,
         server->enough = true;
 }
 
-// Serves a request whose prompt could be read; `status` and `err` say why not.
+// Serves a request; `status` and `err` tell whether its prompt could be read.
 static void serve_one(struct llm_server *server, struct request *request, enum status status,
                       struct error *err)
 {
@@ -261,12 +260,12 @@ static void serve_one(struct llm_server *server, struct request *request, enum s
     count(&server->figures, request, finish);
     if (finish == INFERSTAT_FINISH_ERROR)
         server->options.failed(server->options.failed_context, request->number, err->text);
-    tell(server, request, finish);
+    report(server, request, finish);
 }
 
 // ---- All requests ---------------------------------------------------------
 
-// Sleeps until the monotonic clock says `deadline_ns`, or a stop is asked for.
+// Sleeps until `deadline_ns` (monotonic) or a stop request.
 static void wait_until(uint64_t deadline_ns)
 {
     for (;;) {
@@ -282,8 +281,8 @@ static void wait_until(uint64_t deadline_ns)
     }
 }
 
-// When request number `index` arrives: by the schedule, but not before its prompt was
-// there; 0: as soon as the one before is done.
+// Arrival time of request `index`: as scheduled, but not before its prompt arrived; 0: after the
+// previous request.
 static uint64_t arrival_of(const struct llm_server *server, uint64_t start_ns, uint64_t index)
 {
     if (server->options.rate <= 0.0)
@@ -300,7 +299,7 @@ static enum status serve_all(struct llm_server *server, uint64_t start_ns, struc
          i++) {
         struct request request = {.number = i + 1};
         enum status status = prompts_next(server->prompts, &request.prompt, &request.size, err);
-        // A line that is too long is that request's failure.
+        // A line that is too long fails its request only.
         if (status != STATUS_OK && status != STATUS_INVALID)
             return status;
         request.arrival_ns = arrival_of(server, start_ns, i);

@@ -10,7 +10,7 @@ static size_t write_replacement(char *out)
     return sizeof replacement;
 }
 
-// Bytes of the character a lead byte starts; 0 where none starts so.
+// Size of the character that a lead byte starts; 0 if it is no lead byte.
 static size_t character_size(unsigned char lead)
 {
     if (lead < 0x80)

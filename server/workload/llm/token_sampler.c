@@ -73,9 +73,9 @@ static int likeliest_first(const void *a, const void *b)
     return (x->id > y->id) - (x->id < y->id);
 }
 
-// Keeps the likeliest candidates that together reach `share` of `sum`; returns how
-// many, and what they add up to.  Those that cannot be among them, being less
-// likely than an even split of what is to be left out, are not even sorted.
+// Keeps the most likely candidates that together reach `share` of `sum`; returns their number
+// and sum.  Candidates below an even split of the remainder cannot be among them and are not
+// sorted.
 static size_t keep_likeliest(struct candidate *candidates, size_t count, double share, double *sum)
 {
     double least = (1.0 - share) * *sum / (double)count;

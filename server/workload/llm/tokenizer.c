@@ -44,7 +44,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// The byte of a token spelled "<0x0A>"; -1 where it is spelled otherwise.
+// The byte of a token with text "<0x0A>"; -1 for other texts.
 static int byte_of(const struct token *token)
 {
     if (token->size != 6 || memcmp(token->text, "<0x", 3) != 0 || token->text[5] != '>')
@@ -138,7 +138,7 @@ bool tokenizer_is_end(const struct tokenizer *tokenizer, uint32_t id)
 
 // ---- Encoding -------------------------------------------------------------
 
-// A stretch of the text, or a special token found in it.
+// A part of the text, or a special token found in it.
 struct fragment {
     uint32_t id; // TOKEN_NONE: text
     size_t start, size;
@@ -164,8 +164,8 @@ static enum status add_fragment(struct fragments *fragments, size_t after, struc
     return STATUS_OK;
 }
 
-// Cuts the text of fragment `at` where `id` is spelled in it: the fragment keeps
-// what lies before, two new ones hold the token and what lies behind.
+// Splits the text of fragment `at` at token `id`: the fragment keeps the text before it, two new
+// ones hold the token and the text after it.
 static enum status cut(struct fragments *fragments, size_t at, const char *text, uint32_t id,
                        const struct token *token, struct error *err)
 {
@@ -207,7 +207,7 @@ static enum status split(const struct vocabulary *vocabulary, struct fragments *
     return status;
 }
 
-// Encodes one stretch of plain text, with space marks for spaces.
+// Encodes a part of plain text, with spaces replaced by U+2581.
 static enum status encode_text(const struct vocabulary *vocabulary, const char *text, size_t size,
                                bool prefix, struct token_list *out, struct error *err)
 {

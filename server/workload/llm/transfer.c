@@ -24,7 +24,7 @@ struct transfer {
     size_t count, capacity;
 
     // While it runs.
-    uint64_t chunks_before; // brought over already
+    uint64_t chunks_before; // copied already
     const struct byte_source *source;
     size_t chunk_bytes;
     pthread_mutex_t lock;
@@ -75,7 +75,7 @@ enum status transfer_add(struct transfer *transfer, const char *name, uint64_t o
 
 // A part of a piece.
 struct part {
-    const struct piece *piece; // NULL: behind the last
+    const struct piece *piece; // NULL: after the last
     uint64_t offset;           // within it
     size_t size;
 };
@@ -168,7 +168,7 @@ static enum status make_plan(const struct transfer *transfer, struct device *dev
     enum status status = tuning_read_environment(&wish->wishes, err);
     if (status == STATUS_OK)
         status = tuning_plan(plan, &wish->host, &wish->wishes, err);
-    // A slot holds no more than the largest piece.
+    // A slot is at most as large as the largest piece.
     uint64_t largest = 1;
     for (size_t i = 0; i < transfer->count; i++)
         if (transfer->pieces[i].bytes > largest)
@@ -178,7 +178,7 @@ static enum status make_plan(const struct transfer *transfer, struct device *dev
     return status;
 }
 
-// The first chunks tell how many threads the rest is read with.
+// A trial with the first chunks determines the number of reading threads.
 static enum status run_pipeline(struct transfer *transfer, struct pipeline *pipeline,
                                 const struct wish *wish, bool (*cancelled)(void),
                                 struct transfer_figures *figures, struct error *err)

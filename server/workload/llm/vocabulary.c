@@ -16,7 +16,7 @@ static uint64_t hash_text(const char *text, size_t size)
     return hash ^ hash >> 32;
 }
 
-// The slot of a text: where it is, or where it would go.
+// The slot of a text, or the free slot to insert it.
 static uint32_t *slot_of(const struct vocabulary *vocabulary, const char *text, size_t size)
 {
     size_t mask = vocabulary->slot_count - 1;
@@ -56,7 +56,7 @@ static enum status copy_texts(struct vocabulary *vocabulary, struct gguf_array t
 {
     vocabulary->count = (uint32_t)texts.count;
     vocabulary->tokens = calloc(texts.count, sizeof *vocabulary->tokens);
-    // Every text loses its 8 bytes of length, so what is left fits.
+    // Each text is stored without its 8 bytes of length, so all fit.
     vocabulary->texts = malloc((size_t)(texts.end - texts.data));
     if (!vocabulary->tokens || !vocabulary->texts)
         return error_no_memory(err, "tokenizer");
@@ -97,7 +97,7 @@ static enum status copy_scores(struct vocabulary *vocabulary, const struct gguf 
     return STATUS_OK;
 }
 
-// Without this key all tokens are normal ones.
+// Without this key all tokens are normal.
 static enum status copy_kinds(struct vocabulary *vocabulary, const struct gguf *gguf,
                               struct error *err)
 {
@@ -178,8 +178,8 @@ static enum status list_special(struct vocabulary *vocabulary, struct error *err
     return STATUS_OK;
 }
 
-// The id a key names; the format's own default where the key is missing, none
-// where it holds the largest number.
+// Reads a token id from a key: the format's default if the key is missing, TOKEN_NONE if it has
+// the largest number.
 static enum status read_id(const struct vocabulary *vocabulary, const struct gguf *gguf,
                            const char *key, uint32_t fallback, uint32_t *out, struct error *err)
 {
