@@ -57,18 +57,9 @@ static void drain_gaps(struct background *background)
     (void)pthread_mutex_unlock(&slots->lock);
 }
 
-static uint64_t count_losses(struct runfile *file)
-{
-    uint64_t losses = atomic_load_explicit(&runfile_state(file)->streamless, memory_order_relaxed);
-    const uint32_t count = runfile_stream_count(file);
-    for (uint32_t i = 0; i < count; i++)
-        losses += ring_dropped(runfile_stream(file, i).ring);
-    return losses;
-}
-
 static void log_losses(struct background *background, uint64_t now)
 {
-    const uint64_t losses = count_losses(background->settings.publisher.file);
+    const uint64_t losses = runfile_counts(background->settings.publisher.file).dropped;
     if (losses == background->losses_logged || now < background->loss_log_at_ns)
         return;
     log_sink_write(&background->settings.publisher.log, INFERSTAT_LOG_WARNING,

@@ -354,14 +354,9 @@ static void sum_up(struct inferstat_monitor *monitor, uint64_t acknowledged,
     *totals = (struct inferstat_totals){.acknowledged = acknowledged};
     if (!monitor->file)
         return;
-    totals->dropped =
-        atomic_load_explicit(&runfile_state(monitor->file)->streamless, memory_order_relaxed);
-    const uint32_t count = runfile_stream_count(monitor->file);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct ring *ring = runfile_stream(monitor->file, i).ring;
-        totals->produced += ring_produced(ring);
-        totals->dropped += ring_dropped(ring);
-    }
+    const struct runfile_counts counts = runfile_counts(monitor->file);
+    totals->produced = counts.produced;
+    totals->dropped = counts.dropped;
 }
 
 // Logs what an unfinished close leaves behind.

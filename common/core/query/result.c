@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/core/base/array.h"
+
 // Texts lie in blocks that never move, so that cells may point into them.
 struct block {
     struct block *older;
@@ -19,7 +21,7 @@ struct result {
     struct result_column *columns;
     unsigned column_count;
     struct value *cells; // row after row
-    size_t row_count, row_room;
+    size_t row_count, cell_room, column_room;
     struct block *blocks;
     uint64_t next_cursor;
 };
@@ -47,12 +49,9 @@ void result_free(struct result *result)
 enum status result_add_column(struct result *result, const char *key, enum unit unit)
 {
     assert(result->row_count == 0);
-    struct result_column *columns =
-        realloc(result->columns, (result->column_count + 1) * sizeof *columns);
-    if (!columns)
+    if (!ARRAY_RESERVE(&result->columns, &result->column_room, result->column_count + 1U))
         return STATUS_NOMEM;
-    result->columns = columns;
-    struct result_column *column = &columns[result->column_count++];
+    struct result_column *column = &result->columns[result->column_count++];
     (void)snprintf(column->key, sizeof column->key, "%s", key);
     column->unit = unit;
     return STATUS_OK;
@@ -61,17 +60,8 @@ enum status result_add_column(struct result *result, const char *key, enum unit 
 enum status result_add_row(struct result *result)
 {
     const size_t columns = result->column_count;
-    if (result->row_count == result->row_room && columns > 0) {
-        const size_t room = result->row_room ? 2 * result->row_room : 16;
-        size_t size;
-        if (__builtin_mul_overflow(room * columns, sizeof *result->cells, &size))
-            return STATUS_NOMEM;
-        struct value *cells = realloc(result->cells, size);
-        if (!cells)
-            return STATUS_NOMEM;
-        result->cells = cells;
-        result->row_room = room;
-    }
+    if (!ARRAY_RESERVE(&result->cells, &result->cell_room, (result->row_count + 1) * columns))
+        return STATUS_NOMEM;
     for (size_t i = 0; i < columns; i++)
         result->cells[result->row_count * columns + i] = (struct value){.type = VALUE_NULL};
     result->row_count++;

@@ -335,12 +335,8 @@ enum status orphan_open(struct orphan *out, const struct orphans_folders *folder
 
 uint64_t orphan_records(const struct orphan *orphan)
 {
-    uint64_t records = orphan->spool ? spool_totals(orphan->spool).records : 0;
-    for (uint32_t i = 0; i < runfile_stream_count(orphan->file); i++) {
-        const struct ring *ring = runfile_stream(orphan->file, i).ring;
-        records += ring_produced(ring) - ring_released(ring);
-    }
-    return records;
+    const uint64_t spooled = orphan->spool ? spool_totals(orphan->spool).records : 0;
+    return spooled + runfile_counts(orphan->file).unreleased;
 }
 
 void orphan_close(struct orphan *orphan)

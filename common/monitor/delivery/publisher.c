@@ -511,12 +511,7 @@ uint64_t publisher_spool_all(struct publisher *publisher)
         delivery_producer_spool_all(publisher->producer);
         act_on_all(publisher);
     }
-    uint64_t left = 0;
-    for (uint32_t i = 0; i < runfile_stream_count(publisher->settings.file); i++) {
-        const struct ring *ring = runfile_stream(publisher->settings.file, i).ring;
-        left += ring_produced(ring) - ring_released(ring);
-    }
-    return left;
+    return runfile_counts(publisher->settings.file).unreleased;
 }
 
 bool publisher_is_finished(const struct publisher *publisher)

@@ -596,6 +596,20 @@ struct runfile_stream runfile_stream(const struct runfile *file, uint32_t stream
     return file->streams[stream];
 }
 
+struct runfile_counts runfile_counts(const struct runfile *file)
+{
+    struct runfile_counts counts = {
+        .dropped = atomic_load_explicit(&file->header->state.streamless, memory_order_relaxed)};
+    const uint32_t count = runfile_stream_count(file);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ring *ring = file->streams[i].ring;
+        counts.produced += ring_produced(ring);
+        counts.unreleased += ring_produced(ring) - ring_released(ring);
+        counts.dropped += ring_dropped(ring);
+    }
+    return counts;
+}
+
 char *runfile_activity_text(char *text, size_t size, const struct runfile *file, uint32_t stream)
 {
     static const char *const words[ACTIVITY_COUNT] = {

@@ -157,6 +157,15 @@ MUST_CHECK enum status runfile_add_stream(struct runfile *file, struct runfile_s
 MUST_CHECK enum status runfile_add_stream_after(struct runfile *file, uint64_t number,
                                                 struct error *err);
 
+// Sums over all streams.  Any thread.
+struct runfile_counts {
+    uint64_t produced;
+    uint64_t unreleased; // still in a ring; meaningful to the consumer thread only
+    uint64_t dropped;    // with those of threads without a stream
+};
+
+struct runfile_counts runfile_counts(const struct runfile *file);
+
 // The number of streams, and one of them.  Any thread.
 uint32_t runfile_stream_count(const struct runfile *file);
 struct runfile_stream runfile_stream(const struct runfile *file, uint32_t stream);
