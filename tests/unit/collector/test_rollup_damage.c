@@ -1,5 +1,7 @@
 // What would make rollups slow or wrong for ever: records each of a time of its own, and
 // rows that are damaged.
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "common/store/retention/clear.h"
 #include "common/store/retention/expire.h"
@@ -188,6 +190,34 @@ TEST_CASE(sums_of_a_day_that_expires_are_not_rebuilt)
     }
 }
 
+// The records of the later day cannot be read: the day before is rebuilt all the same, and only
+// the later one waits.
+TEST_CASE(a_day_of_unreadable_records_is_passed_over)
+{
+    const int64_t minute = INT64_C(60000000000), midnight = BASE_NS + 90 * minute;
+    const struct gap_span both = {BASE_NS, BASE_NS + 180 * minute};
+    struct error err;
+    insert_three_hours();
+    rollup_rig_fold_all();
+    assert_int_equal(gap_request_rebuild(rollup_rig.db, RECORD_KIND_STARTUP, &both, 1, &err),
+                     STATUS_OK);
+    // The last page but one of the table holds records of the later day alone.
+    rollup_rig_exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    const int64_t page =
+        rollup_rig_integer("SELECT pageno FROM dbstat WHERE name = 'startup' AND pagetype = 'leaf'"
+                           " ORDER BY path DESC LIMIT 1 OFFSET 1");
+    const int fd = open(rollup_rig.path, O_RDWR | O_CLOEXEC);
+    assert_int_equal(pwrite(fd, "\xff\xff\xff\xff\xff\xff\xff\xff", 8, (page - 1) * 4096), 8);
+    (void)close(fd);
+    rollup_rig_restart();
+    rollup_rig_rebuild();
+    assert_int_equal(rollup_rig_integer("SELECT min(since_ns) FROM rollup_gap WHERE why = 2"),
+                     midnight);
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
+        assert_int_equal(counted(g, ROLLUP_DAY, rollup_bucket(ROLLUP_DAY, BASE_NS)),
+                         records_of(BASE_NS, 90));
+}
+
 static int64_t values_of_days(unsigned grouping)
 {
     char sql[160];
@@ -248,4 +278,5 @@ TEST_CASE(days_that_expire_have_sums)
 
 TEST_MAIN_EACH(rollup_rig_set_up, rollup_rig_tear_down, lonely_records_leave_few_gaps,
                damage_goes_with_the_day, a_damaged_row_of_expired_records_is_given_up,
-               days_that_expire_have_sums, sums_of_a_day_that_expires_are_not_rebuilt)
+               days_that_expire_have_sums, a_day_of_unreadable_records_is_passed_over,
+               sums_of_a_day_that_expires_are_not_rebuilt)
