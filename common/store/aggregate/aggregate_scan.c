@@ -153,61 +153,49 @@ static enum status take_bounds(void *context, sqlite3_stmt *row, struct error *e
     return STATUS_OK;
 }
 
-// The times of a level's buckets, from the first to the last; `out` stays where there are none.
-static enum status read_buckets(struct aggregate_scan_state *state, enum rollup_level level,
-                                struct rollup_span *out, struct error *err)
-{
-    struct rollup_span starts = {INT64_MAX, INT64_MIN};
-    const int64_t of[] = {state->number[0], state->grouping, level};
-    sqlite3_str *sql = sqlite3_str_new(state->store->db);
-#define OF_LEVEL "FROM rollup WHERE metric = $1 AND grouping = $2 AND level = $3"
-    sqlite3_str_appendall(sql, "SELECT (SELECT min(started_ns) " OF_LEVEL "),"
-                               " (SELECT max(started_ns) " OF_LEVEL ")");
-#undef OF_LEVEL
-    enum status status = reader_scan_bound(state->store, sql, of, 3, take_bounds, &starts, err);
-    if (status == STATUS_OK && starts.first_ns <= starts.last_ns)
-        *out = (struct rollup_span){starts.first_ns, rollup_next(level, starts.last_ns) - 1};
-    return status;
-}
+// The starts of the first and the last bucket of a level, and whether it has gaps before and
+// behind them.
+struct buckets {
+    struct rollup_span starts;
+    bool has_gap_before, has_gap_behind;
+};
 
-// Moves an edge over a time that a level has nothing of, unless it is not kept there.
-static enum status move_edge(struct aggregate_scan_state *state, enum rollup_level level,
-                             struct rollup_span over, int64_t *edge_ns, int64_t to_ns,
-                             struct error *err)
+static enum status take_buckets(void *context, sqlite3_stmt *row, struct error *err)
 {
-    int64_t has_gap = 0;
-    const int64_t of[] = {state->of->kind, state->grouping, level, over.first_ns, over.last_ns};
-    sqlite3_str *sql = sqlite3_str_new(state->store->db);
-    sqlite3_str_appendall(sql, "SELECT EXISTS(SELECT 1 FROM rollup_gap WHERE kind = $1"
-                               " AND grouping = $2 AND level >= $3"
-                               " AND until_ns > $4 AND since_ns <= $5)");
-    enum status status =
-        reader_scan_bound(state->store, sql, of, 5, reader_take_integer, &has_gap, err);
-    if (status == STATUS_OK && !has_gap)
-        *edge_ns = to_ns;
-    return status;
+    struct buckets *found = context;
+    found->has_gap_before = sqlite3_column_int(row, 2) != 0;
+    found->has_gap_behind = sqlite3_column_int(row, 3) != 0;
+    return take_bounds(&found->starts, row, err);
 }
 
 // The time that rollups cover, as exact as the finest level that is kept at each end.
 static enum status read_rollups_time(struct aggregate_scan_state *state, struct rollup_span *out,
                                      struct error *err)
 {
+#define OF_LEVEL "FROM rollup WHERE metric = $1 AND grouping = $2 AND level = $3)"
+#define HAS_GAP  "EXISTS(SELECT 1 FROM rollup_gap WHERE kind = $4 AND grouping = $2 AND level >= $3"
+    static const char text[] = "SELECT first, last, " HAS_GAP " AND until_ns > $5"
+                               " AND since_ns < first), " HAS_GAP " AND until_ns > last"
+                               " AND since_ns <= $6) FROM (SELECT (SELECT min(started_ns) " OF_LEVEL
+                               " AS first, (SELECT max(started_ns) " OF_LEVEL " AS last)";
+#undef OF_LEVEL
+#undef HAS_GAP
     enum status status = STATUS_OK;
     for (unsigned level = ROLLUP_LEVEL_COUNT; level-- > 0 && status == STATUS_OK;) {
-        struct rollup_span finer = *out;
-        status = read_buckets(state, (enum rollup_level)level, &finer, err);
-        if (finer.first_ns < out->first_ns)
-            out->first_ns = finer.first_ns;
-        if (finer.last_ns > out->last_ns)
-            out->last_ns = finer.last_ns;
-        if (status == STATUS_OK && finer.first_ns > out->first_ns)
-            status = move_edge(state, (enum rollup_level)level,
-                               (struct rollup_span){out->first_ns, finer.first_ns - 1},
-                               &out->first_ns, finer.first_ns, err);
-        if (status == STATUS_OK && finer.last_ns < out->last_ns)
-            status = move_edge(state, (enum rollup_level)level,
-                               (struct rollup_span){finer.last_ns + 1, out->last_ns}, &out->last_ns,
-                               finer.last_ns, err);
+        struct buckets found = {.starts = {INT64_MAX, INT64_MIN}};
+        const int64_t of[] = {state->number[0], state->grouping, level,
+                              state->of->kind,  out->first_ns,   out->last_ns};
+        sqlite3_str *sql = sqlite3_str_new(state->store->db);
+        sqlite3_str_appendall(sql, text);
+        status = reader_scan_bound(state->store, sql, of, sizeof of / sizeof *of, take_buckets,
+                                   &found, err);
+        if (status != STATUS_OK || found.starts.first_ns > found.starts.last_ns)
+            continue;
+        if (found.starts.first_ns < out->first_ns || !found.has_gap_before)
+            out->first_ns = found.starts.first_ns;
+        const int64_t last_ns = rollup_next((enum rollup_level)level, found.starts.last_ns) - 1;
+        if (last_ns > out->last_ns || !found.has_gap_behind)
+            out->last_ns = last_ns;
     }
     return status;
 }

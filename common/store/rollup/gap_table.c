@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 
+#include "common/core/base/array.h"
 #include "common/store/sqlite/database.h"
 
 #define SAME_SORT " kind = ?1 AND grouping = ?2 AND level = ?3 AND why = ?6"
@@ -139,21 +140,15 @@ void gap_set_deinit(struct gap_set *set)
 // Spans come rising by their start: one touches the last or lies behind it.
 static enum status append(struct gap_set *set, unsigned level, int64_t since_ns, int64_t until_ns)
 {
-    struct gap_span *spans = set->spans[level];
     const size_t count = set->count[level];
-    if (count > 0 && since_ns <= spans[count - 1].until_ns) {
-        if (until_ns > spans[count - 1].until_ns)
-            spans[count - 1].until_ns = until_ns;
+    struct gap_span *last = count > 0 ? &set->spans[level][count - 1] : NULL;
+    if (last && since_ns <= last->until_ns) {
+        last->until_ns = until_ns > last->until_ns ? until_ns : last->until_ns;
         return STATUS_OK;
     }
-    if ((count & (count + 1)) == 0) { // room for 1, 3, 7, ...
-        struct gap_span *bigger = realloc(spans, (2 * count + 1) * sizeof *bigger);
-        if (!bigger)
-            return STATUS_NOMEM;
-        set->spans[level] = spans = bigger;
-    }
-    spans[count] = (struct gap_span){since_ns, until_ns};
-    set->count[level]++;
+    if (!ARRAY_RESERVE(&set->spans[level], &set->room[level], count + 1))
+        return STATUS_NOMEM;
+    set->spans[level][set->count[level]++] = (struct gap_span){since_ns, until_ns};
     return STATUS_OK;
 }
 

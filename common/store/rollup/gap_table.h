@@ -49,7 +49,7 @@ MUST_CHECK enum status gap_last_id(struct sqlite3 *db, enum record_kind kind, in
 // Per level the periods in which its rows must not be used, rising and disjoint.
 struct gap_set {
     struct gap_span *spans[ROLLUP_LEVEL_COUNT];
-    size_t count[ROLLUP_LEVEL_COUNT];
+    size_t count[ROLLUP_LEVEL_COUNT], room[ROLLUP_LEVEL_COUNT];
 };
 
 // Reads the gaps of a kind and grouping, except the parts of days to be rebuilt that lie in

@@ -161,20 +161,3 @@ enum status rollup_groups_init(struct rollup_groups *groups, const struct rollup
         rollup_groups_deinit(groups);
     return status;
 }
-
-void rollup_groups_each(const struct rollup_groups *groups, enum rollup_grouping grouping,
-                        enum rollup_level level, rollup_groups_take *take, void *context)
-{
-    const struct rollup_member *members = groups->members[grouping];
-    size_t i = 0;
-    while (i < groups->count) {
-        const int64_t bucket = rollup_bucket(level, members[i].minute);
-        const int64_t next = rollup_next(level, bucket);
-        const int64_t series = members[i].series;
-        size_t records = 0;
-        do
-            records += groups->list[members[i].group].count;
-        while (++i < groups->count && members[i].series == series && members[i].minute < next);
-        take(context, bucket, records);
-    }
-}

@@ -48,10 +48,4 @@ MUST_CHECK enum status rollup_groups_init(struct rollup_groups *groups,
                                           struct rollup_upsert *upsert, struct error *err);
 void rollup_groups_deinit(struct rollup_groups *groups);
 
-// Calls `take` for each row that the records make in a grouping and level, with the number of
-// its records; ordered by series, then time.
-typedef void rollup_groups_take(void *context, int64_t bucket, size_t records);
-void rollup_groups_each(const struct rollup_groups *groups, enum rollup_grouping grouping,
-                        enum rollup_level level, rollup_groups_take *take, void *context);
-
 #endif

@@ -161,26 +161,33 @@ struct shares {
     size_t count, room;
     enum rollup_level period;
     int64_t first, last; // buckets that may be cut off; not counted
-    bool is_starved;
 };
 
-static void add_share(void *context, int64_t bucket, size_t records)
+// Counts the rows that the records make in a grouping and level, by period and series.
+static enum status count_shares(struct shares *shares, const struct rollup_groups *groups,
+                                const struct subject *of, struct error *err)
 {
-    struct shares *shares = context;
-    if (bucket == shares->first || bucket == shares->last)
-        return;
-    const int64_t period = rollup_bucket(shares->period, bucket);
-    struct share *last = shares->count ? &shares->list[shares->count - 1] : NULL;
-    if (!last || last->period != period) {
-        if (!ARRAY_RESERVE(&shares->list, &shares->room, shares->count + 1)) {
-            shares->is_starved = true;
-            return;
+    const struct rollup_member *members = groups->members[of->grouping];
+    for (size_t i = 0, end; i < groups->count; i = end) {
+        const int64_t bucket = rollup_bucket(of->level, members[i].minute);
+        const int64_t next = rollup_next(of->level, bucket);
+        const int64_t period = rollup_bucket(shares->period, bucket);
+        uint64_t records = 0;
+        for (end = i; end < groups->count && members[end].series == members[i].series &&
+                      members[end].minute < next;
+             end++)
+            records += groups->list[members[end].group].count;
+        if (bucket == shares->first || bucket == shares->last)
+            continue;
+        if (shares->count == 0 || shares->list[shares->count - 1].period != period) {
+            if (!ARRAY_RESERVE(&shares->list, &shares->room, shares->count + 1))
+                return error_no_memory(err, "rollups");
+            shares->list[shares->count++] = (struct share){.period = period};
         }
-        last = &shares->list[shares->count++];
-        *last = (struct share){.period = period};
+        shares->list[shares->count - 1].rows++;
+        shares->list[shares->count - 1].records += records;
     }
-    last->rows++;
-    last->records += records;
+    return STATUS_OK;
 }
 
 static int by_period(const void *a, const void *b)
@@ -280,9 +287,8 @@ static enum status forecast_level(struct rollup_levels *levels, const struct sub
                             .last = rollup_bucket(of->level, started_ns[groups->end_row - 1])};
     if (forecast->job->is_whole_day) // no bucket starts there
         shares.first = shares.last = INT64_MAX;
-    rollup_groups_each(groups, of->grouping, of->level, add_share, &shares);
+    enum status status = count_shares(&shares, groups, of, err);
     join_shares(&shares);
-    enum status status = shares.is_starved ? error_no_memory(err, "rollups") : STATUS_OK;
     if (status == STATUS_OK)
         status = add_sparse(levels, of, forecast, days_from_ns, &shares, added, err);
     free(shares.list);
@@ -323,7 +329,7 @@ enum status rollup_levels_write(struct rollup_levels *levels, struct rollup_flus
                                 const struct rollup_job *job, size_t *end_row,
                                 struct rollup_row_key *damaged, struct error *err)
 {
-    struct gap_set gaps[ROLLUP_GROUPING_COUNT] = {{{0}, {0}}};
+    struct gap_set gaps[ROLLUP_GROUPING_COUNT] = {{{0}, {0}, {0}}};
     const struct rollup_slice whole = {.memtable = job->slice.memtable};
     bool added = false;
     enum status status = read_gaps(levels, job, gaps, err);

@@ -16,7 +16,6 @@
 #include "server/collector/rollup/rollup_memtable.h"
 
 enum {
-    HOSTS = 1024,        // runs whose host is remembered
     READ_ROWS = 2048,    // records read at once
     TAIL_ROWS = 2000,    // queries read as many without anyone noticing
     LOADED_ROWS = 65536, // under load: the more records, the fewer rows a record
@@ -43,10 +42,6 @@ struct of_kind {
     sqlite3_stmt *read;
 };
 
-struct host {
-    int64_t run, host;
-};
-
 struct rollups {
     sqlite3 *db;
     sqlite3_stmt *save, *find_host;
@@ -54,7 +49,6 @@ struct rollups {
     struct rollup_levels *levels;
     struct rollup_rebuild *rebuild;
     struct of_kind kinds[RECORD_KIND_COUNT];
-    struct host hosts[HOSTS];
     struct rollup_throttle throttle;
     bool (*is_awaited)(void *context);
     void *context;
@@ -213,18 +207,11 @@ void rollups_tell_time(struct rollups *rollups, int64_t wall_ns)
 
 static bool find_host(struct rollups *rollups, int64_t run, int64_t *out)
 {
-    struct host *host = &rollups->hosts[(uint64_t)run % HOSTS];
-    if (host->run != run) {
-        (void)sqlite3_bind_int64(rollups->find_host, 1, run);
-        const bool found = sqlite3_step(rollups->find_host) == SQLITE_ROW;
-        if (found)
-            *host = (struct host){run, sqlite3_column_int64(rollups->find_host, 0)};
-        (void)sqlite3_reset(rollups->find_host);
-        if (!found)
-            return false;
-    }
-    *out = host->host;
-    return true;
+    (void)sqlite3_bind_int64(rollups->find_host, 1, run);
+    const bool found = sqlite3_step(rollups->find_host) == SQLITE_ROW;
+    *out = sqlite3_column_int64(rollups->find_host, 0);
+    (void)sqlite3_reset(rollups->find_host);
+    return found;
 }
 
 static enum status take(struct rollups *rollups, struct of_kind *kind,
@@ -297,8 +284,6 @@ void rollups_forget(struct rollups *rollups)
     rollup_levels_restart(rollups->levels);
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
         clear_sheet(&rollups->kinds[k]);
-    for (unsigned i = 0; i < HOSTS; i++)
-        rollups->hosts[i] = (struct host){0};
     rollups->is_stale = true;
 }
 
