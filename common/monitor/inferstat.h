@@ -322,7 +322,7 @@ INFERSTAT_API uint64_t inferstat_timer_end(struct inferstat_timer *timer, const 
 // ---- Pipelines ------------------------------------------------------------
 
 enum inferstat_sync {
-    INFERSTAT_SYNC_EVENTS,   // a slot is filled again behind the event of its own copy
+    INFERSTAT_SYNC_EVENTS,   // a slot is refilled after the event of its own copy
     INFERSTAT_SYNC_PERIODIC, // whole streams are waited for now and then
 };
 

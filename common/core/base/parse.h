@@ -1,5 +1,5 @@
 // Numbers and words from command lines and configuration.  Strict: the whole
-// text must be the number, nothing before it and nothing behind.
+// text must be the number, nothing before or after it.
 #ifndef INFERSTAT_CORE_PARSE_H
 #define INFERSTAT_CORE_PARSE_H
 

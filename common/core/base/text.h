@@ -1,4 +1,4 @@
-// Small helpers on UTF-8 text from outside.
+// Validates, cuts and escapes UTF-8 text from untrusted sources.
 #ifndef INFERSTAT_CORE_TEXT_H
 #define INFERSTAT_CORE_TEXT_H
 
@@ -21,14 +21,12 @@ bool text_is_utf8(const char *text, size_t size);
 // The longest prefix of at most `size` bytes that does not cut a character.
 size_t text_cut(const char *text, size_t length, size_t size);
 
-// Whether a terminal takes the character for more than text: control characters,
-// what is invisible and turns the direction of the text around it, and the byte order
-// mark.
+// Whether a terminal may interpret the character instead of showing it: control characters,
+// invisible bidirectional controls and the byte order mark.
 bool text_is_unsafe(uint32_t code);
 
-// Copies `text` so that a terminal shows it as text: control characters,
-// including escape, and malformed bytes become \xNN; what is invisible and turns
-// the direction of the text around it, and the byte order mark, become \u{NNNN}.
+// Copies `text`, escaped for a terminal: control characters, including escape, and malformed
+// bytes become \xNN; bidirectional controls and the byte order mark become \u{NNNN}.
 // Cut to `out_size` bytes, terminated.  Returns `out`.
 char *text_escape(char *out, size_t out_size, const char *text, size_t size);
 // The whole text so; the caller frees it.  NULL when out of memory.

@@ -7,16 +7,16 @@ enum {
 
 static const uint64_t settle_ns = UINT64_C(10000000000);
 static const int64_t error_max_ns = INT64_C(3600000000000);
-static const int64_t time_max_ns = INT64_MAX / 4; // of no year that a clock shows
+static const int64_t time_max_ns = INT64_MAX / 4; // beyond any valid clock
 
-// What the offset may have moved by since `at_ns`, to either side.
+// The maximum drift of the offset since `at_ns`, in either direction.
 static int64_t drift_ns(const struct clock_offset *offset, uint64_t now_ns)
 {
     const uint64_t elapsed_ns = now_ns > offset->at_ns ? now_ns - offset->at_ns : 0;
     return (int64_t)(elapsed_ns / DRIFT_PART) + 1;
 }
 
-// Whether the host's wall clock has gone another way than its monotonic one.
+// Whether the host's wall clock was set: it advanced differently from the monotonic one.
 static bool was_set(const struct clock_offset *offset, int64_t wall_ns, uint64_t now_ns)
 {
     int64_t wall_elapsed_ns, apart_ns;

@@ -12,7 +12,7 @@ void delivery_dropped_deinit(struct delivery_dropped *dropped)
     *dropped = (struct delivery_dropped){0};
 }
 
-// The place of the first range that ends at `number` of `stream` or behind it.
+// The index of the first range whose last number is at least `number` of `stream`.
 static size_t place_of(const struct delivery_dropped *dropped, uint32_t stream, uint64_t number)
 {
     size_t low = 0, high = dropped->count;

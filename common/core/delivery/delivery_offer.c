@@ -1,4 +1,4 @@
-// What to do with what is offered, and why records are not in a store.
+// Deduplication of offered records and ranges, and the names of drop reasons.
 #include "common/core/delivery/delivery.h"
 
 #include <assert.h>

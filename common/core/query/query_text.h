@@ -87,7 +87,7 @@ struct query_verb {
     enum query_kind kind;
     enum record_kind record_kind; // QUERY_RECORDS
     enum query_subject subject;   // the verb's argument
-    unsigned clauses;             // it takes; bit i: enum query_clause i
+    unsigned clauses;             // allowed ones; bit i: enum query_clause i
 };
 
 // The verb of a query; NULL if its kind has none.

@@ -177,7 +177,7 @@ static inline bool record_has(const struct record *record, unsigned column)
 }
 
 // Copies `size` bytes into the record as a TEXT or BLOB column.  What does not
-// fit behind the columns is cut (TEXT at a UTF-8 boundary); returns how many
+// fit after the columns is cut (TEXT at a UTF-8 boundary); returns how many
 // bytes were taken.  A BLOB that does not fit whole is not taken: returns 0.
 size_t record_set_text(struct record *record, unsigned column, const char *text, size_t size);
 size_t record_set_blob(struct record *record, unsigned column, const void *bytes, size_t size);
@@ -186,7 +186,7 @@ size_t record_set_blob(struct record *record, unsigned column, const void *bytes
 // terminated, inside the record.
 const char *record_get_text(const struct record *record, unsigned column, size_t *size);
 
-// Bytes that still fit behind the columns.
+// Bytes that still fit after the columns.
 size_t record_text_room(const struct record *record);
 
 // Whether a record from outside (a file that another process wrote) may be read by

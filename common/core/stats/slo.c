@@ -90,7 +90,7 @@ static enum status unknown(struct error *err, struct word word)
                      shown, nearest);
 }
 
-// Seconds would be a guess, next to limits of milliseconds.  Zero is the same in any unit.
+// Requires a unit, because guessing seconds would be wrong for most limits.  Zero needs none.
 static enum status check_unit(enum slo_metric metric, const char *limit, struct error *err)
 {
     char *end = NULL;
@@ -114,7 +114,7 @@ static enum status parse_limit(int64_t *limit_ns, enum slo_metric metric, struct
     return check_unit(metric, text, err);
 }
 
-// "name=limit", which is not empty.  `*wrong` is the word that is to blame.
+// Parses "name=limit", which is not empty.  `*wrong` is the invalid word.
 static enum status parse_objective(struct slo *out, struct word whole, struct word *wrong,
                                    struct error *err)
 {

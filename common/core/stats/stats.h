@@ -1,5 +1,5 @@
-// Robust statistics: the middle and spread of a few numbers, what stands out among
-// them, and whether one sample of measurements is better or worse than another.
+// Robust statistics: median, spread and outliers of a few numbers, and a test of whether one
+// sample of measurements is better or worse than another.
 //
 // How two samples are compared.  The effect is the ratio of their medians, since
 // times of requests have long tails, several humps and ties, where a mean says
@@ -45,7 +45,7 @@
 #include "common/core/base/status.h"
 #include "common/core/base/unit.h"
 
-// ---- The middle, and what stands out ------------------------------------------
+// ---- Median, spread and outliers ---------------------------------------------
 
 // Sorts numbers, none of them NaN, from low to high.
 void stats_sort(double *values, size_t count);
@@ -60,11 +60,10 @@ double stats_median(const double *sorted, size_t count);
 // order; they are overwritten.  NaN of none.
 double stats_spread(double *values, size_t count, double median);
 
-// How many spreads a value is above (or, negative, below) the median: the modified
-// z-score of Iglewicz and Hoaglin (1993), who call what is beyond
-// STATS_OUTLIER_SCORE an outlier.  A spread below `least` counts as that much, so that
-// where all but one agree to the last digit a trifle does not stand out; 0 where both
-// are 0 and the value is the median, else infinite.
+// The number of spreads that a value is above (or, negative, below) the median: the modified
+// z-score of Iglewicz and Hoaglin (1993), by whom values beyond STATS_OUTLIER_SCORE are
+// outliers.  A spread below `least` is raised to it, so that a tiny difference among nearly
+// equal values is no outlier.  If both are 0: 0 for the median itself, else infinite.
 #define STATS_OUTLIER_SCORE 3.5
 double stats_score(double value, double median, double spread, double least);
 
@@ -76,7 +75,7 @@ enum stats_direction {
     STATS_MORE,    // is better: rates, efficiencies
 };
 
-// Of a metric, by its name where that decides and by its unit else.
+// The direction of a metric, by its name if that decides, else by its unit.
 enum stats_direction stats_direction(const char *metric, enum unit unit);
 
 // ---- Comparing two samples -------------------------------------------------------
