@@ -1,4 +1,4 @@
-// The disk space that migrating a store needs, checked before anything is changed.
+// Disk space check of a migration, made before anything is changed.
 #ifndef INFERSTAT_STORE_SCHEMA_MIGRATION_SPACE_H
 #define INFERSTAT_STORE_SCHEMA_MIGRATION_SPACE_H
 
@@ -8,9 +8,9 @@
 
 struct sqlite3;
 
-// `*needed`: the rows of sealed segments (unseal.h) become rows of a table, and the log grows
-// as large as the tables that are rewritten.  STATUS_FULL, with both numbers, where
-// `free_bytes` are less.
+// Sets `*needed` to the bytes that the migration may write: the rows of sealed segments (unseal.h),
+// and rewritten tables, which go through the write-ahead log.  STATUS_FULL, with both numbers, if
+// it exceeds `free_bytes`.
 MUST_CHECK enum status migration_check_space(struct sqlite3 *db, int64_t free_bytes,
                                              int64_t *needed, struct error *err);
 

@@ -1,5 +1,4 @@
-// Making the tables of a new store, and turning files of older versions into files of this
-// one.
+// Schema migration: creates the tables of a new store and upgrades stores of older versions.
 #ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_MIGRATE_H
 #define INFERSTAT_STORE_SCHEMA_SCHEMA_MIGRATE_H
 
@@ -7,28 +6,28 @@
 
 struct sqlite3;
 
-// Whether the file is a store that this program can read: STATUS_CORRUPT (not
-// SQLite, or another application's), STATUS_TOO_NEW and STATUS_UNSUPPORTED (an
-// older version: the collector migrates it) name both versions.
+// Verifies that the file is a store of this version: STATUS_CORRUPT (not SQLite, or another
+// application's), STATUS_TOO_NEW, STATUS_UNSUPPORTED (an older version, which the collector
+// migrates).  Errors name both versions.
 MUST_CHECK enum status schema_check(struct sqlite3 *db, const char *path, struct error *err);
 
-// Makes an empty file a store, or an older store one of this version, in one
-// transaction; sealed rows are unpacked before (unseal.h).  Fails as schema_check does where
-// the file is neither, and with STATUS_FULL where the disk has too little space.
+// Creates the tables in an empty file, or migrates an older store to this version, in one
+// transaction; sealed rows are unpacked before it (unseal.h).  STATUS_CORRUPT and STATUS_TOO_NEW as
+// schema_check; STATUS_FULL if the disk has too little space.
 MUST_CHECK enum status schema_migrate(struct sqlite3 *db, const char *path, struct error *err);
 
-// What turns a file of any version below `to` into one of that version.
+// Migration step from any version below `to` to that version.
 struct schema_step {
     int to;
     enum status (*apply)(struct sqlite3 *db, struct error *err);
 };
 
-// schema_migrate with the steps given, rising; for tests.
+// schema_migrate with the steps given, in ascending order; for tests.
 MUST_CHECK enum status schema_apply(struct sqlite3 *db, const char *path,
                                     const struct schema_step *steps, unsigned count,
                                     struct error *err);
 
-// Adds the record table's columns that the file's tables lack.
+// Adds the columns of the record table (record.h) that the file's tables lack.
 MUST_CHECK enum status schema_add_columns(struct sqlite3 *db, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-// Recreates tables of records in the current layout.
+// Table rebuild: rewrites a record table in the current column layout, within a migration.
 #ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_REBUILD_H
 #define INFERSTAT_STORE_SCHEMA_SCHEMA_REBUILD_H
 
@@ -7,13 +7,12 @@
 
 struct sqlite3;
 
-// Moves the kind's rows, all of whose columns can be read by their names, into a table as
-// schema_append_table has it, which takes the place of theirs; what indexes and triggers
-// there were on it, they are made again, and views find it by its name.
+// Replaces the kind's table by one with the layout of schema_append_table: copies all rows by
+// column name, then recreates the old table's indexes and triggers.  Views refer to it by name.
 //
-// Within a transaction.  Memory holds SQLite's page cache and no more; the log grows as
-// large as the table, the file does not: pages of rows that have moved take the next.
-// What is free in the end, retention gives back.
+// Runs within a transaction.  Memory use is bounded by SQLite's page cache.  The write-ahead log
+// grows by the table's size; the file hardly grows, since copied rows are deleted and their pages
+// reused.  Retention releases the free pages later.
 MUST_CHECK enum status schema_rebuild(struct sqlite3 *db, enum record_kind kind, struct error *err);
 
 #endif

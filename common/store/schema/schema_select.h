@@ -1,4 +1,4 @@
-// What people see of a record: expressions that views and queries share.
+// SQL expressions of record values as users see them, shared by views and queries.
 #ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_SELECT_H
 #define INFERSTAT_STORE_SCHEMA_SCHEMA_SELECT_H
 
@@ -10,35 +10,35 @@
 
 struct sqlite3_str;
 
-// The expression, over a row `t` of the kind, that gives the name id (or run id)
-// of a dimension; NULL where records of the kind have none.  The text is static.
+// SQL expression for a dimension of a row `t` of the kind: a name id, or the run's id; NULL if the
+// kind lacks the dimension.  Static.
 const char *schema_dimension(enum record_kind kind, enum query_dimension dimension);
 
-// Appends the select list of the kind's records as people read them, over a row
-// `t`: run, host, stream, number, started_ns, received_ns, the columns with names
-// and enumerations as text, what belongs to the kind, then derived columns.
+// Appends the select list of the kind's user-visible columns, over a row `t`: run, host, stream,
+// number, started_ns, received_ns, the kind's columns with names and enumerations as text, columns
+// specific to the kind, derived columns.
 void schema_select_list(struct sqlite3_str *sql, enum record_kind kind);
 
-// The text of an enumeration's column of table `t`; null where no value has that number.
+// Appends the expression for an enumeration column of row `t` as text; null for an unknown value.
 void schema_select_enum(struct sqlite3_str *sql, const struct record_column *column);
 
-// Keys and units of that list, in order: index from 0; false past the end.
+// Key and unit of column `index` (from 0) of that list; false past the end.
 struct schema_output {
     const char *key;
     enum unit unit;
 };
 bool schema_output(enum record_kind kind, unsigned index, struct schema_output *output);
 
-// Appends the two expressions "numerator, denominator" of a derived metric.
+// Appends a derived metric's two expressions "numerator, denominator".
 void append_derived(struct sqlite3_str *sql, const struct record_derived *derived);
-// Appends the value of a metric of records; null where a derived one has no denominator.
+// Appends the expression for a metric of records; null if a derived metric has no denominator.
 void schema_select_metric(struct sqlite3_str *sql, const struct query_metric *metric);
 
-// The columns of answers that hold what was lost, by reason: "dropped_spool_full".
+// Result columns of lost records, one per reason: "dropped_spool_full".
 #define DROP_COLUMN(name, text) {"dropped_" text, UNIT_COUNT},
 #define DROP_COLUMNS            DELIVERY_REASONS(DROP_COLUMN)
 
-// Their keys, by reason; static.
+// The key of a reason's column; static.
 const char *drop_key(enum delivery_reason reason);
 
 #endif

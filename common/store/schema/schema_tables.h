@@ -1,4 +1,4 @@
-// The tables and views of record kinds, made from the record table.
+// SQL generator for the tables and views of record kinds, from the record table (record.h).
 #ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_TABLES_H
 #define INFERSTAT_STORE_SCHEMA_SCHEMA_TABLES_H
 
@@ -6,22 +6,20 @@
 
 struct sqlite3_str;
 
-// Appends the statement that makes the kind's table, by that name; without indexes.
+// Appends CREATE TABLE `name` for the kind; without indexes.
 void schema_append_table(struct sqlite3_str *sql, enum record_kind kind, const char *name);
 
-// The type of a column of the kind in SQL.
+// The SQL type of a column of the kind.
 const char *schema_column_type(enum record_kind kind, unsigned column);
 
-// Appends the names of all columns of the kind's table, in its order.  Not for
-// RECORD_KIND_RUN.
+// Appends the names of all columns of the kind's table, in table order.  Not for RECORD_KIND_RUN.
 void schema_append_columns(struct sqlite3_str *sql, enum record_kind kind);
 
-// Appends the statement that makes the kind's view.
+// Appends CREATE VIEW for the kind.
 void schema_append_view(struct sqlite3_str *sql, enum record_kind kind);
 
-// Appends "INSERT INTO KIND(...) VALUES(?1, ...)": id, run, stream, number,
-// started_ns, received_ns, then the columns, all as they are read.  Not for
-// RECORD_KIND_RUN.
+// Appends "INSERT INTO KIND(...) VALUES(?1, ...)": id, run, stream, number, started_ns,
+// received_ns, then the kind's columns, stored values as they are.  Not for RECORD_KIND_RUN.
 void schema_insert_sql(struct sqlite3_str *sql, enum record_kind kind);
 enum { SCHEMA_FIRST_COLUMN = 7 }; // the parameter of column 0
 

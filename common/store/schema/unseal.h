@@ -1,4 +1,5 @@
-// Turns sealed history, which schema versions 6 to 8 could keep, back into rows.
+// Migration of sealed segments (compressed blocks of old rows, schema versions 6 to 8;
+// seal_decoder.h) back into table rows.
 #ifndef INFERSTAT_STORE_SCHEMA_UNSEAL_H
 #define INFERSTAT_STORE_SCHEMA_UNSEAL_H
 
@@ -6,13 +7,13 @@
 
 struct sqlite3;
 
-// Moves the rows of all segments in the table `sealed` (if there is one) back into the
-// table of their kind, under the ids that they had; a transaction a segment, so that it can
-// be killed at any time and continues when it is called again.
+// Moves the rows of all segments in the table `sealed`, if it exists, back into their kind's table,
+// under their former ids.  One transaction per segment: a killed migration continues at the next
+// call.
 //
-// A damaged segment is deleted.  Its records are counted as cleared in their runs' ledgers;
-// where not even those can be told from its bytes, the audit reports the missing records.
-// Both are logged as errors, with the number of records and the time that they are from.
+// A damaged segment is deleted, and its records are counted as cleared in their runs' ledgers.  If
+// its records cannot be identified, the audit reports them as missing.  Each is logged as an error,
+// with the number of records and their time.
 MUST_CHECK enum status unseal(struct sqlite3 *db, struct error *err);
 
 #endif

@@ -1,5 +1,5 @@
-// Creates a database file atomically: it is built under a temporary name and renamed when it is
-// complete.  Existing files are never replaced.
+// Atomic creation of a database file: built under a temporary name, then renamed.  Existing files
+// are never replaced.
 #ifndef INFERSTAT_STORE_SQLITE_ATOMIC_FILE_H
 #define INFERSTAT_STORE_SQLITE_ATOMIC_FILE_H
 
@@ -8,31 +8,29 @@
 #include "common/core/base/error.h"
 
 struct atomic_file {
-    int fd;        // of the file under way, which keeps others off it; -1: none
-    char *path;    // where it is to be
-    char *partial; // where it is until then
+    int fd;        // the locked temporary file; -1: none
+    char *path;    // final path
+    char *partial; // temporary path
 };
 
-// Who may do what with it: its owner only; or also others read it, where the process's
-// mask lets them.
+// File modes: owner only; or readable by others as well, subject to the process's umask.
 enum { ATOMIC_FILE_OWNER = 0600, ATOMIC_FILE_USUAL = 0644 };
 
 #define ATOMIC_FILE_NONE ((struct atomic_file){.fd = -1})
 
-// Makes an empty file of that mode at PATH.inferstat-partial, taking the place of one
-// that a process left there when it died.  STATUS_INVALID where something is at `path`
-// already, or a log of a file that was; STATUS_BUSY where another is making the same,
-// STATUS_NOT_FOUND without a folder, STATUS_DENIED, STATUS_IO.
+// Creates an empty file of that mode at PATH.inferstat-partial, replacing one that a dead process
+// left.  STATUS_INVALID if `path` or a log of such a file exists; STATUS_BUSY if another process is
+// creating it; STATUS_NOT_FOUND without a folder; STATUS_DENIED, STATUS_IO.
 MUST_CHECK enum status atomic_file_begin(struct atomic_file *file, const char *path, unsigned mode,
                                          struct error *err);
 
-// STATUS_FULL, in words, where its file system has less room than that.
+// STATUS_FULL if its file system has fewer than `bytes` free bytes.
 MUST_CHECK enum status atomic_file_room(const struct atomic_file *file, int64_t bytes,
                                         struct error *err);
 
-// Puts the file in place, lasting, when `status`, of what built it, is STATUS_OK;
-// else, or when that fails, removes it.  Returns `status` or what went wrong.  All
-// connections to it are closed by then.  Frees what `file` holds.
+// If `status`, the result of building the file, is STATUS_OK: syncs the file and renames it to its
+// path; on another status or an error, removes it.  Returns `status` or the error.  All connections
+// to the file must be closed.  Frees the contents of `file`.
 MUST_CHECK enum status atomic_file_end(struct atomic_file *file, enum status status,
                                        struct error *err);
 

@@ -1,5 +1,6 @@
-// Lets SQLite open files relative to an open directory: /proc/self/fd/N/NAME names the file in
-// the directory that was opened, wherever the directory's own path leads by now.
+// File-descriptor paths for SQLite: lets it open files relative to an open directory.
+// /proc/self/fd/N/NAME names the file in the directory of descriptor N, even after the directory
+// was renamed or its path replaced.
 //
 // By default SQLite resolves such a path to the directory's current name and opens that; an
 // attacker could replace the directory in between.
@@ -10,8 +11,8 @@
 
 #define FD_PATH "/proc/self/fd/"
 
-// Makes SQLite use such paths unresolved, in the whole process.  To be called before any other
-// thread opens a database; calling it again is fine.
+// Makes SQLite use these paths unresolved, in the whole process.  To be called before any other
+// thread opens a database; repeated calls are harmless.
 MUST_CHECK enum status fd_path_allow(struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-// Lock files that may be taken away again.
+// Removable lock files: a lock whose file another process may unlink at any time.
 #ifndef INFERSTAT_STORE_SQLITE_LOCK_H
 #define INFERSTAT_STORE_SQLITE_LOCK_H
 
@@ -8,26 +8,24 @@
 
 struct lock {
     int fd;     // -1: not held
-    bool made;  // the file was not there before
+    bool made;  // lock_take created the file
     char *path; // NULL: not held
 };
 
 #define LOCK_NONE ((struct lock){.fd = -1})
 
-// Takes the lock file at `path` (lockfile.h), making it where it is missing.
-// STATUS_BUSY names the holder's pid.
+// Locks the file at `path` (lockfile.h), creating it if missing.  STATUS_BUSY names the holder's
+// pid.
 MUST_CHECK enum status lock_take(struct lock *lock, const char *path, struct error *err);
 
-// Takes FILE.lock beside the store, which keeps two writers off it.  A link's
-// lock is beside the file it leads to, so all paths to a store meet one lock.
-// The store need not be there yet; its folder must.
+// Locks FILE.lock beside the store, against a second writer.  Symbolic links are resolved first, so
+// all paths to a store share one lock.  The store's folder must exist, the store need not.
 MUST_CHECK enum status lock_take_store(struct lock *lock, const char *path, struct error *err);
 
-// Lets go; the file stays.  LOCK_NONE is fine.
+// Releases the lock; the file stays.  LOCK_NONE is fine.
 void lock_release(struct lock *lock);
 
-// Releases the lock and removes the file if lock_take created it, while no other process
-// can hold it.
+// Releases the lock; removes the file before that if lock_take created it.
 void lock_withdraw(struct lock *lock);
 
 #endif

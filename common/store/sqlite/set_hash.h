@@ -1,5 +1,5 @@
-// A hash of a set of record numbers: the sum, modulo 2^64, of a mix of each number with its
-// stream.  It does not depend on the order, and numbers can be added and removed.
+// Incremental set hash of record numbers: the sum, modulo 2^64, of a hash of each (stream, number).
+// It does not depend on the order; numbers can be added and removed.
 #ifndef INFERSTAT_STORE_SQLITE_SET_HASH_H
 #define INFERSTAT_STORE_SQLITE_SET_HASH_H
 
@@ -12,11 +12,11 @@ struct sqlite3;
 // The hash of one number.
 uint64_t set_hash_of(int64_t stream, int64_t number);
 
-// The same bits as the signed integer that SQLite keeps.
+// The same bits as SQLite's signed integer.
 int64_t set_hash_signed(uint64_t bits);
 
-// Gives a connection the functions set_hash(stream, number), an aggregate, and
-// set_hash_add(a, b), which is NULL where one of them is.
+// Registers the SQL functions set_hash(stream, number), an aggregate, and set_hash_add(a, b), which
+// is NULL if an argument is.
 MUST_CHECK enum status set_hash_register(struct sqlite3 *db, struct error *err);
 
 #endif

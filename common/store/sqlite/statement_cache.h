@@ -1,5 +1,5 @@
-// A cache of prepared statements by their SQL, with least-recently-used eviction.  One per
-// connection, for the connection's thread.
+// Prepared statement cache, keyed by SQL text, with least-recently-used eviction.  One per
+// connection, used on the connection's thread.
 #ifndef INFERSTAT_STORE_SQLITE_STATEMENT_CACHE_H
 #define INFERSTAT_STORE_SQLITE_STATEMENT_CACHE_H
 
@@ -19,22 +19,22 @@ struct statement_cache {
     struct {
         char *sql;
         struct sqlite3_stmt *stmt;
-        uint64_t used; // the last time, by `clock`
+        uint64_t used; // value of `clock` at the last use
         bool is_taken;
     } kept[STATEMENT_CACHE_SIZE];
     uint64_t clock;
 };
 
-// Before the connection is closed.
+// Finalizes all statements; to be called before the connection is closed.
 void statement_cache_end(struct statement_cache *statements);
 
-// Consumes `sql` (freed even on failure) and gives its statement, to be returned with
+// Consumes `sql` (freed even on failure) and returns its statement, which the caller passes back to
 // statement_cache_release.
 MUST_CHECK enum status statement_cache_take(struct statement_cache *statements, struct sqlite3 *db,
                                             struct sqlite3_str *sql, struct sqlite3_stmt **out,
                                             struct error *err);
 
-// Resets a statement and its parameters; finalizes it where it is not cached.  NULL is fine.
+// Resets a statement and its parameters; finalizes it if it is not cached.  NULL is fine.
 void statement_cache_release(struct statement_cache *statements, struct sqlite3_stmt *stmt);
 
 #endif
