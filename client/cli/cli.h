@@ -1,4 +1,5 @@
-// The program `inferstat`: its commands and the state that each of them gets.
+// Command dispatch of the program `inferstat`: the command table, the context of a command, and
+// the functions that commands share.
 #ifndef INFERSTAT_CLIENT_CLI_CLI_H
 #define INFERSTAT_CLIENT_CLI_CLI_H
 
@@ -29,35 +30,35 @@ struct cli {
     struct cli_environment env;
     struct cli_options options;
     const struct cli_command *command;
-    struct query query;    // that the command asks, of its options or of a text
-    struct remote *remote; // opened by the first question
-    char expired[64];      // why the last query has no data: its records have expired; "": not so
+    struct query query;    // built from the options, or parsed from a query text
+    struct remote *remote; // the connection or store file, opened by the first query
+    char expired[64];      // the collector's message that the matching records have expired; or ""
 };
 
-// A command whose name is a verb of the query language takes the clauses of that verb.
+// A command whose name is a verb of the query language accepts the clauses of that verb.
 struct cli_command {
     const char *name;
-    const char *arguments;          // as usage shows them; "" for none
+    const char *arguments;          // their names in the usage line; "": none
     const char *summary;            // one line
-    const char *details;            // more lines for its own help; NULL: none
-    const enum cli_option *options; // that it takes; OPTION_COUNT ends them
+    const char *details;            // further lines of `COMMAND --help`; NULL: none
+    const enum cli_option *options; // those it accepts, ended by OPTION_COUNT
     unsigned arguments_min, arguments_max;
     enum status (*run)(struct cli *cli, struct error *err);
 };
 
-// All commands, in the order that help lists them.
+// All commands, in the order of the help text.
 const struct cli_command *cli_commands(unsigned *count);
 
-// The command of that name.  STATUS_INVALID names the nearest one.
+// Finds a command by name.  STATUS_INVALID: unknown; the message suggests the nearest name.
 MUST_CHECK enum status cli_command_find(const struct cli_command **out, const char *name,
                                         struct error *err);
 
-// Runs the program on a command line.  Results go to env->out, errors into `err`.
+// Parses a command line and runs its command.  Results go to env->out, errors into `err`.
 MUST_CHECK enum status cli_run(const struct cli_environment *env, int argc, char *const *argv,
                                struct error *err);
 
-// The exit code of a status: 0 done, 1 a check failed, 2 usage, 3 no data, 4 the collector or
-// file cannot be reached or used, 5 undecided.
+// Maps a status to the exit code: 0 success, 1 a check failed, 2 usage error, 3 no data,
+// 4 collector or file unusable, or any other error, 5 comparison undecided.
 int cli_exit_code(enum status status);
 
 // ---- For commands -----------------------------------------------------------------
@@ -66,42 +67,44 @@ int cli_exit_code(enum status status);
 MUST_CHECK enum status cli_ask(struct cli *cli, const struct query *query, struct result **out,
                                struct error *err);
 
-// The collector or file that the options name.
+// The target that the options name: a collector or a store file.
 struct remote_target cli_target(const struct cli *cli);
 
-// The name of the collector or file, which is opened first if necessary.
+// The target's name for messages (remote_name); opens the target if necessary.
 MUST_CHECK enum status cli_source(struct cli *cli, const char **out, struct error *err);
 
-// The same; without data prints an empty list with --json and fails as cli_no_data does.
+// As cli_ask, but for STATUS_NO_DATA: prints an empty list with --json and returns cli_no_data.
 MUST_CHECK enum status cli_ask_for(struct cli *cli, const struct query *query, const char *what,
                                    struct result **out, struct error *err);
 
-// Prints a result as a table with these columns, or as --json and --csv say.
+// Prints a result as a table with these columns, or as JSON or CSV if so requested.
 MUST_CHECK enum status cli_print(const struct cli *cli, const struct columns *view,
                                  const struct result *result, struct error *err);
 
-// STATUS_NO_DATA with the reason: expiry, a window in the future, the filters, an empty store.
+// Returns STATUS_NO_DATA with the reason: expired records, a window in the future, filters without
+// a match, or an empty store.  `what` begins the message.
 enum status cli_no_data(const struct cli *cli, const char *what, struct error *err);
 
-// Prints until when records have expired, if the answer's first row has an expired_ns.
+// Prints "(records before TIME have expired)" if the result's first row has an expired_ns.
 void cli_note_expired(const struct cli *cli, const struct result *result);
 
-// Writes the dimensions of a filter, "model a, host b", behind `before`; false if it has none.
+// Writes the dimensions of a filter as "model a, host b", preceded by `before`; writes nothing
+// and returns false if the filter has none.
 bool cli_write_filter(FILE *out, const struct query_filter *filter, const char *before);
 
-// Sends a query about a file, whose path may be relative, and prints the answer, which has
-// one row: as JSON with --json, else by `print`.
+// Sends a query whose parameter is a file's path (made absolute), and prints the one row of the
+// answer: as JSON with --json, else by `print`.
 MUST_CHECK enum status cli_ask_of_file(struct cli *cli, struct query *query, const char *path,
                                        void (*print)(struct cli *cli, const struct result *answer),
                                        struct error *err);
 
-// Sends a comparison and prints its answer; the status is the verdict.
+// Sends a comparison query and prints the answer; the status is the verdict.
 MUST_CHECK enum status cli_compare(struct cli *cli, const struct query *query, struct error *err);
 
-// export --bundle: the store writes it.
+// export --bundle: asks the collector or store file to write the bundle.
 MUST_CHECK enum status cli_bundle(struct cli *cli, struct error *err);
 
-// One function per command; commands.c has the table.
+// The functions of the command table (commands.c).
 MUST_CHECK enum status command_top(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_summary(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_average(struct cli *cli, struct error *err);

@@ -1,5 +1,5 @@
-// The options of the program `inferstat`: one table that parsing, help, completion
-// and tests read.
+// Command-line options of the program `inferstat`: one table for parsing, help, completion and
+// tests.
 #ifndef INFERSTAT_CLIENT_CLI_ARGS_CLI_OPTIONS_H
 #define INFERSTAT_CLIENT_CLI_ARGS_CLI_OPTIONS_H
 
@@ -11,8 +11,8 @@
 #include "common/sys/option_table.h"
 #include "common/wire/trust.h"
 
-// One row per option: enumerator, name, letter (0: none), its value's name (NULL: takes
-// none), type and member of struct cli_options, help.
+// One row per option: enumerator, name, letter (0: none), name of its value in help (NULL: the
+// option has no value), type and member of struct cli_options, help.
 #define CLI_OPTIONS(X)                                                                             \
     X(COLLECTOR, "collector", 0, "ADDR", TEXT_AT(collector),                                       \
       "ask the collector at ADDR: ipc:///FOLDER or tcp://HOST:PORT (else INFERSTAT_COLLECTOR)")    \
@@ -105,7 +105,7 @@ enum cli_option {
         OPTION_COUNT
 };
 
-// The row of an option.
+// The definition of an option.
 const struct option *option_row(enum cli_option option);
 
 enum cli_format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSON, FORMAT_JSONL };
@@ -119,11 +119,11 @@ struct cli_options {
     const char *db;
     int64_t timeout_ns;  // 0: the default
     int64_t interval_ns; // 0: the default
-    uint32_t limit;      // where OPTION_LIMIT is given
-    // Clauses of the query language, as given; NULL: not given.
+    uint32_t limit;      // valid if OPTION_LIMIT is given
+    // Clauses of the query language, unparsed; NULL: not given.
     const char *where[QUERY_DIMENSION_COUNT];
     const char *since, *until, *by, *step, *slo, *metric, *margin, *against;
-    uint32_t slowest;       // where OPTION_SLOWEST is given
+    uint32_t slowest;       // valid if OPTION_SLOWEST is given
     const char *bundle;     // NULL: none
     const char *query;      // NULL: none
     int file_format;        // of --format
@@ -135,7 +135,7 @@ struct cli_options {
     const char *replaces;
     const char *spool;                        // NULL: the default
     const char *command;                      // first word; NULL: none
-    const char *arguments[CLI_ARGUMENTS_MAX]; // words behind it
+    const char *arguments[CLI_ARGUMENTS_MAX]; // the words after it
     unsigned argument_count;
 };
 
@@ -144,25 +144,25 @@ static inline bool option_given(const struct cli_options *options, enum cli_opti
     return options->given[option];
 }
 
-// Reads a command line, argv[0] skipped.  Options stand anywhere, values behind
-// "=" or in the next word; "--" ends them.  STATUS_INVALID names the option at fault and the
-// nearest one known.
+// Parses a command line (argv[0] is skipped).  Options and arguments may be mixed; a value
+// follows "=" or is the next word; "--" ends the options.  STATUS_INVALID: the message names the
+// invalid option and the nearest known one.
 MUST_CHECK enum status options_parse(struct cli_options *out, int argc, char *const *argv,
                                      struct error *err);
 
-// STATUS_INVALID when an option was given that is not in `allowed`, which OPTION_COUNT ends;
+// STATUS_INVALID if an option was given that is not in `allowed` (ended by OPTION_COUNT);
 // `command` names the command in the message.
 MUST_CHECK enum status options_check(const struct cli_options *options,
                                      const enum cli_option *allowed, const char *command,
                                      struct error *err);
 
-// Whether an option is in a list that OPTION_COUNT ends.
+// True if the list (ended by OPTION_COUNT) has the option.
 bool options_contain(const enum cli_option *list, enum cli_option option);
 
-// The first option given of a list that OPTION_COUNT ends; OPTION_COUNT: none.
+// The first option of the list (ended by OPTION_COUNT) that was given; OPTION_COUNT: none.
 enum cli_option options_first_given(const struct cli_options *options, const enum cli_option *list);
 
-// STATUS_INVALID: `command` does not take the option.
+// Returns STATUS_INVALID with the message that `command` does not accept the option.
 enum status options_refuse(enum cli_option option, const char *command, struct error *err);
 
 #endif

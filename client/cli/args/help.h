@@ -1,4 +1,4 @@
-// Writes help from the tables of commands and options.
+// Help text, generated from the tables of commands and options.
 #ifndef INFERSTAT_CLIENT_CLI_ARGS_HELP_H
 #define INFERSTAT_CLIENT_CLI_ARGS_HELP_H
 
@@ -6,10 +6,10 @@
 
 struct cli_command;
 
-// Of the program.
+// Writes the help of the program.
 void help_write(FILE *out);
 
-// Of one command.
+// Writes the help of one command.
 void help_write_command(FILE *out, const struct cli_command *command);
 
 #endif

@@ -1,4 +1,4 @@
-// Public keys as command line arguments.
+// Parser for command-line arguments that are public keys.
 #ifndef INFERSTAT_CLIENT_CLI_ARGS_KEY_ARG_H
 #define INFERSTAT_CLIENT_CLI_ARGS_KEY_ARG_H
 
@@ -7,13 +7,13 @@
 
 enum { KEY_ARG_PATH_TEXT_SIZE = 1024 };
 
-// Reads a word that is a public key in Z85, the line of a file that begins with one, or the
-// path of a file that holds one (FILE.pub of `inferstat keygen`), and writes the key's text. `what`
-// names the argument in errors.
+// Accepts a public key in Z85, a line that begins with one, or the path of a file with one (such
+// as FILE.pub of `inferstat keygen`); an existing path wins.  Writes the key in Z85.  `what` names
+// the argument in errors.
 MUST_CHECK enum status key_arg_parse(char key[WIRE_KEY_TEXT_SIZE], const char *word,
                                      const char *what, struct error *err);
 
-// Escapes a path for the terminal and cuts it to fit.  Returns `text`.
+// Escapes a path for the terminal and truncates it to fit.  Returns `text`.
 const char *key_arg_path_text(char text[KEY_ARG_PATH_TEXT_SIZE], const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-// Kinds of records as command line arguments.
+// Parser for command-line arguments that are kinds of records.
 #ifndef INFERSTAT_CLIENT_CLI_ARGS_KINDS_H
 #define INFERSTAT_CLIENT_CLI_ARGS_KINDS_H
 
@@ -7,11 +7,11 @@
 #include "client/cli/cli.h"
 #include "common/core/record/record.h"
 
-// The kind of that name, singular or plural ("loads"); RECORD_KIND_COUNT if there is none.
+// Finds a kind by its name, singular or plural ("loads"); RECORD_KIND_COUNT: unknown.
 enum record_kind kinds_find(const char *word);
 
-// The set of kinds (bit k: enum record_kind k) that the command's arguments name; 0 without
-// arguments.  STATUS_INVALID names the nearest kind.
+// Parses the command's arguments as a set of kinds (bit k: enum record_kind k); 0 without
+// arguments.  STATUS_INVALID: unknown kind; the message suggests the nearest one.
 MUST_CHECK enum status kinds_parse(uint32_t *out, const struct cli *cli, struct error *err);
 
 #endif

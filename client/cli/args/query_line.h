@@ -1,5 +1,5 @@
-// Builds the query of a command line: options that are clauses of the query language are
-// written as a line of it, which is parsed as any other.
+// Query builder of the command line: writes the options as one line of the query language, then
+// parses that line.
 #ifndef INFERSTAT_CLIENT_CLI_ARGS_QUERY_LINE_H
 #define INFERSTAT_CLIENT_CLI_ARGS_QUERY_LINE_H
 
@@ -9,16 +9,16 @@
 #include "client/cli/args/cli_options.h"
 #include "common/core/query/query.h"
 
-// The parts of the command line that the query depends on.
+// Input of the query builder.
 struct query_line {
-    const char *command; // its verb, if the language has one of that name
+    const char *command; // the query's verb, if the query language has a verb of that name
     const struct cli_options *options;
-    FILE *notes; // warnings go there
+    FILE *notes; // receives warnings
     int64_t now_ns;
 };
 
-// Parses the verb with those options that are clauses of it, or only a filter (as
-// QUERY_SUMMARY) if there is no verb.  STATUS_INVALID names the option at fault.
+// Builds the query of the verb from the options that are its clauses.  For a command without a
+// verb the query is a QUERY_SUMMARY with the filter only.  STATUS_INVALID names the invalid option.
 MUST_CHECK enum status query_line_read(struct query *out, const struct query_line *from,
                                        struct error *err);
 

@@ -1,4 +1,4 @@
-// Times on the command line and in queries.
+// Time parser for options and queries: when_parse plus a warning for ambiguous local times.
 #ifndef INFERSTAT_CLIENT_CLI_ARGS_TIME_ARG_H
 #define INFERSTAT_CLIENT_CLI_ARGS_TIME_ARG_H
 
@@ -8,13 +8,13 @@
 
 #include "common/core/base/error.h"
 
-// Parses a time as when_parse does, with the warning below.
+// Calls when_parse, then time_arg_warn_ambiguous on success.
 MUST_CHECK enum status time_arg_parse(FILE *notes, int64_t *out_ns, const char *text,
                                       int64_t now_ns, bool latest, const char *what,
                                       struct error *err);
 
-// Warns on `notes` if the local time occurs twice (clocks set back), naming the one used.  Does
-// nothing for a text that is no time.
+// Warns on `notes` if `text` is a local time that occurs twice (clocks set back); the message has
+// both instants and says which one is used.  Ignores a text that is not a valid time.
 void time_arg_warn_ambiguous(FILE *notes, const char *text, int64_t now_ns, bool latest,
                              const char *what);
 

@@ -1,4 +1,4 @@
-// Variants of the commands loads and inferences, selected by options.
+// Commands that an option selects: variants of `loads` and `inferences`.
 #ifndef INFERSTAT_CLIENT_CLI_COMMANDS_INSIGHT_H
 #define INFERSTAT_CLIENT_CLI_COMMANDS_INSIGHT_H
 

@@ -1,4 +1,4 @@
-// Converts results of llama-bench ("llama-bench -o json" or jsonl) to a bundle.
+// Importer for llama-bench results ("llama-bench -o json" or jsonl): converts them to a bundle.
 #ifndef INFERSTAT_CLIENT_CLI_COMMANDS_LLAMA_BENCH_H
 #define INFERSTAT_CLIENT_CLI_COMMANDS_LLAMA_BENCH_H
 
@@ -6,22 +6,22 @@
 
 #include "common/core/base/error.h"
 
-// Whether the file may be JSON: it can be read and begins with '[' or '{'.
+// True if the file is readable and begins with '[' or '{'.
 bool llama_bench_is_json(const char *path);
 
-// Writes the bundle `into` from the results in `path`.  Each result becomes a run; its
-// identity is a hash of the result, so the same results give the same runs.
-// Each of its samples is an inference:
+// Writes the results in `path` to the bundle `into`.  Each result becomes a run whose UUID is a
+// hash of the result, so that importing a result twice gives the same run.  Each sample of a
+// result becomes an inference:
 //
-//   prompt tests      prefill_ns is the sample, without any generated token
-//   generation tests  the sample is divided into n_gen steps alike; the first ends at
-//                     the first token (ttft_ns), the others are decode_ns, so that
-//                     tokens_per_second is what llama-bench says it is
-//   both in one       only e2e_ns is known
+//   prompt tests      prefill_ns is the sample's time; no generated tokens
+//   generation tests  the sample's time is divided into n_gen equal steps: the first is
+//                     ttft_ns, the others are decode_ns, so that tokens_per_second equals
+//                     llama-bench's
+//   combined tests    only e2e_ns is known
 //
-// Tokens of the depth (n_depth) count as cached ones of the prompt.  What llama-bench
-// does not say (host, memory) is "llama-bench" or 0.  STATUS_INVALID names the result
-// and the key at fault.
+// n_depth tokens count as cached prompt tokens.  The host is named "llama-bench" and memory sizes
+// are 0, because llama-bench does not report them.  STATUS_INVALID names the invalid result and
+// key.
 MUST_CHECK enum status llama_bench_convert(const char *path, const char *into, struct error *err);
 
 #endif

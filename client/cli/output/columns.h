@@ -1,4 +1,5 @@
-// The columns that tables and the live tail show for each kind of record, with their titles.
+// Column definitions of the tables that list records, and of the live tail: one list of columns
+// per kind of record.
 #ifndef INFERSTAT_CLIENT_CLI_OUTPUT_COLUMNS_H
 #define INFERSTAT_CLIENT_CLI_OUTPUT_COLUMNS_H
 
@@ -7,18 +8,18 @@
 #include "common/core/record/record.h"
 
 enum shown_style {
-    SHOWN_PLAIN,  // in its unit
-    SHOWN_RUN,    // a UUID, its first 8 characters (filters take them)
-    SHOWN_YES_NO, // 1, 0 or absent
-    SHOWN_CLOCK,  // an offset with its error, from clock_error_ns: "+1.2ms ±0.3ms"
+    SHOWN_PLAIN,  // a number in its unit, or a text
+    SHOWN_RUN,    // the first 8 characters of a UUID (filters accept them)
+    SHOWN_YES_NO, // 1 is "yes", 0 is "no", null is "-"
+    SHOWN_CLOCK,  // a clock offset with the row's clock_error_ns: "+1.2ms ±0.3ms"
 };
 
 struct shown_column {
-    const char *key; // of the result
+    const char *key; // of the result's column
     const char *title;
     enum shown_style style;
     enum table_align align;
-    unsigned minor; // as in a table
+    unsigned minor; // as in struct table_column
 };
 
 struct columns {
@@ -31,11 +32,11 @@ const struct columns *columns_of(enum record_kind kind);
 // Creates an empty table with these columns.
 MUST_CHECK enum status columns_new_table(struct table **out, const struct columns *view);
 
-// Adds a row of a result to the table; columns that the result lacks are shown as absent.
+// Adds a row of a result to the table; columns that the result lacks are shown as "-".
 void columns_add_row(const struct columns *view, struct table *table, const struct result *result,
                      size_t row);
 
-// Prints a result as a table.  `what` names it if memory runs out.
+// Prints a result as a table.  `what` begins the message of STATUS_NOMEM.
 MUST_CHECK enum status columns_print(const struct columns *view, const struct result *result,
                                      FILE *out, unsigned width, const char *what,
                                      struct error *err);

@@ -1,4 +1,4 @@
-// Counts as text.
+// Formatting of counts.
 #ifndef INFERSTAT_CLIENT_CLI_OUTPUT_NUMBER_H
 #define INFERSTAT_CLIENT_CLI_OUTPUT_NUMBER_H
 

@@ -1,5 +1,5 @@
-// An output file that is replaced atomically: written under a temporary name and renamed when
-// complete.  Terminals, pipes and devices are written to directly.
+// Atomic replacement of an output file: writes a temporary file, then syncs and renames it.
+// Terminals, pipes and devices are written to directly.
 #ifndef INFERSTAT_CLIENT_CLI_OUTPUT_OUTPUT_H
 #define INFERSTAT_CLIENT_CLI_OUTPUT_OUTPUT_H
 
@@ -9,16 +9,16 @@
 
 struct output {
     FILE *out;       // write to this
-    char *path;      // the target; if a link was given, the file it points to
-    char *temporary; // the temporary name; NULL if nothing is renamed
+    char *path;      // the target; symbolic links are resolved
+    char *temporary; // path of the temporary file; NULL if `path` is written directly
 };
 
-// Opens FILE.tmp-PID beside `path`, with the permissions of the file it replaces.
+// Opens PATH.tmp-PID with the permissions of the existing file at `path`.
 MUST_CHECK enum status output_open(struct output *output, const char *path, struct error *err);
 
-// Renames the file to its target if `status`, the writer's, is STATUS_OK; otherwise, or if
-// the last write fails, removes it, and the old file at `path` stays.  Returns `status` or
-// the error.  Frees what `output` holds.
+// Renames the temporary file to `path` if `status`, the result of writing it, is STATUS_OK and
+// the flush succeeds; otherwise removes it and leaves the old file unchanged.  Returns `status`,
+// or STATUS_IO if the flush or the rename failed.  Frees the members of `output`.
 MUST_CHECK enum status output_close(struct output *output, enum status status, struct error *err);
 
 #endif

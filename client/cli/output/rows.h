@@ -1,5 +1,5 @@
-// Writes rows of results as CSV, JSON or JSON Lines to a stream, page by page.  Failures stay
-// in the stream (ferror).
+// Streaming writer of result rows as CSV, JSON or JSON Lines, page by page.  The caller checks
+// ferror for write errors.
 #ifndef INFERSTAT_CLIENT_CLI_OUTPUT_ROWS_H
 #define INFERSTAT_CLIENT_CLI_OUTPUT_ROWS_H
 
@@ -14,22 +14,22 @@
 struct rows {
     FILE *out;
     enum cli_format format;
-    const char *kind; // NULL, or a "kind" for each row (not in CSV)
+    const char *kind; // value of a "kind" member in each row (not in CSV); NULL: none
     uint64_t count;   // rows written
     bool begun;       // the header or opening bracket is written
 };
 
-// Writes rows `first` up to `end` (not included) of a result, after the header on the first
-// call: nothing is written before there is an answer.
+// Writes rows `first` up to `end` (exclusive) of a result; the first call writes the CSV header
+// or JSON's opening bracket before them.
 void rows_write(struct rows *rows, const struct result *result, size_t first, size_t end);
 
-// Ends the output, also without rows: writes JSON's closing brackets.
+// Ends the output: writes JSON's closing bracket, or an empty list if there were no rows.
 void rows_end(struct rows *rows);
 
-// Writes a whole result (NULL: no rows), with its end.
+// Writes a complete result (NULL: no rows) and ends the output.
 void rows_print(FILE *out, enum cli_format format, const struct result *result);
 
-// Writes one row as a JSON object on a line of its own.
+// Writes one row as a JSON object on one line.
 void rows_write_json(FILE *out, const struct result *result, size_t row);
 
 #endif
