@@ -1,21 +1,24 @@
-// Chooses the number of fill threads and slots by measuring a short trial run.
+// Autotuning: sets the number of fill threads and buffer slots from rates measured in a short
+// trial run.
 #ifndef INFERSTAT_SERVER_PIPELINE_AUTOTUNE_H
 #define INFERSTAT_SERVER_PIPELINE_AUTOTUNE_H
 
 #include "server/pipeline/pipeline.h"
 #include "server/pipeline/tuning.h"
 
-// Streams the job's first chunks, two per slot, without kernels and results.  Refines `plan`,
-// with which the pipeline was created, by the measured rates (tuning_refine), and makes the
-// pipeline adopt it.  `wishes` are those that the plan was made from.
+// Streams the job's first chunks, two per slot, without kernels and results.  Updates `plan`,
+// with which the pipeline was created, from the measured rates (tuning_refine), and applies it
+// to the pipeline (pipeline_adopt).  `host` and `wishes` are those that tuning_plan was given.
 //
-// A job that places its chunks (weights) is tried once; figures->chunks chunks are then in
-// their final place.  Other jobs are tried twice and the second trial counts, since the first
-// one touches new memory.
+// A job whose chunks have a fixed destination (model weights) is run once, and its first
+// figures->chunks chunks need no second copy.  Other jobs are run twice and the second trial
+// counts, since page faults on new memory slow down the first.
 //
-// Skips the trial and zeroes the figures when the job lends memory, when the user chose the
-// threads, when overlap is not tracked, or when the job is shorter than eight trials.  Keeps
-// the plan when there is no memory for a larger one.  Fails as the run does.
+// Skips the trial and zeroes the metrics when the job has no `fill`, when the user set the
+// number of threads, when overlap is not tracked, or when the job is shorter than eight trials.
+// Keeps the plan when there is no memory for a larger one.  Otherwise fails as pipeline_run:
+// with the status of a callback, STATUS_CANCELLED, STATUS_INVALID on a chunk or group larger
+// than its buffer, STATUS_NOMEM, or STATUS_IO when the device fails.
 MUST_CHECK enum status autotune_run(struct pipeline *pipeline, const struct pipeline_job *job,
                                     struct pipeline_plan *plan, const struct tuning_host *host,
                                     const struct tuning_wishes *wishes,

@@ -1,8 +1,9 @@
-// Worker threads that fill slots, and the queue of filled chunks to the driver: ordered by
-// chunk, bounded by the prefetch.
+// Prefetching worker pool: threads that read chunks into slots (pinned staging buffers), and an
+// ordered queue that delivers the filled chunks to the submitting thread (pipeline.h).  The
+// prefetch depth bounds the queue.
 //
-// A worker acquires a slot before it claims a chunk.  So the next chunk always has a slot, and
-// workers cannot deadlock by holding all slots with later chunks.
+// A worker acquires a slot before it claims a chunk, so the next chunk always has a slot, and
+// later chunks cannot hold all slots and cause a deadlock.
 #ifndef INFERSTAT_SERVER_PIPELINE_FILL_WORKERS_H
 #define INFERSTAT_SERVER_PIPELINE_FILL_WORKERS_H
 
@@ -18,18 +19,19 @@ struct fill_workers;
 struct filled_chunk {
     struct slot *slot; // NULL: after the last chunk
     size_t size;
-    uint64_t ready_ns;   // when it was filled, host's clock
-    uint64_t held_up_ns; // how long its worker had waited for a slot or for the prefetch
+    uint64_t ready_ns;   // when it was filled, host's monotonic clock
+    uint64_t held_up_ns; // its worker's wait for a slot and for a place in the queue
 };
 
-// Starts `threads` workers, which run at most `prefetch` chunks ahead of the driver.  `job` and
-// `pool` are borrowed.  Fails with STATUS_NOMEM.
+// Starts `threads` workers, which run at most `prefetch` chunks ahead of the submitting thread.
+// `job` and `pool` are borrowed.  Fails with STATUS_NOMEM.
 MUST_CHECK enum status fill_workers_start(struct fill_workers **out, const struct pipeline_job *job,
                                           struct slot_pool *pool, unsigned int threads,
                                           unsigned int prefetch, struct error *err);
 
-// Waits for the next chunk and gives its slot to the caller.  Fails with STATUS_CANCELLED when
-// the job is cancelled, as `fill` did for this chunk, or as the pool did.  Driver's thread.
+// Waits for the next chunk and passes its slot to the caller.  Fails with STATUS_CANCELLED when
+// the job is cancelled, STATUS_INVALID on a chunk larger than a slot, the status of the job's
+// `fill` for this chunk, or that of slot_pool_acquire in a worker.  Submitting thread.
 MUST_CHECK enum status fill_workers_next(struct fill_workers *workers, struct filled_chunk *out,
                                          struct error *err);
 

@@ -1,8 +1,8 @@
-// Computes how much of a run's copies and kernels overlapped.  Pure.
+// Copy/compute overlap of a run, computed from busy intervals on one clock.  No I/O, no clock.
 //
-// Overlap is |copy busy AND compute busy| / min(|copy busy|, |compute busy|) over the whole run,
-// from intervals on one clock.  Intervals are added roughly in order of time; those that may
-// still change the figures are kept, at most OVERLAP_HELD of each side.
+// Overlap is |copy busy AND compute busy| / min(|copy busy|, |compute busy|) over the whole run.
+// Intervals are added approximately in order of time.  Those that later intervals may overlap
+// are kept, at most OVERLAP_HELD of each side; earlier ones are settled: summed up and dropped.
 #ifndef INFERSTAT_SERVER_PIPELINE_OVERLAP_H
 #define INFERSTAT_SERVER_PIPELINE_OVERLAP_H
 
@@ -25,7 +25,7 @@ struct overlap_figures {
     uint64_t unmeasured;      // intervals whose times are unknown
 };
 
-// both / min(busy); false, and no ratio, when a side was never busy.
+// Writes both_ns / min(busy_ns).  Returns false, and writes nothing, when a side was never busy.
 bool overlap_ratio(const struct overlap_figures *figures, double *out);
 
 struct overlap;
@@ -34,16 +34,16 @@ struct overlap;
 MUST_CHECK enum status overlap_new(struct overlap **out, struct error *err);
 void overlap_free(struct overlap *overlap); // accepts NULL
 
-// Adds one interval.  An end before its start, or a start before the settled time, counts as
-// unmeasured.  Never allocates: when more than OVERLAP_HELD intervals are kept, the older half
-// is settled.
+// Adds one interval.  An interval that ends before its start, or starts before the settled time,
+// counts as unmeasured.  Never allocates: when more than OVERLAP_HELD intervals are kept, the
+// older half is settled.
 void overlap_add(struct overlap *overlap, enum overlap_side side, int64_t start_ns, int64_t end_ns);
 void overlap_add_unmeasured(struct overlap *overlap, uint64_t intervals);
 
-// Promises that no further interval starts before `ns`: sums up and drops those before it.
+// Settles up to `ns`; the caller promises that no further interval starts before.
 void overlap_settle(struct overlap *overlap, int64_t ns);
 
-// Settles everything, writes the figures and resets.
+// Settles everything, writes the sums and resets.
 void overlap_finish(struct overlap *overlap, struct overlap_figures *out);
 
 #endif

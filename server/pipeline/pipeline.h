@@ -1,25 +1,25 @@
-// The streaming pipeline: chunks from the host through pinned slots to a device,
-// copies on one stream beside kernels on another.
+// Streaming pipeline from host to device: overlaps reading input, host-to-device copies, kernels
+// and device-to-host copies of results, using pinned staging buffers and one stream per direction.
 //
 //   fill workers (threads) --fill--> slots (pinned) --copy stream--> buffers (device)
 //                                          --compute stream--> results
 //                                          --out stream--> pinned --drain (thread)--> host
 //
-// A *chunk* is the content of one slot.  A *group* is the content of one device buffer:
-// consecutive chunks; its kernels are queued after its last chunk.  The number of slots and
-// buffers does not depend on the input's length.
+// A *slot* is a pinned staging buffer (slot_pool.h); a *chunk* is the content of one slot.  A
+// *group* is the content of one device buffer: consecutive chunks, whose kernels are queued
+// after the last one.  The *submitting thread*, which calls pipeline_run, queues all device
+// work.  The number of slots and buffers does not depend on the input's length.
 //
-// Reuse follows events.  The host waits for the event after a slot's copy before the slot is
+// Events order reuse.  The host waits for the event after a slot's copy before the slot is
 // filled again; the copy stream waits for the event after a buffer's kernels before the buffer
-// is overwritten.  Nothing in the loop waits for a whole stream or device, unless `sync` is
+// is overwritten.  No step waits for a whole stream or device, unless `sync` is
 // PIPELINE_SYNC_PERIODIC: then both streams are synchronised after every `pool_size` chunks and
-// slots are reused only after that.  That mode exists for comparison.
+// slots are reused only after that.  That mode is the baseline of comparisons.
 //
-// On an error, and when cancelled, nothing new is queued, queued work is waited for by its own
-// events, workers and drain end, and the figures say what was done.  When filling a chunk
-// fails, the chunks before it are streamed first, so that the place where a run ends does not
-// depend on timing.  Results of queued groups are consumed unless the device or the consumer
-// failed.
+// On an error or cancellation the pipeline queues nothing more, waits for the events of queued
+// work and joins its threads; the metrics count what was queued.  When filling a chunk fails,
+// the chunks before it are streamed first, so that the end of a failed run does not depend on
+// timing.  Results of queued groups are consumed unless the device or the consumer failed.
 #ifndef INFERSTAT_SERVER_PIPELINE_PIPELINE_H
 #define INFERSTAT_SERVER_PIPELINE_PIPELINE_H
 
@@ -40,30 +40,30 @@ enum {
     PIPELINE_FILLERS_MAX = 32,
     PIPELINE_PREFETCH_MAX = 64,
     PIPELINE_BUFFERS_MAX = 16,
-    // There are this many more host result slots than buffers, so that copies into a buffer
-    // can be queued before it is free.
+    // Host result slots exceed the buffers by this many, so that copies into a buffer can be
+    // queued before the kernels that read it are done.
     PIPELINE_GROUPS_BEHIND = 2,
 };
 
-// A pipeline's parameters.  tuning.h chooses those that are 0, except group_bytes, result_bytes
-// and out_bytes, which the job knows.
+// A pipeline's parameters.  tuning.h replaces zeros, except in group_bytes, result_bytes and
+// out_bytes, which the job determines.
 struct pipeline_plan {
     size_t chunk_bytes;     // of one slot
-    unsigned int pool_size; // slots; when jobs lend memory: queued copies at most
-    unsigned int fillers;   // threads that fill them
-    unsigned int prefetch;  // chunks filled ahead of the driver, at most
+    unsigned int pool_size; // slots; with `borrows`: the maximum of copies in flight
+    unsigned int fillers;   // threads that fill slots
+    unsigned int prefetch;  // maximum of chunks filled ahead of the submitting thread
     unsigned int buffers;   // device buffers, at least 2
     size_t group_bytes;     // of one buffer; 0: no buffers, all jobs have `place`
     size_t result_bytes;    // of a group's results on the device; 0: none
     size_t out_bytes;       // of a group's results on the host, pinned; 0: none are copied out
     enum pipeline_sync sync;
-    bool borrows;          // all jobs lend pinned memory: no slots are allocated
+    bool borrows;          // all jobs have `borrow`: no slots are allocated
     bool pool_metrics;     // off: costs one branch per acquire
     bool overlap_tracking; // off: no timed events
 };
 
-// A job's callbacks.  They return a status and fill `err`; any but STATUS_OK ends the run with
-// it.
+// A job's callbacks.  A status other than STATUS_OK, with `err` filled, ends the run and is
+// returned by pipeline_run.
 struct pipeline_job {
     const char *name; // in messages
     void *context;
@@ -73,72 +73,75 @@ struct pipeline_job {
     // Fills a slot.  Called by fill workers, concurrently for different chunks, once for each.
     enum status (*fill)(void *context, uint64_t chunk, void *to, size_t size, struct error *err);
     // Instead of `fill`: returns pinned memory that holds the chunk until the run has ended; no
-    // slots are used.  Driver's thread.
+    // slots are used.  Submitting thread.
     const void *(*borrow)(void *context, uint64_t chunk);
 
-    // Returns the chunk's destination on the device; NULL: chunks go to the pipeline's buffers,
-    // one after the other.  With `place` there are no groups and no kernels (weights).  Other
-    // streams may use the memory when the run has ended.  Driver's thread.
+    // Returns the chunk's fixed destination in device memory, as for model weights; then there
+    // are no groups and no kernels.  NULL: chunks go to the pipeline's buffers, one after the
+    // other.  Other streams may use the memory when the run has ended.  Submitting thread.
     void *(*place)(void *context, uint64_t chunk);
 
     // True when the group ends with this chunk (the last chunk ends one in any case); NULL:
     // each chunk is a group.  A group larger than group_bytes ends the run with
-    // STATUS_INVALID.  Driver's thread.
+    // STATUS_INVALID.  Submitting thread.
     bool (*group_ends)(void *context, uint64_t chunk);
     // Queues the kernels of a group on `stream`: `size` bytes at `in`, results to `out`
     // (result_bytes, reused once its results are copied out; NULL when result_bytes is 0).
-    // NULL: no kernels.  Driver's thread.
+    // NULL: no kernels.  Submitting thread.
     enum status (*compute)(void *context, uint64_t group, struct device_stream *stream,
                            const void *in, size_t size, void *out, struct error *err);
-    // Bytes of results to copy to the host, from the first on, at most out_bytes; NULL or 0:
-    // they stay on the device.  Driver's thread.
+    // The size of the prefix of `out` to copy to the host, at most out_bytes; NULL or 0: results
+    // stay on the device.  Submitting thread.
     size_t (*result_size)(void *context, uint64_t group);
-    // Consumes the results of a group whose kernels are done, in order of groups; NULL and 0
-    // when nothing is copied out.  The memory is the pipeline's.  May be NULL.  Drain's thread.
+    // Consumes the results of a group whose kernels are done, in order of groups; `result` is
+    // NULL and `size` 0 when nothing is copied out.  `result` is borrowed during the call.  May
+    // be NULL.  The drain's thread (result_drain.h).
     enum status (*take)(void *context, uint64_t group, const void *result, size_t size,
                         struct error *err);
 
     bool (*cancelled)(void); // polled; NULL: never cancelled
 };
 
-// Figures of a run, valid also after an error: then chunks and groups are those whose copies
-// and kernels were queued.
+// Metrics of a run, valid also after an error: chunks and groups count those whose copies and
+// kernels were queued.
 struct pipeline_figures {
     uint64_t duration_ns; // host's clock, first fill to last result
     uint64_t chunks, groups, bytes_h2d, bytes_d2h;
     uint64_t fill_ns; // summed over fill workers
     struct pool_figures pool;
-    struct overlap_figures overlap; // zero where tracking is off
-    // How long the copy engine was idle for lack of a filled slot although slots were free, the
-    // time before the first copy included; zero when tracking is off.  Time that workers waited
-    // for slots does not count: see pool_figures.
+    struct overlap_figures overlap; // zero when overlap_tracking is off
+    // Time that the copy stream was idle because no chunk was filled although slots were free,
+    // including the time before the first copy; zero when overlap_tracking is off.  Workers'
+    // waits for slots do not count; pool_figures has them.
     uint64_t copy_starved_ns;
     uint64_t group_p50_ns, group_p95_ns, group_p99_ns; // first copy queued to results; 0: none
 };
 
-// Adds another run's figures.  Sums have no percentiles; the caller sets the duration of runs
-// that were concurrent.
+// Adds another run's metrics to `sum`, whose percentiles become 0.  For concurrent runs the
+// caller sets the duration.
 void pipeline_figures_add(struct pipeline_figures *sum, const struct pipeline_figures *more);
 
-// Fails with STATUS_INVALID on a plan out of range, naming the value.  Accepts 0 where tuning.h
-// chooses; pipeline_new does not.
+// Fails with STATUS_INVALID on a plan out of range, naming the value.  Accepts the zeros that
+// tuning.h replaces; pipeline_new does not.
 MUST_CHECK enum status pipeline_check_plan(const struct pipeline_plan *plan, struct error *err);
 
 struct pipeline;
 
 // Allocates slots, buffers, streams and events.  Fails with STATUS_INVALID on a plan out of
-// range, STATUS_NOMEM when memory is short.  The pipeline belongs to one thread, the driver.
+// range, STATUS_NOMEM when memory is short.  The pipeline belongs to the submitting thread.
 MUST_CHECK enum status pipeline_new(struct pipeline **out, struct device *device,
                                     const struct pipeline_plan *plan, struct error *err);
 void pipeline_free(struct pipeline *pipeline); // accepts NULL
 
 // Changes fillers, prefetch and pool_size to those of `plan` for later runs; ignores its other
-// fields.  Fails as pipeline_new does and then changes nothing.
+// fields.  Fails as pipeline_new does, STATUS_IO after the device failed, and then changes
+// nothing.
 MUST_CHECK enum status pipeline_adopt(struct pipeline *pipeline, const struct pipeline_plan *plan,
                                       struct error *err);
 
-// Runs a whole job.  May be called again for another one, also after an error of the job's own,
-// but not after the device failed.
+// Runs a whole job.  Fails with the status of a callback, STATUS_CANCELLED, STATUS_INVALID on a
+// chunk or group larger than its buffer, STATUS_NOMEM, or STATUS_IO when the device fails.  May
+// be called again for another job, except after the device failed.
 MUST_CHECK enum status pipeline_run(struct pipeline *pipeline, const struct pipeline_job *job,
                                     struct pipeline_figures *figures, struct error *err);
 

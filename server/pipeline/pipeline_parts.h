@@ -1,5 +1,5 @@
-// The pipeline's private structs, shared by pipeline.c, which builds it, and run.c, which runs
-// jobs.
+// Private structs of the streaming pipeline, shared by pipeline.c, which creates it, and run.c,
+// which runs jobs.
 #ifndef INFERSTAT_SERVER_PIPELINE_PIPELINE_PARTS_H
 #define INFERSTAT_SERVER_PIPELINE_PIPELINE_PARTS_H
 
@@ -18,13 +18,13 @@ struct buffer {
 struct pipeline {
     struct device *device;
     struct pipeline_plan plan;
-    bool failed; // the device failed: nothing can be queued any more
+    bool failed; // the device failed: no work can be queued
     struct device_stream *copy, *compute, *out;
-    struct slot_pool *slots;  // NULL when jobs lend memory
-    struct slot_pool *tokens; // slots without memory: limit queued copies of lent memory
+    struct slot_pool *slots;  // NULL with plan.borrows
+    struct slot_pool *tokens; // slots without memory: limit the copies in flight of jobs that lend
     struct buffer buffers[PIPELINE_BUFFERS_MAX];
     struct result_drain *drain; // NULL without buffers
-    struct timeline *timeline;  // NULL when overlap is not tracked
+    struct timeline *timeline;  // NULL without overlap_tracking
 };
 
 #endif

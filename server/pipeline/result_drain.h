@@ -1,6 +1,8 @@
-// A thread that consumes the results of groups in order, and the pinned memory that they are
-// copied to.  The driver acquires a slot, queues the group's work and submits the slot; the
-// drain's thread waits for the slot's event and calls the consumer.
+// Completion thread for device-to-host results, with its ring of pinned staging buffers
+// ("slots").  A group is the input of one device buffer (pipeline.h); a slot holds one group's
+// results.  The submitting thread acquires a slot, queues the group's kernels and the copy of
+// its results, and submits the slot.  The completion thread waits for the slot's event and calls
+// the consumer, in order of groups.
 #ifndef INFERSTAT_SERVER_PIPELINE_RESULT_DRAIN_H
 #define INFERSTAT_SERVER_PIPELINE_RESULT_DRAIN_H
 
@@ -19,35 +21,37 @@ typedef enum status result_drain_consumer(void *context, uint64_t group, const v
 struct result_slot {
     struct device_event *done; // recorded after the group's last work
     void *memory;              // pinned, out_bytes; NULL when that is 0
-    // Set by the driver:
+    // Set by the submitting thread:
     uint64_t group;
     size_t size;       // of the results in `memory`
-    uint64_t begun_ns; // when its first copy was queued, host's clock
+    uint64_t begun_ns; // when the group's first input copy was queued, host's monotonic clock
 };
 
-// Allocates `slots` slots, at least 1.  Fails with STATUS_NOMEM, or as the device does.
+// Allocates `slots` slots, at least 1.  Fails with STATUS_NOMEM, STATUS_IO when the device fails.
 MUST_CHECK enum status result_drain_new(struct result_drain **out, struct device *device,
                                         unsigned int slots, size_t out_bytes, struct error *err);
 void result_drain_free(struct result_drain *drain); // accepts NULL; not during a run
 
-// Starts a run's thread.  It calls `consume` (may be NULL) with `context`.
+// Starts the completion thread of a run.  It calls `consume` (may be NULL) with `context`.
+// Fails with STATUS_NOMEM when the thread cannot be created.
 MUST_CHECK enum status result_drain_begin(struct result_drain *drain,
                                           result_drain_consumer *consume, void *context,
                                           struct error *err);
 
-// Returns a free slot, waiting for one.  Fails with the error of an earlier group.  Driver's
-// thread.
+// Returns a free slot, waiting for one.  Fails with the first error of a group's device work or
+// consumer.  Submitting thread.
 MUST_CHECK enum status result_drain_acquire(struct result_drain *drain, struct result_slot **out,
                                             struct error *err);
-// Hands a slot whose event has been recorded to the drain.  In order of groups.
+// Passes a slot, whose event has been recorded, to the completion thread, in order of groups.
 void result_drain_submit(struct result_drain *drain, struct result_slot *slot);
 
+// Percentiles of the groups' latency, from `begun_ns` to the slot's event; 0: no groups.
 struct result_drain_figures {
-    uint64_t p50_ns, p95_ns, p99_ns; // from `begun_ns` to the results; 0: none
+    uint64_t p50_ns, p95_ns, p99_ns;
 };
 
-// Waits for all submitted slots and ends the thread.  Returns the status of the first event or
-// consumer that failed.
+// Waits for all submitted slots and joins the thread.  Returns the first error of an event or
+// consumer.
 MUST_CHECK enum status result_drain_end(struct result_drain *drain,
                                         struct result_drain_figures *figures, struct error *err);
 

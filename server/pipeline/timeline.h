@@ -1,11 +1,11 @@
-// Measures copies and kernels of a run with a fixed ring of timed event pairs, and feeds the
-// overlap of both (overlap.h).
+// Device timestamps: measures the copies and kernels of a run with a fixed ring of timed event
+// pairs (start, end) and computes their overlap (overlap.h).
 //
-// A pair is read, once done, before it is recorded again; when all pairs are still pending, the
+// A pair is reused once its events are done and have been read; when all pairs are pending, the
 // work counts as unmeasured instead of waiting.  Times are relative to an anchor event that is
-// renewed now and then, since elapsed times lose precision with their length; anchors are
-// chained, so that all times share one clock.  A copy's start is recorded after the copy
-// stream's own waits.  Driver's thread only.
+// replaced periodically, since elapsed times lose precision with their length; each anchor is
+// timed against the one before, so that all times share one clock.  A copy's start is recorded
+// after the copy stream's waits for events.  Submitting thread only (pipeline.h).
 #ifndef INFERSTAT_SERVER_PIPELINE_TIMELINE_H
 #define INFERSTAT_SERVER_PIPELINE_TIMELINE_H
 
@@ -16,7 +16,7 @@ struct timeline;
 
 enum { TIMELINE_PAIRS_MAX = 64 };
 
-// `pairs` of events for each side, 1 .. TIMELINE_PAIRS_MAX.
+// `pairs` is the number of event pairs for each of copies and kernels, 1 .. TIMELINE_PAIRS_MAX.
 MUST_CHECK enum status timeline_new(struct timeline **out, struct device *device,
                                     unsigned int pairs, struct error *err);
 void timeline_free(struct timeline *timeline); // accepts NULL
@@ -25,25 +25,26 @@ void timeline_free(struct timeline *timeline); // accepts NULL
 MUST_CHECK enum status timeline_begin(struct timeline *timeline, struct device_stream *stream,
                                       struct error *err);
 
-// Why a copy may have had to wait.
+// Possible causes of idle time before a copy.
 struct timeline_cause {
-    uint64_t ready_ns;   // how long its chunk had been filled when the copy was queued
-    uint64_t held_up_ns; // how long its worker had waited for a slot before
-    uint64_t behind;     // number of the compute whose end it waits for, from 1; 0: none
+    uint64_t ready_ns;   // time from the chunk being filled to its copy being queued
+    uint64_t held_up_ns; // time that the chunk's worker had waited for a slot
+    uint64_t behind;     // the copy waits for the end of this compute, counted from 1; 0: none
 };
 
-// Call before and after queueing work on `stream`.  `cause` is given for copies, NULL for
-// compute.
+// Call them before and after queueing a copy or a group's kernels on `stream`.  `cause` is given
+// for copies, NULL for kernels.
 MUST_CHECK enum status timeline_start(struct timeline *timeline, enum overlap_side side,
                                       struct device_stream *stream,
                                       const struct timeline_cause *cause, struct error *err);
 MUST_CHECK enum status timeline_end(struct timeline *timeline, enum overlap_side side,
                                     struct device_stream *stream, struct error *err);
 
-// Reads all pending pairs, which must be done, and writes the figures.  `starved_ns`: how long
-// the copy stream was idle for lack of a filled chunk although slots were available: from the
-// end of a copy, or of the compute that the next copy waited for, to when the next chunk would
-// have been ready had its worker not waited for a slot.  Copies without times do not count.
+// Reads all pending pairs, which must be done, and writes the metrics.  `*starved_ns` is the time
+// that the copy stream was idle because no chunk was filled although slots were free: from the
+// end of a copy, or of the compute that the next copy waited for, to the time at which the next
+// chunk would have been ready if its worker had not waited for a slot.  Unmeasured copies do not
+// count.
 void timeline_finish(struct timeline *timeline, struct overlap_figures *out, uint64_t *starved_ns);
 
 #endif
