@@ -1,11 +1,10 @@
-// Aggregates the values of one kind of records by group and time step: from rollups where
-// these cover the window, and from records elsewhere.  Used by averages, summaries and
-// overviews.
+// Aggregation engine: aggregates the values of one kind of records by group and time step, from
+// rollups (rollup.h) as far as they cover the window, otherwise from records.  Used by averages,
+// summaries and overviews.
 //
-// Rollups include the records with ids up to a metric's watermark.  So the answer is made from
-// the pieces of a plan (rollup_plan.h) for ids up to the watermark, and from all records of
-// the window above it.  For dimensions that rollups do not keep apart (runs, stages), and
-// where there are no rollups, only records are read.
+// Rollups include the records with ids up to a metric's watermark.  Up to it, the answer follows a
+// plan (rollup_plan.h); above it, all records of the window are read.  Without rollups, and for
+// dimensions that they do not separate (runs, stages), only records are read.
 #ifndef INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_H
 #define INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_H
 
@@ -21,33 +20,33 @@ struct store;
 
 enum {
     AGGREGATE_SCAN_METRICS_MAX = 6,
-    AGGREGATE_SCAN_SKETCHES_MAX = 2000, // the note explains more than these
+    AGGREGATE_SCAN_SKETCHES_MAX = 2000, // reading more adds a note
     AGGREGATE_SCAN_NOTE_SIZE = 512,
 };
 
 struct aggregate_scan_metric {
     const struct query_metric *metric;
     bool wants_quantiles;
-    // The formula of a derived metric; or one that the caller sets for a metric without a
-    // column, which is read from records only.
+    // The formula of a derived metric; or one set by the caller for a metric without a column, read
+    // from records only.
     const struct record_derived *derived;
 };
 
 struct aggregate_scan {
-    // The question.  Borrowed; used of the query: filter, group_by, step_ns.
+    // Input.  Borrowed; of the query: filter, group_by, step_ns.
     const struct query *query;
     enum record_kind kind;
     struct aggregate_scan_metric metrics[AGGREGATE_SCAN_METRICS_MAX];
     unsigned metric_count;
 
-    // The answer.  The keys of a group are those of group_by, then the start of its step; its
-    // data are `metric_count` struct ratio.  Some groups may have no values.
+    // Output.  A group's keys are those of group_by, then the start of its step; its data are
+    // `metric_count` struct ratio.  Some groups may have no values.
     struct groups *groups;
     int64_t sketches;          // rollups read
     int64_t rows;              // records read
-    struct rollup_span window; // with steps: cut to the period that has records
-    struct rollup_span seen;   // the first and the last start of the records read
-    bool lacks_expired;        // some records of it have expired and are in no rollup
+    struct rollup_span window; // with steps: cut to the period with records
+    struct rollup_span seen;   // first and last start of the records read
+    bool lacks_expired;        // some records of the window have expired and are in no rollup
     int64_t expired_ns;        // records that started before have expired; INT64_MIN: none
     char note[AGGREGATE_SCAN_NOTE_SIZE]; // remarks on the answer; "": none
 
@@ -55,24 +54,24 @@ struct aggregate_scan {
     struct rollup_plan plan;
 };
 
-// Adds a metric of the kind by its name, which must exist.
+// Adds a metric of the kind by name; the name must exist.
 void aggregate_scan_want(struct aggregate_scan *scan, const char *name, bool wants_quantiles);
 
-// STATUS_INVALID for a dimension that the kind lacks or too many steps; STATUS_FULL for too
-// many groups; errors of SQLite.
+// Runs the aggregation.  STATUS_INVALID for a dimension that the kind lacks or too many steps;
+// STATUS_FULL for too many groups; errors of SQLite.
 MUST_CHECK enum status aggregate_scan_run(struct aggregate_scan *scan, struct store *store,
                                           struct error *err);
-// To be called after a failure, too.
+// To be called also after a failure.
 void aggregate_scan_deinit(struct aggregate_scan *scan);
 
-// Appends to the note.
+// Appends text to the note.
 void aggregate_scan_say(struct aggregate_scan *scan, const char *text);
 
-// The start of a group's newest record, or of its newest bucket if rollups cover that;
-// INT64_MIN: it has none.
+// Start of a group's newest record, or of its newest bucket if rollups cover the record; INT64_MIN:
+// none.
 int64_t aggregate_scan_last_ns(const struct group *group);
 
-// The sums of a group.
+// The aggregates of a group's metric.
 const struct ratio *aggregate_scan_ratio(const struct group *group, unsigned metric);
 
 #endif

@@ -1,17 +1,15 @@
-// mbu_ratio: memory bandwidth used by a request, as a share of what its device was measured
-// to have; as expressions of SQL over a row `t` of inferences.
+// Memory bandwidth utilisation (mbu_ratio): the bandwidth that decoding a request needed, as a
+// share of its device's measured bandwidth; as SQL expressions over a row `t` of inferences.
 //
-// The token k > 1 of a request of p prompt tokens reads the weights, and the keys and values
-// of the p + k - 1 positions up to its own.  Over the tokens 2 .. g, which decoding takes, that
-// is (g - 1) * weights + kv_bytes_per_token * sum(p + k - 1)
-//   = (g - 1) * (weights + kv_bytes_per_token * (p + g / 2)),
-// so p + g / 2 is the mean of what is read, exactly.  Their time is (g - 1) * TPOT, which is
-// E2E - TTFT.
+// Token k > 1 of a request with p prompt tokens reads the weights, and the keys and values of
+// positions 1 to p + k - 1.  Decoding produces the tokens 2 .. g and reads
+//   (g - 1) * weights + kv_bytes_per_token * sum(p + k - 1)
+//    = (g - 1) * (weights + kv_bytes_per_token * (p + g / 2)),
+// in (g - 1) * TPOT = E2E - TTFT: on average each token reads p + g / 2 positions.
 //
-// The weights are those of the last load of the run that went well; where it has expired, or
-// is not in a bundle, the model's file stands for them.  Where the model does not say what its
-// KV cache takes, the weights count alone.  A request has no value with fewer than two tokens,
-// or where the weights or the device's bandwidth are not known.
+// The weights are those of the run's last successful load; if it has expired or is not in a bundle,
+// the size of the model's file.  If the model's KV cache size is unknown, only the weights count.
+// A request with fewer than two tokens, unknown weights or unknown bandwidth has no value.
 #ifndef INFERSTAT_STORE_AGGREGATE_BANDWIDTH_H
 #define INFERSTAT_STORE_AGGREGATE_BANDWIDTH_H
 
@@ -20,7 +18,7 @@
 
 extern const struct record_derived bandwidth_used;
 
-// A value of 1 for each request that has one of the weights alone.
+// Has the value 1 for each request whose mbu_ratio counts the weights only.
 extern const struct query_metric bandwidth_of_weights;
 
 #endif

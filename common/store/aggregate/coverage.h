@@ -1,22 +1,20 @@
-// What share of the records of an answer's window is in the store: stored / (stored +
-// known lost), over all kinds of records, by host, run and step of time.  What was lost
-// has no model, so it is never split by one.
+// Telemetry coverage of a query's window: stored / (stored + known lost) over all kinds of records,
+// by host, run and time step.  A lost record has no model, so coverage is never split by model.
 //
-// Times are those of the host's clock, as windows are.  A loss counts where it may have
-// been: from its first to its last time, cut to its run's life, and wherever that touches
-// the window or a step (COVERAGE_VAGUE says so); where no time is known, all of the run's
-// life.  By reason:
-//   spool_full, spool_damaged, unspecified  the times that the producer said
+// Times are the host's clock, as for windows.  A loss counts in the window and in each step that
+// its possible interval overlaps, cut to its run's life (COVERAGE_VAGUE if it reaches beyond the
+// window or a step); a loss without times has its run's life as interval.  The interval by reason:
+//   spool_full, spool_damaged, unspecified  as the producer reported
 //   acknowledged_elsewhere                  any time before the producer noticed
-//   refused                                 when the collector refused them
+//   refused                                 when the collector refused the records
 //   host_lost                               when the run was last heard of
-//   ring_full                               as far as the table `unnumbered` knows; what it
-//                                           lacks, as in stores of before: no time
+//   ring_full                               from the table `unnumbered`; none for losses
+//                                           that it lacks, as in stores of older versions
 //
-// Only where something was lost are records counted: of runs that lie in the window whole
-// those that their ledger has, also the expired ones, less the cleared ones; else those of
-// the window, from rollups where these keep hosts apart, and one by one by run.  Device
-// samples have no value that all have: the one that most have stands for them there.
+// Stored records are counted only if there are losses.  For runs within the window: from the
+// ledger, expired ones included, cleared ones excluded.  For other runs: from rollups, or record by
+// record if the answer is by run.  Device samples are counted by their most frequent metric in
+// rollups, since none is present in all samples.
 #ifndef INFERSTAT_STORE_AGGREGATE_COVERAGE_H
 #define INFERSTAT_STORE_AGGREGATE_COVERAGE_H
 
@@ -29,36 +27,36 @@
 
 struct store;
 
-// What is to be said beside it; bits.
+// Remarks on an answer; bits.
 enum {
-    COVERAGE_VAGUE = 1,   // of some losses it is not known whether they were in the window
-    COVERAGE_EXPIRED = 2, // records of it have expired, and are not among the stored
-    COVERAGE_UNKNOWN = 4, // counting the stored ones takes too long, or they are too many
+    COVERAGE_VAGUE = 1,   // some losses may lie outside of the window
+    COVERAGE_EXPIRED = 2, // expired records are not counted as stored
+    COVERAGE_UNKNOWN = 4, // stored records not counted: over the budget, or too many groups
 };
 
 struct coverage {
-    struct groups *shares; // by host, run and step: only where something was lost
+    struct groups *shares; // by host, run and step; only those with losses
     bool by_host, by_run;
     int64_t step_ns;
     unsigned remarks;
 };
 
-// Of what the filter's host, run and window cover, for answers grouped as the query is
-// (hosts and runs; the rest does not matter) and by its steps.  Within half of what is left
-// of the store's budget.  `*coverage` is to be freed also after a failure.
+// Reads the coverage of the filter's host, run and window, by the query's steps and, of its groups,
+// hosts and runs.  Uses at most half of the store's remaining budget.  `*coverage` must be freed
+// also after a failure.
 MUST_CHECK enum status coverage_read(struct coverage *coverage, struct store *store,
                                      const struct query *query, struct error *err);
-void coverage_deinit(struct coverage *coverage); // also zeroed
+void coverage_deinit(struct coverage *coverage); // accepts a zeroed structure
 
-// Of a group: its host and run, where the query groups by these, and a step's start.
-// `*ratio`: 1 where nothing was lost; NaN: not known.
+// Coverage of a group: its host and run, if the query groups by these, and its step's start.
+// `*ratio`: 1 if nothing was lost; NaN: unknown.
 void coverage_of(const struct coverage *coverage, int64_t host, int64_t run, int64_t step_ns,
                  double *ratio, int64_t *lost);
 
-// stored / (stored + lost); NaN when nothing was stored or lost.
+// stored / (stored + lost); NaN if both are 0.
 double coverage_ratio(int64_t stored, int64_t lost);
 
-// The remark in words; static.
+// The text of one remark; static.
 const char *coverage_remark(unsigned remark);
 
 #endif

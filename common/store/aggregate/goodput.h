@@ -1,4 +1,4 @@
-// goodput_per_second: requests that met every objective, by time.
+// Goodput (goodput_per_second): requests per second that met every latency objective (SLO).
 #ifndef INFERSTAT_STORE_AGGREGATE_GOODPUT_H
 #define INFERSTAT_STORE_AGGREGATE_GOODPUT_H
 
@@ -11,20 +11,19 @@
 
 enum { GOODPUT_SQL_SIZE = 1024 };
 
-// Whether an inference `t` meets the objectives, as an expression of SQL: 1 or 0.
+// SQL expression: 1 if the inference `t` meets the objectives of `slo`, else 0.
 MUST_CHECK enum status goodput_sql(char out[GOODPUT_SQL_SIZE], const char *slo, struct error *err);
 
-// Asks for when requests ended, too, behind the scan's only metric.
+// Adds the requests' end times to the scan, as its second metric.
 void goodput_want_ends(struct aggregate_scan *scan);
 
-// When the last of the requests had ended; NaN where there are none.
+// End of the request that ended last; NaN without requests.
 double goodput_end_ns(const struct aggregate_scan *scan);
 
-// The seconds that requests are counted over: of the query's window, which where it is open
-// is from the start of the first of them to `end_ns`.  With steps, what the window has of the
-// step that starts at `step_ns`: all of it at an end that is open, so that a request just
-// before it, or just behind, is not taken for thousands a second.  Time of which the records
-// have expired is no part of it.
+// The divisor of goodput: the seconds of the query's window; an open window lasts from the first
+// request's start to `end_ns`.  With steps: the seconds of the step at `step_ns` inside the window;
+// a step at an open end counts in full, so that one request in it does not yield thousands per
+// second.  Time whose records have expired is excluded.
 double goodput_seconds(const struct query *query, const struct aggregate_scan *scan,
                        int64_t step_ns, double end_ns);
 

@@ -1,27 +1,27 @@
-// Recounts what a store holds and compares it with its ledger.  Every row of every kind is
-// read once; each contradiction becomes a finding, in words.
+// Audit: recounts a store's rows and compares the counts with its ledger.  Reads every row of every
+// kind once; each contradiction becomes a finding, in words.
 //
 // For each run:
-//   * the ranges of each stream cover 1 to next - 1 without holes and overlaps, and no less
-//     was produced; of a closed or killed run exactly that
+//   * the ranges of each stream cover 1 to next - 1 without holes or overlaps, and at least as
+//     many records were produced; exactly as many for a closed or killed run
 //   * run.stored, the stored ranges and the ledger agree, and so do run.produced and the
 //     streams
 //   * each kind's table has stored - expired - cleared rows of the run
-//   * the rows and what expired or was cleared are exactly the numbers stored: as many, with
-//     the same set hash (set_hash.h)
-//   * ranges, streams, ledgers and rows belong to a run and a stream that exist
-//   * nothing is counted as expired of a kind of which nothing has (table expiry)
-//   * an open run has no time at which it ended
+//   * present, expired and cleared rows together are exactly the numbers stored: same count,
+//     same set hash (set_hash.h)
+//   * ranges, streams, ledgers and rows belong to an existing run and stream
+//   * no row counts as expired of a kind without an expiry time (table expiry)
+//   * an open run has no end time
 //
-// Not checked, since nothing repeats them: the columns of measurements and of the run (its
-// times, how it ended where nothing is missing, duplicates, refused, key), the reasons, words
-// and times of dropped ranges, counts of what was lost before it got a number, streams
-// without records, whether what is gone expired or was cleared where both are possible, and
-// the kind of records that are all gone.  Of a run that was in a store before version 3 and had
-// rows gone by then, which rows are gone: only their number, and rows that cannot be its.
+// Not checked, since the store has no second copy: the columns of measurements and of the run (its
+// times, its end if nothing is missing, duplicates, refused, key); the reasons, details and times
+// of dropped ranges; unnumbered losses; streams without records; whether a missing row expired or
+// was cleared if both are possible; and the kind of records that are all gone.  For a run that lost
+// rows before schema version 3, only their number is checked, and that no row has a number outside
+// of the run.
 //
-// Memory: a fixed size for each run and stream of a page.  A page ends with AUDIT_RUNS_MAX
-// runs or, sooner, AUDIT_STREAMS_MAX streams.
+// Memory: a fixed size for each run and stream of a page.  A page ends after AUDIT_RUNS_MAX runs or
+// AUDIT_STREAMS_MAX streams.
 #ifndef INFERSTAT_STORE_AUDIT_AUDIT_H
 #define INFERSTAT_STORE_AUDIT_AUDIT_H
 
@@ -41,77 +41,76 @@ enum {
     AUDIT_RUNS_MAX = QUERY_ROWS_MAX,
     AUDIT_STREAMS_MAX = 131072,
     AUDIT_STRANGERS_MAX = 16,
-    AUDIT_FINDING_SIZE = 1024, // of a run's findings, terminating NUL included
+    AUDIT_FINDING_SIZE = 1024, // text of a run's findings, with the terminating NUL
 };
 
 enum audit_verdict {
     AUDIT_BALANCED,
     AUDIT_UNBALANCED,
-    AUDIT_OPEN,    // nothing wrong so far, and more may come
-    AUDIT_UNKNOWN, // nothing wrong so far; unknown whether more will come
+    AUDIT_OPEN,    // no contradiction; the run is still open
+    AUDIT_UNKNOWN, // no contradiction; unknown whether the run continues
 };
 
-// "balanced", "unbalanced", "open", "unknown"; static.
+// Static: "balanced", "unbalanced", "open", "unknown".
 const char *audit_verdict_text(enum audit_verdict verdict);
 
 struct audit_stream {
     int64_t stream;
     int64_t rows;      // of all kinds
-    uint64_t sum;      // their set hash
+    uint64_t sum;      // set hash of its rows
     int64_t stored;    // numbers in stored ranges
-    uint64_t expected; // their set hash
-    bool is_too_many;  // far more numbers than rows: `expected` is not complete
+    uint64_t expected; // set hash of the stored numbers
+    bool is_too_many;  // far more numbers than rows: `expected` is incomplete
 };
 
 struct audit_run {
     int64_t run, host, started_ns, end, duplicates;
-    bool has_ended;                   // it has an ended_ns
-    int64_t run_produced, run_stored; // as the table run says
+    bool has_ended;                   // ended_ns is not null
+    int64_t run_produced, run_stored; // from the table run
     int64_t ledger_stored;
     int64_t produced, unnumbered, in_flight; // sums over its streams
     int64_t stored;                          // numbers in stored ranges
-    int64_t dropped[DELIVERY_REASON_COUNT];  // numbers in dropped ranges
-    int64_t expired, cleared;                // as its ledger says
-    uint64_t gone_sum;                       // the set hash of these
-    bool is_gone_unknown;                    // some of it has no set hash
-    int64_t kept[RECORD_KIND_COUNT];         // rows there should be
-    int64_t counted[RECORD_KIND_COUNT];      // rows there are
-    uint64_t hashes[RECORD_KIND_COUNT];      // their set hashes
-    int64_t rows;                            // of all kinds
-    int64_t strays;                          // rows of streams that are not there
-    struct audit_stream *streams;            // in audit.streams, rising
+    int64_t dropped[DELIVERY_REASON_COUNT];  // numbers in dropped ranges, by reason
+    int64_t expired, cleared;                // from its ledger
+    uint64_t gone_sum;                  // set hash of expired and cleared rows, from its ledger
+    bool is_gone_unknown;               // its ledger lacks a gone_sum
+    int64_t kept[RECORD_KIND_COUNT];    // expected rows, by kind
+    int64_t counted[RECORD_KIND_COUNT]; // actual rows, by kind
+    uint64_t hashes[RECORD_KIND_COUNT]; // set hashes of the rows, by kind
+    int64_t rows;                       // of all kinds
+    int64_t strays;                     // rows of streams that do not exist
+    struct audit_stream *streams;       // in audit.streams, ascending
     size_t stream_count;
     bool is_stranger;        // not in the table run
-    uint64_t findings, told; // all, and those that `finding` had room for
-    char *finding;           // in words; NULL: none
+    uint64_t findings, told; // findings, and those that fit into `finding`
+    char *finding;           // text of the findings; NULL: none
     size_t finding_size;
 };
 
 struct audit {
     struct store *store;
     const struct query_filter *filter;
-    bool is_whole;          // no filter: what belongs to no run counts too
-    int64_t after, last;    // runs of this page have ids above, up to `last`
-    bool more;              // there are runs behind `last`
-    uint32_t limit;         // runs in the page
-    struct audit_run *runs; // rising by id
+    bool is_whole;          // no filter: rows without a run are audited, too
+    int64_t after, last;    // the page has the runs with after < id <= last
+    bool more;              // there are runs after `last`
+    uint32_t limit;         // max. runs in the page
+    struct audit_run *runs; // ascending by id
     size_t run_count, run_room;
     struct audit_stream *streams;
     size_t stream_count;
     struct audit_run strangers[AUDIT_STRANGERS_MAX]; // not in the table run
     size_t stranger_count;
-    uint64_t strangers_left_out; // rows of still others
-    enum record_kind kind;       // being read
-    struct audit_run *at_run;    // found last
+    uint64_t strangers_left_out; // rows of runs beyond AUDIT_STRANGERS_MAX
+    enum record_kind kind;       // kind being read
+    struct audit_run *at_run;    // last one found
     struct audit_stream *at_stream;
     uint64_t began_ns;
     unsigned searches;
 };
 
-// Audits the runs that the filter's host, run and window cover, from the first
-// with an id above `after`, at most `limit` of them.  The caller's transaction
-// makes it one state of the store.  `audit` is the caller's; audit_deinit frees
-// what is in it, also after a failure.  STATUS_TIMEOUT over the store's budget.
+// Audits at most `limit` runs with ids above `after` that the filter's host, run and window cover.
+// To audit one snapshot of the store, the caller holds a transaction.  `audit` is the caller's;
+// audit_deinit frees its contents, also after a failure.  STATUS_TIMEOUT over the store's budget.
 MUST_CHECK enum status audit_page(struct audit *audit, struct store *store,
                                   const struct query_filter *filter, int64_t after, uint32_t limit,
                                   struct error *err);

@@ -1,4 +1,4 @@
-// Checks a store's file for damage: SQLite's own integrity check, then the store's checksums.
+// Integrity check of a store's file: SQLite's own check, then the rollups' checksums.
 #ifndef INFERSTAT_STORE_AUDIT_INTEGRITY_CHECK_H
 #define INFERSTAT_STORE_AUDIT_INTEGRITY_CHECK_H
 
@@ -6,13 +6,13 @@
 
 struct store;
 
-// Reads every page of the file, compares tables with their indexes, then every rollup
-// with its checksum (rollup_row.h).  STATUS_CORRUPT names the first damage found;
-// STATUS_TIMEOUT over the store's budget.
+// Reads every page of the file and compares tables with their indexes; then verifies each rollup's
+// checksum (rollup_row.h).  STATUS_CORRUPT names the first damage found; STATUS_TIMEOUT over the
+// store's budget.
 MUST_CHECK enum status integrity_check(struct store *store, struct error *err);
 
-// What SQLite's checks have found, as one line of at most 199 bytes: the first finding
-// without the heading above it.
+// Extracts the first finding of SQLite's integrity check, without the heading line, as one line of
+// at most 199 bytes.
 enum { INTEGRITY_FINDING_SIZE = 200 };
 const char *integrity_finding(char out[INTEGRITY_FINDING_SIZE], const char *text);
 
