@@ -1,8 +1,7 @@
-// A grid of character cells that views draw on, the screen shows and tests read
-// as text.  Pure.
+// Off-screen buffer of character cells: views draw on it, the screen shows it, tests read it as
+// text.  Pure.
 //
-// Drawing functions take a clip area and coordinates relative to it; everything outside
-// the area or the canvas is clipped.
+// Drawing functions have a clip rectangle `area`; coordinates are relative to it.
 #ifndef INFERSTAT_TUI_CANVAS_H
 #define INFERSTAT_TUI_CANVAS_H
 
@@ -12,8 +11,8 @@
 #include "client/tui/rect.h"
 #include "common/core/base/status.h"
 
-// The meaning of a cell; screen.c maps it to attributes.  No information is conveyed by
-// style alone.
+// Semantic style of a cell; screen.c maps it to colours and attributes.  Texts convey the same
+// information without it.
 enum style {
     STYLE_PLAIN,
     STYLE_DIM,     // secondary: rules, units, hints
@@ -41,13 +40,13 @@ struct cell {
 
 struct canvas {
     int width, height;
-    bool ascii; // other characters are drawn as ASCII replacements
+    bool ascii; // replace other characters by ASCII (glyph_ascii)
     struct cell *cells;
 };
 
 enum { CANVAS_SIDE_MAX = 4096 };
 
-// A canvas of 0 x 0 cells.
+// Initialises a canvas of 0 x 0 cells.
 void canvas_init(struct canvas *canvas, bool ascii);
 void canvas_deinit(struct canvas *canvas);
 
@@ -59,20 +58,19 @@ void canvas_clear(struct canvas *canvas);
 // The whole canvas.
 struct rect canvas_area(const struct canvas *canvas);
 
-// The cell at a place inside the canvas.
+// The cell at a position, which must be inside the canvas.
 const struct cell *canvas_cell(const struct canvas *canvas, int x, int y);
 
-// Draws UTF-8 text; malformed bytes become '?', invisible characters are
-// omitted.  A wide character of which only half would be visible is not drawn.
-// Returns the columns the text takes, visible or not.
+// Draws UTF-8 text.  Malformed bytes become '?', invisible characters are omitted, and a wide
+// character that is half clipped is not drawn.  Returns the text's width, clipped columns included.
 int canvas_put(struct canvas *canvas, struct rect area, int x, int y, enum style style,
                const char *text);
 
-// The same for one character.
+// As canvas_put, for one character.
 int canvas_put_code(struct canvas *canvas, struct rect area, int x, int y, enum style style,
                     uint32_t code);
 
-// Draws text into exactly `width` columns, aligned; text that is too long ends in "…".
+// Draws text aligned in a field of `width` columns; text that is too long ends in "…".
 void canvas_fit(struct canvas *canvas, struct rect area, int x, int y, int width, enum align align,
                 enum style style, const char *text);
 
@@ -80,14 +78,14 @@ void canvas_fit(struct canvas *canvas, struct rect area, int x, int y, int width
 void canvas_line(struct canvas *canvas, struct rect area, int x, int y, int width, enum style style,
                  uint32_t code);
 
-// Makes every cell of the area a space.
+// Fills the area with spaces.
 void canvas_blank(struct canvas *canvas, struct rect area);
 
-// Columns that text takes on a canvas.
+// Display width of text in columns.
 int canvas_text_width(const char *text);
 
-// The canvas as text: one line per row, without trailing spaces, each ended by a line
-// feed.  The caller frees it; NULL when out of memory.
+// The canvas as text: one line per row, ended by a line feed, without trailing spaces.  The caller
+// frees it; NULL when out of memory.
 char *canvas_text(const struct canvas *canvas);
 
 #endif

@@ -1,5 +1,5 @@
-// The prompt that edits the filter, in the query language: "where model=x since 1h".  Pure:
-// model->when parses times.
+// Filter prompt of the dashboard: edits the filter as text of the query language, such as
+// "where model=x since 1h".  Pure: model->when parses times.
 #ifndef INFERSTAT_TUI_FILTER_PROMPT_H
 #define INFERSTAT_TUI_FILTER_PROMPT_H
 
@@ -8,14 +8,14 @@
 #include "client/tui/key_bindings.h"
 #include "client/tui/model.h"
 
-// Sets the filter of the command line; NULL: everything.
+// Sets the initial filter, which comes from the command line; NULL: no filter.
 void filter_prompt_set(struct model *model, const struct query_filter *filter);
 
 // Opens the prompt with the current filter.
 void filter_prompt_open(struct model *model);
 
-// Handles a key in the prompt; `code` is the character if it has no action.  Returns effects
-// (update.h).
+// Handles a key: `action` is its binding, `code` the character to insert if it has none.  Returns
+// a bit set of enum effect (update.h).
 unsigned filter_prompt_act(struct model *model, enum action action, uint32_t code);
 
 #endif

@@ -1,5 +1,5 @@
-// Draws rows of a result as a table: column selection by width, sorting, scrolling.  Texts
-// may be truncated, numbers never.  Pure.
+// Table widget: draws rows of a result with column selection by width, sorting and scrolling.
+// Truncates texts, never numbers.  Pure.
 #ifndef INFERSTAT_TUI_GRID_H
 #define INFERSTAT_TUI_GRID_H
 
@@ -12,13 +12,13 @@
 
 // Format of a cell.
 enum grid_format {
-    GRID_UNIT,    // by the unit of the result's column; text unchanged
-    GRID_BARE,    // the same without the unit's name, which the heading has, and
-                  // without the decimals the column has no room for
+    GRID_UNIT,    // a number in the unit of the result's column, or a text
+    GRID_BARE,    // as GRID_UNIT without the unit's name (the heading has it) and
+                  // without decimals that do not fit
     GRID_CLOCK,   // a time: "14:03:22" within a day, else the date
-    GRID_OUTCOME, // text; "error", "killed" and "silent" are marked bad
-    GRID_LOSS,    // a count that should be 0
-    GRID_WHOLE,   // a ratio that should be 1
+    GRID_OUTCOME, // a text; "error", "killed" and "silent" in STYLE_BAD
+    GRID_LOSS,    // a count; above 0 in STYLE_BAD
+    GRID_WHOLE,   // a ratio; below 1 in STYLE_WARNING
     GRID_VERDICT, // 1 "yes", 0 "NO", absent "-"
 };
 
@@ -26,16 +26,16 @@ struct grid_column {
     const char *heading;
     const char *key; // of the result's column
     enum grid_format format;
-    bool is_text;  // left-aligned, as wide as its texts
-    int width;     // of texts: the minimum; numbers may exceed it
-    int width_max; // of texts: the maximum
-    unsigned rank; // the highest is omitted first; 0 never
+    bool is_text;  // left-aligned, as wide as its longest text
+    int width;     // minimum width
+    int width_max; // maximum width of a text column
+    unsigned rank; // the highest is omitted first; 0: never omitted
 };
 
 struct grid {
     const struct grid_column *columns;
     unsigned count;
-    // True for a cell to mark with "!": noteworthy, but no error.  May be NULL.
+    // True for a cell to mark with "!": a warning, no error.  May be NULL.
     bool (*deserves_look)(const struct result *result, size_t row,
                           const struct grid_column *column);
 };
@@ -43,7 +43,7 @@ struct grid {
 enum {
     GRID_UNSORTED = -1,
     GRID_COLUMNS_MAX = 24,
-    GRID_RANK_LUXURY = 5, // from here on omitted before any text is truncated
+    GRID_RANK_LUXURY = 5, // columns from this rank on are omitted before texts are truncated
 };
 
 // A table's scroll position and sorting.
@@ -53,8 +53,8 @@ struct grid_state {
     bool reversed;
 };
 
-// Draws headings in the first row and rows below.  `now_ns`: wall clock.
-// `result` may be NULL: headings only.
+// Draws headings in the first row and the result's rows below (NULL: headings only).  `now_ns`:
+// wall clock, for GRID_CLOCK.
 void grid_draw(const struct grid *grid, const struct grid_state *state, const struct result *result,
                int64_t now_ns, struct canvas *canvas, struct rect area);
 

@@ -1,4 +1,4 @@
-// The table of key bindings, with their texts for help and footer.  Pure.
+// Key bindings of the dashboard: one table of keys, contexts, actions and help texts.  Pure.
 #ifndef INFERSTAT_TUI_KEY_BINDINGS_H
 #define INFERSTAT_TUI_KEY_BINDINGS_H
 
@@ -78,17 +78,17 @@ enum key_context {
 enum { KEYS_CODES_MAX = 4 };
 
 struct key_binding {
-    unsigned contexts;              // of enum key_context
+    unsigned contexts;              // bit set of enum key_context
     uint32_t codes[KEYS_CODES_MAX]; // 0: unused
     enum action action;
-    unsigned rank;     // in the footer: the highest is omitted first; 0: not shown
-    const char *keys;  // "h ? F1", as help names them
-    const char *key;   // "h", as the footer does
-    const char *label; // "help", in the footer
-    const char *help;  // a line of help; NULL: none
+    unsigned rank;     // in the footer: the highest is omitted first; 0: not in it
+    const char *keys;  // all keys, for help: "h ? F1"
+    const char *key;   // one key, for the footer: "h"
+    const char *label; // label in the footer: "help"
+    const char *help;  // one line of help; NULL: none
 };
 
-// All bindings, in the order of help; `*count` of them, static.
+// All bindings, in the order of the help screen; static.
 const struct key_binding *key_bindings(unsigned *count);
 
 // The action of a key in a context; ACTION_NONE if unbound.

@@ -1,5 +1,5 @@
-// The dashboard's state, which views draw.  Pure; owned by the caller's thread.  update.h
-// changes it.
+// State of the dashboard: model_update (update.h) changes it, views draw it.  Pure; used by the
+// thread that runs tui_run.
 #ifndef INFERSTAT_TUI_MODEL_H
 #define INFERSTAT_TUI_MODEL_H
 
@@ -15,12 +15,12 @@
 
 enum { MODEL_NAME_SIZE = 512, MODEL_NOTICE_SIZE = 256, MODEL_VIEWS_MAX = 9, MODEL_PANELS_MAX = 8 };
 
-// State of the source.
+// State of the connection to the collector or file.
 enum contact {
     CONTACT_NONE, // no round of queries has ended yet
     CONTACT_OK,   // the last round was answered
-    CONTACT_LOST, // no answer
-    CONTACT_FAULT // the answer is an error
+    CONTACT_LOST, // the last round got no answer
+    CONTACT_FAULT // the last round was answered with an error
 };
 
 // The overlay above the view.
@@ -28,23 +28,23 @@ enum overlay { OVERLAY_NONE, OVERLAY_HELP, OVERLAY_CLEAR, OVERLAY_FILTER };
 
 // The last answer to a query.
 struct model_answer {
-    struct result *result; // owned; NULL: none yet, or no query was needed
+    struct result *result; // owned; NULL: none yet, or no data
     bool known;            // answered at least once
 };
 
 // A view's focused panel and the state of each panel.
 struct view_state {
     unsigned focus;
-    bool enlarged; // the focused panel alone
+    bool enlarged; // only the focused panel is shown
     struct grid_state panels[MODEL_PANELS_MAX];
 };
 
 struct model {
     // Fixed for the dashboard's life.
-    char name[MODEL_NAME_SIZE]; // the source, an address or a file; escaped
+    char name[MODEL_NAME_SIZE]; // address of the collector, or path of the file; escaped
     bool is_file;
     bool readonly;
-    struct query_filter given; // the filter of the command line
+    struct query_filter given; // the initial filter, from the command line
     query_when *when;          // parses times; its context is the wall clock, an int64_t
 
     int width, height; // of the screen
@@ -55,13 +55,13 @@ struct model {
     size_t help_top; // first row of help shown
 
     struct query_filter filter;    // the current filter
-    bool filtered;                 // it excludes some records
-    char filter_text[PROMPT_SIZE]; // the filter as text; "": everything
+    bool filtered;                 // `filter` excludes some records
+    char filter_text[PROMPT_SIZE]; // `filter` as text; "": no filter
     struct prompt prompt;          // while OVERLAY_FILTER is open
 
     struct model_answer answers[POLL_COUNT];
-    uint64_t answered_ns;   // time of the last answer; 0: never
-    int64_t answered_at_ns; // the same by the wall clock
+    uint64_t answered_ns;   // time of the last answer, monotonic; 0: never
+    int64_t answered_at_ns; // time of the last answer, wall clock
     enum contact contact;
     char fault[ERROR_TEXT_SIZE]; // error of the last round; escaped
 
@@ -74,20 +74,20 @@ struct model {
     int64_t wall_now_ns; // wall clock
 };
 
-// `name` is escaped and cut.
+// Copies `name`, escaped and truncated.
 void model_init(struct model *model, const char *name, double interval_seconds);
 void model_deinit(struct model *model);
 
-// Shows what the filter covers, from now on or as the command line asked for.
+// Sets the current filter and its text.
 void model_filter(struct model *model, const struct query_filter *filter, const char *text);
 
 // The last answer to a query; NULL if there is none.
 const struct result *model_answer(const struct model *model, enum polled_query polled);
 
-// A number of the summary; `absent` if it has none.
+// A number of the answer to POLL_SUMMARY by its key; `absent` if there is no answer or no value.
 double model_figure(const struct model *model, const char *key, double absent);
 
-// True if the store is known to have no runs; false if a filter may be the reason.
+// True if an answer without a filter says that the store has no runs.
 bool model_store_is_empty(const struct model *model);
 
 // Number of records known to be lost.
@@ -96,8 +96,7 @@ int64_t model_lost(const struct model *model);
 // Seconds since the last answer; 0 before the first.
 double model_age_seconds(const struct model *model);
 
-// A text of the result's row, escaped for the screen; "-" if absent.
-// Returns `out`.
+// Copies a text of the result's row, escaped for the screen; "-" if absent.  Returns `out`.
 char *model_text(char *out, size_t size, const struct result *result, size_t row, const char *key);
 
 #endif

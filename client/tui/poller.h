@@ -1,9 +1,9 @@
-// Polls the dashboard's queries on its own threads and delivers the answers.
+// Background poller: sends the dashboard's queries on its own threads and queues the answers.
 //
-// One thread sends the queries: at each interval, on demand, and as soon as the other
-// thread, which follows the live feed, sees new records.  A mailbox holds the newest answer
-// to each query; an older unread one is discarded.  All functions are called by the thread
-// that opened the poller.
+// One thread sends rounds of queries: at each interval, on demand, and after the second thread,
+// which subscribes to live records, has seen new records.  A mailbox holds the newest answer to
+// each query; a newer answer replaces an unread one.  All functions are called by the thread that
+// opened the poller.
 #ifndef INFERSTAT_TUI_POLLER_H
 #define INFERSTAT_TUI_POLLER_H
 
@@ -18,48 +18,48 @@
 
 struct poller;
 
-// Opens the connections; sends no query yet.  `target` and `filter` (NULL:
-// everything) are copied, the texts `target` points to are borrowed.
+// Opens the connections; sends no query yet.  Copies `target` and `filter` (NULL: no filter);
+// the texts that `target` points to are borrowed.
 MUST_CHECK enum status poller_open(struct poller **out, const struct remote_target *target,
                                    const struct query_filter *filter, double interval_seconds,
                                    struct error *err);
 
-// Starts the threads, which block all signals.
+// Starts the threads, with all signals blocked.
 MUST_CHECK enum status poller_start(struct poller *poller, struct error *err);
 
-// Stops the threads, also while they wait for a reply.
+// Stops the threads, interrupting a wait for a reply, and frees the poller.  NULL is fine.
 void poller_close(struct poller *poller);
 
-// As remote_name and remote_is_file.
+// remote_name and remote_is_file of the poller's remote.
 const char *poller_name(const struct poller *poller);
 bool poller_is_file(const struct poller *poller);
 
-// Sends all queries now.
+// Requests a round of all queries now, also while polling is paused.
 void poller_query_now(struct poller *poller);
 
 // Sets the polling interval, or pauses polling.
 void poller_set_interval(struct poller *poller, double interval_seconds, bool paused);
 
-// Sets the filter (copied) of queries from the next round on, and of clearing.
+// Sets the filter (copied) of the next rounds and of poller_clear.
 void poller_set_filter(struct poller *poller, const struct query_filter *filter);
 
-// Clears the records that the filter covers, after the current round.
+// Requests to clear the records that match the filter, after the current round.
 void poller_clear(struct poller *poller);
 
-// The answers since the last poller_consume.
+// The events since the last poller_consume.
 struct poller_news {
     bool answered[POLL_COUNT];
-    struct result *results[POLL_COUNT]; // owned by the caller; NULL: no query was needed
+    struct result *results[POLL_COUNT]; // owned by the caller; NULL: no data, or no load
 
-    bool round; // a round has ended, with:
+    bool round; // a round has ended, with this error:
     struct error round_error;
 
-    bool clear; // a clear has ended, with:
+    bool clear; // a clear has ended, with this error and number of records:
     struct error clear_error;
     uint64_t cleared;
 };
 
-// A descriptor that is readable while answers wait.
+// A descriptor that is readable while there are events; poller_consume moves them to `news`.
 int poller_fd(const struct poller *poller);
 void poller_consume(struct poller *poller, struct poller_news *news);
 

@@ -1,4 +1,5 @@
-// The dashboard's queries, as one table.  Pure.
+// Query table of the dashboard: the polled queries and the kinds of records that make their
+// answers stale.  Pure.
 #ifndef INFERSTAT_TUI_QUERIES_H
 #define INFERSTAT_TUI_QUERIES_H
 
@@ -11,10 +12,10 @@
 enum polled_query {
     POLL_SUMMARY,    // totals and losses
     POLL_OVERVIEW,   // averages by host, device and model
-    POLL_LOADS,      // the last load
-    POLL_STAGES,     // its stages
+    POLL_LOADS,      // the newest load
+    POLL_STAGES,     // the stages of the newest load
     POLL_INFERENCES, // the newest inferences
-    POLL_RUNS,       // the newest runs and their ledgers
+    POLL_RUNS,       // the newest runs and their counts of records
     POLL_PIPELINES,  // the newest runs of the copy/compute pipeline
     POLL_COUNT
 };
@@ -22,14 +23,14 @@ enum polled_query {
 // All queries, as bits.
 enum { POLL_ALL = (1 << POLL_COUNT) - 1 };
 
-// Fills `query` for `polled` with the parts of `filter` (NULL: everything) that apply to its
-// records: a run has no model.  POLL_STAGES takes the load from `loads`, the last answer to
-// POLL_LOADS (may be NULL), and returns false if there is none.
+// Builds the query of `polled` with the dimensions of `filter` (NULL: no filter) that its records
+// have; a run, for example, has no model.  POLL_STAGES ignores `filter` and selects the stages of
+// the load in `loads`, the last answer to POLL_LOADS; false if `loads` is NULL or has no load.
 bool queries_fill(enum polled_query polled, const struct query_filter *filter,
                   const struct result *loads, struct query *query);
 
-// The queries (bits) whose answers a new record of that kind makes stale; the kinds (bits)
-// that make any answer stale.
+// Bit set of the queries whose answers become stale with a new record of `kind`.
+// queries_kinds: bit set of the kinds that make any answer stale.
 unsigned queries_stale(enum record_kind kind);
 uint32_t queries_kinds(void);
 

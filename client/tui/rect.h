@@ -19,7 +19,7 @@ static inline bool rect_contains(struct rect rect, int x, int y)
     return x >= rect.x && x < rect.x + rect.width && y >= rect.y && y < rect.y + rect.height;
 }
 
-// The part below the first `rows` rows.
+// The rectangle without its first `rows` rows.
 static inline struct rect rect_below(struct rect rect, int rows)
 {
     return (struct rect){rect.x, rect.y + rows, rect.width, rect.height - rows};

@@ -1,5 +1,5 @@
-// The terminal: shows canvases, reads keys, mouse and size.  The only user of curses.  Main
-// thread; one at a time.
+// Terminal driver (curses): shows canvases, and reads keys, mouse and terminal size.  Only
+// screen.c uses curses.  Main thread; one screen at a time.
 #ifndef INFERSTAT_TUI_SCREEN_H
 #define INFERSTAT_TUI_SCREEN_H
 
@@ -17,15 +17,15 @@ struct screen_options {
     bool no_color;
 };
 
-// Takes over the terminal on standard input and output.  STATUS_INVALID if
-// there is none, or none that curses supports.
+// Initialises the terminal on standard input and output.  STATUS_INVALID: these are not a
+// terminal, or curses does not support it.
 MUST_CHECK enum status screen_open(struct screen **out, const struct screen_options *options,
                                    struct error *err);
 
 // Restores the terminal.
 void screen_close(struct screen *screen);
 
-// True if the locale's encoding has more than ASCII.
+// True if the locale's encoding can show characters other than ASCII.
 bool screen_has_unicode(const struct screen *screen);
 
 void screen_size(const struct screen *screen, int *width, int *height);
@@ -34,13 +34,13 @@ void screen_size(const struct screen *screen, int *width, int *height);
 void screen_show(struct screen *screen, const struct canvas *canvas);
 void screen_repaint(struct screen *screen);
 
-// Waits until the terminal has something to read, its size has changed, one of
-// `count` descriptors (4 at most; negative ones are skipped) is readable or
-// `timeout_ns` have passed.  Returns false if the terminal was closed.
+// Waits until the terminal has input, its size has changed, one of `count` descriptors (4 at
+// most; negative ones are skipped) is readable, or `timeout_ns` has elapsed.  False: the terminal
+// was closed.
 bool screen_wait(struct screen *screen, const int *fds, unsigned count, uint64_t timeout_ns);
 
-// Reads the next event of the terminal: EVENT_KEY, EVENT_PRESS, EVENT_WHEEL or
-// EVENT_RESIZE, without setting its times.  False if there is none.
+// Reads the next event: EVENT_KEY, EVENT_PRESS, EVENT_WHEEL or EVENT_RESIZE.  The caller sets its
+// times.  False if there is none.
 bool screen_read(struct screen *screen, struct event *event);
 
 #endif

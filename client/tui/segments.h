@@ -1,4 +1,5 @@
-// A line of short texts; the least important ones are omitted if the line is full.  Pure.
+// Status line of short texts, such as title, totals and footer: omits the texts with the highest
+// ranks until the rest fits.  Pure.
 #ifndef INFERSTAT_TUI_SEGMENTS_H
 #define INFERSTAT_TUI_SEGMENTS_H
 
@@ -7,34 +8,33 @@
 enum { SEGMENTS_MAX = 24, SEGMENT_TEXT_SIZE = 160, SEGMENT_KEY_SIZE = 24 };
 
 struct segment {
-    unsigned rank; // the highest is omitted first; 0 never
+    unsigned rank; // the highest is omitted first; 0: never omitted
     enum style style;
-    int width_max;              // maximum columns of the text; 0: unlimited
-    char key[SEGMENT_KEY_SIZE]; // a key, drawn before the text; may be empty
+    int width_max;              // columns to which the text is truncated; 0: unlimited
+    char key[SEGMENT_KEY_SIZE]; // name of a key, drawn before the text; may be empty
     char text[SEGMENT_TEXT_SIZE];
 };
 
-// Empty when zeroed, except for the separator.
+// Initialise with zeroes and a separator.
 struct segments {
     const char *separator; // borrowed
     unsigned count;
     struct segment items[SEGMENTS_MAX];
 };
 
-// Adds a text; more than SEGMENTS_MAX are ignored, too long ones truncated.
+// Adds a text.  Truncates it to SEGMENT_TEXT_SIZE; ignores it if there are SEGMENTS_MAX already.
 void segments_add(struct segments *segments, unsigned rank, enum style style, const char *format,
                   ...) __attribute__((format(printf, 4, 5)));
-// The same for an untrusted text, at most `width_max` columns.
+// As segments_add, for a text that is not a format; drawn in at most `width_max` columns.
 void segments_add_name(struct segments *segments, unsigned rank, enum style style, int width_max,
                        const char *name);
-// The same for a key and what it does.
+// As segments_add, for a key and the label of its action.
 void segments_add_key(struct segments *segments, unsigned rank, const char *key, const char *text);
 
-// The columns that drawing into `width` takes.
+// Columns that segments_draw would use of `width`.
 int segments_width(const struct segments *segments, int width);
 
-// Draws what fits into `width` columns, in the order added.  Returns the columns
-// used.
+// Draws the texts that fit into `width` columns, in the order added.  Returns the columns used.
 int segments_draw(const struct segments *segments, struct canvas *canvas, struct rect area, int x,
                   int y, int width, enum align align);
 

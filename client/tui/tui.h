@@ -1,9 +1,9 @@
-// The dashboard: `inferstat top`.
+// Terminal dashboard of `inferstat top`.
 //
 //   queries -> model update -> views -> canvas -> screen
 //
-// Threads of poller.c send queries; the caller's thread owns the model, draws and reads keys,
-// so that an unreachable collector never blocks the screen.
+// The threads of poller.c send the queries.  The caller's thread owns the model, draws and reads
+// keys, so that an unreachable collector never blocks the screen.
 #ifndef INFERSTAT_TUI_TUI_H
 #define INFERSTAT_TUI_TUI_H
 
@@ -19,18 +19,18 @@
 
 struct tui_options {
     const struct remote_target *target;
-    const struct query_filter *filter; // the records shown, and those that `c` clears; NULL: all
+    const struct query_filter *filter; // selects the records to show and to clear; NULL: all
     double interval_seconds;           // polling interval; 0: TUI_INTERVAL_DEFAULT
-    bool ascii;                        // ASCII only; implied where the locale is not UTF-8
+    bool ascii;                        // draw ASCII only; implied unless the locale is UTF-8
     bool no_mouse;                     // leave the mouse to the terminal
     bool no_color;                     // --no-color, or NO_COLOR is set and not empty
     bool readonly;                     // refuse to clear
 };
 
-// Shows the dashboard on standard input and output until the user quits or a
-// stop is requested (common/sys/stop.h, which the caller has installed).  Main
-// thread.  Restores the terminal before it returns.  STATUS_INVALID: no suitable terminal,
-// or an interval out of range; otherwise as remote_open.
+// Runs the dashboard on standard input and output until the user quits or stop_requested
+// (common/sys/stop.h) is true; then restores the terminal.  Call stop_install before.  Main
+// thread.  STATUS_INVALID: no suitable terminal, or an interval out of range; other errors are
+// those of remote_open.
 MUST_CHECK enum status tui_run(const struct tui_options *options, struct error *err);
 
 #endif

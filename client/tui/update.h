@@ -1,4 +1,5 @@
-// Events, and how they change the model.  Pure.
+// Event handler of the dashboard (model-update-view): applies an event to the model and returns
+// the actions to carry out.  Pure.
 #ifndef INFERSTAT_TUI_UPDATE_H
 #define INFERSTAT_TUI_UPDATE_H
 
@@ -12,7 +13,7 @@ enum event_kind {
     EVENT_WHEEL,   // the wheel at `x`, `y`, turned by `turn` rows
     EVENT_RESIZE,  // to `x` columns and `y` rows
     EVENT_TICK,    // the clock advances
-    EVENT_ANSWER,  // `polled` was answered with `result` (NULL: no query was needed)
+    EVENT_ANSWER,  // `polled` was answered with `result` (may be NULL, see poller.h)
     EVENT_ROUND,   // a round of queries ended with `status`, `text`
     EVENT_CLEARED, // a clear ended with `status`, `text`, `cleared` records
 };
@@ -31,16 +32,17 @@ struct event {
     uint64_t cleared;
 };
 
-// Actions for the caller, as bits.
+// Actions for the caller, as a bit set.
 enum effect {
     EFFECT_QUIT = 1 << 0,
     EFFECT_ASK = 1 << 1,     // send all queries now
-    EFFECT_CLEAR = 1 << 2,   // clear the store
-    EFFECT_PACE = 1 << 3,    // the interval or the pause has changed
-    EFFECT_REPAINT = 1 << 4, // the terminal's content is unknown
-    EFFECT_FILTER = 1 << 5,  // model->filter has changed
+    EFFECT_CLEAR = 1 << 2,   // clear the records that match the filter
+    EFFECT_PACE = 1 << 3,    // apply the changed interval or pause
+    EFFECT_REPAINT = 1 << 4, // redraw the whole screen
+    EFFECT_FILTER = 1 << 5,  // apply the changed model->filter
 };
 
+// Applies an event; returns a bit set of enum effect.
 unsigned model_update(struct model *model, const struct event *event);
 
 #endif
