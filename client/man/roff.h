@@ -1,18 +1,18 @@
-// Manual pages as text for man(7), written to standard output.
+// roff writer: prints man(7) source to standard output.
 #ifndef INFERSTAT_MAN_ROFF_H
 #define INFERSTAT_MAN_ROFF_H
 
-// One line of text, formatted as by printf and escaped where roff would take it for
-// its own: hyphens, backslashes, dots and quotes at its beginning.
+// Prints one line of text (printf format) with roff's special characters escaped: hyphens,
+// backslashes, quotes, and a dot at the beginning.
 __attribute__((format(printf, 1, 2))) void roff_text(const char *format, ...);
 
-// ".MACRO" and its one argument, escaped and quoted; NULL: none.
+// Prints a macro call, ".MACRO "ARGUMENT"", with the argument (NULL: none) escaped.
 void roff_macro(const char *macro, const char *argument);
 
-// A tagged paragraph's tag, in bold, with what follows it in roman.
+// Begins a tagged paragraph (.TP): `tag` in bold, followed by `behind` in roman.
 void roff_tag(const char *tag, const char *behind);
 
-// Lines to be shown as they are, each escaped.
+// Prints an example block (.EX) of lines, escaped and not filled.
 void roff_example(const char *lines);
 
 #endif

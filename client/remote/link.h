@@ -1,6 +1,6 @@
-// A connection to one service of a collector, created on first use.  After a failed
-// handshake it reconnects with the next known key of the server and, once all were tried,
-// after a back-off.  One thread.  Internal to client/remote.
+// Reconnecting connection to one service of a collector.  After a failed handshake it retries with
+// the next known server key; after a failure with every key it waits for an exponential back-off.
+// One thread.  Internal to client/remote.
 #ifndef INFERSTAT_CLIENT_REMOTE_LINK_H
 #define INFERSTAT_CLIENT_REMOTE_LINK_H
 
@@ -19,29 +19,29 @@ struct link {
     const struct trust *trust;
     enum address_service service;
 
-    struct wire_socket *socket;  // NULL: not connected, or waiting for retry_ns
-    unsigned attempt;            // index of the pass
-    unsigned failures;           // in a row
-    uint64_t retry_ns;           // monotonic: no retry before
+    struct wire_socket *socket;  // NULL: not created yet, or in back-off
+    unsigned attempt;            // selects the server key (trust_pass)
+    unsigned failures;           // consecutive failed handshakes
+    uint64_t retry_ns;           // end of the back-off, monotonic
     enum wire_handshake trouble; // why the last socket was closed
 };
 
-// Maintains the connection: closes a socket whose handshake failed, and opens one when
-// due.  Afterwards link->socket is the one to use: possibly a new one, on which nothing
-// was sent, or NULL.  STATUS_DENIED: the collector refused this user's key with every
-// known server key.
+// Maintains the connection: closes a socket whose handshake failed, and opens a new one unless in
+// back-off.  link->socket may change: to a new socket, on which the caller sends its messages
+// again, or to NULL (back-off).  STATUS_DENIED: in back-off, because the collector refused this
+// user's key.
 MUST_CHECK enum status link_look(struct link *link, struct error *err);
 
-// Closes the socket and discards queued messages and pending replies; the next link_look
-// opens another.
+// Closes the socket; queued messages and pending replies are lost.  The next link_look opens a
+// new socket.
 void link_drop(struct link *link);
 
-// Maximum time until the next link_look, while the connection or its handshake is pending.
-// UINT64_MAX: none, wait for messages.
+// Maximum time between calls of link_look: 50 ms with keys, as handshakes are polled; UINT64_MAX
+// for plain connections.
 uint64_t link_patience_ns(const struct link *link);
 
-// The connection's last problem as text, "" if none is known; completes the error of a
-// timeout.  Static.
+// Text to append to the message of a timeout: the reason if the last handshake was aborted, else
+// "".  Static.
 const char *link_trouble(const struct link *link);
 
 #endif
