@@ -1,4 +1,4 @@
-// Results of queries: columns by key, cells from rows.
+// Query result builder: creates a result with named columns and sets cells from values and rows.
 #ifndef INFERSTAT_STORE_READ_ANSWER_CELLS_H
 #define INFERSTAT_STORE_READ_ANSWER_CELLS_H
 
@@ -17,32 +17,31 @@ struct answer_column {
     enum unit unit;
 };
 
-// A result with those columns, and no rows.
+// Creates a result with these columns and no rows.
 MUST_CHECK enum status answer_new(struct result **out, const struct answer_column *columns,
                                   unsigned count, struct error *err);
 
-// Cells of the last row by key, which must be one of the columns.
+// Set a cell of the last row; `key` must be one of the columns.
 void answer_int(struct result *answer, const char *key, int64_t value);
 void answer_real(struct result *answer, const char *key, double value); // NaN: null
 MUST_CHECK enum status answer_text(struct result *answer, const char *key, const char *text,
                                    struct error *err);
 
-// Copies a cell of a row; null stays null.
+// Copies a column of the statement's current row into a cell; null stays null.
 MUST_CHECK enum status answer_cell(struct result *answer, unsigned column, struct sqlite3_stmt *row,
                                    int place, struct error *err);
 
-// Copies each column of a row to the last row's cell of its name; for reader_scan.
+// Copies each column of a row into the last row's cell of the same name; callback for reader_scan.
 MUST_CHECK enum status answer_take_row(void *answer, struct sqlite3_stmt *row, struct error *err);
 
-// Sets a cell to the text of a name's id or a run's id; GROUP_KEY_NONE and
-// unknown ids stay null.
+// Sets a cell to the text of a name id or to a run's UUID; GROUP_KEY_NONE and unknown ids stay
+// null.
 MUST_CHECK enum status answer_name(struct store *store, struct result *answer, unsigned column,
                                    int64_t id, struct error *err);
 MUST_CHECK enum status answer_run(struct store *store, struct result *answer, unsigned column,
                                   int64_t run, struct error *err);
 
-// Sets the column of a key that records are grouped by: a run's UUID, a status's word, else the
-// name of that id.
+// Sets the cell of a grouping key: a run's UUID, a status's word, else the text of a name id.
 MUST_CHECK enum status answer_key(struct store *store, struct result *answer, unsigned column,
                                   enum query_dimension dimension, int64_t key, struct error *err);
 

@@ -1,5 +1,5 @@
-// Tells queries which records have expired, for the runs and the time that their filter covers
-// (the table expiry and the ledger's counts).
+// Expiry lookup for queries: the time before which records of a filter's runs and window have
+// expired (from the table expiry and the ledger).
 #ifndef INFERSTAT_STORE_READ_EXPIRY_INFO_H
 #define INFERSTAT_STORE_READ_EXPIRY_INFO_H
 
@@ -12,8 +12,8 @@
 struct store;
 struct sqlite3_str;
 
-// Sets `*until_ns` to the time (wall clock) before which records of the kind have expired, among
-// the runs that the filter covers; 0: none have.
+// Sets `*until_ns` to the wall-clock time before which records of the kind have expired, if it is
+// in the filter's window and a run that the filter covers has expired records; else 0.
 MUST_CHECK enum status expiry_info_until(struct store *store, enum record_kind kind,
                                          const struct query_filter *filter, int64_t *until_ns,
                                          struct error *err);
@@ -22,7 +22,7 @@ MUST_CHECK enum status expiry_info_until(struct store *store, enum record_kind k
 enum { EXPIRY_TEXT_SIZE = 64 };
 const char *expiry_info_text(char text[EXPIRY_TEXT_SIZE], int64_t until_ns);
 
-// STATUS_NO_DATA with that text and its time.
+// Sets and returns STATUS_NO_DATA with that text.
 enum status expiry_info_error(int64_t until_ns, struct error *err);
 
 #endif

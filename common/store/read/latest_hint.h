@@ -1,5 +1,5 @@
-// A lower bound for the start of the newest record that passes a filter, so that a query for a
-// rare record does not scan the whole history.
+// Scan pruning for newest-first queries: a lower bound on the start time of the newest matching
+// record, found in rollups, so that a selective filter does not scan the whole history.
 #ifndef INFERSTAT_STORE_READ_LATEST_HINT_H
 #define INFERSTAT_STORE_READ_LATEST_HINT_H
 
@@ -11,9 +11,8 @@
 
 struct store;
 
-// Sets `*since_ns` to a time at or before the start of the newest record that passes the filter;
-// the filter's own where nothing better is known (0: none).  `*is_there` false: there is no
-// such record.
+// Sets `*since_ns` to a lower bound on the start of the newest record that matches the filter; the
+// filter's since_ns (0: none) if rollups give no better one.  `*is_there` false: no record matches.
 MUST_CHECK enum status latest_hint_since(struct store *store, enum record_kind kind,
                                          const struct query_filter *filter, int64_t *since_ns,
                                          bool *is_there, struct error *err);

@@ -1,4 +1,4 @@
-// Scans over rows of an open store.
+// Row scans: runs SQL on an open store and calls a callback for each row.
 #ifndef INFERSTAT_STORE_READ_READER_H
 #define INFERSTAT_STORE_READ_READER_H
 
@@ -12,11 +12,12 @@ struct sqlite3_stmt;
 struct sqlite3_str;
 struct store;
 
-// Called for each row of a scan.  The statement is positioned on it; anything but
-// STATUS_OK ends the scan.
+// Callback for each row of a scan, on which the statement is positioned; a status other than
+// STATUS_OK ends the scan and is returned.
 typedef enum status row_take(void *context, struct sqlite3_stmt *row, struct error *err);
 
-// For queries of one integer: sets the int64_t at `context` to the first column, unless it is null.
+// Callback for queries of one integer: sets the int64_t at `context` to the first column, unless it
+// is null.
 row_take reader_take_integer;
 
 // Runs `sql`, which it frees (also on failure), with the filter's parameters bound, and calls
@@ -25,8 +26,8 @@ MUST_CHECK enum status reader_scan(struct store *store, struct sqlite3_str *sql,
                                    const struct query_filter *filter, row_take *take, void *context,
                                    struct error *err);
 
-// The same with numbers for the parameters $1, $2, ... (at most READER_NUMBERS_MAX),
-// without a filter and with one.
+// The same with integers for the parameters $1, $2, ... (at most READER_NUMBERS_MAX), without a
+// filter and with one.
 enum { READER_NUMBERS_MAX = 6 };
 MUST_CHECK enum status reader_scan_bound(struct store *store, struct sqlite3_str *sql,
                                          const int64_t *numbers, unsigned count, row_take *take,
@@ -36,17 +37,17 @@ MUST_CHECK enum status reader_scan_with(struct store *store, struct sqlite3_str 
                                         unsigned count, row_take *take, void *context,
                                         struct error *err);
 
-// The group of those keys, as groups_find; what fails is said in words.
+// groups_find, which also sets the error's message.
 MUST_CHECK enum status reader_group(struct groups *groups, const int64_t *keys, struct group **out,
                                     struct error *err);
 
-// What the quantiles of one answer may take: 16 KB a group, where 4 KB is usual.
+// Memory limit of all sketches of one answer; a sketch usually takes 4 KB.
 enum { QUANTILE_BYTES_MAX = 64 * 1024 * 1024 };
 
-// STATUS_FULL, in words, where an answer's quantiles want more memory than that.
+// STATUS_FULL if the sketches of an answer exceed that limit.
 MUST_CHECK enum status reader_budget(const struct sketch_budget *budget, struct error *err);
 
-// Counts the two columns of a derived metric (schema_select.h), where both are present.
+// Adds the two columns of a derived metric (schema_select.h), unless one is null.
 void ratio_add_columns(struct ratio *ratio, struct sqlite3_stmt *row, int place);
 
 #endif

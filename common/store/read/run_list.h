@@ -1,4 +1,4 @@
-// The runs that a filter's host, run and window cover: those whose life touches it.
+// Run list: the runs whose lifetime overlaps a filter's window, of its host and run.
 #ifndef INFERSTAT_STORE_READ_RUN_LIST_H
 #define INFERSTAT_STORE_READ_RUN_LIST_H
 
@@ -13,24 +13,24 @@ struct store;
 
 struct listed_run {
     int64_t run, host;
-    int64_t started_ns, heard_ns; // its life
-    int64_t stored;               // in all of it
-    bool has_suspects;            // records whose times cannot be right
+    int64_t started_ns, heard_ns; // lifetime
+    int64_t stored;               // records, over its lifetime
+    bool has_suspects;            // records with a suspect clock (schema.h)
     bool open;
-    size_t open_place; // among the open ones
+    size_t open_place; // index among the open runs
 };
 
 struct run_list {
-    struct listed_run *list; // rising by run
+    struct listed_run *list; // ascending by run
     size_t count, room, open_count;
 };
 
-// On failure there is nothing in it.
+// Reads the list; it is empty on failure.
 MUST_CHECK enum status run_list_read(struct run_list *runs, struct store *store,
                                      const struct query_filter *filter, struct error *err);
-void run_list_deinit(struct run_list *runs); // also zeroed
+void run_list_deinit(struct run_list *runs); // accepts a zeroed structure
 
-// The run, or NULL.
+// Finds a run by id; NULL if it is not in the list.
 const struct listed_run *run_list_find(const struct run_list *runs, int64_t run);
 
 #endif

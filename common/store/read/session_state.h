@@ -1,4 +1,4 @@
-// An open store as the modules that read it see it; for all others it is opaque (session.h).
+// Internal state of an open store, for the modules that read it; opaque to all others (session.h).
 #ifndef INFERSTAT_STORE_READ_SESSION_STATE_H
 #define INFERSTAT_STORE_READ_SESSION_STATE_H
 
@@ -18,10 +18,10 @@ struct store {
     char *path;
     char *warning; // or NULL
     uint64_t budget_ns;
-    int64_t log_limit;     // bytes that the log may grow by during a query; 0: any
-    int64_t log_before;    // its bytes when the running query began
+    int64_t log_limit;     // max. growth of the log during a query, in bytes; 0: no limit
+    int64_t log_before;    // size of the log when the running query began
     uint64_t deadline_ns;  // of the running query; 0: none
-    atomic_bool cancelled; // publishes nothing else
+    atomic_bool cancelled; // no other data depends on it
 };
 
 #endif

@@ -1,5 +1,5 @@
-// Counts, exact sums, extremes and quantiles of a stream of numbers, alone or
-// in groups.  Pure: no database.
+// Streaming aggregates: count, exact sum, minimum, maximum and quantiles of a series of numbers,
+// also by group.  Pure: no database.
 #ifndef INFERSTAT_STORE_ROLLUP_AGGREGATE_H
 #define INFERSTAT_STORE_ROLLUP_AGGREGATE_H
 
@@ -10,8 +10,8 @@
 #include "common/core/base/status.h"
 #include "common/core/stats/sketch.h"
 
-// A sum of doubles that does not lose small terms beside large ones (Neumaier's
-// variant of Kahan's summation).
+// Compensated sum of doubles (Neumaier's variant of Kahan's summation): keeps small terms beside
+// large ones.
 struct real_sum {
     double sum, lost;
 };
@@ -19,7 +19,7 @@ struct real_sum {
 void real_sum_add(struct real_sum *sum, double value);
 double real_sum_total(const struct real_sum *sum);
 
-// Integers are summed exactly in 128 bits, reals with compensation.
+// Aggregate of one series: integers are summed exactly in 128 bits, reals with compensation.
 struct aggregate {
     uint64_t count;
     bool has_reals;
@@ -27,42 +27,41 @@ struct aggregate {
     struct real_sum reals;
     int64_t min_integer, max_integer;
     double min, max;
-    struct sketch *sketch; // NULL: no quantiles wanted
+    struct sketch *sketch; // NULL: no quantiles
 };
 
-// Frees the sketch; the structure is the caller's, zeroed before its first use.
+// Frees the sketch; the caller zeroes the structure before its first use.
 void aggregate_deinit(struct aggregate *aggregate);
 
-// Makes the sketch, which takes its memory from `budget` (borrowed; NULL: none).
+// Creates the sketch; its memory counts towards `budget` (borrowed; NULL: no limit).
 MUST_CHECK enum status aggregate_want_quantiles(struct aggregate *aggregate,
                                                 struct sketch_budget *budget);
 
 void aggregate_add_int(struct aggregate *aggregate, int64_t value);
 void aggregate_add_real(struct aggregate *aggregate, double value);
-// The same value `count` times; none for 0.
+// Adds `value` `count` times.
 void aggregate_add_many(struct aggregate *aggregate, double value, uint64_t count);
 
-// The integers summed, at most the ends of 64 bits.
+// The sum of the integers, saturated to 64 bits.
 int64_t aggregate_sum(const struct aggregate *aggregate);
-// NaN when nothing was added.
+// NaN if empty.
 double aggregate_mean(const struct aggregate *aggregate);
-// Within 1 % of the true quantile and inside [min, max]; NaN when nothing was
-// added or no quantiles were wanted.
+// Within 1 % of the true quantile and inside [min, max]; NaN if empty or without a sketch.
 double aggregate_quantile(const struct aggregate *aggregate, double q);
 
-// A derived number: the mean of its values, and total over total.
+// Aggregate of a ratio: its values, and the sums of numerator and denominator.
 struct ratio {
     struct aggregate values;
     struct real_sum numerator, denominator;
 };
 
-// Counts numerator / denominator where the denominator is above zero.
+// Adds numerator / denominator if the denominator is above zero.
 void ratio_add(struct ratio *ratio, double numerator, double denominator);
-// Adds all values of `from` to `into`.  The sketch is merged if both have one.
+// Merges `from` into `into`; the sketches only if both have one.
 void ratio_merge(struct ratio *into, const struct ratio *from);
-// sum(numerator) / sum(denominator); NaN when nothing was added.
+// sum(numerator) / sum(denominator); NaN if empty.
 double ratio_total(const struct ratio *ratio);
-// sum(denominator) / count; NaN when nothing was added.
+// sum(denominator) / count; NaN if empty.
 double ratio_mean_denominator(const struct ratio *ratio);
 
 // ---- Groups -------------------------------------------------------------------
@@ -77,19 +76,18 @@ struct group {
     void *data; // `data_size` zeroed bytes
 };
 
-// Groups found by keys, in order of appearance.
+// Hash table of groups by key, which also keeps their order of insertion.
 struct groups;
 
-// `deinit` (may be NULL) is called for each group's data at the end.
+// groups_free calls `deinit` (may be NULL) for each group's data.
 MUST_CHECK enum status groups_new(struct groups **out, unsigned key_count, size_t data_size,
                                   void (*deinit)(void *data));
 void groups_free(struct groups *groups);
 
-// The group of those keys, made when it is not there.  STATUS_FULL beyond
-// GROUPS_MAX.
+// Finds or adds the group with these keys.  STATUS_FULL beyond GROUPS_MAX.
 MUST_CHECK enum status groups_find(struct groups *groups, const int64_t *keys, struct group **out);
 
-// The same where it is there; else NULL.
+// Finds the group with these keys; NULL if there is none.
 struct group *groups_get(const struct groups *groups, const int64_t *keys);
 
 size_t groups_count(const struct groups *groups);

@@ -1,7 +1,7 @@
-// The table rollup_gap: the periods without a level of rollups (rollup.h).  For writers of
-// rollups; and which ids new records may get.
+// Gap table (rollup_gap): the periods for which a level of rollups is not stored or not valid
+// (rollup.h); used by those that write rollups.  Also allocates record ids.
 //
-// Changes are made inside of a transaction of the caller's.
+// Functions that change it run inside the caller's transaction.
 #ifndef INFERSTAT_STORE_ROLLUP_GAP_TABLE_H
 #define INFERSTAT_STORE_ROLLUP_GAP_TABLE_H
 
@@ -14,7 +14,7 @@
 
 struct sqlite3;
 
-// One row.
+// One row of the table.
 struct gap {
     enum record_kind kind;
     enum rollup_grouping grouping;
@@ -27,33 +27,35 @@ struct gap_span {
     int64_t since_ns, until_ns;
 };
 
-// Adds a gap, merged with those of the same kind, grouping, level and reason that it touches.
+// Adds a gap, merging it with adjacent or overlapping gaps of the same kind, grouping, level and
+// reason.
 MUST_CHECK enum status gap_add(struct sqlite3 *db, const struct gap *gap, struct error *err);
 
-// Removes the gap's period from all gaps of the same kind, grouping, level and reason.
+// Subtracts the gap's period from all gaps of the same kind, grouping, level and reason.
 MUST_CHECK enum status gap_remove(struct sqlite3 *db, const struct gap *gap, struct error *err);
 
-// Requests that the days that touch the spans are rebuilt from their records; until then
-// queries read these.  For changes of records that rollups include; new records need no call.
+// Requests a rebuild of the rollups of all days that overlap the spans; until then queries read
+// these days' records.  To be called when records that rollups include are changed or deleted; not
+// for new records.
 MUST_CHECK enum status gap_request_rebuild(struct sqlite3 *db, enum record_kind kind,
                                            const struct gap_span *spans, size_t count,
                                            struct error *err);
 
-// The highest id that a record of the kind ever had, as far as the store knows: watermarks
-// cover deleted rows.  New ids are above it.
+// The highest id ever used by a record of the kind, as far as known: watermarks cover deleted rows.
+// New records get higher ids.
 MUST_CHECK enum status gap_last_id(struct sqlite3 *db, enum record_kind kind, int64_t *id,
                                    struct error *err);
 
 // ---- In memory ---------------------------------------------------------------------------
 
-// Per level the periods in which its rows must not be used, rising and disjoint.
+// For each level, the periods in which its rollups must not be used, ascending and disjoint.
 struct gap_set {
     struct gap_span *spans[ROLLUP_LEVEL_COUNT];
     size_t count[ROLLUP_LEVEL_COUNT], room[ROLLUP_LEVEL_COUNT];
 };
 
-// Reads the gaps of a kind and grouping, except the parts of days to be rebuilt that lie in
-// `but`: GAP_NO_SPAN leaves out none, GAP_ALL_TIME all.  `*set` is zeroed or of an earlier call.
+// Reads the gaps of a kind and grouping.  Parts of days to be rebuilt that lie in `but` are
+// omitted: GAP_NO_SPAN omits none, GAP_ALL_TIME all.  `*set` is zeroed or from an earlier call.
 #define GAP_NO_SPAN  (&(const struct gap_span){0, 0})
 #define GAP_ALL_TIME (&(const struct gap_span){INT64_MIN, INT64_MAX})
 MUST_CHECK enum status gap_set_read(struct gap_set *set, struct sqlite3 *db, enum record_kind kind,
@@ -61,11 +63,11 @@ MUST_CHECK enum status gap_set_read(struct gap_set *set, struct sqlite3 *db, enu
                                     struct error *err);
 void gap_set_deinit(struct gap_set *set);
 
-// Whether a level must not be used anywhere between the times.
+// Whether a level is unusable in all of the period.
 bool gap_set_covers(const struct gap_set *set, enum rollup_level level, int64_t since_ns,
                     int64_t until_ns);
 
-// Whether a level must not be used somewhere between the times.
+// Whether a level is unusable in some of the period.
 bool gap_set_touches(const struct gap_set *set, enum rollup_level level, int64_t since_ns,
                      int64_t until_ns);
 

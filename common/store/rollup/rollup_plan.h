@@ -1,12 +1,12 @@
-// Plans which rollups and which records answer a window of time.  Pure.
+// Query planner for rollups: selects the rollups and the records that answer a time window.  Pure.
 //
-// Cuts the window into consecutive pieces: the coarsest whole buckets inside it that no gap
-// forbids, finer ones at the edges, and records where there are no rollups.  So a year takes
-// a dozen months, some days, hours and minutes at either end, and the records of two minutes,
-// however many records there are.
+// Cuts the window into consecutive pieces: inside, the coarsest whole buckets without gaps; finer
+// ones at the edges; records where no rollup fits.  So a year consists of a dozen months, some
+// days, hours and minutes at either end, and the records of two minutes, however many records there
+// are.
 //
-// Where records have expired, the finest rollup there is replaces them as a whole, even if it
-// extends beyond the window; the plan says so.
+// If records of a piece have expired, the finest available bucket replaces them as a whole, even if
+// it extends beyond the window; the plan reports that.
 #ifndef INFERSTAT_STORE_ROLLUP_ROLLUP_PLAN_H
 #define INFERSTAT_STORE_ROLLUP_ROLLUP_PLAN_H
 
@@ -17,7 +17,7 @@
 #include "common/core/base/status.h"
 #include "common/store/rollup/rollup.h"
 
-// From the first to the last time, both inclusive.
+// Inclusive at both ends.
 struct rollup_span {
     int64_t first_ns, last_ns;
 };
@@ -30,15 +30,15 @@ struct rollup_gap {
 
 struct rollup_question {
     struct rollup_span window; // first_ns <= last_ns
-    // Steps start at multiples of it, and no bucket spans two; 0: one step.  The window has at
-    // most a few thousand steps.
+    // Length of a time step; steps start at its multiples, and no bucket spans two steps.  0: one
+    // step.  The window has at most a few thousand steps.
     int64_t step_ns;
     const struct rollup_gap *gaps; // in any order; may overlap
     size_t gap_count;
-    int64_t expired_ns; // records that started before have expired; INT64_MIN: none
+    int64_t expired_ns; // records that started before it have expired; INT64_MIN: none
 };
 
-// Whole buckets of one level inside `span`, or the records of it.
+// Whole buckets of one level inside `span`, or its records (is_raw).
 struct rollup_piece {
     struct rollup_span span;
     bool is_raw;
@@ -46,21 +46,21 @@ struct rollup_piece {
 };
 
 struct rollup_plan {
-    struct rollup_piece *pieces; // rising and disjoint
+    struct rollup_piece *pieces; // ascending and disjoint
     size_t count, room;
-    // Whether whole buckets replace expired records, and the coarsest level of these; whether
-    // there are expired records that nothing replaces.
+    // Whether whole buckets replace expired records, and their coarsest level; whether some expired
+    // records have no replacement.
     enum rollup_level widened_to;
     bool is_widened, is_lacking;
 };
 
-// Fails only with STATUS_NOMEM.  `*plan` is zeroed, or an earlier plan whose memory is
-// reused.
+// Makes the plan.  Fails only with STATUS_NOMEM.  `*plan` is zeroed, or an earlier plan whose
+// memory is reused.
 MUST_CHECK enum status rollup_plan_make(struct rollup_plan *plan,
                                         const struct rollup_question *question);
 void rollup_plan_deinit(struct rollup_plan *plan);
 
-// The start of the step that holds a time; INT64_MIN if that is below 64 bits.
+// The start of the step that contains `time_ns`; INT64_MIN if it is below 64 bits.
 int64_t rollup_step(int64_t step_ns, int64_t time_ns);
 
 #endif
