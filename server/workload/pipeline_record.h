@@ -1,12 +1,12 @@
-// Converts the figures of a pipeline run to a record.
+// Maps a pipeline run's metrics to its telemetry record.
 #ifndef INFERSTAT_SERVER_WORKLOAD_PIPELINE_RECORD_H
 #define INFERSTAT_SERVER_WORKLOAD_PIPELINE_RECORD_H
 
 #include "common/monitor/inferstat.h"
 #include "server/pipeline/pipeline.h"
 
-// Fills the fields that plan and figures determine; those that the plan disabled are absent.
-// The caller sets workload, model, device, result, start, items and batch_items.
+// Fills the fields that `plan` and `figures` determine; metrics that the plan disables stay
+// absent.  The caller sets workload, model, device, result, start, items and batch_items.
 void pipeline_record(struct inferstat_pipeline *out, const struct pipeline_plan *plan,
                      const struct pipeline_figures *figures);
 

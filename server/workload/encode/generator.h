@@ -1,5 +1,5 @@
-// Generates inputs for an encoder.  A number depends only on the seed and its index, so that any
-// thread can generate any range.
+// Counter-based random inputs for the encoders: each number depends only on the seed and its
+// index, so that any thread can generate any range.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_GENERATOR_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_GENERATOR_H
 
@@ -15,8 +15,8 @@ struct generator {
     uint64_t seed;
 };
 
-// Writes numbers first..first+count-1, uniformly distributed: amplitudes from -1 to 1, angles
-// from 0 to 2 pi, or indices of states.
+// Writes the numbers of indices first..first+count-1, uniformly distributed: amplitudes from -1
+// to 1, angles from 0 to 2 pi, or indices of basis states.
 void generator_fill(const struct generator *generator, uint64_t first, size_t count, void *to);
 
 #endif

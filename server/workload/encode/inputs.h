@@ -1,5 +1,5 @@
-// Supplies the numbers to encode, from a file or a generator, directly into the memory from
-// which they are copied to the device.
+// Input source of the encoders: reads samples from a .npy file, or generates them, directly into
+// the staging buffers from which they are copied to the device.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_INPUTS_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_INPUTS_H
 
@@ -24,8 +24,8 @@ enum inputs_from {
 
 const char *inputs_from_name(enum inputs_from from);
 
-// Inputs generated in advance are whole batches of about this size in total, which repeat when
-// more are needed.
+// Inputs generated in advance are whole batches of about this size in total, repeated for later
+// batches.
 enum { INPUTS_STRETCH = 256 * 1024 * 1024 };
 
 struct inputs_options {
@@ -42,11 +42,13 @@ struct inputs_options {
 struct inputs;
 
 // Opens the file or sets up the generator.  Fails as npy_open does, with STATUS_CORRUPT when the
-// shape does not fit the encoder, STATUS_INVALID when the type is not the requested one.
+// shape does not fit the encoder, STATUS_INVALID when the file's type is not the requested one or
+// the total size overflows.
 MUST_CHECK enum status inputs_open(struct inputs **out, const struct inputs_options *options,
                                    struct error *err);
 
-// Generates the inputs that are generated in advance; `*took_ns` is the time it took.
+// With PAGEABLE or PINNED, allocates and generates the inputs; `*took_ns` is the time of
+// generating.  Fails with STATUS_NOMEM.
 MUST_CHECK enum status inputs_prepare(struct inputs *inputs, struct device *device,
                                       uint64_t *took_ns, struct error *err);
 
@@ -55,20 +57,20 @@ void inputs_close(struct inputs *inputs);
 
 struct inputs_shape {
     enum encode_type type;
-    uint64_t samples;   // in all
-    size_t inputs;      // of a sample
-    size_t sample_size; // bytes of one
+    uint64_t samples;   // total
+    size_t inputs;      // numbers of a sample
+    size_t sample_size; // bytes of a sample
     size_t stretch;     // bytes generated in advance; 0: none
     const char *name;   // for messages: the file's, or "generated"
 };
 const struct inputs_shape *inputs_get_shape(const struct inputs *inputs);
 
-// Writes `size` bytes from byte `offset` of all samples on, within one batch.  Any thread,
-// concurrently.
+// Writes `size` bytes of the samples, from byte `offset` of the first sample on; the range lies
+// within one batch.  Any thread, concurrently.
 MUST_CHECK enum status inputs_fill(const struct inputs *inputs, uint64_t offset, void *to,
                                    size_t size, struct error *err);
 
-// The address in pinned memory, for INPUTS_FROM_PINNED.
+// With PINNED: the address of byte `offset` of the samples in pinned memory.
 const void *inputs_borrow(const struct inputs *inputs, uint64_t offset);
 
 #endif

@@ -1,4 +1,4 @@
-// Reads inputs from and writes states to NumPy's array files (.npy).
+// NumPy array files (.npy): reads input arrays and writes arrays of quantum states.
 //
 // Reads versions 1.0 to 3.0 with little-endian f8 or f4 in C order, one or two dimensions.
 // Writes version 1.0 with little-endian c16 or c8, two dimensions.
@@ -28,13 +28,13 @@ struct npy_header {
     uint64_t data_size;      // bytes of all numbers; not zero
 };
 
-// Computes the header's size from the file's first `size` bytes, at least NPY_PREFIX_SIZE.
+// Reads the header's size from the file's first `size` bytes, at least NPY_PREFIX_SIZE.
 // Fails with STATUS_CORRUPT when it is not a .npy file, STATUS_UNSUPPORTED on an unknown version
 // or a header above NPY_HEADER_MAX.
 MUST_CHECK enum status npy_header_size(size_t *out, const unsigned char *bytes, size_t size,
                                        struct error *err);
 
-// Parses a header of exactly `size` bytes.  Pure.  Fails with STATUS_CORRUPT on a malformed
+// Parses a header of exactly `size` bytes in memory.  Fails with STATUS_CORRUPT on a malformed
 // header, STATUS_UNSUPPORTED on another type, order or number of dimensions.
 MUST_CHECK enum status npy_parse(struct npy_header *out, const unsigned char *bytes, size_t size,
                                  struct error *err);
@@ -43,7 +43,8 @@ MUST_CHECK enum status npy_parse(struct npy_header *out, const unsigned char *by
 
 struct npy_reader;
 
-// Opens a file and checks that it has all the data that its shape needs.
+// Opens a file and checks that it is not truncated.  Fails with STATUS_IO, STATUS_CORRUPT on a
+// malformed or truncated file, STATUS_UNSUPPORTED as npy_parse does.
 MUST_CHECK enum status npy_open(struct npy_reader **out, const char *path, struct error *err);
 void npy_close(struct npy_reader *reader); // accepts NULL
 
@@ -57,11 +58,11 @@ MUST_CHECK enum status npy_read(const struct npy_reader *reader, uint64_t offset
 
 struct npy_writer;
 
-// Starts a file of `rows` complex rows.  Until npy_finish it is named `path`.part, or .part1 and
-// so on when that exists, and an existing file at `path` stays; pipes and devices are written
-// directly.  With `replace` an existing regular file will be replaced, otherwise it is refused
-// with STATUS_BUSY.  Fails with STATUS_IO when the disk has no space for all rows, and when the
-// path cannot be replaced later: a dangling link, a mount point, a read-only file.
+// Creates a file of `rows` rows of `columns` complex numbers.  Until npy_finish it is named
+// `path`.part (.part1 and so on when that exists), and an existing file at `path` stays.  Pipes
+// and devices are written directly.  Fails with STATUS_BUSY when a regular file exists at `path`
+// and `replace` is false; with STATUS_IO when the disk has no space for all rows, or when `path`
+// cannot be replaced later: a dangling link, a mount point, a read-only file.
 MUST_CHECK enum status npy_create(struct npy_writer **out, const char *path, enum encode_type type,
                                   uint64_t rows, uint64_t columns, bool replace, struct error *err);
 
@@ -69,14 +70,13 @@ MUST_CHECK enum status npy_create(struct npy_writer **out, const char *path, enu
 MUST_CHECK enum status npy_append(struct npy_writer *writer, const void *rows, size_t size,
                                   struct error *err);
 
-// Writes the number of rows to the header, syncs the file and renames it to `path`, so that
-// after a power failure `path` has the whole new file or the old one.  Frees the writer, also on
-// failure, which removes what was written; only a complete file that could not be renamed stays,
-// and the error names it.
+// Writes the number of rows to the header, syncs the file and renames it to `path`: a power
+// failure leaves the whole new file or the old one.  A failure removes the written file, except a
+// complete one that could not be renamed; the error names it.  Frees the writer in any case.
 MUST_CHECK enum status npy_finish(struct npy_writer *writer, struct error *err);
 
-// Frees the writer and removes what was written, except to a pipe or device; an existing file
-// at `path` stays.  Accepts NULL.
+// Frees the writer and removes the unfinished file; an existing file at `path` stays.  Accepts
+// NULL.
 void npy_abandon(struct npy_writer *writer);
 
 #endif

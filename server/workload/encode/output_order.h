@@ -1,8 +1,8 @@
-// Orders the output of several pipelines that encode alternate batches into one file.  Any
-// thread.
+// Ordered output of concurrent pipelines: makes the pipelines of several devices, among which
+// batches are assigned round-robin, write to one file in order of batches.  Any thread.
 //
-// A pipeline that stops early tells before which batch; the others then finish the batches before
-// it and no more, so that the result of a run does not depend on timing.
+// A pipeline that stops early reports its first unfinished batch.  The other pipelines finish the
+// batches before it and no others, so that the result of a failed run does not depend on timing.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_OUTPUT_ORDER_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_OUTPUT_ORDER_H
 
@@ -19,16 +19,16 @@ MUST_CHECK enum status output_order_new(struct output_order **out, struct error 
 void output_order_free(struct output_order *order); // accepts NULL
 
 // Waits until all earlier batches have been written.  Returns false when the run ends before
-// this one.
+// `batch`.
 bool output_order_wait(struct output_order *order, uint64_t batch);
 
 // Marks the next batch as written.
 void output_order_advance(struct output_order *order);
 
-// Makes the run end before this batch, or earlier if it already does.
+// Makes the run end before `batch`, unless it already ends earlier.
 void output_order_end(struct output_order *order, uint64_t batch);
 
-// True while the run will reach this batch.
+// False when the run ends before `batch`.
 bool output_order_reaches(struct output_order *order, uint64_t batch);
 
 #endif

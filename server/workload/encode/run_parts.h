@@ -1,5 +1,5 @@
-// Private structs of an encoding: load.c creates it, run.c runs it, device_share.c runs each
-// device's share.
+// Private structs of data-parallel encoding (run.h): load.c creates them, run.c runs all devices,
+// device_share.c runs one device's share of the batches.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_RUN_PARTS_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_RUN_PARTS_H
 
@@ -15,17 +15,17 @@ enum { ENCODING_NAME_SIZE = 64, ENCODING_BEGUN = 32 };
 static_assert((int)ENCODING_BEGUN > PIPELINE_BUFFERS_MAX + PIPELINE_GROUPS_BEHIND + 1,
               "more places than batches can be in flight");
 
-// A device's share: every share_count-th batch, starting with batch `number`.  The share's
-// batches, counted from 0, are the groups of its pipeline.
+// A device's share: every share_count-th batch, starting with batch `number`.  A batch is a group
+// of the device's pipeline (pipeline.h).
 struct device_share {
     struct encoding *encoding;
     unsigned int number;
     uint32_t device_number;
     struct device *device;
-    struct tuning_host host; // the plan was made from these two
+    struct tuning_host host; // report.plan was computed from host and wishes
     struct tuning_wishes wishes;
     struct pipeline *pipeline;
-    double *reference;     // one state, to check with
+    double *reference;     // the reference state of the sample being checked
     unsigned char *sample; // its inputs
 
     // Layout of a batch's results on the device: the samples' faults, the states, scratch
@@ -33,14 +33,14 @@ struct device_share {
     size_t chunks_a_batch;
     size_t states_at, scratch_at;
 
-    struct encoding_share report; // during a run the drain's thread owns its figures
+    struct encoding_share report; // during a run the drain's thread owns its `figures`
 
-    // When the kernels of the last batches were queued: written by the driver, read by the
-    // drain's thread when it gets the batch.
+    // Times of queueing the kernels of the last batches, by group modulo ENCODING_BEGUN: written
+    // by the pipeline's submitting thread, read by the drain's thread when it consumes the batch.
     uint64_t begun_ns[ENCODING_BEGUN];
     uint64_t started_ns;
-    struct error why;   // why the run failed
-    struct error taken; // why consuming failed; takes precedence over the driver's later error
+    struct error why;   // error of the run
+    struct error taken; // error of consuming results; replaces the pipeline's later error
     enum status take_status;
 };
 
@@ -51,11 +51,11 @@ struct encoding {
     uint32_t model_number, operation_number;
 
     struct inputs *inputs;
-    struct npy_writer *writer; // NULL: no output; used by the share whose batch is next
+    struct npy_writer *writer; // NULL: no output; used by the share that has the next batch
     bool has_run;
     struct output_order *order;
 
-    struct encode_job launch; // of a whole batch, without addresses
+    struct encode_job launch; // the kernel launch of a whole batch, without addresses
     size_t batch_size;        // bytes of its inputs
     uint64_t batches;         // of all shares
 
@@ -64,20 +64,20 @@ struct encoding {
     struct device_share shares[DEVICE_LIST_MAX];
 };
 
-// Samples of a batch, which are fewer in the last one.
+// The number of samples of a batch; the last batch may be smaller.
 size_t encoding_samples(const struct encoding *encoding, uint64_t batch);
 
-// Checks that the memory of all shares' plans is available on their devices and the host.  Fails
-// with STATUS_NOMEM and the numbers.
+// Checks that the devices and the host have the memory that the shares' plans need.  Fails with
+// STATUS_NOMEM, naming both sizes.
 MUST_CHECK enum status encoding_check_memory(const struct encoding *encoding, struct error *err);
 
-// Chooses the number of fill threads by a trial run, unless the user set it.
+// Autotuning of the share's pipeline (autotune_run), skipped when the user set the threads.
 MUST_CHECK enum status device_share_tune(struct device_share *share, struct error *err);
 
-// Runs a device's share to its end; report.status and `why` say how it went.
+// Runs a device's share to its end; writes the outcome to report.status and `why`.
 void device_share_run(struct device_share *share);
 
-// Records the share's run.
+// Adds the pipeline record of the share's run.
 void device_share_record(const struct device_share *share);
 
 #endif

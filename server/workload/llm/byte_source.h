@@ -1,6 +1,6 @@
-// A source of bytes: a file, or memory in tests.
+// Random-access byte source for model files: a file, or memory in tests.
 //
-// Files are read, never mapped, so that a file that shrinks gives an error, not a signal.
+// Files are read, never mapped, so that a truncated file gives an error, not SIGBUS.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_BYTE_SOURCE_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_BYTE_SOURCE_H
 
@@ -15,7 +15,7 @@ struct byte_source {
     // STATUS_CORRUPT when the file ends before.
     enum status (*read)(const struct byte_source *source, uint64_t offset, void *to, size_t size,
                         struct error *err);
-    uint64_t size;      // when it was opened
+    uint64_t size;      // when the source was opened
     int fd;             // of a file; -1 otherwise
     const void *memory; // of a source in memory
 };
@@ -25,7 +25,7 @@ struct byte_source {
 MUST_CHECK enum status byte_source_open(struct byte_source *out, const char *path,
                                         struct error *err);
 
-// Lends `size` bytes of memory to `*out` until it is closed.
+// Makes `*out` a source over `size` bytes of memory, borrowed until it is closed.
 void byte_source_from_memory(struct byte_source *out, const void *memory, uint64_t size);
 
 // Accepts a zeroed source.
@@ -35,15 +35,14 @@ MUST_CHECK enum status byte_source_read(const struct byte_source *source, uint64
                                         size_t size, struct error *err);
 
 // The fraction of the file's pages that are in the page cache, 0..1; negative: unknown (the
-// kernel tells only users who may write the file).
+// kernel reports it only to users with write permission for the file).
 double byte_source_cached_ratio(const struct byte_source *source);
 
 enum { SOURCE_DIGEST_SIZE = 64 };
 
-// Identifies a file's content by reading one megabyte: its size and
-// the CRC-32C (common/core/base/crc32c.h) of 256 pages of 4096 bytes, evenly spaced and
-// including the last; of a smaller file, of all bytes.  "sampled-crc32c:CRC-SIZE".  Weights that
-// were trained further or quantised again differ in every page.
+// Sampled content digest, "sampled-crc32c:CRC-SIZE": the file's size, and the CRC-32C of 256 pages
+// of 4096 bytes, evenly spaced and including the last one; of all bytes of a smaller file.
+// Sampling suffices, since further training or quantisation of a model changes every page.
 MUST_CHECK enum status byte_source_digest(const struct byte_source *source,
                                           char text[SOURCE_DIGEST_SIZE], struct error *err);
 

@@ -1,9 +1,9 @@
-// Parses the header of a GGUF file, versions 2 and 3, little-endian: keys with values, and the
-// list of tensors.
+// GGUF header parser for untrusted files of versions 2 and 3, little-endian: reads the metadata
+// keys with their values, and the list of tensors.
 //
-// The file is not trusted.  After gguf_read every listed text, array and tensor lies inside the
-// file, names are unique, tensors are aligned and do not overlap; memory use is proportional to
-// the header's size.  The getters check types and ranges of values and name the key in errors.
+// After gguf_read every text, array and tensor lies inside the file, names are unique, tensors
+// are aligned and do not overlap.  Memory use is proportional to the header's size.  The getters
+// check types and ranges of values and name the key in errors.
 //
 // Immutable once read.  Returned pointers are borrowed until gguf_free.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_H
@@ -20,8 +20,8 @@
 
 struct gguf;
 
-// Reads the header.  Fails with STATUS_CORRUPT on damage, with its offset, STATUS_UNSUPPORTED on
-// another version or byte order, STATUS_NOMEM, or as the source does.
+// Reads the header.  Fails with STATUS_CORRUPT on a malformed or truncated file, naming the
+// offset, STATUS_UNSUPPORTED on another version or byte order, STATUS_NOMEM, or STATUS_IO.
 MUST_CHECK enum status gguf_read(struct gguf **out, const struct byte_source *source,
                                  struct error *err);
 
@@ -34,15 +34,15 @@ uint32_t gguf_version(const struct gguf *gguf);
 
 bool gguf_has(const struct gguf *gguf, const char *key);
 
-// Text is UTF-8 by convention only, not terminated, and may hold any byte.
+// A text of the file: not terminated, and may hold any byte, since UTF-8 is not checked.
 struct gguf_text {
     const char *data;
     size_t size;
 };
 
-// Each reads the value of `key`.  Fails with STATUS_NOT_FOUND when it is missing, STATUS_CORRUPT
-// when its type is wrong or a number is outside minimum..maximum.  Integers may have any width;
-// floats are finite.
+// Getters of the value of `key`.  They fail with STATUS_NOT_FOUND when the key is missing,
+// STATUS_CORRUPT when its type is wrong, a number is outside minimum..maximum, or a float is not
+// finite.  Integers may have any width.
 MUST_CHECK enum status gguf_get_uint(const struct gguf *gguf, const char *key, uint64_t minimum,
                                      uint64_t maximum, uint64_t *out, struct error *err);
 MUST_CHECK enum status gguf_get_float(const struct gguf *gguf, const char *key, double minimum,
@@ -88,7 +88,7 @@ size_t gguf_tensor_count(const struct gguf *gguf);
 // Tensor `index` < count, ordered by offset in the file.
 const struct gguf_tensor *gguf_tensor_at(const struct gguf *gguf, size_t index);
 
-// NULL where there is none.
+// The tensor of that name; NULL when there is none.
 const struct gguf_tensor *gguf_find_tensor(const struct gguf *gguf, const char *name);
 
 #endif

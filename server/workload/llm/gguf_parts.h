@@ -1,12 +1,12 @@
-// The private struct of a header: gguf_read.c fills it, gguf.c reads it.
+// Private struct of a parsed GGUF header: gguf_read.c fills it, gguf.c reads it.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_PARTS_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_PARTS_H
 
 #include "server/workload/llm/gguf.h"
 
-enum { GGUF_SHOWN_SIZE = 80 }; // of a name in a message
+enum { GGUF_SHOWN_SIZE = 80 }; // maximum size of a name in a message
 
-// Offsets of a key's name and value in the header.
+// A metadata key: offsets of its name and value in the header.
 struct gguf_entry {
     size_t name, name_size;
     enum gguf_value_type type, element; // `element` of an array
@@ -14,7 +14,7 @@ struct gguf_entry {
     size_t count;                       // of an array
 };
 
-// A tensor and where its name lies in the header, which may move while it grows.
+// A tensor, and the offset of its name in the header, whose memory moves while it is read.
 struct gguf_listed {
     struct gguf_tensor tensor;
     size_t name;

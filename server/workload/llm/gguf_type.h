@@ -1,4 +1,4 @@
-// Types of values and tensors in a GGUF file.
+// GGUF data types: names and sizes of the types of metadata values and tensors.
 // Format: https://github.com/ggerganov/ggml/blob/master/docs/gguf.md
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_TYPE_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_TYPE_H
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// One line per type of value, in order of the numbers in the file: enum suffix, name, bytes (0
+// One line per value type, in the order of the type ids in the file: enum suffix, name, bytes (0
 // when the size varies).
 #define GGUF_VALUE_TABLE(X)                                                                        \
     X(UINT8, "uint8", 1)                                                                           \
@@ -33,16 +33,16 @@ enum gguf_value_type {
 const char *gguf_value_type_name(enum gguf_value_type type);
 size_t gguf_value_type_size(enum gguf_value_type type); // 0: varies
 
-// How elements of a tensor are stored: `block_elements` of them in `block_bytes`.
+// Storage of a tensor: blocks of `block_elements` elements in `block_bytes` bytes.
 struct gguf_tensor_type {
-    uint32_t number; // in the file
+    uint32_t number; // the type id in the file
     const char *name;
     uint32_t block_elements, block_bytes;
 };
 
 enum { GGUF_TENSOR_F32 = 0, GGUF_TENSOR_F16 = 1 };
 
-// The type with this number in the file; NULL when it is not defined.
+// The type with this id; NULL when it is not defined.
 const struct gguf_tensor_type *gguf_tensor_type(uint32_t number);
 
 #endif

@@ -1,5 +1,5 @@
-// Writes a GGUF file, version 3: keys, then the list of tensors, then their data in the same
-// order.  The file gets its name only when it is complete.
+// GGUF writer, version 3, with atomic replacement: writes metadata keys, the list of tensors, and
+// their data in the same order to a temporary file, and renames it when it is complete.
 //
 // Errors are sticky: later calls do nothing, and gguf_writer_commit returns the error.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_WRITER_H
@@ -26,7 +26,7 @@ void gguf_writer_uint(struct gguf_writer *writer, const char *key, uint32_t valu
 void gguf_writer_float(struct gguf_writer *writer, const char *key, float value);
 void gguf_writer_bool(struct gguf_writer *writer, const char *key, bool value);
 
-// `count` elements of a type of fixed size, as they lie in memory.
+// Writes `count` elements of a fixed-size type from the host's representation.
 void gguf_writer_array(struct gguf_writer *writer, const char *key, enum gguf_value_type type,
                        const void *elements, size_t count);
 void gguf_writer_texts(struct gguf_writer *writer, const char *key, const char *const *texts,
@@ -34,19 +34,19 @@ void gguf_writer_texts(struct gguf_writer *writer, const char *key, const char *
 
 // ---- Tensors --------------------------------------------------------------
 
-// Lists a tensor of F32 or F16 (GGUF_TENSOR_*) with `rows` rows of `columns`.  All
-// tensors are listed before the first data.
+// Adds a tensor of `rows` rows of `columns` F32 or F16 (GGUF_TENSOR_*) to the list.  All tensors
+// are listed before the first data.
 void gguf_writer_tensor(struct gguf_writer *writer, const char *name, uint32_t type, uint64_t rows,
                         uint64_t columns);
 
-// Appends data, in any number of parts, in the order of the list; each tensor's must be
-// complete.
+// Appends tensor data, in any number of parts, in the order of the list.  The data of every
+// tensor must be complete at the end.
 void gguf_writer_data(struct gguf_writer *writer, const void *data, size_t size);
 
 // ---- The end --------------------------------------------------------------
 
-// Renames the file to its path and frees the writer, also on failure, which leaves an existing
-// file as it was.
+// Renames the file to its path.  A failure leaves an existing file unchanged.  Frees the writer in
+// any case.
 MUST_CHECK enum status gguf_writer_commit(struct gguf_writer *writer, struct error *err);
 
 // Removes the temporary file and frees the writer.  Accepts NULL.

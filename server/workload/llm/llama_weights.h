@@ -1,4 +1,4 @@
-// Loads the tensors of a llama model.  For llama.c only.
+// Weights of a llama model: the tensors of each layer in device memory.  For llama.c only.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_WEIGHTS_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_WEIGHTS_H
 
@@ -11,19 +11,19 @@ struct llama_layer {
 
 struct llama_weights {
     struct tensor embedding, output_norm;
-    struct tensor output; // zeroed when the embedding is used instead
+    struct tensor output; // zeroed when tied: the embedding is the output matrix
     struct llama_layer *layers;
     size_t layer_count;
 };
 
-// See llama_load.  On failure nothing is left allocated.
+// Implements llama_load.  On failure nothing is left allocated.
 MUST_CHECK enum status llama_weights_load(struct llama_weights *weights, struct device *device,
                                           const struct byte_source *source, const struct gguf *gguf,
                                           const struct llama_config *config,
                                           bool (*cancelled)(void), struct transfer_figures *figures,
                                           struct error *err);
 
-// Accepts zeroed or half-built weights, and leaves zeroed ones.
+// Accepts zeroed or half-built weights and zeroes them.
 void llama_weights_free(struct llama_weights *weights, struct device *device);
 
 // Calls `visit` for every tensor.

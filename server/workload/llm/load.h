@@ -1,4 +1,4 @@
-// Loads a model in five stages, each measured and recorded.
+// Model loading in five stages, whose durations are recorded as telemetry.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_LOAD_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_LOAD_H
 
@@ -14,7 +14,7 @@
 
 // The stages, in order:
 //   device_selection  choose and open the device
-//   file_opening      open the file, measure how much of it is cached
+//   file_opening      open the file, measure its fraction in the page cache
 //   read_header       read the keys and the list of tensors, check them
 //   tokenizer_init    build the vocabulary
 //   model_building    copy all weights to the device
@@ -22,7 +22,7 @@ struct llm_load_options {
     const char *path;
     struct device_options device;
     bool (*cancelled)(void); // polled; NULL: never cancelled
-    // For tests: sleeps `delay_ns` inside the stage of that name; NULL: nowhere.
+    // For tests: sleeps `delay_ns` in the stage `delay_stage`; NULL: in none.
     const char *delay_stage;
     uint64_t delay_ns;
 };
@@ -33,11 +33,12 @@ struct llm {
     struct tokenizer *tokenizer;
     struct llama *llama;
     char name[256];                       // the file's, without folder and ".gguf"
-    uint32_t model_number, device_number; // of the names in records
+    uint32_t model_number, device_number; // ids of the interned names, for records
 };
 
-// Loads the model and records the load, also a failed one, with the reason.  Fails as the stages
-// do, with STATUS_CANCELLED when cancelled.  `monitor` may be NULL.
+// Loads the model and records the load; a failed one with the reason.  Fails as device_open,
+// byte_source_open, gguf_read, tokenizer_new and llama_load do, or with STATUS_CANCELLED.
+// `monitor` may be NULL.
 MUST_CHECK enum status llm_load(struct llm **out, const struct llm_load_options *options,
                                 struct inferstat_monitor *monitor, struct error *err);
 

@@ -1,5 +1,5 @@
-// A reproducible random number generator: xoshiro256**, seeded with splitmix64 (Blackman and
-// Vigna, arXiv:1805.01407).
+// Pseudo-random number generator, reproducible: xoshiro256**, seeded with splitmix64 (Blackman
+// and Vigna, arXiv:1805.01407).
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_RANDOM_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_RANDOM_H
 

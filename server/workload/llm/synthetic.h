@@ -1,4 +1,4 @@
-// Writes models with random weights, which load and run like real ones.
+// Synthetic models: writes GGUF files with random weights, which load and run like real models.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_SYNTHETIC_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_SYNTHETIC_H
 
@@ -15,13 +15,13 @@ struct synthetic_shape {
     bool tied; // the embedding serves as the output matrix
 };
 
-// The available shapes; `*count` of them.
+// All `*count` available shapes.
 const struct synthetic_shape *synthetic_shapes(size_t *count);
 
 // The shape of that name; NULL where there is none.
 const struct synthetic_shape *synthetic_find(const char *name);
 
-// Writes a GGUF file of `shape` with weights drawn from `seed`, in F16 where
+// Writes a GGUF file of `shape` with weights drawn from a generator seeded with `seed`, in F16 if
 // `half`, else F32 (norms always in F32).  Its keys mark it as synthetic.  The vocabulary (at
 // least 400 tokens) can encode any text.  The same arguments give the same file.
 MUST_CHECK enum status synthetic_write(const char *path, const struct synthetic_shape *shape,

@@ -1,4 +1,4 @@
-// Chooses the next token from a model's scores.
+// Token sampling: chooses the next token from a model's logits by temperature and top-p.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_TOKEN_SAMPLER_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_TOKEN_SAMPLER_H
 
@@ -11,13 +11,13 @@
 struct token_sampler;
 
 struct token_sampler_options {
-    double temperature; // 0: always the best token
+    double temperature; // 0: greedy, the token with the largest logit
     double top_p;       // nucleus sampling: the likeliest tokens up to this probability; 1: all
     uint64_t seed;
 };
 
-// Makes a sampler for vocabularies of up to `count` tokens.  Fails with
-// STATUS_INVALID when temperature < 0 or top_p is outside 0 < top_p <= 1.
+// Creates a sampler for a vocabulary of `count` tokens.  Fails with STATUS_INVALID when
+// temperature < 0 or top_p is outside 0 < top_p <= 1, STATUS_NOMEM.
 MUST_CHECK enum status token_sampler_new(struct token_sampler **out,
                                          const struct token_sampler_options *options, size_t count,
                                          struct error *err);
@@ -25,8 +25,8 @@ MUST_CHECK enum status token_sampler_new(struct token_sampler **out,
 // Accepts NULL.
 void token_sampler_free(struct token_sampler *sampler);
 
-// Chooses one of the sampler's `count` tokens.  The same seed and scores give the
-// same choices.  Allocates nothing.  Fails with STATUS_CORRUPT on a score that is NaN or
+// Chooses one of the `count` tokens; `logits` has one number per token.  The same seed and logits
+// give the same choices.  Allocates nothing.  Fails with STATUS_CORRUPT on a logit that is NaN or
 // infinite.
 MUST_CHECK enum status token_sampler_pick(struct token_sampler *sampler, const float *logits,
                                           uint32_t *id, struct error *err);

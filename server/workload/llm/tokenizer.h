@@ -1,5 +1,6 @@
-// Converts text to tokens and back, compatible with SentencePiece's BPE: characters are merged
-// pairwise, best score first, into tokens of the vocabulary; the rest becomes byte tokens.
+// Tokenizer compatible with SentencePiece's BPE: converts text to tokens and back.  Neighbouring
+// characters are merged, best score first, into tokens of the vocabulary; characters without a
+// token become byte tokens.
 //
 // A tokenizer is immutable; any thread may use it.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_TOKENIZER_H
@@ -15,8 +16,7 @@
 
 struct tokenizer;
 
-// Creates a tokenizer from a file's header, which is not needed afterwards.  Fails as
-// vocabulary_init does.
+// Creates a tokenizer from a file's header; copies what it needs.  Fails as vocabulary_init does.
 MUST_CHECK enum status tokenizer_new(struct tokenizer **out, const struct gguf *gguf,
                                      struct error *err);
 
@@ -28,7 +28,7 @@ uint32_t tokenizer_count(const struct tokenizer *tokenizer);
 // The token that starts a text; TOKEN_NONE (vocabulary.h) if there is none.
 uint32_t tokenizer_bos(const struct tokenizer *tokenizer);
 
-// True when the token ends an answer.
+// True when the token ends generation.
 bool tokenizer_is_end(const struct tokenizer *tokenizer, uint32_t id);
 
 struct token_list {

@@ -1,5 +1,5 @@
-// A model's vocabulary: texts, scores and kinds of tokens, and the special ones.  Immutable once
-// created; any thread.
+// Tokenizer vocabulary of a model: the tokens' texts, scores and kinds, the special tokens, and a
+// hash table from text to id.  Immutable once created; any thread.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_VOCABULARY_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_VOCABULARY_H
 
@@ -11,7 +11,7 @@
 #include "common/core/base/status.h"
 #include "server/workload/llm/gguf.h"
 
-// Kinds of tokens, by their numbers in the file.
+// Kinds of tokens; the values are those in the file.
 enum token_kind {
     TOKEN_UNDEFINED,
     TOKEN_NORMAL,
@@ -47,15 +47,15 @@ struct vocabulary {
 };
 
 // Copies the vocabulary from a file's header.  Fails with STATUS_NOT_FOUND on a missing key,
-// STATUS_CORRUPT on inconsistent keys,
-// STATUS_UNSUPPORTED on a tokenizer other than "llama", STATUS_NOMEM.
+// STATUS_CORRUPT on inconsistent keys, STATUS_UNSUPPORTED on a tokenizer other than "llama",
+// STATUS_NOMEM.
 MUST_CHECK enum status vocabulary_init(struct vocabulary *vocabulary, const struct gguf *gguf,
                                        struct error *err);
 
 // Accepts a zeroed or half-built vocabulary and zeroes it.
 void vocabulary_deinit(struct vocabulary *vocabulary);
 
-// The token with this text, TOKEN_NONE if there is none; the last one of several.
+// The id of the token with this text, the last one of duplicates; TOKEN_NONE if there is none.
 uint32_t vocabulary_find(const struct vocabulary *vocabulary, const char *text, size_t size);
 
 #endif
