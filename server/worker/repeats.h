@@ -1,5 +1,5 @@
-// Repeats a workload until its speed has converged (common/core/stats/convergence.h), with the
-// same options and output for all workloads.
+// Benchmark repetition: repeats a workload until the median of its throughput has converged
+// (common/core/stats/convergence.h).  Options and output are the same for all workloads.
 #ifndef INFERSTAT_SERVER_WORKER_REPEATS_H
 #define INFERSTAT_SERVER_WORKER_REPEATS_H
 
@@ -23,24 +23,26 @@ enum { REPEATS_MAX = 1000 };
 
 struct repeats {
     double ratio; // 0: no repetition
-    size_t most;
-    size_t tries; // finished runs, including those without a speed
+    size_t most;  // maximum number of runs
+    size_t tries; // finished runs, including those of unknown speed
     struct convergence convergence;
     bool is_reached;
-    double values[REPEATS_MAX]; // in no order
+    double values[REPEATS_MAX]; // speeds of the runs, unordered
 };
 
-// `ratio` and `most` as given, 0 if not.  Fails with STATUS_INVALID on `most` without `ratio`.
+// `ratio` and `most` are the values of the options, 0: not given.  Fails with STATUS_INVALID on
+// `most` without `ratio`.
 MUST_CHECK enum status repeats_init(struct repeats *repeats, double ratio, int64_t most,
                                     struct error *err);
 
-// Adds a finished run with its speed (NaN: unknown).  Returns true when it should run again.
+// Adds a finished run with its speed (NaN: unknown).  Returns true when another run is needed.
 bool repeats_add(struct repeats *repeats, double speed);
 
-// Writes members of an object, null without repetition.  `metric` is the key of the speed.
+// Writes the statistics as members of a JSON object, null without repetition.  `metric` is the
+// prefix of their keys.
 void repeats_write(struct json_writer *json, const struct repeats *repeats, const char *metric);
 
-// Prints a line of text; nothing without repetition.
+// Prints the statistics as a line of text; nothing without repetition.
 void repeats_print(FILE *out, const struct repeats *repeats, enum unit unit);
 
 #endif

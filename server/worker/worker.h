@@ -1,4 +1,5 @@
-// Options, exit codes and helpers of the worker's commands.
+// Command table of the worker program, with the options, exit codes and helpers that its commands
+// share.
 #ifndef INFERSTAT_SERVER_WORKER_WORKER_H
 #define INFERSTAT_SERVER_WORKER_WORKER_H
 
@@ -10,7 +11,7 @@
 #include "common/sys/log.h"
 #include "common/sys/option_table.h"
 
-// How a thread waits for a device.
+// The --wait option: a thread that waits for a device sleeps or spins.
 enum worker_wait { WORKER_WAIT_BLOCK, WORKER_WAIT_SPIN };
 
 // Options of every command, before or after its name.
@@ -35,15 +36,15 @@ enum {
     WORKER_USAGE = 2,
     WORKER_NO_DATA = 3, // no prompt
     WORKER_UNREACHABLE = 4,
-    WORKER_STOPPED = 130, // a bounded run was interrupted; as shells report SIGINT
+    WORKER_STOPPED = 130, // a bounded run was interrupted; the shell's code for SIGINT
 };
 
-// A command and its options.  Arguments have been parsed into the table's target; `words` are
-// the positional ones.
+// A command.  Options are parsed into the target of `options` before `run` is called; `run` gets
+// the positional arguments in `words`.
 struct worker_command {
     const char *name;
     const char *summary;
-    const char *words; // as in help: "OUT.gguf"; "" for none
+    const char *words; // positional arguments in the help, "OUT.gguf"; "": none
     const struct option_table *options;
     int (*run)(const struct worker_options *options, char *const *words, int count);
 };
