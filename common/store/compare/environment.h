@@ -1,5 +1,6 @@
-// The environment of measurements: hardware, drivers, models and pipeline settings.  It decides
-// whether two sets of samples are comparable, and is stored as a baseline's fingerprint.
+// Measurement environment (fingerprint): the hardware, drivers, models and pipeline settings that
+// samples were measured with.  It decides whether two sets of samples are comparable, and is stored
+// with a baseline.
 #ifndef INFERSTAT_STORE_COMPARE_ENVIRONMENT_H
 #define INFERSTAT_STORE_COMPARE_ENVIRONMENT_H
 
@@ -14,8 +15,8 @@
 struct sqlite3_str;
 struct store;
 
-// What the facts are about: the runs' machines, one device, one model, how the pipelines
-// of one model (or workload) were set.
+// The subject of a fact: the runs' machines, one device, one model, or the pipeline settings of one
+// model (or workload).
 #define ENVIRONMENT_SUBJECTS(X)                                                                    \
     X(MACHINE, "machine") X(DEVICE, "device") X(MODEL, "model") X(PIPELINE, "pipeline")
 
@@ -26,28 +27,27 @@ enum environment_subject {
         ENVIRONMENT_SUBJECT_COUNT
 };
 
-// One value that something had: the driver of a machine, a model's digest.
+// One value of a subject's property: a machine's driver, a model's digest.
 struct environment_fact {
     enum environment_subject subject;
-    char *of; // the device's, model's or pipeline's name; "" of machines
+    char *of; // the device's, model's or pipeline's name; "": machines
     char *property;
     char *value; // a number in decimal digits
     bool is_text;
 };
 
 struct environment {
-    struct environment_fact *facts; // rising, none twice
+    struct environment_fact *facts; // sorted, distinct
     size_t count, room;
-    int64_t runs; // how many there were
+    int64_t runs; // number of runs
 };
 
-// The structure is the caller's, zeroed before its first use.
+// The caller zeroes the structure before its first use.
 void environment_deinit(struct environment *environment);
 
-// Reads what is known of the runs, devices and models that samples are from, and of the
-// pipelines that the filter covers.
-// Clocks are the highest of each run's last samples, and so is the PCIe generation,
-// which devices lower when they have nothing to do.
+// Reads the facts about the samples' runs, devices and models, and about the pipelines that the
+// filter covers.  Clocks and PCIe generation are the maximum over each run's last samples, since
+// idle devices lower both.
 MUST_CHECK enum status environment_collect(struct environment *environment, struct store *store,
                                            const struct samples *samples,
                                            const struct query_filter *filter, struct error *err);
@@ -56,13 +56,13 @@ MUST_CHECK enum status environment_collect(struct environment *environment, stru
 // "device": {"NVIDIA H200": {"pcie_width": [16], ...}}, "model": {...}}.
 void environment_append_json(struct sqlite3_str *sql, const struct environment *environment);
 
-// Reads such JSON; what else is in it is passed over.  STATUS_CORRUPT where it is none.
+// Parses that JSON; unknown members are ignored.  STATUS_CORRUPT if it is not such JSON.
 MUST_CHECK enum status environment_read_json(struct environment *environment, struct store *store,
                                              const char *json, struct error *err);
 
-// Appends what differs between two environments, of what decides speed (else: of what may), where
-// both have a value; nothing where they agree: "driver 550.54 / 560.28;
-// model tiny: digest ab12... / cd34...".
+// Appends the properties that differ between two environments and are known in both: with
+// `decisive` those that make samples incomparable, else those that merely may affect speed.
+// Nothing if they agree: "driver 550.54 / 560.28; model tiny: digest ab12... / cd34...".
 void environment_append_differences(struct sqlite3_str *text, const struct environment *before,
                                     const struct environment *after, bool decisive);
 

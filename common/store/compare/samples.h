@@ -1,4 +1,4 @@
-// Samples of what comparisons are about: a metric's values of one model (or operation,
+// Statistical samples for comparisons: the values of a metric for one subject (a model, operation
 // or workload) on one device, in order of time.
 #ifndef INFERSTAT_STORE_COMPARE_SAMPLES_H
 #define INFERSTAT_STORE_COMPARE_SAMPLES_H
@@ -13,90 +13,90 @@
 
 struct store;
 
-// A metric that is sampled.  Of records that did not fail: requests that were answered
-// to the end, loads and pipelines with status ok (but for the model_load of a load, which
-// is a part of it and depends on the page cache as it does), all operations but those that carry
-// the name of a pipeline's workload: they are its batches, which begin when they are queued, so
-// that the deeper the queue the longer they take; how fast they are the run says.
+// A sampled metric.  Only successful records count: completed requests, loads and pipelines with
+// status ok, and operations.  Excluded: the pipeline model_load, which is a part of a load; and
+// operations named like a pipeline's workload, which are its batches: their time includes queueing
+// and so grows with the queue's depth.
 struct sampled {
     enum record_kind kind;
-    const char *name; // of the metric
+    const char *name; // the metric's name
     enum stats_sampling sampling;
-    // What the work was, not how well it went: tokens of a request, how much of a file
-    // was in the page cache.  Told from the others by a bit, 0 of the others.
+    // Bit of a metric that measures the work itself, not its speed: tokens of a request, page cache
+    // share of a file.  0: other metrics.
     unsigned work;
-    unsigned depends; // set of such bits that a value cannot be judged without
-    // What goes on inside, which may get worse while the whole gets better: told, and
-    // judged only where it is asked for.
+    unsigned depends; // bits of the work that the metric's value depends on
+    // An internal metric, which may get worse while the whole improves: reported, but judged only
+    // on request.
     bool explains;
 };
 
 enum { SAMPLED_MAX = 20 };
 
-// All of them, `*count` at most SAMPLED_MAX, those of a kind together; static.
+// All sampled metrics, `*count` at most SAMPLED_MAX, ordered by kind; static.
 const struct sampled *samples_metrics(unsigned *count);
 
-// The metric of a place in that table.
+// The metric at an index of that table.
 const struct query_metric *samples_metric(unsigned place);
 
-// The place of the metric with that name, "ttft_ns" or "load.duration_ns"; -1: none.
+// The index of the metric with that name, "ttft_ns" or "load.duration_ns"; -1: none.
 int samples_find_metric(const char *name);
 
-// One sample.  Of more than STATS_SAMPLES_MAX values every second one goes, again and
-// again, so that half as many at least, evenly chosen, are kept.
+// One sample.  Beyond STATS_SAMPLES_MAX values, every second value is dropped and the stride
+// doubled, so that at least half as many, evenly spaced, are kept.
 struct sample {
     double *values;    // in order of time
-    uint16_t *sources; // of each the run, by the last 16 bits of its id; NULL: not known
+    uint16_t *sources; // of each value the low 16 bits of its run's id; NULL: unknown
     size_t kept, room;
-    uint64_t count;  // values there were
-    uint64_t stride; // every how many are kept; 0: none came yet
+    uint64_t count;  // values added
+    uint64_t stride; // one value in `stride` is kept; 0: none added yet
 };
 
-// Takes the next value.
+// Adds the next value.
 MUST_CHECK enum status sample_add(struct sample *sample, double value, uint16_t source);
 
-// Frees what it has.
+// Frees its arrays.
 void sample_deinit(struct sample *sample);
 
-// What samples are of.
+// The key of a group of samples.
 struct sample_key {
     enum record_kind kind;
-    // Ids of names, 0: none.  A model; of operations the operation; of pipelines the
-    // model or, where they do not say it, the workload.
+    // Name ids, 0: none.  The model; of operations the operation; of pipelines the model or, if
+    // unknown, the workload.
     int64_t subject;
     int64_t device;
-    int64_t batch_items; // of pipelines; 0: not said
+    int64_t batch_items; // of pipelines; 0: unknown
 };
 
-// The samples of one subject on one device, by place of the metric.
+// The samples of one subject on one device, indexed by metric.
 struct sample_group {
     struct sample_key key;
     struct sample samples[SAMPLED_MAX];
 };
 
-// Whether records of the kind are of models.
+// Whether the subject of the kind's records is a model.
 bool samples_are_of_models(enum record_kind kind);
 
 struct samples {
     struct groups *groups; // of struct sample_group; NULL: none
-    int64_t *runs;         // that they are from, rising
+    int64_t *runs;         // runs of the values, ascending
     size_t run_count, run_room;
     size_t bytes;              // of all values
-    int64_t first_ns, last_ns; // started_ns of the records; 0 where there are none
+    int64_t first_ns, last_ns; // first and last started_ns of the records; 0: none
 };
 
-// The structure is the caller's, zeroed before its first use.
+// The caller zeroes the structure before its first use.
 void samples_deinit(struct samples *samples);
 
 // The groups, in order of appearance.
 size_t samples_count(const struct samples *samples);
 struct sample_group *samples_at(const struct samples *samples, size_t index);
 
-// The group, made when it is not there.
+// Finds or adds a group.
 MUST_CHECK enum status samples_group(struct samples *samples, const struct sample_key *key,
                                      struct sample_group **out, struct error *err);
 
-// Reads what the filter covers.  STATUS_FULL where that is from too many subjects.
+// Reads the samples of the records that the filter covers.  STATUS_FULL if there are too many
+// groups.
 MUST_CHECK enum status samples_collect(struct samples *samples, struct store *store,
                                        const struct query_filter *filter, struct error *err);
 

@@ -1,26 +1,24 @@
-// Attributes the time that a slow request took beyond the median of its peers to phases and
-// causes.  Pure: no database.
+// Latency attribution: splits a slow request's time beyond the median of its peers (the excess)
+// into phases and causes.  Pure: no database.
 //
-// A request's time is queue + prefill + decode.  What each took more than its median
-// (the excess) is split:
+// A request's time is queue + prefill + decode.  Each phase's excess over its median is split into
 //
-//   prompt       the prompt had more tokens to compute: those x the median time of one
-//   tokens       more tokens were put out: those x the median time of one
+//   prompt       more prompt tokens to compute: extra tokens x the median time per token
+//   tokens       more generated tokens: extra tokens x the median time per token
 //
-// each at most the excess of its phase.  What is left of a phase's excess goes to the causes
-// that were present at the time, each at most for as long as it was:
+// each at most the excess of its phase.  The remainder goes to causes that were present during the
+// phase, each at most for as long as it was present:
 //
-//   throttle     the device's clocks were held back
+//   throttle     the device's clocks were throttled
 //   load         a model was being loaded on the host
 //   copy         a pipeline was copying to or from the device
 //   starvation   a pipeline on the device waited for filled slots
-//   concurrency  more requests than usual were in progress: up to the share of the
-//                phase that those above the median take (1 - median / requests)
+//   concurrency  more requests than the median were in progress: at most the share
+//                1 - median / requests of the phase
 //
-// in proportion where together they claim more than there is.  The rest stays with the
-// phase (queue, prefill, decode).  What the phases do not account for is `other`: the
-// median of a sum is not the sum of the medians.  Parts are signed, and their sum is
-// the excess to the nanosecond.
+// in proportion if their sum exceeds the remainder.  The rest stays with the phase (queue, prefill,
+// decode).  `other` is the excess that no phase has: the median of a sum is not the sum of the
+// medians.  Parts are signed; their sum is exactly the excess.
 //
 // A named cause was present at the time; that it caused the delay is likely, not proven.
 #ifndef INFERSTAT_STORE_QUERY_LATENCY_ATTRIBUTION_H
@@ -29,7 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// One line a part: enum's end, name.
+// One line per part: enum suffix, name.
 #define ATTRIBUTION_PARTS(X)                                                                       \
     X(QUEUE, "queue")                                                                              \
     X(PROMPT, "prompt")                                                                            \
@@ -52,39 +50,39 @@ enum attribution_part {
 
 enum {
     ATTRIBUTION_CAUSES = ATTRIBUTION_CONCURRENCY - ATTRIBUTION_COPY + 1
-}; // the parts from copy on
+}; // the parts from COPY to CONCURRENCY
 
 // The part's name; static.
 const char *attribution_part_name(enum attribution_part part);
 
 enum attribution_phase { PHASE_QUEUE, PHASE_PREFILL, PHASE_DECODE, ATTRIBUTION_PHASES };
 
-// A phase of one request, beside its median.  Times in nanoseconds, not negative.
+// One phase of a request, and its peers' medians.  Times in nanoseconds, not negative.
 struct attribution_times {
-    bool known; // whether the request has it and the median, too
+    bool known; // both the request's time and the median are known
     int64_t took_ns, median_ns;
-    double more_units;                      // tokens beyond the median (below: negative)
-    double unit_ns;                         // the median time of one; 0: not known
-    int64_t overlap_ns[ATTRIBUTION_CAUSES]; // for how long each cause was there meanwhile
+    double more_units;                      // tokens minus the median
+    double unit_ns;                         // median time per token; 0: unknown
+    int64_t overlap_ns[ATTRIBUTION_CAUSES]; // presence of each cause during the phase
 };
 
 struct attribution {
-    int64_t took_ns, median_ns; // of the whole
+    int64_t took_ns, median_ns; // of the whole request
     struct attribution_times phases[ATTRIBUTION_PHASES];
 };
 
-// Splits took_ns - median_ns into `parts`, whose sum it is.  All times are below
-// ATTRIBUTION_TIME_MAX_NS (36 years): what a store says may be anything.
+// Splits took_ns - median_ns into `parts`, which add up to it.  All times must be below
+// ATTRIBUTION_TIME_MAX_NS (36 years); callers check values from a store.
 #define ATTRIBUTION_TIME_MAX_NS (INT64_C(1) << 60)
 void attribution_split(const struct attribution *attribution,
                        int64_t parts[ATTRIBUTION_PART_COUNT]);
 
-// How much of a phase that took `took_ns` a number of requests above the median may
-// account for; 0 where it is not above.
+// The time of a phase of `took_ns` that requests above the median may account for; 0 if `requests`
+// is not above it.
 int64_t attribution_concurrency_ns(int64_t took_ns, int64_t requests, double median);
 
-// The part that explains most: the largest, when the excess is above
-// ATTRIBUTION_NOTABLE of the median.  ATTRIBUTION_PART_COUNT where nothing is to be explained.
+// The largest part, if the excess is above ATTRIBUTION_NOTABLE of the median; else
+// ATTRIBUTION_PART_COUNT.
 #define ATTRIBUTION_NOTABLE 0.1
 enum attribution_part attribution_main(const int64_t parts[ATTRIBUTION_PART_COUNT],
                                        int64_t median_ns);

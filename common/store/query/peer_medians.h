@@ -1,5 +1,5 @@
-// Medians over all requests with the same model and device: the baseline that slow requests are
-// compared with.
+// Peer medians: the medians over all requests with the same model and device, the baseline for slow
+// requests.
 #ifndef INFERSTAT_STORE_QUERY_PEER_MEDIANS_H
 #define INFERSTAT_STORE_QUERY_PEER_MEDIANS_H
 
@@ -10,7 +10,7 @@
 
 struct store;
 
-// One line a median: enum's end, the metric of inferences.
+// One line per median: enum suffix, the metric of inferences.
 #define MEDIANS(X)                                                                                 \
     X(E2E, "e2e_ns")                                                                               \
     X(QUEUE, "queue_ns")                                                                           \
@@ -31,14 +31,14 @@ enum median {
         MEDIAN_COUNT
 };
 
-// Requests with this model and device are compared with each other; ids of the table name.
+// A peer group: the requests with one model and device (ids of the table name).
 struct peers {
     int64_t model, device;
-    uint64_t count;               // requests of theirs
-    double medians[MEDIAN_COUNT]; // within 1 % (sketch.h); NaN where none has the metric
+    uint64_t count;               // requests in the group
+    double medians[MEDIAN_COUNT]; // within 1 % (sketch.h); NaN if no request has the metric
 };
 
-// Reads the medians of `count` pairs over what the filter covers.
+// Reads the medians of `count` groups over the records that the filter covers.
 MUST_CHECK enum status peer_medians_read(struct peers *peers, size_t count, struct store *store,
                                          const struct query_filter *filter, struct error *err);
 

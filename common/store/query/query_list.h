@@ -1,4 +1,4 @@
-// The queries, each in a file of its own; store.h has the keys of their answers.
+// Query handlers, one source file each; store.h lists their answers' columns.
 #ifndef INFERSTAT_STORE_QUERY_QUERY_LIST_H
 #define INFERSTAT_STORE_QUERY_QUERY_LIST_H
 
@@ -23,8 +23,8 @@ query_answer query_slowest;
 query_answer query_stages;
 query_answer query_fleet;
 
-// The figures of inferences that SUMMARY and OVERVIEW have in common: the metrics that are wanted
-// of an aggregation, in this order, and the cells of their sums.
+// Inference metrics shared by SUMMARY and OVERVIEW: aggregate_scan_want_inferences adds them to an
+// aggregation, in this order; answer_inferences sets their cells from the aggregates.
 enum {
     INFERENCE_E2E,
     INFERENCE_TTFT,
@@ -36,13 +36,13 @@ enum {
 void aggregate_scan_want_inferences(struct aggregate_scan *scan);
 void answer_inferences(struct result *answer, const struct ratio sums[INFERENCE_METRICS]);
 
-// The records of one kind with ids (in order of arrival) first..last, at most
-// `limit`, oldest first, as QUERY_RECORDS gives them.  For the live feed.
+// Reads the records of one kind with ids (in order of arrival) first..last, at most `limit`, oldest
+// first, in the columns of QUERY_RECORDS.  For the live feed.
 MUST_CHECK enum status store_records_between(struct store *store, enum record_kind kind,
                                              int64_t first, int64_t last, uint32_t limit,
                                              struct result **out, struct error *err);
 
-// The highest id of a record of that kind, 0 where there is none.
+// The highest id of a record of that kind, 0 if there is none.
 MUST_CHECK enum status store_last_id(struct store *store, enum record_kind kind, int64_t *out,
                                      struct error *err);
 

@@ -1,9 +1,9 @@
-// Copies a store: all of it at one moment (a backup), or what a filter covers as a store of its
-// own (a bundle).  The copy is one file without a log, created atomically (atomic_file.h).
+// Backup and export: copies a store as one snapshot (backup), or the part that a filter covers as a
+// separate store (bundle).  The copy is one file without a log, created atomically (atomic_file.h).
 //
-// A copy reads one snapshot of the store.  Meanwhile the store's log cannot be checkpointed and
-// grows by all that is written; a copy during which it grew by COPY_LOG_BYTES_MAX gives up.
-// The integrity check of the finished copy holds no snapshot.
+// A copy reads one snapshot, during which the store's log cannot be checkpointed and grows with
+// each commit; the copy fails when it has grown by COPY_LOG_BYTES_MAX.  The integrity check of the
+// finished copy holds no snapshot.
 #ifndef INFERSTAT_STORE_TRANSFER_COPY_H
 #define INFERSTAT_STORE_TRANSFER_COPY_H
 
@@ -34,18 +34,18 @@ MUST_CHECK enum status query_copy(struct store *store, const struct query *query
 struct copying {
     struct store *store;
     const struct query *query;
-    char *log;         // the store's log
-    int64_t log_began; // bytes at the start of the copy
-    int64_t log_most;  // the largest size since
+    char *log;         // path of the store's log
+    int64_t log_began; // its size at the start of the copy
+    int64_t log_most;  // its largest size since
     int64_t left_out, baselines_left_out;
     unsigned looks;
 };
 
-// Checks whether to continue: STATUS_TIMEOUT over the budget, STATUS_FULL where the log has grown
-// too much.
+// Checks whether to continue: STATUS_TIMEOUT over the budget, STATUS_FULL if the log has grown too
+// much.
 MUST_CHECK enum status copying_look(struct copying *copying, struct error *err);
 
-// Fills the empty file at `path` with what the query's filter covers.
+// Copies the records that the query's filter covers into the empty file at `path`.
 MUST_CHECK enum status bundle_fill(struct copying *copying, const char *path, struct error *err);
 
 // Creates the table temp.going(baseline) with the ids of the baselines of `main` that a bundle of

@@ -1,24 +1,24 @@
-// Imports the records of another store into this one.
+// Import: merges the records of another store's file into this store.
 //
-// The other file is not trusted.  Before SQLite opens it, it must be a regular file of ours and
-// not too large; then its structure is checked, every run is audited, and every value must be
-// one that the wire would accept, by SQL that is generated from the record table
-// (import_columns.c).  One thread reads and checks the file in one snapshot.  The thread that
-// writes the store never opens the file: it receives batches of checked rows.
+// The file is not trusted.  Before SQLite opens it, it must be a regular store file of limited
+// size; then its schema is checked, every run is audited, and every value must be one that the wire
+// protocol accepts, by SQL generated from the record table (import_columns.c).  One thread reads
+// and validates the file in one snapshot.  The thread that writes the store never opens the file:
+// it receives batches of validated rows.
 //
-// First the new runs are inserted, with all of their records counted as cleared.  Then the
-// records follow, kind by kind in their order, IMPORT_ROWS_MAX in a transaction, which moves
-// them out of the cleared ones in the ledgers.  So the store balances after each transaction
-// and ingest continues in between.  An interrupted import is completed by repeating it:
-// records that are here already are skipped.  In the same way an import restores records that
-// were cleared here, or that another bundle of the run left out.
+// First the new runs are inserted, with all of their records counted as cleared.  Then the records
+// follow, kind by kind, at most IMPORT_ROWS_MAX in a transaction, which also subtracts them from
+// the cleared counts.  So the ledger balances after each transaction, and ingest continues in
+// between.  To complete an interrupted import, repeat it: existing records are skipped.  In the
+// same way an import restores records that were cleared here or that another bundle of the run
+// omitted.
 //
-// Baselines are imported where their name is free.
+// Baselines are imported unless their name exists.
 //
-// A run that is here already is skipped where none of its records are gone, or where this
-// store lacks ranges that the file has.  Rollups are not imported: the records get new ids and
-// are rolled up like any others.  So where records of a kind and run have expired here, none of
-// that time are imported: the rollups still count them.
+// An existing run is skipped if none of its records were removed here, or if this store lacks
+// ranges that the file has.  Rollups are not imported: the records get new ids and are rolled up
+// like any others.  Records of a kind and run whose time has expired here are not imported: the
+// rollups still count them.
 #ifndef INFERSTAT_STORE_TRANSFER_IMPORT_H
 #define INFERSTAT_STORE_TRANSFER_IMPORT_H
 
@@ -45,7 +45,7 @@ enum {
     IMPORT_NAMES_MAX = 1000000, // names in a store
 };
 
-// What the wire believes (common/wire/message.h): numbers of records, and counts.
+// Limits of the wire protocol (common/wire/message.h): record numbers, and counts.
 #define IMPORT_NUMBER_MAX (INT64_C(1) << 40)
 #define IMPORT_VALUE_MAX  (INT64_C(1) << 53)
 #define IMPORT_BYTES_MAX  (INT64_C(1) << 34) // of a file
@@ -59,14 +59,14 @@ enum import_table {
     IMPORT_UNNUMBERED,
     IMPORT_LEDGER,
     IMPORT_RUN_NAME,
-    IMPORT_RECORD, // of one kind; of a baseline the names that its groups are of
+    IMPORT_RECORD, // records of one kind, or a baseline's group names
     IMPORT_TABLES,
 };
 
-// A row of any table, its values in the order of the INSERT.  A name is given by its text.
+// A row of any table, its values in the order of the INSERT.  Names are given as text.
 struct import_row {
-    int64_t run;   // records: of this store; else the place of the run in the batch
-    uint64_t hash; // records: of the number (set_hash.h)
+    int64_t run;   // records: run id in this store; else the run's index in the batch
+    uint64_t hash; // records: hash of the number (set_hash.h)
     struct sqlite3_value **values;
     unsigned count;
 };
@@ -76,25 +76,25 @@ struct import_rows {
     size_t count, room;
 };
 
-// Runs with what belongs to them, records of one kind, or one baseline.
+// A batch: runs with their streams, ranges and ledgers, records of one kind, or one baseline.
 struct import_batch {
     bool has_runs;
-    enum record_kind kind;     // of records
+    enum record_kind kind;     // kind of the records
     struct baseline *baseline; // borrowed; its ids are changed to those of this store
     struct import_rows rows[IMPORT_TABLES];
-    // Set by the sink: the runs' ids in this store, 0 for a run that another import brought
-    // in the meantime.
+    // Set by the sink: the runs' ids in this store; 0 for a run that another import inserted in the
+    // meantime.
     int64_t ids[IMPORT_RUNS_MAX];
 };
 
 void import_batch_deinit(struct import_batch *batch);
 void import_batch_clear(struct import_batch *batch);
 
-// Adds the row that `from` is positioned on, without its columns before `first`.
+// Adds the current row of `from`, without its columns before `first`.
 MUST_CHECK enum status import_rows_add(struct import_rows *rows, int64_t run,
                                        struct sqlite3_stmt *from, int first, struct error *err);
 
-// Removes the rows behind the first `count`.
+// Keeps the first `count` rows.
 void import_rows_cut(struct import_rows *rows, size_t count);
 
 // ---- Where it goes ---------------------------------------------------------------------
@@ -105,32 +105,32 @@ struct import_sink {
     void *context;
 };
 
-// Writes batches by the store's writing connection, on its thread.
+// Writer of batches; uses the store's writing connection on its thread.
 struct import_target;
 
 MUST_CHECK enum status import_target_new(struct import_target **out, struct sqlite3 *db,
                                          struct error *err);
 void import_target_free(struct import_target *target); // NULL is fine
 
-// New records of the kind get ids above `last` from now on.
+// Sets the highest id in use: new records of the kind get ids above `last`.
 void import_target_set_last(struct import_target *target, enum record_kind kind, int64_t last);
 
-// Applies a batch in a transaction of its own, outside of any other.
+// Applies a batch in its own transaction.
 MUST_CHECK enum status import_apply(struct import_target *target, struct import_batch *batch,
                                     struct error *err);
 
 // ---- Where it comes from ---------------------------------------------------------------
 
-// Answers QUERY_IMPORT, on the reading thread.  `store` is this store; its budget and
-// cancellation apply.  One row with
-//   store (identity of the file's store), runs (new), runs_completed, runs_there (skipped),
+// Answers QUERY_IMPORT, on the reading thread.  `store` is this store; its budget and cancellation
+// apply.  One row with
+//   store (UUID of the file's store), runs (new), runs_completed, runs_there (skipped),
 //   refused (runs and records), records, note (the first refusal and its reason, or null),
 //   baselines, baselines_there, baselines_refused, baseline_note (as note)
 MUST_CHECK enum status import_file(struct store *store, const char *path,
                                    const struct import_sink *sink, struct result **out,
                                    struct error *err);
 
-// The same into the file at `into`, without a collector: takes the store's lock.
+// The same into the file at `into`, without a collector; takes the store's lock.
 MUST_CHECK enum status store_import(const char *into, const char *path, struct result **out,
                                     struct error *err);
 
