@@ -1,4 +1,4 @@
-// Growable arrays: an array from malloc (NULL while empty) and how many items fit into it.
+// Growable array: a pointer from malloc (NULL while empty) and its capacity in items.
 #ifndef INFERSTAT_CORE_ARRAY_H
 #define INFERSTAT_CORE_ARRAY_H
 
@@ -6,17 +6,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Makes `*items` hold at least `wanted` items; the new ones are not initialised.  Grows by
-// doubling.  Returns false and changes nothing when out of memory.
+// Reserves room for at least `wanted` items in `*items`; new items are not initialised.
+// Doubles the capacity.  Returns false and changes nothing when out of memory.
 #define ARRAY_RESERVE(items, capacity, wanted)                                                     \
     array_reserve((items), (capacity), (wanted), sizeof **(items))
 
-// What ARRAY_RESERVE expands to; `items` is the address of a pointer.
+// Expansion of ARRAY_RESERVE; `items` is the address of the array's pointer.
 bool array_reserve(void *items, size_t *capacity, size_t wanted, size_t item_size)
     __attribute__((warn_unused_result));
 
-// The item that begins with the integer `key`, or NULL; `count` items, ordered by the integer that
-// each begins with, as qsort does with array_compare_first.
+// Binary search for the item whose first field, an int64_t, equals `key`; NULL if there is none.
+// The items must be sorted by that field (qsort with array_compare_first).
 void *array_find(const void *items, size_t count, size_t item_size, int64_t key);
 int array_compare_first(const void *left, const void *right);
 

@@ -1,4 +1,5 @@
-// An error: a status and a message, passed up to the program, which reports it once.
+// Error value: a status and a message, passed up the call chain to the program, which reports
+// it once.
 #ifndef INFERSTAT_CORE_ERROR_H
 #define INFERSTAT_CORE_ERROR_H
 
@@ -8,32 +9,31 @@
 
 enum { ERROR_TEXT_SIZE = 512 };
 
-// In the caller's memory; `text` is always terminated.  "what was wrong: why
-// (what to do)", without the program's name and without a full stop.
+// In the caller's memory.  `text` is always terminated and reads "what was wrong: why (what
+// to do)", without the program's name and a full stop.
 struct error {
     enum status status;
-    int64_t expired_ns; // STATUS_NO_DATA of a query: records before that time have expired; 0: none
+    int64_t expired_ns; // query, STATUS_NO_DATA: earlier records have expired; 0: none have
     char text[ERROR_TEXT_SIZE];
 };
 
-// Fills `err` (may be NULL) and returns `status`, so that failing is one line.
-// Text that does not fit is cut.
+// Fills `err` (may be NULL) and returns `status`.  Text that does not fit is cut.
 enum status error_set(struct error *err, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 #ifdef __clang_analyzer__
-// The analyzer does not see into error.c: the promise above, in code.
+// Tells the analyzer, which does not see error.c, that the result is `status`.
 #define error_set(err, status, ...) ((void)(error_set)(err, status, __VA_ARGS__), (status))
 #endif
 
-// The one answer to a failed allocation: STATUS_NOMEM and "`what`: out of memory".
+// Reports a failed allocation: STATUS_NOMEM and "`what`: out of memory".
 static inline enum status error_no_memory(struct error *err, const char *what)
 {
     return error_set(err, STATUS_NOMEM, "%s: out of memory", what);
 }
 
-// Puts "context: " before the text already in `err` (may be NULL) and returns
-// its status, or `status` when `err` is NULL.
+// Prefixes the text of `err` (may be NULL) with "context: " and returns its status, or
+// `status` when `err` is NULL.
 enum status error_prefix(struct error *err, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

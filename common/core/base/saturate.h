@@ -1,4 +1,4 @@
-// Sums that stop at the ends of their type instead of wrapping.
+// Saturating addition: an overflow gives INT64_MAX or INT64_MIN.
 #ifndef INFERSTAT_CORE_SATURATE_H
 #define INFERSTAT_CORE_SATURATE_H
 

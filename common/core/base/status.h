@@ -1,9 +1,9 @@
-// What a fallible function answers.  The value says what kind of thing went
-// wrong; the words are in struct error (error.h).
+// Status codes: the result of a function that can fail.  The value is the class of the error;
+// the message is in struct error (error.h).
 #ifndef INFERSTAT_CORE_STATUS_H
 #define INFERSTAT_CORE_STATUS_H
 
-// One line a status: the name's end, and what it means in words.
+// One line per status: suffix of the enumerator, text.
 #define STATUS_TABLE(X)                                                                            \
     X(OK, "done")                                                                                  \
     X(INVALID, "invalid argument or input")                                                        \
@@ -32,7 +32,7 @@ enum status {
 
 #define MUST_CHECK __attribute__((warn_unused_result))
 
-// The status in words ("not found"), for messages.  Never NULL; a static string.
+// The text of a status ("not found"), for messages.  Never NULL; a static string.
 const char *status_text(enum status status);
 
 #endif

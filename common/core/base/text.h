@@ -1,4 +1,4 @@
-// Validates, cuts and escapes UTF-8 text from untrusted sources.
+// UTF-8 decoding, validation and escaping of untrusted text; text forms of numbers and UUIDs.
 #ifndef INFERSTAT_CORE_TEXT_H
 #define INFERSTAT_CORE_TEXT_H
 
@@ -6,38 +6,37 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Bytes of the well-formed character that `size` bytes of `text` begin with, its
-// code in `*out` (may be NULL); 0, `*out` left alone, where they begin with none.
+// Decodes the first character of `text` (`size` bytes): returns its length in bytes and sets
+// `*out` (may be NULL) to its code point.  Returns 0, `*out` unchanged, if it is malformed.
 size_t text_character(const char *text, size_t size, uint32_t *out);
 
-// UTF-8 of a character: writes its bytes and returns how many; 0 for a code that no
-// character has (0, surrogates, above U+10FFFF).
+// Encodes a code point as UTF-8 and returns its length in bytes; 0 for an invalid one (0, a
+// surrogate, above U+10FFFF).
 size_t text_encode(char out[4], uint32_t code);
 
 // Whether `size` bytes are well-formed UTF-8 (no surrogates, no overlong forms,
 // nothing above U+10FFFF, no NUL).
 bool text_is_utf8(const char *text, size_t size);
 
-// The longest prefix of at most `size` bytes that does not cut a character.
+// The length of the longest prefix of at most `size` bytes that does not split a character.
 size_t text_cut(const char *text, size_t length, size_t size);
 
-// Whether a terminal may interpret the character instead of showing it: control characters,
-// invisible bidirectional controls and the byte order mark.
+// Whether a character can change a terminal's state or hide text: control characters,
+// invisible bidirectional formatting characters, and the byte order mark.
 bool text_is_unsafe(uint32_t code);
 
-// Copies `text`, escaped for a terminal: control characters, including escape, and malformed
-// bytes become \xNN; bidirectional controls and the byte order mark become \u{NNNN}.
-// Cut to `out_size` bytes, terminated.  Returns `out`.
+// Escapes `text` for a terminal: control characters and malformed bytes become \xNN, the
+// other unsafe characters \u{NNNN}.  Cut to `out_size` bytes, terminated.  Returns `out`.
 char *text_escape(char *out, size_t out_size, const char *text, size_t size);
-// The whole text so; the caller frees it.  NULL when out of memory.
+// The same without a limit; the caller frees the result.  NULL when out of memory.
 char *text_escape_new(const char *text, size_t size);
 
-// The fewest digits that read back as the same finite double.  Returns `out`.
+// Writes the fewest digits that read back as the same finite double.  Returns `out`.
 enum { TEXT_NUMBER_SIZE = 32 };
 char *text_from_real(char out[TEXT_NUMBER_SIZE], double value);
 
-// A UUID's 36 characters and a terminating NUL from 16 bytes, and back: false
-// where `text` is not exactly such 36 characters.
+// Formats a UUID as 36 characters and a NUL, and parses one: false unless `text` is exactly
+// 36 such characters.
 void text_from_uuid(char out[37], const unsigned char uuid[16]);
 bool text_to_uuid(unsigned char uuid[16], const char *text);
 

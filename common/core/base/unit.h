@@ -1,12 +1,12 @@
-// Units of stored numbers, and how a person sees them.  Human formatting of
-// every program comes from here: one table of cases (tests/unit/test_unit.c).
+// Units of stored values, and their formatting for people, shared by all programs (cases:
+// tests/unit/core/test_unit.c).
 #ifndef INFERSTAT_CORE_UNIT_H
 #define INFERSTAT_CORE_UNIT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// One line a unit: enum's end, the name in JSON and `inferstat metrics`.
+// One line per unit: suffix of the enumerator, name in JSON and `inferstat metrics`.
 #define UNIT_TABLE(X)                                                                              \
     X(NONE, "")                                                                                    \
     X(COUNT, "count")                                                                              \
@@ -32,12 +32,12 @@ enum unit {
         UNIT_COUNT_OF
 };
 
-// The unit's name as JSON and listings print it ("ns", "bytes", ""); static.
+// The unit's name in JSON and listings ("ns", "bytes", ""); static.
 const char *unit_name(enum unit unit);
 
 enum { UNIT_TEXT_SIZE = 48 };
 
-// Formats `value`, in the base unit, for a person: durations "850ns" "12.3us"
+// Formats `value`, in the base unit, for people: durations "850ns" "12.3us"
 // "1.5s" "2m 30s" "1h 05m", memory "512.5 MB" (1 MB = 1024 * 1024 bytes), speed
 // "45.23 t/s" (small rates "0.0035 /s"), ratios "97.0 %", times
 // "2026-03-29 02:30:00" in the local zone.

@@ -1,5 +1,5 @@
-// A set of record ranges that a producer has dropped and that no store has acknowledged yet:
-// sorted by stream and number, disjoint, at most DELIVERY_DROPS_MAX.
+// Interval set of dropped records that no store has acknowledged yet: disjoint ranges, sorted
+// by stream and number, at most DELIVERY_DROPS_MAX.
 #ifndef INFERSTAT_CORE_DELIVERY_DROPPED_H
 #define INFERSTAT_CORE_DELIVERY_DROPPED_H
 
@@ -17,8 +17,8 @@ struct delivery_dropped {
 
 void delivery_dropped_deinit(struct delivery_dropped *dropped);
 
-// Adds those parts of the range that the set lacks; a part next to a range of the same reason
-// extends it.  STATUS_FULL or STATUS_NOMEM: nothing was changed.
+// Adds the parts of the range that the set lacks; a part adjacent to a range of the same
+// reason extends it.  STATUS_FULL or STATUS_NOMEM: nothing was changed.
 MUST_CHECK enum status delivery_dropped_add(struct delivery_dropped *dropped,
                                             const struct delivery_range *range);
 
@@ -29,7 +29,7 @@ void delivery_dropped_settle(struct delivery_dropped *dropped, uint32_t stream, 
 uint64_t delivery_dropped_skip(const struct delivery_dropped *dropped, uint32_t stream,
                                uint64_t first);
 
-// The first number from `first` on that is dropped; UINT64_MAX where there is none.
+// The first number from `first` on that is dropped; UINT64_MAX: none.
 uint64_t delivery_dropped_next(const struct delivery_dropped *dropped, uint32_t stream,
                                uint64_t first);
 

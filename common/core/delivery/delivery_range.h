@@ -1,12 +1,12 @@
-// Ranges of records of one stream that will never reach the store, and why.
+// Dropped range: records of one stream that will never reach the store, with the reason.
 #ifndef INFERSTAT_CORE_DELIVERY_RANGE_H
 #define INFERSTAT_CORE_DELIVERY_RANGE_H
 
 #include <stdint.h>
 
-enum { DELIVERY_DROPS_MAX = 4096 }; // dropped ranges waiting for acknowledgement
+enum { DELIVERY_DROPS_MAX = 4096 }; // unacknowledged dropped ranges of a run
 
-// Why records are not in the store.  Numbers of DropReason on the wire.
+// Reasons of a drop; the values are those of DropReason in proto/inferstat.proto.
 #define DELIVERY_REASONS(X)                                                                        \
     X(UNSPECIFIED, "unspecified")                                                                  \
     X(SPOOL_FULL, "spool_full")                                                                    \

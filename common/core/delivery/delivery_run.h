@@ -1,10 +1,10 @@
-// The collector's side of the delivery protocol: one run as a state machine.
+// The collector's side of the delivery protocol: one state machine per run.
 //
-// The machine tracks up to which number each stream is stored or dropped, deduplicates, and
-// turns a message into steps: names to keep, ranges to record as dropped, records to
-// store.  It holds neither records nor ranges; its driver executes the steps in one
-// transaction, commits, and only then sends the Ack.  After a rollback the driver rebuilds
-// the machine from the committed state.
+// It tracks up to which number each stream is stored or dropped, deduplicates, and converts a
+// message to steps: names to store, ranges to record as dropped, records to store.  It holds
+// neither records nor ranges; the caller executes the steps in one transaction, commits, and
+// only then sends the Ack.  After a rollback the caller rebuilds the state machine from the
+// committed state.
 #ifndef INFERSTAT_CORE_DELIVERY_RUN_H
 #define INFERSTAT_CORE_DELIVERY_RUN_H
 
@@ -16,18 +16,18 @@
 #include "common/core/delivery/delivery.h"
 #include "common/core/record/record.h"
 
-// One stream; its index never changes.
+// State of one stream; its index in the run never changes.
 struct delivery_lane {
     uint32_t stream;
-    uint64_t next;     // everything below is stored or dropped
-    uint64_t produced; // as reported, or the highest received
+    uint64_t next;     // all lower numbers are stored or dropped
+    uint64_t produced; // as reported by the producer, or the highest received
     uint64_t unnumbered;
-    bool changed; // since the driver saved it
+    bool changed; // since the caller saved it
     bool touched; // to be listed in the next Ack
 };
 
-// One run; call delivery_run_deinit at the end.  All zero: an unknown run.  The driver may
-// read everything and write `changed` and `names_known`; all of it while it restores the
+// State of one run; free it with delivery_run_deinit.  All zero: an unknown run.  The caller may
+// read all fields and write `changed` and `names_known`, and all of them while it restores the
 // committed state.
 struct delivery_run {
     struct delivery_lane *lanes; // in the order of their first use
@@ -36,16 +36,16 @@ struct delivery_run {
     enum record_run_end end;
     int64_t ended_ns;    // 0: not known
     int64_t goodbye_ns;  // end time of a Goodbye that waits for missing records; 0: none
-    bool goodbye_killed; // it is from a replay: the process was killed
-    bool greeted;        // Hello was received since it was restored, so that its producer
-                         // knows what this store, perhaps an older copy, has
+    bool goodbye_killed; // that Goodbye is from a replay: the process was killed
+    bool greeted;        // a Hello arrived since the run was restored, so the producer knows
+                         // the state of this store, which may be an older copy
     bool replayed;       // the run is dead, and another process replays it
-    bool told_all;       // the replay sent Goodbye and all records that were left
+    bool told_all;       // the replay has sent Goodbye and all remaining records
     bool doubted;        // Hello was requested because names were missing
     uint32_t names_known;
     int64_t duplicates; // records skipped because they were stored already
-    uint64_t risen;     // increase of all `unnumbered` since the driver set it to 0
-    bool changed;       // since the driver saved it
+    uint64_t risen;     // increase of all `unnumbered` since the caller set it to 0
+    bool changed;       // since the caller saved it
 };
 
 void delivery_run_deinit(struct delivery_run *run);
@@ -58,29 +58,29 @@ MUST_CHECK enum status delivery_run_restore(struct delivery_run *run,
 // The index of a stream, or lane_count.
 size_t delivery_run_find(const struct delivery_run *run, uint32_t stream);
 
-// Sets `*place` to the index of a stream, which is added if unknown.  STATUS_FULL beyond
+// Finds or adds a stream and sets `*place` to its index.  STATUS_FULL beyond
 // DELIVERY_STREAMS_MAX.
 MUST_CHECK enum status delivery_run_know(struct delivery_run *run, uint32_t stream, size_t *place);
 
-// Whether everything the run produced is stored or dropped.
+// Whether all records that the run produced are stored or dropped.
 bool delivery_run_is_complete(const struct delivery_run *run);
 
-// Whether the run has ended and nothing of it is missing.
+// Whether the run has ended and is complete.
 bool delivery_run_is_over(const struct delivery_run *run);
 
-// Marks an open run as silent: no message arrived for too long.
+// Marks an open run as silent, after the caller's timeout for messages.
 void delivery_run_silence(struct delivery_run *run);
 
 // ---- A message ----------------------------------------------------------------
 
 enum delivery_message_kind { DELIVERY_HELLO, DELIVERY_BATCH, DELIVERY_GOODBYE };
 
-// The delivery fields of a message.  Everything is borrowed until its last step.
+// The delivery fields of a message.  All pointers are borrowed until its last step.
 struct delivery_message {
     enum delivery_message_kind kind;
     uint32_t protocol; // Hello: the producer's version
     bool replay;       // Hello
-    bool foreign;      // the run belongs to another key than the sender's
+    bool foreign;      // the run belongs to a key other than the sender's
     const struct delivery_stream *streams;
     size_t stream_count;
     const struct delivery_range *drops; // Batch, Goodbye
@@ -89,11 +89,12 @@ struct delivery_message {
     uint64_t first, last;
     uint32_t names_first;
     size_t name_count;
-    bool names_missing; // its records use names that are neither known nor in the message
+    bool names_missing; // records refer to names neither known nor in the message
     int64_t ended_ns;   // Goodbye
     bool killed;
 };
 
+// Verdict on a message.
 enum delivery_hearing {
     DELIVERY_HEARD,
     DELIVERY_HELLO_WANTED,     // rejected: Hello must come first
@@ -102,22 +103,22 @@ enum delivery_hearing {
     DELIVERY_TOO_MANY_STREAMS, // rejected: more than DELIVERY_STREAMS_MAX
 };
 
-// Whether to accept a message; `run` is NULL if it is unknown.  Missing names show that the
-// producer assumes a newer state of this store, which is perhaps an older copy: Hello is
-// requested, once.  If names are still missing then, the message is accepted and its
-// records are refused.
+// Decides whether to accept a message; `run` is NULL if it is unknown.  Missing names mean
+// that the producer assumes a newer state of this store, which may have been restored from a
+// backup: Hello is requested once.  If names are missing again, the message is accepted and its
+// invalid records are refused.
 enum delivery_hearing delivery_hear(struct delivery_run *run,
                                     const struct delivery_message *message);
 
-// The highest known name once the message's names are stored.
+// The value of names_known once the message's names are stored.
 uint32_t delivery_run_names_after(const struct delivery_run *run,
                                   const struct delivery_message *message);
 
 enum delivery_step_kind {
-    DELIVERY_STEP_NAMES, // keep names first..last of the message; names_known follows
+    DELIVERY_STEP_NAMES, // store names first..last of the message, then set names_known
     DELIVERY_STEP_DROP,  // record first..last as dropped, with the reason of drops[index]
     DELIVERY_STEP_LOST,  // record first..last as dropped (DELIVERY_HOST_LOST): the run has
-                         // ended, and no sender has them
+                         // ended, and no sender holds these records
     DELIVERY_STEP_STORE, // store records first..last of the batch; record invalid ones as
                          // dropped (DELIVERY_REFUSED)
 };
@@ -129,7 +130,7 @@ struct delivery_step {
     size_t index;
 };
 
-// A message being processed.
+// Iterator over the steps of a message.
 struct delivery_taking {
     struct delivery_run *run;
     const struct delivery_message *message;
@@ -148,8 +149,8 @@ bool delivery_take_next(struct delivery_taking *taking, struct delivery_step *st
 
 // ---- Acknowledgement, after the commit -----------------------------------------
 
-// Fills an Ack; `next` has room for all streams of the run.  The answer to Hello lists all
-// streams, any other those touched.
+// Fills an Ack; `next` has room for all streams of the run.  The Ack of a Hello lists all
+// streams, any other only the `touched` ones.
 void delivery_run_answer(const struct delivery_run *run, bool is_hello, struct delivery_ack *ack,
                          struct delivery_next *next);
 

@@ -1,4 +1,4 @@
-// The private state of the delivery producer, shared by delivery.c and delivery_next.c.
+// Private state of the producer's state machine, shared by delivery.c and delivery_next.c.
 #ifndef INFERSTAT_CORE_DELIVERY_STATE_H
 #define INFERSTAT_CORE_DELIVERY_STATE_H
 
@@ -15,20 +15,19 @@ static inline uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-// A stream as the protocol sees it.  Records up to `released` are no longer held;
-// those up to `spooled` are in the spool, the others in the ring.  Those after
-// `acknowledged` are not in the store.  Normally released <= acknowledged <= sent.  If the
-// store has lost records, or is another store, acknowledged < released, and the records
-// between become a dropped range.
+// Positions in one stream.  Records up to `released` are freed, up to `spooled` in the spool,
+// above it in the ring; those above `acknowledged` are not in the store.  Normally released <=
+// acknowledged <= sent.  If the store has lost records, or is another store, acknowledged <
+// released, and the records between become a dropped range.
 struct delivery_flow {
-    uint64_t told; // produced, as reported by the driver; in a replay the store may know more
+    uint64_t told; // produced, as reported by the caller; in a replay the store may have more
     uint64_t released;
     uint64_t spooled; // never below `released`
     uint64_t acknowledged;
-    uint64_t sent;          // in the current conversation
-    uint64_t last_sequence; // of its latest batch
+    uint64_t sent;          // highest number sent since the last Hello
+    uint64_t last_sequence; // sequence of the stream's last batch
     uint64_t since_ns;      // records have been in flight without progress since then
-    uint64_t sweep_to;      // value of `produced` when the current sweep into the spool began
+    uint64_t sweep_to;      // `produced` when the current sweep began
     int64_t forgotten_ns;   // wall clock when the store was found to lack released records
 };
 
@@ -52,8 +51,8 @@ struct delivery_producer {
     size_t stream_count;
     size_t stream_room, flow_room;
     size_t turn;                     // index of the stream whose turn it is to send a batch
-    struct delivery_dropped dropped; // of what is not released
-    // Unacknowledged ranges for messages: those acknowledged elsewhere and those dropped.
+    struct delivery_dropped dropped; // among unreleased records
+    // Ranges to send until acknowledged: dropped ones, and ones acknowledged by another store.
     struct delivery_range *drops;
     size_t drop_count;
     size_t drop_room;
@@ -65,7 +64,7 @@ struct delivery_producer {
     uint32_t names_count;
     uint32_t names_known;
     uint32_t credit;
-    uint64_t sequence; // of the last message
+    uint64_t sequence; // of the last message sent
     bool drops_due;    // some ranges were not sent since Hello
     bool names_asked;  // a heartbeat with names is in flight
     bool closing;
@@ -73,9 +72,9 @@ struct delivery_producer {
     uint64_t goodbye_not_before_ns;
     unsigned goodbyes_refused;
 
-    bool asked; // an answer has been due since asked_since_ns
+    bool asked; // an acknowledgement has been due since asked_since_ns
     uint64_t asked_since_ns;
-    uint64_t wait_ns; // timeout of answers
+    uint64_t wait_ns; // its current timeout
     bool held;        // the last message could not be sent: wait until held_until_ns
     uint64_t held_until_ns;
     uint64_t last_send_ns;
@@ -84,7 +83,7 @@ struct delivery_producer {
     bool spool_all;    // the process is closing
     bool spool_held;   // writing failed: wait until spool_held_until_ns
     uint64_t spool_held_until_ns;
-    bool swept; // since contact was lost
+    bool swept; // a sweep (spooling of all records in rings) began since contact was lost
     uint64_t swept_at_ns;
 
     enum delivery_contact contact;
@@ -97,7 +96,7 @@ struct delivery_producer {
 // The index of a stream, or stream_count.
 size_t delivery_find_stream(const struct delivery_producer *producer, uint32_t stream);
 
-// The highest number that needs no sending: acknowledged or released.
+// The highest number that need not be sent: acknowledged or released.
 uint64_t delivery_flow_base(const struct delivery_flow *flow);
 
 // The number of records in flight (sent, not acknowledged).
@@ -105,7 +104,7 @@ uint64_t delivery_in_flight(const struct delivery_producer *producer);
 
 bool delivery_all_acknowledged(const struct delivery_producer *producer);
 
-// Restarts the conversation with Hello; messages in flight are ignored.
+// Restarts with Hello, as the next action.
 void delivery_begin_with_hello(struct delivery_producer *producer);
 
 // Rebuilds `drops` after a change of the dropped, released or acknowledged numbers.

@@ -1,4 +1,4 @@
-// Formats the counts of dropped records by reason.
+// Formatting of dropped-record counts, by reason.
 #ifndef INFERSTAT_CORE_LOSS_TEXT_H
 #define INFERSTAT_CORE_LOSS_TEXT_H
 
@@ -8,8 +8,8 @@
 
 enum { LOSS_TEXT_SIZE = 512 };
 
-// Writes "5 spool_full, 2 ring_full" for those dropped_REASON columns of a row that are above
-// zero, largest first; "" when no records were dropped.  Returns `text`.
+// Writes the dropped_REASON columns of a row that are above zero, largest first, as
+// "5 spool_full, 2 ring_full"; "" if there are none.  Returns `text`.
 const char *loss_text(char text[LOSS_TEXT_SIZE], const struct result *result, size_t row);
 
 #endif

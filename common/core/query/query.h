@@ -1,5 +1,5 @@
-// A query of a store, the same for a collector and for a store file, and the metrics that
-// averages know.
+// Query requests: the query struct, the same for a collector and for a store file, and the
+// list of metrics that can be aggregated.
 #ifndef INFERSTAT_CORE_QUERY_H
 #define INFERSTAT_CORE_QUERY_H
 
@@ -10,7 +10,7 @@
 #include "common/core/base/error.h"
 #include "common/core/record/record.h"
 
-// The numbers are those of QueryKind in proto/inferstat.proto.
+// The values are those of QueryKind in proto/inferstat.proto.
 enum query_kind {
     QUERY_PING,
     QUERY_SUMMARY,
@@ -34,8 +34,8 @@ enum query_kind {
     QUERY_KIND_COUNT,
 };
 
-// Roles of a public key.  The numbers are those of Role in proto/inferstat.proto, the texts those
-// of the command line and the list of authorized keys.
+// Roles of a public key.  The values are those of Role in proto/inferstat.proto; the texts are
+// used on the command line and in the list of authorized keys.
 #define QUERY_ROLES(X)                                                                             \
     X(PRODUCER, "producer")                                                                        \
     X(READER, "reader")                                                                            \
@@ -48,8 +48,8 @@ enum query_role {
         QUERY_ROLE_COUNT
 };
 
-// Dimensions to filter and group by, with their name on the command line, which is the key of
-// their column in answers.  The status is that of a load, a pipeline or a request.
+// Dimensions to filter and group by.  The text is the name on the command line and the key of
+// the column in results.  STATUS is that of a load, a pipeline or a request.
 #define QUERY_DIMENSIONS(X)                                                                        \
     X(MODEL, "model")                                                                              \
     X(HOST, "host")                                                                                \
@@ -65,10 +65,11 @@ enum query_dimension {
 };
 
 enum {
-    QUERY_TEXT_SIZE = 256,  // of a filter or metric, terminating NUL included
-    QUERY_ROWS_MAX = 10000, // rows of one answer
-    QUERY_KEY_SIZE = 64,    // of a key or its name, terminating NUL included
-    QUERY_PATH_SIZE = 1024, // of a file on the collector's host, the same
+    // Text sizes include the terminating NUL.
+    QUERY_TEXT_SIZE = 256,  // of a filter or metric
+    QUERY_ROWS_MAX = 10000, // rows of one result
+    QUERY_KEY_SIZE = 64,    // of a public key, a key's name or a baseline's name
+    QUERY_PATH_SIZE = 1024, // of a file on the collector's host
 };
 
 // All texts are terminated; empty ones and zero times do not filter.
@@ -81,18 +82,18 @@ struct query_filter {
 // Whether the filter excludes any record.
 bool query_filter_narrows(const struct query_filter *filter);
 
-// A tagged union: fields shared by several kinds, then a union selected by `kind`.  Start from
-// zero.
+// A tagged union: fields shared by several kinds, then a union selected by `kind`.
+// Zero-initialise it.
 struct query {
     enum query_kind kind;
     struct query_filter filter;
     char metric[QUERY_TEXT_SIZE]; // QUERY_AVERAGE; may be empty in QUERY_SLOWEST, QUERY_FLEET,
-                                  // QUERY_COMPARE (all that are compared)
+                                  // QUERY_COMPARE (then all comparable ones)
     enum query_dimension group_by[QUERY_DIMENSION_COUNT]; // QUERY_AVERAGE, QUERY_STAGES
     unsigned group_count;
-    int64_t step_ns; // QUERY_AVERAGE: a row per group and step of time; 0: one
+    int64_t step_ns; // QUERY_AVERAGE: a row per group and time step; 0: one per group
     uint32_t limit;  // 0: QUERY_ROWS_MAX
-    uint64_t cursor; // QUERY_RECORDS, QUERY_AUDIT: 0, or the last answer's next_cursor
+    uint64_t cursor; // QUERY_RECORDS, QUERY_AUDIT: 0, or the last result's next_cursor
     union {
         // QUERY_COMPARE.  The baseline of each side; an empty name means the records that match
         // the side's filter: `filter` for the first, `other` for the second.
@@ -100,7 +101,7 @@ struct query {
             struct query_filter other;
             char baseline[2][QUERY_KEY_SIZE];
             double margin; // smaller differences count as equal; 0: STATS_MARGIN_DEFAULT
-            bool force;    // also if the environments differ
+            bool force;    // compare even if the environments differ
         } compare;
         struct {
             char slo[QUERY_TEXT_SIZE]; // objectives, "ttft=200ms,tpot=30ms"
@@ -111,7 +112,7 @@ struct query {
         } records; // QUERY_RECORDS
         struct {
             char name[QUERY_KEY_SIZE];
-            bool force; // replace one of that name
+            bool force; // replace an existing baseline
         } baseline;     // QUERY_BASELINE_SAVE, QUERY_BASELINE_DELETE
         struct {
             char text[QUERY_KEY_SIZE];
@@ -121,7 +122,7 @@ struct query {
         } key;              // QUERY_AUTHORIZE, QUERY_REVOKE; see Query in proto/inferstat.proto
         struct {
             char path[QUERY_PATH_SIZE]; // on the collector's host
-            bool bundle;                // QUERY_COPY: records that match; else the whole store
+            bool bundle;                // QUERY_COPY: only matching records; else the whole store
         } file;                         // QUERY_COPY, QUERY_IMPORT
     };
 };
@@ -148,27 +149,28 @@ MUST_CHECK enum status query_check(const struct query *query, struct error *err)
 
 // ---- Metrics --------------------------------------------------------------
 
-// A number that can be averaged: a stored numeric column, a derived one, or one that the
-// store computes from several records (column -1 and not derived; or a column of sketches).
+// A metric that can be averaged: a stored numeric column, a derived one, or an aggregate that
+// the store computes from several records (a column of sketches, or column -1 and no
+// `derived`).
 struct query_metric {
     enum record_kind kind;
     const char *name; // "ttft_ns"
     const char *meaning;
     enum unit unit;
-    int column;                           // position in the kind; -1: derived
-    const struct record_derived *derived; // NULL for stored ones
+    int column;                           // position in the kind; -1: not stored
+    const struct record_derived *derived; // NULL: not derived
 };
 
 // All metrics, in the record table's order: `*count` of them, static.
 const struct query_metric *query_metrics(unsigned *count);
 
-// Metrics that only averages have.
+// Metrics that exist only as aggregates.
 #define QUERY_METRIC_ITL     "itl_ns"
 #define QUERY_METRIC_MBU     "mbu_ratio"
 #define QUERY_METRIC_FLOOR   "floor_ns"
 #define QUERY_METRIC_GOODPUT "goodput_per_second"
 
-// Whether each record has its own value of the metric, in a column or as derived.
+// Whether single records have a value of the metric, stored or derived.
 bool query_metric_is_of_records(const struct query_metric *metric);
 
 // Finds a metric by "kind.name", or by "name" if only one kind has it.

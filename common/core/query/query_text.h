@@ -1,4 +1,5 @@
-// The query language: parses a line of text to a struct query, and writes it.  Pure.
+// Parser and writer of the query language: converts a line of text to a struct query and
+// back.  Pure.
 //
 //   avg ttft_ns by model,host where host=a and model="x y" since 1h limit 10
 //
@@ -30,13 +31,13 @@
 // The longest line that query_text_write writes, terminating NUL included.
 enum { QUERY_LINE_SIZE = 16384 };
 
-// Parses a time, which depends on the clock and the zone.  `latest` selects the second instant of
-// a local time that occurs twice.
+// Callback that parses a time, since this depends on clock and time zone.  `latest` selects the
+// second instant of a local time that occurs twice.
 typedef enum status query_when(void *context, int64_t *out_ns, const char *text, bool latest,
                                struct error *err);
 
 // Parses a line.  STATUS_INVALID with the column, the word and the nearest known word in `err`
-// (escaped for a terminal), and in `*place` (may be NULL) the part to underline.
+// (escaped for a terminal), and its position in `*place` (may be NULL).
 MUST_CHECK enum status query_text_read(struct query *out, const char *line, query_when *when,
                                        void *context, struct query_place *place, struct error *err);
 
@@ -87,7 +88,7 @@ struct query_verb {
     enum query_kind kind;
     enum record_kind record_kind; // QUERY_RECORDS
     enum query_subject subject;   // the verb's argument
-    unsigned clauses;             // allowed ones; bit i: enum query_clause i
+    unsigned clauses;             // accepted ones; bit i: enum query_clause i
 };
 
 // The verb of a query; NULL if its kind has none.

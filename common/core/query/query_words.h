@@ -1,8 +1,8 @@
-// The tokenizer of the query language: splits a line into words, and quotes names.  Pure.
+// Tokenizer of the query language: splits a line into words, and quotes names.  Pure.
 //
-// Blanks separate words; "=" and "," are words of their own.  A name with any of these, a quote
-// or a backslash is written in single or double quotes.  Escapes in quotes: \\ \" \' \n \t, \xNN
-// (a byte) and \u{NNNN} (a character).
+// Blanks separate words; "=" and "," are words themselves.  A name that contains one of these,
+// a quote or a backslash is written in single or double quotes.  Escapes in quotes: \\ \" \' \n \t,
+// \xNN (a byte) and \u{NNNN} (a character).
 #ifndef INFERSTAT_CORE_QUERY_WORDS_H
 #define INFERSTAT_CORE_QUERY_WORDS_H
 
@@ -12,7 +12,7 @@
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
 
-// A piece of the line: `size` bytes from byte `at` on.
+// A part of the line: `size` bytes from byte offset `at` on.
 struct query_place {
     size_t at, size;
 };
@@ -31,8 +31,8 @@ struct query_word {
     struct query_place place;
 };
 
-// Reads the word of `line` (terminated) at byte `from`, after blanks.  STATUS_INVALID if it is
-// malformed: `word->place` says where, `err` only why.
+// Reads the next word of `line` (terminated) from byte `from` on.  STATUS_INVALID: it is
+// malformed; `word->place` has the position and `err` the reason.
 MUST_CHECK enum status query_word_read(struct query_word *word, const char *line, size_t from,
                                        struct error *err);
 

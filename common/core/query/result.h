@@ -1,4 +1,4 @@
-// The answer to a query: named columns and rows of values.
+// Query result: a table of named columns and rows of typed values.
 #ifndef INFERSTAT_CORE_RESULT_H
 #define INFERSTAT_CORE_RESULT_H
 
@@ -9,7 +9,7 @@
 #include "common/core/base/status.h"
 #include "common/core/base/unit.h"
 
-enum value_type { VALUE_NULL, VALUE_INT, VALUE_REAL, VALUE_TEXT }; // numbers of the wire
+enum value_type { VALUE_NULL, VALUE_INT, VALUE_REAL, VALUE_TEXT }; // values as on the wire
 
 struct value {
     enum value_type type;
@@ -24,7 +24,7 @@ struct value {
 };
 
 struct result_column {
-    char key[64]; // as in TERMS: snake_case, unit last
+    char key[64]; // snake_case, unit last
     enum unit unit;
 };
 
@@ -33,7 +33,7 @@ struct result;
 MUST_CHECK enum status result_new(struct result **out);
 void result_free(struct result *result);
 
-// Columns first, then rows.  Keys over 63 bytes are cut.
+// All columns must be added before the first row.  Keys over 63 bytes are cut.
 MUST_CHECK enum status result_add_column(struct result *result, const char *key, enum unit unit);
 // Adds a row of nulls.
 MUST_CHECK enum status result_add_row(struct result *result);
@@ -48,16 +48,15 @@ size_t result_row_count(const struct result *result);
 const struct result_column *result_column(const struct result *result, unsigned column);
 // The position of a column, or -1.
 int result_find(const struct result *result, const char *key);
-// The cell; null where row or column is out of range (so result_find's -1 may be
-// passed on as `(unsigned)-1`).
+// The cell; null if row or column is out of range, as `(unsigned)-1` from result_find.
 struct value result_cell(const struct result *result, size_t row, unsigned column);
 
-// The cell of that key; null where there is none.
+// The cell in the column `key`; null if there is no such column.
 struct value result_get(const struct result *result, size_t row, const char *key);
-// Whether the cell of that key is this text.
+// Whether the cell in the column `key` equals `text`.
 bool result_is(const struct result *result, size_t row, const char *key, const char *text);
 
-// The cell of that key as a number: `absent` where there is none.
+// The cell in the column `key` as a number; `absent` if it is none.
 double result_number(const struct result *result, size_t row, const char *key, double absent);
 int64_t result_integer(const struct result *result, size_t row, const char *key, int64_t absent);
 

@@ -1,5 +1,5 @@
-// Records: what a row of measurement is, as C sees it.  The table of kinds and
-// columns is record_table.h; everything here is made from it.
+// Record: one row of telemetry as a fixed-size C struct, with enums and metadata of all kinds
+// and columns, generated from the schema in record_table.h.
 #ifndef INFERSTAT_CORE_RECORD_H
 #define INFERSTAT_CORE_RECORD_H
 
@@ -18,8 +18,8 @@ enum record_kind {
         RECORD_KIND_COUNT
 };
 
-// Column positions, one enum a kind: INFERENCE_TTFT_NS is the place of ttft_ns
-// in an inference; INFERENCE_COLUMNS is how many there are.
+// Column positions, one enum per kind: INFERENCE_TTFT_NS is the position of ttft_ns in an
+// inference; INFERENCE_COLUMNS is the number of columns.
 #define RECORD_COLUMN_ENUM(column, name, type, unit, presence, text) column,
 enum run_column { RECORD_RUN(RECORD_COLUMN_ENUM) RUN_COLUMNS };
 enum device_column { RECORD_DEVICE(RECORD_COLUMN_ENUM) DEVICE_COLUMNS };
@@ -61,7 +61,7 @@ enum column_type {
 };
 
 struct record_column {
-    const char *name;    // as in TERMS: snake_case, unit last
+    const char *name;    // snake_case, unit last
     const char *meaning; // one line
     enum column_type type;
     enum unit unit;
@@ -96,29 +96,28 @@ int record_column_find(enum record_kind kind, const char *name);
 // The derived columns of all kinds, `*count` of them.
 const struct record_derived *record_derived(unsigned *count);
 
-// Whether values of the type are numbers of an enumeration, and their texts:
-// NULL where `number` is no value of it.
+// Whether the type is an enumeration; and the text of an enumeration's value, NULL if `number`
+// is no value of it.
 bool column_type_is_enum(enum column_type type);
 const char *column_enum_text(enum column_type type, int64_t number);
 
-// What people call the type: "integer", "name", "enumeration"; static.
+// The type's name for people: "integer", "name", "enumeration"; static.
 const char *column_type_name(enum column_type type);
 
 // ---- One record -----------------------------------------------------------
 
 enum {
     RECORD_SIZE = 512,
-    RECORD_SLOT_SIZE = 256,  // of a ring: a record takes one slot or two
-    RECORD_SLOT_VALUES = 29, // 8-byte words of one slot, after the header
-    RECORD_VALUES_MAX = 61,  // of two
+    RECORD_SLOT_SIZE = 256,  // of a ring's slot; a record takes one or two
+    RECORD_SLOT_VALUES = 29, // 8-byte values in one slot, after the header
+    RECORD_VALUES_MAX = 61,  // in two slots
 };
 
-// One record.  Values stand in the kind's column order; a column that is absent
-// has its bit in `present` clear and its value 0.  INT and enumerations are `i`,
-// REAL is `r`, NAME is `name` (an id of the run's name table, from 1).  TEXT and
-// BLOB bytes stand in `bytes` behind the kind's last column, `text` giving their
-// place from the start of `values`.  Only the header and `used` bytes behind it
-// have a meaning, and only those may be read where a ring holds the record.
+// One record.  `values` are in the kind's column order; an absent column has value 0 and a
+// clear bit in `present`.  INT and enumerations are in `i`, REAL in `r`, NAME in `name` (an
+// id of the run's name table, from 1).  TEXT and BLOB bytes follow the last column, at
+// `text.offset` in `bytes`.  Only the header and the first `used` bytes of `values` are
+// defined; only these may be read from a record in a ring.
 struct record {
     uint16_t kind; // enum record_kind
     uint16_t used; // bytes of `values` in use, text included
@@ -143,13 +142,13 @@ _Static_assert(sizeof(struct record) == RECORD_SIZE, "two slots of a ring");
 _Static_assert(offsetof(struct record, values[RECORD_SLOT_VALUES]) == RECORD_SLOT_SIZE,
                "values that fit one slot");
 
-// How many slots of a ring the record takes: 1 or 2.
+// The number of ring slots that the record takes: 1 or 2.
 static inline uint32_t record_slots(const struct record *record)
 {
     return record->used > RECORD_SLOT_VALUES * sizeof *record->values ? 2 : 1;
 }
 
-// Makes `record` an empty one of `kind`: nothing present.
+// Initialises a record of `kind` with all columns absent.
 void record_init(struct record *record, enum record_kind kind, int64_t started_ns);
 
 static inline void record_set_int(struct record *record, unsigned column, int64_t value)
@@ -176,22 +175,19 @@ static inline bool record_has(const struct record *record, unsigned column)
     return record->present >> column & 1;
 }
 
-// Copies `size` bytes into the record as a TEXT or BLOB column.  What does not
-// fit after the columns is cut (TEXT at a UTF-8 boundary); returns how many
-// bytes were taken.  A BLOB that does not fit whole is not taken: returns 0.
+// Sets a TEXT or BLOB column to a copy of `size` bytes; returns the bytes copied.  TEXT that
+// does not fit is cut at a UTF-8 boundary; a BLOB that does not fit is not copied: returns 0.
 size_t record_set_text(struct record *record, unsigned column, const char *text, size_t size);
 size_t record_set_blob(struct record *record, unsigned column, const void *bytes, size_t size);
 
-// The bytes of a TEXT or BLOB column that is present; `*size` of them, not
-// terminated, inside the record.
+// The `*size` bytes of a present TEXT or BLOB column, not terminated, inside the record.
 const char *record_get_text(const struct record *record, unsigned column, size_t *size);
 
-// Bytes that still fit after the columns.
+// Bytes left for TEXT and BLOB columns.
 size_t record_text_room(const struct record *record);
 
-// Whether a record from outside (a file that another process wrote) may be read by
-// the functions here: its kind and columns are known, and its texts are inside
-// it.  Values are not validated.
+// Validates a record from outside (a file of another process) for the functions here: its kind
+// and columns are known, and its texts are inside it.  Values are not validated.
 bool record_is_sound(const struct record *record);
 
 #endif

@@ -1,20 +1,20 @@
-// The one table that says what a record is.
+// Schema of all record kinds and their columns, as X macros: the only source of the database
+// schema, wire checks, CSV headers, JSON keys, `inferstat metrics`, the dashboard's labels
+// and the manual page.
 //
-// Every kind with its columns: schema, wire checks, CSV headers, JSON keys,
-// `inferstat metrics`, the dashboard's labels and the manual page all come from
-// these lines.  Adding a column is a line here, at the end of its kind, and a
-// raised schema version (common/store/schema.c).  The position of a column in
-// its kind is its number on the wire, permanently.
+// To add a column, append a line to its kind and raise the schema version
+// (common/store/schema.c).  A column's position in its kind is its number on the wire,
+// permanently.
 //
-// Common to all kinds and not repeated here: run, stream, number (identity),
-// started_ns (the host's wall clock, UTC) and received_ns (the collector's).
+// All kinds also have: run, stream, number (the identity), started_ns (the host's wall
+// clock, UTC) and received_ns (the collector's).
 //
 // Kind:   X(KIND, "table", "what one record of it is")
 // Column: X(KIND_COLUMN, "column", type, unit, presence, "meaning")
 //   type:     INT   64-bit integer           REAL  double, never NaN or infinite
 //             NAME  interned text (models, operations, stages, hosts, devices)
-//             TEXT  short text of its own    BLOB  short bytes
-//             and the enumerations below, stored as their number
+//             TEXT  short text, not interned BLOB  short bytes
+//             or an enumeration below, stored as its number
 //   presence: ALWAYS, or MAYBE when it may be absent
 #ifndef INFERSTAT_CORE_RECORD_TABLE_H
 #define INFERSTAT_CORE_RECORD_TABLE_H
@@ -243,7 +243,7 @@
     X(PROCESS_SAMPLE_DEVICE_MEMORY, "device_memory_bytes", INT, BYTES, MAYBE,                      \
       "device memory of the process")
 
-// Enumerations: the number on the wire and in tables, and the text views show.
+// Enumerations: the number on the wire and in tables, and the text in views.
 #define RECORD_STATUS_VALUES(X) X(0, OK, "ok") X(1, ERROR, "error") X(2, CANCELLED, "cancelled")
 #define RECORD_FINISH_VALUES(X)                                                                    \
     X(0, STOP, "stop") X(1, LENGTH, "length") X(2, CANCELLED, "cancelled") X(3, ERROR, "error")
@@ -251,12 +251,11 @@
     X(0, OPEN, "open") X(1, CLOSED, "closed") X(2, KILLED, "killed") X(3, SILENT, "silent")
 #define RECORD_SYNC_VALUES(X) X(0, EVENTS, "events") X(1, PERIODIC, "periodic")
 
-// Derived: never stored in rows; views and queries compute value = numerator /
-// denominator in real arithmetic, absent where either is absent or the
-// denominator is not above zero.  Both are written over the kind's columns in
-// the arithmetic that SQL and C share.  An average over requests is the mean of
-// the values; total over total is sum(numerator) / sum(denominator) of the rows
-// where the value exists.
+// Derived metrics are never stored: views and queries compute numerator / denominator in real
+// arithmetic; absent if either is absent or the denominator is not above zero.  Both are
+// expressions over the kind's columns, in the syntax that SQL and C share.  The average per
+// request is the mean of the values; total over total is sum(numerator) / sum(denominator)
+// of the rows that have a value.
 //
 // X(KIND, "name", unit, "numerator", "denominator", "meaning")
 #define RECORD_DERIVED(X)                                                                          \

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// One line per NVML bit that means reduced clocks: number, text.  Idle clocks and clocks
-// set by an administrator are excluded.
+// One line per NVML bit that means reduced clocks: bit, text.  Idle clocks and clocks set by
+// an administrator are excluded.
 #define THROTTLE_REASONS(X)                                                                        \
     X(0x04, "power cap")                                                                           \
     X(0x08, "hardware slowdown")                                                                   \
@@ -16,12 +16,12 @@
     X(0x40, "hardware thermal")                                                                    \
     X(0x80, "power brake")
 
-// The bits that mean reduced clocks; 0: none.
+// The bits of `reasons` that are in THROTTLE_REASONS.
 int64_t throttle_bits(int64_t reasons);
 
 enum { THROTTLE_TEXT_SIZE = 96 };
 
-// "power cap, software thermal" into `text` (THROTTLE_TEXT_SIZE bytes); "" for none.
+// Writes "power cap, software thermal" to `text` (THROTTLE_TEXT_SIZE bytes); "" for none.
 // Returns `text`.
 char *throttle_text(char *text, int64_t reasons);
 

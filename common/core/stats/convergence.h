@@ -1,8 +1,8 @@
-// Decides whether a repeated measurement has converged.  Pure.
+// Convergence test for a repeated measurement, such as runs of a benchmark.  Pure.
 //
-// The median comes first, since a few disturbed runs do not move it; the trimmed mean leaves
-// out a fifth of the values at either end.  IQR / median is the spread of the values, and
-// 1.57 IQR / sqrt(count) the half-width of the median's confidence interval (McGill, Tukey,
+// The main result is the median, which a few disturbed runs do not move; the trimmed mean omits
+// a fifth of the values at either end.  IQR / median is the relative spread of the values;
+// 1.57 IQR / sqrt(count) is the half-width of the median's confidence interval (McGill, Tukey,
 // Larsen, American Statistician 32, 1978): a spread of 10 % gives 5 % after 10 runs and 2 %
 // after 62.
 #ifndef INFERSTAT_CORE_CONVERGENCE_H
@@ -15,18 +15,18 @@
 
 enum {
     CONVERGENCE_RUNS_MIN = 5,  // fewer values have no meaningful quartiles
-    CONVERGENCE_RUNS_MAX = 30, // noise that remains after as many will not go away soon
+    CONVERGENCE_RUNS_MAX = 30, // the interval shrinks slowly beyond this
 };
 
 struct convergence {
     size_t count;
     double median, trimmed_mean;
     double iqr_ratio;      // IQR / median
-    double interval_ratio; // half the interval / median
+    double interval_ratio; // half-width of the interval / median
 };
 
-// Sorts the values, which must not be NaN, and summarises them.  Without values all fields but
-// `count` are NaN; where the median is 0 both ratios are NaN.
+// Sorts the values, none of them NaN, and summarises them.  Without values all fields but
+// `count` are NaN; with a median of 0 both ratios are NaN.
 void convergence_measure(struct convergence *out, double *values, size_t count);
 
 // True when the interval's half-width is at most `ratio` of the median, after at least

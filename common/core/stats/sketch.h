@@ -1,15 +1,14 @@
-// A mergeable quantile sketch with bounded relative error.
+// Mergeable quantile sketch with bounded relative error.
 //
-// Values are counted in buckets: 64 of equal width for each power of two, so
-// that a bucket's number is the exponent and the top six bits of the mantissa of
-// the value as a double, and a quantile is off by at most 1/129 of itself, less
-// than 1 %.  Zero and negative values have buckets of their own.  Merging adds
-// counts and loses nothing: the sketch of a union is the sum of the sketches.
-// Source of the idea: the linearly interpolated mapping of DDSketch (Masson,
-// Rim, Lee, VLDB 2019) and HdrHistogram.
+// Values are counted in buckets, 64 of equal width per power of two: a bucket's number
+// is the exponent and the top six bits of the mantissa of the value as a double.  The
+// relative error of a quantile is at most 1/129, less than 1 %.  Zero and negative values
+// have their own buckets.  Merging adds counts and is exact: the sketch of a union is the
+// sum of the sketches.  Based on the linearly interpolated mapping of DDSketch (Masson,
+// Rim, Lee, VLDB 2019) and on HdrHistogram.
 //
-// The range is 2^-64 to 2^64: smaller magnitudes count as zero, larger as the
-// last bucket.  NaN is never counted.
+// The range is 2^-64 to 2^64: smaller magnitudes count as zero, larger ones in the last
+// bucket.  NaN is never counted.
 #ifndef INFERSTAT_CORE_SKETCH_H
 #define INFERSTAT_CORE_SKETCH_H
 
@@ -22,10 +21,10 @@
 
 enum {
     SKETCH_PER_OCTAVE = 64,
-    SKETCH_BUCKETS = 128 * SKETCH_PER_OCTAVE, // of one sign
+    SKETCH_BUCKETS = 128 * SKETCH_PER_OCTAVE, // per sign
     SKETCH_EXPONENT_MIN = -64,
-    // Buckets of whole nanoseconds from 1 to 2^44 (about five hours), which hot paths may
-    // keep as a plain array.
+    // Buckets of durations from 1 to 2^44 ns (about five hours), a range small enough for a
+    // plain array of counts in hot paths.
     SKETCH_NS_BUCKETS = 44 * SKETCH_PER_OCTAVE,
     SKETCH_NS_OFFSET = 64 * SKETCH_PER_OCTAVE, // bucket of 1 ns
 };
@@ -53,10 +52,10 @@ static inline uint32_t sketch_ns_bucket(uint64_t ns)
     return place < SKETCH_NS_BUCKETS ? (uint32_t)place : SKETCH_NS_BUCKETS - 1;
 }
 
-// The value that stands for a bucket: off by at most 1/129 from any in it.
+// The value that represents a bucket: within 1/129 of any value in it.
 double sketch_bucket_value(uint32_t bucket);
 
-// Pages of buckets, each allocated for its first value.
+// Buckets are stored in pages, each allocated with its first value.
 struct sketch;
 
 // A memory limit shared by several sketches.
@@ -66,7 +65,7 @@ struct sketch_budget {
 };
 
 MUST_CHECK enum status sketch_new(struct sketch **out);
-// Takes its pages from `budget`, borrowed until the last use.
+// A sketch whose pages count against `budget`, which is borrowed until its last use.
 MUST_CHECK enum status sketch_new_within(struct sketch **out, struct sketch_budget *budget);
 // Allocates all pages of sketch_ns_bucket now, so that adding to them never allocates.
 MUST_CHECK enum status sketch_reserve_ns(struct sketch *sketch);
@@ -92,41 +91,41 @@ void sketch_merge(struct sketch *into, const struct sketch *from);
 
 uint64_t sketch_count(const struct sketch *sketch);
 
-// Calls `take` for each bucket that is not empty, with the value that stands for it.
+// Calls the visitor `take` for each non-empty bucket, with the value that represents it.
 typedef void sketch_take(void *context, double value, uint64_t count);
 void sketch_each(const struct sketch *sketch, sketch_take *take, void *context);
 
-// The rank (from 0) of quantile `q` (0..1) among `count` > 0 values, by
-// the nearest rank: the smallest value that at least a share `q` of all does not
-// exceed.  p99 of fewer than 100 values is the largest.
+// The rank (from 0) of quantile `q` (0..1) among `count` > 0 values, by the nearest-rank
+// method: the smallest value with at least a share `q` of all values at or below it.  p99
+// of fewer than 100 values is the largest.
 uint64_t sketch_rank(double q, uint64_t count);
 
-// The value at quantile `q`.  False when the sketch is empty, when there was no
-// memory to count all in, or `q` outside 0..1.
+// The value at quantile `q`.  False when the sketch is empty, when values are missing because
+// an allocation failed, or when `q` is outside 0..1.
 bool sketch_quantile(const struct sketch *sketch, double q, double *value);
 
-// ---- As bytes -----------------------------------------------------------------
+// ---- Serialisation --------------------------------------------------------------
 //
-// Version byte 1, then unsigned LEB128 numbers: count of zeros; how many
-// non-empty positive buckets, and for each its distance from the one before (the
-// first from 0) and its count; the same for negative ones.
+// Version byte 1, then unsigned LEB128 numbers: count of zeros; number of non-empty
+// positive buckets, and for each its distance from the previous one (the first: from 0)
+// and its count; the same for negative buckets.
 
-// Encodes the sketch, or as much of it as fits in `size` bytes: positive buckets
-// from `*next` on (0 at first; zeros and negative ones go with the first part).
-// Sets `*next` to where the next part begins, SKETCH_BUCKETS when all is said.
-// Returns the bytes used, 0 when nothing fits or not all could be counted.
+// Encodes the sketch, or the part that fits in `size` bytes: positive buckets from `*next`
+// on (initially 0; the first part has zeros and negative buckets too).  Sets `*next` to the
+// start of the next part, SKETCH_BUCKETS when complete.  Returns the bytes used, 0 when
+// nothing fits or values are missing because an allocation failed.
 size_t sketch_encode(const struct sketch *sketch, void *out, size_t size, uint32_t *next);
 
-// Encodes all of the sketch.  Returns the bytes used, 0 when it does not fit or not all
-// could be counted.
+// Encodes the whole sketch.  Returns the bytes used, 0 when it does not fit or values are
+// missing.
 size_t sketch_encode_whole(const struct sketch *sketch, void *out, size_t size);
 
-// Merges an encoded sketch.  STATUS_NOMEM when not all could be counted.  STATUS_CORRUPT, with
-// `sketch` unchanged, for invalid bytes.
+// Merges an encoded sketch.  STATUS_NOMEM: some values were not counted.  STATUS_CORRUPT:
+// invalid bytes, `sketch` is unchanged.
 MUST_CHECK enum status sketch_decode(struct sketch *sketch, const void *bytes, size_t size);
 
-// The same in one pass, for bytes that are most likely valid: after STATUS_CORRUPT `sketch`
-// has a part of them and may only be reset or freed.
+// The same in one pass, without validating first: after STATUS_CORRUPT `sketch` has a part of
+// the values and may only be reset or freed.
 MUST_CHECK enum status sketch_decode_once(struct sketch *sketch, const void *bytes, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
-// Parses service level objectives (SLOs), such as "ttft=200ms,tpot=30ms": upper limits that a
-// request must meet to count as good.  Limits need a unit, except 0.  Pure.
+// Service level objectives (SLOs): parses upper limits such as "ttft=200ms,tpot=30ms" that a
+// request must meet to count towards goodput.  Limits need a unit, except 0.  Pure.
 #ifndef INFERSTAT_CORE_SLO_H
 #define INFERSTAT_CORE_SLO_H
 
@@ -8,7 +8,7 @@
 
 #include "common/core/base/error.h"
 
-// X(NAME, "name in words", "metric of an inference")
+// X(NAME, "name of the objective", "metric of an inference")
 #define SLO_METRICS(X)                                                                             \
     X(TTFT, "ttft", "ttft_ns")                                                                     \
     X(TPOT, "tpot", "tpot_ns")                                                                     \
@@ -30,12 +30,12 @@ struct slo {
     int64_t limit_ns[SLO_METRIC_COUNT]; // -1: no objective
 };
 
-// The metric's name in words and as a metric; static.
+// The name of the objective, and the name of its metric; static.
 const char *slo_name(enum slo_metric metric);
 const char *slo_metric_name(enum slo_metric metric);
 
-// Parses objectives separated by commas; spaces are ignored.  STATUS_INVALID names the
-// invalid word, and `*at` (may be NULL) is where in the text it begins, in bytes.
+// Parses objectives separated by commas; spaces are ignored.  STATUS_INVALID: `err` names the
+// invalid word, and `*at` (may be NULL) is its byte offset in the text.
 MUST_CHECK enum status slo_parse(struct slo *out, const char *text, size_t *at, struct error *err);
 
 #endif

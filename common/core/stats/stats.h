@@ -1,41 +1,37 @@
-// Robust statistics: median, spread and outliers of a few numbers, and a test of whether one
-// sample of measurements is better or worse than another.
+// Robust statistics: median, spread and outlier score of a few values, and a distribution-free
+// comparison of two samples of measurements (better, same or worse).
 //
-// How two samples are compared.  The effect is the ratio of their medians, since
-// times of requests have long tails, several humps and ties, where a mean says
-// little.  Each median gets an interval whose ends are order statistics of its own
-// sample, which is right for any distribution (Thompson 1936); how far apart the
-// ends must be follows from the share of values below the median, whose variance is
-// taken between blocks of consecutive values (Woodruff, JASA 47, 1952; batch means:
-// Schmeiser, Operations Research 30, 1982).  The interval of the ratio comes from the
-// two by recovering variances on the logarithms (MOVER: Zou, Donner, Statistics in
-// Medicine 27, 2008).
+// Method.  The effect is the ratio of the medians, since request times have long tails,
+// several modes and ties, for which a mean says little.  Each median has a confidence
+// interval between two order statistics of its sample, valid for any distribution (Thompson
+// 1936).  Its width follows from the share of values below the median, whose variance is
+// estimated between blocks of consecutive values (Woodruff, JASA 47, 1952; batch means:
+// Schmeiser, Operations Research 30, 1982).  Both intervals, on the logarithmic scale, give
+// the interval of the ratio (MOVER: Zou, Donner, Statistics in Medicine 27, 2008).
 //
-// Why this and not a rank test: its p-value tells no size of an effect, takes values
-// as independent, and calls any difference significant when there are 10,000 of them.
-// (Of few values that are independent, as runs of a benchmark, ranks give the interval of
-// the ratio all the same: stats_compare_few.)
-// Why not a bootstrap: over blocks it estimates the same variance, a thousand times
-// slower and with a seed; over single values it takes them as independent.
+// A rank test was rejected: its p-value gives no effect size, it assumes independent values,
+// and with 10,000 values it calls any difference significant.  (For few independent values,
+// such as runs of a benchmark, ranks do give the interval of the ratio: stats_compare_few.)
+// A block bootstrap estimates the same variance, a thousand times slower and with a seed; a
+// plain bootstrap assumes independent values.
 //
-// What is assumed: values in order of time, and samples that stand for what they are
-// from.  Neighbours may be alike (batching, queues, warm clocks): what lasts for less
-// than a block, a 24th part of the sample, is in the variance between blocks; of what
-// lasts longer the correlation of successive blocks tells, and the interval is made
-// wider by it.  Where values are from several processes, at the same time perhaps, blocks
-// are made in order of time and process by process, and what varies more counts.  What
-// differs from one start of a process to the next is in the interval only where a sample
-// has several: with five of them whose medians differ by 3 %, BETTER or WORSE are said of
-// what is alike in less than STATS_ERROR_RATE, with three in some 5 %, with two in 12 %;
-// of a single one nothing can be known.
+// Assumptions: values in order of time, from representative samples.  Neighbours may be
+// correlated (batching, queues, warm clocks).  Correlation shorter than a block (a 24th of
+// the sample) is part of the variance between blocks; longer correlation is estimated from
+// successive blocks and widens the interval.  A sample of several processes is divided into
+// blocks both in order of time and process by process, and the larger variance counts.
+// Variation between starts of a process is in the interval only if a sample has several
+// processes: if their medians differ by 3 %, equal samples get BETTER or WORSE in less than
+// STATS_ERROR_RATE of comparisons with five processes, in 5 % with three, in 12 % with two;
+// with one this variation is unknown.
 //
-// A verdict is a claim that the whole interval supports: BETTER and WORSE, that the
-// medians differ by more than the margin; SAME, that they differ by no more than it;
-// else UNDECIDED.  So where nothing has changed, BETTER or WORSE are said in less than
-// STATS_ERROR_RATE of comparisons, however small the margin, and far less often with
-// one (measured: in 0.2 % without a margin).  With the default margin and 2,500 values
-// a side, whose middle half spans 13 % of the median (a normal deviation of 10 %), a
-// change by 3 % is found in 95 of 100 comparisons (tests/unit/test_stats_calibration.c).
+// Verdicts are claims about the whole interval: BETTER and WORSE, that the medians differ by
+// more than the margin; SAME, that they differ by no more than it; else UNDECIDED.  The
+// false positive rate (BETTER or WORSE without a change) is below STATS_ERROR_RATE for any
+// margin (measured: 0.2 % without a margin, far less with one).  Power: with the default
+// margin and 2,500 values per side whose interquartile range is 13 % of the median (normal:
+// a standard deviation of 10 %), a change by 3 % is found in 95 of 100 comparisons
+// (tests/unit/core/test_stats_calibration.c).
 #ifndef INFERSTAT_CORE_STATS_H
 #define INFERSTAT_CORE_STATS_H
 
@@ -45,83 +41,81 @@
 #include "common/core/base/status.h"
 #include "common/core/base/unit.h"
 
-// ---- Median, spread and outliers ---------------------------------------------
+// ---- Median, spread and outliers ----------------------------------------------
 
-// Sorts numbers, none of them NaN, from low to high.
+// Sorts values, none of them NaN, in ascending order.
 void stats_sort(double *values, size_t count);
 
-// The median of sorted numbers: of an even count the mean of the two in the middle.
-// NaN of none.
+// The median of sorted values: for an even count the mean of the two middle ones.  NaN
+// without values.
 double stats_median(const double *sorted, size_t count);
 
-// The standard deviation that a normal distribution with this median absolute
-// deviation has: 1.4826 x median(|value - median|), 1.4826 = 1 / 0.6745, the normal
-// distribution's third quartile (Rousseeuw, Croux, JASA 88, 1993).  `values` in any
-// order; they are overwritten.  NaN of none.
+// The scaled median absolute deviation, 1.4826 x median(|value - median|), which for a normal
+// distribution is the standard deviation: 1.4826 = 1 / 0.6745, its third quartile
+// (Rousseeuw, Croux, JASA 88, 1993).  Overwrites `values`.  NaN without values.
 double stats_spread(double *values, size_t count, double median);
 
-// The number of spreads that a value is above (or, negative, below) the median: the modified
-// z-score of Iglewicz and Hoaglin (1993), by whom values beyond STATS_OUTLIER_SCORE are
-// outliers.  A spread below `least` is raised to it, so that a tiny difference among nearly
-// equal values is no outlier.  If both are 0: 0 for the median itself, else infinite.
+// Modified z-score (Iglewicz, Hoaglin, 1993): how many spreads a value is above or, negative,
+// below the median; an outlier beyond STATS_OUTLIER_SCORE.  `least` is the minimum of the
+// spread, so that a tiny deviation among otherwise equal values is no outlier.  If both are
+// 0, the score is 0 for the median and infinite for other values.
 #define STATS_OUTLIER_SCORE 3.5
 double stats_score(double value, double median, double spread, double least);
 
-// ---- Which way is better -------------------------------------------------------
+// ---- Direction of a metric ------------------------------------------------------
 
 enum stats_direction {
-    STATS_NEITHER, // counts, temperatures, clocks
-    STATS_LESS,    // is better: durations, memory, energy
-    STATS_MORE,    // is better: rates, efficiencies
+    STATS_NEITHER, // neither is better: counts, temperatures, clocks
+    STATS_LESS,    // less is better: durations, memory, energy
+    STATS_MORE,    // more is better: rates, efficiencies
 };
 
-// The direction of a metric, by its name if that decides, else by its unit.
+// Whether less or more of a metric is better, by its name if listed, else by its unit.
 enum stats_direction stats_direction(const char *metric, enum unit unit);
 
 // ---- Comparing two samples -------------------------------------------------------
 
-#define STATS_CONFIDENCE     0.99 // of every interval
-#define STATS_ERROR_RATE     0.01 // the rest
-#define STATS_MARGIN_DEFAULT 0.01 // a change by 1 % is none
-#define STATS_TAIL           0.95 // the quantile that stands for a distribution's tail
+#define STATS_CONFIDENCE     0.99 // confidence level of every interval
+#define STATS_ERROR_RATE     0.01 // 1 - STATS_CONFIDENCE
+#define STATS_MARGIN_DEFAULT 0.01 // changes up to 1 % count as none
+#define STATS_TAIL           0.95 // the quantile that represents the tail
 
 enum {
-    STATS_SAMPLES_MAX = 10000, // as many are kept of a sample: more make no verdict better
+    STATS_SAMPLES_MAX = 10000, // values kept of a sample: more do not improve a verdict
     STATS_BLOCKS_MAX = 24,
     STATS_BLOCKS_MIN = 8,
     STATS_BLOCK_VALUES_MIN = 10,
-    STATS_INDEPENDENT_MIN = 10,                                   // values for an interval
-    STATS_SERIAL_MIN = STATS_BLOCKS_MIN * STATS_BLOCK_VALUES_MIN, // the same
-    STATS_FEW_MIN = 5,        // independent values for an interval of their ratio
-    STATS_FEW_MAX = 40,       // of which so many are looked at
-    STATS_BLOCK_TAIL_MIN = 5, // values of a block beyond STATS_TAIL
+    STATS_INDEPENDENT_MIN = 10,                                   // fewest values for an interval
+    STATS_SERIAL_MIN = STATS_BLOCKS_MIN * STATS_BLOCK_VALUES_MIN, // fewest serial values
+    STATS_FEW_MIN = 5,        // fewest values for stats_compare_few
+    STATS_FEW_MAX = 40,       // most values that it uses per side
+    STATS_BLOCK_TAIL_MIN = 5, // fewest values of a block above STATS_TAIL
 };
 
-// How the values of a sample came about.
+// Dependence between the values of a sample.
 enum stats_sampling {
-    STATS_SERIAL,      // one after the other, neighbours alike: requests
-    STATS_INDEPENDENT, // each on its own: loads
+    STATS_SERIAL,      // successive values are correlated: requests
+    STATS_INDEPENDENT, // independent values: loads
 };
 
-// How many values each of two samples must have to be compared.
+// The fewest values per sample for a comparison.
 size_t stats_samples_min(enum stats_sampling sampling);
 
-// The median of a sample and the interval that has the true one with
-// STATS_CONFIDENCE.  With too few values, and where their blocks differ too much for
-// any interval, `low` is -infinity and `high` infinity.
+// The median of a sample and its confidence interval.  With too few values, or blocks that
+// differ too much, `low` is -infinity and `high` infinity.
 struct stats_median {
     size_t count;
-    double median, low, high; // NaN of no values
+    double median, low, high; // NaN without values
 };
 
-// `values` in order of time, none of them NaN.  `sources`: of each a number of the process
-// that it is from; NULL: all are from one.
+// `values` are in order of time, none of them NaN.  `sources[i]` numbers the process of
+// values[i]; NULL: all are from one process.
 MUST_CHECK enum status stats_median_of(struct stats_median *out, const double *values,
                                        const uint16_t *sources, size_t count,
                                        enum stats_sampling sampling);
 
-// The same of STATS_TAIL, which then stands in the place of the median.  It takes far more
-// values: 800 of requests, some 200 of independent ones.
+// The same for the quantile STATS_TAIL, returned in `median`.  An interval needs far more
+// values: 800 serial or about 200 independent ones.
 MUST_CHECK enum status stats_tail_of(struct stats_median *out, const double *values,
                                      const uint16_t *sources, size_t count,
                                      enum stats_sampling sampling);
@@ -139,29 +133,30 @@ enum stats_verdict {
         STATS_VERDICT_COUNT
 };
 
-// The verdict in words; static.
+// The text of a verdict; static.
 const char *stats_verdict_text(enum stats_verdict verdict);
 
-// The medians' ratio, after / before, and its interval: from 0 to infinity where a
-// sample says nothing.  All three are NaN where a median is not above zero.
+// The ratio of the medians, after / before, and its confidence interval: 0 to infinity if a
+// sample has none.  All three are NaN if a median is not above zero.
 struct stats_effect {
     double ratio, low, high;
     enum stats_verdict verdict;
 };
 
-// `margin`: the largest relative change that counts as none, as 0.01: a ratio from
-// 1 / (1 + margin) to 1 + margin, so that both orders of the samples give the same.
-// Where neither way is better, a change is UNDECIDED.
+// `margin` is the largest relative change that counts as none: ratios from 1 / (1 + margin) to
+// 1 + margin, so that the result is symmetric in the samples.  With STATS_NEITHER a change
+// is UNDECIDED.
 struct stats_effect stats_compare(const struct stats_median *before,
                                   const struct stats_median *after, enum stats_direction direction,
                                   double margin);
 
-// The same of independent values, of which a side has too few for an interval of its
-// median (STATS_FEW_MIN to STATS_INDEPENDENT_MIN - 1): the ratio's interval is then from
-// the ratios of all values after to all before, by the ranks that the distribution of
-// Mann and Whitney's U leaves (Hodges, Lehmann, 1963; exact where the sides differ by a
-// factor only, too wide with ties).  Of more than STATS_FEW_MAX values so many, evenly
-// chosen, are taken.  `values` in order of time, above zero or the interval says nothing.
+// The same for independent values, also if a side has too few for an interval of its median
+// (STATS_FEW_MIN to STATS_INDEPENDENT_MIN - 1).  The interval of the ratio is then the
+// Hodges-Lehmann interval (1963): between two order statistics of all pairwise ratios,
+// selected by the distribution of the Mann-Whitney U (exact if the sides differ only by a
+// factor, conservative with ties).  Of more than STATS_FEW_MAX values, that many evenly
+// spaced ones are used.  Values are in order of time; with one not above zero there is no
+// such interval.
 MUST_CHECK enum status stats_compare_few(struct stats_effect *out, const double *before,
                                          size_t before_count, const double *after,
                                          size_t after_count, enum stats_direction direction,
