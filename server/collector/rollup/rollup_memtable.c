@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <sqlite3.h>
 
@@ -43,7 +44,8 @@ void rollup_memtable_init(struct rollup_memtable *memtable, enum record_kind kin
 
 void rollup_memtable_deinit(struct rollup_memtable *memtable)
 {
-    free(memtable->memory);
+    if (memtable->memory)
+        (void)munmap(memtable->memory, memtable->memory_size);
     free(memtable->list);
     free(memtable->places);
     free(memtable->bytes);
@@ -95,12 +97,16 @@ static enum status reserve(struct rollup_memtable *memtable, size_t count)
     size_t row_size = 2 * sizeof(int64_t) + sizeof(uint32_t);
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
         row_size += memtable->columns[c].used ? sizeof(int64_t) + 1 : 0;
-    unsigned char *at = malloc(room * row_size);
-    if (!at)
-        return STATUS_NOMEM;
+    // Of its own: what malloc frees of such a size it may keep.
+    const size_t size = room * row_size, old_size = memtable->memory_size;
     void *old = memtable->memory;
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return STATUS_NOMEM;
+    unsigned char *at = memory;
     const size_t used = memtable->count;
-    memtable->memory = at;
+    memtable->memory = memory;
+    memtable->memory_size = size;
     memtable->room = room;
     memtable->ids = move_array(&at, sizeof(int64_t), room, memtable->ids, used);
     memtable->started_ns = move_array(&at, sizeof(int64_t), room, memtable->started_ns, used);
@@ -112,7 +118,8 @@ static enum status reserve(struct rollup_memtable *memtable, size_t count)
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
         if (columns[c].used)
             columns[c].has = move_array(&at, 1, room, columns[c].has, used);
-    free(old);
+    if (old)
+        (void)munmap(old, old_size);
     return STATUS_OK;
 }
 

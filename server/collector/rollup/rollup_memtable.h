@@ -44,6 +44,7 @@ struct rollup_memtable {
     enum record_kind kind;
     size_t count, room;
     void *memory; // of all arrays by row
+    size_t memory_size;
     int64_t *ids, *started_ns;
     uint32_t *series; // [row]: index into `list`
     struct rollup_column columns[MESSAGE_COLUMNS_MAX];
