@@ -1,4 +1,4 @@
-// The host's clocks.  Any thread.
+// Clock readings in nanoseconds (clock_gettime).  Any thread.
 #ifndef INFERSTAT_SYS_CLOCK_H
 #define INFERSTAT_SYS_CLOCK_H
 
@@ -14,7 +14,7 @@ static inline uint64_t clock_monotonic_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-// Processor time of the calling thread in nanoseconds.
+// CPU time of the calling thread in nanoseconds.
 static inline uint64_t clock_thread_ns(void)
 {
     struct timespec used;

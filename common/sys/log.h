@@ -1,4 +1,4 @@
-// A program's messages to standard error.  Any thread; a line is written whole.
+// Logger to standard error with severity levels.  Any thread; each line is one write.
 #ifndef INFERSTAT_SYS_LOG_H
 #define INFERSTAT_SYS_LOG_H
 
@@ -8,14 +8,14 @@
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
-// Sets the program's name and the least level shown (default: LOG_LEVEL_WARNING).  Call it
-// before threads start.  `program` is borrowed for the life of the process.
+// Sets the program's name and the least severe level to show (default: LOG_LEVEL_WARNING).  Call
+// it before threads start.  `program` is borrowed until the process ends.
 void log_open(const char *program, enum log_level level);
 
-// True if lines of that level are shown: guards texts that are costly to compute.
+// True if messages of `level` are shown; lets callers skip computing a message that is not.
 bool log_shows(enum log_level level);
 
-// Writes "PROGRAM: text" ("PROGRAM: warning: text" for warnings) with control
+// Writes "PROGRAM: text" ("warning: " or "debug: " before the text at these levels) with control
 // characters escaped.
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -1,5 +1,5 @@
-// Command line options, defined by tables that parsing, configuration files, help and
-// completion read.
+// Table-driven option parser: one table defines the options for the command line, configuration
+// files, help and completion.
 #ifndef INFERSTAT_SYS_OPTION_TABLE_H
 #define INFERSTAT_SYS_OPTION_TABLE_H
 
@@ -11,7 +11,7 @@
 #include "common/core/base/error.h"
 
 enum option_type {
-    OPTION_GIVEN,   // nothing: `given` tells
+    OPTION_GIVEN,   // no member: only option_table.given is set
     OPTION_FLAG,    // bool, set to true; in a configuration file yes or no
     OPTION_TEXT,    // const char *, borrowed from the command line
     OPTION_PATH,    // char[PATH_MAX], copied; an empty path is refused
@@ -20,32 +20,32 @@ enum option_type {
     OPTION_REAL,    // double, minimum..maximum
     OPTION_PERIOD,  // int64_t, a duration above zero in nanoseconds
     OPTION_CHOICE,  // int or an enum, the index of one of `choices`
-    OPTION_SET,     // uint32_t, bit i: choice i; given as a list with commas
-    OPTION_CUSTOM,  // anything, set by `parse`
+    OPTION_SET,     // uint32_t, bit i: choice i; a comma-separated list
+    OPTION_CUSTOM,  // any type, parsed by `parse`
 };
 
-// The i-th word that an option accepts; NULL after the last one.
+// Callback: the i-th word that an option accepts; NULL after the last one.
 typedef const char *option_choice(unsigned i);
 
-// Sets `member` from `value`.  `what` is the option's name with dashes, for messages.
+// Callback: parses `value` into `member`.  `what` is the option's name with dashes, for messages.
 typedef enum status option_parse(void *member, const char *value, const char *what,
                                  struct error *err);
 
 struct option {
     const char *name;     // without dashes
-    const char *argument; // its value's name in help; NULL: takes none
-    const char *help;     // NULL: not listed
+    const char *argument; // name of its value in help; NULL: the option has no value
+    const char *help;     // NULL: not listed in help
     enum option_type type;
-    size_t offset; // of the member in the table's target
+    size_t offset; // of the member in option_table.target
     double minimum, maximum;
-    option_choice *choices; // also what completion offers; NULL: none
+    option_choice *choices; // OPTION_CHOICE, OPTION_SET; also for completion; NULL: none
     option_parse *parse;    // OPTION_CUSTOM
-    char letter;            // 0: none
-    bool not_in_file;       // on the command line only
+    char letter;            // short form, "-n"; 0: none
+    bool not_in_file;       // not accepted in a configuration file
 };
 
-// The end of a row, for a member of the type OPTION_TARGET, which the file that has the table
-// defines: {"tokens", "N", "at most N tokens", INTEGER_AT(tokens, 1, 100)}.
+// Initialisers of `type` and `offset` (and range or callbacks) for a member of OPTION_TARGET, which
+// the file with the table defines: {"tokens", "N", "at most N tokens", INTEGER_AT(tokens, 1, 100)}.
 #define OPTION_AT(kind, member) .type = OPTION_##kind, .offset = offsetof(OPTION_TARGET, member)
 #define OPTION_IS_GIVEN         .type = OPTION_GIVEN
 #define FLAG_AT(member)         OPTION_AT(FLAG, member)
@@ -63,41 +63,42 @@ struct option {
 struct option_table {
     const struct option *options;
     size_t count;
-    void *target; // the structure that `offset` counts from
-    bool *given;  // given[i]: options[i] was on the command line; NULL: not wanted
+    void *target; // the structure that receives the values
+    bool *given;  // given[i]: options[i] was on the command line; NULL: not recorded
 };
 
-// A command line being read.  Start from zero with the first five set.
+// State of parsing a command line.  Set the first five members, the rest zero.
 struct option_reader {
     const char *program; // for "see PROGRAM --help"
     char *const *words;
     int count;
-    const struct option_table *tables; // the first that knows a name decides
+    const struct option_table *tables; // searched in order
     size_t table_count;
-    int at;          // the next word
-    bool words_only; // "--" was read: no more options
+    int at;          // index of the next word
+    bool words_only; // "--" was read: the rest are arguments
 };
 
-// Reads what words[at] begins (`at` < `count`): an option with its value ("--name value",
-// "--name=value", "-n5", "-n 5", flags as "-yh") or "--", with *word NULL; or a word, which is
-// *word.  "-" alone is a word.  STATUS_INVALID on an unknown option (with the nearest one), a
-// missing or unexpected value, or one that the option does not accept.
+// Parses the next option or argument; call it while `at` < `count`.  An option ("--name value",
+// "--name=value", "-n5", "-n 5", flags as "-yh") is stored in its target, and *word is NULL, as for
+// "--".  An argument (also "-") is returned in *word.  STATUS_INVALID: unknown option (the message
+// suggests the nearest one), missing, unexpected or invalid value.
 MUST_CHECK enum status option_reader_next(struct option_reader *reader, const char **word,
                                           struct error *err);
 
-// The option of that name; NULL: none.
+// Finds an option by name; NULL: none.
 const struct option *option_find(const struct option_table *table, const char *name);
 
-// Sets the member of `target`.  A flag's value may be NULL.
+// Parses `value` into the option's member of `target`.  A flag's value may be NULL.
 MUST_CHECK enum status option_set(const struct option *option, void *target, const char *value,
                                   struct error *err);
 
-// STATUS_INVALID for a name that no table has, `prefix` before it.
+// Returns STATUS_INVALID for an unknown option; the message suggests the nearest name.  `prefix`,
+// such as "--", precedes both names in it.
 enum status option_unknown(const struct option_table *tables, size_t table_count,
                            const char *prefix, const char *name, const char *program,
                            struct error *err);
 
-// Writes "  TERM    meaning" with the meaning wrapped in its own column.
+// Writes "  TERM    meaning", the meaning wrapped in the second column.
 void option_write_entry(FILE *out, const char *term, const char *meaning);
 
 // Writes the help of one option, or of all in a table.

@@ -1,4 +1,4 @@
-// Facts about this process and its host.  Any thread; no caching.
+// Properties of this process and its host, read from the kernel at each call.  Any thread.
 #ifndef INFERSTAT_SYS_PROCESS_H
 #define INFERSTAT_SYS_PROCESS_H
 
@@ -7,10 +7,10 @@
 
 #include "common/core/base/error.h"
 
-// Resident memory in bytes; negative when it cannot be read.
+// Resident set size in bytes; negative if it cannot be read.
 int64_t process_memory_bytes(void);
 
-// Processor time used by all threads so far, in nanoseconds.
+// CPU time of all threads so far, in nanoseconds.
 uint64_t process_cpu_ns(void);
 
 // Fills `out` with `size` random bytes from the kernel.
@@ -20,20 +20,20 @@ enum { PROCESS_TEXT_SIZE = 128 };
 
 // Description of the host; texts are terminated, and empty where unknown.
 struct process_host {
-    char host[PROCESS_TEXT_SIZE]; // INFERSTAT_HOST, else the host's name
-    char os[PROCESS_TEXT_SIZE];   // PRETTY_NAME of os-release, else the kernel's name
+    char host[PROCESS_TEXT_SIZE]; // INFERSTAT_HOST, else the host name
+    char os[PROCESS_TEXT_SIZE];   // PRETTY_NAME in os-release, else the kernel's name
     char kernel[PROCESS_TEXT_SIZE];
     char cpu[PROCESS_TEXT_SIZE];
     char cpu_governor[PROCESS_TEXT_SIZE];
     char container[PROCESS_TEXT_SIZE]; // "docker", "podman", "kubernetes", ...
-    int64_t cpu_count;                 // processors this process may use
+    int64_t cpu_count;                 // CPUs in this process's affinity mask
     int64_t memory_bytes;
 };
 
 void process_host_read(struct process_host *out);
 
-// The version of the loaded NVIDIA driver, read from `path` (NULL: the driver's file in
-// /proc); "" if there is none.
+// The version of the loaded NVIDIA driver, read from `path` (NULL: the driver's file in /proc); ""
+// if no driver is loaded.
 void process_driver_read(char out[PROCESS_TEXT_SIZE], const char *path);
 
 #endif

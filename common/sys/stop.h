@@ -1,4 +1,5 @@
-// Requests to stop the program, from SIGINT, SIGTERM or SIGHUP.  One per program.
+// Graceful shutdown: turns SIGINT, SIGTERM and SIGHUP into a stop flag and a readable descriptor
+// (self-pipe).  One per program.
 #ifndef INFERSTAT_SYS_STOP_H
 #define INFERSTAT_SYS_STOP_H
 
@@ -6,21 +7,21 @@
 
 #include "common/core/base/error.h"
 
-// Installs the handlers, and ignores SIGPIPE and SIGXFSZ, so that writes return errors.
-// A signal that was ignored at the start (nohup, background jobs) stays ignored.  Main
-// thread, before others start.
+// Installs the signal handlers, and ignores SIGPIPE and SIGXFSZ, so that writes return errors.  A
+// signal that the parent process ignores (nohup, background jobs) stays ignored.  Main thread,
+// before other threads start.
 MUST_CHECK enum status stop_install(struct error *err);
 
-// Makes another signal a stop request, unless it is ignored.  After stop_install.
+// Makes a further signal a stop request, unless it is ignored.  Call it after stop_install.
 void stop_on(int number);
 
 // True once a stop was requested.  Any thread.
 bool stop_requested(void);
 
-// A descriptor for poll that becomes readable at the first request; never read from it.
+// A descriptor for poll that is readable from the first stop request on.  Callers must not read it.
 int stop_fd(void);
 
-// Requests a stop from the program itself.  Any thread, also a signal handler.
+// Requests a stop.  Any thread; async-signal-safe.
 void stop_request(void);
 
 #endif
