@@ -115,14 +115,13 @@
 //   deviation_ratio? score? (spreads from the median) value (the host's median) median?
 //   (of the hosts' medians) spread? hosts (compared) count (values) reason? (fleet.h)
 //
-// coverage_ratio = stored / (stored + lost) over all kinds of records, and lost, refer to the
-// filter's window (of AVERAGE with steps: the step's part of it), the filter's host and run, and a
-// group's own host or run if the query groups by these.  They are never split by model, since a
-// lost record has none.  coverage.h defines the times of losses.  The ratio is 1 if nothing was
-// lost; expired records count as stored, as far as ledgers and rollups include them; cleared
-// records count as neither; null: not counted within the budget.  AVERAGE's note has the
-// uncertainties.  In SUMMARY, AUDIT and RECORDS of runs both refer to the whole lifetime of the
-// runs.
+// coverage_ratio is stored / (stored + lost) over all kinds of records.  It and `lost` refer to the
+// filter's host, run and window (of AVERAGE with steps: the step's part of it), and to a group's
+// own host or run if the query groups by these; never to a model, since the model of a lost record
+// is unknown.  coverage.h defines the times of losses.  The ratio is 1 if nothing was lost.
+// Expired records count as stored, as far as ledgers and rollups include them; cleared records are
+// not counted.  Null: not counted within the budget.  AVERAGE's note has the uncertainties.  In
+// SUMMARY, AUDIT and RECORDS of runs both refer to the runs' whole lifetimes.
 MUST_CHECK enum status store_query(struct store *store, const struct query *query,
                                    struct result **out, struct error *err);
 

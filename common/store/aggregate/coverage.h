@@ -1,9 +1,10 @@
 // Telemetry coverage of a query's window: stored / (stored + known lost) over all kinds of records,
-// by host, run and time step.  A lost record has no model, so coverage is never split by model.
+// by host, run and time step; never by model, since the model of a lost record is unknown.
 //
 // Times are the host's clock, as for windows.  A loss counts in the window and in each step that
-// its possible interval overlaps, cut to its run's life (COVERAGE_VAGUE if it reaches beyond the
-// window or a step); a loss without times has its run's life as interval.  The interval by reason:
+// its possible interval overlaps, cut to its run's lifetime (COVERAGE_VAGUE if it reaches beyond
+// the window or a step); a loss without times has its run's lifetime as interval.  The interval by
+// reason:
 //   spool_full, spool_damaged, unspecified  as the producer reported
 //   acknowledged_elsewhere                  any time before the producer noticed
 //   refused                                 when the collector refused the records

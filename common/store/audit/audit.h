@@ -1,5 +1,5 @@
-// Audit: recounts a store's rows and compares the counts with its ledger.  Reads every row of every
-// kind once; each contradiction becomes a finding, in words.
+// Audit: recounts a store's rows and compares them with its ledgers (record counts by run and kind;
+// schema.h).  Reads every row of every kind once; each contradiction becomes a finding, in words.
 //
 // For each run:
 //   * the ranges of each stream cover 1 to next - 1 without holes or overlaps, and at least as

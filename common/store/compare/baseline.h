@@ -73,7 +73,7 @@ MUST_CHECK enum status baseline_write(struct sqlite3 *db, const struct query *qu
 MUST_CHECK enum status baseline_write_file(const char *path, const struct query *query,
                                            struct result **out, struct error *err);
 
-// ---- Samples as the table keeps them ------------------------------------------------
+// ---- Storage format of samples ------------------------------------------------------
 
 // Encodes a sample as a blob: 64-bit floats; if their sources are known, 16 bits for each source,
 // and a byte 1; then the CRC-32C (crc32c.h) of the metric's name, the count (8 bytes) and all

@@ -1,5 +1,5 @@
 // Fleet facts reader: fills fleet.h's facts of hosts and devices from a store: from each host's
-// newest run in the window, each device's newest description (the worst if several devices share a
+// newest run in the window, each device's newest description (the lowest values if devices share a
 // name), and device samples spread over the window.
 //
 // Limits: the FLEET_RUNS_MAX newest runs and descriptions, and the first FLEET_SLICE_SAMPLES

@@ -37,7 +37,7 @@ MUST_CHECK enum status reader_scan_with(struct store *store, struct sqlite3_str 
                                         unsigned count, row_take *take, void *context,
                                         struct error *err);
 
-// groups_find, which also sets the error's message.
+// Like groups_find; also sets the error's message.
 MUST_CHECK enum status reader_group(struct groups *groups, const int64_t *keys, struct group **out,
                                     struct error *err);
 

@@ -1,5 +1,6 @@
 // Batched delete: removes rows that match a filter in short transactions, counts them as cleared in
-// their runs' ledgers, then returns free pages to the file system (incremental vacuum).
+// their runs' ledgers (record counts by run and kind), then returns free pages to the file system
+// (incremental vacuum).
 #ifndef INFERSTAT_STORE_RETENTION_CLEAR_H
 #define INFERSTAT_STORE_RETENTION_CLEAR_H
 

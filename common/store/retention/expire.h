@@ -1,5 +1,6 @@
-// Retention: deletes old rows in batches, the oldest first, and records it in the ledger and the
-// table `expiry`.  Each batch is one transaction; earlier batches stay committed after a failure.
+// Retention: deletes old rows in batches, the oldest first, and records it in the runs' ledgers
+// (record counts by run and kind) and the table `expiry`.  Each batch is one transaction; earlier
+// batches stay committed after a failure.
 //
 // Rollups of expired rows stay.  These rows never expire:
 //   * runs, devices and models: other rows refer to them

@@ -1,5 +1,6 @@
 // Gap table (rollup_gap): the periods for which a level of rollups is not stored or not valid
-// (rollup.h); used by those that write rollups.  Also allocates record ids.
+// (rollup.h); used by the writers of rollups.  Also determines the
+// next free record ids.
 //
 // Functions that change it run inside the caller's transaction.
 #ifndef INFERSTAT_STORE_ROLLUP_GAP_TABLE_H

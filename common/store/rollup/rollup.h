@@ -1,6 +1,6 @@
 // Rollups: aggregates of records, materialized in advance, so that an average over a year merges a
-// few thousand sketches and reads no records.  Pure; shared by the writer, which maintains them,
-// and the queries, which read them.
+// few thousand sketches (mergeable quantile histograms; sketch.h) and reads no records.  Pure;
+// shared by the writer, which maintains them, and the queries, which read them.
 //
 // A rollup is one row of the table `rollup`: the count, exact sum, minimum, maximum and a sketch of
 // one metric's values in one time bucket and series.  A series is a combination of names; the

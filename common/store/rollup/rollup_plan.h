@@ -17,12 +17,12 @@
 #include "common/core/base/status.h"
 #include "common/store/rollup/rollup.h"
 
-// Inclusive at both ends.
+// A period, inclusive at both ends.
 struct rollup_span {
     int64_t first_ns, last_ns;
 };
 
-// A period without a level and all finer ones (rollup_gap_covers).
+// A period for which a level and all finer ones are missing (rollup_gap_covers).
 struct rollup_gap {
     struct rollup_span span;
     enum rollup_level level;

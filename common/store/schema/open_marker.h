@@ -18,7 +18,8 @@ struct sqlite3;
 // writer, which holds the store's lock, outside of a transaction.
 MUST_CHECK enum status open_marker_set(struct sqlite3 *db, struct error *err);
 
-// Removes the marker: closing this last connection checkpoints all commits into the file.
+// Removes the marker; to be called before closing the last connection, which checkpoints all
+// commits into the file.
 MUST_CHECK enum status open_marker_clear(struct sqlite3 *db, struct error *err);
 
 // Whether the file at `path`, open in `db`, was copied from an open store without its log: it has

@@ -1,4 +1,6 @@
-// The store's SQLite schema: tables and views, generated from the record table (record.h).
+// The store's SQLite schema: tables and views, generated from the record table (record.h).  A run
+// is the lifetime of one monitored process.  Each of its threads is a stream, which numbers its
+// records from 1.  Records lost before they got a number are unnumbered.
 //
 // Tables
 //   meta       key, value: the store's UUID, its time of creation, and, in a store created
@@ -39,8 +41,8 @@
 // A record's identity (run, stream, number) is unique without an index: a record is inserted in the
 // transaction that advances its stream's `next` beyond it, and no number below `next` is ever
 // inserted.  An index would be larger than the row.  `id` increases with arrival; listings and the
-// live feed use it.  Each kind has an index on started_ns, for time windows, and small partial
-// indexes on failed records and on sparse kinds by run.
+// live feed use it.  Each kind has an index on started_ns, for time windows; some have small ones
+// by run, or on failed records only.
 //
 // A started_ns more than a day ahead of received_ns or before 2020 is stored unchanged: views
 // compute the flag clock_suspect, and the run counts such records in clock_suspects.

@@ -7,7 +7,7 @@
 #include "common/core/base/error.h"
 
 struct schema_column {
-    const char *table; // of the table or view
+    const char *table; // table or view
     const char *name;
     const char *type; // "INTEGER"; "": any
     const char *sql;  // the CREATE statement of the table or view

@@ -3,7 +3,7 @@
 // them into rows (unseal.h).
 //
 // Each column is stored as residuals against a prediction from the preceding rows and columns.  An
-// adaptive binary range coder (G.  N.  N.  Martin, "Range encoding", 1979) holds the bit length,
+// adaptive binary range coder (G. N. N. Martin, "Range encoding", 1979) holds the bit length,
 // the sign and the highest bits of a residual; a plain bit string holds the other bits.  Both
 // versions of the format are supported.  Any input bytes are safe.
 #ifndef INFERSTAT_STORE_SCHEMA_SEAL_DECODER_H

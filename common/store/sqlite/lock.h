@@ -1,4 +1,5 @@
-// Removable lock files: a lock whose file another process may unlink at any time.
+// Removable lock files: lock files that may be unlinked at any time; taking a lock verifies that
+// the locked file is still at its path.
 #ifndef INFERSTAT_STORE_SQLITE_LOCK_H
 #define INFERSTAT_STORE_SQLITE_LOCK_H
 

@@ -28,7 +28,7 @@ struct store;
 MUST_CHECK enum status query_copy(struct store *store, const struct query *query,
                                   struct result **out, struct error *err);
 
-// ---- Between the files of the copy ------------------------------------------------
+// ---- Shared by the copy's source files ---------------------------------------------
 
 // A copy in progress.
 struct copying {

@@ -8,8 +8,8 @@
 //
 // First the new runs are inserted, with all of their records counted as cleared.  Then the records
 // follow, kind by kind, at most IMPORT_ROWS_MAX in a transaction, which also subtracts them from
-// the cleared counts.  So the ledger balances after each transaction, and ingest continues in
-// between.  To complete an interrupted import, repeat it: existing records are skipped.  In the
+// the cleared counts.  So each run's ledger balances after each transaction, and ingest continues
+// in between.  To complete an interrupted import, repeat it: existing records are skipped.  In the
 // same way an import restores records that were cleared here or that another bundle of the run
 // omitted.
 //
@@ -39,7 +39,7 @@ struct store;
 
 enum {
     IMPORT_ROWS_MAX = 2000,     // records in one transaction
-    IMPORT_RUNS_MAX = 200,      // runs in one
+    IMPORT_RUNS_MAX = 200,      // runs in one transaction
     IMPORT_TEXT_MAX = 4096,     // bytes of a text, or of a sketch
     IMPORT_NAME_MAX = 255,      // bytes of a name
     IMPORT_NAMES_MAX = 1000000, // names in a store
@@ -50,7 +50,7 @@ enum {
 #define IMPORT_VALUE_MAX  (INT64_C(1) << 53)
 #define IMPORT_BYTES_MAX  (INT64_C(1) << 34) // of a file
 
-// ---- What one transaction brings ------------------------------------------------------
+// ---- Batches --------------------------------------------------------------------------
 
 enum import_table {
     IMPORT_RUN,
@@ -97,7 +97,7 @@ MUST_CHECK enum status import_rows_add(struct import_rows *rows, int64_t run,
 // Keeps the first `count` rows.
 void import_rows_cut(struct import_rows *rows, size_t count);
 
-// ---- Where it goes ---------------------------------------------------------------------
+// ---- Writing ---------------------------------------------------------------------------
 
 // Writes a batch to the store in one transaction and sets its `ids`.
 struct import_sink {
@@ -119,7 +119,7 @@ void import_target_set_last(struct import_target *target, enum record_kind kind,
 MUST_CHECK enum status import_apply(struct import_target *target, struct import_batch *batch,
                                     struct error *err);
 
-// ---- Where it comes from ---------------------------------------------------------------
+// ---- Reading ---------------------------------------------------------------------------
 
 // Answers QUERY_IMPORT, on the reading thread.  `store` is this store; its budget and cancellation
 // apply.  One row with

@@ -14,8 +14,7 @@ struct coming {
     int64_t from, to;
     bool is_here;                       // this store may have some of its records
     int64_t taken;                      // records imported
-    uint64_t hashes[RECORD_KIND_COUNT]; // set hashes of the numbers stored, without expired and
-                                        // cleared ones
+    uint64_t hashes[RECORD_KIND_COUNT]; // set hashes of stored minus removed numbers
 };
 
 struct importing {
@@ -46,7 +45,7 @@ struct coming *import_find_run(struct importing *importing, int64_t from);
 MUST_CHECK enum status import_register(struct sqlite3 *db, struct importing *importing,
                                        struct error *err);
 
-// Appends "SELECT run, fault, values...  FROM table t".  `fault` names the invalid value, or is
+// Appends "SELECT run, fault, values... FROM table t".  `fault` names the invalid value, or is
 // null; then the values are those of the table's INSERT.  `kind`: of IMPORT_RECORD, else
 // RECORD_KIND_RUN.
 enum { IMPORT_COLUMN_RUN, IMPORT_COLUMN_FAULT, IMPORT_FIRST_COLUMN };
