@@ -1,4 +1,5 @@
-// Addresses of collectors: parsing and validation.  Pure, no sockets.
+// Collector addresses: parsing, validation and the endpoints of a collector's services.  Pure: no
+// sockets, no name resolution.
 #ifndef INFERSTAT_WIRE_ADDRESS_H
 #define INFERSTAT_WIRE_ADDRESS_H
 
@@ -18,30 +19,27 @@ enum address_service {
 
 struct address {
     bool is_ipc;
-    char place[ADDRESS_TEXT_SIZE]; // folder, or host without brackets
+    char place[ADDRESS_TEXT_SIZE]; // ipc: folder of the sockets; tcp: host without brackets
     bool is_ipv6;
-    unsigned port; // tcp: of ingest
+    unsigned port; // tcp: of ingest; the other services use the next ports
 };
 
-// Parses "ipc:///absolute/folder", "tcp://HOST:PORT", "tcp://[::1]:PORT",
-// "tcp://HOST" (default port).  STATUS_INVALID with the reason: unknown scheme,
-// relative folder, a folder whose socket paths would not fit in 107 bytes (the
-// text names the length and the limit), a host that is no address and no name, a
-// port outside 1..65532, a wildcard.  trust_resolve (trust.h) decides whether the address
-// may be trusted.
+// Parses "ipc:///absolute/folder", "tcp://HOST:PORT", "tcp://[::1]:PORT" or "tcp://HOST" (default
+// port).  STATUS_INVALID: unknown scheme, relative folder, a folder whose socket paths exceed
+// ADDRESS_IPC_PATH_MAX bytes, an invalid host, a port outside 1..65532, or a wildcard.
+// trust_resolve (trust.h) checks whether the address needs keys.
 MUST_CHECK enum status address_parse(struct address *out, const char *text, struct error *err);
 
-// The same for an address to listen on: wildcards ("tcp://*", "tcp://0.0.0.0",
-// "tcp://[::]") are accepted and mean every address of the host.  Host names other
-// than localhost are rejected: an address or "*" is required.
+// As address_parse, for an address to listen on: accepts wildcards ("tcp://*", "tcp://0.0.0.0",
+// "tcp://[::]"), which mean all interfaces, and rejects host names other than localhost.
 MUST_CHECK enum status address_parse_listen(struct address *out, const char *text,
                                             struct error *err);
 
 // True for addresses that only this host can reach: ipc, 127.0.0.0/8, ::1, localhost.
 bool address_is_local(const struct address *address);
 
-// The default: INFERSTAT_COLLECTOR when `environment` is not NULL and not empty,
-// else ipc:// of `runtime_dir`/inferstat, or /run/inferstat where that is NULL.
+// The default address: `environment` (the value of INFERSTAT_COLLECTOR) if not NULL and not empty,
+// else ipc://`runtime_dir`/inferstat, or ipc:///run/inferstat if `runtime_dir` is NULL.
 MUST_CHECK enum status address_default(struct address *out, const char *environment,
                                        const char *runtime_dir, struct error *err);
 
@@ -52,7 +50,7 @@ char *address_endpoint(char *text, const struct address *address, enum address_s
 // "ingest", "query", "live" or "admin"; static.
 const char *address_service_name(enum address_service service);
 
-// Writes the address in the form that address_parse reads.  Returns `text`.
+// Formats the address for address_parse.  `text` holds ADDRESS_TEXT_SIZE bytes.  Returns it.
 char *address_text(char *text, const struct address *address);
 
 #endif

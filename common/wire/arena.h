@@ -1,5 +1,5 @@
-// An arena allocator: many small allocations, freed together.  One arena holds everything
-// a decoded message points to.  One thread at a time.
+// Arena allocator with a memory limit: many small allocations, freed together.  One arena holds
+// everything that a decoded message points to.  One thread at a time.
 #ifndef INFERSTAT_WIRE_ARENA_H
 #define INFERSTAT_WIRE_ARENA_H
 
@@ -10,30 +10,30 @@
 
 struct arena;
 
-// An arena whose first block has about `first_size` bytes, and that allocates at most
-// `limit` bytes in total, including its own bookkeeping.
+// Creates an arena whose first block has about `first_size` bytes.  `limit` bounds the total of
+// allocations and their headers, in bytes.
 MUST_CHECK enum status arena_new(struct arena **out, size_t first_size, size_t limit);
 void arena_free(struct arena *arena);
 
-// Frees everything except one block, for reuse.
+// Frees all allocations; keeps one block for reuse.
 void arena_reset(struct arena *arena);
 
-// `size` bytes, aligned for any number or pointer; NULL beyond the limit or out of
-// memory, which arena_failed reports.
+// Allocates `size` bytes, aligned for any number or pointer; NULL beyond the limit or when out of
+// memory (arena_failed).
 void *arena_alloc(struct arena *arena, size_t size);
 
-// `*count` zeroed elements of `size` bytes.  On failure sets *count to 0 and returns NULL,
-// so that loops over them do nothing.
+// Allocates `*count` zeroed elements of `size` bytes.  On failure returns NULL and sets *count to
+// 0, so that a loop over the elements does nothing.
 void *arena_array(struct arena *arena, size_t *count, size_t size);
 
-// The requested size of `piece`, which arena_alloc returned.
+// The size that was passed to arena_alloc for `piece`.
 size_t arena_piece_size(const void *piece);
 
-// Bytes that the arena holds, allocated to callers or not.
+// Heap bytes of the arena, unused parts of blocks included.
 size_t arena_size(const struct arena *arena);
 
-// True if an allocation failed since the arena was created or reset; true if the limit
-// was the reason.
+// True if an allocation failed since the arena was created or reset.  arena_over_limit: true if one
+// failed because of the limit.
 bool arena_failed(const struct arena *arena);
 bool arena_over_limit(const struct arena *arena);
 

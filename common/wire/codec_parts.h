@@ -1,9 +1,9 @@
-// Internal interface of codec*.c, the only files that include generated protobuf.
+// Internal interface of the protobuf codec (codec*.c, the only users of the generated code).
 //
-// codec_pack_* build the protobuf-c structure of one body in the arena, with pointers into
-// the message where possible.  codec_read_* validate a structure from the wire and fill the
-// message's.  In both, a failed allocation leaves the field empty; the caller checks
-// arena_failed at the end.
+// A body is one variant of the message union.  codec_pack_* build the protobuf-c structure of a
+// body in the arena, with pointers into the message where possible.  codec_read_* validate a
+// structure from the wire and fill the body.  Both leave a field empty if an allocation fails; the
+// caller checks arena_failed at the end.
 #ifndef INFERSTAT_WIRE_CODEC_PARTS_H
 #define INFERSTAT_WIRE_CODEC_PARTS_H
 
@@ -13,10 +13,10 @@
 
 // ---- Texts and bytes (codec.c) ---------------------------------------------------
 
-// A terminated copy; an empty text if the arena fails.
+// A NUL-terminated copy; "" if the allocation fails.
 char *codec_pack_text(struct arena *arena, struct wire_bytes text);
 
-// Casts const away for protobuf-c, whose pointers are not const but only read.
+// Casts const away: protobuf-c only reads through its pointers, but does not declare them const.
 static inline void *codec_borrow(const void *memory)
 {
     return (void *)(uintptr_t)memory;
@@ -27,8 +27,8 @@ static inline ProtobufCBinaryData codec_pack_bytes(const void *bytes, size_t siz
     return (ProtobufCBinaryData){.len = size, .data = codec_borrow(bytes)};
 }
 
-// A text with its length on the wire.  protobuf-c keeps no length, so a NUL would truncate
-// it unnoticed; the arena knows the allocated size.
+// A decoded text with its length on the wire, taken from the arena: protobuf-c stores no length, so
+// that a NUL inside a text would truncate it.
 struct wire_bytes codec_read_text(const char *text);
 
 // True for at most `size_max` bytes of UTF-8 without NUL.
@@ -36,10 +36,11 @@ bool codec_text_is_sound(struct wire_bytes text, size_t size_max);
 
 // ---- Structures of protobuf-c (codec.c) --------------------------------------------
 
-// One of a type, initialised; NULL if the arena fails.
+// Allocates and initialises a structure of `type`; NULL if the allocation fails.
 void *codec_new(struct arena *arena, const ProtobufCMessageDescriptor *type);
 
-// An array of pointers to `*count` of a type, initialised; sets *count to 0 if the arena fails.
+// Allocates an array of pointers to `*count` initialised structures of `type`; sets *count to 0 if
+// an allocation fails.
 void *codec_list(struct arena *arena, size_t *count, const ProtobufCMessageDescriptor *type);
 
 // ---- Bodies ------------------------------------------------------------------------
@@ -58,11 +59,11 @@ MUST_CHECK enum status codec_read_goodbye(struct arena *arena, struct message_go
 MUST_CHECK enum status codec_read_ack(struct arena *arena, struct message_ack *ack,
                                       const Inferstat__Ack *from, struct error *err);
 
-// Copies everything a batch without tables points to into `arena`.
+// Copies everything that a batch with a fault (batch.fault, no tables) points to into `arena`.
 void codec_copy_faulty(struct arena *arena, struct message_batch *batch);
 
-// codec_table.c: the tables of a batch.  codec_read_tables returns why they are
-// invalid, or NULL; it modifies the arrays of `from` in place.
+// codec_table.c: the tables of a batch.  codec_read_tables returns NULL, or the reason why they are
+// invalid; it decodes the arrays of `from` in place.
 void codec_pack_tables(struct arena *arena, Inferstat__Batch *to,
                        const struct message_batch *batch);
 const char *codec_read_tables(struct arena *arena, struct message_batch *batch,

@@ -1,7 +1,8 @@
-// Messages of proto/inferstat.proto as C structures.
+// Message types of the wire protocol: the messages of proto/inferstat.proto, which documents all
+// fields, as C structures.
 //
-// A decoded message owns everything it points to; message_free releases it.  Everything a message
-// to be encoded points to is borrowed.
+// A decoded message owns the memory that it points to; message_free releases it.  A message to be
+// encoded borrows it.
 #ifndef INFERSTAT_WIRE_MESSAGE_H
 #define INFERSTAT_WIRE_MESSAGE_H
 
@@ -17,24 +18,22 @@
 
 enum {
     MESSAGE_PROTOCOL = DELIVERY_PROTOCOL,
-    MESSAGE_SIZE_MAX = 16 * 1024 * 1024, // of a frame
+    MESSAGE_SIZE_MAX = 16 * 1024 * 1024, // bytes of a frame
     MESSAGE_RUN_SIZE = 16,
-    MESSAGE_NAMES_MAX = 65535,    // names of a run
+    MESSAGE_NAMES_MAX = 65535,    // interned names of a run
     MESSAGE_NAME_SIZE_MAX = 255,  // bytes of a name
     MESSAGE_TEXT_SIZE_MAX = 4096, // bytes of any other text
     MESSAGE_COLUMNS_MAX = 64,
 };
 
-// The largest record number, and the largest count of unnumbered losses of a stream: twelve
-// days at a million records a second, and the sum over all streams of eight thousand runs
-// stays below 2^63.
+// The largest record number, and the largest count of unnumbered losses of a stream: 12 days at a
+// million records a second.  The sum over all streams of 8,000 runs stays below 2^63.
 #define MESSAGE_NUMBER_MAX (UINT64_C(1) << 40)
 
-// The largest valid duration, size or count: doubles hold it exactly, and it is a hundred
-// days in nanoseconds.
+// The largest valid duration, size or count: exact in a double; 104 days in nanoseconds.
 #define MESSAGE_VALUE_MAX (INT64_C(1) << 53)
 
-// Text or bytes, not terminated.
+// Text or bytes, without a terminating NUL.
 struct wire_bytes {
     size_t size;
     const char *bytes;
@@ -43,14 +42,14 @@ struct wire_bytes {
 struct wire_column {
     unsigned index;
     const uint8_t *present; // bit i: row i has a value; NULL: all have
-    // One of these, by the column's type; `count` of the table long.
+    // The values, one per row: one of these arrays, by the column's type.
     const int64_t *ints; // INT and enumerations
     const double *reals;
-    const uint32_t *names;
+    const uint32_t *names;          // ids of interned names
     const struct wire_bytes *texts; // TEXT and BLOB
 };
 
-// Whether a row has a value in a column with this presence bitmap.
+// True if a row has a value in a column with this presence bitmap.
 static inline bool wire_has_value(const uint8_t *present, size_t row)
 {
     return !present || (present[row / 8] >> row % 8 & 1);
@@ -59,7 +58,7 @@ static inline bool wire_has_value(const uint8_t *present, size_t row)
 struct wire_table {
     enum record_kind kind;
     size_t count;
-    const uint64_t *numbers; // rising
+    const uint64_t *numbers; // ascending
     const int64_t *started_ns;
     const struct wire_column *columns;
     size_t column_count;
@@ -86,7 +85,7 @@ struct message_batch {
     int64_t sent_ns;
     uint32_t stream;
     uint64_t first, last; // 0, 0: no records
-    uint32_t names_first;
+    uint32_t names_first; // id of names[0]
     const struct wire_bytes *names;
     size_t name_count;
     const struct wire_table *tables;
@@ -118,7 +117,7 @@ struct message_goodbye {
     const struct wire_drop *drops;
     size_t drop_count;
     bool killed;
-    const struct wire_activity *activities; // where killed
+    const struct wire_activity *activities; // if killed
     size_t activity_count;
 };
 
@@ -159,7 +158,7 @@ struct message_reply {
     enum reply_status status;
     struct wire_bytes error;
     int64_t expired_ns;    // REPLY_NO_DATA: records before that time have expired; 0: none
-    struct result *result; // decoded: owned by the message unless taken (set to NULL)
+    struct result *result; // decoded: owned by the message; to keep it, set it to NULL
 };
 
 struct message_live_credit {
@@ -173,7 +172,7 @@ struct message_live_records {
     enum record_kind kind;
     uint64_t missed;
     struct result *result; // as in message_reply
-    uint64_t last_id;      // to a reader that asked for ids only
+    uint64_t last_id;      // if the reader asked for ids only
 };
 
 enum message_kind {
@@ -199,8 +198,8 @@ struct message {
         struct message_live_credit live_credit;
         struct message_live_records live_records;
     };
-    void *memory; // decoded: the memory of everything above
-    // STATUS_INVALID: the run of the message; all zero where it has none.
+    void *memory; // decoded: owns the memory of the union
+    // After STATUS_INVALID: the run of the message; all zero if the message has none.
     unsigned char failed_run[MESSAGE_RUN_SIZE];
 };
 

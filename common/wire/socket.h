@@ -1,10 +1,10 @@
-// ZeroMQ sockets; the only users of zmq.h.  A socket never leaves the thread that created
-// it.
+// Message sockets over ZeroMQ (ROUTER and DEALER) with CURVE keys; only socket*.c include zmq.h.
+// A socket is used only by the thread that created it.
 //
-// libzmq bounds the memory per peer in messages, not bytes.  Receiving: `queue_in` messages
-// of at most `frame_max` bytes each (table below), the one being assembled, and a few
-// hundred kilobytes of its own.  Sending: `queue_out` messages.  A frame larger than
-// `frame_max` ends the connection before it is received.
+// libzmq bounds the memory per peer in messages, not bytes.  Receiving: `queue_in` messages of at
+// most `frame_max` bytes each, the message being assembled, and a few hundred kilobytes of
+// libzmq's buffers.  Sending: `queue_out` messages.  A frame larger than `frame_max` closes the
+// connection before the frame is received.
 //
 //   service  frame_max  queue_in  queue_out   received, at most
 //   ingest   8 MiB      8         64          72 MiB
@@ -12,8 +12,8 @@
 //   live     64 KiB     16        64          1.1 MiB
 //   admin    64 KiB     16        8           1.1 MiB
 //
-// Three weaknesses of libzmq 4.3.4 remain; with a guard only admitted peers can use them:
-// - A message with an unlimited number of frames is assembled without a limit.
+// Three weaknesses of libzmq 4.3.4 remain; with a guard only admitted peers can exploit them:
+// - The number of frames in a message, and so its size, is unlimited.
 // - A peer that fills its queue, then sends a ZeroMQ heartbeat (PING) and disconnects can
 //   crash the program.
 // - A peer that sets the routing id which the ROUTER would assign next (a NUL and a 32-bit
@@ -34,7 +34,7 @@ struct wire_context; // one per program or monitor; any thread
 struct wire_socket;
 
 MUST_CHECK enum status wire_context_new(struct wire_context **out, struct error *err);
-// All its sockets must be closed.
+// Close all sockets of the context before.
 void wire_context_free(struct wire_context *context);
 
 // ---- Keys ------------------------------------------------------------------------
@@ -49,8 +49,8 @@ struct wire_keypair {
     unsigned char public_key[WIRE_KEY_SIZE], secret_key[WIRE_KEY_SIZE];
 };
 
-// Creates a random pair.  The Z85 text of its public key begins with a letter or digit, so
-// that no command line parses it as an option.
+// Creates a random pair.  The Z85 text of the public key begins with a letter or digit, so that a
+// command line does not parse it as an option.
 MUST_CHECK enum status wire_keypair_new(struct wire_keypair *out, struct error *err);
 
 // True if the public key belongs to the secret key.
@@ -65,10 +65,10 @@ bool wire_key_parse(unsigned char key[WIRE_KEY_SIZE], const char *text);
 
 // ---- Listening -------------------------------------------------------------------
 
-// Restricts who may connect.  `admit` decides by the peer's public key, on a thread of the
-// context: it must be fast and must not use the context.  It is called once per connection,
-// so a later change does not end existing connections (wire_hang_up does); every received
-// frame has its sender's key.
+// Access control of a listening socket.  `admit` is called once per connection with the peer's
+// public key, on a thread of the context: it must be fast and must not use the context.  To apply
+// a changed decision to existing connections, call wire_hang_up.  Every received frame has its
+// sender's key.
 struct wire_guard {
     struct wire_keypair keys; // the server's own
     bool (*admit)(void *context, enum address_service service,
@@ -77,51 +77,51 @@ struct wire_guard {
 };
 
 struct wire_listen {
-    enum address_service service;   // selects the bounds above; passed to `admit`
+    enum address_service service;   // selects a row of the table above; passed to `admit`
     bool owner_only;                // ipc: mode 0600 instead of 0660
-    const struct wire_guard *guard; // TCP: CURVE only, by these rules; copied.  NULL: plain.
-                                    // Ignored for ipc, which uses file permissions.
-    // Maximum number of connections; 0: no limit.  A further one closes the oldest
-    // connection that has not sent a message yet, so that strangers cannot keep others
-    // out; if there is none, it is closed itself.  Each uses a file descriptor: the
-    // process's limit must allow all.
+    const struct wire_guard *guard; // TCP: admits CURVE peers by this guard (copied).  NULL: no
+                                    // keys.  Ignored for ipc, which uses file permissions.
+    // Maximum number of connections; 0: no limit.  A connection above the limit closes the
+    // oldest one that has sent no message yet, so that idle strangers cannot lock out other
+    // peers; without such a one, the new connection is closed.  RLIMIT_NOFILE must allow
+    // a descriptor for each.
     unsigned connections_max;
 };
 
-// A ROUTER bound to an endpoint (address_endpoint).  STATUS_BUSY if the endpoint is in use.
-// A peer that does not complete its handshake within 5 s is disconnected.
+// Creates a ROUTER bound to an endpoint (address_endpoint).  STATUS_BUSY: the endpoint is in use.
+// Peers must complete their handshake within 5 s.
 MUST_CHECK enum status wire_bind(struct wire_socket **out, struct wire_context *context,
                                  const char *endpoint, const struct wire_listen *listen,
                                  struct error *err);
 
-// Closes all connections of a socket that was bound with a guard or a limit, and keeps
-// listening: peers that are still admitted reconnect; messages in flight may be lost.  No
-// peer admitted before the call stays connected.
+// Closes all connections accepted before the call, of a socket that was bound with a guard or a
+// limit, and keeps listening.  Peers that are still admitted reconnect; messages in flight may be
+// lost.
 void wire_hang_up(struct wire_socket *socket);
 
-// Counters of a socket that was bound with a guard or a limit; else zeroes.
+// Connection counters of a socket that was bound with a guard or a limit; zero for other sockets.
 struct wire_counters {
     uint64_t connections; // currently open
     uint64_t over_limit;  // closed because of connections_max
     uint64_t strangers;   // handshakes refused by `admit`
-    uint64_t handshakes;  // ended without a message although not refused: another
+    uint64_t handshakes;  // closed without a message, not refused by `admit`: another
                           // mechanism, a wrong server key, no ZeroMQ, a timeout, or a
                           // port scan
 };
 
-// Any thread, while the socket is open.
+// Reads the counters.  Any thread, while the socket is open.
 void wire_count(const struct wire_socket *socket, struct wire_counters *out);
 
 // ---- Connecting ------------------------------------------------------------------
 
-// Keys for a connection to a server with a guard.
+// Client keys: what a connection to a server with a guard needs.
 struct wire_pass {
     struct wire_keypair own;
     unsigned char server_key[WIRE_KEY_SIZE];
 };
 
-// A DEALER that connects to an endpoint, and keeps trying, with `pass` (copied; NULL:
-// plain).
+// Creates a DEALER that connects to an endpoint in the background, with retries.  `pass` is copied;
+// NULL: no keys.
 MUST_CHECK enum status wire_connect(struct wire_socket **out, struct wire_context *context,
                                     const char *endpoint, const struct wire_pass *pass,
                                     struct error *err);
@@ -131,31 +131,29 @@ enum wire_handshake {
     WIRE_HANDSHAKE_NONE,    // no peer answered so far
     WIRE_HANDSHAKE_DONE,    // succeeded
     WIRE_HANDSHAKE_REFUSED, // the server does not admit our key.  libzmq does not
-                            // retry: create a new socket, later
-    WIRE_HANDSHAKE_BROKEN,  // aborted: the server has another key than the pass, one
-                            // side uses keys and the other does not, or the server is
-                            // full.  libzmq retries endlessly or never: create a new
-                            // socket, later
+                            // retry: create a new socket after a delay
+    WIRE_HANDSHAKE_BROKEN,  // aborted: the server's key is not pass->server_key, only
+                            // one side uses keys, or the server is full.  libzmq retries
+                            // endlessly or never: create a new socket after a delay
 };
 
-// For TCP, with or without a pass; NONE for ipc.
+// TCP only, with or without a pass; always NONE for ipc.
 enum wire_handshake wire_handshake(struct wire_socket *socket);
 
 // ---- Both ------------------------------------------------------------------------
 
-// Discards unsent messages and removes the file of a bound ipc socket.  NULL is fine.
-// libzmq closes in the background: the endpoint may stay in use for a moment.
+// Closes the socket; discards unsent messages and removes the file of a bound ipc socket.  NULL is
+// fine.  libzmq closes in the background: the endpoint may stay in use for a moment.
 void wire_close(struct wire_socket *socket);
 
-// The peer a ROUTER received from, for replies; may be copied.
+// Routing id of the peer that a ROUTER received from, for replies; may be copied.
 struct wire_route {
     unsigned char size;
     unsigned char id[255];
 };
 
-// Sends one frame without waiting.  `route` is NULL on a DEALER.  STATUS_FULL:
-// the queue is full or no peer is connected; STATUS_UNREACHABLE: the peer of the route has
-// disconnected.  Never blocks.
+// Sends one frame; never blocks.  `route` is NULL on a DEALER.  STATUS_FULL: the queue is full or
+// no peer is connected.  STATUS_UNREACHABLE: the peer of the route has disconnected.
 MUST_CHECK enum status wire_send(struct wire_socket *socket, const struct wire_route *route,
                                  const void *bytes, size_t size);
 
@@ -169,15 +167,14 @@ struct wire_frame {
     void *handle;
 };
 
-// Receives one frame without waiting.  STATUS_NO_DATA: there is none.
-// STATUS_INVALID: a message with a wrong number of frames was discarded (count it).
+// Receives one frame; never blocks.  STATUS_NO_DATA: there is none.  STATUS_INVALID: a message with
+// a wrong number of frames was discarded (the caller counts it).
 MUST_CHECK enum status wire_receive(struct wire_socket *socket, struct wire_frame *frame);
 void wire_frame_release(struct wire_frame *frame);
 
-// Waits until one of `sockets` (NULL entries are skipped) or `fd` (-1: none) is readable,
-// or `timeout_ns` has elapsed (negative: no timeout).
-// Sets bit i of `*ready` for sockets[i] and bit `count` for the fd.  count <= 31.
-// A signal ends the wait early with nothing ready.
+// Waits until one of `sockets` (NULL entries are skipped) or `fd` (-1: none) is readable, or
+// `timeout_ns` has elapsed (negative: no timeout).  Sets bit i of `*ready` for sockets[i] and bit
+// `count` (at most 31) for the fd.  A signal ends the wait with *ready 0.
 void wire_wait(struct wire_socket *const *sockets, size_t count, int fd, int64_t timeout_ns,
                uint32_t *ready);
 

@@ -1,5 +1,5 @@
-// Reads small text files of keys line by line, after checking type, size, owner and
-// permissions.
+// Line reader for security-relevant text files (keys, trust lists): checks type, size, owner and
+// permissions of the file first.
 #ifndef INFERSTAT_WIRE_TEXT_FILE_H
 #define INFERSTAT_WIRE_TEXT_FILE_H
 
@@ -9,33 +9,33 @@ struct text_file;
 
 // Required permissions.
 enum text_file_privacy {
-    TEXT_FILE_TRUSTED, // readable by all, writable by its owner only
-    TEXT_FILE_SECRET,  // readable by its owner only
+    TEXT_FILE_TRUSTED, // others may read, only the owner may write
+    TEXT_FILE_SECRET,  // only the owner may read or write
 };
 
-// Opens and reads a regular file of at most 1 MiB, owned by this user or root, or a
-// symbolic link to one, itself owned by them.  STATUS_NOT_FOUND: no such
-// file; STATUS_DENIED: it is not readable, or its permissions are too wide (the text says
-// what to do).
+// Opens and reads a regular file of at most 1 MiB.  The file, and a symbolic link to it, must
+// belong to this user or root.  STATUS_NOT_FOUND: no such file.  STATUS_DENIED: not readable, wrong
+// owner, or permissions too wide (the message says what to do).  STATUS_INVALID: too large, or no
+// regular file.
 MUST_CHECK enum status text_file_open(struct text_file **out, const char *path,
                                       enum text_file_privacy privacy, struct error *err);
-void text_file_close(struct text_file *file); // overwrites its memory; NULL is fine
+void text_file_close(struct text_file *file); // zeroes the contents first; NULL is fine
 
-// The next line, without its line break; NULL after the last one, and at a line that is
-// too long (KEYS_LINE_SIZE), not UTF-8 or contains a control character, which
-// text_file_status reports.  Borrowed; the caller may modify it.
+// The next line, without its line break (borrowed; the caller may modify it).  NULL after the last
+// line, and at an invalid one: longer than KEYS_LINE_SIZE, not UTF-8, or with a control character.
 char *text_file_next(struct text_file *file);
 
-// The same, skipping blank lines and lines that begin with '#'.
+// As text_file_next, but skips blank lines and lines that begin with '#'.
 char *text_file_next_entry(struct text_file *file);
 
 // Number of the line read last, from 1.
 unsigned text_file_line(const struct text_file *file);
 
-// STATUS_INVALID, naming the line, if an invalid line ended the reading.
+// STATUS_INVALID, with the line number, if text_file_next returned NULL at an invalid line.
 MUST_CHECK enum status text_file_status(const struct text_file *file, struct error *err);
 
-// Removes the next word (separated by spaces and tabs) from *line; NULL if there is none.
+// Returns the next word of *line (separated by spaces and tabs) and advances *line past it; NULL if
+// there is none.
 char *text_file_word(char **line);
 
 #endif

@@ -1,15 +1,15 @@
-// Decides which keys a connection to an address needs.
+// Trust policy of clients: selects the keys for a connection to a collector's address.  The first
+// row that applies decides; "plain" is a connection without keys.
 //
-//   ipc               plain: file permissions protect it.
-//   a server key is   CURVE with it and this user's key file.  Known by option, by
-//   known             environment or by a line of known_collectors.
-//   loopback          plain.
-//   anything else     refused, unless `insecure`, which is plain.
+//   ipc address        plain: file permissions protect it.
+//   known server key   CURVE with that key and this user's key file.  The server key comes
+//                      from an option, the environment or a line of known_collectors.
+//   loopback address   plain.
+//   other address      refused; plain with the option `insecure`.
 //
-// known_collectors is in $XDG_CONFIG_HOME/inferstat (~/.config/inferstat) and in
-// /etc/inferstat; both are read.  Each line is "ADDRESS KEY [comment]"; blank lines
-// and lines that begin with '#' are skipped.  An address may have several lines while its
-// key is being changed.
+// The files known_collectors in $XDG_CONFIG_HOME/inferstat (~/.config/inferstat) and in
+// /etc/inferstat are both read.  Each line is "ADDRESS KEY [comment]"; blank lines and lines that
+// begin with '#' are skipped.  An address may have several lines, for a key change.
 #ifndef INFERSTAT_WIRE_TRUST_H
 #define INFERSTAT_WIRE_TRUST_H
 
@@ -24,7 +24,7 @@ enum {
     TRUST_WARNING_SIZE = 256,
 };
 
-// Options of the command line; NULL where not given.
+// Command-line options; NULL: not given.
 struct trust_options {
     const char *key_file;   // NULL: $INFERSTAT_KEY, or "key" of the configuration folder
     const char *server_key; // a key in Z85 or a file of them (keys_read_public).  NULL:
@@ -32,23 +32,23 @@ struct trust_options {
     bool insecure;
 };
 
-// The options, completed from the environment.  It holds copies, so that a thread may
-// decide again while other threads change the environment.
+// The options, completed from the environment.  All texts are copies, so that a thread can call
+// trust_decide again while other threads change the environment.
 struct trust_source {
     const char *key_file;         // NULL: no configuration folder
-    bool key_is_named;            // by an option or a variable, so it must exist
-    const char *server_key;       // NULL: known_collectors
-    const char *known_collectors; // this user's list; NULL: no configuration folder
+    bool key_is_named;            // given by an option or a variable: the file must exist
+    const char *server_key;       // NULL: look it up in known_collectors
+    const char *known_collectors; // path of this user's list; NULL: no configuration folder
     bool insecure;
-    char *memory; // memory of all these texts
+    char *memory; // owns all these texts
 };
 
-// Reads the environment; no other thread may change it during the call.  Fails with
-// STATUS_NOMEM only; `*out` needs trust_source_deinit even then.
+// Copies the options and the environment, which no other thread may change during the call.
+// STATUS_NOMEM is the only error; call trust_source_deinit also after it.
 MUST_CHECK enum status trust_source_read(struct trust_source *out,
                                          const struct trust_options *options, struct error *err);
 
-// Copies `*from`; fails as above.
+// Copies `*from`.  Errors as in trust_source_read.
 MUST_CHECK enum status trust_source_copy(struct trust_source *out, const struct trust_source *from,
                                          struct error *err);
 
@@ -56,23 +56,23 @@ MUST_CHECK enum status trust_source_copy(struct trust_source *out, const struct 
 void trust_source_deinit(struct trust_source *source);
 
 struct trust {
-    // Passes to try one after the other, all with the same own key; none: plain.
+    // One pass per known server key, to try in turn, all with this user's key; none: plain.
     struct wire_pass passes[TRUST_PASSES_MAX];
     unsigned pass_count;
     char warning[TRUST_WARNING_SIZE]; // to show to the user; empty: none
 };
 
-// The pass for the `attempt`-th try, cyclically; NULL: plain.
+// The pass for connection attempt `attempt`, cyclically; NULL: plain.
 const struct wire_pass *trust_pass(const struct trust *trust, unsigned attempt);
 
-// Decides how to connect to the address.  STATUS_DENIED: it is not trusted, or the
-// key file or a known_collectors has too wide permissions; STATUS_NOT_FOUND: a named file
-// does not exist, or there is no key yet (the text names `inferstat keygen`); STATUS_INVALID: a
-// file is malformed (the text names the line).
+// Applies the policy to an address.  STATUS_DENIED: the address is refused, or the permissions of
+// the key file or of a known_collectors are too wide.  STATUS_NOT_FOUND: a file that was named does
+// not exist, or this user has no key yet (the message suggests `inferstat keygen`).
+// STATUS_INVALID: a file is malformed (the message names the line).
 MUST_CHECK enum status trust_decide(struct trust *out, const struct address *address,
                                     const struct trust_source *source, struct error *err);
 
-// The same with the options and the current environment; may also fail with STATUS_NOMEM.
+// trust_source_read and trust_decide in one call; errors of both.
 MUST_CHECK enum status trust_resolve(struct trust *out, const struct address *address,
                                      const struct trust_options *options, struct error *err);
 
