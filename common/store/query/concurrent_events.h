@@ -1,9 +1,10 @@
 // Concurrent activity of a request: for how long model loads on its host, and pipelines and
 // throttling on its device, overlapped each of its phases (the host's clock).
 //
-// Reads loads and pipelines that began up to EVENTS_BEFORE_NS before the request, at most the last
-// EVENTS_SPANS_MAX of all hosts, and up to EVENTS_SAMPLES_MAX samples of the device.  A sample is
-// valid until its run's next sample, for EVENTS_SAMPLE_NS at most.
+// Reads the last EVENTS_SPANS_MAX loads and the last EVENTS_SPANS_MAX pipelines, of all hosts, that
+// began at most EVENTS_BEFORE_NS before the request and before its end; and the last
+// EVENTS_SAMPLES_MAX device samples, of all hosts, from EVENTS_SAMPLE_NS before to EVENTS_SAMPLE_NS
+// after it.  A sample is valid until its run's next sample, for EVENTS_SAMPLE_NS at most.
 #ifndef INFERSTAT_STORE_QUERY_CONCURRENT_EVENTS_H
 #define INFERSTAT_STORE_QUERY_CONCURRENT_EVENTS_H
 

@@ -46,8 +46,8 @@ struct expire_rows {
     unsigned count; // max. rows in the batch
 };
 
-// Deletes the oldest of these rows.  `*gone`: rows deleted; 0: none are left, and if rows of the
-// kind have expired, the table `expiry` now says `before_ns`.
+// Deletes the oldest of these rows; the kind's time in the table `expiry` becomes the end of the
+// last deleted row's minute, at most `before_ns`.  `*gone`: rows deleted; 0: none are left.
 MUST_CHECK enum status expire_slice(struct sqlite3 *db, const struct expire_rows *rows,
                                     unsigned *gone, struct error *err);
 

@@ -1,6 +1,5 @@
 // Gap table (rollup_gap): the periods for which a level of rollups is not stored or not valid
-// (rollup.h); used by the writers of rollups.  Also determines the
-// next free record ids.
+// (rollup.h); used by the writers of rollups.  Also determines the next free record ids.
 //
 // Functions that change it run inside the caller's transaction.
 #ifndef INFERSTAT_STORE_ROLLUP_GAP_TABLE_H
