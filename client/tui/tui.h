@@ -1,4 +1,4 @@
-// Terminal dashboard of `inferstat top`.
+// Terminal dashboard (`inferstat top`): live view of the records of a collector or store file.
 //
 //   queries -> model update -> views -> canvas -> screen
 //

@@ -1,4 +1,4 @@
-// Properties of this process and its host, read from the kernel at each call.  Any thread.
+// Properties of this process and its host; each call reads them again.  Any thread.
 #ifndef INFERSTAT_SYS_PROCESS_H
 #define INFERSTAT_SYS_PROCESS_H
 
@@ -18,7 +18,7 @@ MUST_CHECK enum status process_random(void *out, size_t size, struct error *err)
 
 enum { PROCESS_TEXT_SIZE = 128 };
 
-// Description of the host; texts are terminated, and empty where unknown.
+// Description of the host.  Texts are NUL-terminated; "": unknown.
 struct process_host {
     char host[PROCESS_TEXT_SIZE]; // INFERSTAT_HOST, else the host name
     char os[PROCESS_TEXT_SIZE];   // PRETTY_NAME in os-release, else the kernel's name

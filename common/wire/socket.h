@@ -83,7 +83,7 @@ struct wire_listen {
                                     // keys.  Ignored for ipc, which uses file permissions.
     // Maximum number of connections; 0: no limit.  A connection above the limit closes the
     // oldest one that has sent no message yet, so that idle strangers cannot lock out other
-    // peers; without such a one, the new connection is closed.  RLIMIT_NOFILE must allow
+    // peers; if there is none, the new connection is closed.  RLIMIT_NOFILE must allow
     // a descriptor for each.
     unsigned connections_max;
 };
@@ -114,7 +114,7 @@ void wire_count(const struct wire_socket *socket, struct wire_counters *out);
 
 // ---- Connecting ------------------------------------------------------------------
 
-// Client keys: what a connection to a server with a guard needs.
+// Client keys for a connection to a server with a guard.
 struct wire_pass {
     struct wire_keypair own;
     unsigned char server_key[WIRE_KEY_SIZE];

@@ -1,4 +1,5 @@
-// Commands that an option selects: variants of `loads` and `inferences`.
+// Report variants of the commands `loads` and `inferences`, one per option: slowest requests,
+// average load times and comparisons of loads.
 #ifndef INFERSTAT_CLIENT_CLI_COMMANDS_INSIGHT_H
 #define INFERSTAT_CLIENT_CLI_COMMANDS_INSIGHT_H
 

@@ -1,4 +1,5 @@
-// Importer for llama-bench results ("llama-bench -o json" or jsonl): converts them to a bundle.
+// Importer for llama-bench results ("llama-bench -o json" or jsonl): converts them to a
+// bundle, a store file for `inferstat import`.
 #ifndef INFERSTAT_CLIENT_CLI_COMMANDS_LLAMA_BENCH_H
 #define INFERSTAT_CLIENT_CLI_COMMANDS_LLAMA_BENCH_H
 

@@ -1,4 +1,4 @@
-// Formatting of counts.
+// Formatting of counts: plural endings.
 #ifndef INFERSTAT_CLIENT_CLI_OUTPUT_NUMBER_H
 #define INFERSTAT_CLIENT_CLI_OUTPUT_NUMBER_H
 
