@@ -71,8 +71,8 @@ struct attribution {
     struct attribution_times phases[ATTRIBUTION_PHASES];
 };
 
-// Splits took_ns - median_ns into `parts`, which add up to it.  All times must be below
-// ATTRIBUTION_TIME_MAX_NS (36 years); callers check values from a store.
+// Splits took_ns - median_ns into `parts`, which add up to it.  All times must be at most
+// ATTRIBUTION_TIME_MAX_NS (36 years); callers clamp values from a store.
 #define ATTRIBUTION_TIME_MAX_NS (INT64_C(1) << 60)
 void attribution_split(const struct attribution *attribution,
                        int64_t parts[ATTRIBUTION_PART_COUNT]);

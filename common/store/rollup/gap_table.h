@@ -34,9 +34,9 @@ MUST_CHECK enum status gap_add(struct sqlite3 *db, const struct gap *gap, struct
 // Subtracts the gap's period from all gaps of the same kind, grouping, level and reason.
 MUST_CHECK enum status gap_remove(struct sqlite3 *db, const struct gap *gap, struct error *err);
 
-// Requests a rebuild of the rollups of all days that overlap the spans; until then queries read
-// these days' records.  To be called when records that rollups include are changed or deleted; not
-// for new records.
+// Requests a rebuild of the rollups of all days that overlap the spans (their months' rows are not
+// used again); until then queries read these days' records.  To be called when records that rollups
+// include are changed or deleted; not for new records.
 MUST_CHECK enum status gap_request_rebuild(struct sqlite3 *db, enum record_kind kind,
                                            const struct gap_span *spans, size_t count,
                                            struct error *err);
