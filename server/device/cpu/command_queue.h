@@ -1,8 +1,7 @@
-// A bounded single-producer, single-consumer queue of commands.
+// Bounded SPSC queue of commands (single producer, single consumer).
 //
-// What the producer did before a push happens before the consumer's pop.  In the other
-// direction the queue only returns free space, a quarter of the queue at a time; it does not
-// say whether a command has been executed.
+// A push happens before the pop of its command.  The consumer releases space in batches of a
+// quarter of the queue, which does not tell the producer that a command was executed.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_COMMAND_QUEUE_H
 #define INFERSTAT_SERVER_DEVICE_CPU_COMMAND_QUEUE_H
 
@@ -18,8 +17,8 @@ enum { COMMAND_ARGUMENTS_MAX = 256 };
 struct cpu_stream;
 
 struct command {
-    const char *name; // of the call, a literal
-    // NULL: ends the consumer.
+    const char *name; // of the queued call, a literal
+    // NULL: the consumer's thread ends.
     enum status (*run)(struct cpu_stream *stream, void *arguments, struct error *err);
     bool always; // executed even on a failed stream
     alignas(max_align_t) unsigned char arguments[COMMAND_ARGUMENTS_MAX];

@@ -1,9 +1,9 @@
-// Streams and events of the CPU back end: each stream is a thread with a command queue; events
-// refer to fences.
+// Streams and events of the CPU back end: each stream is a thread with a command queue, each
+// record of an event a fence.
 //
-// A failed stream executes no more work, but still records its events, waits for others' and
-// frees memory, so that no wait hangs.  Waiting for an event recorded after a failure fails the
-// waiting stream too, since its input is missing.
+// A failed stream executes no more copies and kernels, but still records events, waits for events
+// of other streams and frees memory, so that no wait hangs.  A stream that waits for an event
+// recorded after a failure fails too, since its input is missing.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_CPU_STREAM_H
 #define INFERSTAT_SERVER_DEVICE_CPU_CPU_STREAM_H
 
@@ -24,8 +24,8 @@ struct cpu_stream {
     struct thread_pool *pool; // for kernels; NULL until the first one
     pthread_t thread;
     bool started;
-    // Set once by the stream's thread, with release, after `failure` was written; readers
-    // acquire it.
+    // Set once by the stream's thread with release order after writing `failure`; read with
+    // acquire order.
     atomic_bool failed;
     char failure[FENCE_FAILURE_SIZE];
 };
@@ -43,7 +43,7 @@ void cpu_stream_end(struct cpu_stream *stream);
 MUST_CHECK enum status cpu_stream_add(struct cpu_stream *stream, const struct command *command,
                                       const void *arguments, size_t size, struct error *err);
 
-// Starts the stream's thread pool unless it runs.  The thread that uses the stream.
+// Starts the stream's thread pool unless it is running.  Called by the thread that uses the stream.
 MUST_CHECK enum status cpu_stream_pool(struct cpu_stream *stream, struct error *err);
 
 // Entries of struct device_ops.

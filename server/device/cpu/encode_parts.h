@@ -1,4 +1,5 @@
-// Helpers of the CPU back end's encoders.
+// Parallel loops of the CPU back end's encoders: how a launch is split into parallel parts, and
+// helpers that the encoders share.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_ENCODE_PARTS_H
 #define INFERSTAT_SERVER_DEVICE_CPU_ENCODE_PARTS_H
 
@@ -8,27 +9,27 @@
 struct encode_run {
     const struct encode_job *job;
     const struct encode_kernels *kernels;
-    const struct encode_kernels *tables; // of the same set, in double precision
+    const struct encode_kernels *tables; // same instruction set, in double precision
     struct thread_pool *pool;
     size_t states;     // 2^qubits
     size_t pair_size;  // bytes of one complex number
     size_t state_size; // bytes of one sample's state
     size_t input_size; // bytes of one sample's inputs
-    bool stream;       // the output exceeds the caches: write past them
+    bool stream;       // the output exceeds the caches: use non-temporal stores
 };
 
-// How samples are split into parts: `pieces` parts a sample, or `samples` samples a part.
+// The split of a launch into parts: `pieces` parts per sample, or `samples` samples per part.
 struct encode_split {
     size_t samples, pieces, parts;
     size_t piece; // states of one piece
 };
 
-// `pieces` is for encoders that can compute any range of a state by itself.
+// `pieces`: the encoder can compute any range of a state independently.
 struct encode_split encode_split(const struct encode_run *run, bool pieces);
 
 // Input `i` of a sample.
 double encode_input(const struct encode_run *run, size_t sample, size_t i);
-// True when all inputs of a sample are finite; meant for few inputs.
+// True when all inputs of a sample are finite; a scalar loop, for few inputs.
 bool encode_inputs_finite(const struct encode_run *run, size_t sample);
 
 // The address of state `index` of a sample.

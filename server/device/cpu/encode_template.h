@@ -1,15 +1,14 @@
-// The loops of encode_kernels.h for one type and one width of vectors.  Included once
-// by a file that says which:
+// SIMD kernel template: the kernels of encode_kernels.h for one type and one vector width, both
+// defined by the including file:
 //
-//   KERNELS        name of the set, KERNELS_NAME as text
+//   KERNELS        name of the table, KERNELS_NAME as text
 //   REAL           float or double
 //   REAL_SIZE      4 or 8
 //   VECTOR_SIZE    16, 32 or 64 bytes
 //   KERNELS_TARGET attributes of the functions ("target(...)," or nothing)
 //
-// No fused multiply-add is used, so that all widths round alike: files that include this
-// are compiled with -ffp-contract=off, and with -fno-tree-vectorize, since GCC 12 fuses what
-// it makes vectors of even so.
+// All widths round identically, since no fused multiply-add is used: including files are compiled
+// with -ffp-contract=off, and with -fno-tree-vectorize, since GCC 12's vectoriser fuses even then.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_ENCODE_TEMPLATE_H
 #define INFERSTAT_SERVER_DEVICE_CPU_ENCODE_TEMPLATE_H
 
@@ -31,7 +30,7 @@ enum {
     SUMS = ENCODE_SUM_LANES / WIDE,
 };
 
-// As they lie in memory: at any address, of any type.
+// Vectors for unaligned access to memory of any type.
 typedef REAL vector __attribute__((vector_size(VECTOR_SIZE), aligned(REAL_SIZE), may_alias));
 typedef double wide __attribute__((vector_size(VECTOR_SIZE), aligned(8), may_alias));
 typedef REAL narrow __attribute__((vector_size(WIDE * REAL_SIZE), aligned(REAL_SIZE), may_alias));
@@ -128,7 +127,7 @@ KERNEL double sum_squares(const void *x, size_t n, double scale)
 KERNEL_INLINE void put_widened(REAL *to, narrow v, bool stream)
 {
 #if VECTOR_SIZE == 64 && REAL_SIZE == 4
-    // A real beside a zero is its bits as a longer number.
+    // Zero extension of the bits inserts a zero after each real.
     put(to, (vector)_mm512_cvtepu32_epi64((__m256i)v), stream);
 #elif VECTOR_SIZE == 32 && REAL_SIZE == 4
     put(to, (vector)_mm256_cvtepu32_epi64((__m128i)v), stream);
@@ -169,8 +168,8 @@ KERNEL void widen(void *out, const void *x, size_t n, double scale, double facto
 
 // ---- Complex states -------------------------------------------------------
 
-// A product of complex numbers is real * b -+ imaginary * flipped(b): less in the real
-// parts, more in the imaginary ones.
+// The complex product a * b is real * b -+ imaginary * flipped(b): minus in the real parts, plus
+// in the imaginary parts.
 struct factor {
     vector real, imaginary;
 };

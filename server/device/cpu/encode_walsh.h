@@ -1,11 +1,12 @@
-// The loops of encode_kernels.h for iqp: phases, and their Walsh-Hadamard transform.  Part
-// of encode_template.h, which says what type and width there is.
+// SIMD fast Walsh-Hadamard transform (FWHT), and the phases of the iqp encoder: part of
+// encode_template.h, which defines REAL and VECTOR_SIZE.
 //
-// From `arrange` to `transform` complex numbers lie in *tiles* of as many for every width:
-// pairs of vectors, real parts and imaginary ones.  A product of such takes no moves within
-// vectors, and the levels within a tile come with the way back to complex numbers.  So all
-// sets take levels in one order: those between tiles from the highest down, then those
-// within from the lowest up.
+// From `arrange` to `transform` complex numbers are stored in *tiles* of TILE numbers, the same
+// for every vector width: pairs of vectors, one of real parts and one of imaginary parts.  This
+// layout needs no shuffles for products.  A *level* is one of the transform's log2(n) butterfly
+// stages.  All tables execute the levels in one order: those between tiles, from the largest
+// stride down, then those within a tile, from the smallest stride up, together with the
+// conversion back to interleaved complex numbers.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_ENCODE_WALSH_H
 #define INFERSTAT_SERVER_DEVICE_CPU_ENCODE_WALSH_H
 
@@ -14,14 +15,14 @@ enum {
     TILE = 1 << TILE_BITS,
     TILE_PAIRS = TILE / LANES,
     TILE_REALS = 2 * TILE,
-    UNIT_BITS = 2, // levels between tiles of a transform's last pass
+    UNIT_BITS = 2, // levels between tiles in a transform's last pass; a unit is 2^UNIT_BITS tiles
     UNIT_VECTORS = (2 * TILE_PAIRS) << UNIT_BITS,
     UNIT_REALS = TILE_REALS << UNIT_BITS,
 };
 
 // ---- Levels ---------------------------------------------------------------
 
-// Vectors that are some reals apart.
+// Vectors at a stride of `step` reals.
 struct stride {
     REAL *at;
     size_t step;
@@ -39,7 +40,7 @@ KERNEL_INLINE void level(vector *v, size_t i, size_t half)
     level_of(v + i, v + i + half);
 }
 
-// `levels` of v[from], v[from + step] .. , 2^levels vectors, at most 2 levels.
+// The levels between the 2^levels vectors v[from], v[from + step] ..; at most 2 levels.
 KERNEL_INLINE void few_levels(vector *v, size_t from, size_t step, unsigned int levels)
 {
     if (levels == 2) {
@@ -51,8 +52,8 @@ KERNEL_INLINE void few_levels(vector *v, size_t from, size_t step, unsigned int 
         level(v, from, step);
 }
 
-// The levels between 2^levels vectors, levels at most 4 and a constant at each call.  Done
-// in two halves, each on as few registers as it can be.  `to` may be `from`.
+// The levels between 2^levels vectors; `levels` is a constant at each call, at most 4.  Computed
+// in two passes, which need fewer registers.  `to` may be `from`.
 KERNEL_INLINE void butterfly(struct stride to, struct stride from, unsigned int levels)
 {
     const unsigned int near = levels < 2 ? levels : 2;
@@ -97,7 +98,7 @@ KERNEL_INLINE struct pair between(struct pair v)
     return (struct pair){v.re + v.im, v.re - v.im};
 }
 
-// The lane of a number within a pair, chosen so that pairing parts takes one move.
+// The lane of a number within a pair, chosen so that interleaving the parts takes one shuffle.
 #if REAL_SIZE == 8
 #define LANE(i)    (i)
 #define PAIR_OF(i) ((i) & ~1)
@@ -107,10 +108,10 @@ KERNEL_INLINE struct pair between(struct pair v)
 #define PAIR_OF(i) (((i) & ~3) + ((i) >> 1 & 1))
 #define PAIR_GAP   2
 #endif
-// Real parts beside imaginary ones: of every second number, and of the others.
+// Interleaves real and imaginary parts: PAIRED of every second number, PAIRED_OTHER of the others.
 #define PAIRED(i)       (PAIR_OF(i) + ((i)&1 ? LANES : 0))
 #define PAIRED_OTHER(i) (PAIRED(i) + PAIR_GAP)
-// Every second run of `d` elements of one vector beside those of the other.
+// Interleaves every second run of `d` elements of two vectors; RUNS_OTHER: the other runs.
 #define RUNS(i, d)       ((i) & (d) ? LANES + (i) - (d) : (i))
 #define RUNS_OTHER(i, d) (RUNS(i, d) + (d))
 #define RUNS_2(i)        RUNS(i, 2)
@@ -123,7 +124,7 @@ KERNEL_INLINE struct pair between(struct pair v)
     between((struct pair){__builtin_shufflevector((v).re, (v).im, MASK(of)),                       \
                           __builtin_shufflevector((v).re, (v).im, MASK(of_other))})
 
-// The levels within a pair, which become complex numbers.
+// The levels within a pair; the result is interleaved complex numbers.
 KERNEL_INLINE struct pair levels_inside(struct pair v)
 {
     v = LEVEL_INSIDE(v, PAIRED, PAIRED_OTHER);
@@ -139,7 +140,7 @@ KERNEL_INLINE struct pair levels_inside(struct pair v)
     return v;
 }
 
-// The levels within a tile, on its way out.
+// Computes the levels within a tile and writes it to `to`.
 KERNEL_INLINE void leave_tile(REAL *to, const struct pair tile[TILE_PAIRS], bool stream)
 {
     struct pair v[TILE_PAIRS];
@@ -159,10 +160,10 @@ KERNEL_INLINE void leave_tile(REAL *to, const struct pair tile[TILE_PAIRS], bool
     }
 }
 
-// The last levels of 2^levels tiles, on their way out.
+// Computes the last levels of 2^levels tiles and writes them to `to`.
 KERNEL_INLINE void leave(REAL *to, const REAL *from, unsigned int levels, bool stream)
 {
-    // Not one array, which compilers would keep in memory.
+    // Four arrays, since compilers would spill a single one to memory.
     struct pair a[TILE_PAIRS];
     struct pair b[TILE_PAIRS];
     struct pair c[TILE_PAIRS];
@@ -213,9 +214,9 @@ struct blocks {
     size_t stride, n, count;
 };
 
-// Parts of 2^levels units: the levels between units in place, then those within on their way
-// out.  Units of a part go beside the upper levels of the next: memory takes what comes
-// evenly.
+// Transforms parts of 2^levels units: the levels between units in place, then those within a unit
+// while writing to `to`.  The writes of a part are interleaved with the upper levels of the next
+// part, so that memory bandwidth is used evenly.
 KERNEL_INLINE void parts_out(REAL *to, const struct blocks *from, unsigned int levels, bool stream)
 {
     const size_t size = (size_t)UNIT_REALS << levels;
@@ -223,7 +224,7 @@ KERNEL_INLINE void parts_out(REAL *to, const struct blocks *from, unsigned int l
     const REAL *last = NULL;
     for (size_t start = 0; start <= end; start += size) {
         REAL *part = from->at + start / from->n * from->stride + start % from->n;
-        size_t left = 0; // of the last part
+        size_t left = 0; // units of the last part that were written
         for (size_t i = 0; i < UNIT_VECTORS; i++) {
             if (start < end) {
                 const struct stride both = {part + i * LANES, UNIT_REALS};
@@ -284,7 +285,7 @@ KERNEL_INLINE void between_blocks_any(const struct blocks *blocks, unsigned int 
         between_blocks(blocks, 1);
 }
 
-// All levels, of less than a tile.
+// All levels of a transform smaller than a tile.
 KERNEL_INLINE void transform_few(REAL *to, const REAL *from, size_t n)
 {
     memcpy(to, from, 2 * n * sizeof *to);
@@ -334,7 +335,7 @@ KERNEL_INLINE void levels_between(vector v[8], unsigned int levels)
     few_levels(v, 0, 1, levels < 2 ? levels : 2);
 }
 
-// A pair of each of 2^tops outputs: see spread_tops.
+// Computes one pair of each of the 2^tops outputs of spread_tops.
 KERNEL_INLINE void spread_pair(struct stride to, const REAL *base, const struct pair rows[8],
                                const REAL *low, size_t columns, unsigned int tops)
 {
@@ -398,11 +399,11 @@ KERNEL void spread_tops(void *out, size_t stride, const void *base, const void *
 
 // ---- Rows -----------------------------------------------------------------
 
-// Rows of `width` reals on their way out, past the caches: whole rows, since stretches of
-// few bytes here and there take memory several times as long.
+// Rows of `width` reals to be written with non-temporal stores: whole rows, since scattered writes
+// of few bytes take several times as long.
 struct outgoing {
     REAL *to;
-    const REAL *from; // row behind row
+    const REAL *from; // contiguous rows
     size_t stride, width, at;
     size_t left; // vectors
 };
@@ -423,8 +424,8 @@ KERNEL_INLINE void send(struct outgoing *out, size_t count)
     out->to += out->stride;
 }
 
-// Levels between whole rows of `width` reals: `rows` of them, the first level between
-// rows `distance` apart.  As many vectors as a butterfly has go out beside each.
+// Levels between `rows` rows of `width` reals, the first between rows `distance` apart.  After
+// each butterfly 2^levels vectors of `out` are written.
 KERNEL_INLINE void pass_rows(struct stride to, struct stride from, size_t width, size_t rows,
                              size_t distance, unsigned int levels, struct outgoing *out)
 {
@@ -449,7 +450,7 @@ KERNEL_INLINE void pass_rows_any(struct stride to, struct stride from, size_t wi
         pass_rows(to, from, width, rows, distance, 1, out);
 }
 
-// All levels of one column; what `out` has goes out beside the last ones.
+// All levels of one column; writes `out` during the last levels.
 KERNEL_INLINE void walsh_column(struct stride to, struct stride from, struct stride work,
                                 size_t width, unsigned int levels, struct outgoing *out)
 {

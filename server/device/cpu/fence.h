@@ -1,8 +1,8 @@
-// A point in a stream's work: pending, then done permanently, with the time it was reached and an
-// earlier failure of the stream.  Reference counted.
+// One-shot completion fence, reference counted: marks a position in a stream's work; pending, then
+// done permanently, with a timestamp and the stream's failure.
 //
-// What happened before fence_finish is visible to threads that see the fence done, and only to
-// them: a missing wait remains a data race that sanitizers can find.
+// fence_finish synchronises with threads that see the fence done, and with no others, so that
+// sanitizers report a missing wait as a data race.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_FENCE_H
 #define INFERSTAT_SERVER_DEVICE_CPU_FENCE_H
 
@@ -24,14 +24,14 @@ struct fence {
 struct fence *fence_new(unsigned int references);
 
 void fence_take(struct fence *fence); // adds a reference; the caller holds one
-void fence_drop(struct fence *fence); // accepts NULL; the last one frees it
+void fence_drop(struct fence *fence); // removes a reference; the last frees it; accepts NULL
 
-// Makes it done and wakes waiting threads; called once.  `failure` is copied; NULL: none.
+// Marks the fence as done and wakes waiting threads; called once.  `failure` is copied; NULL: none.
 void fence_finish(struct fence *fence, uint64_t time_ns, const char *failure);
 
 bool fence_is_done(struct fence *fence);
 
-// Waits until it is done, asleep or spinning.
+// Waits until the fence is done, sleeping or spinning.
 void fence_wait(struct fence *fence, bool spin);
 
 #endif

@@ -1,4 +1,4 @@
-// A kernel of the CPU back end: a function of the host that a stream calls.
+// Kernel type of the CPU back end: a host function that a stream's thread calls.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_HOST_KERNEL_H
 #define INFERSTAT_SERVER_DEVICE_CPU_HOST_KERNEL_H
 
@@ -9,9 +9,9 @@ struct thread_pool;
 
 enum { CPU_KERNEL_ARGUMENTS_MAX = 192 };
 
-// Runs on the stream's thread.  `arguments` is the copy that cpu_launch made, aligned for any
-// type.  `pool` is the stream's own, for parallel work.  A status other than STATUS_OK, with
-// `err` filled, becomes the stream's sticky error.
+// Called on the stream's thread.  `arguments` is the copy that cpu_launch made, aligned for any
+// type.  `pool` is the stream's thread pool.  A status other than STATUS_OK, with `err` filled,
+// becomes the stream's sticky error.
 typedef enum status cpu_kernel(const void *arguments, struct thread_pool *pool, struct error *err);
 
 #endif

@@ -1,15 +1,15 @@
-// The inner loops of the CPU back end, in one set for every instruction set.
-// Pure functions on the caller's memory, callable from any thread.
+// SIMD kernels of the CPU back end's tensor operations: one function table per instruction set,
+// selected at run time.  The functions access only the caller's memory; any thread may call them.
 //
-// Every output element is computed by the same sequence of operations however
-// the work is cut, so results depend neither on threads nor on batches.
+// The sequence of operations for an output element does not depend on how the work is split, so
+// results depend neither on the number of threads nor on the batch size.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_KERNELS_H
 #define INFERSTAT_SERVER_DEVICE_CPU_KERNELS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// One part of a matrix product: all rows of `in`, some rows of `weight`.
+// A matrix product, of which a kernel computes output columns first..last - 1.
 //   out[r * out_stride + o] = sum_i in[r * k + i] * weight[o * k + i]
 //   for 0 <= r < rows, first <= o < last
 struct cpu_product {
@@ -17,7 +17,7 @@ struct cpu_product {
     size_t out_stride;
     const float *in;
     size_t rows, k;
-    const void *weight; // float or half (uint16_t), as the kernel's name says
+    const void *weight; // float for matmul_f32, half (uint16_t) for matmul_f16
 };
 
 struct cpu_kernels {
@@ -30,13 +30,13 @@ struct cpu_kernels {
     void (*accumulate)(float *y, float a, const float *x, size_t n);
 };
 
-// The fastest set this processor can run.
+// The fastest table that this processor supports.
 const struct cpu_kernels *cpu_kernels_best(void);
 
-// Plain C, for any processor.
+// Portable C, for any processor.
 extern const struct cpu_kernels cpu_kernels_plain;
 
-// AVX2, FMA and F16C; NULL where the processor or the compiler lacks them.
+// AVX2, FMA and F16C; NULL when the processor or the compiler lacks them.
 const struct cpu_kernels *cpu_kernels_avx2(void);
 
 #endif

@@ -1,4 +1,4 @@
-// Queues functions of the host on streams of the CPU back end.
+// Kernel launch of the CPU back end: queues host functions on a stream.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_LAUNCH_H
 #define INFERSTAT_SERVER_DEVICE_CPU_LAUNCH_H
 
@@ -10,11 +10,11 @@
 #include "server/device/cpu/thread_pool.h"
 #include "server/device/stream.h"
 
-// Queues kernel(arguments, ...) on `stream`.  `name` is a literal, for messages.
-// Copies `size` bytes of `arguments`, at most CPU_KERNEL_ARGUMENTS_MAX; memory they point to is
-// borrowed until an event recorded after the launch is done.  Fails with STATUS_INVALID on
-// larger arguments, STATUS_UNSUPPORTED on a device that runs no functions of the host,
-// STATUS_NOMEM or STATUS_IO when the stream's pool cannot start (the first launch starts it).
+// Queues kernel(arguments, ...) on `stream`.  `name` is a literal, for messages.  Copies `size`
+// bytes of `arguments`, at most CPU_KERNEL_ARGUMENTS_MAX; memory they point to is borrowed until
+// an event recorded after the launch is done.  The first launch starts the stream's thread pool.
+// Fails with STATUS_INVALID on larger arguments, STATUS_UNSUPPORTED on another back end,
+// STATUS_NOMEM or STATUS_IO when the pool cannot start, STATUS_IO on a failed stream.
 MUST_CHECK enum status cpu_launch(struct device_stream *stream, const char *name,
                                   cpu_kernel *kernel, const void *arguments, size_t size,
                                   struct error *err);

@@ -1,21 +1,21 @@
-// Memory, copies and fills of the CPU back end: entries of struct device_ops.
+// Memory management of the CPU back end, with copies and fills: entries of struct device_ops.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_MEMORY_H
 #define INFERSTAT_SERVER_DEVICE_CPU_MEMORY_H
 
 #include "server/device/device_ops.h"
 
-// Zeroed memory, aligned to 256 bytes.  `size` is the same when it is released.
+// Allocates zeroed memory, aligned to 256 bytes.  cpu_release gets the same `size`.
 MUST_CHECK enum status cpu_allocate(struct device *device, void **out, size_t size,
                                     struct error *err);
 void cpu_release(struct device *device, void *memory, size_t size);
 
-// Allocation is immediate, freeing is queued.
+// Allocation is immediate, freeing is queued on the stream.
 MUST_CHECK enum status cpu_memory_new(struct device_stream *stream, void **out, size_t size,
                                       struct error *err);
 void cpu_memory_free(struct device_stream *stream, void *memory, size_t size);
 
-// Whole pages, locked when RLIMIT_MEMLOCK allows.  Copies are asynchronous in any case, since a
-// stream's thread makes them.
+// Whole pages, locked when RLIMIT_MEMLOCK allows.  Copies are asynchronous also without locking,
+// since a stream's thread makes them.
 MUST_CHECK enum status cpu_pinned_new(struct device *device, void **out, size_t size,
                                       struct error *err);
 void cpu_pinned_free(struct device *device, void *memory, size_t size);

@@ -1,7 +1,7 @@
-// A pool of threads that execute the parts of one task at a time.
+// Fork-join thread pool: executes the parts of one task at a time on all threads.
 //
-// The owner calls thread_pool_run and works too.  Idle threads spin for a short while, then
-// sleep.
+// The owning thread, which calls thread_pool_run, executes parts as well.  Idle threads spin for
+// a short time, then sleep.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_THREAD_POOL_H
 #define INFERSTAT_SERVER_DEVICE_CPU_THREAD_POOL_H
 
@@ -17,7 +17,7 @@ struct thread_pool;
 MUST_CHECK enum status thread_pool_new(struct thread_pool **out, unsigned int threads,
                                        struct error *err);
 
-// Ends the threads.  Accepts NULL.
+// Joins the threads.  Accepts NULL.
 void thread_pool_free(struct thread_pool *pool);
 
 unsigned int thread_pool_threads(const struct thread_pool *pool);
