@@ -1,5 +1,5 @@
-// Keeps a state in the shared memory of one block, or of a cluster of blocks that access each
-// other's (compute capability 9.0 and later).
+// Thread block clusters with distributed shared memory (compute capability 9.0 and later): store a
+// quantum state in the shared memory of a cluster's blocks, or of one block.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_CLUSTER_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_CLUSTER_CUH
 
@@ -7,26 +7,26 @@
 
 #include "server/device/cuda/parts.cuh"
 
-// A block's dynamic shared memory, whose size the launch tells; emulations have their own.
+// A block's dynamic shared memory, sized at launch; emulations define their own.
 #ifndef CUDA_SHARED_MEMORY
 #define CUDA_SHARED_MEMORY(name) extern __shared__ __align__(16) unsigned char name[]
 #endif
 
-constexpr unsigned int CLUSTER_MAX = 8; // blocks that every such device can put together
+constexpr unsigned int CLUSTER_MAX = 8; // the portable maximum of blocks in a cluster
 
-// A block's share of a state, in bytes.  With the wanted share several blocks fit a
-// multiprocessor, so that one copies while another waits for its cluster.
+// A block's share of a state, in bytes.  With the wanted share several blocks fit on a
+// multiprocessor, so that one copies while another waits at its cluster's barrier.
 constexpr size_t CLUSTER_SHARE_WANTED = (size_t)64 << 10, CLUSTER_SHARE_MAX = (size_t)128 << 10;
 
-// How a state is spread over a cluster.  The grid's first dimension is the cluster, its second
-// the states.
+// The distribution of a state over a cluster.  The grid's first dimension is the blocks of a
+// cluster, its second the states.
 struct cuda_cluster {
     unsigned int blocks;
     size_t share; // of each
 };
 
-// Computes the fewest blocks (a power of two) for `size` bytes plus `head` bytes per block;
-// false when they do not fit.
+// Computes the number of blocks, a power of two, for a state of `size` bytes and `head` more bytes
+// per block.  Returns false when they do not fit.
 static inline bool cuda_cluster_for(const struct cuda *cuda, size_t size, size_t head,
                                     struct cuda_cluster *out)
 {
@@ -38,8 +38,8 @@ static inline bool cuda_cluster_for(const struct cuda *cuda, size_t size, size_t
     return out->share <= CLUSTER_SHARE_MAX && out->share + head <= cuda->shared_max;
 }
 
-// Allows a kernel's blocks `size` bytes of dynamic shared memory and gives shared memory the
-// largest carve-out, since the cache is not needed.
+// Allows a kernel's blocks `size` bytes of dynamic shared memory, and sets the maximum
+// shared-memory carve-out, since the kernel does not need the L1 cache.
 static inline enum status cuda_allow_shared(struct cuda *cuda, const void *kernel,
                                             const cudaFuncAttributes *is, size_t size,
                                             struct error *err)
@@ -53,8 +53,8 @@ static inline enum status cuda_allow_shared(struct cuda *cuda, const void *kerne
     return cuda_check(cuda, code, "cudaFuncSetAttribute", err);
 }
 
-// Queues a kernel for `states` states.  Fails with STATUS_UNSUPPORTED when the device cannot
-// hold such a cluster or the kernel was compiled for devices without clusters.
+// Launches a kernel for `states` states.  Fails with STATUS_UNSUPPORTED when the device lacks
+// resources for the cluster, or the kernel was compiled for devices without clusters.
 template <typename... Parameters, typename... Arguments>
 static inline enum status
 cuda_launch_cluster(struct cuda *cuda, void (*kernel)(Parameters...), const char *name,
@@ -115,8 +115,8 @@ static __device__ inline void cuda_cluster_wait()
     __syncthreads();
 }
 
-// The address in another block's shared memory that corresponds to `own`.  Valid only between
-// two such barriers: before the first a block may not have started, after the last it may have
+// The address in shared memory of `block` that corresponds to `own`.  Valid only between two
+// cluster barriers: before the first a block may not have started, after the last it may have
 // ended.
 template <typename T>
 static __device__ inline const T *cuda_cluster_memory(const T *own, unsigned int block)

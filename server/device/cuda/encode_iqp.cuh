@@ -1,34 +1,36 @@
-// The phases exp(i theta(x)) of an iqp sample's states, and the steps of a Walsh-Hadamard
-// transform.
+// Diagonal phases exp(i theta(x)) of the iqp encoder (encode.h) by table lookup, and the butterfly
+// of the Walsh-Hadamard transform.
 //
-// A state's qubits are low ones, of which there are LOW_QUBITS, and high ones.  Its theta is
-// the sum of
+// A state index x has the bits of LOW_QUBITS low qubits (all qubits, if fewer) and of the other,
+// high qubits.  theta(x) is the sum of three terms:
 //
-//   what pairs of low qubits add, which is the same whatever the high ones are;
-//   for each low qubit that is set, its input and its pairs with the high ones that are;
-//   what the high qubits add among themselves.
+//   low pairs:   the inputs of the pairs of set low qubits; independent of the high qubits;
+//   low qubits:  for each set low qubit, its input and those of its pairs with set high qubits;
+//   high qubits: the inputs of the set high qubits and of their pairs.
 //
-// So a phase is the product of three numbers out of tables, of which only the first depends
-// on more than a few qubits.  Its bits are the same whichever kernel makes it.
+// A phase is the product of three factors: one for the low pairs (pairs_phase), and for the other
+// two terms one entry each of the tables `few` and `more`, which exist per value of the high
+// qubits (iqp_factors).
+// All kernels compute bitwise identical phases.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_IQP_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_IQP_CUH
 
 #include "server/device/cuda/encode_parts.cuh"
 
 constexpr unsigned int LOW_QUBITS = 10, LOW_STATES = 1 << LOW_QUBITS;
-constexpr unsigned int FEW_QUBITS = 4, FEW_STATES = 1 << FEW_QUBITS; // the lowest of the low ones
+constexpr unsigned int FEW_QUBITS = 4, FEW_STATES = 1 << FEW_QUBITS; // the lowest low qubits
 constexpr unsigned int MORE_STATES = LOW_STATES / FEW_STATES;
 constexpr unsigned int INPUTS_MAX =
     ENCODE_QUBITS_MAX + ENCODE_QUBITS_MAX * (ENCODE_QUBITS_MAX - 1) / 2;
 
-// Of the states whose high qubits are the same: exp(i theta) without the pairs of low qubits
-// is few[lowest low qubits] * more[the other low ones].
+// Tables for one value of the high qubits: exp(i theta) without the low-pairs term is few[lowest
+// FEW_QUBITS bits of x] * more[the other low bits].
 struct iqp_factors {
-    double angles[LOW_QUBITS + 1]; // of each low qubit; behind them the high ones' own
+    double angles[LOW_QUBITS + 1]; // of each low qubit; then the high-qubits term
     cuda_complex<double> few[FEW_STATES], more[MORE_STATES];
 };
 
-// The same angle without its whole turns: sums of large ones would lose what counts.
+// Reduces an angle modulo 2 pi, since sums of large angles would lose precision.
 static __device__ inline double few_turns(double angle)
 {
     double sine, cosine;
@@ -52,7 +54,8 @@ static __device__ inline unsigned int pair_place(unsigned int qubits, unsigned i
     return qubits + i * qubits - i * (i + 1) / 2 + (j - i - 1);
 }
 
-// A sample's inputs, to shared memory; whether any is not finite (zeros stand for those).
+// Copies a sample's inputs, reduced, to shared memory, with 0 for those that are not finite.
+// Returns true when there is such an input.
 template <typename T>
 static __device__ inline bool fetch_angles(double *x, const T *in, unsigned int inputs)
 {
@@ -65,7 +68,7 @@ static __device__ inline bool fetch_angles(double *x, const T *in, unsigned int 
     return __syncthreads_or(bad);
 }
 
-// The contribution of the pairs of `low` qubits to the phase of a state.
+// The low-pairs factor of the phase of `state`, for `low` low qubits.
 static __device__ inline cuda_complex<double> pairs_phase(const double *x, unsigned int qubits,
                                                           unsigned int low, unsigned int state)
 {
@@ -80,7 +83,8 @@ static __device__ inline cuda_complex<double> pairs_phase(const double *x, unsig
     return unit(sum);
 }
 
-// The angle of low qubit `i`; of the high ones where that is `low`.
+// The angle of low qubit `i` for the value `high` of the high qubits; the high-qubits term when
+// `i` == `low`.
 static __device__ inline double sum_angles(const double *x, unsigned int qubits, unsigned int low,
                                            unsigned int i, unsigned int high)
 {
@@ -100,7 +104,7 @@ static __device__ inline double sum_angles(const double *x, unsigned int qubits,
     return sum;
 }
 
-// The sum of the angles of those of the low qubits from `first` on that are set.
+// The sum of the angles of the set low qubits from `first` on; bit 0 of `state` is qubit `first`.
 static __device__ inline double sum_set(const double *angles, unsigned int first, unsigned int low,
                                         unsigned int state)
 {
@@ -111,8 +115,8 @@ static __device__ inline double sum_set(const double *angles, unsigned int first
     return sum;
 }
 
-// The factors of `count` sets of high qubits, from `first` on, by a block; `scale`, a power
-// of two or 0, is in them.
+// Computes, by a block, the tables for `count` values of the high qubits from `first` on.  `few`
+// includes the factor `scale`, a power of two or 0.
 static __device__ inline void make_factors(struct iqp_factors *factors, const double *x,
                                            unsigned int qubits, unsigned int low,
                                            unsigned int first, unsigned int count, double scale)
@@ -138,7 +142,7 @@ static __device__ inline void make_factors(struct iqp_factors *factors, const do
     __syncthreads();
 }
 
-// The phase of a state; `low_state` is of its low qubits, `pairs` theirs.
+// The phase of a state with the low bits `low_state` and the low-pairs factor `pairs`.
 template <typename T>
 static __device__ inline cuda_complex<T>
 phase_of(const struct iqp_factors *factors, unsigned int low_state, cuda_complex<double> pairs)

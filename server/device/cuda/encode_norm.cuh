@@ -1,9 +1,9 @@
-// The norm of a sample: squares are summed in double precision and in three ranges, so that
-// neither tiny nor huge values are lost (Blue, ACM TOMS 4, 1978).
+// Overflow-safe Euclidean norm of a sample: squares are summed in double precision in three ranges
+// of magnitude, with scale factors against underflow and overflow (Blue, ACM TOMS 4, 1978).
 //
 // All kernels sum in the same order: CUDA_BLOCK threads stride over a segment ("stretch") of a
-// sample; the threads' sums are added by warps, the warps' in order; then the segments' sums in
-// the same way.
+// sample; the sums of a warp's threads are added, then those of the warps in order; the sums of
+// the stretches are added in the same way.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_NORM_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_NORM_CUH
 
@@ -11,11 +11,11 @@
 
 #include "server/device/cuda/encode_parts.cuh"
 
-// Inputs of a stretch: few enough for a batch of small samples to keep a large device busy,
-// and so many that there are no more than so many stretches to add up.
+// A stretch has at least STRETCH_LEAST inputs, few enough for a batch of small samples to occupy a
+// large device.  A sample has at most STRETCHES_MOST stretches.
 constexpr size_t STRETCH_LEAST = 4096, STRETCHES_MOST = 1024;
 
-// Squares of |x| below TINY are taken of x * LIFT, those above HUGE_FROM of x * LOWER.
+// Values below TINY are multiplied by LIFT before squaring, those above HUGE_FROM by LOWER.
 constexpr double TINY = 0x1p-500, LIFT = 0x1p+600, HUGE_FROM = 0x1p+480, LOWER = 0x1p-600;
 
 struct squares {
@@ -27,7 +27,7 @@ static __device__ inline void add_square(struct squares *squares, double x)
     const double size = fabs(x);
     if (size < TINY)
         squares->tiny = fma(x * LIFT, x * LIFT, squares->tiny);
-    else if (size > HUGE_FROM || size != size) // NaN spoils this one
+    else if (size > HUGE_FROM || size != size) // a NaN is added here and makes the sum NaN
         squares->huge = fma(x * LOWER, x * LOWER, squares->huge);
     else
         squares->plain = fma(x, x, squares->plain);
@@ -40,7 +40,7 @@ static __device__ inline void add_squares(struct squares *squares, const struct 
     squares->huge += more->huge;
 }
 
-// Sums over a block; `room` as cuda_block_sum's, three of them.
+// Sums over a block; `room` is three times that of cuda_block_sum.
 static __device__ inline struct squares block_squares(const struct squares *mine,
                                                       double room[3][CUDA_WARP])
 {
@@ -48,7 +48,7 @@ static __device__ inline struct squares block_squares(const struct squares *mine
             cuda_block_sum(mine->huge, room[2])};
 }
 
-// norm2 = root * scale; both are powers of two apart from what squares can hold.
+// norm2 = root * scale; `scale` is a power of two: norm2 alone may exceed the range of double.
 struct norm {
     double root, scale;
     uint8_t fault;
@@ -58,7 +58,7 @@ static __device__ inline struct norm norm_of(struct squares s)
 {
     struct norm norm = {0.0, 1.0, ENCODE_FAULT_NONE};
     if (s.huge > 0.0 || s.huge != s.huge) {
-        // Values that are not huge contribute only what the scale leaves of them.
+        // The plain sum is scaled to match; the tiny sum would vanish.
         norm.root = sqrt(s.huge + s.plain * LOWER * LOWER);
         norm.scale = 1.0 / LOWER;
     } else if (s.plain > 0.0) {
@@ -74,7 +74,7 @@ static __device__ inline struct norm norm_of(struct squares s)
     return norm;
 }
 
-// x / norm2 = x * down * factor; 0 where the sample is refused.
+// x / norm2 = x * down * factor; 0 for a rejected sample.
 struct division {
     double down, factor;
 };
@@ -91,7 +91,7 @@ template <typename T> static __device__ inline T quotient(T x, const struct divi
     return (T)((double)x * by->down * by->factor);
 }
 
-// Streaming stores: states are not read soon, and the cache is left to inputs.
+// Streaming stores (__stcs), since states are not read again soon: the cache is kept for inputs.
 static __device__ inline void write_streaming(cuda_complex<double> *at, double re)
 {
     __stcs(reinterpret_cast<double2 *>(at), make_double2(re, 0.0));

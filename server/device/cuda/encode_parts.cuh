@@ -1,4 +1,4 @@
-// Types and loops of the encoders' kernels.
+// Shared code of the CUDA encoders: complex numbers, and the split of a batch into launches.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_PARTS_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_PARTS_CUH
 
@@ -19,10 +19,10 @@ static __device__ inline cuda_complex<double> complex_product(cuda_complex<doubl
     return {fma(a.re, b.re, -(a.im * b.im)), fma(a.re, b.im, a.im * b.re)};
 }
 
-// Samples of one launch, the grid's second dimension.
+// Maximum of samples per launch: the grid's second dimension.
 constexpr size_t ENCODE_LAUNCH_SAMPLES = CUDA_GRID_MAX;
 
-// A part of a job that one launch takes: `samples` of them from `first` on.
+// A span: the consecutive samples of a job that one launch encodes.
 template <typename T> struct encode_span {
     using number = T;
     const T *in;
@@ -48,14 +48,14 @@ static inline enum status for_spans(const struct encode_job *job, Queue queue)
     return status;
 }
 
-// The same with spans of the job's own type.
+// for_spans with the job's type.
 template <typename Queue>
 static inline enum status cuda_encode_spans(const struct encode_job *job, Queue queue)
 {
     return job->type == ENCODE_F64 ? for_spans<double>(job, queue) : for_spans<float>(job, queue);
 }
 
-// The encoders, each in a file of its own: queue a checked job on `stream`.
+// The encoders, one per file: each queues a checked job on `stream`.
 enum status cuda_encode_amplitude(struct cuda *cuda, cudaStream_t stream,
                                   const struct encode_job *job, struct error *err);
 enum status cuda_encode_product(struct cuda *cuda, cudaStream_t stream,
@@ -65,8 +65,8 @@ enum status cuda_encode_basis(struct cuda *cuda, cudaStream_t stream, const stru
 enum status cuda_encode_iqp(struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
                             struct error *err);
 
-// Variants that keep a whole state in shared memory; they fail with STATUS_UNSUPPORTED when it
-// does not fit.
+// Variants with the whole state in shared memory; they fail with STATUS_UNSUPPORTED when it does
+// not fit.
 enum status cuda_encode_amplitude_resident(struct cuda *cuda, cudaStream_t stream,
                                            const struct encode_job *job, struct error *err);
 enum status cuda_encode_iqp_resident(struct cuda *cuda, cudaStream_t stream,

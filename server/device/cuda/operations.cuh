@@ -1,5 +1,5 @@
-// The operations of the CUDA back end, which device_ops.h and the headers it names document.
-// Each is called with the device current for the calling thread.
+// Function declarations of the CUDA back end: the entries of its struct device_ops, documented in
+// device_ops.h.  The device is the calling thread's current one at each call.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_OPERATIONS_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_OPERATIONS_CUH
 

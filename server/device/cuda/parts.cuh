@@ -1,8 +1,9 @@
-// Structs and helpers of the CUDA back end.  CUDA C++; included only in this folder.
+// Core of the CUDA back end: device struct, error conversion, kernel launch and reductions in
+// kernels.  CUDA C++; included only in this folder.
 //
-// Runtime errors become STATUS_IO (STATUS_NOMEM when memory is short) with the name of the call
-// that returned them.  The runtime returns an error that ends the device from every later call;
-// messages then also name the call that met it first.
+// CUDA runtime errors become STATUS_IO (STATUS_NOMEM when memory is short) with the name of the
+// call that returned them.  After a sticky error the runtime returns it from every later call;
+// messages then also name the call that returned it first.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_PARTS_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_PARTS_CUH
 
@@ -23,15 +24,15 @@ struct cuda {
     struct device base; // first: the wrappers see only this
     int ordinal;
     int processors;          // streaming multiprocessors
-    size_t shared_max;       // bytes of shared memory that a block may ask for
-    bool clusters;           // blocks can be launched in clusters
+    size_t shared_max;       // maximum bytes of dynamic shared memory of a block
+    bool clusters;           // thread block clusters are supported
     bool ordered_memory;     // memory is allocated and freed in stream order
-    cudaMemPool_t pool;      // where that comes from
-    cudaStream_t tensors;    // where operations on tensors are queued
+    cudaMemPool_t pool;      // of stream-ordered memory
+    cudaStream_t tensors;    // stream of the operations on tensors
     struct nvml_facts facts; // read when the device was opened
     uint32_t *ids;           // device memory for embed's ids
     size_t ids_capacity;
-    const char *failed_call; // first call that met an error that ends the device; a literal, atomic
+    const char *failed_call; // first call that returned a sticky error; a literal, atomic
 };
 
 static inline struct cuda *cuda_of(struct device *device)
@@ -53,7 +54,7 @@ static inline struct cuda *cuda_of(struct device_event *event)
 // thread.
 enum status cuda_check(struct cuda *cuda, cudaError_t code, const char *call, struct error *err);
 
-// The same of a call that allocates `size` bytes on the device.
+// cuda_check for a call that allocates `size` bytes on the device.
 enum status cuda_check_memory(struct cuda *cuda, cudaError_t code, const char *call, size_t size,
                               struct error *err);
 
@@ -65,20 +66,20 @@ static inline size_t cuda_least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-// How many blocks of `of` elements hold them all.
+// The number of blocks of `of` elements, rounded up.
 static inline unsigned int cuda_blocks(size_t elements, unsigned int of)
 {
     return (unsigned int)((elements + of - 1) / of);
 }
 
-// Blocks for a kernel with a grid-stride loop.
+// The number of blocks of a kernel with a grid-stride loop.
 static inline unsigned int cuda_grid(const struct cuda *cuda, size_t elements)
 {
     const size_t blocks = (elements + CUDA_BLOCK - 1) / CUDA_BLOCK;
     return (unsigned int)cuda_least(blocks, (size_t)cuda->processors * 16);
 }
 
-// Queues a kernel.  `name`, a literal, is for the message.
+// Launches a kernel.  `name`, a literal, appears in the error message.
 template <typename... Parameters, typename... Arguments>
 static inline enum status cuda_launch(struct cuda *cuda, void (*kernel)(Parameters...),
                                       const char *name, cudaStream_t stream, dim3 grid, dim3 block,
@@ -103,7 +104,7 @@ template <typename T> static __device__ inline T cuda_warp_sum(T value)
 }
 
 // Sums over a block of whole warps in a fixed order; every thread gets the sum.
-// `room`: CUDA_WARP elements of shared memory, free for other use behind a barrier.
+// `room`: CUDA_WARP elements of shared memory, which may be reused after a barrier.
 template <typename T> static __device__ inline T cuda_block_sum(T value, T *room)
 {
     const unsigned int warps = blockDim.x / CUDA_WARP;

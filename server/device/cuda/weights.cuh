@@ -1,4 +1,4 @@
-// Elements of weights, which are F32 or F16.
+// Weight conversion in kernels: widens an F32 or F16 element to float.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_WEIGHTS_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_WEIGHTS_CUH
 
