@@ -1,12 +1,12 @@
-// A compute device: memory and the operations of a language model, with one interface for the
-// CPU and the CUDA back end.  Asynchronous work is in stream.h.
+// Compute device abstraction over the CPU and CUDA back ends: memory, and the operations of a
+// language model.  stream.h has asynchronous work.
 //
 // A device has one owning thread, which makes all calls of this header.  Operations take effect
-// in call order.  Shapes are checked: an operation whose tensors do not fit together fails with
+// in call order.  Shapes are checked: an operation on tensors of mismatched shapes fails with
 // STATUS_INVALID and computes nothing.
 //
-// Results are the same from run to run, for any number of threads.  A row of a batch gets the
-// same bits as it would get alone.
+// Operations are deterministic: results are bitwise reproducible from run to run and for any
+// number of threads, and batch-invariant: a row's result does not depend on the other rows.
 #ifndef INFERSTAT_SERVER_DEVICE_DEVICE_H
 #define INFERSTAT_SERVER_DEVICE_DEVICE_H
 
@@ -23,8 +23,8 @@ struct device_stream; // stream.h
 struct device_event;
 
 enum device_event_kind {
-    DEVICE_EVENT_ORDER, // orders work; has no time
-    DEVICE_EVENT_TIMED,
+    DEVICE_EVENT_ORDER, // orders work; has no timestamp
+    DEVICE_EVENT_TIMED, // has a timestamp as well
 };
 
 // ---- Choosing and opening -------------------------------------------------
@@ -37,14 +37,15 @@ enum {
 
 struct device_options {
     const char *spec;     // "auto", "cpu", "cuda", either with ":N"; NULL is "auto"
-    unsigned int threads; // of the CPU back end; 0: as many as the process may use
+    unsigned int threads; // of the CPU back end; 0: the processors that the process may use
     bool spin;            // waits for events (stream.h) spin instead of sleeping
 };
 
-// Opens the device that `options->spec` names.  "cpu" is "cpu:0", and recorded as "cpu";
-// "cpu:1" up to DEVICE_CPU_MAX - 1 are further devices on the same processors, each with
-// streams and threads of its own.  "cuda" is "cuda:0".  Fails with STATUS_INVALID on any other
-// spec, with STATUS_UNSUPPORTED on a back end that is not part of this build.
+// Opens the device that `options->spec` names.  "auto" is the first back end that can be opened,
+// CUDA before CPU.  "cpu" is "cpu:0", and recorded as "cpu"; "cpu:1" up to DEVICE_CPU_MAX - 1 are
+// further devices on the same processors, each with its own streams and threads.  "cuda" is
+// "cuda:0".  Fails with STATUS_INVALID on any other spec, with STATUS_UNSUPPORTED on a back end
+// that is not part of this build.
 MUST_CHECK enum status device_open(struct device **out, const struct device_options *options,
                                    struct error *err);
 
@@ -53,10 +54,10 @@ MUST_CHECK enum status device_open(struct device **out, const struct device_opti
 void device_close(struct device *device);
 
 struct device_description {
-    char name[DEVICE_NAME_SIZE];     // as records name it: "cpu", "cpu:1", "cuda:0"
-    char reason[DEVICE_REASON_SIZE]; // why this one, for the log
-    bool fell_back;                  // auto tried another first, which could not be opened
-    char kernels[DEVICE_NAME_SIZE];  // "avx2", "plain C"
+    char name[DEVICE_NAME_SIZE];     // the name in records: "cpu", "cpu:1", "cuda:0"
+    char reason[DEVICE_REASON_SIZE]; // why the device was chosen, for the log
+    bool fell_back;                  // "auto" failed to open another device first
+    char kernels[DEVICE_NAME_SIZE];  // instruction set of the kernels: "avx2", "plain C"
     unsigned int ordinal;
     unsigned int threads;
     int64_t memory_bytes;           // total; 0: unknown
@@ -66,7 +67,7 @@ struct device_description {
 
 void device_describe(const struct device *device, struct device_description *out);
 
-// Bytes allocated now: tensors, and memory of streams.  Any thread.
+// Bytes currently allocated for tensors and by device_memory_new.  Any thread.
 int64_t device_memory_used(const struct device *device);
 
 // ---- Tensors --------------------------------------------------------------
@@ -105,12 +106,12 @@ MUST_CHECK enum status device_tensor_new(struct device *device, struct tensor *o
 // Frees the tensor's memory and zeroes `*tensor`.  Accepts a zeroed tensor.
 void device_tensor_free(struct device *device, struct tensor *tensor);
 
-// A view of `count` rows from row `first` on, which shares the memory of `tensor` and is not
-// freed.  The rows must exist.
+// A view of `count` existing rows from row `first` on.  It shares the memory of `tensor` and must
+// not be freed.
 struct tensor tensor_rows(const struct tensor *tensor, size_t first, size_t count);
 
-// Copies `size` bytes from the host to byte `offset` of the tensor, or back.
-// The host's memory may be reused when the call returns.
+// Copy `size` bytes from the host to byte `offset` of the tensor, and from the tensor to the host.
+// Host memory may be reused when the call returns.
 MUST_CHECK enum status device_upload(struct device *device, struct tensor *tensor, size_t offset,
                                      const void *from, size_t size, struct error *err);
 MUST_CHECK enum status device_download(struct device *device, void *to, const struct tensor *tensor,
@@ -120,9 +121,8 @@ MUST_CHECK enum status device_download(struct device *device, void *to, const st
 // Shapes are (rows, columns); n is the number of positions computed at once.
 // Everything is F32 unless stated otherwise.
 
-// out[r] = table[ids[r]], widened to F32.  `table` (vocabulary, dim) F32 or F16,
-// `out` (n, dim).  `ids` holds n numbers in the host's memory, each checked
-// against the vocabulary.
+// Embedding lookup: out[r] = table[ids[r]], widened to F32.  `table` (vocabulary, dim) F32 or F16,
+// `out` (n, dim).  `ids` holds n token ids in host memory, each checked against the vocabulary.
 MUST_CHECK enum status device_embed(struct device *device, struct tensor *out,
                                     const struct tensor *table, const uint32_t *ids, size_t n,
                                     struct error *err);
@@ -166,8 +166,8 @@ MUST_CHECK enum status device_swiglu(struct device *device, struct tensor *gate,
 MUST_CHECK enum status device_add(struct device *device, struct tensor *x, const struct tensor *y,
                                   struct error *err);
 
-// Waits for all earlier operations of this header; read the clock only after this.  Work on
-// streams (stream.h) is waited for by events.
+// Waits for all earlier operations of this header; timings end after it.  It does not wait for
+// work on streams (stream.h).
 MUST_CHECK enum status device_synchronize(struct device *device, struct error *err);
 
 #endif

@@ -1,15 +1,15 @@
-// The table of functions that a back end implements.  For this room's wrappers (device.c,
-// stream.c, encode.c) and the back ends only.
+// Back-end interface: the table of functions that each back end implements.  Only for the
+// wrappers in this folder (device.c, stream.c, encode.c) and the back ends.
 #ifndef INFERSTAT_SERVER_DEVICE_DEVICE_OPS_H
 #define INFERSTAT_SERVER_DEVICE_DEVICE_OPS_H
 
 #include "server/device/cpu/host_kernel.h"
 #include "server/device/device.h"
 
-// The common parts of a device, stream and event; a back end's own structs begin with them.
+// Base structs of device, stream and event; a back end's own structs begin with them.
 struct device {
     const struct device_ops *ops;
-    int64_t memory_used; // atomic builtins only: any thread counts
+    int64_t memory_used; // accessed by any thread, with atomic builtins only
     bool spin;           // from the options
     char name[DEVICE_NAME_SIZE];
     unsigned int ordinal;
@@ -38,7 +38,7 @@ enum device_copy {
         DEVICE_COPY_COUNT
 };
 
-// Adds allocated (or negative: freed) bytes.  Relaxed: the count orders nothing.
+// Adds allocated bytes; negative: freed.  Relaxed, since the counter orders no other memory.
 static inline void device_count_memory(struct device *device, int64_t size)
 {
     (void)__atomic_fetch_add(&device->memory_used, size, __ATOMIC_RELAXED);
@@ -47,15 +47,15 @@ static inline void device_count_memory(struct device *device, int64_t size)
 struct encode_job;
 struct device_properties;
 
-// The wrappers have checked all arguments: shapes fit, types are right, nothing is empty, stream
-// and event belong to one device.  device.h, stream.h and encode.h document the operations.
+// The wrappers have checked all arguments: shapes match, types are correct, nothing is empty,
+// stream and event belong to one device.  device.h, stream.h and encode.h document the operations.
 struct device_ops {
     const char *name;
     enum status (*open)(struct device **out, const struct device_options *options,
                         unsigned int ordinal, struct error *err);
     void (*close)(struct device *device);
     void (*describe)(const struct device *device, struct device_description *out);
-    // Fills the properties that the description lacks, except the rates; NULL: there are none.
+    // Fills the properties that the description lacks, except the rates; NULL: no more properties.
     void (*properties)(const struct device *device, struct device_properties *out);
     enum status (*synchronize)(struct device *device, struct error *err);
 
@@ -114,7 +114,7 @@ struct device_ops {
     enum status (*fill)(struct device_stream *stream, void *to, int byte, size_t size,
                         struct error *err);
 
-    // Queues a function of the host; NULL when the device runs none.
+    // Queues a host function; NULL when the back end cannot run one.
     enum status (*launch)(struct device_stream *stream, const char *name, cpu_kernel *kernel,
                           const void *arguments, size_t size, struct error *err);
 

@@ -1,5 +1,5 @@
-// Encoders of classical vectors into the amplitudes of quantum states, as kernels queued on a
-// stream.
+// Quantum state preparation: kernels that encode batches of classical vectors (samples) as
+// amplitudes of quantum states, queued on a stream.
 //
 //   state[b], 0 <= b < 2^qubits, bit k of b is qubit k; complex, real part first.
 //
@@ -13,8 +13,8 @@
 //   iqp        n + n (n - 1) / 2    the same, theta += sum_{i<j} x_i x_j d_ij, pairs
 //                                   row-major: 01 02 .. 0n-1 12 ..
 // Norms are computed in double precision from values scaled by a power of two, so that neither
-// 1e-300 nor 1e300 is lost.  Results are the same to the last bit from run to run and for any
-// number of threads, and a sample's do not depend on its neighbours.
+// 1e-300 nor 1e300 is lost.  Results are deterministic: bitwise reproducible from run to run and
+// for any number of threads, and independent of the other samples of the batch.
 #ifndef INFERSTAT_SERVER_DEVICE_ENCODE_H
 #define INFERSTAT_SERVER_DEVICE_ENCODE_H
 
@@ -67,9 +67,9 @@ enum encode_fault {
 };
 const char *encode_fault_text(enum encode_fault fault);
 
-// One launch.  `in` (samples, inputs), `out` (samples, 2^qubits) complex and `faults` (samples)
-// bytes of enum encode_fault are in the device's memory.  A rejected sample's state is all
-// zero.  `scratch` has encode_scratch_size bytes, or is NULL when that is 0.
+// One launch: a batch of samples.  `in` (samples, inputs), `out` (samples, 2^qubits), complex, and
+// `faults` (samples), bytes of enum encode_fault, are in the device's memory.  A rejected sample's
+// state is all zero.  `scratch` has encode_scratch_size bytes, or is NULL when that is 0.
 struct encode_job {
     enum encoder encoder;
     enum encode_type type;
@@ -81,12 +81,13 @@ struct encode_job {
     void *scratch;
 };
 
-// Bytes of a launch's memory; 0 when they overflow a size_t.
+// Sizes of a launch's buffers; 0 on overflow of size_t.
 size_t encode_in_size(const struct encode_job *job);
 size_t encode_out_size(const struct encode_job *job);
 size_t encode_scratch_size(const struct device *device, const struct encode_job *job);
 
-// Queues the launch.  Fails with STATUS_INVALID on an inconsistent job.
+// Queues the launch.  Fails with STATUS_INVALID on an inconsistent job, STATUS_UNSUPPORTED on a
+// device without encoders, STATUS_NOMEM, or STATUS_IO on a failed stream.
 MUST_CHECK enum status device_encode(struct device_stream *stream, const struct encode_job *job,
                                      struct error *err);
 

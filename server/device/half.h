@@ -1,4 +1,4 @@
-// IEEE 754 half precision: 1 sign, 5 exponent, 10 fraction bits.
+// IEEE 754 half precision (1 sign, 5 exponent, 10 fraction bits): conversion to and from float.
 #ifndef INFERSTAT_SERVER_DEVICE_HALF_H
 #define INFERSTAT_SERVER_DEVICE_HALF_H
 
@@ -25,7 +25,7 @@ static inline float half_to_float(uint16_t half)
     return value;
 }
 
-// The nearest half, ties to even; too large becomes infinite.
+// The nearest half, ties to even; infinity on overflow.
 uint16_t half_from_float(float value);
 
 #endif

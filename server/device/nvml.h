@@ -1,5 +1,5 @@
-// Reads driver version, power cap, clocks and PCIe link of a device from NVIDIA's management
-// library (NVML), which is opened at run time when it is installed.
+// NVIDIA management library (NVML), loaded at run time when installed: reads driver version, power
+// cap, clocks and PCIe link of a device.
 #ifndef INFERSTAT_SERVER_DEVICE_NVML_H
 #define INFERSTAT_SERVER_DEVICE_NVML_H
 
@@ -18,7 +18,7 @@ struct nvml_facts {
     struct pcie_link pcie; // except generation_port_max
 };
 
-// Reads the facts of the device with UUID "GPU-...".  Returns false, with nothing known, when the
+// Reads the facts of the device with UUID "GPU-...".  Returns false, with `*out` empty, when the
 // library is missing or unusable or does not know the device.  Takes some milliseconds.
 bool nvml_read(struct nvml_facts *out, const char *uuid);
 

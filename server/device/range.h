@@ -1,5 +1,5 @@
-// Named ranges on a profiler's time line (NVTX, shown by Nsight Systems) in builds with
-// INFERSTAT_NVTX; in others these functions are empty.
+// Profiler annotations: named ranges on the time line of Nsight Systems (NVTX) in builds with
+// INFERSTAT_NVTX; in other builds the functions are empty.
 //
 // Ranges nest within a thread; begin and end are called by the same thread.  Without an attached
 // profiler they cost one pointer check.
@@ -12,7 +12,7 @@
 
 // `name` is copied.
 void range_begin(const char *name);
-// "copy 12": `name` and a number.
+// Names the range "copy 12": `name`, a space and `number`.
 void range_begin_at(const char *name, uint64_t number);
 void range_end(void);
 

@@ -1,19 +1,19 @@
-// Asynchronous work: streams, events, copies and kernels queued on them, and the memory they
-// use.  One interface for every back end.
+// Device streams and events, for every back end: asynchronous copies and kernels, and the device
+// and pinned host memory that they use.
 //
 // A stream executes its work in queue order; streams run concurrently with each other and with
-// the host.  Only waiting for an event orders work of two streams, or work and the host.
-// Queued work borrows its memory until an event recorded after it is done.
+// the host.  Only waiting for an event orders the work of two streams, or work and the host.
+// Queued work borrows its memory until an event recorded after the work is done.
 //
 // Threads: a stream is used by one thread at a time, which also records its events.  Any thread
 // may query events, wait for them on the host, and allocate and free memory.
 //
-// Errors: a call that queues fails on what it can check at once.  A later failure (of a copy or
-// kernel, or a lost device) is sticky: every later call on that stream and every wait for an
-// event recorded after the failed call returns it (STATUS_IO); a stream that waits for such an
-// event fails too.  The CPU back end names the failed call.  CUDA does not report it: the error
-// names the call that returned it and, if different, the call that first met it; most such
-// errors end the device, so that all its streams return them.  A failed stream executes no more
+// Errors: a call that queues work returns errors in its arguments at once.  A later failure (of a
+// copy or kernel, or a lost device) is sticky: it is returned (STATUS_IO) by every later call on
+// the stream and every wait for an event recorded after the failed call; a stream that waits for
+// such an event fails too.  The CPU back end's error names the failed call.  CUDA does not report
+// that call: the error names the current call and, if different, the first one that returned the
+// error; after most CUDA errors all streams of the device fail.  A failed stream executes no more
 // copies and kernels, but its events still become done, so that no wait hangs:
 // device_event_record records even when it returns the sticky error.
 #ifndef INFERSTAT_SERVER_DEVICE_STREAM_H
@@ -29,33 +29,33 @@
 
 // ---- Memory ---------------------------------------------------------------
 
-// Device memory, 256-byte aligned, contents undefined.  Stream-ordered when the device supports
-// it (INFERSTAT_ASYNC_ALLOC=0 disables it): usable on `stream` at once, on others after an event
-// of `stream`.  Fails with STATUS_NOMEM.
+// Allocates device memory, 256-byte aligned, contents undefined.  The allocation is stream-ordered
+// when the device supports it (INFERSTAT_ASYNC_ALLOC=0 disables it): `stream` may use the memory
+// at once, other streams after waiting for an event of `stream`.  Fails with STATUS_NOMEM.
 MUST_CHECK enum status device_memory_new(struct device_stream *stream, void **out, size_t size,
                                          struct error *err);
 
-// Frees it after the work queued on `stream`.  Accepts NULL memory.
+// Frees device memory after the work queued on `stream`.  Accepts NULL memory.
 void device_memory_free(struct device_stream *stream, void *memory, size_t size);
 
-// Pinned host memory, page-aligned, contents undefined: copies from and to it do not block the
-// host.  The CPU back end locks it when RLIMIT_MEMLOCK allows and otherwise does without.  Fails
-// with STATUS_NOMEM.
+// Allocates pinned host memory, page-aligned, contents undefined: copies from and to it do not
+// block the host.  The CPU back end leaves it unlocked when RLIMIT_MEMLOCK is too low.  Fails with
+// STATUS_NOMEM.
 MUST_CHECK enum status device_pinned_new(struct device *device, void **out, size_t size,
                                          struct error *err);
 
-// Nothing queued may still read or write it: synchronise first.  Accepts NULL memory.
+// Frees pinned memory; no queued work may still use it.  Accepts NULL memory.
 void device_pinned_free(struct device *device, void *memory, size_t size);
 
 // Pins the caller's memory; address and size are multiples of the page size.  The caller unpins
-// it before freeing it.  Fails with STATUS_UNSUPPORTED when it cannot be pinned.
+// the memory before freeing it.  Fails with STATUS_UNSUPPORTED when it cannot be pinned.
 MUST_CHECK enum status device_pin(struct device *device, void *memory, size_t size,
                                   struct error *err);
 void device_unpin(struct device *device, void *memory, size_t size);
 
 // ---- Streams and events ---------------------------------------------------
 
-// `name`, a literal, appears in messages.
+// Creates a stream.  `name`, a literal, appears in messages.
 MUST_CHECK enum status device_stream_new(struct device *device, struct device_stream **out,
                                          const char *name, struct error *err);
 
@@ -69,8 +69,8 @@ MUST_CHECK enum status device_event_new(struct device *device, struct device_eve
                                         enum device_event_kind kind, struct error *err);
 void device_event_free(struct device_event *event); // accepts NULL; not while it is pending
 
-// Records the event after the work queued on `stream`.  It may be recorded again; waits queued
-// or begun before refer to the earlier record.
+// Records the event: it is done when the work queued on `stream` so far is done.  It may be
+// recorded again; waits queued or begun before refer to the earlier record.
 MUST_CHECK enum status device_event_record(struct device_event *event, struct device_stream *stream,
                                            struct error *err);
 
@@ -79,18 +79,18 @@ MUST_CHECK enum status device_event_record(struct device_event *event, struct de
 MUST_CHECK enum status device_stream_wait(struct device_stream *stream, struct device_event *event,
                                           struct error *err);
 
-// Blocks the calling thread until the event is done: asleep, or spinning when the device was
+// Blocks the calling thread until the event is done; it sleeps, or spins when the device was
 // opened with `spin`.
 MUST_CHECK enum status device_event_wait(struct device_event *event, struct error *err);
 
-// Sets `*done`, without waiting, also when the call returns a sticky error.
+// Sets `*done` without waiting, even when the call returns a sticky error.
 MUST_CHECK enum status device_event_query(struct device_event *event, bool *done,
                                           struct error *err);
 
-// Time between two timed events of any streams of one device.  CUDA measures in float
-// milliseconds: half a microsecond at best, 62 us steps after 1000 s; so measure from a recent
-// anchor.  Fails with STATUS_INVALID on an event without time or never recorded, STATUS_BUSY on
-// one that is not done.
+// Elapsed time between two timed events of any streams of one device.  CUDA returns float
+// milliseconds: resolution is half a microsecond at best and 62 us after 1000 s, so measure from
+// a recent event.  Fails with STATUS_INVALID on an event that is not timed or was never recorded,
+// STATUS_BUSY on one that is not done.
 MUST_CHECK enum status device_event_elapsed(struct device_event *from, struct device_event *to,
                                             double *ns, struct error *err);
 
