@@ -1,5 +1,5 @@
-// The library's background thread: samples the process, drains the threads' ITL
-// histograms and runs the publisher.  It owns stream 0.
+// The library's background thread: samples the process, drains the ITL histograms of all
+// threads and runs the publisher.  Its records are stream 0.
 #ifndef INFERSTAT_MONITOR_BACKGROUND_H
 #define INFERSTAT_MONITOR_BACKGROUND_H
 
@@ -13,12 +13,12 @@ struct background;
 struct background_settings {
     struct thread_slots *slots;
     struct sampled *sampled;
-    uint32_t sample_ms;                  // 0: memory and processor use are not sampled
-    struct publisher_settings publisher; // without a file nothing is reported
+    uint32_t sample_ms;                  // 0: do not sample memory and processor use
+    struct publisher_settings publisher; // file NULL: nothing is reported
 };
 
-// Starts the thread, with all signals blocked, and waits until it has opened the
-// publisher: its failure is returned here.
+// Starts the thread, with all signals blocked, waits until it has opened the publisher,
+// and returns the status of that.
 MUST_CHECK enum status background_start(struct background **out,
                                         const struct background_settings *settings,
                                         struct error *err);
@@ -30,7 +30,7 @@ struct background_end {
     uint64_t in_rings;     // records that are only in the run file
 };
 
-// Waits up to `timeout_ns` until everything is acknowledged, spools the rest and ends
+// Waits up to `timeout_ns` until all records are acknowledged, spools the others and ends
 // the thread.
 struct background_end background_stop(struct background *background, uint64_t timeout_ns);
 

@@ -28,26 +28,25 @@
 //
 // Durability: a record is in this thread's ring when the call that creates it (_end,
 // _add_) returns.  The rings are mapped from the run file, on tmpfs: a killed process
-// loses none.  A slot is freed when the collector has acknowledged its record after the
-// commit.  While the collector is unreachable, records are also written to the spool on
-// disk, when a ring is half full and every two seconds: a host that goes down loses
-// those that are not there yet.  Records of a dead process are sent, under its run, by
-// the next process that opens a monitor on the host with the same folders, or by
-// `inferstat spool flush`; the run is then marked as killed, with the last activity of
-// each of its threads.
+// loses no record.  A slot is freed when the collector has acknowledged its record after
+// the commit.  While the collector is unreachable, records are also written to the spool on
+// disk, when a ring is half full and every two seconds: if the host goes down, only records
+// not yet in the spool are lost.  Records of a dead process are sent, under its run, by the
+// next process that opens a monitor on the host with the same folders, or by `inferstat
+// spool flush`; the run is then marked as killed, with the last activity of each thread.
 //
 // Threads: a monitor may be used by any number of threads at once.  A tracker
 // belongs to one thread at a time.  A thread's first record allocates its ring buffer
-// (a lock, a system call, memory); later ones take none of these.  When a thread ends,
-// the next new thread reuses its ring; 1023 threads may have one at a time, and records
-// of further threads are counted as dropped.  inferstat_open must return before, and
-// inferstat_close be called after, any other call with the same monitor; a call that
-// races with inferstat_close is a bug of the caller.
+// (a lock, a system call, memory); later records do not.  When a thread exits, the next new
+// thread reuses its ring.  At most 1023 threads have a ring at a time; records of further
+// threads are counted as dropped.  No other call with a monitor may run concurrently with
+// its inferstat_open or inferstat_close.
 //
-// fork(): in the child, calls with the parent's monitor do nothing; the parent's go on.
-// The child may open a monitor of its own, which is another run.  vfork() and
-// posix_spawn() need no care.  Files are closed by exec.
-// Times are nanoseconds; memory is bytes.  Strings are UTF-8, copied.  Every
+// fork(): in the child, calls with the parent's monitor do nothing; the parent is not
+// affected.  The child may open its own monitor, which is another run.  vfork() and
+// posix_spawn() are safe.  exec closes all files.
+//
+// Times are in nanoseconds, memory in bytes.  Strings are UTF-8 and are copied.  Every
 // function accepts NULL for the monitor or tracker and then does nothing.
 #ifndef INFERSTAT_H
 #define INFERSTAT_H
@@ -91,12 +90,12 @@ struct inferstat_options {
     size_t size;                 // sizeof(struct inferstat_options), set by _init
     const char *collector;       // address; NULL: INFERSTAT_COLLECTOR, else the default folder
     const char *run_folder;      // folder of the run file; NULL: INFERSTAT_RUN_DIR, else tmpfs;
-                                 // not one where any user may delete files
+                                 // rejected if any user may delete files in it
     const char *program;         // name and version to report; NULL: "libinferstat VERSION"
     int report;                  // 0: keep local history only, publish nothing, open no socket
     uint32_t history_operations; // local history: last operations kept (default 1000, 0 is none,
                                  // 2^20 at most)
-    uint32_t history_inferences; // last inferences kept (default 100; likewise)
+    uint32_t history_inferences; // last inferences kept (default 100; same range)
     uint32_t ring_records;       // slots of a thread's ring (default 4096; a power of two from
                                  // 64 to 2^20); a record with a long text takes two
     uint32_t sample_ms;          // sampling interval of memory and processor use (default 1000,
@@ -105,13 +104,13 @@ struct inferstat_options {
     // the rings can buffer.  NULL: INFERSTAT_SPOOL, else $XDG_STATE_HOME/inferstat/spool, else
     // ~/.local/state/inferstat/spool, for root /var/lib/inferstat/spool; "": no spool.
     const char *spool_folder;
-    uint64_t spool_bytes;      // limit for this run; then its oldest records are dropped, counted
-                               // (default 256 MiB, 4 MiB at least)
-    uint64_t spool_free_bytes; // always left free on the file system
-                               // (default, UINT64_MAX: 1 GiB, or 5 % of it where that is less)
+    uint64_t spool_bytes;      // limit for this run; beyond it the oldest records are dropped and
+                               // counted (default 256 MiB, at least 4 MiB)
+    uint64_t spool_free_bytes; // minimum of free space on the file system (default,
+                               // UINT64_MAX: 1 GiB, or 5 % of the file system if less)
     // Authentication for collectors on other hosts; see inferstat-worker(1).
     const char *key_file;   // NULL: INFERSTAT_KEY, else ~/.config/inferstat/key
-    const char *server_key; // the collector's, in Z85, or a file of them; NULL:
+    const char *server_key; // the collector's key in Z85, or a file of keys; NULL:
                             // INFERSTAT_SERVER_KEY, else known_collectors
     int insecure;           // not 0: allow unencrypted TCP to other hosts
     // Callback for log lines (collector unreachable, reachable again; [LOAD] and [INFER]
@@ -122,8 +121,7 @@ struct inferstat_options {
 
 INFERSTAT_API void inferstat_options_init(struct inferstat_options *options);
 
-// Opens a monitor.  An unreachable collector is no error.  On failure `*out` is NULL,
-// which every other call accepts.
+// Opens a monitor.  An unreachable collector is no error.  On failure `*out` is NULL.
 INFERSTAT_API enum inferstat_status inferstat_open(struct inferstat_monitor **out,
                                                    const struct inferstat_options *options,
                                                    struct inferstat_error *err);
@@ -131,37 +129,35 @@ INFERSTAT_API enum inferstat_status inferstat_open(struct inferstat_monitor **ou
 struct inferstat_totals {
     uint64_t produced;     // records created (none without `report`)
     uint64_t acknowledged; // committed by the collector
-    uint64_t dropped;      // lost to full rings, counted
+    uint64_t dropped;      // the ring was full, or the thread had none
 };
 
 // Sends the remaining records, waits up to `timeout_ns` for the collector to commit them
-// and the end of the run, and frees everything.  All trackers must have ended; no other
-// thread may use the monitor.  INFERSTAT_UNFINISHED when the deadline passed: then
-// unacknowledged records are written to the spool (which may take longer), or stay in
-// the run file if there is no spool or it is full.  The log says where they are, and
-// the next process sends them; if the host restarts first, the run counts as killed.
-// The space of a run file that stays is reduced to its records; that of a killed
-// process has 1 MB for each thread that recorded, and 1 MB for the library's own,
-// with rings of 4096 slots.  `totals` may be NULL.
+// and the end of the run, and frees the monitor.  All trackers must have ended; no other
+// thread may use the monitor.  INFERSTAT_UNFINISHED: the deadline passed; unacknowledged
+// records were written to the spool (which may take longer), or stay in the run file if
+// there is no spool or it is full.  The log says where they are, and the next process sends
+// them; if the host restarts first, the run counts as killed.  A remaining run file keeps
+// only the disk space of its records; that of a killed process keeps 1 MB (rings of 4096
+// slots) for each thread that recorded and for the library's own.  `totals` may be NULL.
 INFERSTAT_API enum inferstat_status inferstat_close(struct inferstat_monitor *monitor,
                                                     uint64_t timeout_ns,
                                                     struct inferstat_totals *totals);
 
-// The totals now.  Any thread.
+// Reads the current totals.  Any thread.
 INFERSTAT_API void inferstat_get_totals(struct inferstat_monitor *monitor,
                                         struct inferstat_totals *totals);
 
-// The number by which records name a text (a model, device, operation, stage);
-// the same text gives the same number.  0 for NULL, for "", and when the run's
-// table (65,535 names, 4 MiB of text) is full.  Text over 255 bytes is cut.
-// Takes a lock: call it once and keep the number.
+// Interns a name (of a model, device, operation or stage) and returns its id, the same for
+// the same text.  0 for NULL and "", and when the run's table (65,535 names, 4 MiB of text)
+// is full.  Text over 255 bytes is cut.  Takes a lock: call it once and keep the id.
 INFERSTAT_API uint32_t inferstat_name(struct inferstat_monitor *monitor, const char *text);
 
 // The library's clock: monotonic, nanoseconds, comparable with the `_ns`
 // arguments below.
 INFERSTAT_API uint64_t inferstat_clock_ns(void);
 
-// ---- What the run has -----------------------------------------------------
+// ---- Devices and models ---------------------------------------------------
 
 // Numeric members are absent when negative, texts when NULL.
 struct inferstat_device {
@@ -178,7 +174,7 @@ struct inferstat_device {
 
 INFERSTAT_API void inferstat_device_init(struct inferstat_device *device);
 
-// Records that the run uses a device, and returns the number of its name.
+// Records that the run uses a device, and returns the id of its name.
 INFERSTAT_API uint32_t inferstat_add_device(struct inferstat_monitor *monitor,
                                             const struct inferstat_device *device);
 
@@ -189,52 +185,52 @@ struct inferstat_model {
     const char *architecture;
     const char *quantisation;
     int64_t parameters, file_bytes, context; // absent when negative
-    // Bytes of KV cache that a position of the context takes, and that each later token has to
-    // read: 2 (keys and values) * layers * KV heads * elements of a head * bytes of an element.
-    // Absent when negative: then inferstat's MBU is of the weights alone.
+    // Bytes of KV cache per position of the context, read again for each later token: 2 (keys
+    // and values) * layers * KV heads * head dimension * bytes per element.  Absent when
+    // negative: MBU (memory bandwidth utilisation) then counts only the weights.
     int64_t kv_bytes_per_token;
 };
 
 INFERSTAT_API void inferstat_model_init(struct inferstat_model *model);
 
-// Records a model's description, and returns the number of its name.
+// Records a model's description, and returns the id of its name.
 INFERSTAT_API uint32_t inferstat_add_model(struct inferstat_monitor *monitor,
                                            const struct inferstat_model *model);
 
-// Device memory in use now, for the records that follow; negative: unknown.
-// Any thread, wait-free.
+// Sets the device memory in use, for later records; negative: unknown.  Any thread,
+// wait-free.
 INFERSTAT_API void inferstat_set_device_memory(struct inferstat_monitor *monitor, int64_t bytes);
 
 // ---- Startup --------------------------------------------------------------
 
-// The process begins to get ready.  Stages are disjoint intervals: each lasts
-// from its start to the next stage's start or to the end.
+// Begins the startup of the process, until it is ready to serve.  Stages are disjoint
+// intervals: each lasts until the next stage starts or the startup ends.
 INFERSTAT_API struct inferstat_startup *inferstat_startup_begin(struct inferstat_monitor *monitor);
 INFERSTAT_API void inferstat_startup_start_stage(struct inferstat_startup *startup,
                                                  const char *stage);
-// Ready: records the startup with its stages and frees the tracker.
+// The process is ready: records the startup with its stages and frees the tracker.
 INFERSTAT_API void inferstat_startup_end(struct inferstat_startup *startup);
-// Getting ready failed: frees the tracker without a record.
+// The startup failed: frees the tracker without a record.
 INFERSTAT_API void inferstat_startup_abandon(struct inferstat_startup *startup);
 
 // ---- Loads ----------------------------------------------------------------
 
 enum inferstat_result { INFERSTAT_RESULT_OK, INFERSTAT_RESULT_ERROR, INFERSTAT_RESULT_CANCELLED };
 
-// A model load begins.  Allocates; at most 32 stages are kept, later ones are
-// part of the last.
+// Begins a model load.  Allocates.  Has at most 32 stages; further ones are added to the
+// last.
 INFERSTAT_API struct inferstat_load *inferstat_load_begin(struct inferstat_monitor *monitor,
                                                           uint32_t model, uint32_t device);
 
 // Ends the running stage, if any, and starts the next one, at the same instant.
-// Time before the first stage, and after inferstat_load_end_stage, belongs to no
-// stage and is shown as "other".
+// Time before the first stage, and after inferstat_load_end_stage, is in no stage and is
+// shown as "other".
 INFERSTAT_API void inferstat_load_start_stage(struct inferstat_load *load, const char *stage);
 INFERSTAT_API void inferstat_load_end_stage(struct inferstat_load *load);
 
-// Names the model when it becomes known only during the load.
+// Sets the model if it becomes known only during the load.
 INFERSTAT_API void inferstat_load_set_model(struct inferstat_load *load, uint32_t model);
-// Names the device when it is chosen only during the load.
+// Sets the device if it is chosen only during the load.
 INFERSTAT_API void inferstat_load_set_device(struct inferstat_load *load, uint32_t device);
 INFERSTAT_API void inferstat_load_set_model_bytes(struct inferstat_load *load, int64_t bytes);
 // Share of the file that was in the page cache before the load, 0..1.
@@ -244,9 +240,8 @@ INFERSTAT_API void inferstat_load_set_storage_rate(struct inferstat_load *load,
 INFERSTAT_API void inferstat_load_set_h2d_rate(struct inferstat_load *load,
                                                double bytes_per_second);
 
-// Ends the running stage and the load, records both, frees the tracker.
-// `error` says why it failed, in at most 255 bytes (the rest is cut); NULL when it
-// did not.
+// Ends the running stage and the load, records the load with its stages, and frees the
+// tracker.  `error`: why the load failed, cut to 255 bytes; NULL: it did not fail.
 INFERSTAT_API void inferstat_load_end(struct inferstat_load *load, enum inferstat_result result,
                                       const char *error);
 
@@ -260,16 +255,16 @@ enum inferstat_finish {
 };
 
 struct inferstat_request {
-    uint32_t model, device; // numbers of names
-    uint64_t request;       // the engine's own number
+    uint32_t model, device; // ids from inferstat_name
+    uint64_t request;       // the engine's own request number
     uint64_t arrival_ns;    // inferstat_clock_ns() at arrival; 0: now
     uint32_t prompt_tokens;
-    uint32_t cached_prompt_tokens; // of those, taken from a cache and not computed
+    uint32_t cached_prompt_tokens; // part of prompt_tokens: found in a cache, not computed
 };
 
-// A tracker for one request at a time, to be used again and again: begin, end,
-// begin, end.  _new and _free allocate; nothing between them does or makes a
-// system call.  NULL when out of memory.
+// Creates a reusable tracker for one request at a time: begin, end, begin, end.  Only _new
+// and _free allocate or free memory; no call between them allocates or makes a system call
+// (except a thread's first, see Threads above).  NULL when out of memory.
 INFERSTAT_API struct inferstat_inference *
 inferstat_inference_new(struct inferstat_monitor *monitor);
 INFERSTAT_API void inferstat_inference_free(struct inferstat_inference *inference);
@@ -278,12 +273,12 @@ INFERSTAT_API void inferstat_inference_free(struct inferstat_inference *inferenc
 INFERSTAT_API void inferstat_inference_begin(struct inferstat_inference *inference,
                                              const struct inferstat_request *request);
 
-// The prompt's length, when the tokenizer runs after the arrival.
+// Sets the prompt's length, if the tokenizer runs after the arrival.
 INFERSTAT_API void inferstat_inference_set_prompt(struct inferstat_inference *inference,
                                                   uint32_t prompt_tokens,
                                                   uint32_t cached_prompt_tokens);
 
-// Ends the queue time: computing of the prompt starts.
+// Ends the queue time: prefill (computing of the prompt) starts.
 INFERSTAT_API void inferstat_inference_start_prefill(struct inferstat_inference *inference);
 
 // Ends prefill: the first token is generated.  For an engine that calls _count_tokens;
@@ -293,8 +288,8 @@ INFERSTAT_API void inferstat_inference_start_generation(struct inferstat_inferen
 // Counts one generated token, with its inter-token latency (one clock read).
 INFERSTAT_API void inferstat_inference_token(struct inferstat_inference *inference);
 
-// Counts `count` generated tokens, without latencies and, but for the first token of a
-// request, without reading the clock.
+// Counts `count` generated tokens without latencies.  Reads the clock only for the first
+// token of a request.
 INFERSTAT_API void inferstat_inference_count_tokens(struct inferstat_inference *inference,
                                                     uint32_t count);
 
@@ -305,7 +300,7 @@ INFERSTAT_API void inferstat_inference_end(struct inferstat_inference *inference
 
 // ---- Operations -----------------------------------------------------------
 
-// Anything else worth timing.  Lives in the caller's memory.
+// Timer of an operation, such as tokenising.  In the caller's memory.
 struct inferstat_timer {
     struct inferstat_monitor *monitor;
     uint64_t started_ns;        // may be set to an earlier inferstat_clock_ns() until the end
@@ -323,31 +318,31 @@ INFERSTAT_API uint64_t inferstat_timer_end(struct inferstat_timer *timer, const 
 
 enum inferstat_sync {
     INFERSTAT_SYNC_EVENTS,   // a slot is refilled after the event of its own copy
-    INFERSTAT_SYNC_PERIODIC, // whole streams are waited for now and then
+    INFERSTAT_SYNC_PERIODIC, // slots are reused after periodic synchronisation of whole streams
 };
 
 // One run of a pipeline that streams data to a device through a pool of pinned slots.
-// Busy times are unions of intervals on the device's clock, from timed events.  What was
-// not measured is negative, as inferstat_pipeline_init leaves it, and absent in the record.
+// Busy times are unions of intervals on the device's clock, from timed events.  Negative
+// values (set by inferstat_pipeline_init) were not measured and are absent in the record.
 struct inferstat_pipeline {
-    uint32_t workload, device; // numbers of names
-    uint32_t model;            // number of the name of what was loaded or computed with; 0: none
+    uint32_t workload, device; // ids from inferstat_name
+    uint32_t model;            // id of the model loaded or computed with; 0: none
     enum inferstat_result result;
-    uint64_t started_ns;  // inferstat_clock_ns() at its start; 0: as long ago as it lasted
+    uint64_t started_ns;  // inferstat_clock_ns() at its start; 0: now minus duration_ns
     uint64_t duration_ns; // until the last result
-    int64_t items;        // that came out
-    int64_t batch_items;  // of one batch; absent when negative
+    int64_t items;        // items processed
+    int64_t batch_items;  // items per batch; absent when negative
     uint64_t chunk_bytes; // of one slot
     uint32_t pool_size;   // slots
-    uint32_t prefetch;    // chunks filled ahead at most
+    uint32_t prefetch;    // most chunks filled ahead
     enum inferstat_sync sync;
     uint64_t bytes_h2d; // copied to the device
     int64_t copy_busy_ns, compute_busy_ns, both_busy_ns;
     int64_t exposed_copy_ns; // a copy to the device ran and no kernel did
     int64_t copy_starved_ns; // no copy ran because no slot was filled, though slots were free
-    int64_t idle_ns;         // neither ran, between the first and the last of them
+    int64_t idle_ns;         // neither copy nor kernel ran, between the first and the last of them
     int64_t pool_acquires, pool_waits, pool_wait_ns;
-    int64_t pool_waits_below_64us, pool_waits_below_4096us; // of pool_waits, the shorter ones
+    int64_t pool_waits_below_64us, pool_waits_below_4096us; // the shorter ones of pool_waits
     int64_t pool_available_min, pool_available_max;
     int64_t item_p50_ns, item_p95_ns, item_p99_ns; // first copy to result
     int64_t unmeasured_chunks;                     // chunks without measured times
@@ -355,16 +350,16 @@ struct inferstat_pipeline {
 
 INFERSTAT_API void inferstat_pipeline_init(struct inferstat_pipeline *pipeline);
 
-// Records a run of a pipeline that succeeded, failed or was cancelled, with its figures up
-// to then.
+// Records a run of a pipeline that succeeded, failed or was cancelled, with its metrics up to
+// that point.
 INFERSTAT_API void inferstat_add_pipeline(struct inferstat_monitor *monitor,
                                           const struct inferstat_pipeline *pipeline);
 
 // ---- Local history: the last records, inside this process -----------------
 
-// Listeners are called for every load, inference and operation when it ends, on the
-// thread that ended it, and must be fast.  inferstat_listen returns a number above 0
-// for inferstat_unlisten, 0 when there are 16 listeners already.
+// Listeners are callbacks for every load, inference and operation that ends, on the thread
+// that ended it; they must be fast.  inferstat_listen returns a handle above 0 for
+// inferstat_unlisten; 0: there are 16 listeners already.
 enum inferstat_event_kind {
     INFERSTAT_EVENT_LOAD,
     INFERSTAT_EVENT_INFERENCE,
@@ -390,9 +385,9 @@ INFERSTAT_API int inferstat_listen(struct inferstat_monitor *monitor, inferstat_
 // When it returns, the listener is not running and will not run again.
 INFERSTAT_API void inferstat_unlisten(struct inferstat_monitor *monitor, int number);
 
-// Copies the last events of a kind, at most `count`, oldest first; returns how
-// many.  `name` of an event stays valid until the monitor is closed.  Loads:
-// the last 100.  Any thread.
+// Copies the last events of a kind, at most `count`, oldest first; returns how many.  The
+// history has the last 100 loads.  `name` of an event stays valid until the monitor is
+// closed.  Any thread.
 INFERSTAT_API size_t inferstat_history(struct inferstat_monitor *monitor,
                                        enum inferstat_event_kind kind,
                                        struct inferstat_event *events, size_t count);
@@ -403,21 +398,21 @@ INFERSTAT_API int inferstat_operation_mean(struct inferstat_monitor *monitor, co
                                            double *mean_ns);
 
 struct inferstat_summary {
-    int64_t host_memory_bytes;   // of this process now
+    int64_t host_memory_bytes;   // of this process
     int64_t device_memory_bytes; // negative: unknown
     double cpu_ratio;            // processors busy; negative: not sampled yet
     int has_load, has_inference, has_startup;
     struct inferstat_event last_load, last_inference;
     uint64_t startup_ns;
-    double mean_tokens_per_second;          // total over total of the local history; negative: none
+    double mean_tokens_per_second;          // total over total, local history; negative: none
     uint64_t generated_tokens;              // since the monitor was opened or cleared
-    uint64_t inferences, loads, operations; // since then
+    uint64_t inferences, loads, operations; // likewise
 };
 
 INFERSTAT_API void inferstat_get_summary(struct inferstat_monitor *monitor,
                                          struct inferstat_summary *summary);
 
-// Resident memory of this process now; negative when it cannot be read.
+// The current resident memory of this process; negative when it cannot be read.
 INFERSTAT_API int64_t inferstat_process_memory(void);
 
 // Clears the local history and its totals.  Records in flight are not affected.

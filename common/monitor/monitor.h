@@ -1,4 +1,4 @@
-// The monitor: the internal state behind the public handle of inferstat.h.
+// Private state of a monitor, the public handle of inferstat.h.
 #ifndef INFERSTAT_MONITOR_MONITOR_H
 #define INFERSTAT_MONITOR_MONITOR_H
 
@@ -24,23 +24,23 @@ struct background;
 struct replay;
 
 struct inferstat_monitor {
-    // Read by every call and seldom written.
+    // Read by every call and rarely written.
     struct thread_slots slots;
     struct sampled sampled;
     bool logging;                // the application has set a log function
-    uint32_t unknown_name;       // the name "unknown", for invalid name numbers
-    struct names *names;         // the run file's, or of `area`
+    uint32_t unknown_name;       // id of the name "unknown", replaces invalid ids
+    struct names *names;         // in the run file or in `area`
     struct runfile *file;        // NULL: nothing is reported
     _Atomic uint64_t startup_ns; // duration of the last startup plus 1; 0: none
     struct listeners listeners;
 
     struct log_sink log;
-    void *area; // of the names, when there is no run file
+    void *area; // of the names if there is no run file
     struct background *background;
 
     // Where records are sent; unused without `file`.
     struct address address;
-    struct trust_source trust; // from the environment when the monitor was opened
+    struct trust_source trust; // options and environment, as of inferstat_open
     char *run_folder;
     char *spool_folder;    // NULL: there is no spool
     struct spool *spool;   // background thread, while it runs
@@ -75,7 +75,7 @@ static inline void monitor_set_optional(struct record *record, unsigned column, 
         record_set_int(record, column, monitor_plausible(value));
 }
 
-// Returns `name` if it is a valid name number, else that of "unknown".
+// Returns `name` if it is a valid id, else the id of "unknown".
 static inline uint32_t monitor_known_name(const struct inferstat_monitor *monitor, uint32_t name)
 {
     return name - 1 < names_count(monitor->names) ? name : monitor->unknown_name;

@@ -1,5 +1,5 @@
-// Samples clock, memory and processor use of the process for paths that must not make
-// system calls.  The sampler belongs to the background thread; any thread may read
+// Sampler of the process's wall clock offset, memory and processor use, so that hot paths
+// read them without system calls.  The background thread samples; any thread may read
 // struct sampled.
 #ifndef INFERSTAT_MONITOR_SAMPLER_H
 #define INFERSTAT_MONITOR_SAMPLER_H
@@ -9,7 +9,7 @@
 
 #include "common/core/record/ring.h"
 
-// As last sampled.
+// The last sample.
 struct sampled {
     _Atomic int64_t wall_offset_ns;  // wall clock minus monotonic clock
     _Atomic int64_t host_memory;     // of this process
@@ -25,10 +25,10 @@ static inline int64_t sampled_wall_ns(const struct sampled *sampled, uint64_t ns
 
 struct sampler {
     uint64_t sampled_ns; // monotonic, of the last sample; 0: none yet
-    uint64_t cpu_ns;     // processor time then
+    uint64_t cpu_ns;     // processor time at `sampled_ns`
 };
 
-// Takes the first samples; device memory is left as it is.
+// Takes the first sample; does not change device_memory.
 void sampler_start(struct sampler *sampler, struct sampled *sampled);
 
 // Updates memory and processor use and records them in `ring` (may be NULL).

@@ -1,9 +1,9 @@
-// Per-thread state of a monitor: the ring, recent events and ITL sums of one thread of
-// the application, written by this thread alone.
+// Per-thread state of a monitor: the ring, recent events and ITL sums of one application
+// thread, its only writer.
 //
-// A thread acquires a slot with its first record and releases it when it ends; the next
-// new thread reuses the slot and continues its stream, so that short-lived threads do
-// not use up streams.
+// A thread acquires a slot with its first record and releases it when it exits; the next new
+// thread reuses the slot and continues its stream, so that short-lived threads do not
+// exhaust the streams of the run.
 #ifndef INFERSTAT_MONITOR_THREAD_SLOT_H
 #define INFERSTAT_MONITOR_THREAD_SLOT_H
 
@@ -17,15 +17,15 @@
 #include "common/monitor/local/itl_histogram.h"
 #include "common/monitor/runfile/runfile.h"
 
-// Where readers of a slot's events begin: advanced by inferstat_clear.
+// Start of the visible history of a slot's events; advanced by inferstat_clear.
 struct thread_slot_mark {
     uint64_t counts[EVENT_KINDS];
     uint64_t generated;
 };
 
 struct thread_slot {
-    struct runfile_stream stream; // NULLs: not reporting, or no free stream
-    uint32_t streams_freed;       // value of thread_slots.streams_freed at the last failed attempt
+    struct runfile_stream stream; // NULLs: nothing is reported, or no stream is free
+    uint32_t streams_freed;       // thread_slots.streams_freed at the last failed attempt
     // Requests begun minus requests ended by this thread (negative if it ends requests of
     // other threads), and the sum of all other threads at the background thread's last
     // update.
@@ -33,28 +33,28 @@ struct thread_slot {
     _Atomic int64_t open_elsewhere;
     struct event_rings events;
     struct itl_sums sums;
-    struct sketch *sketch; // for writing sums; NULL without a stream
+    struct sketch *sketch; // to encode `sums`; NULL without a stream
 
-    struct thread_slot *next; // guarded by the lock of all slots from here on
+    struct thread_slot *next; // from here on guarded by thread_slots.lock
     bool taken;
     struct thread_slot_mark mark;
 };
 
 // All slots of a monitor.
 struct thread_slots {
-    // Read by every call and seldom written.
+    // Read by every call and rarely written.
     _Atomic bool silent;            // in a fork()ed child: do nothing
     uint64_t serial;                // unique in the process
-    struct runfile *file;           // of the streams, borrowed; NULL: nothing is reported
+    struct runfile *file;           // holds the streams, borrowed; NULL: nothing is reported
     _Atomic uint32_t streams_freed; // incremented when a thread releases its stream
 
     pthread_mutex_t lock; // guards the list and its marks
     struct thread_slot *first;
     uint32_t limits[EVENT_KINDS]; // events kept of each kind
-    struct thread_slots *next;    // in the list of open ones (thread_slot.c)
+    struct thread_slots *next;    // in the list of all monitors' slots (thread_slot.c)
 };
 
-// `slots` is all zero; each keeps the last `limits` events of each kind.
+// `slots` is all zero; each slot keeps the last `limits[kind]` events of each kind.
 void thread_slots_init(struct thread_slots *slots, const uint32_t limits[EVENT_KINDS]);
 
 // Registers the slots for thread exit and fork(); streams come from `file`
@@ -63,17 +63,18 @@ void thread_slots_init(struct thread_slots *slots, const uint32_t limits[EVENT_K
 MUST_CHECK enum status thread_slots_open(struct thread_slots *slots, struct runfile *file,
                                          struct error *err);
 
-// Undoes both and frees all slots.
+// Undoes thread_slots_init and thread_slots_open, and frees all slots.
 void thread_slots_deinit(struct thread_slots *slots);
 
-// Cache of the calling thread's slot: that of the slots with this serial.  Thread-local, so
-// that no call is needed to find it.
+// Thread-local cache of the calling thread's slot in the thread_slots with this serial, so that
+// no call is needed to find it.
 extern __thread struct thread_slot_cache {
     uint64_t serial;
     struct thread_slot *slot;
 } thread_slot_cache __attribute__((tls_model("initial-exec")));
 
-// Finds the thread's slot, or a better one, under a lock.
+// Slow path of thread_slot_current: under a lock, finds the thread's slot, creates one, or
+// replaces one without a stream if a stream became free.
 struct thread_slot *thread_slot_find(struct thread_slots *slots);
 
 // Whether a stream may have become free since the last failed attempt.
@@ -84,8 +85,8 @@ static inline bool thread_slot_may_get_stream(const struct thread_slots *slots,
            slot->streams_freed != atomic_load_explicit(&slots->streams_freed, memory_order_relaxed);
 }
 
-// The calling thread's slot.  NULL when out of memory.  Takes a lock only at a thread's first
-// call.
+// The calling thread's slot.  NULL when out of memory.  Normally takes a lock only at a
+// thread's first call.
 static inline struct thread_slot *thread_slot_current(struct thread_slots *slots)
 {
     if (thread_slot_cache.serial == slots->serial &&
@@ -94,8 +95,8 @@ static inline struct thread_slot *thread_slot_current(struct thread_slots *slots
     return thread_slot_find(slots);
 }
 
-// Pushes records, all or none, into the slot's ring.  Returns the number of the
-// first; 0 when they were dropped and counted, or nothing is reported.
+// Pushes records, all or none, to the slot's ring.  Returns the number of the first; 0:
+// they were dropped and counted, or nothing is reported.
 uint64_t thread_slot_push(struct thread_slots *slots, struct thread_slot *slot,
                           const struct record *records, uint32_t count);
 

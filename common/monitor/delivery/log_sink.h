@@ -1,4 +1,4 @@
-// The application's callback for log lines, and their formatting.
+// Log sink: formats log lines and passes them to the application's callback.
 #ifndef INFERSTAT_MONITOR_LOG_SINK_H
 #define INFERSTAT_MONITOR_LOG_SINK_H
 
@@ -9,7 +9,7 @@ struct log_sink {
     void *context;
 };
 
-// Formats a line of at most 2047 bytes and hands it over.
+// Formats a line of at most 2047 bytes and passes it to the callback.
 void log_sink_write(const struct log_sink *sink, enum inferstat_log_level level, const char *format,
                     ...) __attribute__((format(printf, 3, 4)));
 

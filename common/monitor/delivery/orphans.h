@@ -1,7 +1,7 @@
-// Orphans: run files and spools with unacknowledged records whose process has ended.
-// Whether it has is decided by their file locks, never by a process id, which works
-// across containers and PID namespaces; of two processes that find an orphan only
-// one acquires its locks.
+// Orphan discovery: finds and opens the run files and spools of dead processes, which may
+// hold unacknowledged records.  A free file lock, never a process id, shows that the process
+// is dead, also across containers and PID namespaces; if several processes find an orphan,
+// only one acquires its locks.
 #ifndef INFERSTAT_MONITOR_ORPHANS_H
 #define INFERSTAT_MONITOR_ORPHANS_H
 
@@ -16,15 +16,14 @@
 
 // The folders to search.  Borrowed.
 struct orphans_folders {
-    const char *runs;   // of run files; a run that has only a spool gets its file here
+    const char *runs;   // of run files; for a run with only a spool, a run file is created here
     const char *spools; // NULL: spools are ignored
-    // A spool without a run file belongs to a host that was restarted, or to a run whose
-    // file is invisible from here (another container) and may hold further records,
-    // which would be lost if the run were closed without them.  When the host has been
-    // up since the spool's last record, the spool is therefore skipped for this long
-    // after that record.  0: never skipped.
+    // Grace period of a spool without a run file.  Either the host was restarted, or the run
+    // file is in another container: its records would be lost if the run were closed without
+    // them.  If the host has not restarted since the spool's last record, the spool is skipped
+    // for this long after that record.  0: never skipped.
     int64_t patience_ns;
-    const _Atomic bool *stop; // when set, opening an orphan is cancelled; may be NULL
+    const _Atomic bool *stop; // set to cancel opening an orphan; may be NULL
 };
 
 #define ORPHANS_FOR_EVER INT64_MAX
@@ -36,18 +35,18 @@ struct orphans_place {
 };
 
 struct orphans_list {
-    struct orphans_place *places; // by UUID, each once
+    struct orphans_place *places; // sorted by UUID, unique
     size_t count;
 };
 
-// Lists the runs.  A missing folder has none.  Removes incomplete files that a process
-// was creating when it died.
+// Lists the runs; a missing folder counts as empty.  Removes run files that a process was
+// creating when it died.
 MUST_CHECK enum status orphans_find(struct orphans_list *out, const struct orphans_folders *folders,
                                     struct error *err);
 void orphans_deinit(struct orphans_list *list);
 
-// Reads a run's description and the totals of its spool (zero without one), whether or
-// not its process is alive.
+// Reads a run's description and the totals of its spool (zero without one), even while its
+// process is alive.
 MUST_CHECK enum status orphans_look(const struct orphans_folders *folders,
                                     const struct orphans_place *place, struct runfile_run *run,
                                     struct spool_totals *spooled, struct error *err);
@@ -66,12 +65,12 @@ struct orphan {
 
 // Acquires a run's locks and reads its files.  STATUS_BUSY: its process is alive, or
 // another process has the locks.  STATUS_NOT_FOUND: it no longer exists.
-// STATUS_TIMEOUT: skipped, see patience_ns.  STATUS_CANCELLED: stopped.  Any other
-// status: it is unusable, for the reason in `err`, and was not changed.
+// STATUS_TIMEOUT: skipped, see patience_ns.  STATUS_CANCELLED: `stop` was set.  Any other
+// status: its files are unusable, for the reason in `err`, and were not changed.
 MUST_CHECK enum status orphan_open(struct orphan *out, const struct orphans_folders *folders,
                                    const struct orphans_place *place, struct error *err);
 
-// How many records are not known to be acknowledged.
+// The number of records not known to be acknowledged.
 uint64_t orphan_records(const struct orphan *orphan);
 
 // Releases the locks and keeps the files.

@@ -1,4 +1,4 @@
-// The private state of a publisher, shared by publisher.c and publisher_send.c.
+// Private state of a publisher, shared by publisher.c and publisher_send.c.
 #ifndef INFERSTAT_MONITOR_PUBLISHER_PARTS_H
 #define INFERSTAT_MONITOR_PUBLISHER_PARTS_H
 
@@ -12,8 +12,8 @@
 
 enum { PUBLISHER_ACTIVITY_SIZE = 320 };
 
-// The states of all streams, the run's activity and the clock offset are sent at least
-// this often.
+// Longest interval between messages with the states of all streams, the run's activity and
+// the clock offset.
 #define PUBLISHER_HEARTBEAT_NS UINT64_C(500000000)
 
 // The last activities of a killed run's threads, for its Goodbye.
@@ -32,13 +32,13 @@ struct publisher {
     struct wire_bytes *names; // of the message being built
     size_t names_room;
     struct wire_drop drops[DELIVERY_DROPS_MAX];
-    char activity[PUBLISHER_ACTIVITY_SIZE]; // as of this step
+    char activity[PUBLISHER_ACTIVITY_SIZE]; // of the run, at this step
     struct publisher_death death;           // of a run that was killed
     uint64_t states_sent_ns;                // when the states of all streams were last sent
     uint64_t answered_ns;                   // when the last valid acknowledgement arrived
     uint64_t poll_at_ns;                    // when the rings are next polled
-    bool busy;                              // the engine fills its rings fast: poll without pause
-    bool ending;                            // nothing more will be recorded: poll without pause
+    bool busy;                              // the rings fill fast: poll without pause
+    bool ending;                            // publisher_finish was called: poll without pause
     char error[256];                        // the collector's last error
     unsigned refusals_logged;
     bool had_contact, has_contact;
@@ -49,8 +49,8 @@ struct publisher {
     _Atomic uint64_t acknowledged;
 };
 
-// The record of that number; borrowed until the next call.  Reads from the ring of its stream
-// or, once released there, from the spool.  NULL: the record is lost.
+// Returns a record from the ring of its stream or, once released there, from the spool; borrowed
+// until the next call.  NULL: the record is lost.
 const struct record *publisher_record(const struct publisher *publisher, uint32_t stream,
                                       uint64_t number);
 

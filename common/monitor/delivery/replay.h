@@ -1,7 +1,7 @@
-// Replay: sends the records of dead processes (orphans.h) to their collectors, under
-// their original runs, and removes the files when all is acknowledged.  Records
-// are deduplicated by the collector, so a replay may be stopped at any point and
-// restarted by any process.
+// Replay: sends the records of dead processes (orphans.h) to their collectors, under their
+// original runs, and removes the files once all records are acknowledged.  The collector
+// deduplicates records, so a replay may be stopped at any point and restarted by any
+// process.
 #ifndef INFERSTAT_MONITOR_REPLAY_H
 #define INFERSTAT_MONITOR_REPLAY_H
 
@@ -19,7 +19,7 @@
 struct replay_settings {
     struct orphans_folders folders;
     const struct trust_source *trust;
-    const char *collector; // NULL: each run's own
+    const char *collector; // for all runs; NULL: the collector in each run file
     // The run of the replaying process: skipped, and orphans of the same collector go
     // first.  May be NULL.
     const struct runfile_run *own;
@@ -29,11 +29,11 @@ struct replay_settings {
 // The outcome for one run.
 enum replay_end {
     REPLAY_SENT,     // everything acknowledged, files removed
-    REPLAY_AWAY,     // its collector does not answer, or accepts nothing at present
-    REPLAY_HELD,     // skipped: its run file is elsewhere (orphans_folders.patience_ns); logged
+    REPLAY_AWAY,     // its collector does not answer or does not accept it
+    REPLAY_HELD,     // skipped during its grace period (orphans_folders.patience_ns); logged
     REPLAY_LATER,    // temporarily unreadable; logged
     REPLAY_BUSY,     // its process is alive, or another process replays it
-    REPLAY_UNUSABLE, // damaged or not ours; logged
+    REPLAY_UNUSABLE, // damaged or another user's; logged
     REPLAY_STOPPED,  // cancelled
     REPLAY_ENDS
 };
@@ -41,7 +41,7 @@ enum replay_end {
 struct replay_report {
     const struct runfile_run *run;
     char collector[ADDRESS_TEXT_SIZE];
-    const char *trouble; // REPLAY_AWAY: the reason, as of publisher_trouble; else ""
+    const char *trouble; // REPLAY_AWAY: the reason (publisher_trouble); else ""
     uint64_t records;    // unacknowledged at the start
     enum replay_end end;
 };
@@ -65,9 +65,9 @@ MUST_CHECK enum status replay_all(const struct replay_settings *settings, const 
 struct replay;
 
 // Replays orphans on a thread of its own, with all signals blocked; those whose collector
-// is unreachable or that are temporarily unreadable are retried.  A run whose locks
-// are held for half a minute counts as alive.  The thread ends when no orphan is
-// left.  `settings` is copied.
+// is unreachable or that are temporarily unreadable are retried.  A run whose locks are
+// held for half a minute counts as alive.  The thread ends when no orphan is left.
+// `settings` is copied.
 MUST_CHECK enum status replay_start(struct replay **out, const struct replay_settings *settings,
                                     struct error *err);
 

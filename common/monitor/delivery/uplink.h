@@ -1,6 +1,6 @@
-// A publisher's connection to its collector.  With CURVE, when no answer comes, it
-// reconnects with back-off and with each known server key in turn, because libzmq
-// does not retry after a refused handshake.  Belongs to one thread.
+// A publisher's connection to its collector (ZeroMQ).  With CURVE encryption it reconnects
+// when no answer comes, with back-off and with each known server key in turn, because libzmq
+// does not retry after a refused handshake.  Used by one thread.
 #ifndef INFERSTAT_MONITOR_UPLINK_H
 #define INFERSTAT_MONITOR_UPLINK_H
 
@@ -28,14 +28,14 @@ MUST_CHECK enum status uplink_receive(struct uplink *uplink, struct wire_frame *
 // Waits until a message arrives, `wake_fd` is readable or `timeout_ns` has passed.
 void uplink_wait(struct uplink *uplink, int wake_fd, int64_t timeout_ns);
 
-// To be called when a message has arrived: the keys are right.
+// Call it when a message has arrived, which shows that the keys are right.
 void uplink_heard(struct uplink *uplink, uint64_t now_ns);
 
-// Reconnects when due, with the keys now in the key files.  True: it did, and messages
-// in flight are lost.
+// Reconnects when due, with keys newly read from the key files.  True: it reconnected, and
+// messages in flight are lost.
 bool uplink_renew(struct uplink *uplink, uint64_t now_ns);
 
-// Why no answer may come, as ": reason (what to do)", if known; else "".
+// The probable reason for a missing answer, as ": reason (what to do)"; "" if unknown.
 const char *uplink_trouble(struct uplink *uplink);
 
 #endif

@@ -1,8 +1,8 @@
-// The last events of each kind of one thread, in lock-free ring buffers: the thread
-// writes, any thread reads.
+// Lock-free overwriting ring buffers of one thread's most recent events, one per kind of
+// event, readable by any thread.
 //
-// A reader copies entries and then checks whether the writer has overwritten them
-// meanwhile; those are left out.  The writer never waits.
+// A reader copies entries, then discards those that the writer has overwritten meanwhile
+// (as with a seqlock).  The writer never waits.
 #ifndef INFERSTAT_MONITOR_EVENT_RING_H
 #define INFERSTAT_MONITOR_EVENT_RING_H
 
@@ -15,14 +15,14 @@
 
 enum {
     EVENT_KINDS = INFERSTAT_EVENT_OPERATION + 1,
-    EVENT_RING_LIMIT_MAX = 1 << 20, // entries of a kind
+    EVENT_RING_LIMIT_MAX = 1 << 20, // most entries per kind
 };
 
 // One event; its kind is that of its ring.
 struct event_entry {
-    uint64_t ended_ns;         // monotonic: the order among threads
-    uint64_t generated_so_far; // by this thread, this event included; filled by event_ring_add
-    int64_t started_ns;        // as in struct inferstat_event from here on
+    uint64_t ended_ns;         // monotonic; orders the events of all threads
+    uint64_t generated_so_far; // tokens of this thread up to this event; set by event_ring_add
+    int64_t started_ns;        // from here on as in struct inferstat_event
     uint64_t duration_ns;
     uint64_t ttft_ns;
     uint64_t decode_ns;
@@ -43,12 +43,12 @@ struct event_ring {
 
 struct event_rings {
     struct event_ring rings[EVENT_KINDS];
-    uint64_t generated; // writer thread only
+    uint64_t generated; // tokens; writer thread only
 };
 
 // Allocates rings for at least the last `limits[kind]` entries of each kind, and for one if
-// the limit is 0 (the totals are read from it).  On failure event_ring_deinit may still be
-// called.
+// the limit is 0 (totals are read from the last entry).  After a failure event_ring_deinit
+// may be called too.
 MUST_CHECK enum status event_ring_init(struct event_rings *events,
                                        const uint32_t limits[EVENT_KINDS]);
 void event_ring_deinit(struct event_rings *events);
@@ -60,8 +60,8 @@ void event_ring_add(struct event_rings *events, enum inferstat_event_kind kind,
 // The number of events of a kind so far.  Any thread.
 uint64_t event_ring_count(const struct event_rings *events, enum inferstat_event_kind kind);
 
-// Copies the last up to `count` entries, oldest first, of those numbered `from`
-// (from 0) and later; returns how many.  Any thread.
+// Copies at most the last `count` entries, oldest first, whose index (from 0) is at least
+// `from`; returns how many.  Any thread.
 size_t event_ring_read(const struct event_rings *events, enum inferstat_event_kind kind,
                        uint64_t from, struct event_entry *entries, size_t count);
 

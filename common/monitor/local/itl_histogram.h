@@ -1,10 +1,9 @@
-// Histograms of inter-token latencies (the gaps between output tokens): counted per
-// request while it runs, summed per thread for a few (model, device) pairs, and
-// written as `itl` records.
+// Double-buffered histograms of inter-token latencies (the gaps between output tokens):
+// counted per request, summed per thread for a few (model, device) pairs, and written as
+// `itl` records.
 //
-// Two threads share a thread's sums, double-buffered: the engine adds to one of two
-// banks and never waits; the publisher switches the engine to the other bank,
-// waits until it has left the first, and drains that one.
+// Each engine thread adds to one of its two banks and never waits.  The publisher thread
+// switches it to the other bank and drains the first one once the engine has left it.
 #ifndef INFERSTAT_MONITOR_ITL_HISTOGRAM_H
 #define INFERSTAT_MONITOR_ITL_HISTOGRAM_H
 
@@ -18,7 +17,7 @@
 enum {
     ITL_WORD_BITS = 64,
     ITL_WORDS = SKETCH_NS_BUCKETS / ITL_WORD_BITS, // one word of `touched` per octave
-    ITL_KEYS = 8, // (model, device) pairs that one thread sums up at a time
+    ITL_KEYS = 8,                                  // (model, device) pairs per thread and bank
 };
 
 _Static_assert(ITL_WORDS *ITL_WORD_BITS == SKETCH_NS_BUCKETS, "touched covers all buckets");
@@ -42,8 +41,8 @@ static inline void itl_histogram_count_pending(struct itl_histogram *gaps)
         gaps->touched[bucket / ITL_WORD_BITS] |= UINT64_C(1) << bucket % ITL_WORD_BITS;
 }
 
-// Adds a gap of at least 1 ns.  It is counted with the next one: that work does not depend on
-// the clock just read, so the processor overlaps it with the read.
+// Adds a gap (0 ns counts as 1 ns).  It is counted at the next call: that work does not depend
+// on the clock just read, so the processor overlaps it with the read.
 static inline void itl_histogram_add(struct itl_histogram *gaps, uint64_t ns)
 {
     if (__builtin_expect(gaps->pending_ns != 0, 1))
@@ -57,7 +56,7 @@ static inline uint64_t itl_histogram_total(const struct itl_histogram *gaps)
     return gaps->count + (gaps->pending_ns != 0);
 }
 
-// The gaps of one (model, device) over a span of time; none when `count` is 0.
+// A span: the gaps of one (model, device) pair in an interval of time; unused if `count` is 0.
 struct itl_span {
     uint32_t model, device;
     uint64_t first_ns, last_ns; // monotonic
@@ -67,28 +66,27 @@ struct itl_span {
 };
 
 // The sums of a thread, double-buffered.  187 kB, of which only the pages of used spans and
-// octaves become resident: about 12 kB per (model, device).
+// octaves become resident: about 12 kB per (model, device) pair.
 struct itl_sums {
-    _Atomic uint32_t turn; // bit 0: the bank of the engine.  Written by the publisher
-    _Atomic uint64_t busy; // odd while the engine writes to its bank.  Written by the engine
+    _Atomic uint32_t turn; // bit 0: the engine's bank; written by the publisher
+    _Atomic uint64_t busy; // odd while the engine writes to its bank; written by the engine
     bool waiting;          // publisher: switched banks while the engine was writing
-    uint64_t waited_for;   // publisher: value of `busy` then
+    uint64_t waited_for;   // publisher: `busy` at that switch
     struct itl_span banks[2][ITL_KEYS]; // in each, used spans come first
 };
 
-// The labels of a request's gaps, and the ring for a span that is written early.
+// The labels of a request's gaps, and the ring for a span that must be written early.
 struct itl_place {
     uint32_t model, device;
     uint64_t first_ns, last_ns; // of the request's tokens, monotonic
-    int64_t wall_offset_ns;     // wall clock less monotonic
+    int64_t wall_offset_ns;     // wall clock minus monotonic clock
     struct ring *ring;          // of the calling thread
-    struct sketch *sketch;      // the thread's, for writing
+    struct sketch *sketch;      // scratch memory of the thread, to encode spans
 };
 
-// Moves `gaps` to the thread's sums (NULL: discards them) and returns their 99th percentile,
-// 0 when there were none; sets `*max_ns` to the longest.  If all spans are used by other
-// (model, device) pairs, the least recently used one is first written to `place->ring`.
-// Engine thread.
+// Moves `gaps` to the thread's sums (NULL: discards them), returns their 99th percentile (0:
+// no gaps) and sets `*max_ns` to the longest.  If other (model, device) pairs use all spans,
+// the least recently used one is first written to `place->ring`.  Engine thread.
 uint64_t itl_histogram_finish(struct itl_histogram *gaps, struct itl_sums *sums,
                               const struct itl_place *place, uint64_t *max_ns);
 

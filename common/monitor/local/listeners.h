@@ -1,4 +1,4 @@
-// Registered event callbacks (observers) of the application: at most 16.
+// Observer registry: at most 16 event callbacks of the application.
 #ifndef INFERSTAT_MONITOR_LISTENERS_H
 #define INFERSTAT_MONITOR_LISTENERS_H
 
@@ -19,7 +19,7 @@ struct listeners {
         void *context;
         uint32_t serial;  // distinguishes successive listeners of this slot
         uint32_t running; // calls in progress
-        int leaving;      // unlisten waits for these: no new calls
+        int leaving;      // being removed: no new calls
     } places[LISTENERS_MAX];
     uint32_t next_serial;
 };
@@ -27,8 +27,8 @@ struct listeners {
 void listeners_init(struct listeners *listeners);
 void listeners_deinit(struct listeners *listeners);
 
-// As inferstat_listen and inferstat_unlisten.  A listener may remove itself: its own call in
-// progress is not waited for.
+// As inferstat_listen and inferstat_unlisten.  A listener may remove itself: listeners_remove
+// then does not wait for the calling listener's own calls.
 int listeners_add(struct listeners *listeners, inferstat_listener *function, void *context);
 void listeners_remove(struct listeners *listeners, int number);
 

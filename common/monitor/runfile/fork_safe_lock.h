@@ -1,16 +1,16 @@
 // Lock files that show whether a process is alive, safe against fork().
 //
-// A lock taken with flock belongs to the open file description, which a child shares
-// with its parent: left open in the child, it would make a dead parent look alive
-// while the child runs.  A fork handler therefore closes these descriptors in the
-// child; exec closes them too (O_CLOEXEC).
+// An flock belongs to the open file description, which a forked child shares: if the
+// child kept it open, a dead parent would look alive while the child runs.  A fork
+// handler therefore closes these descriptors in the child; exec closes them too
+// (O_CLOEXEC).
 #ifndef INFERSTAT_MONITOR_FORK_SAFE_LOCK_H
 #define INFERSTAT_MONITOR_FORK_SAFE_LOCK_H
 
 #include <sys/types.h>
 
-// open(2) with O_CLOEXEC and O_NOFOLLOW, to be locked by the caller: a descriptor for
-// fork_safe_lock_close, or -1 with errno set.  Any thread.
+// open(2) with O_CLOEXEC and O_NOFOLLOW; the caller locks the file.  Returns a descriptor
+// for fork_safe_lock_close, or -1 with errno set.  Any thread.
 int fork_safe_lock_open(const char *path, int flags, mode_t mode);
 
 // Closes the descriptor, which releases its lock.  -1 is fine.

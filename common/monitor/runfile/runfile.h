@@ -1,21 +1,19 @@
-// The run file: the ring buffers of a process's records that the collector has not
-// committed yet, in one memory-mapped file on tmpfs, so that a killed process loses
-// no record.
+// Run file: a memory-mapped file on tmpfs with a process's ring buffers, which hold the
+// records that the collector has not committed, so that a killed process loses none.
 //
 // FOLDER/RUN-UUID.run, mode 0600, in the host's byte order (a run file never leaves its
-// host); RUN-UUID.run.new until it is initialised (or forever, if its process died before
-// that).  Layout:
+// host).  Named RUN-UUID.run.new during initialisation, then renamed; a process that dies
+// before the rename leaves the .new file behind (orphans_find removes it).  Layout:
 //
 //   0                 struct runfile_header
-//   names_offset      the table of names (names.c), sparse, allocated as it grows
+//   names_offset      the interning table (names.h), sparse, allocated as it grows
 //   streams_offset    stream 0, stream 1, ...: stream_size bytes each, of which
 //                     the first RUNFILE_STREAM_HEADER are struct runfile_stream_header
-//                     and the rest is a ring (common/core/record/ring.c), whose extra slot
-//                     does not change the number of pages
+//                     and the rest is a ring (common/core/record/ring.h)
 //
-// Apparent size: 4.3 MB, most of it the names' and sparse, and 1 MB a stream with
-// rings of 4096 slots.  Allocated while the run lives: 36 kB, what the names
-// take, and the streams.
+// Apparent size: 4.3 MB, mostly the sparse interning table, plus 1 MB per stream with
+// rings of 4096 slots.  Allocated while the run lives: 36 kB, the names, and the
+// streams.
 //
 // Every byte is allocated (posix_fallocate) before it is written, so that a full tmpfs is
 // an error when a stream is added and never a SIGBUS.
@@ -44,7 +42,7 @@
 
 enum {
     RUNFILE_VERSION = 3,
-    RUNFILE_VERSION_MIN = 2, // had rings of one-slot records, same layout
+    RUNFILE_VERSION_MIN = 2, // same layout; its rings have no two-slot records
     RUNFILE_UUID_SIZE = 16,
     RUNFILE_HEADER_SIZE = 4096,
     RUNFILE_STREAM_HEADER = 64,
@@ -63,13 +61,13 @@ struct runfile_run {
 
 // Mutable state of the run.  Any thread.
 struct runfile_state {
-    _Atomic uint32_t streams;       // their number; stored with release
+    _Atomic uint32_t streams;       // number of streams; stored with release
     _Atomic uint32_t devices;       // device records written
     _Atomic uint64_t streamless;    // records dropped by threads without a stream
     _Atomic int64_t ended_ns;       // wall clock of inferstat_close; 0: not closed
     _Atomic uint64_t store[2];      // UUID of the store that last acknowledged; 0, 0: none did
-    _Atomic int64_t alive_ns;       // wall clock, as of the publisher's last step
-    _Atomic int64_t wall_offset_ns; // wall clock less the monotonic one, at that time
+    _Atomic int64_t alive_ns;       // wall clock of the publisher's last step
+    _Atomic int64_t wall_offset_ns; // wall clock minus monotonic clock at that step
     _Atomic uint32_t spooled;       // not 0: records were written to the spool
     _Atomic uint32_t partial;       // not 0: rebuilt from the spool after a restart of the host
 };
@@ -89,11 +87,11 @@ struct runfile_stream_header {
     uint64_t magic;
     uint32_t stream;
     uint32_t reserved;
-    // enum activity in the low 8 bits; above them the number of a name (a model
-    // or operation, or a stage for loads and startups).
+    // enum activity in the low 8 bits; above them the id of a name (a model or
+    // operation, or a stage for loads and startups).
     _Atomic uint64_t activity;
     _Atomic uint64_t activity_since_ns; // monotonic clock
-    _Atomic uint64_t request;           // the engine's number, while prefill or decode
+    _Atomic uint64_t request;           // the engine's request number, during prefill and decode
 };
 
 struct runfile_stream {
@@ -112,24 +110,24 @@ MUST_CHECK enum status runfile_default_folder(char *out, size_t out_size, struct
 // delete files in it.
 MUST_CHECK enum status runfile_make_folder(const char *path, struct error *err);
 
-// Creates and locks the file of a run in `folder`.  Each stream's ring will hold
-// `ring_records`.  STATUS_BUSY: the run's file exists.
+// Creates and locks the file of a run in `folder`.  Each stream's ring has `ring_records`
+// slots.  STATUS_BUSY: the run's file exists.
 MUST_CHECK enum status runfile_create(struct runfile **out, const char *folder,
                                       const struct runfile_run *run, uint32_t ring_records,
                                       struct error *err);
 
 // Opens the file of a dead process: acquires its lock (STATUS_BUSY: the process is alive,
 // or another one has the lock) and validates it (STATUS_CORRUPT).  Its rings may be
-// read and released.  STATUS_DENIED: another user's.  STATUS_NOT_FOUND: no such file
-// (any more).  STATUS_UNSUPPORTED: written by a newer version of this library, or
-// one older than the previous.
+// read and released.  STATUS_DENIED: another user's file.  STATUS_NOT_FOUND: no such file
+// (any more).  STATUS_UNSUPPORTED: a format newer than RUNFILE_VERSION or older than
+// RUNFILE_VERSION_MIN.
 MUST_CHECK enum status runfile_attach(struct runfile **out, const char *path, struct error *err);
 
-// Reads the run's description without the lock, so also while its process is alive.
+// Reads the run's description without the lock, even while its process is alive.
 MUST_CHECK enum status runfile_look(struct runfile_run *out, const char *path, struct error *err);
 
 // Deallocates the parts of the file that hold no record, if the file system supports it.
-// No thread may push any more.
+// No thread may push records afterwards.
 void runfile_trim(struct runfile *file);
 
 // Unmaps, unlocks and frees; keeps the file.  NULL is fine.
@@ -148,8 +146,8 @@ const char *runfile_spool(const struct runfile *file);
 MUST_CHECK enum status runfile_set_spool(struct runfile *file, const char *folder,
                                          struct error *err);
 
-// Adds a stream.  STATUS_FULL: there are DELIVERY_STREAMS_MAX, or no room on the
-// file system.  One thread at a time.
+// Adds a stream.  STATUS_FULL: the run has DELIVERY_STREAMS_MAX streams, or the file
+// system is full.  One thread at a time.
 MUST_CHECK enum status runfile_add_stream(struct runfile *file, struct runfile_stream *out,
                                           struct error *err);
 
@@ -161,7 +159,7 @@ MUST_CHECK enum status runfile_add_stream_after(struct runfile *file, uint64_t n
 struct runfile_counts {
     uint64_t produced;
     uint64_t unreleased; // still in a ring; meaningful to the consumer thread only
-    uint64_t dropped;    // with those of threads without a stream
+    uint64_t dropped;    // including those of threads without a stream
 };
 
 struct runfile_counts runfile_counts(const struct runfile *file);

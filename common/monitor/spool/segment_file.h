@@ -1,5 +1,5 @@
-// A spool's system calls, and a buffered reader of its segment files.  Unreadable bytes
-// (a bad sector) read as zeroes, which fail an entry's checksum.
+// Buffered reader of a spool's segment files, and the table of a spool's system calls.
+// Unreadable bytes (a bad sector) read as zeroes, which fail an entry's checksum.
 #ifndef INFERSTAT_MONITOR_SEGMENT_FILE_H
 #define INFERSTAT_MONITOR_SEGMENT_FILE_H
 
@@ -12,15 +12,15 @@
 #include "common/core/base/status.h"
 #include "common/monitor/spool/spool_segment.h"
 
-// System calls, as a table, so that tests can make any of them fail.  Each behaves as
-// its POSIX namesake: on failure a negative result, and errno.
+// System calls as a function table, so that tests can inject failures.  On failure each
+// returns a negative result and sets errno.
 struct spool_io {
     int (*open)(int folder, const char *name, int flags, mode_t mode);
     ssize_t (*read)(int fd, void *bytes, size_t size, off_t offset);
     ssize_t (*write)(int fd, const void *bytes, size_t size, off_t offset);
     int (*truncate)(int fd, off_t size);
-    int (*sync)(int fd);        // a file's bytes
-    int (*sync_folder)(int fd); // which files there are
+    int (*sync)(int fd);        // fdatasync of a file
+    int (*sync_folder)(int fd); // fsync of a directory
     int (*remove)(int folder, const char *name);
     int (*space)(int fd, struct statvfs *out);
 };
@@ -39,7 +39,7 @@ struct segment_file {
     uint64_t base;    // file offset of the window
     size_t size;      // bytes in it
     bool unreadable;  // reading some part of this segment failed
-    uint64_t checked; // offset of an entry in the window that was validated; 0: none
+    uint64_t checked; // offset of a validated entry in the window; 0: none
     unsigned char *window;
 };
 
@@ -48,16 +48,16 @@ MUST_CHECK enum status segment_file_init(struct segment_file *reader, const stru
 void segment_file_deinit(struct segment_file *reader);
 
 // Switches to segment `number`, whose entries' checksums start from `seed`; sets `*bytes`
-// (may be NULL) to its size on disk.  False, and errno, when it cannot be opened; with
-// `bytes`, ENOENT also when it is not a regular file.
+// (may be NULL) to its size on disk.  False: it cannot be opened, errno is set (with
+// `bytes`, ENOENT also if it is no regular file).
 bool segment_file_turn(struct segment_file *reader, uint32_t number, uint32_t seed,
                        uint64_t *bytes);
 
 // Closes the file and discards the buffer: the file has changed.
 void segment_file_forget(struct segment_file *reader);
 
-// `size` bytes (at most SEGMENT_ENTRY_MAX) at `offset`, a multiple of 8, borrowed
-// until the next call; NULL where the segment does not have so many.
+// Returns `size` bytes (at most SEGMENT_ENTRY_MAX) at `offset`, a multiple of 8, borrowed
+// until the next call; NULL if they are beyond the end of the segment.
 const unsigned char *segment_file_bytes(struct segment_file *reader, uint64_t offset, size_t size);
 
 // Finds the first entry at or after `*offset` that ends by `end` and has a valid header;

@@ -1,4 +1,4 @@
-// The spool: a write-ahead log of segment files with one run's unacknowledged records, used
+// Spool: a write-ahead log (segment files on disk) of one run's unacknowledged records, used
 // when the collector is unreachable for longer than the rings can buffer.
 //
 // FOLDER/RUN-UUID/, mode 0700, with `lock` and the segments 00000001.seg,
@@ -20,7 +20,7 @@
 //  - Memory is bounded: about 750 kB, and 48 bytes for each stream in each segment (64
 //    segments, or bytes_max / 64 MB if that is more).
 //
-// One thread.  Numbers, streams and reasons are those of common/core/delivery/delivery.h.
+// Not thread-safe.  Record numbers, streams and reasons: common/core/delivery/delivery.h.
 #ifndef INFERSTAT_MONITOR_SPOOL_H
 #define INFERSTAT_MONITOR_SPOOL_H
 
@@ -50,7 +50,7 @@ struct spool_settings {
     uint64_t bytes_max;        // 0: SPOOL_BYTES_DEFAULT
     uint64_t free_min;         // SPOOL_FREE_DEFAULT, or a number of bytes; 0: no limit
     const struct spool_io *io; // NULL: the real system calls
-    const _Atomic bool *stop;  // when set, attaching is cancelled; may be NULL
+    const _Atomic bool *stop;  // set to cancel attaching; may be NULL
 };
 
 // The default folder of spools: `option` unless NULL or empty, else
@@ -79,7 +79,7 @@ MUST_CHECK enum status spool_open(struct spool **out, const struct spool_setting
 //   STATUS_TOO_NEW    written by a later version; unchanged
 //   STATUS_CANCELLED  `settings->stop` was set
 //   STATUS_CORRUPT    no readable description, and `known` is NULL or another run's
-// Damage is no failure: lost records are reported by spool_next_lost.
+// Damaged entries are no failure: spool_next_lost reports the lost records.
 MUST_CHECK enum status spool_attach(struct spool **out, const struct spool_settings *settings,
                                     const char *path, const struct runfile_run *known,
                                     struct error *err);
@@ -112,9 +112,9 @@ typedef const struct record *spool_get(const void *context, uint64_t number);
 //   STATUS_BUSY     another process that scans for orphans holds the lock
 //   STATUS_INVALID  invalid numbers or stream, or an invalid record
 //   STATUS_NOMEM
-// It may be retried at any time.  The oldest segments may have been evicted whatever
-// the result: see spool_next_lost.  (When the disk fails so that a failed append
-// cannot be truncated, a later spool_attach may find its records.)
+// It may be retried at any time.  Success and failure may both evict the oldest segments:
+// see spool_next_lost.  (If a disk error prevents truncation of a failed append, a later
+// spool_attach may find its records.)
 MUST_CHECK enum status spool_append(struct spool *spool, uint32_t stream, uint64_t first,
                                     uint64_t last, spool_get *get, const void *context,
                                     struct error *err);
@@ -130,11 +130,11 @@ void spool_note_store(struct spool *spool, const unsigned char store[SPOOL_STORE
 // ---- Losses ---------------------------------------------------------------------
 
 // Returns the next range of records that were evicted or are unreadable; false when there
-// is none.  Each is returned once, for delivery_producer_lost (spool_untake puts it
-// back when that has no room); ranges of a stream do not overlap and are not
-// released.  Times are the started_ns of the first and last lost record, if known.
+// is none.  Each is returned once, for delivery_producer_lost (if that returns STATUS_FULL,
+// spool_untake undoes the call).  Ranges of a stream do not overlap and are unreleased.
+// Times are the started_ns of the first and last lost record, if known.
 //
-// To be called after spool_attach, after spool_append, and when spool_at returned NULL.
+// Call it after spool_attach, after spool_append, and when spool_at returned NULL.
 // After spool_attach a range may include records that are still in the run file's
 // ring (a crash between append and release): those above ring_released are not lost.
 bool spool_next_lost(struct spool *spool, struct delivery_range *out);
@@ -142,10 +142,9 @@ void spool_untake(struct spool *spool, const struct delivery_range *range);
 
 // ---- Reading --------------------------------------------------------------------
 
-// Returns the record, borrowed until the next call of any function; NULL when it is not
-// held, is damaged (spool_next_lost then returns a range), or is temporarily
-// unreadable (too many open files; spool_must_wait is then true).  Sequential reads
-// of a stream are fast.
+// Returns a record, borrowed until the next call of any function.  NULL: it is not in the
+// spool, is damaged (spool_next_lost then returns a range), or is temporarily unreadable
+// (too many open files; spool_must_wait is then true).  Sequential reads are fast.
 const struct record *spool_at(struct spool *spool, uint32_t stream, uint64_t number);
 
 // Whether the last spool_at failed temporarily.
@@ -155,8 +154,8 @@ bool spool_must_wait(const struct spool *spool);
 // reported as lost or acknowledged.  False when there are none.
 bool spool_held(const struct spool *spool, uint32_t stream, uint64_t *first, uint64_t *last);
 
-// The position of a stream; all 0 for an unknown one.  Numbers between the two are held,
-// or in a range of spool_next_lost: a replay starts after `released`.
+// The position of a stream; all 0 for an unknown one.  Numbers released + 1 .. spooled are in
+// the spool, or in a range of spool_next_lost: a replay starts after `released`.
 struct spool_position {
     uint64_t spooled;  // highest number ever appended
     uint64_t released; // highest number released; after a crash, a lower bound
@@ -174,23 +173,23 @@ const char *spool_path(const struct spool *spool); // FOLDER/RUN-UUID
 bool spool_store(const struct spool *spool, unsigned char store[SPOOL_STORE_SIZE]);
 
 struct spool_totals {
-    uint64_t bytes;   // on the disk, segments only
-    uint64_t records; // unreleased (approximate where a part of a segment is released)
+    uint64_t bytes;   // on disk, segments only
+    uint64_t records; // unreleased (approximate if a segment is partly released)
     uint64_t segments;
-    int64_t since_ns; // the earliest started_ns of them; 0 where there are none
-    int64_t until_ns; // and the latest
+    int64_t since_ns; // the earliest started_ns of these records; 0: no records
+    int64_t until_ns; // the latest
 };
 
 struct spool_totals spool_totals(const struct spool *spool);
 
 // ---- Names of an attached spool -------------------------------------------
 
-// The highest number of a name that its records refer to.
+// The highest id of a name that the spool's records refer to.
 uint32_t spool_names_count(const struct spool *spool);
 
-// Fills an empty table with names 1..spool_names_count.  A name that is in no segment
-// any more (the collector has it, or its records are lost) gets a placeholder.
-// STATUS_FULL.
+// Fills an empty table with names 1..spool_names_count.  A name that is in no segment any
+// more (the collector has it, or its records are lost) gets a placeholder.  STATUS_FULL:
+// the table is full.
 MUST_CHECK enum status spool_fill_names(const struct spool *spool, struct names *names,
                                         struct error *err);
 

@@ -1,5 +1,6 @@
-// Interval set of the record ranges that a spool cannot read back; each is reported once.
-// Bounded: when full, adjacent unreported ranges are merged, with the gap between them.
+// Interval set of the records that a spool cannot read back; each range is reported once.
+// Bounded: when full, neighbouring unreported ranges are merged, including the gap between
+// them.
 #ifndef INFERSTAT_MONITOR_SPOOL_LOST_H
 #define INFERSTAT_MONITOR_SPOOL_LOST_H
 
@@ -11,7 +12,7 @@
 
 enum { SPOOL_LOST_MAX = DELIVERY_DROPS_MAX };
 
-// Zeroed: empty.  In order of stream and first number, without overlaps.
+// Zeroed: empty.  Sorted by stream and first number, disjoint.
 struct spool_lost {
     struct spool_lost_item {
         struct delivery_range range;

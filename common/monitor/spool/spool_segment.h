@@ -1,7 +1,7 @@
-// Encodes and decodes the segment files of a spool (write-ahead log format).  Pure: no I/O.
+// Codec of a spool's segment files (write-ahead log format).  Pure: no I/O.
 //
-// A segment is a header and then entries, each at a multiple of 8 bytes, in the
-// byte order of the machine (a spool never leaves its host).
+// A segment is a header, then entries at multiples of 8 bytes, in the byte order of the
+// machine (a spool never leaves its host).
 //
 //   header  struct segment_header, then the run's description (numbers, then texts with
 //           a 2-byte length prefix), zero-padded to a multiple of 8.  The checksum
@@ -13,13 +13,13 @@
 // The positions of magic, version, size and checksum in the header are the same in all
 // later versions.
 //
-//   RECORDS  numbers first .. first + count - 1 of `stream`, each as in its ring, cut
+//   RECORDS  records first .. first + count - 1 of `stream`, each as in its ring, cut
 //            after its last used byte and padded to 8 bytes.  A column's position is its
 //            number on the wire, so that later versions can read it.  `previous` is the
-//            last number of the stream appended before.
-//   MARK     ends every append: `previous` is the stream's last number.  A number that
-//            is the `previous` of some entry, but is in no entry, is damaged.
-//   NAMES    `count` names: number (4 bytes), length (1), text; padded.  They precede the
+//            number of the stream's last record before this entry.
+//   MARK     ends every append: `previous` is the stream's last number.  A record whose
+//            number is the `previous` of an entry, but is in no entry, is damaged.
+//   NAMES    `count` names: id (4 bytes), length (1), text; padded.  They precede the
 //            records that refer to them, in the same segment.
 //   STATE    the UUID of the store that acknowledges, and the positions of `count`
 //            streams.  The first entry of every segment; also written before segments
@@ -80,7 +80,7 @@ struct segment_entry {
     uint32_t body_crc;
 };
 
-// The last number of a RECORDS entry.
+// The number of the last record of a RECORDS entry.
 uint64_t segment_entry_last(const struct segment_entry *entry);
 
 // Decodes an entry's header (SEGMENT_ENTRY_HEADER bytes): false when its checksum is

@@ -1,4 +1,4 @@
-// The private state of a spool: its index of segments, streams and read positions.
+// Private state of a spool: the in-memory index of segments, and streams with read cursors.
 #ifndef INFERSTAT_MONITOR_SPOOL_STATE_H
 #define INFERSTAT_MONITOR_SPOOL_STATE_H
 
@@ -13,7 +13,7 @@ enum {
     SPOOL_PATH_SIZE = 4096,
     SPOOL_SEGMENT_MIN = 256 * 1024,
     SPOOL_SEGMENT_MAX = 64 * 1024 * 1024,
-    SPOOL_SEGMENTS = 64, // that bytes_max is divided into
+    SPOOL_SEGMENTS = 64, // bytes_max / 64 is the size of a segment, within the limits above
     SPOOL_SEGMENTS_MAX = 16 * 1024,
     SPOOL_OUT = 256 * 1024,
 };
@@ -23,7 +23,7 @@ struct spool_row {
     uint32_t stream;
     uint32_t count;
     uint64_t first, last;
-    uint64_t offset; // of the entry that holds the first
+    uint64_t offset; // of the entry with record `first`
     int64_t since_ns, until_ns;
 };
 
@@ -42,16 +42,16 @@ struct spool_index {
     size_t count, room;
 };
 
-// One stream.  Records released + 1 .. spooled are held or lost.
+// One stream.  Records released + 1 .. spooled are in the spool or lost.
 struct spool_stream {
     uint64_t spooled, released;
-    int64_t until_ns; // the last record's time, as far as it is known
-    // Evicted; the part after `told` is not reported yet.  One range suffices: records
-    // between two evicted ones were released.
+    int64_t until_ns; // started_ns of the last record, if known
+    // The evicted records; those after `told` are not reported yet.  One range suffices:
+    // records between two evicted ones were released.
     struct delivery_range evicted; // last 0: none
     uint64_t told;                 // the highest evicted number that spool_next_lost has returned
-    // The read position: a validated entry of a segment, and where in it the record
-    // `next` begins.
+    // The read cursor: a validated entry of a segment, and the position `place` of record
+    // `next` in it.
     struct spool_cursor {
         uint32_t segment; // 0: nowhere
         uint64_t offset;
@@ -63,7 +63,7 @@ struct spool_stream {
 
 struct spool {
     char path[SPOOL_PATH_SIZE]; // of the run's folder
-    size_t folder_size;         // of FOLDER, the first part of it
+    size_t folder_size;         // length of FOLDER, a prefix of `path`
     const struct spool_io *io;
     const _Atomic bool *stop;
     uint64_t bytes_max, segment_max, free_min;
@@ -76,10 +76,10 @@ struct spool {
     struct spool_index index;
     struct spool_lost lost;
     struct segment_file reader;
-    struct names *names; // of a spool that was opened (borrowed)
-    // Of one that was attached: the text of each name found in the segments, or NULL.
+    struct names *names; // after spool_open (borrowed)
+    // After spool_attach: the text of each name found in the segments, or NULL.
     char **found;
-    uint32_t found_highest; // number of a name
+    uint32_t found_highest; // highest id of these names
     size_t found_bytes;     // of all texts
 
     // The newest segment, to which entries are appended while `fd` is open.
@@ -119,7 +119,7 @@ struct spool_row *spool_segment_row(const struct spool_segment *segment, uint32_
 // Returns a stream's state, adding it to stream_count; the caller has checked its number.
 struct spool_stream *spool_stream(struct spool *spool, uint32_t stream);
 
-// The highest number that is no longer held: released or evicted.
+// The highest number that was released or evicted.
 uint64_t spool_floor(const struct spool_stream *stream);
 
 // Adds a row's unreleased numbers to its stream's evicted range.

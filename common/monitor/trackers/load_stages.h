@@ -1,4 +1,4 @@
-// The stages of a model load or of a process startup: disjoint intervals, in order.
+// Stopwatch for the stages of a model load or a process startup: disjoint intervals, in order.
 #ifndef INFERSTAT_MONITOR_LOAD_STAGES_H
 #define INFERSTAT_MONITOR_LOAD_STAGES_H
 
@@ -14,7 +14,7 @@ enum { LOAD_STAGES_MAX = 32 };
 
 struct load_stages {
     bool running;
-    uint64_t started_ns; // of the running one
+    uint64_t started_ns; // of the running stage
     uint32_t count;
     struct stage {
         uint32_t name;
@@ -23,13 +23,13 @@ struct load_stages {
     } items[LOAD_STAGES_MAX];
 };
 
-// Ends the running stage, if any, and starts one at the same instant.  After
-// LOAD_STAGES_MAX stages further time is added to the last one.
+// Ends the running stage, if any, and starts the stage `name` at the same instant.  After
+// LOAD_STAGES_MAX stages, further time is added to the last one.
 void load_stages_start(struct load_stages *stages, struct inferstat_monitor *monitor,
                        const char *name, uint64_t now_ns);
 void load_stages_end(struct load_stages *stages, uint64_t now_ns);
 
-// Pushes `parent` and then the stages, all or none.
+// Pushes the record `parent` (the load or startup) and then one per stage, all or none.
 void load_stages_push(const struct load_stages *stages, struct inferstat_monitor *monitor,
                       struct thread_slot *slot, const struct record *parent);
 

@@ -1,11 +1,11 @@
-// The most recent events of each kind in this process, readable by the application whether or
-// not they are reported.
+// Local event history: the most recent events of each kind in this process, readable by the
+// application even if nothing is reported to a collector.
 #ifndef INFERSTAT_MONITOR_RECENT_EVENTS_H
 #define INFERSTAT_MONITOR_RECENT_EVENTS_H
 
 #include "common/monitor/monitor.h"
 
-// Adds an event to the calling thread's (`slot` may be NULL) and calls the listeners.
+// Adds an event to the calling thread's history (`slot` may be NULL) and calls the listeners.
 void recent_events_add(struct inferstat_monitor *monitor, struct thread_slot *slot,
                        enum inferstat_event_kind kind, struct event_entry *entry);
 
