@@ -38,8 +38,8 @@ struct device_properties {
 // Reads all properties except the rates; measures nothing.
 void device_properties(const struct device *device, struct device_properties *out);
 
-// Fills properties->rates from the file that device_calibrate wrote to `folder` for this device
-// and driver.  Returns false when it is missing, damaged, or of another device or driver.
+// Fills properties->rates from the cache file that device_calibrate wrote to `folder`.  Returns
+// false when the file is missing, damaged, or of another device or driver version.
 bool device_rates_cached(struct device_properties *properties, const char *folder);
 
 // Fills properties->rates from the cache file in `folder`.  Without one, or when its rates were

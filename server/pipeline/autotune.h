@@ -14,11 +14,11 @@
 // figures->chunks chunks need no second copy.  Other jobs are run twice and the second trial
 // counts, since page faults on new memory slow down the first.
 //
-// Skips the trial and zeroes the metrics when the job has no `fill`, when the user set the
-// number of threads, when overlap is not tracked, or when the job is shorter than eight trials.
-// Keeps the plan when there is no memory for a larger one.  Otherwise fails as pipeline_run:
-// with the status of a callback, STATUS_CANCELLED, STATUS_INVALID on a chunk or group larger
-// than its buffer, STATUS_NOMEM, or STATUS_IO when the device fails.
+// Skips the trial and zeroes `*figures` when the job has no `fill`, when the user set the number
+// of threads, when overlap is not tracked, or when the job is shorter than eight trials.  Keeps
+// the plan when memory is short for a larger one.  Fails with a callback's status,
+// STATUS_CANCELLED, STATUS_INVALID on an oversized chunk or group, STATUS_NOMEM, or STATUS_IO
+// when the device fails.
 MUST_CHECK enum status autotune_run(struct pipeline *pipeline, const struct pipeline_job *job,
                                     struct pipeline_plan *plan, const struct tuning_host *host,
                                     const struct tuning_wishes *wishes,

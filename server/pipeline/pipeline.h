@@ -3,7 +3,7 @@
 //
 //   fill workers (threads) --fill--> slots (pinned) --copy stream--> buffers (device)
 //                                          --compute stream--> results
-//                                          --out stream--> pinned --drain (thread)--> host
+//                                          --out stream--> pinned --completion thread--> host
 //
 // A *slot* is a pinned staging buffer (slot_pool.h); a *chunk* is the content of one slot.  A
 // *group* is the content of one device buffer: consecutive chunks, whose kernels are queued
@@ -94,8 +94,8 @@ struct pipeline_job {
     // stay on the device.  Submitting thread.
     size_t (*result_size)(void *context, uint64_t group);
     // Consumes the results of a group whose kernels are done, in order of groups; `result` is
-    // NULL and `size` 0 when nothing is copied out.  `result` is borrowed during the call.  May
-    // be NULL.  The drain's thread (result_drain.h).
+    // borrowed during the call, and NULL when nothing is copied out.  The callback may be NULL.
+    // Completion thread (result_drain.h).
     enum status (*take)(void *context, uint64_t group, const void *result, size_t size,
                         struct error *err);
 
@@ -133,9 +133,8 @@ MUST_CHECK enum status pipeline_new(struct pipeline **out, struct device *device
                                     const struct pipeline_plan *plan, struct error *err);
 void pipeline_free(struct pipeline *pipeline); // accepts NULL
 
-// Changes fillers, prefetch and pool_size to those of `plan` for later runs; ignores its other
-// fields.  Fails as pipeline_new does, STATUS_IO after the device failed, and then changes
-// nothing.
+// Changes fillers, prefetch and pool_size to those of `plan` for later runs, or nothing on
+// failure.  Fails as pipeline_new does, or with STATUS_IO after the device failed.
 MUST_CHECK enum status pipeline_adopt(struct pipeline *pipeline, const struct pipeline_plan *plan,
                                       struct error *err);
 

@@ -21,7 +21,7 @@ struct pipeline {
     bool failed; // the device failed: no work can be queued
     struct device_stream *copy, *compute, *out;
     struct slot_pool *slots;  // NULL with plan.borrows
-    struct slot_pool *tokens; // slots without memory: limit the copies in flight of jobs that lend
+    struct slot_pool *tokens; // slots without memory: limit copies in flight with plan.borrows
     struct buffer buffers[PIPELINE_BUFFERS_MAX];
     struct result_drain *drain; // NULL without buffers
     struct timeline *timeline;  // NULL without overlap_tracking

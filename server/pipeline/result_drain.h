@@ -1,8 +1,7 @@
 // Completion thread for device-to-host results, with its ring of pinned staging buffers
-// ("slots").  A group is the input of one device buffer (pipeline.h); a slot holds one group's
-// results.  The submitting thread acquires a slot, queues the group's kernels and the copy of
-// its results, and submits the slot.  The completion thread waits for the slot's event and calls
-// the consumer, in order of groups.
+// ("slots"), one per group in flight.  A group is the unit of kernel launches (pipeline.h).  The
+// submitting thread acquires a slot, queues the group's kernels and the copy of its results, and
+// submits the slot.  The completion thread waits for its event and calls the consumer.
 #ifndef INFERSTAT_SERVER_PIPELINE_RESULT_DRAIN_H
 #define INFERSTAT_SERVER_PIPELINE_RESULT_DRAIN_H
 
@@ -14,7 +13,7 @@
 
 struct result_drain;
 
-// Consumes the results of a group: `size` bytes at `results`, or NULL and 0.
+// Consumes a group's results, in order of groups: `size` bytes at `results`, or NULL and 0.
 typedef enum status result_drain_consumer(void *context, uint64_t group, const void *results,
                                           size_t size, struct error *err);
 
@@ -38,8 +37,7 @@ MUST_CHECK enum status result_drain_begin(struct result_drain *drain,
                                           result_drain_consumer *consume, void *context,
                                           struct error *err);
 
-// Returns a free slot, waiting for one.  Fails with the first error of a group's device work or
-// consumer.  Submitting thread.
+// Waits for a free slot.  Fails with the first error of an event or consumer.  Submitting thread.
 MUST_CHECK enum status result_drain_acquire(struct result_drain *drain, struct result_slot **out,
                                             struct error *err);
 // Passes a slot, whose event has been recorded, to the completion thread, in order of groups.
@@ -50,8 +48,7 @@ struct result_drain_figures {
     uint64_t p50_ns, p95_ns, p99_ns;
 };
 
-// Waits for all submitted slots and joins the thread.  Returns the first error of an event or
-// consumer.
+// Waits for all submitted slots, joins the thread, and returns the first error.
 MUST_CHECK enum status result_drain_end(struct result_drain *drain,
                                         struct result_drain_figures *figures, struct error *err);
 

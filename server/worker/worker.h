@@ -1,5 +1,4 @@
-// Command table of the worker program, with the options, exit codes and helpers that its commands
-// share.
+// Commands of the worker program, and their common options, exit codes and helpers.
 #ifndef INFERSTAT_SERVER_WORKER_WORKER_H
 #define INFERSTAT_SERVER_WORKER_WORKER_H
 

@@ -1,5 +1,4 @@
-// Device metadata: records the properties of the device that a workload runs on, with its
-// calibrated memory and copy rates.
+// Device metadata record of a workload, with memory and copy rates from calibration.
 #ifndef INFERSTAT_SERVER_WORKLOAD_DEVICE_RECORD_H
 #define INFERSTAT_SERVER_WORKLOAD_DEVICE_RECORD_H
 
@@ -17,9 +16,8 @@ void device_look_up(const struct device *device, struct device_properties *out);
 uint32_t device_record(struct inferstat_monitor *monitor,
                        const struct device_properties *properties);
 
-// Calibration for later runs: measures the device's rates and caches them (device_calibrate)
-// unless they are cached.  Call it at the end of a successful run, after all timed work.  Ignores
-// failures.
+// Calibration: measures and caches the device's rates for later runs (device_calibrate).  Call it
+// at the end of a successful run, after all timed work.  Ignores failures.
 void device_get_to_know(struct device *device);
 
 #endif

@@ -1,5 +1,5 @@
 // SIMD fast Walsh-Hadamard transform (FWHT), and the phases of the iqp encoder: part of
-// encode_template.h, which defines REAL and VECTOR_SIZE.
+// encode_template.h, which documents REAL and VECTOR_SIZE.
 //
 // From `arrange` to `transform` complex numbers are stored in *tiles* of TILE numbers, the same
 // for every vector width: pairs of vectors, one of real parts and one of imaginary parts.  This

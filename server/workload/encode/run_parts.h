@@ -33,10 +33,10 @@ struct device_share {
     size_t chunks_a_batch;
     size_t states_at, scratch_at;
 
-    struct encoding_share report; // during a run the drain's thread owns its `figures`
+    struct encoding_share report; // during a run the completion thread owns its `figures`
 
     // Times of queueing the kernels of the last batches, by group modulo ENCODING_BEGUN: written
-    // by the pipeline's submitting thread, read by the drain's thread when it consumes the batch.
+    // by the pipeline's submitting thread, read by the completion thread (result_drain.h).
     uint64_t begun_ns[ENCODING_BEGUN];
     uint64_t started_ns;
     struct error why;   // error of the run

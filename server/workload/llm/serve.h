@@ -1,5 +1,4 @@
-// Text generation server: generates completions of prompts with a loaded model, one request at a
-// time, and records each request's latency.
+// LLM request loop: generates text for prompts with a loaded model, one request at a time.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_SERVE_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_SERVE_H
 
