@@ -36,7 +36,7 @@ enum {
 };
 
 struct device_options {
-    const char *spec;     // "auto", "cpu", "cuda", either with ":N"; NULL is "auto"
+    const char *spec;     // "auto", "cpu", "cpu:N", "cuda" or "cuda:N"; NULL is "auto"
     unsigned int threads; // of the CPU back end; 0: the processors that the process may use
     bool spin;            // waits for events (stream.h) spin instead of sleeping
 };
@@ -49,8 +49,7 @@ struct device_options {
 MUST_CHECK enum status device_open(struct device **out, const struct device_options *options,
                                    struct error *err);
 
-// Accepts NULL.  All tensors, streams, events and memory of the device must have been
-// freed.
+// Accepts NULL.  All tensors, streams, events and memory of the device must have been freed.
 void device_close(struct device *device);
 
 struct device_description {

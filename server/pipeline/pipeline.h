@@ -68,7 +68,7 @@ struct pipeline_job {
     const char *name; // in messages
     void *context;
 
-    // Bytes of chunk `chunk` (counted from 0); 0 after the last.  Pure, any thread.
+    // Bytes of chunk `chunk`, counted from 0; 0 after the last.  No side effects; any thread.
     size_t (*chunk_size)(void *context, uint64_t chunk);
     // Fills a slot.  Called by fill workers, concurrently for different chunks, once for each.
     enum status (*fill)(void *context, uint64_t chunk, void *to, size_t size, struct error *err);
@@ -81,9 +81,8 @@ struct pipeline_job {
     // other.  Other streams may use the memory when the run has ended.  Submitting thread.
     void *(*place)(void *context, uint64_t chunk);
 
-    // True when the group ends with this chunk (the last chunk ends one in any case); NULL:
-    // each chunk is a group.  A group larger than group_bytes ends the run with
-    // STATUS_INVALID.  Submitting thread.
+    // True when `chunk` is its group's last; the job's last chunk always is.  NULL: each chunk is a
+    // group.  A group larger than group_bytes ends the run with STATUS_INVALID.  Submitting thread.
     bool (*group_ends)(void *context, uint64_t chunk);
     // Queues the kernels of a group on `stream`: `size` bytes at `in`, results to `out`
     // (result_bytes, reused once its results are copied out; NULL when result_bytes is 0).
