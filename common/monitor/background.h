@@ -1,4 +1,4 @@
-// The library's background thread: samples the process, drains the ITL histograms of all
+// Background thread of the library: samples the process, drains the ITL histograms of all
 // threads and runs the publisher.  Its records are stream 0.
 #ifndef INFERSTAT_MONITOR_BACKGROUND_H
 #define INFERSTAT_MONITOR_BACKGROUND_H

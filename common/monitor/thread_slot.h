@@ -77,7 +77,7 @@ extern __thread struct thread_slot_cache {
 // replaces one without a stream if a stream became free.
 struct thread_slot *thread_slot_find(struct thread_slots *slots);
 
-// Whether a stream may have become free since the last failed attempt.
+// Whether a slot without a stream may now get one, released by another thread.
 static inline bool thread_slot_may_get_stream(const struct thread_slots *slots,
                                               const struct thread_slot *slot)
 {

@@ -4,8 +4,8 @@
 // delivery_run.h.
 //
 // The producer's state machine decides when to send which records, when to free them, and
-// which become a dropped range.  It holds no records: the caller reads them from ring or spool
-// by (stream, number).
+// which become a dropped range.  It holds no records: the caller reads them from the ring
+// buffer (memory) or the spool (disk) by (stream, number).
 #ifndef INFERSTAT_CORE_DELIVERY_H
 #define INFERSTAT_CORE_DELIVERY_H
 
@@ -26,6 +26,7 @@ enum {
 // The text of a reason, as the collector's ledger shows it; static.
 const char *delivery_reason_text(enum delivery_reason reason);
 
+// A stream: the records of one ring of a run, numbered 1, 2, 3, ...
 struct delivery_stream {
     uint32_t stream;
     uint64_t produced;   // highest number assigned
@@ -39,15 +40,15 @@ struct delivery_next {
 
 // An acknowledgement from the collector.
 struct delivery_ack {
-    unsigned char store[16];
-    uint64_t sequence; // 0 answers a Hello
+    unsigned char store[16]; // UUID of the collector's store
+    uint64_t sequence;       // of the last message acknowledged; 0: Hello
     const struct delivery_next *next;
     size_t next_count;
-    uint32_t names_known;
-    uint32_t credit;
-    uint32_t protocol; // the collector's version; 0: not stated
-    bool hello_wanted;
-    bool closed;
+    uint32_t names_known; // names 1..names_known are stored
+    uint32_t credit;      // most unacknowledged records allowed
+    uint32_t protocol;    // the collector's version; 0: not stated
+    bool hello_wanted;    // the collector requests Hello
+    bool closed;          // the end of the run is committed
 };
 
 // ---- Producer ---------------------------------------------------------------

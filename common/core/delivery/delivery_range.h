@@ -6,7 +6,7 @@
 
 enum { DELIVERY_DROPS_MAX = 4096 }; // unacknowledged dropped ranges of a run
 
-// Reasons of a drop; the values are those of DropReason in proto/inferstat.proto.
+// Reasons of a drop, explained at DropReason in proto/inferstat.proto, with its values.
 #define DELIVERY_REASONS(X)                                                                        \
     X(UNSPECIFIED, "unspecified")                                                                  \
     X(SPOOL_FULL, "spool_full")                                                                    \

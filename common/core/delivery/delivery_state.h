@@ -50,7 +50,7 @@ struct delivery_producer {
     struct delivery_flow *flows; // parallel to streams
     size_t stream_count;
     size_t stream_room, flow_room;
-    size_t turn;                     // index of the stream whose turn it is to send a batch
+    size_t turn;                     // round robin: index of the next stream to send a batch
     struct delivery_dropped dropped; // among unreleased records
     // Ranges to send until acknowledged: dropped ones, and ones acknowledged by another store.
     struct delivery_range *drops;
@@ -79,7 +79,7 @@ struct delivery_producer {
     uint64_t held_until_ns;
     uint64_t last_send_ns;
 
-    size_t spool_turn; // index of the stream whose turn it is to be spooled
+    size_t spool_turn; // round robin: index of the next stream to spool
     bool spool_all;    // the process is closing
     bool spool_held;   // writing failed: wait until spool_held_until_ns
     uint64_t spool_held_until_ns;

@@ -139,7 +139,7 @@ enum query_role query_role_find(const char *name);
 const char *query_dimension_name(enum query_dimension dimension);
 enum query_dimension query_dimension_find(const char *name);
 
-// The number of a status by its name (ok, error, cancelled), or -1.
+// The value of enum record_status for a name (ok, error, cancelled), or -1.
 int query_status_find(const char *name);
 
 // Validates everything that needs no store: enumerations in range, texts terminated and UTF-8,

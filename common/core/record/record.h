@@ -108,7 +108,7 @@ const char *column_type_name(enum column_type type);
 
 enum {
     RECORD_SIZE = 512,
-    RECORD_SLOT_SIZE = 256,  // of a ring's slot; a record takes one or two
+    RECORD_SLOT_SIZE = 256,  // size of a ring's slot; a record takes one or two
     RECORD_SLOT_VALUES = 29, // 8-byte values in one slot, after the header
     RECORD_VALUES_MAX = 61,  // in two slots
 };

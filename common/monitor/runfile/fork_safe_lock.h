@@ -1,4 +1,4 @@
-// Lock files that show whether a process is alive, safe against fork().
+// Fork-safe lock files: a held flock shows that its process is alive.
 //
 // An flock belongs to the open file description, which a forked child shares: if the
 // child kept it open, a dead parent would look alive while the child runs.  A fork
