@@ -251,7 +251,7 @@ static enum status want_sums(sqlite3 *db, enum record_kind kind, int64_t day_ns,
 
 _Static_assert(ROLLUP_SPARSE == 0 && ROLLUP_DAY == 2 && ROLLUP_MONTH == 3, "as want_sums has them");
 
-enum status expire_want_sums(sqlite3 *db, enum record_kind kind, int64_t before_ns, bool *changed,
+enum status expire_want_sums(sqlite3 *db, enum record_kind kind, int64_t *before_ns, bool *changed,
                              struct error *err)
 {
     char sql[160];
@@ -272,13 +272,15 @@ enum status expire_want_sums(sqlite3 *db, enum record_kind kind, int64_t before_
     if (status != STATUS_OK)
         return status;
     for (unsigned days = 0; days < DAYS_PER_LOOK && status == STATUS_OK; days++) {
-        status = ask(db, sql, (int64_t[]){since_ns, before_ns, 0}, &oldest_ns, err);
+        status = ask(db, sql, (int64_t[]){since_ns, *before_ns, 0}, &oldest_ns, err);
         if (status != STATUS_OK)
             break;
         oldest_ns = rollup_bucket(ROLLUP_DAY, oldest_ns);
         status = want_sums(db, kind, oldest_ns, err);
         since_ns = rollup_next(ROLLUP_DAY, oldest_ns);
     }
+    if (status == STATUS_OK && since_ns < *before_ns)
+        *before_ns = since_ns; // no later day was visited
     *changed = sqlite3_total_changes(db) != before;
     return database_end(db, status == STATUS_NO_DATA ? STATUS_OK : status, err);
 }

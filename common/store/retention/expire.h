@@ -31,11 +31,12 @@ bool expire_has_kind(enum record_kind kind);
 MUST_CHECK enum status expire_last_id(struct sqlite3 *db, enum record_kind kind, int64_t *out,
                                       struct error *err);
 
-// Requests daily rollups for days before `before_ns` that have none (ROLLUP_EXPIRING), before their
-// records expire; expire_slice keeps the records until the collector has built them.  Visits a few
-// days per call; `*changed`: some rollups were missing.
+// Requests daily rollups for days before `*before_ns` that have none (ROLLUP_EXPIRING), before
+// their records expire; expire_slice keeps the records until the collector has built them.  Visits
+// a few days per call and lowers `*before_ns` to the end of the last one; `*changed`: some rollups
+// were missing.
 MUST_CHECK enum status expire_want_sums(struct sqlite3 *db, enum record_kind kind,
-                                        int64_t before_ns, bool *changed, struct error *err);
+                                        int64_t *before_ns, bool *changed, struct error *err);
 
 // A batch of rows to expire: rows of a kind that started before `before_ns` with ids up to
 // `last_id`.

@@ -100,7 +100,7 @@ static enum status expire_some(struct retention *retention, enum record_kind kin
         status = expire_last_id(retention->db, kind, &rows.last_id, err);
     bool wants_sums = false;
     if (status == STATUS_OK && retention->has_rollups && rollup_has_kind(kind))
-        status = expire_want_sums(retention->db, kind, before_ns, &wants_sums, err);
+        status = expire_want_sums(retention->db, kind, &rows.before_ns, &wants_sums, err);
     retention->wants_sums |= wants_sums;
     if (status == STATUS_OK)
         status = expire_slice(retention->db, &rows, gone, err);
