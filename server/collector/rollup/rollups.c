@@ -83,7 +83,7 @@ static enum status save_watermark(struct rollups *rollups, struct of_kind *kind,
 }
 
 // Older versions moved the watermarks of a kind's metrics one by one, and a new version may
-// have metrics that the table lacks: all days are rebuilt then.
+// have metrics that the table lacks: all days are rebuilt then, but for those that have expired.
 static enum status level_watermarks(struct rollups *rollups, enum record_kind k, struct error *err)
 {
     char sql[128];
@@ -92,6 +92,8 @@ static enum status level_watermarks(struct rollups *rollups, enum record_kind k,
                    record_kind_info(k)->name);
     enum status status = database_integer(rollups->db, sql, &all.until_ns, err);
     all.until_ns += all.until_ns < INT64_MAX;
+    if (status == STATUS_OK)
+        status = rollup_levels_expired(rollups->db, k, &all.since_ns, err);
     if (status == STATUS_OK)
         status = database_exec(rollups->db, "BEGIN IMMEDIATE", err);
     if (status == STATUS_OK)

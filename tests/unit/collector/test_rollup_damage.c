@@ -218,6 +218,14 @@ TEST_CASE(a_day_of_unreadable_records_is_passed_over)
                          records_of(BASE_NS, 90));
 }
 
+static void prune_all(void)
+{
+    for (unsigned steps = 0; rollups_prune(rollup_rig.rollups, rollup_rig.now_ns); steps++) {
+        rollup_rig.now_ns += UINT64_C(3600000000000);
+        assert_true(steps < 10000);
+    }
+}
+
 static int64_t values_of_days(unsigned grouping)
 {
     char sql[160];
@@ -244,10 +252,7 @@ TEST_CASE(days_that_expire_have_sums)
     }
     rollup_rig_exec("COMMIT");
     rollup_rig_fold_all();
-    for (unsigned steps = 0; rollups_prune(rollup_rig.rollups, rollup_rig.now_ns); steps++) {
-        rollup_rig.now_ns += UINT64_C(3600000000000);
-        assert_true(steps < 10000);
-    }
+    prune_all();
     assert_int_equal(rollup_rig_integer("SELECT count(*) FROM rollup WHERE level = 2"), 0);
     const int64_t all = rollup_rig_integer("SELECT count(*) FROM startup");
     const int64_t edge_ns = rollup_bucket(ROLLUP_DAY, until_ns);
@@ -276,7 +281,38 @@ TEST_CASE(days_that_expire_have_sums)
         assert_int_equal(values_of_days(g), all - behind);
 }
 
+// Records of March are summed and expire.  Where a metric's watermark is behind then, what can
+// be rebuilt is; the sums of March stay.
+TEST_CASE(uneven_watermarks_keep_months_that_expired)
+{
+    static const char march[] = "SELECT total(count) FROM rollup WHERE level = 3",
+                      masked[] = "SELECT count(*) FROM rollup_gap WHERE level > 2"
+                                 " AND since_ns < 1775001600000000000";
+    const int64_t later_ns = BASE_NS + INT64_C(100) * 86400000000000;
+    struct record april;
+    rollups_tell_time(rollup_rig.rollups, later_ns);
+    insert_three_hours();
+    rollup_rig_fold_all();
+    prune_all();
+    const int64_t values = rollup_rig_integer(march);
+    assert_true(values > 0);
+    rollup_rig_exec("DELETE FROM startup; INSERT INTO expiry VALUES(3, 1775001600000000000);"
+                    "UPDATE rollup_state SET watermark = 1 WHERE metric = 768");
+    rollup_rig_record(&april, RECORD_KIND_STARTUP, BASE_NS);
+    april.started_ns = INT64_C(1775001600000000000);
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    rollup_rig_insert((const struct record[]){april, april}, 2, 1);
+    rollup_rig_exec("COMMIT");
+    rollup_rig_restart();
+    rollups_tell_time(rollup_rig.rollups, later_ns);
+    rollup_rig_rebuild();
+    prune_all();
+    assert_int_equal(rollup_rig_integer(march), values);
+    assert_int_equal(rollup_rig_integer(masked), 0);
+}
+
 TEST_MAIN_EACH(rollup_rig_set_up, rollup_rig_tear_down, lonely_records_leave_few_gaps,
                damage_goes_with_the_day, a_damaged_row_of_expired_records_is_given_up,
                days_that_expire_have_sums, a_day_of_unreadable_records_is_passed_over,
-               sums_of_a_day_that_expires_are_not_rebuilt)
+               sums_of_a_day_that_expires_are_not_rebuilt,
+               uneven_watermarks_keep_months_that_expired)
