@@ -63,11 +63,14 @@ enum status expire_last_id(sqlite3 *db, enum record_kind kind, int64_t *out, str
 static enum status needed_from(sqlite3 *db, enum record_kind kind, int64_t *out, struct error *err)
 {
     *out = INT64_MAX;
-    enum status status =
-        ask(db, "SELECT min(since_ns) FROM rollup_gap WHERE kind = ?1 AND why IN (?2, ?3)",
-            (int64_t[]){(int64_t)kind, ROLLUP_CLEARED, ROLLUP_EXPIRING}, out, err);
+    enum status status = ask(db,
+                             "SELECT min(since_ns) FROM rollup_gap WHERE kind = ?1 AND grouping < 2"
+                             " AND why IN (?2, ?3)",
+                             (int64_t[]){(int64_t)kind, ROLLUP_CLEARED, ROLLUP_EXPIRING}, out, err);
     return status == STATUS_NO_DATA ? STATUS_OK : status;
 }
+
+_Static_assert(ROLLUP_GROUPING_COUNT == 2, "as needed_from has it");
 
 // ---- What slices share -------------------------------------------------------------------
 

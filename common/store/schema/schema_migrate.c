@@ -275,14 +275,16 @@ static enum status rebuild_tables(sqlite3 *db, struct error *err)
 }
 
 // Brings a file of any older version to this one; existing rows stay.  Rollups know
-// nothing yet of the records of a store that had none.  Before version 3 `meta` counted messages
-// that could not be decoded.  unseal() has already moved the rows of sealed history back.
+// nothing yet of the records of a store that had none; version 8 had four groupings of them.
+// Before version 3 `meta` counted messages that could not be decoded.  unseal() has already moved
+// the rows of sealed history back.
 static enum status upgrade(sqlite3 *db, struct error *err)
 {
     static const char move_meta[] =
         "INSERT OR IGNORE INTO refusal SELECT 'undecodable', value, 0 FROM meta"
         " WHERE key = 'undecodable' AND value > 0;"
         "DELETE FROM meta WHERE key = 'undecodable';"
+        "DELETE FROM rollup_gap WHERE grouping > 1;"
         "DROP TABLE IF EXISTS sealed";
     enum status status = add_columns(db, err);
     if (status == STATUS_OK)

@@ -177,12 +177,13 @@ static enum status find_gap(struct rollup_rebuild *rebuild, enum record_kind kin
     int64_t of[] = {(int64_t)kind, rebuild->before_ns[kind], 0};
     span->until_ns = INT64_MIN;
     return ask(rebuild->db,
-               "SELECT since_ns, until_ns FROM rollup_gap WHERE kind = ?1 AND since_ns < ?2"
-               " AND why IN (2, 3) ORDER BY until_ns DESC LIMIT 1",
+               "SELECT since_ns, until_ns FROM rollup_gap WHERE kind = ?1 AND grouping < 2"
+               " AND since_ns < ?2 AND why IN (2, 3) ORDER BY until_ns DESC LIMIT 1",
                of, &span->since_ns, &span->until_ns, err);
 }
 
-_Static_assert(ROLLUP_CLEARED == 2 && ROLLUP_EXPIRING == 3, "as find_gap has them");
+_Static_assert(ROLLUP_GROUPING_COUNT == 2 && ROLLUP_CLEARED == 2 && ROLLUP_EXPIRING == 3,
+               "as find_gap has them");
 
 // Takes a span out of what is to be rebuilt.
 static enum status forget_span(struct rollup_rebuild *rebuild, enum record_kind kind,

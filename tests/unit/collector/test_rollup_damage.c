@@ -311,8 +311,23 @@ TEST_CASE(uneven_watermarks_keep_months_that_expired)
     assert_int_equal(rollup_rig_integer(masked), 0);
 }
 
+// Older versions had more groupings: nothing waits for their gaps, which nothing rebuilds.
+TEST_CASE(gaps_of_old_groupings_hold_up_nothing)
+{
+    struct error err;
+    unsigned gone = 0;
+    const struct expire_rows rows = {RECORD_KIND_STARTUP, INT64_MAX, INT64_MAX, 1000};
+    insert_three_hours();
+    rollup_rig_fold_all();
+    rollup_rig_exec("INSERT INTO rollup_gap VALUES(3, 2, 3, 0, 2, 1774915200000000000)");
+    rollups_gaps_changed(rollup_rig.rollups);
+    rollup_rig_rebuild();
+    assert_int_equal(expire_slice(rollup_rig.db, &rows, &gone, &err), STATUS_OK);
+    assert_int_equal(rollup_rig_integer("SELECT count(*) FROM startup"), 0);
+}
+
 TEST_MAIN_EACH(rollup_rig_set_up, rollup_rig_tear_down, lonely_records_leave_few_gaps,
                damage_goes_with_the_day, a_damaged_row_of_expired_records_is_given_up,
                days_that_expire_have_sums, a_day_of_unreadable_records_is_passed_over,
                sums_of_a_day_that_expires_are_not_rebuilt,
-               uneven_watermarks_keep_months_that_expired)
+               uneven_watermarks_keep_months_that_expired, gaps_of_old_groupings_hold_up_nothing)
