@@ -303,7 +303,8 @@ static enum status add_stored(struct audit *audit, struct audit_run *run,
     run->stored = saturate_add(run->stored, last - first + 1);
     stream->stored = saturate_add(stream->stored, last - first + 1);
     stream->is_too_many |=
-        stream->stored / 2 > run->rows + run->expired + run->cleared + NUMBERS_BEYOND_ROWS;
+        stream->stored / 2 >
+        saturate_add(saturate_add(run->expired, run->cleared), run->rows + NUMBERS_BEYOND_ROWS);
     if (stream->is_too_many)
         return STATUS_OK;
     for (int64_t number = first; number <= last; number++) {

@@ -31,7 +31,8 @@ static bool log_is_long(const struct store *store)
 
 bool store_is_over_budget(const struct store *store)
 {
-    return log_is_long(store) || atomic_load_explicit(&store->cancelled, memory_order_relaxed) ||
+    return (store->limits && store_is_over_budget(store->limits)) || log_is_long(store) ||
+           atomic_load_explicit(&store->cancelled, memory_order_relaxed) ||
            (store->deadline_ns != 0 && clock_monotonic_ns() > store->deadline_ns);
 }
 

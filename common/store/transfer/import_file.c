@@ -17,10 +17,7 @@
 #include "common/store/read/session.h"
 #include "common/store/read/session_state.h"
 
-enum {
-    STEPS_PER_LOOK = 20000,    // of SQLite's machine
-    VALUE_BYTES_MAX = 1 << 20, // of one value, by SQLite
-};
+enum { VALUE_BYTES_MAX = 1 << 20 }; // of one value, by SQLite
 
 // ---- The file ------------------------------------------------------------------------------
 
@@ -48,11 +45,6 @@ static enum status check_file(const char *path, const char *own, struct error *e
         return error_set(err, STATUS_FULL, "%s: larger than %lld GB (export a bundle of less)",
                          path, (long long)(IMPORT_BYTES_MAX >> 30));
     return file_probe_check(path, err);
-}
-
-static int is_over_budget(void *store)
-{
-    return store_is_over_budget(store);
 }
 
 // Requires real tables: views and virtual tables run code of the file's author.
@@ -103,9 +95,9 @@ static enum status open_file(struct importing *importing, const char *path, stru
         status = store_open(&importing->from, path, err);
     if (status != STATUS_OK)
         return status;
+    importing->from->limits = importing->store;
     sqlite3 *db = importing->from->db;
     (void)sqlite3_limit(db, SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX);
-    sqlite3_progress_handler(db, STEPS_PER_LOOK, is_over_budget, importing->store);
     status = check_tables(importing, path, err);
     if (status == STATUS_OK)
         status = integrity_check(importing->from, err);

@@ -24,17 +24,24 @@ static enum status send_records(struct importing *importing, enum record_kind ki
 
 enum { COLUMN_STREAM = IMPORT_FIRST_COLUMN, COLUMN_NUMBER, COLUMN_STARTED };
 
-static bool is_known(struct importing *importing, enum record_kind kind,
-                     const struct coming *coming, sqlite3_stmt *row)
+// Finds out whether this store has the record, or had it until it expired.
+static enum status find_known(struct importing *importing, enum record_kind kind,
+                              const struct coming *coming, sqlite3_stmt *row, bool *is_known,
+                              struct error *err)
 {
-    (void)sqlite3_bind_int64(importing->here, 1, coming->to);
-    (void)sqlite3_bind_int64(importing->here, 2, sqlite3_column_int64(row, COLUMN_STREAM));
-    (void)sqlite3_bind_int64(importing->here, 3, sqlite3_column_int64(row, COLUMN_NUMBER));
-    (void)sqlite3_bind_int(importing->here, 4, (int)kind);
-    (void)sqlite3_bind_int64(importing->here, 5, sqlite3_column_int64(row, COLUMN_STARTED));
-    const bool is = sqlite3_step(importing->here) == SQLITE_ROW;
-    (void)sqlite3_reset(importing->here);
-    return is;
+    sqlite3_stmt *here = importing->here;
+    (void)sqlite3_bind_int64(here, 1, coming->to);
+    (void)sqlite3_bind_int64(here, 2, sqlite3_column_int64(row, COLUMN_STREAM));
+    (void)sqlite3_bind_int64(here, 3, sqlite3_column_int64(row, COLUMN_NUMBER));
+    (void)sqlite3_bind_int(here, 4, (int)kind);
+    (void)sqlite3_bind_int64(here, 5, sqlite3_column_int64(row, COLUMN_STARTED));
+    const int rc = sqlite3_step(here);
+    *is_known = rc == SQLITE_ROW;
+    enum status status = rc == SQLITE_ROW || rc == SQLITE_DONE
+                             ? STATUS_OK
+                             : database_error(importing->store->db, "store", err);
+    (void)sqlite3_reset(here);
+    return status;
 }
 
 // A record with an invalid value is refused and stays counted as cleared.
@@ -122,9 +129,10 @@ static enum status send_kind(struct importing *importing, enum record_kind kind,
             continue;
         if (coming->is_here && !importing->here)
             status = prepare_here(importing, kind, err);
-        if (status == STATUS_OK && coming->is_here && is_known(importing, kind, coming, row))
-            continue;
-        if (status == STATUS_OK)
+        bool is_known = false;
+        if (status == STATUS_OK && coming->is_here)
+            status = find_known(importing, kind, coming, row, &is_known, err);
+        if (status == STATUS_OK && !is_known)
             status = add_record(importing, coming, row, err);
         if (status == STATUS_OK && importing->batch.rows[IMPORT_RECORD].count == IMPORT_ROWS_MAX)
             status = send_records(importing, kind, err);

@@ -11,6 +11,7 @@
 #include "common/store/store.h"
 #include "common/store/schema/database_open.h"
 #include "common/store/retention/clear.h"
+#include "common/store/read/session.h"
 #include "tests/support/test.h"
 #include "tests/unit/transfer/copy_fixture.h"
 
@@ -552,6 +553,30 @@ TEST_CASE(test_lies)
     }
 }
 
+static enum status refuse_batch(void *context, struct import_batch *batch, struct error *err)
+{
+    (void)context, (void)batch;
+    return error_set(err, STATUS_IO, "no batch was expected");
+}
+
+// A ledger and ranges that claim 2^62 records are not hashed beyond the query's budget.
+TEST_CASE(test_a_claim_of_many_records_meets_the_budget)
+{
+    const char *path = copy_path("claim.db"), *into = empty_store("into.db");
+    const struct import_sink sink = {.apply = refuse_batch};
+    struct store *store = NULL;
+    struct result *answer = NULL;
+    struct error err;
+    copy_make_store(path, 1, 20);
+    copy_exec(path, "UPDATE range SET last = 4611686018427387904;"
+                    "UPDATE ledger SET stored = 4611686018427387904, cleared = 4611686018427387904 "
+                    "WHERE kind = 6");
+    expect_ok(store_open(&store, into, &err), &err);
+    store_set_budget(store, UINT64_C(200000000));
+    assert_int_equal(import_file(store, path, &sink, &answer, &err), STATUS_TIMEOUT);
+    store_close(store);
+}
+
 static void write_text(const char *path, const char *text)
 {
     FILE *file = fopen(path, "w");
@@ -649,6 +674,7 @@ TEST_MAIN_EACH(copy_set_up, copy_tear_down, test_all_is_brought_once,
                test_halves_complete_each_other, test_what_was_cleared_comes_back,
                test_a_record_with_another_start_is_known, test_what_has_expired_stays_gone,
                test_an_earlier_state_is_left_alone, test_an_open_run_is_silent_here,
-               test_cut_short_anywhere, test_lies, test_what_is_no_store, test_flipped_bytes,
-               test_the_lock_is_kept, test_names_of_runs_come, test_names_are_counted_once,
+               test_cut_short_anywhere, test_lies, test_a_claim_of_many_records_meets_the_budget,
+               test_what_is_no_store, test_flipped_bytes, test_the_lock_is_kept,
+               test_names_of_runs_come, test_names_are_counted_once,
                test_baselines_come_and_names_are_mapped, test_baselines_that_stay_out)
