@@ -43,6 +43,13 @@ static enum status parse_retention(void *member, const char *value, const char *
     return retention_rules_parse(member, value, err);
 }
 
+static enum status parse_ignored(void *member, const char *value, const char *what,
+                                 struct error *err)
+{
+    (void)member, (void)value, (void)what, (void)err;
+    return STATUS_OK;
+}
+
 static const char *rollups_word(unsigned i)
 {
     static const char *const words[] = {"on", "off"};
@@ -91,6 +98,8 @@ static const struct option rows[] = {
      "(of the store): a size or unlimited (default: raw=forever,minute=35d,hour=400d,"
      "day=forever,month=forever,finest-minute=2d,finest-hour=35d,bytes=unlimited)",
      CUSTOM_AT(retention, parse_retention)},
+    // Files and units of older versions may have it; records are no longer sealed.
+    {"seal-after", "AGE", NULL, .type = OPTION_CUSTOM, .parse = parse_ignored},
     // For measuring what rollups cost, and not in the help.
     {"rollups", "on|off", NULL, CHOICE_AT(rollups, rollups_word)},
     {"config", "FILE",

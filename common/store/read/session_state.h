@@ -16,7 +16,7 @@ struct store {
     struct sqlite3_stmt *uuid; // SELECT uuid FROM run WHERE run = ?
     struct statement_cache statements;
     char *path;
-    char *warning; // or NULL
+    char *warning;              // or NULL
     const struct store *limits; // also bounded by this store's running query; NULL: by none
     uint64_t budget_ns;
     int64_t log_limit;     // max. growth of the log during a query, in bytes; 0: no limit

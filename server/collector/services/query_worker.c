@@ -62,7 +62,8 @@ bool query_worker_scans(const struct query *query)
 {
     const struct query_metric *metric = NULL;
     enum rollup_grouping grouping;
-    return query->kind == QUERY_AVERAGE &&
+    struct error err;
+    return query->kind == QUERY_AVERAGE && query_check(query, &err) == STATUS_OK &&
            query_metric_find(&metric, query->metric, NULL) == STATUS_OK &&
            (rollup_metric_number(metric) < 0 || !rollup_grouping_for(&grouping, query));
 }

@@ -81,7 +81,7 @@ TEST_CASE(test_options_beat_the_environment_and_that_the_file)
     write_config("listen = ipc:///a\nlisten = ipc:///b\ndb = /from/file.db\nlog-level = debug\n"
                  "max-names = 7\nmax-runs-per-key = 8\nmax-connections = 9\n"
                  "authorized-keys = /k\nkey = /s\ninsecure = no\nfiles-under = /f\n"
-                 "retention = raw=30d,bytes=50GB\n");
+                 "seal-after = 30d\nretention = raw=30d,bytes=50GB\n");
     (void)snprintf(words, sizeof words, "--config %s", config);
     assert_int_equal(read_words(&options, words, NULL), STATUS_OK);
     assert_int_equal(options.listen_count, 1);

@@ -152,6 +152,8 @@ TEST_CASE(test_what_reads_all_records)
         {{.kind = QUERY_AVERAGE, .metric = "mbu_ratio"}, true},
         {{.kind = QUERY_AVERAGE, .metric = "no_such"}, false},
         {{.kind = QUERY_SUMMARY}, false},
+        {{.kind = QUERY_AVERAGE, .metric = "e2e_ns", .group_count = QUERY_DIMENSION_COUNT + 1},
+         false},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         if (query_worker_scans(&cases[i].query) != cases[i].scans)
