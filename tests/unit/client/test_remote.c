@@ -316,10 +316,8 @@ TEST_CASE(test_a_lost_answer)
     static const struct {
         enum query_kind kind;
         enum status status;
-    } cases[] = {{QUERY_KEYS, STATUS_OK},
-                 {QUERY_AUTHORIZE, STATUS_OK},
-                 {QUERY_REVOKE, STATUS_UNREACHABLE},
-                 {QUERY_CLEAR, STATUS_UNREACHABLE}};
+    } cases[] = {
+        {QUERY_KEYS, STATUS_OK}, {QUERY_AUTHORIZE, STATUS_OK}, {QUERY_REVOKE, STATUS_UNREACHABLE}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const bool is_sent_again = cases[i].status == STATUS_OK;
         struct collector collector = {.lost = 1};
