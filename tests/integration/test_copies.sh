@@ -194,7 +194,7 @@ cut_short() {
   shift 2
   start copier "$@"
   wait_until 60 begun "$file"
-  kill -KILL "${started_pids[$name]}"
+  kill -KILL "${started_pids[$name]}" 2>/dev/null || true # it may have ended by itself
   wait "${started_pids[$name]}" 2>/dev/null || true
   unset "started_pids[$name]"
   if [ -e "$file" ]; then quiet_audit "$file"; fi
