@@ -13,6 +13,7 @@ enum {
     SLICE_NS = 15000000, // target duration of a slice with its commit
     BUSY_PAUSES = 3,     // pause after a slice, as a multiple of its duration
     LOOKS_MAX = 64,      // levels checked in one step when nothing is deleted
+    WAITS_MAX = 60,      // passes that await sums before the store shrinks without them
     SLACK_SHARE = 32,    // 1/32 of the file may be free pages
     ROWS_MIN = 256,      // costs no more than a commit on a slow disk
     ROWS_FIRST = 512,
@@ -42,6 +43,7 @@ struct retention {
     bool wants_sums;  // the last step requested sums of days
     bool awaits_sums; // a step did; the pass after they are built may expire more
     bool is_retry;    // this is that pass
+    unsigned waits;   // passes in a row that did not shrink the store, to await sums
     bool over_bytes;  // and that was logged
 };
 
@@ -247,12 +249,13 @@ static enum status begin_sweep(struct retention *retention, int64_t wall_ns, str
     return STATUS_OK;
 }
 
-// When nothing is deleted and no sweep begins, nothing can be deleted.
+// When nothing is deleted, no sweep begins and no sums are requested, nothing can be deleted.
 static enum status shrink(struct retention *retention, int64_t wall_ns, unsigned *gone,
                           struct error *err)
 {
     enum status status = shrink_rows(retention, wall_ns, gone, err);
-    return status == STATUS_OK && *gone == 0 ? begin_sweep(retention, wall_ns, err) : status;
+    const bool is_done = status != STATUS_OK || *gone > 0 || retention->wants_sums;
+    return is_done ? status : begin_sweep(retention, wall_ns, err);
 }
 
 static enum status sweep(struct retention *retention, int64_t wall_ns, unsigned *gone,
@@ -274,16 +277,24 @@ static enum status step_bytes(struct retention *retention, int64_t wall_ns, unsi
     if (retention->rules.bytes > 0)
         status = expire_room(retention->db, &room, err);
     const bool is_over = room.bytes - room.free > retention->rules.bytes;
+    // Anything else is newer than the records that await their sums, or cannot be built again.
+    if (status == STATUS_OK && is_over && retention->awaits_sums &&
+        retention->waits++ < WAITS_MAX) {
+        next_phase(retention);
+        return STATUS_OK;
+    }
     if (status == STATUS_OK && is_over)
         status = shrink(retention, wall_ns, gone, err);
     if (status != STATUS_OK || *gone > 0 || retention->sweeping)
         return status;
+    next_phase(retention);
+    if (retention->wants_sums)
+        return STATUS_OK;
     if (is_over && !retention->over_bytes)
         log_write(
             LOG_LEVEL_WARNING,
             "the store is larger than --retention bytes, and nothing in it can be deleted yet");
     retention->over_bytes = is_over;
-    next_phase(retention);
     return STATUS_OK;
 }
 
@@ -379,6 +390,7 @@ void retention_sums_built(struct retention *retention)
     if (!retention->awaits_sums)
         return;
     retention->awaits_sums = false;
+    retention->waits = 0;
     retention->is_retry = true;
     retention->phase = PHASE_ROOM;
     next_phase(retention);

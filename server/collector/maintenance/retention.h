@@ -4,6 +4,7 @@
 // A pass expires records by age, then rollups by age, then shrinks the store to its size limit,
 // then truncates free pages; the next pass begins a minute later.  To shrink it deletes the
 // oldest hours of records first; when none may go, the oldest rollups of the finest level.
+// While records wait for the sums of their days, up to 60 passes delete nothing to shrink it.
 // Up to 1/32 of the file stays as free pages, for new records, unless it exceeds the limit.
 #ifndef INFERSTAT_COLLECTOR_MAINTENANCE_RETENTION_H
 #define INFERSTAT_COLLECTOR_MAINTENANCE_RETENTION_H

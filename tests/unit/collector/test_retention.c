@@ -263,16 +263,22 @@ static void add_watermarks(enum record_kind kind)
         execf("INSERT INTO rollup_state VALUES(%d, 1000000)", rollup_metric_number(metrics[i]));
 }
 
+// All operations are in rollups, but of the last 40 days no sums of days are kept.
+static void lack_sums(void)
+{
+    add_watermarks(RECORD_KIND_OPERATION);
+    execf("INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
+          " VALUES(%d, 0, %d, %lld, %lld, %d)",
+          (int)RECORD_KIND_OPERATION, (int)ROLLUP_DAY, (long long)(now_ns - 40 * DAY),
+          (long long)now_ns, (int)ROLLUP_SPARSE);
+}
+
 // Where sums of days are not kept, records wait until these are built, and no longer.
 TEST_CASE(test_records_go_once_their_sums_are_built)
 {
     add_rows(RECORD_KIND_OPERATION, 100, 20 * DAY, HOUR);
     close_books();
-    add_watermarks(RECORD_KIND_OPERATION);
-    execf("INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
-          " VALUES(%d, 0, %d, %lld, %lld, %d)",
-          (int)RECORD_KIND_OPERATION, (int)ROLLUP_DAY, (long long)(now_ns - 30 * DAY),
-          (long long)now_ns, (int)ROLLUP_SPARSE);
+    lack_sums();
     begin("raw=10d", true);
     retention_sums_built(retention);
     assert_true(pass(now_ns) > 0);
@@ -443,6 +449,38 @@ TEST_CASE(test_the_size_is_kept_and_the_file_shrinks)
     assert_int_equal(pass(now_ns), 0);
 }
 
+// For an hour nothing newer is deleted in place of records that wait for their sums.
+TEST_CASE(test_the_size_waits_for_sums)
+{
+    add_rows(RECORD_KIND_OPERATION, 8000, 30 * DAY, 10000000000LL);
+    add_rows(RECORD_KIND_INFERENCE, 8000, 5 * DAY, 10000000000LL);
+    close_books();
+    add_rollups(1);
+    lack_sums();
+    add_watermarks(RECORD_KIND_INFERENCE);
+    const int64_t rollups = integer("SELECT count(*) FROM rollup");
+    begin("bytes=1MB,minute=forever,hour=forever,finest-minute=forever,finest-hour=forever", true);
+    for (unsigned i = 0; i < 3; i++) {
+        (void)pass(now_ns);
+        assert_int_equal(integer("SELECT count(*) FROM operation"), 8000);
+        assert_int_equal(integer("SELECT count(*) FROM inference"), 8000);
+        assert_int_equal(integer("SELECT count(*) FROM rollup"), rollups);
+        assert_int_equal(integer("SELECT count(*) > 0 FROM rollup_gap WHERE why = 3"), 1);
+    }
+    // Those of the first of two days are built.
+    exec("UPDATE rollup_gap SET since_ns = (SELECT max(until_ns) FROM rollup_gap WHERE why = 3)"
+         " WHERE why = 0; DELETE FROM rollup_gap WHERE why = 3");
+    retention_sums_built(retention);
+    (void)pass(now_ns);
+    assert_in_range(integer("SELECT count(*) FROM operation"), 1, 7999);
+    for (unsigned i = 0; i <= 60; i++) {
+        assert_int_equal(integer("SELECT count(*) FROM inference"), 8000);
+        (void)pass(now_ns);
+    }
+    assert_in_range(integer("SELECT count(*) FROM inference"), 1, 7999);
+    expect_balance();
+}
+
 // Where records alone are not enough, the finest rollups follow; what nobody may
 // take away is left, and the pass ends all the same.
 TEST_CASE(test_rollups_go_for_size_when_records_have)
@@ -585,7 +623,7 @@ TEST_MAIN_EACH(set_up, tear_down, test_records_over_their_age_go,
                test_the_oldest_go_first, test_records_go_once_their_sums_are_built,
                test_records_wait_for_their_rollups, test_rollups_over_their_age_go_level_by_level,
                test_a_clock_ahead_gives_up_no_time_to_come, test_the_gap_comes_before_the_rows_go,
-               test_the_size_is_kept_and_the_file_shrinks,
+               test_the_size_is_kept_and_the_file_shrinks, test_the_size_waits_for_sums,
                test_rollups_go_for_size_when_records_have, test_free_pages_are_given_back_in_slices,
                test_slices_follow_what_they_take, test_slices_that_end_early_say_nothing,
                test_a_failure_changes_nothing)
