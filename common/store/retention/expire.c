@@ -254,13 +254,31 @@ static enum status want_sums(sqlite3 *db, enum record_kind kind, int64_t day_ns,
 
 _Static_assert(ROLLUP_SPARSE == 0 && ROLLUP_DAY == 2 && ROLLUP_MONTH == 3, "as want_sums has them");
 
+// Removes the daily gaps of days that have no records and are about to expire: once they have, no
+// day is rebuilt, and a late record is in the daily rollups only where there is no gap.
+static enum status remove_gaps(sqlite3 *db, enum record_kind kind, const struct gap_span *days,
+                               struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
+        status = gap_remove(db,
+                            &(struct gap){.kind = kind,
+                                          .grouping = (enum rollup_grouping)g,
+                                          .level = ROLLUP_DAY,
+                                          .since_ns = days->since_ns,
+                                          .until_ns = days->until_ns,
+                                          .why = ROLLUP_SPARSE},
+                            err);
+    return status;
+}
+
 enum status expire_want_sums(sqlite3 *db, enum record_kind kind, int64_t *before_ns, bool *changed,
                              struct error *err)
 {
     char sql[160];
     const char *table = record_kind_info(kind)->name;
     int64_t since_ns = INT64_MIN, oldest_ns = 0;
-    const int before = sqlite3_total_changes(db);
+    *changed = false;
     enum status status = ask(db, "SELECT until_ns FROM expiry WHERE kind = ?1",
                              (int64_t[]){(int64_t)kind, 0, 0}, &since_ns, err);
     if (status == STATUS_NO_DATA)
@@ -279,12 +297,15 @@ enum status expire_want_sums(sqlite3 *db, enum record_kind kind, int64_t *before
         if (status != STATUS_OK)
             break;
         oldest_ns = rollup_bucket(ROLLUP_DAY, oldest_ns);
-        status = want_sums(db, kind, oldest_ns, err);
+        status = remove_gaps(db, kind, &(struct gap_span){since_ns, oldest_ns}, err);
+        const int before = sqlite3_total_changes(db);
+        if (status == STATUS_OK)
+            status = want_sums(db, kind, oldest_ns, err);
+        *changed |= sqlite3_total_changes(db) != before;
         since_ns = rollup_next(ROLLUP_DAY, oldest_ns);
     }
     if (status == STATUS_OK && since_ns < *before_ns)
         *before_ns = since_ns; // no later day was visited
-    *changed = sqlite3_total_changes(db) != before;
     return database_end(db, status == STATUS_NO_DATA ? STATUS_OK : status, err);
 }
 

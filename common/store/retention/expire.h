@@ -34,7 +34,7 @@ MUST_CHECK enum status expire_last_id(struct sqlite3 *db, enum record_kind kind,
 // Requests daily rollups for days before `*before_ns` that have none (ROLLUP_EXPIRING), before
 // their records expire; expire_slice keeps the records until the collector has built them.  Visits
 // a few days per call and lowers `*before_ns` to the end of the last one; `*changed`: some rollups
-// were missing.
+// were missing.  Daily gaps of days without records are removed, for records that come late.
 MUST_CHECK enum status expire_want_sums(struct sqlite3 *db, enum record_kind kind,
                                         int64_t *before_ns, bool *changed, struct error *err);
 
