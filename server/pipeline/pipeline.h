@@ -1,5 +1,5 @@
 // Streaming pipeline from host to device: overlaps reading input, host-to-device copies, kernels
-// and device-to-host copies of results, using pinned staging buffers and one stream per direction.
+// and device-to-host copies of results, using pinned staging buffers and three streams.
 //
 //   fill workers (threads) --fill--> slots (pinned) --copy stream--> buffers (device)
 //                                          --compute stream--> results
@@ -13,8 +13,9 @@
 // Events order reuse.  The host waits for the event after a slot's copy before the slot is
 // filled again; the copy stream waits for the event after a buffer's kernels before the buffer
 // is overwritten.  No step waits for a whole stream or device, unless `sync` is
-// PIPELINE_SYNC_PERIODIC: then both streams are synchronised after every `pool_size` chunks and
-// slots are reused only after that.  That mode is the baseline of comparisons.
+// PIPELINE_SYNC_PERIODIC: then the copy and compute streams are synchronised after every
+// `pool_size` chunks and slots are reused only after that.  That mode is the baseline of
+// comparisons.
 //
 // On an error or cancellation the pipeline queues nothing more, waits for the events of queued
 // work and joins its threads; the metrics count what was queued.  When filling a chunk fails,

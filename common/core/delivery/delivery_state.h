@@ -1,4 +1,5 @@
-// Private state of the producer's state machine, shared by delivery.c and delivery_next.c.
+// Private state of the reliable-delivery state machine of a producer, which sends records until the
+// collector acknowledges them; shared by delivery.c and delivery_next.c.
 #ifndef INFERSTAT_CORE_DELIVERY_STATE_H
 #define INFERSTAT_CORE_DELIVERY_STATE_H
 
@@ -15,8 +16,9 @@ static inline uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-// Positions in one stream.  Records up to `released` are freed, up to `spooled` in the spool,
-// above it in the ring; those above `acknowledged` are not in the store.  Normally released <=
+// Positions in one stream.  A record's number says where it is: up to `released` it is freed, up
+// to `spooled` it is in the spool, above that in the ring.  The store has those up to
+// `acknowledged`.  Normally released <=
 // acknowledged <= sent.  If the store has lost records, or is another store, acknowledged <
 // released, and the records between become a dropped range.
 struct delivery_flow {
@@ -52,7 +54,8 @@ struct delivery_producer {
     size_t stream_room, flow_room;
     size_t turn;                     // round robin: index of the next stream to send a batch
     struct delivery_dropped dropped; // among unreleased records
-    // Ranges to send until acknowledged: dropped ones, and ones acknowledged by another store.
+    // Ranges to report until acknowledged: records dropped here, and records that only another
+    // store acknowledged.
     struct delivery_range *drops;
     size_t drop_count;
     size_t drop_room;

@@ -1,5 +1,5 @@
-// Pre-open check of a store's file: reads its header before SQLite opens it, so that another
-// program's file is neither opened nor locked.
+// File-format probe: reads a store file's header (magic number, application id, version), so that
+// SQLite neither opens nor locks another program's file.
 #ifndef INFERSTAT_STORE_SCHEMA_FILE_PROBE_H
 #define INFERSTAT_STORE_SCHEMA_FILE_PROBE_H
 

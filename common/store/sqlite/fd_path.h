@@ -1,9 +1,10 @@
-// File-descriptor paths for SQLite: lets it open files relative to an open directory.
+// File-descriptor paths for SQLite: lets it open files relative to an open directory, as
+// openat(2) does.
 // /proc/self/fd/N/NAME names the file in the directory of descriptor N, even after the directory
 // was renamed or its path replaced.
 //
 // By default SQLite resolves such a path to the directory's current name and opens that; an
-// attacker could replace the directory in between.
+// attacker could replace the directory in between (a TOCTOU race).
 #ifndef INFERSTAT_STORE_SQLITE_FD_PATH_H
 #define INFERSTAT_STORE_SQLITE_FD_PATH_H
 

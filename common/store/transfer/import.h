@@ -10,14 +10,15 @@
 // follow, kind by kind, at most IMPORT_ROWS_MAX in a transaction, which also subtracts them from
 // the cleared counts.  So each run's ledger balances after each transaction, and ingest continues
 // in between.  To complete an interrupted import, repeat it: existing records are skipped.  In the
-// same way an import restores records that were cleared here or that another bundle of the run
-// omitted.
+// same way an import restores records that were cleared here or that an earlier file
+// of the run left out.
 //
 // Baselines are imported unless their name exists.
 //
-// An existing run is skipped if none of its records were removed here, or if this store lacks
-// ranges that the file has.  Rollups are not imported: the records get new ids and are rolled up
-// like any others.  Records of a kind and run whose time has expired here are not imported: the
+// An existing run is skipped in two cases: none of its records were removed here, so there is
+// nothing to restore; or the file is of a later state of the run (it lists ranges that this store
+// does not have), and two states are not mixed.  Rollups are not imported: the records get new ids
+// and are rolled up like any others.  Records that retention has expired here are not imported: the
 // rollups still count them.
 #ifndef INFERSTAT_STORE_TRANSFER_IMPORT_H
 #define INFERSTAT_STORE_TRANSFER_IMPORT_H

@@ -1,4 +1,4 @@
-// LLM request loop: generates text for prompts with a loaded model, one request at a time.
+// LLM serving loop: generates text for prompts with a loaded model, one request at a time.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_SERVE_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_SERVE_H
 
@@ -57,9 +57,9 @@ void llm_server_free(struct llm_server *server);
 
 // Serves the requests, or until stop_requested() (common/sys/stop.h), which cancels the request in
 // progress, also during its prefill.  With a rate, requests arrive on schedule and queue; a
-// request whose prompt is read later arrives when it is read.  A prompt line that is too long
-// counts as a failed request.  Fails with STATUS_IO when prompts cannot be read or text cannot be
-// written, STATUS_NO_DATA when there was no prompt.
+// request whose prompt is read only after its scheduled time arrives when it is read.  A prompt
+// line that is too long counts as a failed request.  Fails with STATUS_IO when prompts cannot be
+// read or text cannot be written, STATUS_NO_DATA when there was no prompt.
 MUST_CHECK enum status llm_server_run(struct llm_server *server, struct prompts *prompts,
                                       struct llm_figures *figures, struct error *err);
 
