@@ -65,14 +65,13 @@ static void check_sheet(const struct rollup_memtable *sheet, const struct record
     }
 }
 
-static void sheets_have_what_came(void **state)
+TEST_CASE(sheets_have_what_came)
 {
     static const int64_t names[] = {11, 12};
     static struct record records[COUNT_MOST];
     struct rollup_memtable sheet = {.count = 0};
     struct table_builder *builder = NULL;
     uint64_t seed = 20260101;
-    (void)state;
     rollup_memtable_init(&sheet, RECORD_KIND_INFERENCE);
     assert_int_equal(table_builder_new(&builder), STATUS_OK);
     for (unsigned round = 0; round < ROUNDS; round++) {
@@ -117,13 +116,12 @@ static void check_tally(const struct accumulator *tally, const struct accumulato
 }
 
 // Parts that are tallied apart, then merged, are the whole.
-static void tallies_count_like_one_by_one(void **state)
+TEST_CASE(tallies_count_like_one_by_one)
 {
     static struct accumulator_counts counts;
     static int64_t values[COUNT_MOST];
     struct accumulator_pool pool = {.used = 0};
     uint64_t seed = 7;
-    (void)state;
     for (unsigned round = 0; round < ROUNDS; round++) {
         const unsigned width = 1 + (unsigned)(test_random(&seed) % 64);
         struct accumulator whole = {.number = 0}, merged = {.number = 0},

@@ -84,14 +84,13 @@ static bool is_always_awaited(void *context)
 
 // However many rows a sheet makes, a step writes a few of them, and what is in the table
 // then is what the watermark says.
-static void a_step_writes_few_rows(void **state)
+TEST_CASE(a_step_writes_few_rows)
 {
     // Of each metric four levels of two groupings for each of 128 minutes; their series, the
     // watermarks and a few gaps.
     enum { GROUPS = 128, STEPS_LEAST = MINUTES / GROUPS };
     const unsigned rows_most =
         rollup_metrics_of(RECORD_KIND_STARTUP)->count * (8 * GROUPS + 1) + 32;
-    (void)state;
     insert_minutes();
     rollups_watch(rollup_rig.rollups, is_always_awaited, NULL);
     unsigned steps = 0;
@@ -129,10 +128,9 @@ TEST_CASE(reading_says_what_it_committed)
 }
 
 // What is cleared while a sheet is being written is counted nowhere, without any new record.
-static void a_clear_in_mid_sheet_is_counted_nowhere(void **state)
+TEST_CASE(a_clear_in_mid_sheet_is_counted_nowhere)
 {
     static const char *const hosts[] = {"", "host-1"};
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(hosts); i++) {
         struct query_filter filter = {0};
         (void)snprintf(filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "%s", hosts[i]);

@@ -29,7 +29,7 @@ static unsigned job_for(const struct load *load, unsigned turns, uint64_t *now_n
     return worked;
 }
 
-static void load_says_how_much(void **state)
+TEST_CASE(load_says_how_much)
 {
     static const struct load loads[] = {
         {0, false, 0, 1000, 1000},              // alone
@@ -43,7 +43,6 @@ static void load_says_how_much(void **state)
         {1, false, 0, 450, 550},                // little
         {1, true, 0, 40, 50},                   // little, but more waits already
     };
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(loads); i++) {
         struct rollup_throttle pace = {0};
         uint64_t now_ns = 3600000 * MS;
@@ -52,11 +51,10 @@ static void load_says_how_much(void **state)
     }
 }
 
-static void silence_ends_a_rest(void **state)
+TEST_CASE(silence_ends_a_rest)
 {
     struct rollup_throttle pace = {0};
     const uint64_t now_ns = 3600000 * MS;
-    (void)state;
     rollup_throttle_hear(&pace, 1000, now_ns);
     assert_false(rollup_throttle_is_quiet(&pace, now_ns));
     rollup_throttle_worked(&pace, now_ns, now_ns + 3000 * MS); // more than is saved up
@@ -69,12 +67,11 @@ static void silence_ends_a_rest(void **state)
 }
 
 // A minute of catching up alone, which asks for no rest, and then much comes again.
-static void silence_is_not_paid_for(void **state)
+TEST_CASE(silence_is_not_paid_for)
 {
     static const struct load silence = {0, false, 1000000, 60000, 60000};
     struct rollup_throttle pace = {0};
     uint64_t now_ns = 3600000 * MS;
-    (void)state;
     assert_int_equal(job_for(&silence, 60000, &now_ns, &pace), 60000);
     const struct load much = {400, true, 16384, 50, 80};
     assert_in_range(job_for(&much, 1000, &now_ns, &pace), much.least, much.most);
@@ -89,13 +86,12 @@ struct writer_life {
 
 // Rollups lack few records at any time of ten minutes where they can keep up, and take what
 // folding takes, 167 of 1000 at most here; where they cannot they take no more than a seventh.
-static void lag_is_bounded(void **state)
+TEST_CASE(lag_is_bounded)
 {
     enum { GROUP_ROWS = 32768, LAG_ROWS_MOST = 262144, STEP_MS = 10 };
     static const struct writer_life lives[] = {
         {100, 3000, true}, {300, 3000, true}, {600, 3000, true}, {3000, 3000, false}};
     const uint64_t life_ns = 600000 * MS, first_ns = 3600000 * MS;
-    (void)state;
     for (size_t i = 0; i < COUNT_OF(lives); i++) {
         const struct writer_life *life = &lives[i];
         struct rollup_throttle pace = {0};

@@ -168,11 +168,10 @@ static void one_step(enum record_kind kind)
     }
 }
 
-static void whatever_happens(void **state)
+TEST_CASE(whatever_happens)
 {
     static const enum record_kind kinds[] = {RECORD_KIND_INFERENCE, RECORD_KIND_LOAD,
                                              RECORD_KIND_DEVICE_SAMPLE, RECORD_KIND_ITL};
-    (void)state;
     for (unsigned seed = 1; seed <= COUNT_OF(kinds); seed++) {
         const enum record_kind kind = kinds[seed - 1];
         rollup_rig.random = seed;
@@ -350,11 +349,10 @@ static void prune_all(void)
 }
 
 // Hundreds of records in two hours pay by the hour, and in all; not by the minute.
-TEST_CASE(what_does_not_pay_is_not_kept)
+static void prune_what_does_not_pay(bool beforehand)
 {
     struct record records[BATCH_MAX];
     const int64_t day_ns = INT64_C(86400000000000);
-    const bool beforehand = *(const bool *)*state;
     rollups_tell_time(rollup_rig.rollups, beforehand ? BASE_NS + 2 * day_ns : BASE_NS);
     prune_all();
     rollup_rig_exec("BEGIN IMMEDIATE");
@@ -403,47 +401,19 @@ TEST_CASE(a_clock_that_is_set_is_no_work)
     }
 }
 
-static int set_up_beforehand(void **state)
+TEST_CASE(what_does_not_pay_beforehand_is_not_kept)
 {
-    static const bool yes = true;
-    const int done = rollup_rig_set_up(state);
-    *state = (void *)(uintptr_t)&yes;
-    return done;
+    prune_what_does_not_pay(true);
 }
 
-static int set_up_afterwards(void **state)
+TEST_CASE(what_does_not_pay_afterwards_is_not_kept)
 {
-    static const bool no = false;
-    const int done = rollup_rig_set_up(state);
-    *state = (void *)(uintptr_t)&no;
-    return done;
+    prune_what_does_not_pay(false);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(every_kind_is_as_plain_sql_says, rollup_rig_set_up,
-                                        rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(whatever_happens, rollup_rig_set_up, rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(ids_of_what_was_cleared_are_not_given_again,
-                                        rollup_rig_set_up, rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(what_is_due_when, rollup_rig_set_up, rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(more_than_memory_holds_is_read_again, rollup_rig_set_up,
-                                        rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(a_clear_of_the_file_alone_is_seen_later, rollup_rig_set_up,
-                                        rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(what_expired_stays_in_rollups, rollup_rig_set_up,
-                                        rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(what_does_not_pay_is_not_kept, set_up_beforehand,
-                                        rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(what_does_not_pay_is_not_kept, set_up_afterwards,
-                                        rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(a_repair_that_fails_stops_nothing, rollup_rig_set_up,
-                                        rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(a_clock_that_is_set_is_no_work, rollup_rig_set_up,
-                                        rollup_rig_tear_down),
-        cmocka_unit_test_setup_teardown(a_damaged_row_stops_nothing, rollup_rig_set_up,
-                                        rollup_rig_tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(rollup_rig_set_up, rollup_rig_tear_down, every_kind_is_as_plain_sql_says,
+               whatever_happens, ids_of_what_was_cleared_are_not_given_again, what_is_due_when,
+               more_than_memory_holds_is_read_again, a_clear_of_the_file_alone_is_seen_later,
+               what_expired_stays_in_rollups, what_does_not_pay_beforehand_is_not_kept,
+               what_does_not_pay_afterwards_is_not_kept, a_repair_that_fails_stops_nothing,
+               a_clock_that_is_set_is_no_work, a_damaged_row_stops_nothing)

@@ -105,14 +105,8 @@ TEST_CASE(without_a_library_nothing_is_known)
 // the device).
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest none[] = {cmocka_unit_test(without_a_library_nothing_is_known)};
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_is_told),
-        cmocka_unit_test(a_limit_that_was_set),
-        cmocka_unit_test(what_is_not_told_is_not_known),
-        cmocka_unit_test(devices_say_so),
-    };
     if (argc > 1 && strcmp(argv[1], "none") == 0)
-        return cmocka_run_group_tests(none, NULL, NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+        return TEST_RUN(without_a_library_nothing_is_known);
+    return TEST_RUN(all_is_told, a_limit_that_was_set, what_is_not_told_is_not_known,
+                    devices_say_so);
 }

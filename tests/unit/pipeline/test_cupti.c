@@ -151,8 +151,7 @@ int main(void)
         device_close(rig.device);
         return 77;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(within_a_hundredth)};
-    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    const int failed = TEST_RUN(within_a_hundredth);
     device_close(rig.device);
     return failed;
 }

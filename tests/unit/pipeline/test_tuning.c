@@ -296,19 +296,7 @@ TEST_CASE(a_device_is_asked)
     device_close(device);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chunks_follow_the_bus),
-        cmocka_unit_test(threads_follow_the_host),
-        cmocka_unit_test(wishes_stand),
-        cmocka_unit_test(what_is_chosen_fits_the_host),
-        cmocka_unit_test(pinned_memory_is_bounded),
-        cmocka_unit_test(ranges_are_checked),
-        cmocka_unit_test_teardown(the_environment_fills_what_is_not_said, forget_environment),
-        cmocka_unit_test_teardown(bad_variables_are_named, forget_environment),
-        cmocka_unit_test(fillers_keep_up_with_copies),
-        cmocka_unit_test(a_device_is_asked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN_EACH(NULL, forget_environment, chunks_follow_the_bus, threads_follow_the_host,
+               wishes_stand, what_is_chosen_fits_the_host, pinned_memory_is_bounded,
+               ranges_are_checked, the_environment_fills_what_is_not_said, bad_variables_are_named,
+               fillers_keep_up_with_copies, a_device_is_asked)

@@ -289,10 +289,9 @@ TEST_CASE(test_a_migration_without_room)
 
 // What somebody added to a table: any number of indexes goes with it; a column, which would
 // be lost, is a reason to leave the store as it is, and is named.
-static void test_a_migration_keeps_what_was_added(void **state)
+TEST_CASE(test_a_migration_keeps_what_was_added)
 {
     enum { INDEXES = 100 };
-    (void)state;
     static char sql[65536];
     struct error err = {0};
     sqlite3 *db = NULL;

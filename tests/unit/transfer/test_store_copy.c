@@ -107,10 +107,9 @@ TEST_CASE(test_nothing_is_replaced)
 
 // A log outlives its file where somebody removes that alone, and would be read into the
 // next file of the name: neither a copy nor a store begins there.
-static void test_a_log_of_a_file_that_was(void **state)
+TEST_CASE(test_a_log_of_a_file_that_was)
 {
     static const char *const ends[] = {"-wal", "-journal"};
-    (void)state;
     const char *from = copy_path("s.db"), *to = copy_path("copy.db");
     struct error err;
     struct result *answer = NULL;

@@ -270,15 +270,9 @@ TEST_CASE(finds_the_column_under_the_mouse)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(draws),
-        cmocka_unit_test(takes_answers_that_lack_everything),
-        cmocka_unit_test(large_numbers_do_without_their_fraction),
-        cmocka_unit_test(no_number_is_cut),
-        cmocka_unit_test(says_by_words_and_style_what_is_bad),
-        cmocka_unit_test(marks_what_deserves_a_look),
-        cmocka_unit_test(finds_the_column_under_the_mouse),
-    };
     (void)setenv("TZ", "UTC", 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return TEST_RUN(draws, takes_answers_that_lack_everything,
+                    large_numbers_do_without_their_fraction, no_number_is_cut,
+                    says_by_words_and_style_what_is_bad, marks_what_deserves_a_look,
+                    finds_the_column_under_the_mouse);
 }

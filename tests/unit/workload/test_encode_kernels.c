@@ -710,25 +710,12 @@ TEST_CASE(what_cannot_be_encoded_is_refused)
 
 int main(int count, char **arguments)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_states_come_out),
-        cmocka_unit_test(the_references_agree),
-        cmocka_unit_test(every_size_is_as_the_reference),
-        cmocka_unit_test(large_states_are_as_the_reference),
-        cmocka_unit_test(any_number_of_inputs_is_padded),
-        cmocka_unit_test(extreme_amplitudes_normalise),
-        cmocka_unit_test(extreme_angles_turn),
-        cmocka_unit_test(products_are_rounded_before_they_are_added),
-        cmocka_unit_test(what_cannot_be_encoded_is_refused),
-    };
-    const struct CMUnitTest large[] = {
-        cmocka_unit_test(huge_states_are_as_the_reference),
-        cmocka_unit_test(iqp_of_zeros_is_state_zero),
-        cmocka_unit_test(large_products_are_as_the_formula),
-        cmocka_unit_test(large_iqp_is_as_the_formula),
-        cmocka_unit_test(large_vectors_are_as_the_formula),
-    };
     if (count > 1 && strcmp(arguments[1], "large") == 0)
-        return cmocka_run_group_tests(large, NULL, NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+        return TEST_RUN(huge_states_are_as_the_reference, iqp_of_zeros_is_state_zero,
+                        large_products_are_as_the_formula, large_iqp_is_as_the_formula,
+                        large_vectors_are_as_the_formula);
+    return TEST_RUN(known_states_come_out, the_references_agree, every_size_is_as_the_reference,
+                    large_states_are_as_the_reference, any_number_of_inputs_is_padded,
+                    extreme_amplitudes_normalise, extreme_angles_turn,
+                    products_are_rounded_before_they_are_added, what_cannot_be_encoded_is_refused);
 }
