@@ -48,6 +48,15 @@ enum inferstat_status close_monitor(struct fixture *fixture, uint64_t timeout_ns
     return status;
 }
 
+struct fake_state seen_by(struct fake_collector *collector)
+{
+    struct fake_state seen;
+    fake_collector_state(collector, &seen);
+    if (seen.faults)
+        fail_msg("%s", seen.fault);
+    return seen;
+}
+
 unsigned count_run_files(const char *folder)
 {
     unsigned count = 0;

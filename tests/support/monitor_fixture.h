@@ -34,6 +34,8 @@ int tear_down(void **state);
 struct inferstat_monitor *open_monitor(struct fixture *fixture);
 enum inferstat_status close_monitor(struct fixture *fixture, uint64_t timeout_ns,
                                     struct inferstat_totals *totals);
+// What it saw; fails the test where that was faulty.
+struct fake_state seen_by(struct fake_collector *collector);
 unsigned count_run_files(const char *folder);
 
 // Records `times` operations, or one inference.

@@ -97,3 +97,9 @@ void welcome_new(struct rig *rig, char store)
     assert_int_equal(rig->action.sequence, 0);
     assert_int_equal(ack(rig, store, (struct delivery_ack){.credit = 1000}), STATUS_OK);
 }
+
+void contact_new(struct rig *rig)
+{
+    welcome_new(rig, 'A');
+    expect(rig, DELIVERY_CONTACT);
+}

@@ -30,5 +30,6 @@ void unsent(struct rig *rig);
 enum status ack(struct rig *rig, char store, struct delivery_ack answer);
 enum status ack_one(struct rig *rig, char store, uint64_t sequence, uint64_t next_number);
 void welcome_new(struct rig *rig, char store);
+void contact_new(struct rig *rig);
 
 #endif

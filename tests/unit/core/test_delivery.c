@@ -44,8 +44,7 @@ TEST_CASE(test_one_life)
     struct rig rig = rig_new(10);
     produce(&rig, 0, 25);
     delivery_producer_names(rig.producer, 3);
-    welcome_new(&rig, 'A');
-    expect(&rig, DELIVERY_CONTACT);
+    contact_new(&rig);
     expect_batch(&rig, 0, 1, 10);
     assert_int_equal(rig.action.sequence, 1);
     assert_int_equal(rig.action.names_first, 1);
@@ -87,8 +86,7 @@ TEST_CASE(test_goodbye_waits_for_the_last_record)
     struct rig rig = rig_new(10);
     produce(&rig, 0, 5);
     delivery_producer_close(rig.producer);
-    welcome_new(&rig, 'A');
-    expect(&rig, DELIVERY_CONTACT);
+    contact_new(&rig);
     expect_batch(&rig, 0, 1, 5);
     assert_int_equal(ack_one(&rig, 'A', 0, 5), STATUS_OK); // one is still missing
     expect_free(&rig, 0, 4);
@@ -108,8 +106,7 @@ TEST_CASE(test_an_empty_run_closes)
 {
     struct rig rig = rig_new(10);
     delivery_producer_close(rig.producer);
-    welcome_new(&rig, 'A');
-    expect(&rig, DELIVERY_CONTACT);
+    contact_new(&rig);
     expect(&rig, DELIVERY_SEND_GOODBYE);
     rig_free(&rig);
 }
@@ -169,8 +166,7 @@ TEST_CASE(test_streams_take_turns)
 TEST_CASE(test_heartbeats)
 {
     struct rig rig = rig_new(10);
-    welcome_new(&rig, 'A');
-    expect(&rig, DELIVERY_CONTACT);
+    contact_new(&rig);
     for (uint64_t sequence = 1; sequence < 5; sequence++) {
         rig.now_ms += 999;
         expect_nothing(&rig);
@@ -188,8 +184,7 @@ TEST_CASE(test_go_back)
 {
     struct rig rig = rig_new(10);
     produce(&rig, 0, 30);
-    welcome_new(&rig, 'A');
-    expect(&rig, DELIVERY_CONTACT);
+    contact_new(&rig);
     expect_batch(&rig, 0, 1, 10);
     expect_batch(&rig, 0, 11, 20);
     expect_batch(&rig, 0, 21, 30);
@@ -242,8 +237,7 @@ TEST_CASE(test_every_stream_has_its_own_patience)
     struct rig rig = rig_new(10);
     produce(&rig, 0, 1000);
     produce(&rig, 1, 1);
-    welcome_new(&rig, 'A');
-    expect(&rig, DELIVERY_CONTACT);
+    contact_new(&rig);
     expect_batch(&rig, 0, 1, 10);
     expect_batch(&rig, 1, 1, 1);
     expect_batch(&rig, 0, 11, 20);
@@ -308,8 +302,7 @@ TEST_CASE(test_another_store)
     struct rig rig = rig_new(10);
     produce(&rig, 0, 20);
     delivery_producer_names(rig.producer, 2);
-    welcome_new(&rig, 'A');
-    expect(&rig, DELIVERY_CONTACT);
+    contact_new(&rig);
     expect_batch(&rig, 0, 1, 10);
     struct delivery_next wanted = {0, 11};
     struct delivery_ack answer = {
@@ -349,8 +342,7 @@ TEST_CASE(test_restored_store)
 {
     struct rig rig = rig_new(10);
     produce(&rig, 0, 10);
-    welcome_new(&rig, 'A');
-    expect(&rig, DELIVERY_CONTACT);
+    contact_new(&rig);
     expect_batch(&rig, 0, 1, 10);
     assert_int_equal(ack_one(&rig, 'A', 1, 11), STATUS_OK);
     expect_free(&rig, 0, 10);
@@ -382,8 +374,7 @@ TEST_CASE(test_impossible_acks)
 {
     struct rig rig = rig_new(10);
     produce(&rig, 0, 20);
-    welcome_new(&rig, 'A');
-    expect(&rig, DELIVERY_CONTACT);
+    contact_new(&rig);
     expect_batch(&rig, 0, 1, 10);
     expect_batch(&rig, 0, 11, 20);
     assert_int_equal(ack_one(&rig, 'A', 1, 11), STATUS_OK);
@@ -426,8 +417,7 @@ TEST_CASE(test_many_names_go_ahead)
     struct rig rig = rig_new(10);
     produce(&rig, 0, 10);
     delivery_producer_names(rig.producer, 2 * DELIVERY_NAMES_MAX + 5);
-    welcome_new(&rig, 'A');
-    expect(&rig, DELIVERY_CONTACT);
+    contact_new(&rig);
     for (uint32_t part = 0; part < 2; part++) {
         expect(&rig, DELIVERY_SEND_HEARTBEAT);
         assert_int_equal(rig.action.names_first, part * DELIVERY_NAMES_MAX + 1);

@@ -113,8 +113,7 @@ TEST_CASE(test_half_a_ring_goes_to_the_spool)
 {
     struct rig rig = rig_new_with_spool(10, 40);
     produce(&rig, 0, 19);
-    welcome_new(&rig, 'A');
-    expect(&rig, DELIVERY_CONTACT);
+    contact_new(&rig);
     expect_batch(&rig, 0, 1, 10);
     expect_batch(&rig, 0, 11, 19);
     expect_nothing(&rig);
@@ -220,8 +219,7 @@ TEST_CASE(test_lost_under_way)
     struct rig rig = rig_new_with_spool(10, 100);
     produce(&rig, 0, 20);
     delivery_producer_spool_holds(rig.producer, 0, 20);
-    welcome_new(&rig, 'A');
-    expect(&rig, DELIVERY_CONTACT);
+    contact_new(&rig);
     expect_batch(&rig, 0, 1, 10);
     expect_batch(&rig, 0, 11, 20);
     expect_nothing(&rig);
@@ -240,8 +238,7 @@ TEST_CASE(test_another_store)
     struct rig rig = rig_new_with_spool(10, 100);
     produce(&rig, 0, 20);
     delivery_producer_spool_holds(rig.producer, 0, 20);
-    welcome_new(&rig, 'A');
-    expect(&rig, DELIVERY_CONTACT);
+    contact_new(&rig);
     expect_batch(&rig, 0, 1, 10);
     expect_batch(&rig, 0, 11, 20);
     assert_int_equal(ack_one(&rig, 'A', 1, 6), STATUS_OK);
@@ -290,8 +287,7 @@ TEST_CASE(test_many_ranges)
     size_t count;
     (void)delivery_producer_drops(rig.producer, &count);
     assert_int_equal(count, DELIVERY_DROPS_MAX);
-    welcome_new(&rig, 'A');
-    expect(&rig, DELIVERY_CONTACT);
+    contact_new(&rig);
     expect_batch(&rig, 0, 1, 1);
     assert_int_equal(ack_one(&rig, 'A', 1, 3), STATUS_OK);
     expect_free(&rig, 0, 2);

@@ -6,14 +6,41 @@
 #include "common/monitor/local/itl_histogram.h"
 #include "tests/support/test.h"
 
-static struct ring *make_ring(void **memory, uint32_t capacity)
+// What the cases count with, made anew for each.
+static void *memory;
+static struct ring *ring;
+static struct itl_sums *sums;
+static struct itl_histogram *gaps;
+static struct sketch *sketch, *sum;
+
+static struct ring *make_ring(void **in, uint32_t capacity)
 {
-    *memory = aligned_alloc(64, ring_size(capacity));
-    assert_non_null(*memory);
-    memset(*memory, 0, ring_size(capacity));
-    struct ring *ring;
-    assert_int_equal(ring_init(&ring, *memory, capacity), STATUS_OK);
-    return ring;
+    struct ring *made;
+    *in = aligned_alloc(64, ring_size(capacity));
+    assert_non_null(*in);
+    memset(*in, 0, ring_size(capacity));
+    assert_int_equal(ring_init(&made, *in, capacity), STATUS_OK);
+    return made;
+}
+
+TEST_FIXTURE(set_up)
+{
+    ring = make_ring(&memory, 64);
+    sums = calloc(1, sizeof *sums);
+    gaps = calloc(1, sizeof *gaps);
+    assert_true(sums && gaps);
+    assert_int_equal(sketch_new(&sketch), STATUS_OK);
+    return sketch_new(&sum);
+}
+
+TEST_FIXTURE(tear_down)
+{
+    sketch_free(sketch);
+    sketch_free(sum);
+    free(gaps);
+    free(sums);
+    free(memory);
+    return 0;
 }
 
 static int by_value(const void *left, const void *right)
@@ -26,7 +53,6 @@ static int by_value(const void *left, const void *right)
 // The 99th percentile is within 1 % of the exact one, whatever the gaps are.
 TEST_CASE(test_percentile)
 {
-    struct itl_histogram *gaps = calloc(1, sizeof *gaps);
     static uint64_t values[5000];
     uint64_t random = 99;
     static const unsigned counts[] = {1, 2, 3, 50, 99, 100, 101, 102, 200, 201, 1000, 5000};
@@ -63,11 +89,9 @@ TEST_CASE(test_percentile)
     assert_int_equal(max, UINT64_C(1) << 50);
     void *freed = (void *)(uintptr_t)zero;
     free(freed);
-    free(gaps);
 }
 
 struct meeting {
-    struct itl_sums *sums;
     struct ring *engine_ring;
     _Atomic bool done;
     uint64_t gaps;
@@ -76,9 +100,8 @@ struct meeting {
 static void *be_engine(void *context)
 {
     struct meeting *meeting = context;
-    struct itl_histogram *gaps = calloc(1, sizeof *gaps);
-    struct sketch *sketch;
-    if (!gaps || sketch_new(&sketch) != STATUS_OK)
+    struct sketch *own;
+    if (sketch_new(&own) != STATUS_OK)
         abort();
     uint64_t random = 5;
     for (unsigned request = 0; request < 20000; request++) {
@@ -91,67 +114,52 @@ static void *be_engine(void *context)
                                         .first_ns = request,
                                         .last_ns = request + 10,
                                         .ring = meeting->engine_ring,
-                                        .sketch = sketch};
+                                        .sketch = own};
         uint64_t max;
-        (void)itl_histogram_finish(gaps, meeting->sums, &place, &max);
+        (void)itl_histogram_finish(gaps, sums, &place, &max);
     }
-    sketch_free(sketch);
-    free(gaps);
+    sketch_free(own);
     atomic_store(&meeting->done, true);
     return NULL;
 }
 
-static uint64_t count_in(struct ring *ring, struct sketch *sum)
+static uint64_t count_in(struct ring *from)
 {
-    for (uint64_t number = 1; number <= ring_produced(ring); number++) {
-        const struct record *record = ring_at(ring, number);
+    for (uint64_t number = 1; number <= ring_produced(from); number++) {
+        const struct record *record = ring_at(from, number);
         assert_int_equal(record->kind, RECORD_KIND_ITL);
         size_t size;
         const char *bytes = record_get_text(record, ITL_SKETCH, &size);
         assert_int_equal(sketch_decode(sum, bytes, size), STATUS_OK);
     }
-    return ring_produced(ring);
+    return ring_produced(from);
 }
 
 // An engine that never waits and a publisher that keeps taking: no gap is lost,
 // none counted twice.
 TEST_CASE(test_engine_and_publisher)
 {
-    void *memory[2];
-    struct meeting meeting = {.engine_ring = make_ring(&memory[0], UINT32_C(1) << 16)};
-    meeting.sums = calloc(1, sizeof *meeting.sums);
-    struct ring *ring = make_ring(&memory[1], UINT32_C(1) << 16);
-    struct sketch *sketch, *sum;
-    assert_int_equal(sketch_new(&sketch), STATUS_OK);
-    assert_int_equal(sketch_new(&sum), STATUS_OK);
+    void *memories[2];
+    struct meeting meeting = {.engine_ring = make_ring(&memories[0], UINT32_C(1) << 16)};
+    struct ring *taken = make_ring(&memories[1], UINT32_C(1) << 16);
     pthread_t engine;
     assert_int_equal(pthread_create(&engine, NULL, be_engine, &meeting), 0);
-    while (!atomic_load(&meeting.done) && ring_produced(ring) < 60000)
-        (void)itl_histogram_drain(meeting.sums, 0, ring, sketch);
+    while (!atomic_load(&meeting.done) && ring_produced(taken) < 60000)
+        (void)itl_histogram_drain(sums, 0, taken, sketch);
     assert_int_equal(pthread_join(engine, NULL), 0);
     for (int i = 0; i < 3; i++)
-        (void)itl_histogram_drain(meeting.sums, 0, ring, sketch);
-    assert_true(count_in(ring, sum) > 0);
-    (void)count_in(meeting.engine_ring, sum);
-    assert_int_equal(ring_dropped(ring) + ring_dropped(meeting.engine_ring), 0);
+        (void)itl_histogram_drain(sums, 0, taken, sketch);
+    assert_true(count_in(taken) > 0);
+    (void)count_in(meeting.engine_ring);
+    assert_int_equal(ring_dropped(taken) + ring_dropped(meeting.engine_ring), 0);
     assert_int_equal(sketch_count(sum), meeting.gaps);
-    sketch_free(sketch);
-    sketch_free(sum);
-    free(meeting.sums);
-    free(memory[0]);
-    free(memory[1]);
+    free(memories[0]);
+    free(memories[1]);
 }
 
 // While the engine is at its span, the publisher leaves it alone and comes back.
 TEST_CASE(test_publisher_waits)
 {
-    void *memory;
-    struct ring *ring = make_ring(&memory, 64);
-    struct itl_sums *sums = calloc(1, sizeof *sums);
-    struct itl_histogram *gaps = calloc(1, sizeof *gaps);
-    struct sketch *sketch, *sum;
-    assert_int_equal(sketch_new(&sketch), STATUS_OK);
-    assert_int_equal(sketch_new(&sum), STATUS_OK);
     const struct itl_place place = {.model = 1, .device = 2, .ring = ring, .sketch = sketch};
     uint64_t max;
     itl_histogram_add(gaps, 1000);
@@ -170,31 +178,19 @@ TEST_CASE(test_publisher_waits)
     span->count += 5;
     atomic_store(&sums->busy, outside + 2);
     assert_true(itl_histogram_drain(sums, 0, ring, sketch));
-    assert_int_equal(count_in(ring, sum), 1);
+    assert_int_equal(count_in(ring), 1);
     assert_int_equal(sketch_count(sum), 6);
     // What comes now goes to the other span, and with the next turn is taken.
     itl_histogram_add(gaps, 7);
     (void)itl_histogram_finish(gaps, sums, &place, &max);
     assert_true(itl_histogram_drain(sums, 0, ring, sketch));
     assert_int_equal(ring_produced(ring), 2);
-    sketch_free(sketch);
-    sketch_free(sum);
-    free(gaps);
-    free(sums);
-    free(memory);
 }
 
 // As many models and devices as there are spans take turns without a record; one
 // more puts out the span that was used least lately, and that one only.
 TEST_CASE(test_keys_take_turns)
 {
-    void *memory;
-    struct ring *ring = make_ring(&memory, 64);
-    struct itl_sums *sums = calloc(1, sizeof *sums);
-    struct itl_histogram *gaps = calloc(1, sizeof *gaps);
-    struct sketch *sketch, *sum;
-    assert_int_equal(sketch_new(&sketch), STATUS_OK);
-    assert_int_equal(sketch_new(&sum), STATUS_OK);
     uint64_t max, now = 100;
     for (unsigned round = 0; round < 10; round++) {
         for (uint32_t key = 0; key < ITL_KEYS; key++, now += 10) {
@@ -236,25 +232,13 @@ TEST_CASE(test_keys_take_turns)
     // The publisher takes all.
     assert_true(itl_histogram_drain(sums, 0, ring, sketch));
     assert_int_equal(ring_produced(ring), 1 + ITL_KEYS);
-    (void)count_in(ring, sum);
+    (void)count_in(ring);
     assert_int_equal(sketch_count(sum), 10 * ITL_KEYS + 2);
-    sketch_free(sketch);
-    sketch_free(sum);
-    free(gaps);
-    free(sums);
-    free(memory);
 }
 
 // What a bucket of a span can count is never passed.
 TEST_CASE(test_span_is_full)
 {
-    void *memory;
-    struct ring *ring = make_ring(&memory, 64);
-    struct itl_sums *sums = calloc(1, sizeof *sums);
-    struct itl_histogram *gaps = calloc(1, sizeof *gaps);
-    struct sketch *sketch, *sum;
-    assert_int_equal(sketch_new(&sketch), STATUS_OK);
-    assert_int_equal(sketch_new(&sum), STATUS_OK);
     const struct itl_place place = {.model = 1, .device = 2, .ring = ring, .sketch = sketch};
     uint64_t max;
     itl_histogram_add(gaps, 1);
@@ -265,14 +249,9 @@ TEST_CASE(test_span_is_full)
     (void)itl_histogram_finish(gaps, sums, &place, &max);
     assert_int_equal(ring_produced(ring), 1);
     assert_true(itl_histogram_drain(sums, 0, ring, sketch));
-    assert_int_equal(count_in(ring, sum), 2);
+    assert_int_equal(count_in(ring), 2);
     assert_int_equal(sketch_count(sum), UINT64_C(1) << 32);
-    sketch_free(sketch);
-    sketch_free(sum);
-    free(gaps);
-    free(sums);
-    free(memory);
 }
 
-TEST_MAIN(test_percentile, test_publisher_waits, test_keys_take_turns, test_span_is_full,
-          test_engine_and_publisher)
+TEST_MAIN_EACH(set_up, tear_down, test_percentile, test_publisher_waits, test_keys_take_turns,
+               test_span_is_full, test_engine_and_publisher)

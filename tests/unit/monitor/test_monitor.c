@@ -165,10 +165,7 @@ STATE_CASE(test_names, struct fixture *fixture)
     operate(monitor, 65535, 1);
     assert_int_equal(close_monitor(fixture, 20 * SECOND, NULL), INFERSTAT_OK);
 
-    struct fake_state seen;
-    fake_collector_state(fixture->collector, &seen);
-    if (seen.faults)
-        fail_msg("%s", seen.fault);
+    (void)seen_by(fixture->collector);
     (void)snprintf(text, sizeof text, "name %u", count - 1);
     const char *const wanted[] = {NULL, "\\xFF\\x01 odd", "unknown", "unknown", text};
     for (unsigned i = 0; i < COUNT_OF(wanted); i++) {
@@ -454,10 +451,7 @@ STATE_CASE(test_fork_at_work, struct fixture *fixture)
     struct inferstat_totals totals;
     assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
     assert_int_equal(totals.produced + totals.dropped, worker.made);
-    struct fake_state seen;
-    fake_collector_state(fixture->collector, &seen);
-    if (seen.faults)
-        fail_msg("%s", seen.fault);
+    const struct fake_state seen = seen_by(fixture->collector);
     assert_true(seen.closed);
     assert_int_equal(seen.records, totals.produced);
 }

@@ -91,10 +91,7 @@ STATE_CASE(test_collector_comes_and_goes, struct fixture *fixture)
     assert_int_equal(totals.acknowledged, 201);
     assert_int_equal(count_run_files(fixture->folder), 0);
 
-    struct fake_state seen;
-    fake_collector_state(fixture->collector, &seen);
-    if (seen.faults)
-        fail_msg("%s", seen.fault);
+    const struct fake_state seen = seen_by(fixture->collector);
     assert_true(seen.closed);
     assert_int_equal(seen.records, 201);
     assert_string_equal(seen.program, "engine 1.2");
@@ -117,10 +114,7 @@ STATE_CASE(test_store_is_swapped, struct fixture *fixture)
     fake_collector_swap_store(fixture->collector);
     operate(monitor, name, 20);
     assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
-    struct fake_state seen;
-    fake_collector_state(fixture->collector, &seen);
-    if (seen.faults)
-        fail_msg("%s", seen.fault);
+    const struct fake_state seen = seen_by(fixture->collector);
     assert_true(seen.closed);
     assert_int_equal(seen.records, 20);
     struct fake_row row;
@@ -387,10 +381,7 @@ STATE_CASE(test_outage_longer_than_rings, struct fixture *fixture)
     assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
     assert_int_equal(totals.produced + totals.dropped, 1500);
     assert_int_equal(totals.acknowledged, totals.produced);
-    struct fake_state seen;
-    fake_collector_state(fixture->collector, &seen);
-    if (seen.faults)
-        fail_msg("%s", seen.fault);
+    const struct fake_state seen = seen_by(fixture->collector);
     assert_true(seen.closed);
     assert_int_equal(seen.records, totals.produced);
     assert_int_equal(seen.unnumbered, totals.dropped);
@@ -423,10 +414,7 @@ STATE_CASE(test_outage_longer_than_spool, struct fixture *fixture)
     assert_true(spooled_bytes(spool) > SPOOL_BYTES_MIN / 2);
     fixture->collector = fake_collector_open(fixture->folder);
     assert_int_equal(close_monitor(fixture, 60 * SECOND, &totals), INFERSTAT_OK);
-    struct fake_state seen;
-    fake_collector_state(fixture->collector, &seen);
-    if (seen.faults)
-        fail_msg("%s", seen.fault);
+    const struct fake_state seen = seen_by(fixture->collector);
     assert_true(seen.closed);
     assert_true(seen.dropped[DELIVERY_SPOOL_FULL] > 0);
     assert_int_equal(seen.records + seen.dropped[DELIVERY_SPOOL_FULL], totals.produced);

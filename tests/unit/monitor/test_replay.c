@@ -192,15 +192,6 @@ static struct replay_counts replay(struct scene *scene)
     return counts;
 }
 
-static struct fake_state seen_by(struct scene *scene)
-{
-    struct fake_state seen;
-    fake_collector_state(scene->collector, &seen);
-    if (seen.faults)
-        fail_msg("%s", seen.fault);
-    return seen;
-}
-
 // Whether inferences first..last are there, each once.
 static void expect_inferences(struct scene *scene, unsigned count)
 {
@@ -223,7 +214,7 @@ STATE_CASE(test_killed_in_decode, struct scene *scene)
     assert_int_equal(count_entries(scene->runs, NULL), 1);
     scene->collector = fake_collector_open(scene->folder);
     assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
-    const struct fake_state seen = seen_by(scene);
+    const struct fake_state seen = seen_by(scene->collector);
     assert_true(seen.replay && seen.closed && seen.killed);
     assert_true(seen.ended_ns > 0);
     assert_string_equal(seen.deaths, "1: decode victim request 1001");
@@ -241,7 +232,7 @@ STATE_CASE(test_killed_in_load, struct scene *scene)
     (void)live_and_die(scene, &(struct life){.inferences = 1, .in_load = true});
     scene->collector = fake_collector_open(scene->folder);
     assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
-    assert_string_equal(seen_by(scene).deaths, "1: load read_header");
+    assert_string_equal(seen_by(scene->collector).deaths, "1: load read_header");
 }
 
 // A ring too small for what was recorded while nobody took it: the rest is in the
@@ -254,7 +245,7 @@ STATE_CASE(test_killed_with_spool, struct scene *scene)
     assert_int_equal(count_entries(scene->spools, NULL), 1);
     scene->collector = fake_collector_open(scene->folder);
     assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
-    const struct fake_state seen = seen_by(scene);
+    const struct fake_state seen = seen_by(scene->collector);
     assert_true(seen.closed && seen.killed);
     expect_inferences(scene, 1000);
     assert_int_equal(count_entries(scene->runs, NULL), 0);
@@ -273,7 +264,7 @@ static void test_long_reasons(void **state)
         assert_int_equal(count_entries(scene->spools, NULL), spooled);
         scene->collector = fake_collector_open(scene->folder);
         assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
-        assert_true(seen_by(scene).closed);
+        assert_true(seen_by(scene->collector).closed);
         expect_inferences(scene, LOADS);
         assert_int_equal(fake_collector_count(scene->collector, RECORD_KIND_LOAD), LOADS);
         for (unsigned i = 0; i < LOADS; i++) {
@@ -320,7 +311,7 @@ static void test_version_before(void **state)
     scene->collector = fake_collector_open(scene->folder);
     fake_collector_claim(scene->collector, 0, 5);
     assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
-    const struct fake_state seen = seen_by(scene);
+    const struct fake_state seen = seen_by(scene->collector);
     assert_true(seen.closed && seen.killed);
     assert_string_equal(seen.deaths, "1: decode stories request 17");
     assert_int_equal(fake_collector_count(scene->collector, RECORD_KIND_STARTUP), 5);
@@ -357,7 +348,7 @@ STATE_CASE(test_host_went_down, struct scene *scene)
     assert_non_null(strstr(scene->lines.text, "--force"));
     scene->settings.folders.patience_ns = 1;
     assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
-    const struct fake_state seen = seen_by(scene);
+    const struct fake_state seen = seen_by(scene->collector);
     assert_true(seen.replay && seen.closed && seen.killed);
     assert_string_equal(seen.deaths, "");
     assert_true(seen.ended_ns > 0);
@@ -374,7 +365,7 @@ STATE_CASE(test_stream_that_only_the_store_has, struct scene *scene)
     scene->collector = fake_collector_open(scene->folder);
     fake_collector_claim(scene->collector, 7, 5);
     assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
-    const struct fake_state seen = seen_by(scene);
+    const struct fake_state seen = seen_by(scene->collector);
     assert_true(seen.closed && seen.killed);
     expect_inferences(scene, 300);
     assert_int_equal(count_entries(scene->runs, NULL), 0);
@@ -402,7 +393,7 @@ STATE_CASE(test_damaged_spool, struct scene *scene)
     scene->collector = fake_collector_open(scene->folder);
     fake_collector_set_protocol(scene->collector, 1);
     assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
-    const struct fake_state seen = seen_by(scene);
+    const struct fake_state seen = seen_by(scene->collector);
     assert_true(seen.closed);
     assert_int_equal(seen.dropped[DELIVERY_SPOOL_DAMAGED], 0);
     assert_true(seen.dropped[DELIVERY_SPOOL_FULL] > 0);
@@ -574,7 +565,7 @@ STATE_CASE(test_next_process, struct scene *scene)
     for (int i = 0; i < 5000 && count_entries(scene->runs, NULL) > 2; i++)
         (void)usleep(2000);
     assert_int_equal(inferstat_close(monitor, 0, NULL), INFERSTAT_UNFINISHED);
-    const struct fake_state seen = seen_by(scene);
+    const struct fake_state seen = seen_by(scene->collector);
     assert_true(seen.closed && seen.killed);
     assert_string_equal(seen.deaths, "1: decode victim request 301");
     expect_inferences(scene, 300);
@@ -602,7 +593,7 @@ STATE_CASE(test_busy_for_a_moment, struct scene *scene)
     struct inferstat_monitor *monitor;
     assert_int_equal(inferstat_open(&monitor, &options, NULL), INFERSTAT_OK);
     (void)usleep(500000);
-    assert_int_equal(seen_by(scene).records, 0);
+    assert_int_equal(seen_by(scene->collector).records, 0);
     assert_int_equal(close(fd), 0);
     assert_true(fake_collector_wait(scene->collector, 300));
     assert_int_equal(inferstat_close(monitor, 0, NULL), INFERSTAT_UNFINISHED);
@@ -668,7 +659,7 @@ STATE_CASE(test_spool_out_of_reach, struct scene *scene)
     assert_int_equal(system(command), 0);
     scene->collector = fake_collector_open(scene->folder);
     assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
-    const struct fake_state seen = seen_by(scene);
+    const struct fake_state seen = seen_by(scene->collector);
     assert_true(seen.closed);
     assert_int_equal(fake_collector_count(scene->collector, RECORD_KIND_INFERENCE) +
                          seen.dropped[DELIVERY_ACKNOWLEDGED_ELSEWHERE],
@@ -731,7 +722,7 @@ STATE_CASE(test_closed_without_collector, struct scene *scene)
     runfile_close(file);
     scene->collector = fake_collector_open(scene->folder);
     assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
-    const struct fake_state seen = seen_by(scene);
+    const struct fake_state seen = seen_by(scene->collector);
     assert_true(seen.closed && seen.replay);
     assert_false(seen.killed);
     assert_int_equal(seen.records, totals.produced);

@@ -3,11 +3,12 @@
 #include "tests/support/test.h"
 #include "tests/unit/store/compare_fixture.h"
 
-// Five runs of each of two sizes of batches of a host's run, and what each batch took from
-// when it was queued.
+// A host's run, "before" or "after", five runs of each of two sizes of batches in it, and what each
+// batch took from when it was queued.
 static void add_pipelines(int run, double seconds, double overlap, double batch_ms)
 {
     char sql[2048];
+    add((struct measured){.run = run, .host = run == 1 ? "before" : "after", .requests = 1});
     change("INSERT OR IGNORE INTO name(text) VALUES('encode'), ('iqp 16 qubits f64'), ('bus')");
     (void)snprintf(
         sql, sizeof sql,
@@ -52,8 +53,6 @@ static void is_judged(const struct result *result, const char *metric, int64_t b
 // each size of batches by itself, and what explains it has no verdict.
 TEST_CASE(pipelines_by_their_throughput)
 {
-    add((struct measured){.run = 1, .host = "before", .requests = 1});
-    add((struct measured){.run = 2, .host = "after", .requests = 1});
     add_pipelines(1, 1.5, 0.2, 10);
     add_pipelines(2, 1.0, 0.9, 80);
     saved("before");
@@ -85,8 +84,6 @@ TEST_CASE(pipelines_by_their_throughput)
 // The weights of a load are a part of it, and come from the page cache or do not.
 TEST_CASE(loads_are_not_judged_twice)
 {
-    add((struct measured){.run = 1, .host = "before", .requests = 1});
-    add((struct measured){.run = 2, .host = "after", .requests = 1});
     add_pipelines(1, 1.0, 0.9, 10);
     add_pipelines(2, 9.0, 0.9, 10);
     change("INSERT INTO name(text) VALUES('model_load');"
@@ -101,8 +98,6 @@ TEST_CASE(loads_are_not_judged_twice)
 // A pipeline that says no model is of its workload.
 TEST_CASE(pipelines_without_a_model)
 {
-    add((struct measured){.run = 1, .host = "before", .requests = 1});
-    add((struct measured){.run = 2, .host = "after", .requests = 1});
     add_pipelines(1, 1.0, 0.9, 10);
     add_pipelines(2, 1.0, 0.9, 10);
     change("UPDATE pipeline SET model = NULL, batch_items = NULL");
@@ -121,8 +116,6 @@ TEST_CASE(pipelines_without_a_model)
 // How the pipelines were set is told where it is unlike, and refuses nothing.
 TEST_CASE(other_settings_are_told)
 {
-    add((struct measured){.run = 1, .host = "before", .requests = 1});
-    add((struct measured){.run = 2, .host = "after", .requests = 1});
     add_pipelines(1, 1.0, 0.9, 10);
     add_pipelines(2, 1.0, 0.9, 10);
     // One that failed had another pool: it was not measured.
@@ -149,8 +142,6 @@ TEST_CASE(other_settings_are_told)
 // What a run's pipelines were set to before the time that is compared is not told.
 TEST_CASE(settings_are_those_of_the_window)
 {
-    add((struct measured){.run = 1, .host = "before", .requests = 1});
-    add((struct measured){.run = 2, .host = "after", .requests = 1});
     add_pipelines(1, 1.0, 0.9, 10);
     add_pipelines(2, 1.0, 0.9, 10);
     change("UPDATE pipeline SET chunk_bytes = iif(number > 6, 4096, 1000 + number) WHERE run = 2");
@@ -169,8 +160,6 @@ TEST_CASE(settings_are_those_of_the_window)
 // Of many settings some are named, the others counted.
 TEST_CASE(many_settings_are_counted)
 {
-    add((struct measured){.run = 1, .host = "before", .requests = 1});
-    add((struct measured){.run = 2, .host = "after", .requests = 1});
     add_pipelines(1, 1.0, 0.9, 10);
     add_pipelines(2, 1.0, 0.9, 10);
     change("UPDATE pipeline SET chunk_bytes = 1000 * number WHERE run = 2;"

@@ -15,6 +15,9 @@
 #include "tests/support/test.h"
 #include "tests/unit/transfer/copy_fixture.h"
 
+static struct error err;
+static struct result *answer;
+
 static bool is_there(const char *path)
 {
     struct stat about;
@@ -39,8 +42,6 @@ static void write_text(const char *path, const char *text)
 TEST_CASE(test_a_backup_is_the_store)
 {
     const char *from = copy_path("s.db"), *to = copy_path("copy.db");
-    struct error err;
-    struct result *answer = NULL;
     struct stat about;
     copy_make_store(from, 3, 50);
     assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_OK);
@@ -60,8 +61,6 @@ TEST_CASE(test_a_backup_is_the_store)
 TEST_CASE(test_a_backup_of_a_live_store)
 {
     const char *from = copy_path("s.db"), *to = copy_path("copy.db");
-    struct error err;
-    struct result *answer = NULL;
     sqlite3 *db = NULL;
     copy_make_store(from, 1, 10);
     assert_int_equal(database_open_writer(&db, from, &err), STATUS_OK);
@@ -90,10 +89,9 @@ TEST_CASE(test_a_backup_of_a_live_store)
 TEST_CASE(test_nothing_is_replaced)
 {
     const char *from = copy_path("s.db"), *to = copy_path("copy.db");
-    struct error err;
-    struct result *answer = NULL;
     copy_make_store(from, 1, 1);
     write_text(to, "precious");
+    answer = NULL;
     assert_int_equal(copy_to(from, to, NULL, &answer, &err), STATUS_BUSY);
     assert_non_null(strstr(err.text, "already exists"));
     assert_int_equal(unlink(to), 0);
@@ -111,8 +109,6 @@ TEST_CASE(test_a_log_of_a_file_that_was)
 {
     static const char *const ends[] = {"-wal", "-journal"};
     const char *from = copy_path("s.db"), *to = copy_path("copy.db");
-    struct error err;
-    struct result *answer = NULL;
     copy_make_store(from, 1, 1);
     for (size_t i = 0; i < COUNT_OF(ends); i++) {
         char log[FOLDER_PATH_SIZE + 16];
@@ -137,8 +133,6 @@ TEST_CASE(test_a_log_of_a_file_that_was)
 TEST_CASE(test_what_is_left_of_another)
 {
     const char *from = copy_path("s.db"), *to = copy_path("copy.db");
-    struct error err;
-    struct result *answer = NULL;
     copy_make_store(from, 1, 1);
     char log[FOLDER_PATH_SIZE + 48];
     (void)snprintf(log, sizeof log, "%s-wal", partial_of(to));
@@ -174,8 +168,6 @@ TEST_CASE(test_what_is_left_of_another)
 TEST_CASE(test_a_damaged_store)
 {
     const char *from = copy_path("s.db"), *to = copy_path("copy.db");
-    struct error err;
-    struct result *answer = NULL;
     copy_make_store(from, 2, 500);
     const int64_t page =
         copy_integer(from, "SELECT rootpage FROM sqlite_schema WHERE name = 'inference_started'");
@@ -192,8 +184,6 @@ TEST_CASE(test_a_damaged_store)
 TEST_CASE(test_a_copy_can_be_cancelled)
 {
     const char *from = copy_path("s.db"), *to = copy_path("copy.db");
-    struct error err;
-    struct result *answer = NULL;
     struct store *store = NULL;
     copy_make_store(from, 2, 5000);
     for (unsigned bundle = 0; bundle < 2; bundle++) {
@@ -221,8 +211,6 @@ static struct query_filter window(int64_t since, int64_t until)
 TEST_CASE(test_a_bundle_of_a_window)
 {
     const char *from = copy_path("s.db"), *to = copy_path("b.db");
-    struct error err;
-    struct result *answer = NULL;
     copy_make_store(from, 3, 100);
     const struct query_filter filter = window(10, 40);
     assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_OK);
@@ -260,8 +248,6 @@ TEST_CASE(test_bundles_of_names)
     copy_make_store(from, 3, 100);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct query_filter filter = {0};
-        struct error err;
-        struct result *answer = NULL;
         char name[32];
         (void)snprintf(name, sizeof name, "b%zu.db", i);
         (void)snprintf(filter.by[cases[i].by], QUERY_TEXT_SIZE, "%s", cases[i].name);
@@ -317,8 +303,6 @@ TEST_CASE(test_bundles_hold_what_was_asked_for)
     make_special(from);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct query_filter filter = {0};
-        struct error err;
-        struct result *answer = NULL;
         char name[32];
         (void)snprintf(name, sizeof name, "b%zu.db", i);
         (void)snprintf(filter.by[cases[i].by], QUERY_TEXT_SIZE, "special");
@@ -344,8 +328,6 @@ TEST_CASE(test_bundles_hold_what_was_asked_for)
 TEST_CASE(test_a_bundle_of_all_has_the_baselines)
 {
     const char *from = copy_path("s.db"), *to = copy_path("b.db");
-    struct error err;
-    struct result *answer = NULL;
     const struct query_filter all = {0};
     make_special(from);
     assert_int_equal(copy_to(from, to, &all, &answer, &err), STATUS_OK);
@@ -359,8 +341,6 @@ TEST_CASE(test_a_bundle_of_all_has_the_baselines)
 TEST_CASE(test_a_bundle_of_losses)
 {
     const char *from = copy_path("s.db"), *to = copy_path("b.db");
-    struct error err;
-    struct result *answer = NULL;
     char lost[256];
     copy_make_store(from, 1, 10);
     copy_exec(from, "UPDATE run SET heard_ns = heard_ns + 5000 * 1000000000");
@@ -390,8 +370,6 @@ TEST_CASE(test_two_bundles_are_equal)
 {
     const char *from = copy_path("s.db"), *one = copy_path("1.db"), *two = copy_path("2.db"),
                *third = copy_path("3.db");
-    struct error err;
-    struct result *answer = NULL;
     copy_make_store(from, 2, 100);
     struct query_filter filter = window(10, 1040);
     assert_int_equal(copy_to(from, one, &filter, &answer, &err), STATUS_OK);
@@ -414,8 +392,6 @@ TEST_CASE(test_two_bundles_are_equal)
 TEST_CASE(test_a_bundle_hides_nothing)
 {
     const char *from = copy_path("s.db"), *to = copy_path("b.db");
-    struct error err;
-    struct result *answer = NULL;
     copy_make_store(from, 1, 100);
     copy_exec(from, "DELETE FROM inference WHERE request = 77");
     const struct query_filter filter = window(10, 40);
@@ -428,8 +404,6 @@ TEST_CASE(test_a_bundle_hides_nothing)
 TEST_CASE(test_a_bundle_of_nothing)
 {
     const char *from = copy_path("s.db"), *to = copy_path("b.db");
-    struct error err;
-    struct result *answer = NULL;
     copy_make_store(from, 1, 10);
     const struct query_filter filter = window(100000, 100001);
     assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_NO_DATA);

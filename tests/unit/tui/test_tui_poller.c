@@ -23,7 +23,14 @@ static struct {
     unsigned live; // inferences to tell of
 } world = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void reset_world(void)
+// What has come in, over several takes.
+static struct {
+    unsigned answers[POLL_COUNT], nothing[POLL_COUNT], rounds, clears;
+    struct error last_round, last_clear;
+    uint64_t cleared;
+} seen;
+
+TEST_FIXTURE(reset)
 {
     (void)pthread_mutex_lock(&world.lock);
     world.queries = world.clears = world.stages = world.live = 0;
@@ -33,6 +40,8 @@ static void reset_world(void)
     world.silent = false;
     world.wake_fd = -1;
     (void)pthread_mutex_unlock(&world.lock);
+    memset(&seen, 0, sizeof seen);
+    return 0;
 }
 
 struct remote {
@@ -146,13 +155,6 @@ enum status remote_live_next(struct remote_live *live, uint64_t timeout_ns, int 
     return poll(&wake, 1, 5) > 0 ? STATUS_CANCELLED : STATUS_TIMEOUT;
 }
 
-// What has come in, over several takes.
-struct seen {
-    unsigned answers[POLL_COUNT], nothing[POLL_COUNT], rounds, clears;
-    struct error last_round, last_clear;
-    uint64_t cleared;
-};
-
 static struct poller *open_feed(const struct query_filter *filter, double interval_seconds)
 {
     struct poller *poller;
@@ -163,30 +165,30 @@ static struct poller *open_feed(const struct query_filter *filter, double interv
 }
 
 // Takes news once they come; fails the test where none do.
-static void take(struct poller *poller, struct seen *seen)
+static void take(struct poller *poller)
 {
     struct pollfd news_wait = {.fd = poller_fd(poller), .events = POLLIN};
     assert_int_equal(poll(&news_wait, 1, 60000), 1);
     struct poller_news news;
     poller_consume(poller, &news);
     for (unsigned polled = 0; polled < POLL_COUNT; polled++) {
-        seen->answers[polled] += news.answered[polled];
-        seen->nothing[polled] += news.answered[polled] && !news.results[polled];
+        seen.answers[polled] += news.answered[polled];
+        seen.nothing[polled] += news.answered[polled] && !news.results[polled];
         result_free(news.results[polled]);
     }
-    seen->rounds += news.round;
-    seen->clears += news.clear;
+    seen.rounds += news.round;
+    seen.clears += news.clear;
     if (news.round)
-        seen->last_round = news.round_error;
+        seen.last_round = news.round_error;
     if (news.clear)
-        seen->last_clear = news.clear_error;
-    seen->cleared += news.cleared;
+        seen.last_clear = news.clear_error;
+    seen.cleared += news.cleared;
 }
 
-static void take_rounds(struct poller *poller, struct seen *seen, unsigned rounds)
+static void take_rounds(struct poller *poller, unsigned rounds)
 {
-    while (seen->rounds < rounds)
-        take(poller, seen);
+    while (seen.rounds < rounds)
+        take(poller);
 }
 
 static unsigned queries(void)
@@ -199,13 +201,11 @@ static unsigned queries(void)
 
 TEST_CASE(asks_everything_at_first)
 {
-    reset_world();
-    struct seen seen = {0};
     struct query_filter filter = {0};
     strcpy(filter.by[QUERY_BY_HOST], "gpu-17");
     struct poller *poller = open_feed(&filter, 3600);
     assert_string_equal(poller_name(poller), "made up");
-    take_rounds(poller, &seen, 1);
+    take_rounds(poller, 1);
     for (unsigned polled = 0; polled < POLL_COUNT; polled++)
         assert_int_equal(seen.answers[polled], 1);
     assert_int_equal(seen.last_round.status, STATUS_OK);
@@ -217,12 +217,10 @@ TEST_CASE(asks_everything_at_first)
 
 TEST_CASE(asks_again_when_told)
 {
-    reset_world();
-    struct seen seen = {0};
     struct poller *poller = open_feed(NULL, 3600);
-    take_rounds(poller, &seen, 1);
+    take_rounds(poller, 1);
     poller_query_now(poller);
-    take_rounds(poller, &seen, 2);
+    take_rounds(poller, 2);
     assert_int_equal(seen.answers[POLL_RUNS], 2);
     poller_close(poller);
 }
@@ -230,16 +228,14 @@ TEST_CASE(asks_again_when_told)
 // From the round after it on, and what a clear covers too.
 TEST_CASE(asks_under_a_new_filter)
 {
-    reset_world();
-    struct seen seen = {0};
     struct query_filter filter = {0};
     struct poller *poller = open_feed(NULL, 3600);
-    take_rounds(poller, &seen, 1);
+    take_rounds(poller, 1);
     assert_string_equal(world.filter, "");
     strcpy(filter.by[QUERY_BY_HOST], "gpu-18");
     poller_set_filter(poller, &filter);
     poller_query_now(poller);
-    take_rounds(poller, &seen, 2);
+    take_rounds(poller, 2);
     assert_int_equal(seen.answers[POLL_RUNS], 2);
     (void)pthread_mutex_lock(&world.lock);
     assert_string_equal(world.filter, "gpu-18");
@@ -247,19 +243,17 @@ TEST_CASE(asks_under_a_new_filter)
     (void)pthread_mutex_unlock(&world.lock);
     poller_clear(poller);
     while (seen.clears == 0)
-        take(poller, &seen);
+        take(poller);
     poller_close(poller);
     assert_string_equal(world.filter, "gpu-18");
 }
 
 TEST_CASE(asks_again_with_the_interval)
 {
-    reset_world();
-    struct seen seen = {0};
     struct poller *poller = open_feed(NULL, 3600);
-    take_rounds(poller, &seen, 1);
+    take_rounds(poller, 1);
     poller_set_interval(poller, 0.1, false);
-    take_rounds(poller, &seen, 4);
+    take_rounds(poller, 4);
     assert_true(seen.answers[POLL_SUMMARY] >= 2);
     poller_close(poller);
 }
@@ -267,14 +261,12 @@ TEST_CASE(asks_again_with_the_interval)
 // New records are asked for at once, and only what they have made stale.
 TEST_CASE(live_records_make_it_ask)
 {
-    reset_world();
-    struct seen seen = {0};
     struct poller *poller = open_feed(NULL, 3600);
-    take_rounds(poller, &seen, 1);
+    take_rounds(poller, 1);
     (void)pthread_mutex_lock(&world.lock);
     world.live = 1;
     (void)pthread_mutex_unlock(&world.lock);
-    take_rounds(poller, &seen, 2);
+    take_rounds(poller, 2);
     assert_int_equal(seen.answers[POLL_INFERENCES], 2);
     assert_int_equal(seen.answers[POLL_SUMMARY], 2);
     assert_int_equal(seen.answers[POLL_LOADS], 1);
@@ -284,14 +276,12 @@ TEST_CASE(live_records_make_it_ask)
 // A thousand records in a row are not a thousand rounds.
 TEST_CASE(many_records_make_few_rounds)
 {
-    reset_world();
-    struct seen seen = {0};
     struct poller *poller = open_feed(NULL, 3600);
-    take_rounds(poller, &seen, 1);
+    take_rounds(poller, 1);
     (void)pthread_mutex_lock(&world.lock);
     world.live = 1000;
     (void)pthread_mutex_unlock(&world.lock);
-    take_rounds(poller, &seen, 2);
+    take_rounds(poller, 2);
     for (bool over = false; !over;) {
         (void)pthread_mutex_lock(&world.lock);
         over = world.live == 0;
@@ -305,32 +295,28 @@ TEST_CASE(many_records_make_few_rounds)
 // one answered, nothing that came before it is still to be asked.
 TEST_CASE(a_pause_asks_nothing_until_told)
 {
-    reset_world();
-    struct seen seen = {0};
     struct poller *poller = open_feed(NULL, 0.1);
-    take_rounds(poller, &seen, 1);
+    take_rounds(poller, 1);
     poller_set_interval(poller, 0.1, true);
     for (unsigned clears = 1; clears <= 2; clears++) {
         poller_clear(poller);
         while (seen.clears < clears)
-            take(poller, &seen);
+            take(poller);
     }
     unsigned before = queries();
     (void)poll(NULL, 0, 300);
     assert_int_equal(queries(), before);
     poller_query_now(poller);
-    take_rounds(poller, &seen, seen.rounds + 1);
+    take_rounds(poller, seen.rounds + 1);
     assert_int_equal(queries(), before + POLL_COUNT);
     poller_close(poller);
 }
 
 TEST_CASE(one_failure_does_not_stop_the_others)
 {
-    reset_world();
     world.fails = QUERY_OVERVIEW;
-    struct seen seen = {0};
     struct poller *poller = open_feed(NULL, 3600);
-    take_rounds(poller, &seen, 1);
+    take_rounds(poller, 1);
     assert_int_equal(seen.answers[POLL_OVERVIEW], 0);
     assert_int_equal(seen.answers[POLL_RUNS], 1);
     assert_int_equal(seen.last_round.status, STATUS_CORRUPT);
@@ -340,28 +326,24 @@ TEST_CASE(one_failure_does_not_stop_the_others)
 
 TEST_CASE(nobody_there_ends_the_round_and_is_tried_again)
 {
-    reset_world();
     world.answer = STATUS_UNREACHABLE;
-    struct seen seen = {0};
     struct poller *poller = open_feed(NULL, 0.1);
-    take_rounds(poller, &seen, 1);
+    take_rounds(poller, 1);
     assert_int_equal(seen.last_round.status, STATUS_UNREACHABLE);
     (void)pthread_mutex_lock(&world.lock);
     world.answer = STATUS_OK;
     (void)pthread_mutex_unlock(&world.lock);
     while (seen.last_round.status != STATUS_OK)
-        take(poller, &seen);
+        take(poller);
     assert_true(seen.answers[POLL_SUMMARY] >= 1);
     poller_close(poller);
 }
 
 TEST_CASE(no_data_is_an_answer)
 {
-    reset_world();
     world.answer = STATUS_NO_DATA;
-    struct seen seen = {0};
     struct poller *poller = open_feed(NULL, 3600);
-    take_rounds(poller, &seen, 1);
+    take_rounds(poller, 1);
     assert_int_equal(seen.last_round.status, STATUS_OK);
     assert_int_equal(seen.nothing[POLL_SUMMARY], 1);
     assert_int_equal(seen.nothing[POLL_STAGES], 1);
@@ -371,13 +353,11 @@ TEST_CASE(no_data_is_an_answer)
 
 TEST_CASE(says_what_was_cleared)
 {
-    reset_world();
-    struct seen seen = {0};
     struct poller *poller = open_feed(NULL, 3600);
-    take_rounds(poller, &seen, 1);
+    take_rounds(poller, 1);
     poller_clear(poller);
     while (seen.clears == 0)
-        take(poller, &seen);
+        take(poller);
     assert_int_equal(seen.cleared, 17);
     assert_int_equal(seen.last_clear.status, STATUS_OK);
     (void)pthread_mutex_lock(&world.lock);
@@ -385,7 +365,7 @@ TEST_CASE(says_what_was_cleared)
     (void)pthread_mutex_unlock(&world.lock);
     poller_clear(poller);
     while (seen.clears == 1)
-        take(poller, &seen);
+        take(poller);
     assert_int_equal(seen.last_clear.status, STATUS_DENIED);
     poller_close(poller);
     assert_int_equal(world.clears, 2);
@@ -394,7 +374,6 @@ TEST_CASE(says_what_was_cleared)
 // With an answer that never comes, the end would wait for a minute.
 TEST_CASE(ends_while_nobody_answers)
 {
-    reset_world();
     world.silent = true;
     struct poller *poller = open_feed(NULL, 2);
     while (queries() == 0)
@@ -404,7 +383,6 @@ TEST_CASE(ends_while_nobody_answers)
 
 TEST_CASE(ends_before_it_started)
 {
-    reset_world();
     struct poller *poller;
     struct remote_target target = {0};
     assert_int_equal(poller_open(&poller, &target, NULL, 2, NULL), STATUS_OK);
@@ -417,8 +395,8 @@ TEST_CASE(ends_before_it_started)
     assert_string_equal(err.text, "no such file");
 }
 
-TEST_MAIN(asks_everything_at_first, asks_again_when_told, asks_under_a_new_filter,
-          asks_again_with_the_interval, live_records_make_it_ask, many_records_make_few_rounds,
-          a_pause_asks_nothing_until_told, one_failure_does_not_stop_the_others,
-          nobody_there_ends_the_round_and_is_tried_again, no_data_is_an_answer,
-          says_what_was_cleared, ends_while_nobody_answers, ends_before_it_started)
+TEST_MAIN_EACH(reset, NULL, asks_everything_at_first, asks_again_when_told, asks_under_a_new_filter,
+               asks_again_with_the_interval, live_records_make_it_ask, many_records_make_few_rounds,
+               a_pause_asks_nothing_until_told, one_failure_does_not_stop_the_others,
+               nobody_there_ends_the_round_and_is_tried_again, no_data_is_an_answer,
+               says_what_was_cleared, ends_while_nobody_answers, ends_before_it_started)

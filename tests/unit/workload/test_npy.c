@@ -67,6 +67,8 @@ int statx(int folder, const char *restrict path, int flags, unsigned int mask,
     return code;
 }
 
+static struct error err;
+
 // The bytes of a file of version `major` with this dictionary; returns their number.
 static size_t make_file(unsigned char *out, int major, const char *dictionary)
 {
@@ -102,7 +104,6 @@ TEST_CASE(right_headers_are_read)
         unsigned char file[512];
         size_t size = make_file(file, cases[i].major, cases[i].dictionary);
         struct npy_header header;
-        struct error err = {0};
         size_t told = 0;
         assert_int_equal(npy_header_size(&told, file, NPY_PREFIX_SIZE, &err), STATUS_OK);
         assert_int_equal(told, size);
@@ -175,7 +176,7 @@ TEST_CASE(wrong_headers_are_refused)
         unsigned char file[512];
         size_t size = make_file(file, cases[i].major, cases[i].dictionary);
         struct npy_header header;
-        struct error err = {0};
+        err = (struct error){0};
         assert_int_equal(npy_parse(&header, file, size < 12 ? 12 : size, &err) == STATUS_OK, 0);
         assert_int_equal(npy_parse(&header, file, size < 12 ? 12 : size, NULL) == STATUS_OK, 0);
         if (size < 12)
@@ -217,24 +218,28 @@ TEST_CASE(damaged_headers_are_answered)
 
 // ---- Files ----------------------------------------------------------------
 
-struct place {
+static struct {
     char folder[256];
     char path[300];
-};
+} place;
 
-static void place_begin(struct place *place)
+TEST_FIXTURE(place_begin)
 {
+    err = (struct error){0};
     const char *tmp = getenv("TMPDIR");
-    (void)snprintf(place->folder, sizeof place->folder, "%s/inferstat-npy.XXXXXX",
+    (void)snprintf(place.folder, sizeof place.folder, "%s/inferstat-npy.XXXXXX",
                    tmp && strlen(tmp) < 200 ? tmp : "/tmp");
-    assert_non_null(mkdtemp(place->folder));
-    (void)snprintf(place->path, sizeof place->path, "%s/x.npy", place->folder);
+    assert_non_null(mkdtemp(place.folder));
+    (void)snprintf(place.path, sizeof place.path, "%s/x.npy", place.folder);
+    return 0;
 }
 
-static void place_end(struct place *place)
+// Fails where anything but the file is left.
+TEST_FIXTURE(place_end)
 {
-    (void)unlink(place->path);
-    assert_int_equal(rmdir(place->folder), 0);
+    (void)unlink(place.path);
+    assert_int_equal(rmdir(place.folder), 0);
+    return 0;
 }
 
 static void write_file(const char *path, const void *bytes, size_t size)
@@ -247,8 +252,6 @@ static void write_file(const char *path, const void *bytes, size_t size)
 
 TEST_CASE(numbers_are_read_from_anywhere)
 {
-    struct place place;
-    place_begin(&place);
     unsigned char file[512];
     size_t size =
         make_file(file, 1, "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }\n");
@@ -259,7 +262,6 @@ TEST_CASE(numbers_are_read_from_anywhere)
     write_file(place.path, file, size + sizeof numbers);
 
     struct npy_reader *reader = NULL;
-    struct error err = {0};
     assert_int_equal(npy_open(&reader, place.path, &err), STATUS_OK);
     assert_int_equal(npy_get_header(reader)->shape[0], 3);
     double read[12] = {0};
@@ -278,15 +280,11 @@ TEST_CASE(numbers_are_read_from_anywhere)
     assert_int_equal(npy_open(&reader, place.path, &err), STATUS_CORRUPT);
     assert_non_null(strstr(err.text, "truncated: 3 x 4 numbers take 96 bytes, the file has 20"));
     assert_null(reader);
-    place_end(&place);
 }
 
 TEST_CASE(what_is_no_file_is_refused)
 {
-    struct place place;
-    place_begin(&place);
     struct npy_reader *reader = NULL;
-    struct error err = {0};
     assert_int_equal(npy_open(&reader, place.path, &err), STATUS_IO);
     assert_int_equal(npy_open(&reader, place.folder, &err), STATUS_IO);
     assert_int_equal(npy_open(&reader, "/dev/zero", &err), STATUS_IO);
@@ -297,15 +295,11 @@ TEST_CASE(what_is_no_file_is_refused)
     assert_non_null(strstr(err.text, "x.npy: not a .npy file"));
     assert_null(reader);
     npy_close(NULL);
-    place_end(&place);
 }
 
 TEST_CASE(states_are_written)
 {
-    struct place place;
-    place_begin(&place);
     struct npy_writer *writer = NULL;
-    struct error err = {0};
     const double rows[8] = {1, 0, 0, -1, .5, .5, .5, .5};
     assert_int_equal(npy_create(&writer, place.path, ENCODE_F64, 2, 2, false, &err), STATUS_OK);
     assert_int_equal(npy_append(writer, rows, 32, &err), STATUS_OK);
@@ -322,8 +316,6 @@ TEST_CASE(states_are_written)
     assert_memory_equal(bytes, expected, sizeof expected - 1);
     assert_int_equal(bytes[127], '\n');
     assert_memory_equal(bytes + 128, rows, 64);
-
-    place_end(&place);
 }
 
 static size_t size_of(const char *path)
@@ -335,15 +327,12 @@ static size_t size_of(const char *path)
 // What is there stays until all is there that it is replaced with.
 TEST_CASE(outputs_are_replaced_when_they_are_complete)
 {
-    struct place place;
-    place_begin(&place);
     char part[400];
     char link[400];
     (void)snprintf(part, sizeof part, "%s.part", place.path);
     (void)snprintf(link, sizeof link, "%s/link.npy", place.folder);
     const double row[4] = {1, 0, 0, -1};
     struct npy_writer *writers[2] = {NULL, NULL};
-    struct error err = {0};
     write_file(place.path, "old", 3);
     assert_int_equal(chmod(place.path, 0640), 0);
     assert_int_equal(symlink("x.npy", link), 0);
@@ -371,14 +360,13 @@ TEST_CASE(outputs_are_replaced_when_they_are_complete)
     assert_int_equal(lstat(place.path, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0640);
     assert_int_equal(unlink(link), 0);
-    place_end(&place);
 }
 
 // That this is all that is left beside the place, and that it is whole; removes it.
-static void remove_part(const struct place *place, const char *name, size_t size)
+static void remove_part(const char *name, size_t size)
 {
     char path[400];
-    (void)snprintf(path, sizeof path, "%s/%s", place->folder, name);
+    (void)snprintf(path, sizeof path, "%s/%s", place.folder, name);
     assert_int_equal(size_of(path), size);
     assert_int_equal(unlink(path), 0);
 }
@@ -386,10 +374,7 @@ static void remove_part(const struct place *place, const char *name, size_t size
 // A file that appears meanwhile is not replaced either.
 TEST_CASE(what_appears_meanwhile_stays)
 {
-    struct place place;
-    place_begin(&place);
     struct npy_writer *writer = NULL;
-    struct error err = {0};
     const double row[4] = {1, 0, 0, -1};
     assert_int_equal(npy_create(&writer, place.path, ENCODE_F64, 1, 2, false, &err), STATUS_OK);
     assert_int_equal(npy_append(writer, row, 32, &err), STATUS_OK);
@@ -399,37 +384,32 @@ TEST_CASE(what_appears_meanwhile_stays)
                                      "x.npy.part beside it)"));
     assert_int_equal(size_of(place.path), 3);
     npy_abandon(NULL);
-    remove_part(&place, "x.npy.part", 128 + 32);
-    place_end(&place); // nothing else is there
+    remove_part("x.npy.part", 128 + 32);
 }
 
-static enum status write_row(const char *path, bool replace, struct error *err)
+static enum status write_row(const char *path, bool replace)
 {
     const double row[4] = {1, 0, 0, -1};
     struct npy_writer *writer = NULL;
-    enum status status = npy_create(&writer, path, ENCODE_F64, 1, 2, replace, err);
+    enum status status = npy_create(&writer, path, ENCODE_F64, 1, 2, replace, &err);
     if (status != STATUS_OK)
         return status;
-    assert_int_equal(npy_append(writer, row, 32, err), STATUS_OK);
-    return npy_finish(writer, err);
+    assert_int_equal(npy_append(writer, row, 32, &err), STATUS_OK);
+    return npy_finish(writer, &err);
 }
 
 // A run's work is not thrown away because of a name.
 TEST_CASE(what_cannot_go_to_its_place_stays_beside_it)
 {
-    struct place place;
-    place_begin(&place);
-    struct error err = {0};
     wishes.move_fails = EBUSY;
-    assert_int_equal(write_row(place.path, false, &err), STATUS_IO);
+    assert_int_equal(write_row(place.path, false), STATUS_IO);
     assert_non_null(strstr(err.text, "(the states are in x.npy.part beside it)"));
-    remove_part(&place, "x.npy.part", 128 + 32);
+    remove_part("x.npy.part", 128 + 32);
     write_file(place.path, "old", 3);
-    assert_int_equal(write_row(place.path, true, &err), STATUS_IO);
+    assert_int_equal(write_row(place.path, true), STATUS_IO);
     assert_int_equal(size_of(place.path), 3);
-    remove_part(&place, "x.npy.part", 128 + 32);
+    remove_part("x.npy.part", 128 + 32);
     wishes.move_fails = 0;
-    place_end(&place);
 }
 
 // Old kernels, sandboxes and file systems each say it their way.
@@ -437,12 +417,10 @@ TEST_CASE(what_moves_only_the_old_way_moves)
 {
     static const int codes[] = {EINVAL, ENOSYS, EPERM};
     for (size_t i = 0; i < COUNT_OF(codes); i++) {
-        struct place place;
-        place_begin(&place);
-        struct error err = {0};
+        err = (struct error){0};
         wishes.way_fails = codes[i];
         const int stored = wishes.stored;
-        assert_int_equal(write_row(place.path, false, &err), STATUS_OK);
+        assert_int_equal(write_row(place.path, false), STATUS_OK);
         assert_int_equal(size_of(place.path), 128 + 32);
         assert_int_equal(wishes.stored, stored + 1);
         assert_int_equal(unlink(place.path), 0);
@@ -453,93 +431,75 @@ TEST_CASE(what_moves_only_the_old_way_moves)
         assert_int_equal(npy_finish(writer, &err), STATUS_IO);
         assert_non_null(strstr(err.text, "File exists"));
         assert_int_equal(size_of(place.path), 3);
-        remove_part(&place, "x.npy.part", 128);
+        remove_part("x.npy.part", 128);
         wishes.way_fails = 0;
-        place_end(&place);
+        assert_int_equal(unlink(place.path), 0);
     }
 }
 
 // Said at once, not after a run.
 TEST_CASE(what_cannot_be_replaced_is_refused)
 {
-    struct place place;
-    place_begin(&place);
-    struct error err = {0};
     assert_int_equal(symlink("target.npy", place.path), 0);
     for (int replace = 0; replace < 2; replace++) {
-        assert_int_equal(write_row(place.path, replace, &err), STATUS_IO);
+        assert_int_equal(write_row(place.path, replace), STATUS_IO);
         assert_non_null(strstr(err.text, "x.npy: a link to nothing"));
     }
     assert_int_equal(unlink(place.path), 0);
 
     write_file(place.path, "old", 3);
     wishes.mounted = true;
-    assert_int_equal(write_row(place.path, true, &err), STATUS_IO);
+    assert_int_equal(write_row(place.path, true), STATUS_IO);
     assert_non_null(strstr(err.text, "x.npy: a mount point"));
     wishes.mounted = false;
     if (geteuid() != 0) {
         assert_int_equal(chmod(place.path, 0444), 0);
-        assert_int_equal(write_row(place.path, true, &err), STATUS_IO);
+        assert_int_equal(write_row(place.path, true), STATUS_IO);
         assert_non_null(strstr(err.text, "x.npy: cannot replace: Permission denied"));
     }
     assert_int_equal(size_of(place.path), 3);
-    place_end(&place); // nothing else is there
 }
 
 // What replaces a file that others may not read is never theirs to read.
 TEST_CASE(parts_are_private_until_they_have_their_mode)
 {
-    struct place place;
-    place_begin(&place);
-    struct error err = {0};
     write_file(place.path, "old", 3);
     assert_int_equal(chmod(place.path, 0604), 0);
     wishes.made = 0;
-    assert_int_equal(write_row(place.path, true, &err), STATUS_OK);
+    assert_int_equal(write_row(place.path, true), STATUS_OK);
     assert_int_equal(wishes.made, 0600);
     struct stat info;
     assert_int_equal(stat(place.path, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0604);
-    place_end(&place);
 }
 
 // The longest names there are leave no room for what parts are called by.
 TEST_CASE(long_names_have_parts_too)
 {
-    struct place place;
-    place_begin(&place);
     for (size_t length = NAME_MAX - 5; length <= NAME_MAX; length++) {
         char path[256 + NAME_MAX + 2];
-        struct error err = {0};
         (void)snprintf(path, sizeof path, "%s/%0*d", place.folder, (int)length, 0);
-        assert_int_equal(write_row(path, false, &err), STATUS_OK);
-        assert_int_equal(write_row(path, true, &err), STATUS_OK);
+        assert_int_equal(write_row(path, false), STATUS_OK);
+        assert_int_equal(write_row(path, true), STATUS_OK);
         assert_int_equal(size_of(path), 128 + 32);
         assert_int_equal(unlink(path), 0);
     }
-    place_end(&place); // no part is left
 }
 
 TEST_CASE(a_disk_that_knows_no_size_is_written)
 {
-    struct place place;
-    place_begin(&place);
-    struct error err = {0};
     wishes.sizeless = true;
-    assert_int_equal(write_row(place.path, false, &err), STATUS_OK);
+    assert_int_equal(write_row(place.path, false), STATUS_OK);
     wishes.sizeless = false;
-    place_end(&place);
 }
 
 // What has no room is not begun.
 TEST_CASE(there_is_room_for_all)
 {
     static const uint64_t rows[] = {UINT64_C(1) << 50, UINT64_MAX};
-    struct place place;
-    place_begin(&place);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct npy_writer *writer = NULL;
-        struct error err = {0};
+        err = (struct error){0};
         write_file(place.path, "old", 3);
         assert_int_equal(npy_create(&writer, place.path, ENCODE_F64, rows[i], 65536, true, &err),
                          STATUS_IO);
@@ -547,16 +507,12 @@ TEST_CASE(there_is_room_for_all)
         assert_null(writer);
         assert_int_equal(size_of(place.path), 3);
     }
-    place_end(&place);
 }
 
 // A pipe's header cannot be corrected: it is right at once.
 TEST_CASE(a_pipe_is_told_how_many_rows_come)
 {
-    struct place place;
-    place_begin(&place);
     struct npy_writer *writer = NULL;
-    struct error err = {0};
     const double row[4] = {1, 0, 0, -1};
     char bytes[256];
     assert_int_equal(mkfifo(place.path, 0600), 0);
@@ -568,13 +524,11 @@ TEST_CASE(a_pipe_is_told_how_many_rows_come)
     assert_int_equal(read(fd, bytes, sizeof bytes), 128 + 32);
     assert_non_null(strstr(bytes + 10, "'shape': (1, 2)"));
     assert_int_equal(close(fd), 0);
-    place_end(&place);
 }
 
 TEST_CASE(a_full_disk_is_an_error)
 {
     struct npy_writer *writer = NULL;
-    struct error err = {0};
     if (access("/dev/full", W_OK) != 0)
         skip();
     assert_int_equal(npy_create(&writer, "/dev/full", ENCODE_F64, 1, 2, false, &err), STATUS_IO);
@@ -583,10 +537,11 @@ TEST_CASE(a_full_disk_is_an_error)
                      STATUS_IO);
 }
 
-TEST_MAIN(right_headers_are_read, wrong_headers_are_refused, damaged_headers_are_answered,
-          numbers_are_read_from_anywhere, what_is_no_file_is_refused, states_are_written,
-          outputs_are_replaced_when_they_are_complete, what_appears_meanwhile_stays,
-          what_cannot_go_to_its_place_stays_beside_it, what_moves_only_the_old_way_moves,
-          what_cannot_be_replaced_is_refused, parts_are_private_until_they_have_their_mode,
-          long_names_have_parts_too, a_disk_that_knows_no_size_is_written, there_is_room_for_all,
-          a_pipe_is_told_how_many_rows_come, a_full_disk_is_an_error)
+TEST_MAIN_EACH(place_begin, place_end, right_headers_are_read, wrong_headers_are_refused,
+               damaged_headers_are_answered, numbers_are_read_from_anywhere,
+               what_is_no_file_is_refused, states_are_written,
+               outputs_are_replaced_when_they_are_complete, what_appears_meanwhile_stays,
+               what_cannot_go_to_its_place_stays_beside_it, what_moves_only_the_old_way_moves,
+               what_cannot_be_replaced_is_refused, parts_are_private_until_they_have_their_mode,
+               long_names_have_parts_too, a_disk_that_knows_no_size_is_written,
+               there_is_room_for_all, a_pipe_is_told_how_many_rows_come, a_full_disk_is_an_error)
