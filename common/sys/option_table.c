@@ -93,6 +93,9 @@ enum status option_set(const struct option *option, void *target, const char *va
     char what[NAME_SIZE];
     void *member = (unsigned char *)target + option->offset;
     (void)snprintf(what, sizeof what, "--%s", option->name);
+    if (!value && option->type != OPTION_GIVEN && option->type != OPTION_FLAG &&
+        option->type != OPTION_CUSTOM)
+        return error_set(err, STATUS_INVALID, "%s: the value is missing", what);
     switch (option->type) {
     case OPTION_GIVEN:
         break;

@@ -6,7 +6,6 @@
 #include <sqlite3.h>
 
 #include "common/core/base/array.h"
-#include "common/core/base/array.h"
 #include "common/core/base/saturate.h"
 #include "common/core/record/throttle.h"
 #include "common/store/read/reader.h"

@@ -434,7 +434,7 @@ static enum status add_rows(struct answer *answer, struct result **out, struct e
 
 static enum status explain(struct answer *answer, struct result **out, struct error *err)
 {
-    answer->peers = calloc(answer->count, sizeof *answer->peers);
+    answer->peers = calloc(answer->count + 1, sizeof *answer->peers);
     enum status status = answer->peers ? read_peers(answer, err) : error_no_memory(err, "store");
     if (status == STATUS_OK)
         status = add_rows(answer, out, err);

@@ -19,12 +19,14 @@ enum statement { RUN_FIND, LEDGER_TAKE, NAME_FIND, NAME_ADD, NAME_COUNT, STATEME
 
 // Imported records were counted as cleared when their run was inserted, or were cleared or have
 // expired here.
+static const char ledger_take[] = "UPDATE ledger SET cleared = cleared - min(cleared, ?3),"
+                                  " expired = expired - (?3 - min(cleared, ?3)),"
+                                  " gone_sum = set_hash_add(gone_sum, ?4)"
+                                  " WHERE run = ?1 AND kind = ?2 AND cleared + expired >= ?3";
+
 static const char *const texts[STATEMENTS] = {
     [RUN_FIND] = "SELECT run FROM run WHERE uuid = ?",
-    [LEDGER_TAKE] = "UPDATE ledger SET cleared = cleared - min(cleared, ?3),"
-                    " expired = expired - (?3 - min(cleared, ?3)),"
-                    " gone_sum = set_hash_add(gone_sum, ?4)"
-                    " WHERE run = ?1 AND kind = ?2 AND cleared + expired >= ?3",
+    [LEDGER_TAKE] = ledger_take,
     [NAME_FIND] = "SELECT id FROM name WHERE text = ?",
     [NAME_ADD] = "INSERT INTO name(text) VALUES(?)",
     [NAME_COUNT] = "SELECT count(*) FROM name",

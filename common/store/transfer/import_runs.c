@@ -105,7 +105,7 @@ static enum status prepare(struct importing *importing, struct error *err)
 
 enum status import_send_runs(struct importing *importing, struct error *err)
 {
-    size_t places[IMPORT_RUNS_MAX];
+    size_t places[IMPORT_RUNS_MAX] = {0};
     enum status status = prepare(importing, err);
     for (size_t i = 0; i < importing->run_count && status == STATUS_OK; i++) {
         const size_t place = importing->batch.rows[IMPORT_RUN].count;
