@@ -267,7 +267,9 @@ static enum status add_sparse(struct rollup_levels *levels, const struct subject
             status = add_gap(levels->db, of, &open, err);
             *added = true;
         }
-        open = has ? (struct gap_span){0} : span;
+        open = span;
+        if (has)
+            open = (struct gap_span){0};
     }
     if (status == STATUS_OK && open.until_ns > open.since_ns) {
         status = add_gap(levels->db, of, &open, err);

@@ -83,7 +83,9 @@ enum record_kind rollup_rebuild_kind(const struct rollup_rebuild *rebuild)
 
 struct gap_span rollup_rebuild_span(const struct rollup_rebuild *rebuild)
 {
-    return rebuild->phase == PHASE_ERASE ? (struct gap_span){0} : rebuild->day;
+    if (rebuild->phase == PHASE_ERASE)
+        return (struct gap_span){0};
+    return rebuild->day;
 }
 
 // ---- Gaps ------------------------------------------------------------------------------
