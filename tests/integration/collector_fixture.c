@@ -35,7 +35,7 @@ void collector_start(const char *option, const char *value)
 
 const char *endpoint(const char *service)
 {
-    static char text[FOLDER_PATH_SIZE + 32];
+    static _Thread_local char text[FOLDER_PATH_SIZE + 32];
     (void)snprintf(text, sizeof text, "%s/%s", address, service);
     return text;
 }

@@ -20,7 +20,7 @@ int collector_tear_down(void **state);
 // Starts inferstatd on the store and the address with one more option, or NULL.
 void collector_start(const char *option, const char *value);
 
-// The endpoint of a service; valid until the next call.
+// The endpoint of a service; valid until the thread's next call.
 const char *endpoint(const char *service);
 
 // An integer of the store, by a connection of its own.
