@@ -3,7 +3,7 @@
 // and the manual page.
 //
 // To add a column, append a line to its kind and raise the schema version
-// (common/store/schema.c).  A column's position in its kind is its number on the wire,
+// (common/store/schema/schema.h).  A column's position in its kind is its number on the wire,
 // permanently.
 //
 // All kinds also have: run, stream, number (the identity), started_ns (the host's wall

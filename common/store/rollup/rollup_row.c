@@ -211,7 +211,7 @@ enum status rollup_row_add(struct ratio *into, const struct rollup_row_key *key,
 // Usual sketches are a few hundred bytes; the largest has all buckets of both signs.
 enum { USUAL_SIZE = 4096, SIZE_MAX_EVER = 64 + 2 * SKETCH_BUCKETS * 11 };
 
-// Binds the checksum and, where there is one, the sketch behind it.
+// Binds one blob: the checksum, followed by the encoded sketch if there is one.
 static enum status bind_sketch(sqlite3_stmt *stmt, int place, uint32_t checksum,
                                const struct sketch *sketch, struct error *err)
 {

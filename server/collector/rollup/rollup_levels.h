@@ -41,7 +41,7 @@ struct rollup_job {
 
 // Before the first slice of a memtable, adds gaps for the days and months of which the table
 // has no rows yet and the memtable would make too many.  Then writes the slice outside of gaps.
-// `*end_row`: the first row behind it.  `*damaged` as of rollup_flush_write.
+// Sets `*end_row` to the first row after the slice, `*damaged` as rollup_flush_write does.
 MUST_CHECK enum status rollup_levels_write(struct rollup_levels *levels, struct rollup_flush *flush,
                                            const struct rollup_job *job, size_t *end_row,
                                            struct rollup_row_key *damaged, struct error *err);
