@@ -129,6 +129,7 @@ DIRECTIVE = re.compile(r"^\s*(?:#|%:)\s*(include\w*|import)\b\s*(.*)")
 INCLUDED = re.compile(r'"([^"]*)"\s*|<([^>]*)>\s*')
 MAIN = re.compile(r"^int main\(", re.M)
 SOURCES = {".c", ".h", ".cu", ".cuh", ".cc", ".cpp", ".hpp"}
+SCRIPTS = {".py", ".sh"}
 HEADERS = (".h", ".cuh", ".hpp")
 # Code under names that neither compilers nor the other checks take for code.
 STRAYS = {".inc", ".inl", ".ipp", ".tpp", ".def", ".i", ".ii", ".hh", ".hxx", ".cxx", ".c++", ".h++"}
@@ -231,7 +232,7 @@ def check_folders(root):
     """Yields (folder, what is wrong) for folders with too many source files."""
     count = collections.Counter(str(file.parent.relative_to(root))
                                 for top in ("common", "server", "client", "proto", "tests")
-                                for file in (root / top).rglob("*") if file.suffix in SOURCES)
+                                for file in (root / top).rglob("*") if file.suffix in SOURCES | SCRIPTS)
     for folder, files in sorted(count.items()):
         if files > FILES_MAX:
             yield folder, f"{files} source files: more than {FILES_MAX}, split it"

@@ -31,7 +31,7 @@
 #include "tests/bench/bench_store.h"
 #include "tests/support/daemon.h"
 #include "tests/support/folder.h"
-#include "tests/support/history.h"
+#include "tests/support/store/history.h"
 #include "tests/support/producer.h"
 
 #define SECOND_NS UINT64_C(1000000000)

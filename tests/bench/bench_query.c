@@ -9,7 +9,7 @@
 //
 // Questions begin when a collector that has just started is at rest.
 //
-// Histories are written by the collector's own writer (tests/support/history.h), of
+// Histories are written by the collector's own writer (tests/support/store/history.h), of
 // 1,000,000 and 10,000,000 inferences where nothing else is asked for; 100,000,000
 // take some twenty gigabytes.  With --keep they stay in that folder for the next
 // run, and are taken from there.  processor_ns is the collector's own time for an answer.
@@ -40,7 +40,7 @@
 #include "common/store/schema/database_open.h"
 #include "tests/bench/query.h"
 #include "tests/bench/victoria.h"
-#include "tests/support/history.h"
+#include "tests/support/store/history.h"
 #include "tests/support/producer.h"
 
 enum {

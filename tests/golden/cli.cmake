@@ -1,5 +1,5 @@
 # What the command line prints of a store whose numbers are fixed.
-add_executable(make_store "${PROJECT_SOURCE_DIR}/tests/support/make_store.c")
+add_executable(make_store "${PROJECT_SOURCE_DIR}/tests/support/store/make_store.c")
 target_link_libraries(make_store PRIVATE inferstat_options inferstat_store PkgConfig::SQLITE3)
 
 inferstat_script_test(golden.cli cli.sh "$<TARGET_FILE:make_store>"

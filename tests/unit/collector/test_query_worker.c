@@ -12,7 +12,7 @@
 #include "common/store/schema/database_open.h"
 #include "server/collector/services/query_worker.h"
 #include "tests/support/folder.h"
-#include "tests/support/measured.h"
+#include "tests/support/store/measured.h"
 #include "tests/support/test.h"
 
 static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];

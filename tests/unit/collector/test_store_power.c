@@ -1,5 +1,5 @@
 // Loss of power under the collector's writer.  The real writer commits and folds its
-// log on a disk that remembers every write (tests/support/power_vfs.h); the power then
+// log on a disk that remembers every write (tests/support/store/power_vfs.h); the power then
 // goes at many points, and each time the store is opened again as it lies there:
 // whatever had been acknowledged must be in it, nothing twice, and the producers, who
 // send the rest again, must end with every record exactly once.
@@ -20,7 +20,7 @@
 #include "server/collector/threads/job.h"
 #include "server/collector/writer/writer.h"
 #include "tests/support/folder.h"
-#include "tests/support/power_vfs.h"
+#include "tests/support/store/power_vfs.h"
 #include "tests/support/producer.h"
 #include "tests/support/test.h"
 

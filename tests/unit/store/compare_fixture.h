@@ -9,7 +9,7 @@
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
 #include "common/core/query/result.h"
-#include "tests/support/measured.h"
+#include "tests/support/store/measured.h"
 #include "tests/unit/store/store_fixture.h"
 
 // For cmocka.

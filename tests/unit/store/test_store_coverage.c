@@ -6,7 +6,7 @@
 #include "common/core/delivery/delivery.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/schema/database_open.h"
-#include "tests/support/rollup_builder.h"
+#include "tests/support/store/rollup_builder.h"
 #include "tests/support/test.h"
 #include "tests/unit/store/random_store.h"
 

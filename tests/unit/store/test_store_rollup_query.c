@@ -10,7 +10,7 @@
 #include "common/store/schema/database_open.h"
 #include "common/store/schema/schema_select.h"
 #include "server/collector/rollup/rollups.h"
-#include "tests/support/rollup_builder.h"
+#include "tests/support/store/rollup_builder.h"
 #include "tests/support/test.h"
 #include "tests/unit/store/random_store.h"
 

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "common/store/sqlite/database.h"
-#include "tests/support/rollup_builder.h"
+#include "tests/support/store/rollup_builder.h"
 #include "tests/support/test.h"
 #include "tests/unit/store/random_store.h"
 

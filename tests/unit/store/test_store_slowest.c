@@ -8,7 +8,7 @@
 #include "common/store/schema/database_open.h"
 #include "common/store/query/latency_attribution.h"
 #include "common/store/store.h"
-#include "tests/support/rows.h"
+#include "tests/support/store/rows.h"
 #include "tests/support/test.h"
 #include "tests/unit/store/store_fixture.h"
 

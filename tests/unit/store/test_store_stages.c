@@ -7,7 +7,7 @@
 #include "common/store/sqlite/database.h"
 #include "common/store/store.h"
 #include "common/store/schema/database_open.h"
-#include "tests/support/rows.h"
+#include "tests/support/store/rows.h"
 #include "tests/support/test.h"
 #include "tests/unit/store/store_fixture.h"
 

@@ -14,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
 from faults import KILLED, FaultCase  # noqa: E402
 
 WORKER = os.environ.get("WORKER", "inferstat-worker")

@@ -1,4 +1,4 @@
-#include "tests/support/rollup_builder.h"
+#include "tests/support/store/rollup_builder.h"
 
 #include <sqlite3.h>
 

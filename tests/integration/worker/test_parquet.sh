@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # scripts/parquet_to_npy.py: what it makes of a Parquet file, encode reads; what it refuses.
 # Skips, saying so, where pyarrow is not there.
-. "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../../support/lib.sh"
 
-source=${INFERSTAT_SOURCE-$(dirname "$0")/../..}
+source=${INFERSTAT_SOURCE-$(dirname "$0")/../../..}
 python=$(command -v "${INFERSTAT_PARQUET_PYTHON-python3}")
 
 convert() {

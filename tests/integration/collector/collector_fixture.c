@@ -1,4 +1,4 @@
-#include "tests/integration/collector_fixture.h"
+#include "tests/integration/collector/collector_fixture.h"
 
 #include <signal.h>
 

@@ -1,4 +1,4 @@
-#include "tests/support/power_vfs.h"
+#include "tests/support/store/power_vfs.h"
 
 #include <pthread.h>
 #include <sys/stat.h>

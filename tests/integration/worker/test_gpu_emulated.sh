@@ -4,7 +4,7 @@
 # report says that its figures mean nothing.
 set -euo pipefail
 
-root=$(cd "$(dirname "$0")/../.." && pwd)
+root=$(cd "$(dirname "$0")/../../.." && pwd)
 folder=$(mktemp -d "${TMPDIR:-/tmp}/inferstat-gpu-emulated.XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 unset INFERSTAT_TEST_MODELS INFERSTAT_COLLECTOR LD_LIBRARY_PATH

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # scripts/bench_pipeline.sh: with several devices its figures are those of all of them; how
 # many trials there are.
-. "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../../support/lib.sh"
 
-source=${INFERSTAT_SOURCE-$(dirname "$0")/../..}
+source=${INFERSTAT_SOURCE-$(dirname "$0")/../../..}
 
 measure() {
   "$source/scripts/bench_pipeline.sh" --build "$INFERSTAT_BUILD" --out "$WORK/bench" "$@"

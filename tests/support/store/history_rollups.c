@@ -1,4 +1,4 @@
-#include "tests/support/history_rollups.h"
+#include "tests/support/store/history_rollups.h"
 
 #include <stdbool.h>
 

@@ -8,7 +8,7 @@
 #include "common/sys/clock.h"
 #include "common/wire/keys.h"
 #include "common/store/schema/database_open.h"
-#include "tests/integration/collector_fixture.h"
+#include "tests/integration/collector/collector_fixture.h"
 
 // Who takes part; the stranger is not in the list.
 enum who { PRODUCER, OTHER, READER, ADMIN, STRANGER, WHO_COUNT };

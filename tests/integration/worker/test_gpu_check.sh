@@ -4,7 +4,7 @@
 # report can be read.
 set -euo pipefail
 
-root=$(cd "$(dirname "$0")/../.." && pwd)
+root=$(cd "$(dirname "$0")/../../.." && pwd)
 folder=$(mktemp -d "${TMPDIR:-/tmp}/inferstat-gpu-check.XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 export PATH="$folder/path:$PATH"

@@ -12,7 +12,7 @@
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "common/store/schema/database_open.h"
-#include "tests/integration/collector_fixture.h"
+#include "tests/integration/collector/collector_fixture.h"
 
 static struct record records[64];
 

@@ -6,7 +6,7 @@
 
 #include "common/store/sqlite/database.h"
 #include "common/store/schema/database_open.h"
-#include "tests/support/measured.h"
+#include "tests/support/store/measured.h"
 
 static const struct measured runs[] = {
     {.run = 1, .host = "ordinary", .driver = "550.54", .requests = 1000, .loads = 2},

@@ -2,7 +2,7 @@
 // that want ids only.
 #include <signal.h>
 
-#include "tests/integration/collector_fixture.h"
+#include "tests/integration/collector/collector_fixture.h"
 
 static struct record records[64];
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The worker's command line: help, usage errors, prompts, output, exit codes.
-. "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../../support/lib.sh"
 
 model=$WORK/tiny.gguf
 llm() { "$WORKER" llm --no-report --model "$model" "$@"; }

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
 from faults import CLOSED, KILLED, FaultCase, main  # noqa: E402
 from programs import free_ports  # noqa: E402
 

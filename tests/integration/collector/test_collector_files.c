@@ -11,7 +11,7 @@
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "common/store/schema/database_open.h"
-#include "tests/integration/collector_fixture.h"
+#include "tests/integration/collector/collector_fixture.h"
 
 // Runs inferstatd with these arguments; it must end with status 4 and the words.
 static void expect_refusal(const char *const *argv, const char *words)

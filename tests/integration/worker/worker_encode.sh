@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The worker's encode: files in and out, refusals, a stop in the middle, what a collector
 # has of it.
-. "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../../support/lib.sh"
 
 encode() { "$WORKER" encode --no-report "$@"; }
 

@@ -1,4 +1,4 @@
-#include "tests/support/rows.h"
+#include "tests/support/store/rows.h"
 
 #include <sqlite3.h>
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Files that are no models: one line of error that names the file and says why, exit
 # code 4, and no more memory than the file's own size.
-. "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../../support/lib.sh"
 
 "$WORKER" make-model --shape tiny --type f32 "$WORK/tiny.gguf" >/dev/null
 size=$(stat -c %s "$WORK/tiny.gguf")

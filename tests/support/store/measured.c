@@ -1,4 +1,4 @@
-#include "tests/support/measured.h"
+#include "tests/support/store/measured.h"
 
 #include <stddef.h>
 

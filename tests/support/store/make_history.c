@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "common/sys/clock.h"
-#include "tests/support/history.h"
-#include "tests/support/history_rollups.h"
+#include "tests/support/store/history.h"
+#include "tests/support/store/history_rollups.h"
 
 static _Noreturn void usage(void)
 {

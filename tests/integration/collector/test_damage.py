@@ -27,7 +27,7 @@ import termios
 import time
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
 from programs import VOLUME, has_report  # noqa: E402
 
 INFERSTAT = os.environ.get("INFERSTAT", "inferstat")
@@ -64,7 +64,7 @@ ARGUMENTS = {
 }
 # Other tests have these, or they have nothing to do with a store.
 WITHOUT_STORE = {"top", "tail", "completion", "help", "spool", "keygen", "authorize", "revoke",
-                 "keys", "trust", "import", "ping", "doctor", "metrics"}
+                 "keys", "trust", "import", "ping", "metrics"}
 
 
 def environment(folder):

@@ -1,4 +1,4 @@
-#include "tests/support/history.h"
+#include "tests/support/store/history.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "server/collector/threads/commit_notifier.h"
 #include "server/collector/threads/job.h"
 #include "server/collector/writer/writer.h"
-#include "tests/support/history_rollups.h"
+#include "tests/support/store/history_rollups.h"
 
 enum {
     INBOX_MESSAGES = 256,

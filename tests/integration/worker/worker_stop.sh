@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Ending a worker: signals at any moment, a collector that is not there.
-. "$(dirname "$0")/../support/lib.sh"
+. "$(dirname "$0")/../../support/lib.sh"
 
 model=$WORK/tiny.gguf
 "$WORKER" make-model --shape tiny "$model" >/dev/null
