@@ -142,7 +142,10 @@ leave() {
   end "$asker_pid"
   end "$collector_pid"
   rm -rf "$work"
-  if [ -s "$store" ]; then
+  "$bin/inferstat" --db "$store" inferences >/dev/null 2>&1
+  if [ $? -eq 3 ]; then # no data: a model that could not be loaded
+    rm -f "$store"*
+  elif [ -s "$store" ]; then
     say "what was recorded is kept in $store; to look at it again:"
     say "  $(printf '%q --db %q summary' "${bin#"$began_in"/}/inferstat" "${store#"$began_in"/}")"
   fi

@@ -39,6 +39,12 @@ expect_kept_rows() {
 expect_exit 2 "$run" --seconds none
 expect_exit 2 "$run" --model "$WORK/absent.gguf"
 
+# A model that cannot be loaded leaves no store behind.
+printf 'no model' >"$WORK/wrong.gguf"
+expect_exit 1 "$run" --model "$WORK/wrong.gguf" --seconds 2
+expect_text "$WORK/err" "not a GGUF file"
+[ -z "$(ls -A "$kept")" ] || fail "kept: $(ls "$kept")"
+
 # Stores of runs long ago, of one that still runs, and a file that is none of ours.
 touch "$kept"/20200101-0000{10..21}-999999999.db "$kept/20190101-000000-$$.db" "$kept/mine.db" \
   "$kept/20200101-000010-999999999.db-wal"
