@@ -1,5 +1,5 @@
-// Parser and writer of the query language: converts a line of text to a struct query and
-// back.  Pure.
+// Parser of the query language: converts a line of text to a struct query, and a filter back to
+// text.  Pure.
 //
 //   avg ttft_ns by model,host where host=a and model="x y" since 1h limit 10
 //
@@ -28,7 +28,7 @@
 #include "common/core/query/query.h"
 #include "common/core/query/query_words.h"
 
-// The longest line that query_text_write writes, terminating NUL included.
+// Room for the text of any filter, terminating NUL included.
 enum { QUERY_LINE_SIZE = 16384 };
 
 // Callback that parses a time, since this depends on clock and time zone.  `latest` selects the
@@ -46,20 +46,16 @@ MUST_CHECK enum status query_text_read_filter(struct query_filter *out, const ch
                                               query_when *when, void *context,
                                               struct query_place *place, struct error *err);
 
-// Writes the line that parses to `query`, without its cursor, with times in UTC.
-// STATUS_UNSUPPORTED for queries that change a store and for times before 1970 or after 2261.
-// STATUS_FULL if it does not fit in `size` bytes.
-MUST_CHECK enum status query_text_write(char *out, size_t size, const struct query *query,
-                                        struct error *err);
-
-// The same for a filter; "" if it is empty.
+// Writes the clauses that parse to `filter`, with times in UTC; "" if it is empty.
+// STATUS_UNSUPPORTED for times before 1970 or after 2261.  STATUS_FULL if it does not fit in `size`
+// bytes.
 MUST_CHECK enum status query_text_write_filter(char *out, size_t size,
                                                const struct query_filter *filter,
                                                struct error *err);
 
 // ---- The table of verbs ---------------------------------------------------------
 
-// Clauses, in the order that query_text_write uses.
+// Clauses.
 #define QUERY_CLAUSES(X)                                                                           \
     X(BY, "by")                                                                                    \
     X(WHERE, "where")                                                                              \
