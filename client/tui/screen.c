@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
 
@@ -18,7 +17,6 @@
 #include <term.h>
 
 #include "client/tui/key_bindings.h"
-#include "client/tui/crash_restore.h"
 
 struct screen {
     SCREEN *curses;
@@ -124,44 +122,34 @@ static enum status open_curses(struct screen *screen, struct error *err)
     return STATUS_OK;
 }
 
-// ---- What a fault leaves undone -------------------------------------------------------
+// ---- Crashes --------------------------------------------------------------------------
 
-// tputs hands over one character at a time, and nothing else.
-static char parting[CRASH_RESTORE_TEXT_SIZE];
-static size_t parting_size;
+static const int faults[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
 
-static int add_parting(int character)
+enum { FAULTS = sizeof faults / sizeof *faults };
+
+// The handlers that were installed before.
+static struct sigaction handlers_before[FAULTS];
+
+static void restore_handlers(void)
 {
-    if (parting_size < sizeof parting)
-        parting[parting_size++] = (char)character;
-    return character;
+    for (unsigned i = 0; i < FAULTS; i++)
+        (void)sigaction(faults[i], &handlers_before[i], NULL);
 }
 
-// The terminal's text of that name in terminfo; NULL where it has none.
-static char *capability(const char *name)
+// Restores the terminal, as well as a program that has crashed can.
+static void on_fault(int number)
 {
-    char *text = tigetstr(name);
-    return text == (char *)-1 ? NULL : text;
+    restore_handlers();
+    (void)endwin();
+    (void)raise(number); // delivered once this handler returns
 }
 
-// Has a fault send what endwin would: no mouse, plain keys and colours, the cursor,
-// the screen as it was before.
-static void arm_rescue(const struct termios *before, bool mouse)
+static void catch_faults(void)
 {
-    static const char *const names[] = {"rmkx", "sgr0", "op", "cnorm", "rmcup"};
-    static char xterm_mouse_off[] = "\033[?1000l"; // what curses assumes
-    parting_size = 0;
-    if (mouse && capability("kmous")) {
-        char *own = capability("XM");
-        (void)tputs(own ? tparm(own, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L) : xterm_mouse_off, 1,
-                    add_parting);
-    }
-    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
-        const char *text = capability(names[i]);
-        if (text)
-            (void)tputs(text, 1, add_parting);
-    }
-    crash_restore_arm(parting, parting_size, before);
+    const struct sigaction action = {.sa_handler = on_fault};
+    for (unsigned i = 0; i < FAULTS; i++)
+        (void)sigaction(faults[i], &action, &handlers_before[i]);
 }
 
 // ---- Opening and closing -----------------------------------------------------------------
@@ -173,8 +161,6 @@ enum status screen_open(struct screen **out, const struct screen_options *option
     if (!screen)
         return error_no_memory(err, "dashboard");
     screen->unicode = set_locale();
-    struct termios before;
-    bool have_before = tcgetattr(STDOUT_FILENO, &before) == 0;
     enum status status = open_curses(screen, err);
     if (status != STATUS_OK) {
         screen_close(screen);
@@ -200,8 +186,7 @@ enum status screen_open(struct screen **out, const struct screen_options *option
                         NULL);
         (void)mouseinterval(0);
     }
-    if (have_before)
-        arm_rescue(&before, !options->no_mouse);
+    catch_faults();
     *out = screen;
     return STATUS_OK;
 }
@@ -212,7 +197,7 @@ void screen_close(struct screen *screen)
         return;
     if (screen->curses) {
         (void)endwin();
-        crash_restore_disarm();
+        restore_handlers();
         delscreen(screen->curses);
         (void)pthread_sigmask(SIG_SETMASK, &screen->signals, NULL);
     }

@@ -17,8 +17,9 @@ struct screen_options {
     bool no_color;
 };
 
-// Initialises the terminal on standard input and output.  STATUS_INVALID: these are not a
-// terminal, or curses does not support it.
+// Initialises the terminal on standard input and output, and restores it on a fatal signal
+// (SIGSEGV, SIGABRT and similar), which is then raised again with its previous handler.
+// STATUS_INVALID: these are not a terminal, or curses does not support it.
 MUST_CHECK enum status screen_open(struct screen **out, const struct screen_options *options,
                                    struct error *err);
 
