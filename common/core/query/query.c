@@ -140,35 +140,6 @@ enum query_role query_role_find(const char *name)
     return (enum query_role)role;
 }
 
-bool query_is_administrative(enum query_kind kind)
-{
-    switch (kind) {
-    case QUERY_CLEAR:
-    case QUERY_AUTHORIZE:
-    case QUERY_REVOKE:
-    case QUERY_KEYS:
-    case QUERY_BASELINE_SAVE:
-    case QUERY_BASELINE_DELETE:
-    case QUERY_COPY:
-    case QUERY_IMPORT:
-        return true;
-    case QUERY_PING:
-    case QUERY_SUMMARY:
-    case QUERY_AVERAGE:
-    case QUERY_OVERVIEW:
-    case QUERY_RECORDS:
-    case QUERY_AUDIT:
-    case QUERY_SLOWEST:
-    case QUERY_STAGES:
-    case QUERY_FLEET:
-    case QUERY_BASELINES:
-    case QUERY_COMPARE:
-    case QUERY_KIND_COUNT:
-        break;
-    }
-    return false;
-}
-
 // ---- Checks ----------------------------------------------------------------------
 
 static enum status check_text_of(const char *text, size_t room, const char *what, struct error *err)
@@ -302,44 +273,47 @@ static enum status check_path(const struct query *query, struct error *err)
     return status;
 }
 
-// Checks the fields of this kind alone.
-static enum status check_own(const struct query *query, struct error *err)
+static enum status check_records(const struct query *query, struct error *err)
 {
-    switch (query->kind) {
-    case QUERY_RECORDS:
-        if ((unsigned)query->records.kind >= RECORD_KIND_COUNT)
-            return error_set(err, STATUS_INVALID, "query: unknown kind of records %u",
-                             (unsigned)query->records.kind);
-        return STATUS_OK;
-    case QUERY_AVERAGE:
-        return check_text(query->average.slo, "slo", err);
-    case QUERY_AUTHORIZE:
-    case QUERY_REVOKE:
-        return check_keys(query, err);
-    case QUERY_BASELINE_SAVE:
-    case QUERY_BASELINE_DELETE:
-        if (!query->baseline.name[0])
-            return error_set(err, STATUS_INVALID, "query: the baseline has no name");
-        return check_baseline(query->baseline.name, err);
-    case QUERY_COMPARE:
-        return check_comparison(query, err);
-    case QUERY_COPY:
-    case QUERY_IMPORT:
-        return check_path(query, err);
-    case QUERY_PING:
-    case QUERY_SUMMARY:
-    case QUERY_OVERVIEW:
-    case QUERY_CLEAR:
-    case QUERY_AUDIT:
-    case QUERY_KEYS:
-    case QUERY_SLOWEST:
-    case QUERY_STAGES:
-    case QUERY_FLEET:
-    case QUERY_BASELINES:
-    case QUERY_KIND_COUNT:
-        break;
-    }
+    if ((unsigned)query->records.kind >= RECORD_KIND_COUNT)
+        return error_set(err, STATUS_INVALID, "query: unknown kind of records %u",
+                         (unsigned)query->records.kind);
     return STATUS_OK;
+}
+
+static enum status check_average(const struct query *query, struct error *err)
+{
+    return check_text(query->average.slo, "slo", err);
+}
+
+static enum status check_baseline_name(const struct query *query, struct error *err)
+{
+    if (!query->baseline.name[0])
+        return error_set(err, STATUS_INVALID, "query: the baseline has no name");
+    return check_baseline(query->baseline.name, err);
+}
+
+static const struct {
+    bool is_administrative;
+    // Checks the fields of this kind alone; NULL: it has none.
+    enum status (*check)(const struct query *query, struct error *err);
+} kinds[QUERY_KIND_COUNT] = {
+    [QUERY_RECORDS] = {false, check_records},
+    [QUERY_AVERAGE] = {false, check_average},
+    [QUERY_COMPARE] = {false, check_comparison},
+    [QUERY_CLEAR] = {true, NULL},
+    [QUERY_AUTHORIZE] = {true, check_keys},
+    [QUERY_REVOKE] = {true, check_keys},
+    [QUERY_KEYS] = {true, NULL},
+    [QUERY_BASELINE_SAVE] = {true, check_baseline_name},
+    [QUERY_BASELINE_DELETE] = {true, check_baseline_name},
+    [QUERY_COPY] = {true, check_path},
+    [QUERY_IMPORT] = {true, check_path},
+};
+
+bool query_is_administrative(enum query_kind kind)
+{
+    return (unsigned)kind < QUERY_KIND_COUNT && kinds[kind].is_administrative;
 }
 
 bool query_filter_narrows(const struct query_filter *filter)
@@ -361,7 +335,8 @@ enum status query_check(const struct query *query, struct error *err)
         status = check_filter(&query->filter, err);
     if (status == STATUS_OK && query->step_ns < 0)
         status = error_set(err, STATUS_INVALID, "query: the step is negative");
-    return status == STATUS_OK ? check_own(query, err) : status;
+    return status == STATUS_OK && kinds[query->kind].check ? kinds[query->kind].check(query, err)
+                                                           : status;
 }
 
 // ---- Metrics by name ---------------------------------------------------------------
