@@ -36,6 +36,19 @@ bool codec_text_is_sound(struct wire_bytes text, size_t size_max)
     return text.size <= size_max && text_is_utf8(text.bytes, text.size);
 }
 
+const char *codec_copy_text(const struct codec *codec, char **wire, struct wire_bytes *own,
+                            size_t size_max, const char *fault)
+{
+    if (codec->packing) {
+        *wire = codec_pack_text(codec->arena, *own);
+        return NULL;
+    }
+    const struct wire_bytes text = codec_read_text(*wire);
+    const bool is_sound = codec_text_is_sound(text, size_max);
+    *own = is_sound ? text : (struct wire_bytes){0};
+    return is_sound ? NULL : fault;
+}
+
 void *codec_new(struct arena *arena, const ProtobufCMessageDescriptor *type)
 {
     size_t one = 1;
@@ -45,7 +58,7 @@ void *codec_new(struct arena *arena, const ProtobufCMessageDescriptor *type)
     return message;
 }
 
-void *codec_list(struct arena *arena, size_t *count, const ProtobufCMessageDescriptor *type)
+void *codec_new_list(struct arena *arena, size_t *count, const ProtobufCMessageDescriptor *type)
 {
     void **list = arena_array(arena, count, sizeof *list);
     char *items = arena_array(arena, count, type->sizeof_message);
@@ -56,40 +69,53 @@ void *codec_list(struct arena *arena, size_t *count, const ProtobufCMessageDescr
     return list;
 }
 
-// ---- Encoding --------------------------------------------------------------------
-
-// Points the envelope at the packed body of the message.
-static void pack_body(struct arena *arena, Inferstat__Envelope *envelope,
-                      const struct message *message)
+const char *codec_copy_list(const struct codec *codec, const struct codec_list *list, void *wire,
+                            size_t *wire_count, void *own, size_t *own_count)
 {
-    envelope->body_case = (Inferstat__Envelope__BodyCase)message->kind;
-    switch (message->kind) {
-    case MESSAGE_HELLO:
-        envelope->hello = codec_pack_hello(arena, &message->hello);
-        break;
-    case MESSAGE_BATCH:
-        envelope->batch = codec_pack_batch(arena, &message->batch);
-        break;
-    case MESSAGE_GOODBYE:
-        envelope->goodbye = codec_pack_goodbye(arena, &message->goodbye);
-        break;
-    case MESSAGE_ACK:
-        envelope->ack = codec_pack_ack(arena, &message->ack);
-        break;
-    case MESSAGE_QUERY:
-        envelope->query = codec_pack_query(arena, &message->query);
-        break;
-    case MESSAGE_REPLY:
-        envelope->reply = codec_pack_reply(arena, &message->reply);
-        break;
-    case MESSAGE_LIVE_CREDIT:
-        envelope->live_credit = codec_pack_live_credit(arena, &message->live_credit);
-        break;
-    case MESSAGE_LIVE_RECORDS:
-        envelope->live_records = codec_pack_live_records(arena, &message->live_records);
-        break;
+    size_t count = codec->packing ? *own_count : *wire_count;
+    void **packed;
+    char *items;
+    if (codec->packing) {
+        packed = codec_new_list(codec->arena, &count, list->type);
+        memcpy(&items, own, sizeof items);
+        memcpy(wire, &packed, sizeof packed);
+        *wire_count = count;
+    } else if (count <= list->max) {
+        memcpy(&packed, wire, sizeof packed);
+        items = arena_array(codec->arena, &count, list->own_size);
+    } else {
+        return list->too_many;
     }
+    for (size_t i = 0; i < count; i++) {
+        const char *fault = list->copy(codec, packed[i], items + i * list->own_size);
+        if (fault)
+            return fault;
+    }
+    if (!codec->packing) {
+        memcpy(own, &items, sizeof items);
+        *own_count = count;
+    }
+    return NULL;
 }
+
+// The variants of the message union.
+static const struct body {
+    const ProtobufCMessageDescriptor *type;
+    codec_copy_body *copy;
+} bodies[] = {
+    [MESSAGE_HELLO] = {&inferstat__hello__descriptor, codec_copy_hello},
+    [MESSAGE_BATCH] = {&inferstat__batch__descriptor, codec_copy_batch},
+    [MESSAGE_GOODBYE] = {&inferstat__goodbye__descriptor, codec_copy_goodbye},
+    [MESSAGE_ACK] = {&inferstat__ack__descriptor, codec_copy_ack},
+    [MESSAGE_QUERY] = {&inferstat__query__descriptor, codec_copy_query},
+    [MESSAGE_REPLY] = {&inferstat__reply__descriptor, codec_copy_reply},
+    [MESSAGE_LIVE_CREDIT] = {&inferstat__live_credit__descriptor, codec_copy_live_credit},
+    [MESSAGE_LIVE_RECORDS] = {&inferstat__live_records__descriptor, codec_copy_live_records},
+};
+
+enum { BODIES = sizeof bodies / sizeof bodies[0] };
+
+// ---- Encoding --------------------------------------------------------------------
 
 static enum status pack_envelope(unsigned char **out, size_t *size,
                                  const Inferstat__Envelope *envelope, struct error *err)
@@ -112,8 +138,14 @@ enum status codec_encode(unsigned char **out, size_t *size, const struct message
     struct arena *arena = NULL;
     if (arena_new(&arena, 4096, SIZE_MAX / 2) != STATUS_OK)
         return error_no_memory(err, "message");
+    const struct codec codec = {.arena = arena, .packing = true};
+    const struct body *body = &bodies[message->kind];
     Inferstat__Envelope envelope = INFERSTAT__ENVELOPE__INIT;
-    pack_body(arena, &envelope, message);
+    envelope.body_case = (Inferstat__Envelope__BodyCase)message->kind;
+    void *wire = codec_new(arena, body->type);
+    memcpy(&envelope.hello, &wire, sizeof wire); // of a union of pointers
+    if (wire)
+        (void)body->copy(&codec, wire, codec_borrow(&message->hello)); // not changed when packed
     enum status status = arena_failed(arena) ? error_no_memory(err, "message")
                                              : pack_envelope(out, size, &envelope, err);
     arena_free(arena);
@@ -136,26 +168,16 @@ static void release(void *arena, void *piece)
 static enum status read_body(struct arena *arena, struct message *message,
                              const Inferstat__Envelope *envelope, struct error *err)
 {
-    message->kind = (enum message_kind)envelope->body_case;
-    switch (message->kind) {
-    case MESSAGE_HELLO:
-        return codec_read_hello(arena, &message->hello, envelope->hello, err);
-    case MESSAGE_BATCH:
-        return codec_read_batch(arena, &message->batch, envelope->batch, err);
-    case MESSAGE_GOODBYE:
-        return codec_read_goodbye(arena, &message->goodbye, envelope->goodbye, err);
-    case MESSAGE_ACK:
-        return codec_read_ack(arena, &message->ack, envelope->ack, err);
-    case MESSAGE_QUERY:
-        return codec_read_query(&message->query, envelope->query, err);
-    case MESSAGE_REPLY:
-        return codec_read_reply(&message->reply, envelope->reply, err);
-    case MESSAGE_LIVE_CREDIT:
-        return codec_read_live_credit(&message->live_credit, envelope->live_credit, err);
-    case MESSAGE_LIVE_RECORDS:
-        return codec_read_live_records(&message->live_records, envelope->live_records, err);
-    }
-    return error_set(err, STATUS_INVALID, "message: of no known kind");
+    const struct codec codec = {.arena = arena};
+    const unsigned kind = envelope->body_case;
+    if (kind >= BODIES || !bodies[kind].copy)
+        return error_set(err, STATUS_INVALID, "message: of no known kind");
+    message->kind = (enum message_kind)kind;
+    const char *fault = bodies[kind].copy(&codec, envelope->hello, &message->hello);
+    if (!fault)
+        return STATUS_OK;
+    return error_set(err, fault == status_text(STATUS_NOMEM) ? STATUS_NOMEM : STATUS_INVALID,
+                     "%s: %s", bodies[kind].type->short_name, fault);
 }
 
 // What a failed request for memory means: ours to regret, or theirs.
@@ -217,16 +239,25 @@ enum status codec_decode(struct message *message, const void *bytes, size_t size
     return decode(message, bytes, size, decode_limit, err);
 }
 
-// Moves what is left of a batch at fault into an arena of its own.
+// Moves what is left of a batch at fault into an arena of its own, as if it had been sent so.
 static enum status shrink(struct message *message, struct error *err)
 {
-    struct arena *small = NULL;
-    if (arena_new(&small, 0, decode_limit) != STATUS_OK)
+    const struct message_batch batch = message->batch;
+    struct codec codec = {.packing = true};
+    if (arena_new(&codec.arena, 0, decode_limit) != STATUS_OK)
         return error_no_memory(err, "message");
-    codec_copy_faulty(small, &message->batch);
-    enum status status = arena_failed(small) ? memory_status(small, err) : STATUS_OK;
+    Inferstat__Batch *wire = codec_new(codec.arena, &inferstat__batch__descriptor);
+    if (wire)
+        (void)codec_copy_batch(&codec, wire, codec_borrow(&batch));
+    struct wire_bytes fault = {strlen(batch.fault), batch.fault};
+    const char *kept_fault = codec_pack_text(codec.arena, fault);
+    codec.packing = false;
+    if (wire)
+        (void)codec_copy_batch(&codec, wire, &message->batch);
+    message->batch.fault = kept_fault;
+    enum status status = arena_failed(codec.arena) ? memory_status(codec.arena, err) : STATUS_OK;
     arena_free(message->memory);
-    message->memory = small;
+    message->memory = codec.arena;
     if (status != STATUS_OK)
         message_free(message);
     return status;

@@ -1,15 +1,32 @@
 // Internal interface of the protobuf codec (codec*.c, the only users of the generated code).
 //
-// A body is one variant of the message union.  codec_pack_* build the protobuf-c structure of a
-// body in the arena, with pointers into the message where possible.  codec_read_* validate a
-// structure from the wire and fill the body.  Both leave a field empty if an allocation fails; the
-// caller checks arena_failed at the end.
+// A body is one variant of the message union.  One function copies a body in both directions:
+// to the protobuf-c structure when packing, from it when reading, which validates.  Texts and
+// arrays are allocated in the arena, or borrowed where possible.  A field stays empty if an
+// allocation fails; the caller checks arena_failed at the end.
+//
+// Functions that return a text say what is at fault, NULL when nothing is; packing has no faults.
 #ifndef INFERSTAT_WIRE_CODEC_PARTS_H
 #define INFERSTAT_WIRE_CODEC_PARTS_H
 
 #include "common/wire/arena.h"
 #include "common/wire/message.h"
 #include "proto/inferstat.pb-c.h"
+
+struct codec {
+    struct arena *arena;
+    bool packing; // else reading
+};
+
+// Copies a number between the protobuf-c structure and ours.
+#define CODEC_COPY(codec, wire, own)                                                               \
+    ((codec)->packing ? (void)((wire) = (own)) : (void)((own) = (wire)))
+
+// The fault, unless packing or `sound`.
+static inline const char *codec_check(const struct codec *codec, bool sound, const char *fault)
+{
+    return codec->packing || sound ? NULL : fault;
+}
 
 // ---- Texts and bytes (codec.c) ---------------------------------------------------
 
@@ -34,6 +51,10 @@ struct wire_bytes codec_read_text(const char *text);
 // True for at most `size_max` bytes of UTF-8 without NUL.
 bool codec_text_is_sound(struct wire_bytes text, size_t size_max);
 
+// Copies a text; one that is not sound is left empty, and is the fault.
+const char *codec_copy_text(const struct codec *codec, char **wire, struct wire_bytes *own,
+                            size_t size_max, const char *fault);
+
 // ---- Structures of protobuf-c (codec.c) --------------------------------------------
 
 // Allocates and initialises a structure of `type`; NULL if the allocation fails.
@@ -41,49 +62,39 @@ void *codec_new(struct arena *arena, const ProtobufCMessageDescriptor *type);
 
 // Allocates an array of pointers to `*count` initialised structures of `type`; sets *count to 0 if
 // an allocation fails.
-void *codec_list(struct arena *arena, size_t *count, const ProtobufCMessageDescriptor *type);
+void *codec_new_list(struct arena *arena, size_t *count, const ProtobufCMessageDescriptor *type);
+
+// A list of structures in a message.
+struct codec_list {
+    const ProtobufCMessageDescriptor *type; // of the elements on the wire
+    size_t own_size;                        // of an element of ours
+    size_t max;                             // elements that a message may have
+    const char *too_many;                   // the fault of more
+    const char *(*copy)(const struct codec *codec, void *wire, void *own); // one element
+};
+
+// Copies a list: an array of pointers on the wire, an array of elements of ours.  `wire` and
+// `own` are the addresses of the pointers to the arrays.  A list at fault is left empty.
+const char *codec_copy_list(const struct codec *codec, const struct codec_list *list, void *wire,
+                            size_t *wire_count, void *own, size_t *own_count);
 
 // ---- Bodies ------------------------------------------------------------------------
 
-// codec_ingest.c
-Inferstat__Hello *codec_pack_hello(struct arena *arena, const struct message_hello *hello);
-Inferstat__Batch *codec_pack_batch(struct arena *arena, const struct message_batch *batch);
-Inferstat__Goodbye *codec_pack_goodbye(struct arena *arena, const struct message_goodbye *goodbye);
-Inferstat__Ack *codec_pack_ack(struct arena *arena, const struct message_ack *ack);
-MUST_CHECK enum status codec_read_hello(struct arena *arena, struct message_hello *hello,
-                                        const Inferstat__Hello *from, struct error *err);
-MUST_CHECK enum status codec_read_batch(struct arena *arena, struct message_batch *batch,
-                                        const Inferstat__Batch *from, struct error *err);
-MUST_CHECK enum status codec_read_goodbye(struct arena *arena, struct message_goodbye *goodbye,
-                                          const Inferstat__Goodbye *from, struct error *err);
-MUST_CHECK enum status codec_read_ack(struct arena *arena, struct message_ack *ack,
-                                      const Inferstat__Ack *from, struct error *err);
+// `wire` is the protobuf-c structure, `own` the variant of the message union.  The fault
+// status_text(STATUS_NOMEM) means: out of memory.
+typedef const char *codec_copy_body(const struct codec *codec, void *wire, void *own);
 
-// Copies everything that a batch with a fault (batch.fault, no tables) points to into `arena`.
-void codec_copy_faulty(struct arena *arena, struct message_batch *batch);
+// codec_ingest.c.  A batch with an invalid content but a valid address has no fault, but
+// batch.fault set and no tables.
+codec_copy_body codec_copy_hello, codec_copy_batch, codec_copy_goodbye, codec_copy_ack;
 
-// codec_table.c: the tables of a batch.  codec_read_tables returns NULL, or the reason why they are
-// invalid; it decodes the arrays of `from` in place.
+// codec_query.c
+codec_copy_body codec_copy_query, codec_copy_reply, codec_copy_live_credit, codec_copy_live_records;
+
+// codec_table.c: the tables of a batch.  codec_read_tables decodes the arrays of `from` in place.
 void codec_pack_tables(struct arena *arena, Inferstat__Batch *to,
                        const struct message_batch *batch);
 const char *codec_read_tables(struct arena *arena, struct message_batch *batch,
                               const Inferstat__Batch *from);
-
-// codec_query.c
-Inferstat__Query *codec_pack_query(struct arena *arena, const struct message_query *query);
-Inferstat__Reply *codec_pack_reply(struct arena *arena, const struct message_reply *reply);
-Inferstat__LiveCredit *codec_pack_live_credit(struct arena *arena,
-                                              const struct message_live_credit *credit);
-Inferstat__LiveRecords *codec_pack_live_records(struct arena *arena,
-                                                const struct message_live_records *records);
-MUST_CHECK enum status codec_read_query(struct message_query *query, const Inferstat__Query *from,
-                                        struct error *err);
-MUST_CHECK enum status codec_read_reply(struct message_reply *reply, const Inferstat__Reply *from,
-                                        struct error *err);
-MUST_CHECK enum status codec_read_live_credit(struct message_live_credit *credit,
-                                              const Inferstat__LiveCredit *from, struct error *err);
-MUST_CHECK enum status codec_read_live_records(struct message_live_records *records,
-                                               const Inferstat__LiveRecords *from,
-                                               struct error *err);
 
 #endif

@@ -19,27 +19,6 @@ static const size_t filter_texts[QUERY_DIMENSION_COUNT] = {
     [QUERY_BY_STATUS] = offsetof(Inferstat__Filter, status),
 };
 
-static char *pack_query_text(struct arena *arena, const char *text, size_t size_max)
-{
-    return codec_pack_text(arena,
-                           (struct wire_bytes){.size = strnlen(text, size_max), .bytes = text});
-}
-
-// NULL when out of memory.
-static Inferstat__Filter *pack_filter(struct arena *arena, const struct query_filter *from)
-{
-    Inferstat__Filter *to = codec_new(arena, &inferstat__filter__descriptor);
-    if (!to)
-        return NULL;
-    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
-        char *text = pack_query_text(arena, from->by[i], QUERY_TEXT_SIZE);
-        memcpy((char *)to + filter_texts[i], &text, sizeof text);
-    }
-    to->since_ns = from->since_ns;
-    to->until_ns = from->until_ns;
-    return to;
-}
-
 // A text that does not fit `size` bytes, or has a NUL inside, is left unterminated:
 // query_check refuses it and the asker gets an answer.
 static void read_query_text(char *out, size_t size, const char *packed)
@@ -54,138 +33,113 @@ static void read_query_text(char *out, size_t size, const char *packed)
     out[text.size] = '\0';
 }
 
-static void read_filter(struct query_filter *to, const Inferstat__Filter *from)
+static void copy_text(const struct codec *codec, char **wire, char *own, size_t size)
 {
-    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
-        const char *packed;
-        memcpy(&packed, (const char *)from + filter_texts[i], sizeof packed);
-        read_query_text(to->by[i], QUERY_TEXT_SIZE, packed);
-    }
-    to->since_ns = from->since_ns;
-    to->until_ns = from->until_ns;
-}
-
-// Where the query is packed, `arena` is its memory; NULL: it is read.
-static void copy_text(struct arena *arena, char **wire, char *own, size_t size)
-{
-    if (arena)
-        *wire = pack_query_text(arena, own, size);
+    if (codec->packing)
+        *wire = codec_pack_text(codec->arena, (struct wire_bytes){strnlen(own, size), own});
     else
         read_query_text(own, size, *wire);
 }
 
-#define COPY(wire, own) (arena ? (void)((wire) = (own)) : (void)((own) = (wire)))
-
-static void copy_filter(struct arena *arena, Inferstat__Filter **wire, struct query_filter *own)
+static void copy_filter(const struct codec *codec, Inferstat__Filter **wire,
+                        struct query_filter *own)
 {
-    if (arena)
-        *wire = pack_filter(arena, own);
-    else if (*wire)
-        read_filter(own, *wire);
+    if (codec->packing)
+        *wire = codec_new(codec->arena, &inferstat__filter__descriptor);
+    if (!*wire)
+        return;
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        copy_text(codec, (char **)(void *)((char *)*wire + filter_texts[i]), own->by[i],
+                  QUERY_TEXT_SIZE);
+    CODEC_COPY(codec, (*wire)->since_ns, own->since_ns);
+    CODEC_COPY(codec, (*wire)->until_ns, own->until_ns);
 }
 
 // Copies what only queries of this kind have.
-static void copy_own(struct arena *arena, Inferstat__Query *wire, struct query *own)
+static void copy_own(const struct codec *codec, Inferstat__Query *wire, struct query *own)
 {
     switch ((int)own->kind) {
     case QUERY_RECORDS:
-        if (arena)
+        if (codec->packing)
             wire->record_kind = (uint32_t)own->records.kind;
         else
             own->records.kind = wire->record_kind < RECORD_KIND_COUNT
                                     ? (enum record_kind)wire->record_kind
                                     : RECORD_KIND_COUNT;
-        COPY(wire->oldest_first, own->records.oldest_first);
+        CODEC_COPY(codec, wire->oldest_first, own->records.oldest_first);
         break;
     case QUERY_AVERAGE:
-        copy_text(arena, &wire->slo, own->average.slo, QUERY_TEXT_SIZE);
+        copy_text(codec, &wire->slo, own->average.slo, QUERY_TEXT_SIZE);
         break;
     case QUERY_AUTHORIZE:
     case QUERY_REVOKE:
-        copy_text(arena, &wire->key, own->key.text, QUERY_KEY_SIZE);
-        COPY(wire->roles, own->key.roles);
-        copy_text(arena, &wire->name, own->key.name, QUERY_KEY_SIZE);
-        copy_text(arena, &wire->replaces, own->key.replaces, QUERY_KEY_SIZE);
+        copy_text(codec, &wire->key, own->key.text, QUERY_KEY_SIZE);
+        CODEC_COPY(codec, wire->roles, own->key.roles);
+        copy_text(codec, &wire->name, own->key.name, QUERY_KEY_SIZE);
+        copy_text(codec, &wire->replaces, own->key.replaces, QUERY_KEY_SIZE);
         break;
     case QUERY_BASELINE_SAVE:
     case QUERY_BASELINE_DELETE:
-        copy_text(arena, &wire->baseline, own->baseline.name, QUERY_KEY_SIZE);
-        COPY(wire->force, own->baseline.force);
+        copy_text(codec, &wire->baseline, own->baseline.name, QUERY_KEY_SIZE);
+        CODEC_COPY(codec, wire->force, own->baseline.force);
         break;
     case QUERY_COMPARE:
-        copy_text(arena, &wire->baseline, own->compare.baseline[0], QUERY_KEY_SIZE);
-        copy_text(arena, &wire->other_baseline, own->compare.baseline[1], QUERY_KEY_SIZE);
-        copy_filter(arena, &wire->other, &own->compare.other);
-        COPY(wire->force, own->compare.force);
-        COPY(wire->margin, own->compare.margin);
+        copy_text(codec, &wire->baseline, own->compare.baseline[0], QUERY_KEY_SIZE);
+        copy_text(codec, &wire->other_baseline, own->compare.baseline[1], QUERY_KEY_SIZE);
+        copy_filter(codec, &wire->other, &own->compare.other);
+        CODEC_COPY(codec, wire->force, own->compare.force);
+        CODEC_COPY(codec, wire->margin, own->compare.margin);
         break;
     case QUERY_COPY:
     case QUERY_IMPORT:
-        COPY(wire->bundle, own->file.bundle);
-        copy_text(arena, &wire->path, own->file.path, QUERY_PATH_SIZE);
+        CODEC_COPY(codec, wire->bundle, own->file.bundle);
+        copy_text(codec, &wire->path, own->file.path, QUERY_PATH_SIZE);
         break;
     default:
         break;
     }
 }
 
-// Copies what all queries have, then their own.
-static void copy_query(struct arena *arena, Inferstat__Query *wire, struct query *own)
-{
-    copy_text(arena, &wire->metric, own->metric, QUERY_TEXT_SIZE);
-    copy_filter(arena, &wire->filter, &own->filter);
-    COPY(wire->step_ns, own->step_ns);
-    COPY(wire->limit, own->limit);
-    COPY(wire->cursor, own->cursor);
-    copy_own(arena, wire, own);
-}
-
-#undef COPY
-
-Inferstat__Query *codec_pack_query(struct arena *arena, const struct message_query *query)
-{
-    const struct query *from = &query->query;
-    Inferstat__Query *to = codec_new(arena, &inferstat__query__descriptor);
-    if (!to)
-        return NULL;
-    to->id = query->id;
-    to->protocol = query->protocol;
-    to->kind = (Inferstat__QueryKind)from->kind;
-    to->n_group_by =
-        from->group_count < QUERY_DIMENSION_COUNT ? from->group_count : QUERY_DIMENSION_COUNT;
-    to->group_by = arena_array(arena, &to->n_group_by, sizeof *to->group_by);
-    for (size_t i = 0; i < to->n_group_by; i++)
-        to->group_by[i] = (uint32_t)from->group_by[i];
-    copy_query(arena, to, codec_borrow(from)); // not changed when packed
-    return to;
-}
-
 // Numbers out of range become the first invalid number, for query_check.
-static void read_groups(struct query *to, const Inferstat__Query *from)
+static void copy_groups(const struct codec *codec, Inferstat__Query *wire, struct query *own)
 {
-    if (from->n_group_by > QUERY_DIMENSION_COUNT) {
-        to->group_count = QUERY_DIMENSION_COUNT + 1;
+    size_t count = codec->packing ? own->group_count : wire->n_group_by;
+    const bool fits = count <= QUERY_DIMENSION_COUNT;
+    if (codec->packing) {
+        wire->n_group_by = fits ? count : QUERY_DIMENSION_COUNT;
+        wire->group_by = arena_array(codec->arena, &wire->n_group_by, sizeof *wire->group_by);
+        for (size_t i = 0; i < wire->n_group_by; i++)
+            wire->group_by[i] = (uint32_t)own->group_by[i];
         return;
     }
-    to->group_count = (unsigned)from->n_group_by;
-    for (unsigned i = 0; i < to->group_count; i++)
-        to->group_by[i] = from->group_by[i] < QUERY_DIMENSION_COUNT
-                              ? (enum query_dimension)from->group_by[i]
-                              : QUERY_DIMENSION_COUNT;
+    own->group_count = fits ? (unsigned)count : QUERY_DIMENSION_COUNT + 1;
+    for (unsigned i = 0; fits && i < own->group_count; i++)
+        own->group_by[i] = wire->group_by[i] < QUERY_DIMENSION_COUNT
+                               ? (enum query_dimension)wire->group_by[i]
+                               : QUERY_DIMENSION_COUNT;
 }
 
-enum status codec_read_query(struct message_query *query, const Inferstat__Query *from,
-                             struct error *err)
+// What makes no sense is for query_check to say, with the id at hand.
+const char *codec_copy_query(const struct codec *codec, void *packed, void *unpacked)
 {
-    (void)err; // what makes no sense is for query_check to say, with the id at hand
-    struct query *to = &query->query;
-    query->id = from->id;
-    query->protocol = from->protocol;
-    to->kind =
-        (unsigned)from->kind < QUERY_KIND_COUNT ? (enum query_kind)from->kind : QUERY_KIND_COUNT;
-    read_groups(to, from);
-    copy_query(NULL, codec_borrow(from), to); // not changed when read
-    return STATUS_OK;
+    Inferstat__Query *wire = packed;
+    struct message_query *asked = unpacked;
+    struct query *own = &asked->query;
+    CODEC_COPY(codec, wire->id, asked->id);
+    CODEC_COPY(codec, wire->protocol, asked->protocol);
+    if (codec->packing)
+        wire->kind = (Inferstat__QueryKind)own->kind;
+    else
+        own->kind = (unsigned)wire->kind < QUERY_KIND_COUNT ? (enum query_kind)wire->kind
+                                                            : QUERY_KIND_COUNT;
+    copy_groups(codec, wire, own);
+    copy_text(codec, &wire->metric, own->metric, QUERY_TEXT_SIZE);
+    copy_filter(codec, &wire->filter, &own->filter);
+    CODEC_COPY(codec, wire->step_ns, own->step_ns);
+    CODEC_COPY(codec, wire->limit, own->limit);
+    CODEC_COPY(codec, wire->cursor, own->cursor);
+    copy_own(codec, wire, own);
+    return NULL;
 }
 
 // ---- Results ---------------------------------------------------------------------
@@ -221,15 +175,14 @@ static void pack_result_column(struct arena *arena, Inferstat__ResultColumn *to,
     }
 }
 
-static Inferstat__ResultColumn **pack_result(struct arena *arena, const struct result *result,
-                                             size_t *count)
+static void pack_result(struct arena *arena, const struct result *result,
+                        Inferstat__ResultColumn ***columns, size_t *count, uint32_t *rows)
 {
     *count = result ? result_column_count(result) : 0;
-    Inferstat__ResultColumn **list =
-        codec_list(arena, count, &inferstat__result_column__descriptor);
+    *rows = result ? (uint32_t)result_row_count(result) : 0;
+    *columns = codec_new_list(arena, count, &inferstat__result_column__descriptor);
     for (unsigned i = 0; i < *count; i++)
-        pack_result_column(arena, list[i], result, i);
-    return list;
+        pack_result_column(arena, (*columns)[i], result, i);
 }
 
 static enum unit find_unit(struct wire_bytes name)
@@ -303,9 +256,11 @@ static const char *read_rows(struct result *result, Inferstat__ResultColumn *con
     return NULL;
 }
 
-static const char *read_result(struct result *result, Inferstat__ResultColumn *const *columns,
+static const char *read_result(struct result **out, Inferstat__ResultColumn *const *columns,
                                size_t count, size_t rows)
 {
+    if (result_new(out) != STATUS_OK)
+        return status_text(STATUS_NOMEM);
     if (count > MESSAGE_COLUMNS_MAX || rows > QUERY_ROWS_MAX)
         return "more columns or rows than an answer may have";
     if (count == 0 && rows > 0)
@@ -313,118 +268,74 @@ static const char *read_result(struct result *result, Inferstat__ResultColumn *c
     for (size_t i = 0; i < count; i++) {
         if (!column_is_sound(columns[i], rows))
             return "a column that does not fit its rows";
-        if (result_add_column(result, columns[i]->key,
+        if (result_add_column(*out, columns[i]->key,
                               find_unit(codec_read_text(columns[i]->unit))) != STATUS_OK)
             return status_text(STATUS_NOMEM);
     }
-    return read_rows(result, columns, count, rows);
-}
-
-static enum status new_result(struct result **out, const char *what,
-                              Inferstat__ResultColumn *const *columns, size_t count, size_t rows,
-                              struct error *err)
-{
-    if (result_new(out) != STATUS_OK)
-        return error_no_memory(err, what);
-    const char *fault = read_result(*out, columns, count, rows);
-    if (!fault)
-        return STATUS_OK;
-    enum status status = fault == status_text(STATUS_NOMEM) ? STATUS_NOMEM : STATUS_INVALID;
-    return error_set(err, status, "%s: %s", what, fault);
+    return read_rows(*out, columns, count, rows);
 }
 
 // ---- Reply -----------------------------------------------------------------------
 
-Inferstat__Reply *codec_pack_reply(struct arena *arena, const struct message_reply *reply)
+const char *codec_copy_reply(const struct codec *codec, void *packed, void *unpacked)
 {
-    Inferstat__Reply *to = codec_new(arena, &inferstat__reply__descriptor);
-    if (!to)
+    Inferstat__Reply *wire = packed;
+    struct message_reply *own = unpacked;
+    CODEC_COPY(codec, wire->id, own->id);
+    CODEC_COPY(codec, wire->expired_ns, own->expired_ns);
+    const char *fault = codec_copy_text(codec, &wire->error, &own->error, MESSAGE_TEXT_SIZE_MAX,
+                                        "the error is too long or not UTF-8");
+    if (fault)
+        return fault;
+    if (codec->packing) {
+        wire->status = (uint32_t)own->status;
+        pack_result(codec->arena, own->result, &wire->columns, &wire->n_columns, &wire->row_count);
+        wire->next_cursor = own->result ? result_next_cursor(own->result) : 0;
         return NULL;
-    to->id = reply->id;
-    to->status = (uint32_t)reply->status;
-    to->error = codec_pack_text(arena, reply->error);
-    to->expired_ns = reply->expired_ns;
-    to->columns = pack_result(arena, reply->result, &to->n_columns);
-    to->row_count = reply->result ? (uint32_t)result_row_count(reply->result) : 0;
-    to->next_cursor = reply->result ? result_next_cursor(reply->result) : 0;
-    return to;
-}
-
-enum status codec_read_reply(struct message_reply *reply, const Inferstat__Reply *from,
-                             struct error *err)
-{
-    reply->id = from->id;
-    reply->status =
-        from->status <= REPLY_TOO_LARGE ? (enum reply_status)from->status : REPLY_FAILED;
-    reply->error = codec_read_text(from->error);
-    reply->expired_ns = from->expired_ns;
-    if (!codec_text_is_sound(reply->error, MESSAGE_TEXT_SIZE_MAX))
-        return error_set(err, STATUS_INVALID, "Reply: the error is too long or not UTF-8");
-    enum status status =
-        new_result(&reply->result, "Reply", from->columns, from->n_columns, from->row_count, err);
-    if (status == STATUS_OK)
-        result_set_next_cursor(reply->result, from->next_cursor);
-    return status;
+    }
+    own->status = wire->status <= REPLY_TOO_LARGE ? (enum reply_status)wire->status : REPLY_FAILED;
+    fault = read_result(&own->result, wire->columns, wire->n_columns, wire->row_count);
+    if (!fault)
+        result_set_next_cursor(own->result, wire->next_cursor);
+    return fault;
 }
 
 // ---- Live ------------------------------------------------------------------------
 
-Inferstat__LiveCredit *codec_pack_live_credit(struct arena *arena,
-                                              const struct message_live_credit *credit)
+const char *codec_copy_live_credit(const struct codec *codec, void *packed, void *unpacked)
 {
-    size_t one = 1;
-    Inferstat__LiveCredit *to = arena_array(arena, &one, sizeof *to);
-    size_t room = RECORD_KIND_COUNT;
-    uint32_t *kinds = arena_array(arena, &room, sizeof *kinds);
-    if (!to || !kinds)
+    Inferstat__LiveCredit *wire = packed;
+    struct message_live_credit *own = unpacked;
+    CODEC_COPY(codec, wire->protocol, own->protocol);
+    CODEC_COPY(codec, wire->messages, own->messages);
+    CODEC_COPY(codec, wire->ids_only, own->ids_only);
+    if (codec->packing) {
+        size_t room = RECORD_KIND_COUNT;
+        wire->kinds = arena_array(codec->arena, &room, sizeof *wire->kinds);
+        for (uint32_t kind = 0; kind < room; kind++)
+            if (own->kinds >> kind & 1)
+                wire->kinds[wire->n_kinds++] = kind;
         return NULL;
-    inferstat__live_credit__init(to);
-    to->protocol = credit->protocol;
-    to->messages = credit->messages;
-    to->ids_only = credit->ids_only;
-    to->kinds = kinds;
-    for (uint32_t kind = 0; kind < RECORD_KIND_COUNT; kind++)
-        if (credit->kinds >> kind & 1)
-            kinds[to->n_kinds++] = kind;
-    return to;
+    }
+    for (size_t i = 0; i < wire->n_kinds; i++)
+        if (wire->kinds[i] < RECORD_KIND_COUNT)
+            own->kinds |= UINT32_C(1) << wire->kinds[i];
+    return wire->n_kinds && !own->kinds ? "none of the kinds is known" : NULL;
 }
 
-enum status codec_read_live_credit(struct message_live_credit *credit,
-                                   const Inferstat__LiveCredit *from, struct error *err)
+const char *codec_copy_live_records(const struct codec *codec, void *packed, void *unpacked)
 {
-    credit->protocol = from->protocol;
-    credit->messages = from->messages;
-    credit->ids_only = from->ids_only;
-    for (size_t i = 0; i < from->n_kinds; i++)
-        if (from->kinds[i] < RECORD_KIND_COUNT)
-            credit->kinds |= UINT32_C(1) << from->kinds[i];
-    if (from->n_kinds && !credit->kinds)
-        return error_set(err, STATUS_INVALID, "LiveCredit: none of the kinds is known");
-    return STATUS_OK;
-}
-
-Inferstat__LiveRecords *codec_pack_live_records(struct arena *arena,
-                                                const struct message_live_records *records)
-{
-    Inferstat__LiveRecords *to = codec_new(arena, &inferstat__live_records__descriptor);
-    if (!to)
+    Inferstat__LiveRecords *wire = packed;
+    struct message_live_records *own = unpacked;
+    CODEC_COPY(codec, wire->missed, own->missed);
+    CODEC_COPY(codec, wire->last_id, own->last_id);
+    if (codec->packing) {
+        wire->kind = (uint32_t)own->kind;
+        pack_result(codec->arena, own->result, &wire->columns, &wire->n_columns, &wire->row_count);
         return NULL;
-    to->kind = (uint32_t)records->kind;
-    to->columns = pack_result(arena, records->result, &to->n_columns);
-    to->row_count = records->result ? (uint32_t)result_row_count(records->result) : 0;
-    to->missed = records->missed;
-    to->last_id = records->last_id;
-    return to;
-}
-
-enum status codec_read_live_records(struct message_live_records *records,
-                                    const Inferstat__LiveRecords *from, struct error *err)
-{
-    if (from->kind >= RECORD_KIND_COUNT)
-        return error_set(err, STATUS_INVALID, "LiveRecords: of a kind that is unknown");
-    records->kind = (enum record_kind)from->kind;
-    records->missed = from->missed;
-    records->last_id = from->last_id;
-    return new_result(&records->result, "LiveRecords", from->columns, from->n_columns,
-                      from->row_count, err);
+    }
+    if (wire->kind >= RECORD_KIND_COUNT)
+        return "of a kind that is unknown";
+    own->kind = (enum record_kind)wire->kind;
+    return read_result(&own->result, wire->columns, wire->n_columns, wire->row_count);
 }

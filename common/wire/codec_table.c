@@ -58,7 +58,7 @@ static void pack_table(struct arena *arena, Inferstat__Table *to, const struct w
     to->kind = (uint32_t)from->kind;
     pack_deltas(arena, to, from);
     to->n_columns = from->column_count;
-    to->columns = codec_list(arena, &to->n_columns, &inferstat__column__descriptor);
+    to->columns = codec_new_list(arena, &to->n_columns, &inferstat__column__descriptor);
     for (size_t i = 0; i < to->n_columns; i++)
         pack_column(arena, to->columns[i], &from->columns[i],
                     info->columns[from->columns[i].index].type, from->count);
@@ -67,7 +67,7 @@ static void pack_table(struct arena *arena, Inferstat__Table *to, const struct w
 void codec_pack_tables(struct arena *arena, Inferstat__Batch *to, const struct message_batch *batch)
 {
     to->n_tables = batch->table_count;
-    to->tables = codec_list(arena, &to->n_tables, &inferstat__table__descriptor);
+    to->tables = codec_new_list(arena, &to->n_tables, &inferstat__table__descriptor);
     for (size_t i = 0; i < to->n_tables; i++)
         pack_table(arena, to->tables[i], &batch->tables[i]);
 }
