@@ -84,6 +84,7 @@ enum status clear_begin(struct clearing *clearing, sqlite3 *db, const struct que
 struct rows {
     const struct clearing *clearing;
     int64_t first, last;
+    struct gap_kept kept; // of the kind
 };
 
 static struct rows slice_of(const struct clearing *clearing)
@@ -109,22 +110,20 @@ static void append_where(sqlite3_str *sql, const struct rows *rows)
                         (long long)rows->last);
 }
 
+// Rows that rollups go on counting become expired ones: an import does not bring them again.
 static enum status count_cleared(const struct rows *rows, sqlite3 *db, struct error *err)
 {
     const struct clearing *clearing = rows->clearing;
     sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendall(
-        sql,
-        "WITH gone AS (SELECT t.run AS run, count(*) AS n, set_hash(t.stream, t.number) AS sum");
+    sqlite3_str_appendf(sql,
+                        "UPDATE ledger SET cleared = cleared + n - kept, expired = expired + kept,"
+                        " gone_sum = set_hash_add(gone_sum, sum) FROM (SELECT t.run AS gone,"
+                        " count(*) AS n, set_hash(t.stream, t.number) AS sum, count(*) FILTER"
+                        " (WHERE t.id <= %lld AND t.started_ns < %lld) AS kept",
+                        (long long)rows->kept.last_id, (long long)rows->kept.until_ns);
     append_from(sql, rows);
     append_where(sql, rows);
-    sqlite3_str_appendf(sql,
-                        " GROUP BY t.run) UPDATE ledger SET cleared = cleared +"
-                        " (SELECT n FROM gone WHERE gone.run = ledger.run),"
-                        " gone_sum = set_hash_add(gone_sum,"
-                        " (SELECT sum FROM gone WHERE gone.run = ledger.run))"
-                        " WHERE kind = %d AND run IN (SELECT run FROM gone)",
-                        clearing->kind);
+    sqlite3_str_appendf(sql, " GROUP BY t.run) WHERE run = gone AND kind = %d", clearing->kind);
     return run_filtered(db, sql, &clearing->filter, err);
 }
 
@@ -144,7 +143,6 @@ static enum status clear_some(const struct rows *rows, sqlite3 *db, struct error
 // ---- Rollups of what is cleared ------------------------------------------------------------
 
 #define HOUR_NS INT64_C(3600000000000)
-#define DAY_NS  (24 * HOUR_NS)
 
 // Hours that follow each other, by number; more spans than that are joined over what
 // lies between, which is only made again for nothing.
@@ -183,7 +181,7 @@ static void join_hours(struct hours *hours)
     }
 }
 
-// The hours of the slice's records that rollups hold, rising.
+// The hours of the slice's records that rollups are to count no longer, rising.
 static enum status find_hours(const struct rows *rows, sqlite3 *db, struct hours *hours,
                               struct error *err)
 {
@@ -194,13 +192,8 @@ static enum status find_hours(const struct rows *rows, sqlite3 *db, struct hours
                         (long long)HOUR_NS, (long long)HOUR_NS);
     append_from(sql, rows);
     append_where(sql, rows);
-    sqlite3_str_appendf(sql,
-                        " AND t.id <= (SELECT coalesce(max(watermark), 0) FROM rollup_state"
-                        " WHERE metric BETWEEN %d AND %d) AND NOT EXISTS (SELECT 1 FROM expiry"
-                        " WHERE kind = %d AND t.started_ns / %lld - (t.started_ns %% %lld < 0)"
-                        " <= (until_ns - 1) / %lld - ((until_ns - 1) %% %lld < 0)) ORDER BY 1",
-                        256 * clearing->kind, 256 * clearing->kind + 255, clearing->kind,
-                        (long long)DAY_NS, (long long)DAY_NS, (long long)DAY_NS, (long long)DAY_NS);
+    sqlite3_str_appendf(sql, " AND t.id <= %lld AND t.started_ns >= %lld ORDER BY 1",
+                        (long long)rows->kept.last_id, (long long)rows->kept.until_ns);
     enum status status = filter_prepare(db, &stmt, sql, &clearing->filter, err);
     int rc = SQLITE_DONE;
     while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
@@ -251,8 +244,10 @@ static enum status mark_rollups(const struct rows *rows, sqlite3 *db, struct err
 static enum status clear_in_transaction(struct clearing *clearing, sqlite3 *db, struct error *err)
 {
     enum status status = database_exec(db, "BEGIN IMMEDIATE", err);
-    const struct rows slice = slice_of(clearing);
+    struct rows slice = slice_of(clearing);
     uint64_t rows = 0;
+    if (status == STATUS_OK)
+        status = gap_read_kept(db, (enum record_kind)clearing->kind, &slice.kept, err);
     if (status == STATUS_OK)
         status = mark_rollups(&slice, db, err);
     if (status == STATUS_OK)

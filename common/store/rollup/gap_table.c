@@ -128,6 +128,25 @@ enum status gap_last_id(sqlite3 *db, enum record_kind kind, int64_t *id, struct 
     return database_integer(db, sql, id, err);
 }
 
+enum status gap_read_kept(sqlite3 *db, enum record_kind kind, struct gap_kept *kept,
+                          struct error *err)
+{
+    char sql[160];
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT coalesce(max(until_ns), %lld) FROM expiry"
+                   " WHERE kind = %d",
+                   (long long)INT64_MIN, (int)kind);
+    enum status status = database_integer(db, sql, &kept->until_ns, err);
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT max(watermark) FROM rollup_state WHERE metric BETWEEN %d AND %d",
+                   256 * (int)kind, 256 * (int)kind + 255);
+    if (status == STATUS_OK)
+        status = database_integer(db, sql, &kept->last_id, err);
+    if (status == STATUS_OK && kept->last_id > 0 && kept->until_ns != INT64_MIN)
+        kept->until_ns = rollup_next(ROLLUP_DAY, rollup_bucket(ROLLUP_DAY, kept->until_ns - 1));
+    return status;
+}
+
 // ---- In memory ---------------------------------------------------------------------------
 
 void gap_set_deinit(struct gap_set *set)

@@ -46,6 +46,15 @@ MUST_CHECK enum status gap_request_rebuild(struct sqlite3 *db, enum record_kind 
 MUST_CHECK enum status gap_last_id(struct sqlite3 *db, enum record_kind kind, int64_t *id,
                                    struct error *err);
 
+// Records of a kind that rollups count for good: those with ids up to `last_id` (the highest
+// watermark) that started before `until_ns`, the end of the day that has begun to expire.  Without
+// rollups `until_ns` is the time in the table expiry; INT64_MIN: nothing has expired.
+struct gap_kept {
+    int64_t last_id, until_ns;
+};
+MUST_CHECK enum status gap_read_kept(struct sqlite3 *db, enum record_kind kind,
+                                     struct gap_kept *kept, struct error *err);
+
 // ---- In memory ---------------------------------------------------------------------------
 
 // For each level, the periods in which its rollups must not be used, ascending and disjoint.

@@ -19,10 +19,10 @@
 //              number of unnumbered losses reported, and the interval of the host's clock in
 //              which they happened.  stream.unnumbered is the total; losses that are not in
 //              this table happened at unknown times
-//   ledger     per run and kind: rows stored, expired, cleared; the rows in the
-//              kind's table are stored - expired - cleared.  gone_sum is the
-//              set hash (set_hash.h) of expired and cleared rows; null: unknown, some
-//              were removed before version 3
+//   ledger     per run and kind: rows stored, expired (or cleared, where rollups of the day
+//              go on counting them), cleared; the rows in the kind's table are
+//              stored - expired - cleared.  gone_sum is the set hash (set_hash.h) of
+//              expired and cleared rows; null: unknown, some were removed before version 3
 //   refusal    per reason: the number of messages, connections or names refused
 //   series     the key of a rollup: a grouping (rollup.h) and its name ids; 0 for a
 //              dimension that is absent or not in the grouping

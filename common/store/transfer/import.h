@@ -18,8 +18,8 @@
 // An existing run is skipped in two cases: none of its records were removed here, so there is
 // nothing to restore; or the file is of a later state of the run (it lists ranges that this store
 // does not have), and two states are not mixed.  Rollups are not imported: the records get new ids
-// and are rolled up like any others.  Records that retention has expired here are not imported: the
-// rollups still count them.
+// and are rolled up like any others.  Records that have expired here, or were cleared of a day that
+// has begun to expire, are not imported: the rollups still count them.
 #ifndef INFERSTAT_STORE_TRANSFER_IMPORT_H
 #define INFERSTAT_STORE_TRANSFER_IMPORT_H
 

@@ -3,6 +3,7 @@
 
 #include "common/store/sqlite/database.h"
 #include "common/store/read/filter.h"
+#include "common/store/rollup/gap_table.h"
 #include "common/store/sqlite/set_hash.h"
 #include "common/store/transfer/import_reading.h"
 #include "common/store/read/session_state.h"
@@ -101,15 +102,19 @@ static enum status prepare_here(struct importing *importing, enum record_kind ki
                         " SELECT run, stream, number FROM \"%w\" NOT INDEXED"
                         " WHERE run IN (SELECT run FROM import_run)",
                         record_kind_info(kind)->name);
+    struct gap_kept kept;
     enum status status = database_exec_built(db, sql, err);
     if (status == STATUS_OK)
-        status = database_prepare(
-            db, &importing->here,
-            "SELECT 1 FROM import_here WHERE run = ?1 AND stream = ?2 AND number = ?3"
-            " UNION ALL SELECT 1 FROM expiry e JOIN ledger l ON l.kind = e.kind"
-            " WHERE e.kind = ?4 AND e.until_ns > ?5 AND l.run = ?1 AND l.expired > 0",
-            true, err);
-    return status;
+        status = gap_read_kept(db, kind, &kept, err);
+    if (status != STATUS_OK)
+        return status;
+    sql = sqlite3_str_new(db);
+    sqlite3_str_appendf(sql,
+                        "SELECT 1 FROM import_here WHERE run = ?1 AND stream = ?2 AND number = ?3"
+                        " UNION ALL SELECT 1 FROM ledger WHERE kind = ?4 AND ?5 < %lld AND run = ?1"
+                        " AND expired > 0",
+                        (long long)kept.until_ns);
+    return database_prepare_built(db, &importing->here, sql, true, err);
 }
 
 static enum status send_kind(struct importing *importing, enum record_kind kind, struct error *err)

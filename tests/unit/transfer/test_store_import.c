@@ -220,6 +220,28 @@ TEST_CASE(test_what_has_expired_stays_gone)
     expect(into, late, 0, 1, 0, 106);
 }
 
+// The sums of a day that has begun to expire still count what is cleared of it: it stays gone,
+// too.  Kinds of which nothing has expired come back.
+TEST_CASE(test_what_sums_still_count_stays_gone)
+{
+    const char *from = copy_path("s.db"), *into = empty_store("into.db");
+    const struct query_filter all = {0};
+    uint64_t cleared;
+    struct error err;
+    char sql[128];
+    copy_make_store(from, 1, 100);
+    expect(into, from, 1, 0, 0, 106);
+    (void)snprintf(sql, sizeof sql, "INSERT INTO rollup_state(metric, watermark) VALUES(%d, 100)",
+                   256 * RECORD_KIND_INFERENCE + INFERENCE_TTFT_NS);
+    copy_exec(into, sql);
+    expire(into, COPY_BASE_NS + 40 * COPY_SECOND, 40);
+    assert_int_equal(store_clear(into, &all, &cleared, &err), STATUS_OK);
+    assert_int_equal(cleared, 66);
+    assert_int_equal(copy_integer(into, "SELECT expired FROM ledger WHERE cleared = 0"), 100);
+    expect(into, from, 0, 1, 0, 6);
+    assert_int_equal(copy_integer(into, "SELECT count(*) FROM inference"), 0);
+}
+
 // This store has the run as it was before: nothing is mixed.
 TEST_CASE(test_an_earlier_state_is_left_alone)
 {
@@ -677,4 +699,5 @@ TEST_MAIN_EACH(copy_set_up, copy_tear_down, test_all_is_brought_once,
                test_cut_short_anywhere, test_lies, test_a_claim_of_many_records_meets_the_budget,
                test_what_is_no_store, test_flipped_bytes, test_the_lock_is_kept,
                test_names_of_runs_come, test_names_are_counted_once,
-               test_baselines_come_and_names_are_mapped, test_baselines_that_stay_out)
+               test_baselines_come_and_names_are_mapped, test_baselines_that_stay_out,
+               test_what_sums_still_count_stays_gone)
