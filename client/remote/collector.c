@@ -1,4 +1,5 @@
-// A collector as a source: queries over its query and admin sockets.
+// A collector as a source: queries over its query and admin sockets, and its live feed, with
+// credit-based flow control, so that a slow reader misses records and delays no other peer.
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -21,6 +22,26 @@ static const uint64_t default_timeout_ns = UINT64_C(3000000000);
 // Interval of retries to send while no collector is connected.
 static const uint64_t retry_ns = UINT64_C(10000000);
 
+enum { CREDIT = 64 }; // live messages on their way at most
+
+// Without a live message for so long the subscription is renewed: the collector ends
+// one after 30 seconds of silence, and one that was restarted knows of none.
+static const uint64_t renew_after_ns = UINT64_C(2000000000);
+
+// The same for credit, which nobody waits for.
+static const uint64_t credit_retry_ns = UINT64_C(50000000);
+
+// The subscription to live records.
+struct live {
+    uint32_t kinds;
+    bool ids_only;
+    const struct wire_socket *subscribed; // with which credit was given last
+    uint32_t owed;                        // credit to give with the next message of ours
+    uint64_t renew_ns;                    // monotonic: when to renew the credit
+    uint64_t missed_before;               // by ended subscriptions
+    uint64_t missed;                      // by this one
+};
+
 struct collector {
     struct wire_context *context;
     struct link links[ADDRESS_SERVICES];
@@ -30,10 +51,11 @@ struct collector {
     uint64_t timeout_ns;
     uint64_t last_id; // of queries
     int wake_fd;      // ends waiting when readable; -1: none
+    struct live live;
 };
 
-enum status collector_address(struct address *out, const struct remote_target *target,
-                              struct error *err)
+static enum status find_address(struct address *out, const struct remote_target *target,
+                                struct error *err)
 {
     if (target->collector)
         return address_parse(out, target->collector, err);
@@ -69,7 +91,7 @@ static enum status collector_open(void **source, const struct remote_target *tar
         return error_no_memory(err, "remote");
     collector->wake_fd = -1;
     collector->timeout_ns = target->timeout_ns ? target->timeout_ns : default_timeout_ns;
-    enum status status = collector_address(&collector->address, target, err);
+    enum status status = find_address(&collector->address, target, err);
     if (status == STATUS_OK)
         status = check_permission(&collector->address, err);
     if (status == STATUS_OK)
@@ -106,6 +128,19 @@ static const char *collector_warning(const void *source)
 {
     const struct collector *collector = source;
     return collector->trust.warning;
+}
+
+static enum status send_message(const struct link *link, const struct message *message,
+                                struct error *err)
+{
+    unsigned char *bytes;
+    size_t size;
+    enum status status = codec_encode(&bytes, &size, message, err);
+    if (status != STATUS_OK)
+        return status;
+    status = wire_send(link->socket, NULL, bytes, size);
+    free(bytes);
+    return status;
 }
 
 // ---- Asking -----------------------------------------------------------------------
@@ -164,9 +199,7 @@ static bool may_ask_twice(enum query_kind kind)
 struct asking {
     struct collector *collector;
     struct link *link;
-    const void *bytes; // the query, encoded
-    size_t size;
-    uint64_t id;
+    const struct message *query;
     uint64_t slow_ns;     // of slow_ns()
     uint64_t deadline_ns; // monotonic, as all below
     // A query that may be asked twice is asked again at half-time: the first may have gone to
@@ -178,13 +211,12 @@ struct asking {
     uint64_t ping_ns;               // when to ask for the next
 };
 
-static enum status send_now(struct asking *asking, uint64_t now_ns)
+static enum status send_now(struct asking *asking, uint64_t now_ns, struct error *err)
 {
-    struct wire_socket *socket = asking->link->socket;
-    enum status status = wire_send(socket, NULL, asking->bytes, asking->size);
+    enum status status = send_message(asking->link, asking->query, err);
     if (status != STATUS_OK)
         return status == STATUS_FULL ? STATUS_OK : status;
-    asking->sent = socket;
+    asking->sent = asking->link->socket;
     asking->heard_ns = now_ns;
     asking->ping_ns = now_ns + asking->collector->timeout_ns / 2;
     if (asking->slow_ns)
@@ -207,7 +239,7 @@ static enum status receive_now(struct asking *asking, struct message *reply)
         wire_frame_release(&frame);
         if (status != STATUS_OK)
             continue;
-        if (reply->kind == MESSAGE_REPLY && reply->reply.id == asking->id)
+        if (reply->kind == MESSAGE_REPLY && reply->reply.id == asking->query->query.id)
             return STATUS_OK;
         message_free(reply);
         asking->heard_ns = clock_monotonic_ns();
@@ -222,13 +254,8 @@ static void ping(struct asking *asking, uint64_t now_ns)
                                   .query = {.id = ++collector->last_id,
                                             .protocol = MESSAGE_PROTOCOL,
                                             .query.kind = QUERY_PING}};
-    unsigned char *bytes;
-    size_t size;
     asking->ping_ns = now_ns + collector->timeout_ns / 2;
-    if (codec_encode(&bytes, &size, &query, NULL) != STATUS_OK)
-        return;
-    (void)!wire_send(asking->link->socket, NULL, bytes, size); // what is lost is not answered
-    free(bytes);
+    (void)!send_message(asking->link, &query, NULL); // what is lost is not answered
 }
 
 // Whether to go on, and what the time asks for.
@@ -276,7 +303,7 @@ static enum status ask(struct asking *asking, struct message *reply, struct erro
         if (asking->sent != asking->link->socket) // the old one is gone, and what it had
             asking->sent = NULL;
         if (status == STATUS_OK && asking->link->socket && !asking->sent)
-            status = send_now(asking, now_ns);
+            status = send_now(asking, now_ns, err);
         if (status == STATUS_OK && asking->sent) {
             status = receive_now(asking, reply);
             if (status == STATUS_OK)
@@ -301,7 +328,7 @@ static enum status status_of(enum reply_status status)
     return statuses[status]; // the codec lets no other pass
 }
 
-// Takes the answer out of a reply.
+// Takes the answer out of a reply, which it frees.
 static enum status take_answer(struct message *reply, struct result **out, struct error *err)
 {
     enum status status = status_of(reply->reply.status);
@@ -313,13 +340,14 @@ static enum status take_answer(struct message *reply, struct result **out, struc
                                   : status_text(status));
         if (err)
             err->expired_ns = reply->reply.expired_ns;
-        return status;
+    } else if (!reply->reply.result) {
+        status = error_set(err, STATUS_CORRUPT, "the collector's answer has no table");
+    } else {
+        *out = reply->reply.result;
+        reply->reply.result = NULL;
     }
-    if (!reply->reply.result)
-        return error_set(err, STATUS_CORRUPT, "the collector's answer has no table");
-    *out = reply->reply.result;
-    reply->reply.result = NULL;
-    return STATUS_OK;
+    message_free(reply);
+    return status;
 }
 
 static enum status exchange(struct collector *collector, const struct message *query,
@@ -330,26 +358,17 @@ static enum status exchange(struct collector *collector, const struct message *q
     struct asking asking = {
         .collector = collector,
         .link = &collector->links[query_is_administrative(kind) ? ADDRESS_ADMIN : ADDRESS_QUERY],
-        .id = query->query.id,
+        .query = query,
         .slow_ns = slow_ns(kind),
         .deadline_ns = now_ns + collector->timeout_ns,
     };
     if (may_ask_twice(kind) && !asking.slow_ns)
         asking.again_ns = now_ns + collector->timeout_ns / 2;
-    unsigned char *bytes;
-    enum status status = codec_encode(&bytes, &asking.size, query, err);
-    if (status != STATUS_OK)
-        return status;
-    asking.bytes = bytes;
     struct message reply;
     struct error why = {0};
-    status = ask(&asking, &reply, &why);
-    free(bytes);
-    if (status == STATUS_OK) {
-        status = take_answer(&reply, out, err);
-        message_free(&reply);
-        return status;
-    }
+    enum status status = ask(&asking, &reply, &why);
+    if (status == STATUS_OK)
+        return take_answer(&reply, out, err);
     if (status == STATUS_TIMEOUT) {
         // With it goes what it had queued, and answers still on their way.
         link_drop(asking.link);
@@ -373,6 +392,137 @@ static enum status collector_query(void *source, const struct query *query, stru
     return status;
 }
 
+// ---- Live records -----------------------------------------------------------------
+
+static enum status collector_subscribe(void *source, uint32_t kinds, enum remote_live_mode mode,
+                                       struct error *err)
+{
+    struct collector *collector = source;
+    (void)err;
+    collector->live =
+        (struct live){.kinds = kinds, .ids_only = mode == REMOTE_LIVE_IDS, .owed = CREDIT};
+    return STATUS_OK;
+}
+
+// Sends the outstanding credit; on failure, as without a connection, retries soon.
+static void give_credit(struct collector *collector)
+{
+    struct live *live = &collector->live;
+    const struct message message = {
+        .kind = MESSAGE_LIVE_CREDIT,
+        .live_credit = {.protocol = MESSAGE_PROTOCOL,
+                        .messages = live->owed,
+                        .kinds = live->kinds,
+                        .ids_only = live->ids_only},
+    };
+    const bool sent = send_message(&collector->links[ADDRESS_LIVE], &message, NULL) == STATUS_OK;
+    live->renew_ns = clock_monotonic_ns() + (sent ? renew_after_ns : credit_retry_ns);
+    if (sent)
+        live->owed = 0;
+}
+
+// Takes the records out of a frame; STATUS_NO_DATA when it holds none.
+static enum status take_records(struct live *live, const struct wire_frame *frame,
+                                enum record_kind *kind, struct result **out)
+{
+    struct message message;
+    if (codec_decode(&message, frame->bytes, frame->size, NULL) != STATUS_OK)
+        return STATUS_NO_DATA;
+    enum status status = STATUS_NO_DATA;
+    if (message.kind == MESSAGE_LIVE_RECORDS) {
+        if (message.live_records.missed < live->missed) // a new subscription counts from 0
+            live->missed_before += live->missed;
+        live->missed = message.live_records.missed;
+        live->owed++;
+        *kind = message.live_records.kind;
+        status = STATUS_OK;
+        if (live->ids_only) { // records come all the same from a collector of before
+            *out = NULL;
+        } else {
+            *out = message.live_records.result;
+            message.live_records.result = NULL;
+        }
+    }
+    message_free(&message);
+    return status;
+}
+
+static enum status receive_records(struct collector *collector, enum record_kind *kind,
+                                   struct result **out)
+{
+    for (;;) {
+        struct wire_frame frame;
+        enum status status = wire_receive(collector->links[ADDRESS_LIVE].socket, &frame);
+        if (status == STATUS_INVALID)
+            continue;
+        if (status != STATUS_OK)
+            return status;
+        status = take_records(&collector->live, &frame, kind, out);
+        wire_frame_release(&frame);
+        collector->live.renew_ns = clock_monotonic_ns() + renew_after_ns;
+        if (status == STATUS_OK)
+            return status;
+    }
+}
+
+// Maintains the connection.  A new one must subscribe again.  After a refusal it waits for
+// the back-off: records are missed until then, and a query of the same user reports why.
+static void look_after_link(struct collector *collector)
+{
+    struct link *link = &collector->links[ADDRESS_LIVE];
+    struct live *live = &collector->live;
+    struct error refused;
+    (void)!link_look(link, &refused);
+    if (link->socket && link->socket != live->subscribed) {
+        live->subscribed = link->socket;
+        live->owed = CREDIT;
+        live->renew_ns = 0;
+    }
+}
+
+// Waits for records, or until it is time to renew or to give up.
+static enum status wait_for_records(struct collector *collector, uint64_t deadline_ns, int wake_fd)
+{
+    const struct link *link = &collector->links[ADDRESS_LIVE];
+    const uint64_t now_ns = clock_monotonic_ns(), renew_ns = collector->live.renew_ns;
+    if (now_ns >= deadline_ns)
+        return STATUS_TIMEOUT;
+    uint64_t wait_ns = deadline_ns - now_ns;
+    if (link->socket && renew_ns < deadline_ns)
+        wait_ns = renew_ns > now_ns ? renew_ns - now_ns : 0;
+    const uint64_t patience_ns = link_patience_ns(link);
+    uint32_t ready;
+    wire_wait(&link->socket, 1, wake_fd, (int64_t)(patience_ns < wait_ns ? patience_ns : wait_ns),
+              &ready);
+    return ready & 2 ? STATUS_CANCELLED : STATUS_OK;
+}
+
+static enum status collector_live_next(void *source, uint64_t timeout_ns, int wake_fd,
+                                       enum record_kind *kind, struct result **out,
+                                       uint64_t *missed, struct error *err)
+{
+    (void)err;
+    struct collector *collector = source;
+    struct live *live = &collector->live;
+    const struct link *link = &collector->links[ADDRESS_LIVE];
+    const uint64_t deadline_ns = clock_monotonic_ns() + timeout_ns;
+    for (;;) {
+        look_after_link(collector);
+        enum status status = link->socket ? receive_records(collector, kind, out) : STATUS_NO_DATA;
+        *missed = live->missed_before + live->missed;
+        const bool renew = clock_monotonic_ns() >= live->renew_ns;
+        if (renew && status == STATUS_NO_DATA)
+            live->owed = CREDIT;
+        if (link->socket && (renew || live->owed >= CREDIT / 2))
+            give_credit(collector);
+        if (status != STATUS_NO_DATA)
+            return status;
+        status = wait_for_records(collector, deadline_ns, wake_fd);
+        if (status != STATUS_OK)
+            return status;
+    }
+}
+
 const struct source_ops source_collector = {
     .open = collector_open,
     .close = collector_close,
@@ -380,7 +530,6 @@ const struct source_ops source_collector = {
     .wake_on = collector_wake_on,
     .name = collector_name,
     .warning = collector_warning,
-    .live_open = collector_live_open,
-    .live_close = collector_live_close,
+    .subscribe = collector_subscribe,
     .live_next = collector_live_next,
 };

@@ -9,22 +9,12 @@ struct remote {
     void *source;
 };
 
-struct remote_live {
-    const struct source_ops *ops;
-    void *live;
-};
-
-static const struct source_ops *ops_of(const struct remote_target *target)
-{
-    return target->db ? &source_file : &source_collector;
-}
-
 enum status remote_open(struct remote **out, const struct remote_target *target, struct error *err)
 {
     struct remote *remote = calloc(1, sizeof *remote);
     if (!remote)
         return error_no_memory(err, "remote");
-    remote->ops = ops_of(target);
+    remote->ops = target->db ? &source_file : &source_collector;
     enum status status = remote->ops->open(&remote->source, target, err);
     if (status != STATUS_OK) {
         remote_close(remote);
@@ -70,33 +60,15 @@ bool remote_is_file(const struct remote *remote)
     return remote->ops == &source_file;
 }
 
-enum status remote_live_open(struct remote_live **out, const struct remote_target *target,
-                             uint32_t kinds, enum remote_live_mode mode, struct error *err)
+enum status remote_subscribe(struct remote *remote, uint32_t kinds, enum remote_live_mode mode,
+                             struct error *err)
 {
-    struct remote_live *live = calloc(1, sizeof *live);
-    if (!live)
-        return error_no_memory(err, "remote");
-    live->ops = ops_of(target);
-    enum status status = live->ops->live_open(&live->live, target, kinds, mode, err);
-    if (status != STATUS_OK) {
-        remote_live_close(live);
-        return status;
-    }
-    *out = live;
-    return STATUS_OK;
+    return remote->ops->subscribe(remote->source, kinds, mode, err);
 }
 
-void remote_live_close(struct remote_live *live)
-{
-    if (!live)
-        return;
-    live->ops->live_close(live->live);
-    free(live);
-}
-
-enum status remote_live_next(struct remote_live *live, uint64_t timeout_ns, int wake_fd,
+enum status remote_live_next(struct remote *remote, uint64_t timeout_ns, int wake_fd,
                              enum record_kind *kind, struct result **out, uint64_t *missed,
                              struct error *err)
 {
-    return live->ops->live_next(live->live, timeout_ns, wake_fd, kind, out, missed, err);
+    return remote->ops->live_next(remote->source, timeout_ns, wake_fd, kind, out, missed, err);
 }

@@ -47,8 +47,6 @@ bool remote_is_file(const struct remote *remote);
 
 // ---- Live records ------------------------------------------------------------
 
-struct remote_live;
-
 enum remote_live_mode {
     REMOTE_LIVE_RECORDS,
     REMOTE_LIVE_IDS, // notifications with the kind of new records only
@@ -56,16 +54,14 @@ enum remote_live_mode {
 
 // Subscribes to newly committed records of `kinds` (bit k: enum record_kind k; 0: all).  Polls a
 // store file twice a second.  Reconnects while the collector is unreachable.
-MUST_CHECK enum status remote_live_open(struct remote_live **out,
-                                        const struct remote_target *target, uint32_t kinds,
+MUST_CHECK enum status remote_subscribe(struct remote *remote, uint32_t kinds,
                                         enum remote_live_mode mode, struct error *err);
-void remote_live_close(struct remote_live *live);
 
 // Waits up to `timeout_ns` for new records.  `*out` has rows of `*kind` with the columns of
 // QUERY_RECORDS; NULL with REMOTE_LIVE_IDS.  `*missed`: total of rows that were not delivered to
 // this subscriber.  STATUS_TIMEOUT: no new records.  STATUS_CANCELLED: `wake_fd` (-1: none) became
 // readable.
-MUST_CHECK enum status remote_live_next(struct remote_live *live, uint64_t timeout_ns, int wake_fd,
+MUST_CHECK enum status remote_live_next(struct remote *remote, uint64_t timeout_ns, int wake_fd,
                                         enum record_kind *kind, struct result **out,
                                         uint64_t *missed, struct error *err);
 

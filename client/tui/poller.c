@@ -22,6 +22,17 @@ enum { PAUSE_FACTOR = 4 };
 // Maximum polling interval while the source does not answer.
 static const uint64_t retry_ns = UINT64_C(2000000000);
 
+// Requests to the polling thread.
+struct wishes {
+    bool stop;
+    bool urgent; // all queries, now
+    bool clear;
+    bool refilter; // use `filter` from now on
+    struct query_filter filter;
+    bool paused;
+    uint64_t interval_ns;
+};
+
 struct poller {
     // Used by the polling thread, and before it starts by the opener.
     struct remote *remote;
@@ -29,74 +40,65 @@ struct poller {
     bool stages_known;   // there is a last load
     struct query_filter filter;
     bool filtered;
-
-    struct remote_live *live; // of the listening thread
+    unsigned stale;       // POLL_ bits: queries to be sent
+    uint64_t earliest_ns; // when a round may start
+    uint64_t last_ns;     // when the last round of all queries, or one that failed, began
+    bool failed;          // the last round did
 
     int news_fd; // readable while there are news
+    int wake_fd; // readable while there are wishes
     int stop_fd; // readable once the poller ends
-
-    pthread_t querier, listener;
-    bool querier_runs, listener_runs;
+    pthread_t thread;
+    bool runs;
 
     pthread_mutex_t lock; // guards all below
-    pthread_cond_t wake;  // on the monotonic clock
-    bool lock_made, wake_made;
-    bool stop;
-    unsigned stale; // POLL_ bits: queries to be sent
-    bool urgent;    // at once
-    bool clear;     // clear before
-    bool refilter;  // take the filter below before that
-    struct query_filter next_filter;
-    bool paused;
-    uint64_t interval_ns;
-    uint64_t round_ns;    // when the next round is due by the interval
-    uint64_t earliest_ns; // when a round may start at all
+    struct wishes wishes;
     struct poller_news news;
 };
 
 // ---- The mailbox -----------------------------------------------------------------
 
-// With the lock held.
-static void ring(struct poller *poller)
+static void ring(int fd)
 {
     const uint64_t one = 1;
-    (void)!write(poller->news_fd, &one, sizeof one);
+    (void)!write(fd, &one, sizeof one);
 }
 
-static void post_answer(struct poller *poller, enum polled_query polled, struct result *result)
+static void reset(int fd)
 {
-    (void)pthread_mutex_lock(&poller->lock);
-    result_free(poller->news.results[polled]);
-    poller->news.results[polled] = result;
-    poller->news.answered[polled] = true;
-    ring(poller);
-    (void)pthread_mutex_unlock(&poller->lock);
+    uint64_t rings;
+    (void)!read(fd, &rings, sizeof rings);
 }
 
-static void post_round(struct poller *poller, const struct error *error)
+// Adds news; takes ownership of their results.
+static void post(struct poller *poller, const struct poller_news *more)
 {
+    struct poller_news *news = &poller->news;
     (void)pthread_mutex_lock(&poller->lock);
-    poller->news.round = true;
-    poller->news.round_error = *error;
-    ring(poller);
-    (void)pthread_mutex_unlock(&poller->lock);
-}
-
-static void post_clear(struct poller *poller, const struct error *error, uint64_t cleared)
-{
-    (void)pthread_mutex_lock(&poller->lock);
-    poller->news.clear = true;
-    poller->news.clear_error = *error;
-    poller->news.cleared = cleared;
-    ring(poller);
+    for (unsigned polled = 0; polled < POLL_COUNT; polled++) {
+        if (!more->answered[polled])
+            continue;
+        result_free(news->results[polled]);
+        news->results[polled] = more->results[polled];
+        news->answered[polled] = true;
+    }
+    if (more->round) {
+        news->round = true;
+        news->round_error = more->round_error;
+    }
+    if (more->clear) {
+        news->clear = true;
+        news->clear_error = more->clear_error;
+        news->cleared = more->cleared;
+    }
+    ring(poller->news_fd);
     (void)pthread_mutex_unlock(&poller->lock);
 }
 
 void poller_consume(struct poller *poller, struct poller_news *news)
 {
-    uint64_t rings;
     (void)pthread_mutex_lock(&poller->lock);
-    (void)!read(poller->news_fd, &rings, sizeof rings);
+    reset(poller->news_fd);
     *news = poller->news;
     poller->news = (struct poller_news){0};
     (void)pthread_mutex_unlock(&poller->lock);
@@ -107,6 +109,16 @@ int poller_fd(const struct poller *poller)
     return poller->news_fd;
 }
 
+// Moves the wishes to `out`; interval and pause stay.
+static void consume_wishes(struct poller *poller, struct wishes *out)
+{
+    (void)pthread_mutex_lock(&poller->lock);
+    reset(poller->wake_fd);
+    *out = poller->wishes;
+    poller->wishes.urgent = poller->wishes.clear = poller->wishes.refilter = false;
+    (void)pthread_mutex_unlock(&poller->lock);
+}
+
 // ---- Asking ------------------------------------------------------------------------
 
 static bool is_end_of_round(enum status status)
@@ -114,180 +126,135 @@ static bool is_end_of_round(enum status status)
     return status == STATUS_UNREACHABLE || status == STATUS_TIMEOUT || status == STATUS_CANCELLED;
 }
 
-// Sends one query and posts the answer.
-static enum status make_query(struct poller *poller, enum polled_query polled, struct error *err)
+// Sends one query.  Without data `*out` stays NULL.
+static enum status make_query(struct poller *poller, enum polled_query polled, struct result **out,
+                              struct error *err)
 {
     struct query query = poller->stages;
     if (polled != POLL_STAGES)
         (void)queries_fill(polled, poller->filtered ? &poller->filter : NULL, NULL, &query);
-    struct result *result = NULL;
-    bool nothing = polled == POLL_STAGES && !poller->stages_known;
-    enum status status = nothing ? STATUS_OK : remote_query(poller->remote, &query, &result, err);
-    if (status == STATUS_NO_DATA)
-        status = STATUS_OK;
-    if (status != STATUS_OK)
+    const bool nothing = polled == POLL_STAGES && !poller->stages_known;
+    enum status status = nothing ? STATUS_OK : remote_query(poller->remote, &query, out, err);
+    if (status != STATUS_OK && status != STATUS_NO_DATA)
         return status;
     if (polled == POLL_LOADS)
-        poller->stages_known = queries_fill(POLL_STAGES, NULL, result, &poller->stages);
-    post_answer(poller, polled, result);
+        poller->stages_known = queries_fill(POLL_STAGES, NULL, *out, &poller->stages);
     return STATUS_OK;
 }
 
+// Sends the stale queries and posts their answers together, so that a frame shows one round.
 // A failed query does not prevent the others, unless the source is unreachable.
-static enum status make_round(struct poller *poller, unsigned stale)
+static void make_round(struct poller *poller)
 {
-    struct error first = {.status = STATUS_OK};
-    for (unsigned polled = 0; polled < POLL_COUNT; polled++) {
-        struct error error = {.status = STATUS_OK};
-        if (!(stale >> polled & 1))
+    const uint64_t began_ns = clock_monotonic_ns();
+    const bool is_full = poller->stale == POLL_ALL;
+    struct poller_news news = {.round_error.status = STATUS_OK};
+    struct error error = {.status = STATUS_OK};
+    for (unsigned polled = 0; polled < POLL_COUNT && !is_end_of_round(error.status); polled++) {
+        if (!(poller->stale >> polled & 1))
             continue;
-        enum status status = make_query(poller, (enum polled_query)polled, &error);
-        error.status = status;
-        if (status != STATUS_OK && first.status == STATUS_OK)
-            first = error;
-        if (is_end_of_round(status))
-            break;
+        error.status = make_query(poller, (enum polled_query)polled, &news.results[polled], &error);
+        news.answered[polled] = error.status == STATUS_OK;
+        if (news.round_error.status == STATUS_OK)
+            news.round_error = error;
     }
-    if (first.status != STATUS_CANCELLED)
-        post_round(poller, &first);
-    return first.status;
+    poller->stale = 0;
+    poller->failed = news.round_error.status != STATUS_OK;
+    if (poller->failed || is_full)
+        poller->last_ns = began_ns;
+    const uint64_t now_ns = clock_monotonic_ns();
+    const uint64_t pause_ns = poller->failed ? 0 : (now_ns - began_ns) * PAUSE_FACTOR;
+    poller->earliest_ns = now_ns + (pause_ns > pause_least_ns ? pause_ns : pause_least_ns);
+    news.round = news.round_error.status != STATUS_CANCELLED;
+    post(poller, &news);
 }
 
 static void make_clear(struct poller *poller)
 {
-    struct error error = {.status = STATUS_OK};
     struct query query = {.kind = QUERY_CLEAR};
     if (poller->filtered)
         query.filter = poller->filter;
+    struct poller_news news = {.clear = true};
     struct result *result = NULL;
-    enum status status = remote_query(poller->remote, &query, &result, &error);
-    error.status = status;
-    int64_t cleared = status == STATUS_OK ? result_integer(result, 0, "cleared", 0) : 0;
+    enum status status = remote_query(poller->remote, &query, &result, &news.clear_error);
+    news.clear_error.status = status;
+    const int64_t cleared = status == STATUS_OK ? result_integer(result, 0, "cleared", 0) : 0;
+    news.cleared = cleared > 0 ? (uint64_t)cleared : 0;
     result_free(result);
-    post_clear(poller, &error, cleared > 0 ? (uint64_t)cleared : 0);
+    post(poller, &news);
 }
 
 // ---- The polling thread --------------------------------------------------------------
 
-// With the lock held: whether there is something to do now; else `*until_ns` says
-// when there may be.
-static bool is_due(struct poller *poller, uint64_t now_ns, uint64_t *until_ns)
-{
-    if (poller->clear || (poller->urgent && poller->stale))
-        return true;
-    *until_ns = UINT64_MAX;
-    if (poller->paused)
-        return false;
-    if (now_ns >= poller->round_ns)
-        poller->stale = POLL_ALL;
-    *until_ns = poller->stale ? poller->earliest_ns : poller->round_ns;
-    return poller->stale && now_ns >= poller->earliest_ns;
-}
-
-// Waits with the lock held, which a condition lets go meanwhile.
+// Waits until a time, or a wish; new records make answers stale.
 static void wait_until(struct poller *poller, uint64_t until_ns)
 {
-    if (until_ns == UINT64_MAX) {
-        (void)pthread_cond_wait(&poller->wake, &poller->lock);
+    const uint64_t now_ns = clock_monotonic_ns();
+    const uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+    enum record_kind kind;
+    struct result *none;
+    uint64_t missed;
+    enum status status =
+        remote_live_next(poller->remote, left_ns, poller->wake_fd, &kind, &none, &missed, NULL);
+    if (status == STATUS_OK)
+        poller->stale |= queries_stale(kind);
+    if (status == STATUS_OK || status == STATUS_TIMEOUT || status == STATUS_CANCELLED)
         return;
-    }
-    struct timespec until = {.tv_sec = (time_t)(until_ns / second_ns),
-                             .tv_nsec = (long)(until_ns % second_ns)};
-    (void)pthread_cond_timedwait(&poller->wake, &poller->lock, &until);
+    struct pollfd wake = {.fd = poller->wake_fd, .events = POLLIN}; // not again at once
+    (void)poll(&wake, 1, (int)((left_ns < second_ns ? left_ns : second_ns) / 1000000));
 }
 
-// After a round that began at `began_ns`, with the lock held.
-static void plan_next(struct poller *poller, unsigned stale, enum status status, uint64_t began_ns)
+// When the next round is due by the interval.
+static uint64_t next_round_ns(const struct poller *poller, uint64_t interval_ns)
 {
-    uint64_t now_ns = clock_monotonic_ns();
-    uint64_t pause_ns = (now_ns - began_ns) * PAUSE_FACTOR;
-    if (pause_ns < pause_least_ns || status != STATUS_OK)
-        pause_ns = pause_least_ns;
-    poller->earliest_ns = now_ns + pause_ns;
-    uint64_t interval_ns = poller->interval_ns;
-    if (status != STATUS_OK && interval_ns > retry_ns)
-        interval_ns = retry_ns;
-    if (status != STATUS_OK || stale == POLL_ALL)
-        poller->round_ns = began_ns + interval_ns;
+    return poller->last_ns + (poller->failed && interval_ns > retry_ns ? retry_ns : interval_ns);
 }
 
 static void *poll_on(void *argument)
 {
     struct poller *poller = argument;
-    (void)pthread_mutex_lock(&poller->lock);
-    while (!poller->stop) {
-        uint64_t until_ns, began_ns = clock_monotonic_ns();
-        if (!is_due(poller, began_ns, &until_ns)) {
-            wait_until(poller, until_ns);
-            continue;
-        }
-        bool clear = poller->clear;
-        unsigned stale = poller->paused && !poller->urgent ? 0 : poller->stale;
-        poller->clear = poller->urgent = false;
-        poller->stale &= ~stale;
-        if (poller->refilter) {
-            poller->filter = poller->next_filter;
+    struct wishes wishes;
+    for (consume_wishes(poller, &wishes); !wishes.stop; consume_wishes(poller, &wishes)) {
+        if (wishes.refilter) {
+            poller->filter = wishes.filter;
             poller->filtered = true;
-            poller->refilter = false;
         }
-        (void)pthread_mutex_unlock(&poller->lock);
-        if (clear)
+        if (wishes.clear)
             make_clear(poller);
-        enum status status = stale ? make_round(poller, stale) : STATUS_OK;
-        (void)pthread_mutex_lock(&poller->lock);
-        if (stale)
-            plan_next(poller, stale, status, began_ns);
-    }
-    (void)pthread_mutex_unlock(&poller->lock);
-    return NULL;
-}
-
-// ---- The listening thread --------------------------------------------------------------
-
-static void *listen_on(void *argument)
-{
-    struct poller *poller = argument;
-    struct pollfd stop = {.fd = poller->stop_fd, .events = POLLIN};
-    uint64_t missed;
-    while (poll(&stop, 1, 0) == 0) {
-        enum record_kind kind;
-        struct result *none;
-        enum status status =
-            remote_live_next(poller->live, second_ns, poller->stop_fd, &kind, &none, &missed, NULL);
-        if (status != STATUS_OK) {
-            if (status != STATUS_TIMEOUT) // not again at once; the end wakes it
-                (void)poll(&stop, 1, 1000);
-            continue;
-        }
-        (void)pthread_mutex_lock(&poller->lock);
-        poller->stale |= queries_stale(kind);
-        (void)pthread_cond_signal(&poller->wake);
-        (void)pthread_mutex_unlock(&poller->lock);
+        const uint64_t now_ns = clock_monotonic_ns();
+        const uint64_t round_ns = next_round_ns(poller, wishes.interval_ns);
+        if (wishes.urgent || (!wishes.paused && now_ns >= round_ns))
+            poller->stale = POLL_ALL;
+        if (wishes.urgent || (!wishes.paused && poller->stale && now_ns >= poller->earliest_ns))
+            make_round(poller);
+        else if (wishes.paused)
+            wait_until(poller, now_ns + second_ns);
+        else
+            wait_until(poller, poller->stale ? poller->earliest_ns : round_ns);
     }
     return NULL;
 }
 
 // ---- Opening and closing ----------------------------------------------------------------
 
-static enum status make_wake(struct poller *poller, struct error *err)
-{
-    poller->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    poller->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (poller->news_fd < 0 || poller->stop_fd < 0)
-        return error_set(err, STATUS_IO, "cannot make an event descriptor: %s", strerror(errno));
-    pthread_condattr_t monotonic;
-    poller->lock_made = pthread_mutex_init(&poller->lock, NULL) == 0;
-    if (!poller->lock_made || pthread_condattr_init(&monotonic) != 0)
-        return error_no_memory(err, "dashboard");
-    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    poller->wake_made = pthread_cond_init(&poller->wake, &monotonic) == 0;
-    (void)pthread_condattr_destroy(&monotonic);
-    return poller->wake_made ? STATUS_OK : error_no_memory(err, "dashboard");
-}
-
 static uint64_t interval_ns(double seconds)
 {
     return (uint64_t)(seconds * 1e9);
+}
+
+static enum status open_remote(struct poller *poller, const struct remote_target *target,
+                               struct error *err)
+{
+    poller->news_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    poller->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    poller->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (poller->news_fd < 0 || poller->wake_fd < 0 || poller->stop_fd < 0)
+        return error_set(err, STATUS_IO, "cannot make an event descriptor: %s", strerror(errno));
+    enum status status = remote_open(&poller->remote, target, err);
+    if (status != STATUS_OK)
+        return status;
+    remote_wake_on(poller->remote, poller->stop_fd);
+    return remote_subscribe(poller->remote, queries_kinds(), REMOTE_LIVE_IDS, err);
 }
 
 enum status poller_open(struct poller **out, const struct remote_target *target,
@@ -297,18 +264,13 @@ enum status poller_open(struct poller **out, const struct remote_target *target,
     struct poller *poller = calloc(1, sizeof *poller);
     if (!poller)
         return error_no_memory(err, "dashboard");
-    poller->news_fd = poller->stop_fd = -1;
+    (void)pthread_mutex_init(&poller->lock, NULL);
     poller->filtered = filter != NULL;
     if (filter)
         poller->filter = *filter;
-    poller->interval_ns = interval_ns(interval_seconds);
-    enum status status = make_wake(poller, err);
-    if (status == STATUS_OK)
-        status = remote_open(&poller->remote, target, err);
-    if (status == STATUS_OK)
-        remote_wake_on(poller->remote, poller->stop_fd);
-    if (status == STATUS_OK)
-        status = remote_live_open(&poller->live, target, queries_kinds(), REMOTE_LIVE_IDS, err);
+    poller->stale = POLL_ALL;
+    poller->wishes.interval_ns = interval_ns(interval_seconds);
+    enum status status = open_remote(poller, target, err);
     if (status != STATUS_OK) {
         poller_close(poller);
         return status;
@@ -322,47 +284,31 @@ enum status poller_start(struct poller *poller, struct error *err)
     sigset_t all, before;
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    poller->querier_runs = pthread_create(&poller->querier, NULL, poll_on, poller) == 0;
-    poller->listener_runs = pthread_create(&poller->listener, NULL, listen_on, poller) == 0;
+    poller->runs = pthread_create(&poller->thread, NULL, poll_on, poller) == 0;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!poller->querier_runs || !poller->listener_runs)
-        return error_set(err, STATUS_NOMEM, "cannot start a thread");
-    return STATUS_OK;
-}
-
-static void stop_threads(struct poller *poller)
-{
-    if (!poller->querier_runs && !poller->listener_runs)
-        return;
-    const uint64_t one = 1;
-    (void)pthread_mutex_lock(&poller->lock);
-    poller->stop = true;
-    (void)!write(poller->stop_fd, &one, sizeof one);
-    (void)pthread_cond_signal(&poller->wake);
-    (void)pthread_mutex_unlock(&poller->lock);
-    if (poller->querier_runs)
-        (void)pthread_join(poller->querier, NULL);
-    if (poller->listener_runs)
-        (void)pthread_join(poller->listener, NULL);
+    return poller->runs ? STATUS_OK : error_set(err, STATUS_NOMEM, "cannot start a thread");
 }
 
 void poller_close(struct poller *poller)
 {
     if (!poller)
         return;
-    stop_threads(poller);
-    remote_live_close(poller->live);
+    if (poller->runs) {
+        (void)pthread_mutex_lock(&poller->lock);
+        poller->wishes.stop = true;
+        ring(poller->stop_fd);
+        ring(poller->wake_fd);
+        (void)pthread_mutex_unlock(&poller->lock);
+        (void)pthread_join(poller->thread, NULL);
+    }
     remote_close(poller->remote);
     for (unsigned polled = 0; polled < POLL_COUNT; polled++)
         result_free(poller->news.results[polled]);
-    if (poller->wake_made)
-        (void)pthread_cond_destroy(&poller->wake);
-    if (poller->lock_made)
-        (void)pthread_mutex_destroy(&poller->lock);
-    if (poller->news_fd >= 0)
-        (void)close(poller->news_fd);
-    if (poller->stop_fd >= 0)
-        (void)close(poller->stop_fd);
+    (void)pthread_mutex_destroy(&poller->lock);
+    const int fds[] = {poller->news_fd, poller->wake_fd, poller->stop_fd};
+    for (unsigned i = 0; i < sizeof fds / sizeof *fds; i++)
+        if (fds[i] >= 0)
+            (void)close(fds[i]);
     free(poller);
 }
 
@@ -378,39 +324,42 @@ bool poller_is_file(const struct poller *poller)
 
 // ---- Wishes ----------------------------------------------------------------------------
 
-void poller_query_now(struct poller *poller)
+static struct wishes *begin_wish(struct poller *poller)
 {
     (void)pthread_mutex_lock(&poller->lock);
-    poller->stale = POLL_ALL;
-    poller->urgent = true;
-    (void)pthread_cond_signal(&poller->wake);
+    return &poller->wishes;
+}
+
+static void end_wish(struct poller *poller)
+{
+    ring(poller->wake_fd);
     (void)pthread_mutex_unlock(&poller->lock);
+}
+
+void poller_query_now(struct poller *poller)
+{
+    begin_wish(poller)->urgent = true;
+    end_wish(poller);
 }
 
 void poller_set_interval(struct poller *poller, double interval_seconds, bool paused)
 {
-    (void)pthread_mutex_lock(&poller->lock);
-    poller->interval_ns = interval_ns(interval_seconds);
-    poller->paused = paused;
-    uint64_t next_ns = clock_monotonic_ns() + poller->interval_ns;
-    if (poller->round_ns > next_ns)
-        poller->round_ns = next_ns;
-    (void)pthread_cond_signal(&poller->wake);
-    (void)pthread_mutex_unlock(&poller->lock);
+    struct wishes *wishes = begin_wish(poller);
+    wishes->interval_ns = interval_ns(interval_seconds);
+    wishes->paused = paused;
+    end_wish(poller);
 }
 
 void poller_set_filter(struct poller *poller, const struct query_filter *filter)
 {
-    (void)pthread_mutex_lock(&poller->lock);
-    poller->next_filter = *filter;
-    poller->refilter = true;
-    (void)pthread_mutex_unlock(&poller->lock);
+    struct wishes *wishes = begin_wish(poller);
+    wishes->filter = *filter;
+    wishes->refilter = true;
+    end_wish(poller);
 }
 
 void poller_clear(struct poller *poller)
 {
-    (void)pthread_mutex_lock(&poller->lock);
-    poller->clear = true;
-    (void)pthread_cond_signal(&poller->wake);
-    (void)pthread_mutex_unlock(&poller->lock);
+    begin_wish(poller)->clear = true;
+    end_wish(poller);
 }

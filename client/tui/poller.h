@@ -1,9 +1,9 @@
-// Background poller: sends the dashboard's queries on its own threads and queues the answers.
+// Background poller: sends the dashboard's queries on its own thread and queues the answers.
 //
-// One thread sends rounds of queries: at each interval, on demand, and after the second thread,
-// which subscribes to live records, has seen new records.  A mailbox holds the newest answer to
-// each query; a newer answer replaces an unread one.  All functions are called by the thread that
-// opened the poller.
+// The thread sends rounds of queries: at each interval, on demand, and, as it subscribes to live
+// records, after new records.  A mailbox holds the newest answer to each query; a newer answer
+// replaces an unread one.  The answers of a round arrive together.  All functions are called by the
+// thread that opened the poller.
 #ifndef INFERSTAT_TUI_POLLER_H
 #define INFERSTAT_TUI_POLLER_H
 
@@ -24,10 +24,10 @@ MUST_CHECK enum status poller_open(struct poller **out, const struct remote_targ
                                    const struct query_filter *filter, double interval_seconds,
                                    struct error *err);
 
-// Starts the threads, with all signals blocked.
+// Starts the thread, with all signals blocked.
 MUST_CHECK enum status poller_start(struct poller *poller, struct error *err);
 
-// Stops the threads, interrupting a wait for a reply, and frees the poller.  NULL is fine.
+// Stops the thread, interrupting a wait for a reply, and frees the poller.  NULL is fine.
 void poller_close(struct poller *poller);
 
 // remote_name and remote_is_file of the poller's remote.

@@ -2,7 +2,7 @@
 //
 //   queries -> model update -> views -> canvas -> screen
 //
-// The threads of poller.c send the queries.  The caller's thread owns the model, draws and reads
+// The thread of poller.c sends the queries.  The caller's thread owns the model, draws and reads
 // keys, so that an unreachable collector never blocks the screen.
 #ifndef INFERSTAT_TUI_TUI_H
 #define INFERSTAT_TUI_TUI_H

@@ -102,13 +102,14 @@ static void tell_missed(struct tail *tail, uint64_t missed)
 }
 
 // Prints records until a stop, the limit, or a closed pipe.
-static enum status follow(struct tail *tail, struct remote_live *live, struct error *err)
+static enum status follow(struct tail *tail, struct remote *remote, struct error *err)
 {
     while (!stop_requested() && !is_done(tail)) {
         enum record_kind kind;
         struct result *page;
         uint64_t missed;
-        enum status status = remote_live_next(live, wait_ns, stop_fd(), &kind, &page, &missed, err);
+        enum status status =
+            remote_live_next(remote, wait_ns, stop_fd(), &kind, &page, &missed, err);
         if (status == STATUS_TIMEOUT)
             continue;
         if (status == STATUS_CANCELLED)
@@ -149,12 +150,6 @@ enum status command_tail(struct cli *cli, struct error *err)
         .rows = {.out = cli->env.out, .format = FORMAT_JSONL},
         .limit = cli->options.limit,
     };
-    struct remote_target target = cli_target(cli);
-    struct remote_live *live;
-    status = remote_live_open(&live, &target, kinds, REMOTE_LIVE_RECORDS, err);
-    if (status != STATUS_OK)
-        return status;
-    status = follow(&tail, live, err);
-    remote_live_close(live);
-    return status;
+    status = remote_subscribe(cli->remote, kinds, REMOTE_LIVE_RECORDS, err);
+    return status == STATUS_OK ? follow(&tail, cli->remote, err) : status;
 }

@@ -415,7 +415,6 @@ TEST_CASE(test_refusals)
     assert_int_equal(remote_query(remote, &query, &result, &err), STATUS_INVALID);
     remote_close(remote);
     remote_close(NULL);
-    remote_live_close(NULL);
 }
 
 // The address: the target's own, the environment's, the default.
@@ -452,9 +451,10 @@ TEST_CASE(test_live)
     struct collector collector = {.live_rows = MANY, .live_missed = 3};
     make_folder(&collector);
     struct remote_target target = {.collector = collector.address};
-    struct remote_live *live;
+    struct remote *live;
     struct error err = {0};
-    assert_int_equal(remote_live_open(&live, &target, 0, REMOTE_LIVE_RECORDS, &err), STATUS_OK);
+    assert_int_equal(remote_open(&live, &target, &err), STATUS_OK);
+    assert_int_equal(remote_subscribe(live, 0, REMOTE_LIVE_RECORDS, &err), STATUS_OK);
 
     enum record_kind kind;
     struct result *result;
@@ -482,7 +482,7 @@ TEST_CASE(test_live)
                      STATUS_OK);
     assert_int_equal(missed, 4);
     result_free(result);
-    remote_live_close(live);
+    remote_close(live);
 
     // This collector knows no readers that want ids only: its records are news all
     // the same.
@@ -490,12 +490,13 @@ TEST_CASE(test_live)
     collector.live_rows = 2;
     atomic_store(&collector.credit, 0);
     start(&collector);
-    assert_int_equal(remote_live_open(&live, &target, 0, REMOTE_LIVE_IDS, &err), STATUS_OK);
+    assert_int_equal(remote_open(&live, &target, &err), STATUS_OK);
+    assert_int_equal(remote_subscribe(live, 0, REMOTE_LIVE_IDS, &err), STATUS_OK);
     assert_int_equal(remote_live_next(live, patience_ns, -1, &kind, &result, &missed, &err),
                      STATUS_OK);
     assert_int_equal(kind, RECORD_KIND_INFERENCE);
     assert_null(result);
-    remote_live_close(live);
+    remote_close(live);
     stop(&collector);
     remove_folder(&collector);
 }
@@ -508,14 +509,15 @@ TEST_CASE(test_live_wakes)
     assert_int_equal(pipe(wake), 0);
     assert_int_equal(write(wake[1], "", 1), 1);
     struct remote_target target = {.collector = collector.address};
-    struct remote_live *live;
-    assert_int_equal(remote_live_open(&live, &target, 1, REMOTE_LIVE_RECORDS, NULL), STATUS_OK);
+    struct remote *live;
+    assert_int_equal(remote_open(&live, &target, NULL), STATUS_OK);
+    assert_int_equal(remote_subscribe(live, 1, REMOTE_LIVE_RECORDS, NULL), STATUS_OK);
     enum record_kind kind;
     struct result *result;
     uint64_t missed;
     assert_int_equal(remote_live_next(live, patience_ns, wake[0], &kind, &result, &missed, NULL),
                      STATUS_CANCELLED);
-    remote_live_close(live);
+    remote_close(live);
     (void)close(wake[0]);
     (void)close(wake[1]);
     remove_folder(&collector);

@@ -60,16 +60,17 @@ static void add_operations(struct scene *scene, int first, int last)
     sqlite3_free(sql);
 }
 
-static struct remote_live *follow(struct scene *scene, uint32_t kinds, enum remote_live_mode mode)
+static struct remote *follow(struct scene *scene, uint32_t kinds, enum remote_live_mode mode)
 {
-    struct remote_live *live;
+    struct remote *live;
     struct remote_target target = {.db = scene->path};
-    assert_int_equal(remote_live_open(&live, &target, kinds, mode, NULL), STATUS_OK);
+    assert_int_equal(remote_open(&live, &target, NULL), STATUS_OK);
+    assert_int_equal(remote_subscribe(live, kinds, mode, NULL), STATUS_OK);
     return live;
 }
 
 // Expects operations first..last to come, in order, in however many pages.
-static void expect_operations(struct remote_live *live, int first, int last)
+static void expect_operations(struct remote *live, int first, int last)
 {
     for (int number = first; number <= last;) {
         enum record_kind kind;
@@ -87,7 +88,7 @@ static void expect_operations(struct remote_live *live, int first, int last)
     }
 }
 
-static void expect_nothing(struct remote_live *live)
+static void expect_nothing(struct remote *live)
 {
     enum record_kind kind;
     struct result *result;
@@ -101,7 +102,7 @@ TEST_CASE(test_follow)
     struct scene scene;
     set_up(&scene);
     add_operations(&scene, 1, 3);
-    struct remote_live *live = follow(&scene, 0, REMOTE_LIVE_RECORDS);
+    struct remote *live = follow(&scene, 0, REMOTE_LIVE_RECORDS);
     expect_nothing(live); // what was there before is not live
     add_operations(&scene, 4, 4);
     expect_operations(live, 4, 4);
@@ -113,11 +114,11 @@ TEST_CASE(test_follow)
 
     // Ids that a clear has freed are given out again.
     execute(&scene, "DELETE FROM operation");
-    struct remote_live *later = follow(&scene, 1U << RECORD_KIND_OPERATION, REMOTE_LIVE_RECORDS);
+    struct remote *later = follow(&scene, 1U << RECORD_KIND_OPERATION, REMOTE_LIVE_RECORDS);
     add_operations(&scene, 3000, 3001);
     expect_operations(later, 3000, 3001);
-    remote_live_close(later);
-    remote_live_close(live);
+    remote_close(later);
+    remote_close(live);
     tear_down(&scene);
 }
 
@@ -125,10 +126,10 @@ TEST_CASE(test_other_kinds_are_left_out)
 {
     struct scene scene;
     set_up(&scene);
-    struct remote_live *live = follow(&scene, 1U << RECORD_KIND_INFERENCE, REMOTE_LIVE_RECORDS);
+    struct remote *live = follow(&scene, 1U << RECORD_KIND_INFERENCE, REMOTE_LIVE_RECORDS);
     add_operations(&scene, 1, 3);
     expect_nothing(live);
-    remote_live_close(live);
+    remote_close(live);
     tear_down(&scene);
 }
 
@@ -137,7 +138,7 @@ TEST_CASE(test_ids_only)
 {
     struct scene scene;
     set_up(&scene);
-    struct remote_live *live = follow(&scene, 0, REMOTE_LIVE_IDS);
+    struct remote *live = follow(&scene, 0, REMOTE_LIVE_IDS);
     expect_nothing(live);
     add_operations(&scene, 1, 3000);
     enum record_kind kind;
@@ -148,7 +149,7 @@ TEST_CASE(test_ids_only)
     assert_int_equal(kind, RECORD_KIND_OPERATION);
     assert_null(result);
     expect_nothing(live);
-    remote_live_close(live);
+    remote_close(live);
     tear_down(&scene);
 }
 

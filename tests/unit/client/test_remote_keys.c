@@ -196,16 +196,17 @@ TEST_CASE(test_with_the_right_keys)
     remote_close(remote);
     assert_int_equal(atomic_load(&rig.asked), 1);
 
-    struct remote_live *live = NULL;
+    struct remote *live = NULL;
     const struct remote_target target = target_with(key, 0);
-    assert_int_equal(remote_live_open(&live, &target, 0, REMOTE_LIVE_RECORDS, &err), STATUS_OK);
+    assert_int_equal(remote_open(&live, &target, &err), STATUS_OK);
+    assert_int_equal(remote_subscribe(live, 0, REMOTE_LIVE_RECORDS, &err), STATUS_OK);
     enum record_kind kind;
     struct result *result = NULL;
     uint64_t missed;
     assert_int_equal(remote_live_next(live, 20 * SECOND_NS, -1, &kind, &result, &missed, &err),
                      STATUS_OK);
     result_free(result);
-    remote_live_close(live);
+    remote_close(live);
 }
 
 TEST_CASE(test_a_key_that_is_refused_and_then_admitted)
@@ -232,11 +233,12 @@ TEST_CASE(test_a_key_that_is_refused_and_then_admitted)
 TEST_CASE(test_live_records_after_a_refusal)
 {
     char key[WIRE_KEY_TEXT_SIZE];
-    struct remote_live *live = NULL;
+    struct remote *live = NULL;
     struct error err = {0};
     const struct remote_target target = target_with(wire_key_text(key, rig.server.public_key), 0);
     atomic_store(&rig.admits, false);
-    assert_int_equal(remote_live_open(&live, &target, 0, REMOTE_LIVE_RECORDS, &err), STATUS_OK);
+    assert_int_equal(remote_open(&live, &target, &err), STATUS_OK);
+    assert_int_equal(remote_subscribe(live, 0, REMOTE_LIVE_RECORDS, &err), STATUS_OK);
     enum record_kind kind;
     struct result *result = NULL;
     uint64_t missed;
@@ -246,7 +248,7 @@ TEST_CASE(test_live_records_after_a_refusal)
     assert_int_equal(remote_live_next(live, 20 * SECOND_NS, -1, &kind, &result, &missed, &err),
                      STATUS_OK);
     result_free(result);
-    remote_live_close(live);
+    remote_close(live);
 }
 
 TEST_CASE(test_another_key_of_the_collector)

@@ -47,9 +47,6 @@ TEST_FIXTURE(reset)
 struct remote {
     int unused;
 };
-struct remote_live {
-    int unused;
-};
 
 enum status remote_open(struct remote **out, const struct remote_target *target, struct error *err)
 {
@@ -118,27 +115,21 @@ enum status remote_query(struct remote *remote, const struct query *query, struc
     return STATUS_OK;
 }
 
-enum status remote_live_open(struct remote_live **out, const struct remote_target *target,
-                             uint32_t kinds, enum remote_live_mode mode, struct error *err)
+enum status remote_subscribe(struct remote *remote, uint32_t kinds, enum remote_live_mode mode,
+                             struct error *err)
 {
-    (void)target;
+    (void)remote;
     (void)err;
     assert_int_equal(kinds, queries_kinds());
     assert_int_equal(mode, REMOTE_LIVE_IDS);
-    *out = calloc(1, sizeof **out);
-    return *out ? STATUS_OK : STATUS_NOMEM;
+    return STATUS_OK;
 }
 
-void remote_live_close(struct remote_live *live)
-{
-    free(live);
-}
-
-enum status remote_live_next(struct remote_live *live, uint64_t timeout_ns, int wake_fd,
+enum status remote_live_next(struct remote *remote, uint64_t timeout_ns, int wake_fd,
                              enum record_kind *kind, struct result **out, uint64_t *missed,
                              struct error *err)
 {
-    (void)live;
+    (void)remote;
     (void)timeout_ns;
     (void)err;
     (void)pthread_mutex_lock(&world.lock);
