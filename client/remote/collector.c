@@ -28,7 +28,7 @@ enum { CREDIT = 64 }; // live messages on their way at most
 // one after 30 seconds of silence, and one that was restarted knows of none.
 static const uint64_t renew_after_ns = UINT64_C(2000000000);
 
-// The same for credit, which nobody waits for.
+// The same for credit, for which no query waits.
 static const uint64_t credit_retry_ns = UINT64_C(50000000);
 
 // The subscription to live records.

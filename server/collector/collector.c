@@ -194,8 +194,8 @@ static void allow_connections(struct collector *collector)
     collector->endpoints.connections_max =
         (unsigned)((limit.rlim_cur - OTHER_DESCRIPTORS) / sockets);
     log_write(LOG_LEVEL_INFO,
-              "at most %u connections to a socket, since the process may have %llu files open "
-              "(raise LimitNOFILE or ulimit -n)",
+              "each socket takes up to %u connections, as this process may have %llu files open "
+              "(LimitNOFILE or ulimit -n allow more)",
               collector->endpoints.connections_max, (unsigned long long)limit.rlim_cur);
 }
 

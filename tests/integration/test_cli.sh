@@ -52,8 +52,15 @@ while read -r line; do
   python3 -c 'import json, sys; json.loads(sys.argv[1])["kind"]' "$line" ||
     fail "tail: not JSON: $line"
 done <"$WORK/tail.log"
-stop tail_nothing INT
 [ ! -s "$WORK/tail_nothing.log" ] || fail "a filtered tail shows other records"
+
+# A collector that goes away and comes back.
+stop collector
+wait_until 20 grep -q "warning: tail: collector $COLLECTOR: no answer" "$WORK/tail_nothing.log"
+start_collector --log-level info
+wait_until 20 grep -q "^inferstat: tail: the collector answers again" "$WORK/tail_nothing.log"
+stop tail_nothing INT
+[ "$(wc -l <"$WORK/tail_nothing.log")" -eq 2 ] || fail "tail repeats that the collector is away"
 
 # ---- The same answers from collector and file --------------------------------------
 

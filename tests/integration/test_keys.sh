@@ -143,10 +143,12 @@ grep -qE '^revoked admin\.1 \(.{8}\.\.\.\)$' "$WORK/out" || fail "it does not sa
 [ "$(wc -l <"$WORK/out")" -eq 1 ] || fail "what was revoked is shown as a list"
 refused() { ! ping 2>"$WORK/err" && grep -q "it refuses this key\|not, or no longer\|no longer" "$WORK/err"; }
 wait_until 20 refused
+wait_until 20 grep -q "warning: tail: " "$WORK/tail.log"
 expect_exit 0 owner keys --csv
 [ "$(wc -l <"$WORK/out")" -eq 2 ] || fail "not one key is left"
 expect_exit 0 owner authorize "$own" --role reader --name reader.2
 wait_until 20 admitted # without anything being started anew
+wait_until 20 grep -q "answers again" "$WORK/tail.log"
 seen_more "$(wc -l <"$WORK/tail.log")"
 stop tail INT
 

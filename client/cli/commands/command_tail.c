@@ -18,6 +18,7 @@ struct tail {
     struct rows rows; // JSON Lines; counts all rows shown
     uint64_t limit;   // 0: none
     uint64_t missed;  // as last reported
+    bool is_away;     // the source does not answer
 };
 
 // The value that a filter is compared with.  A request that finished with "stop" or "length"
@@ -101,6 +102,26 @@ static void tell_missed(struct tail *tail, uint64_t missed)
     tail->missed = missed;
 }
 
+// Says when the source no longer answers, and when it does again: the live feed is silent then, as
+// it is without new records.
+static void check_source(struct tail *tail)
+{
+    const struct query ping = {.kind = QUERY_PING};
+    struct result *answer = NULL;
+    struct error err = {0};
+    struct cli *cli = tail->cli;
+    const enum status status = cli_ask(cli, &ping, &answer, &err);
+    const bool is_away = status != STATUS_OK;
+    result_free(answer);
+    if (status == STATUS_CANCELLED || is_away == tail->is_away)
+        return;
+    tail->is_away = is_away;
+    if (is_away)
+        (void)fprintf(cli->env.notes, "inferstat: warning: tail: %s\n", err.text);
+    else
+        (void)fputs("inferstat: tail: the collector answers again\n", cli->env.notes);
+}
+
 // Prints records until a stop, the limit, or a closed pipe.
 static enum status follow(struct tail *tail, struct remote *remote, struct error *err)
 {
@@ -110,8 +131,10 @@ static enum status follow(struct tail *tail, struct remote *remote, struct error
         uint64_t missed;
         enum status status =
             remote_live_next(remote, wait_ns, stop_fd(), &kind, &page, &missed, err);
-        if (status == STATUS_TIMEOUT)
+        if (status == STATUS_TIMEOUT) {
+            check_source(tail);
             continue;
+        }
         if (status == STATUS_CANCELLED)
             break;
         if (status != STATUS_OK)
@@ -150,6 +173,7 @@ enum status command_tail(struct cli *cli, struct error *err)
         .rows = {.out = cli->env.out, .format = FORMAT_JSONL},
         .limit = cli->options.limit,
     };
+    remote_wake_on(cli->remote, stop_fd());
     status = remote_subscribe(cli->remote, kinds, REMOTE_LIVE_RECORDS, err);
     return status == STATUS_OK ? follow(&tail, cli->remote, err) : status;
 }
