@@ -33,8 +33,6 @@
 #include "common/core/record/record.h"
 
 struct sqlite3;
-struct sqlite3_stmt;
-struct sqlite3_value;
 struct baseline;
 struct store;
 
@@ -51,73 +49,32 @@ enum {
 #define IMPORT_VALUE_MAX  (INT64_C(1) << 53)
 #define IMPORT_BYTES_MAX  (INT64_C(1) << 34) // of a file
 
-// ---- Batches --------------------------------------------------------------------------
-
-enum import_table {
-    IMPORT_RUN,
-    IMPORT_STREAM,
-    IMPORT_RANGE,
-    IMPORT_UNNUMBERED,
-    IMPORT_LEDGER,
-    IMPORT_RUN_NAME,
-    IMPORT_RECORD, // records of one kind, or a baseline's group names
-    IMPORT_TABLES,
-};
-
-// A row of any table, its values in the order of the INSERT.  Names are given as text.
-struct import_row {
-    int64_t run;   // records: run id in this store; else the run's index in the batch
-    uint64_t hash; // records: hash of the number (set_hash.h)
-    struct sqlite3_value **values;
-    unsigned count;
-};
-
-struct import_rows {
-    struct import_row *list;
-    size_t count, room;
-};
+// ---- Writing ---------------------------------------------------------------------------
 
 // A batch: runs with their streams, ranges and ledgers, records of one kind, or one baseline.
 struct import_batch {
-    bool has_runs;
-    enum record_kind kind;     // kind of the records
+    // The rows, as a database of the reading thread's own making (import_batch.c), which is
+    // borrowed.
+    unsigned char *rows;
+    int64_t size;              // bytes
+    enum record_kind kind;     // of the records; else RECORD_KIND_RUN
     struct baseline *baseline; // borrowed; its ids are changed to those of this store
-    struct import_rows rows[IMPORT_TABLES];
-    // Set by the sink: the runs' ids in this store; 0 for a run that another import inserted in the
-    // meantime.
-    int64_t ids[IMPORT_RUNS_MAX];
+    // Set by the sink: the ids in the file and in this store of the runs that were inserted.  The
+    // others had been inserted in the meantime, by a producer or another import.
+    struct import_new_run {
+        int64_t from, to;
+    } new_runs[IMPORT_RUNS_MAX];
+    size_t new_run_count;
 };
 
-void import_batch_deinit(struct import_batch *batch);
-void import_batch_clear(struct import_batch *batch);
-
-// Adds the current row of `from`, without its columns before `first`.
-MUST_CHECK enum status import_rows_add(struct import_rows *rows, int64_t run,
-                                       struct sqlite3_stmt *from, int first, struct error *err);
-
-// Keeps the first `count` rows.
-void import_rows_cut(struct import_rows *rows, size_t count);
-
-// ---- Writing ---------------------------------------------------------------------------
-
-// Writes a batch to the store in one transaction and sets its `ids`.
 struct import_sink {
     enum status (*apply)(void *context, struct import_batch *batch, struct error *err);
     void *context;
 };
 
-// Writer of batches; uses the store's writing connection on its thread.
-struct import_target;
-
-MUST_CHECK enum status import_target_new(struct import_target **out, struct sqlite3 *db,
-                                         struct error *err);
-void import_target_free(struct import_target *target); // NULL is fine
-
-// Sets the highest id in use: new records of the kind get ids above `last`.
-void import_target_set_last(struct import_target *target, enum record_kind kind, int64_t last);
-
-// Applies a batch in its own transaction.
-MUST_CHECK enum status import_apply(struct import_target *target, struct import_batch *batch,
+// Writes a batch to the store in one transaction and sets its `new_runs`; on the thread of the
+// store's writing connection.  Records get ids above `last_id` and all that are known.
+MUST_CHECK enum status import_apply(struct sqlite3 *db, struct import_batch *batch, int64_t last_id,
                                     struct error *err);
 
 // ---- Reading ---------------------------------------------------------------------------

@@ -111,12 +111,12 @@ static enum status add_names(struct importing *importing, const struct sample_ke
                              struct error *err)
 {
     sqlite3_stmt *row = NULL;
-    enum status status =
-        database_prepare(importing->from->db, &row,
-                         "SELECT ?1 = 0 OR import_is_text(a.text, 1, ?3), ?2 = 0 OR"
-                         " import_is_text(b.text, 1, ?3), a.text, b.text FROM (SELECT 1)"
-                         " LEFT JOIN name a ON a.id = ?1 LEFT JOIN name b ON b.id = ?2",
-                         false, err);
+    enum status status = database_prepare(
+        importing->from->db, &row,
+        "SELECT CASE WHEN (?1 = 0 OR import_is_text(a.text, 1, ?3)) AND (?2 = 0 OR"
+        " import_is_text(b.text, 1, ?3)) THEN NULL ELSE '" IMPORT_FAULT_NAME "' END, 0, a.text,"
+        " b.text FROM (SELECT 1) LEFT JOIN name a ON a.id = ?1 LEFT JOIN name b ON b.id = ?2",
+        false, err);
     if (status != STATUS_OK)
         return status;
     (void)sqlite3_bind_int64(row, 1, key->subject);
@@ -124,10 +124,10 @@ static enum status add_names(struct importing *importing, const struct sample_ke
     (void)sqlite3_bind_int(row, 3, IMPORT_NAME_MAX);
     if (sqlite3_step(row) != SQLITE_ROW)
         status = database_error(importing->from->db, "store", err);
-    else if (!sqlite3_column_int(row, 0) || !sqlite3_column_int(row, 1))
-        status = error_set(err, STATUS_INVALID, "a name that is not there, too long, or not UTF-8");
+    else if (sqlite3_column_type(row, IMPORT_COLUMN_FAULT) != SQLITE_NULL)
+        status = error_set(err, STATUS_INVALID, "%s", IMPORT_FAULT_NAME);
     else
-        status = import_rows_add(&importing->batch.rows[IMPORT_RECORD], 0, row, 2, err);
+        status = import_add(importing, IMPORT_SAMPLED, 0, row, err);
     (void)sqlite3_finalize(row);
     return status;
 }
@@ -136,12 +136,14 @@ static enum status send(struct importing *importing, struct baseline *baseline, 
 {
     struct import_batch *batch = &importing->batch;
     enum status status = STATUS_OK;
+    batch->kind = RECORD_KIND_RUN;
+    batch->baseline = baseline;
+    import_rows_close(&importing->rows); // of a baseline that was refused
     for (size_t i = 0; i < samples_count(&baseline->samples) && status == STATUS_OK; i++)
         status = add_names(importing, &samples_at(&baseline->samples, i)->key, err);
-    batch->baseline = baseline;
     if (status == STATUS_OK)
-        status = importing->sink->apply(importing->sink->context, batch, err);
-    import_batch_clear(batch);
+        status = import_send(importing, err);
+    batch->baseline = NULL;
     importing->baselines += status == STATUS_OK;
     return status;
 }

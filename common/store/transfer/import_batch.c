@@ -1,53 +1,73 @@
-#include "common/store/transfer/import.h"
-
-#include <stdlib.h>
-
+// Collects the rows of a batch on the reading thread, and has the sink apply them.
 #include <sqlite3.h>
 
-#include "common/core/base/array.h"
+#include "common/store/sqlite/database.h"
+#include "common/store/transfer/import_reading.h"
 
-void import_rows_cut(struct import_rows *rows, size_t count)
+static enum status open_rows(struct import_rows *rows, enum record_kind kind, struct error *err)
 {
-    while (rows->count > count) {
-        const struct import_row *row = &rows->list[--rows->count];
-        for (unsigned i = 0; i < row->count; i++)
-            sqlite3_value_free(row->values[i]);
-        free(row->values);
-    }
+    if (rows->db)
+        return STATUS_OK;
+    if (sqlite3_open_v2(":memory:", &rows->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) !=
+        SQLITE_OK)
+        return database_error(rows->db, "store", err);
+    sqlite3_str *sql = sqlite3_str_new(rows->db);
+    for (unsigned i = 0; i < IMPORT_TABLES; i++)
+        if ((i == IMPORT_RECORD) == (kind != RECORD_KIND_RUN))
+            import_append_create(sql, (enum import_table)i, kind);
+    return database_exec_built(rows->db, sql, err);
 }
 
-void import_batch_clear(struct import_batch *batch)
+void import_rows_close(struct import_rows *rows)
 {
     for (unsigned i = 0; i < IMPORT_TABLES; i++)
-        import_rows_cut(&batch->rows[i], 0);
-    batch->baseline = NULL;
+        (void)sqlite3_finalize(rows->insert[i]);
+    (void)sqlite3_close_v2(rows->db);
+    *rows = (struct import_rows){0};
 }
 
-void import_batch_deinit(struct import_batch *batch)
+static enum status prepare_insert(struct import_rows *rows, enum import_table table, int count,
+                                  struct error *err)
 {
-    import_batch_clear(batch);
-    for (unsigned i = 0; i < IMPORT_TABLES; i++)
-        free(batch->rows[i].list);
-    *batch = (struct import_batch){0};
+    sqlite3_str *sql = sqlite3_str_new(rows->db);
+    sqlite3_str_appendf(sql, "INSERT INTO \"%w\" VALUES(?", import_table_name(table));
+    for (int i = 1; i < count; i++)
+        sqlite3_str_appendall(sql, ", ?");
+    sqlite3_str_appendall(sql, ")");
+    return database_prepare_built(rows->db, &rows->insert[table], sql, true, err);
 }
 
-enum status import_rows_add(struct import_rows *rows, int64_t run, sqlite3_stmt *from, int first,
-                            struct error *err)
+enum status import_add(struct importing *importing, enum import_table table, int64_t run,
+                       sqlite3_stmt *from, struct error *err)
 {
-    const int count = sqlite3_column_count(from) - first;
-    struct import_row row = {.run = run};
-    row.values = calloc((size_t)count, sizeof *row.values);
-    if (!row.values || !ARRAY_RESERVE(&rows->list, &rows->room, rows->count + 1)) {
-        free(row.values);
-        return error_no_memory(err, "store");
+    struct import_rows *rows = &importing->rows;
+    const int count = sqlite3_column_count(from) - IMPORT_COLUMN_RUN;
+    enum status status = open_rows(rows, importing->batch.kind, err);
+    if (status == STATUS_OK && !rows->insert[table])
+        status = prepare_insert(rows, table, count, err);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_stmt *insert = rows->insert[table];
+    (void)sqlite3_bind_int64(insert, 1, run);
+    for (int i = 1; i < count; i++)
+        (void)sqlite3_bind_value(insert, i + 1, sqlite3_column_value(from, IMPORT_COLUMN_RUN + i));
+    rows->count++;
+    return database_run(rows->db, insert, err);
+}
+
+enum status import_send(struct importing *importing, struct error *err)
+{
+    struct import_batch *batch = &importing->batch;
+    sqlite3_int64 size = 0;
+    enum status status = open_rows(&importing->rows, batch->kind, err); // a batch may have none
+    if (status == STATUS_OK) {
+        batch->rows = sqlite3_serialize(importing->rows.db, "main", &size, 0);
+        batch->size = size;
+        status = batch->rows ? importing->sink->apply(importing->sink->context, batch, err)
+                             : error_no_memory(err, "store");
     }
-    rows->list[rows->count++] = row;
-    struct import_row *added = &rows->list[rows->count - 1];
-    for (int i = 0; i < count; i++) {
-        added->values[i] = sqlite3_value_dup(sqlite3_column_value(from, first + i));
-        if (!added->values[i])
-            return error_no_memory(err, "store");
-        added->count++;
-    }
-    return STATUS_OK;
+    sqlite3_free(batch->rows);
+    batch->rows = NULL;
+    import_rows_close(&importing->rows);
+    return status;
 }

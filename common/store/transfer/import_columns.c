@@ -13,7 +13,6 @@
 #include "common/store/schema/schema.h"
 
 #define ANY          INT64_MIN, INT64_MAX
-#define FAULT_NAME   "a name that is not there, too long, or not UTF-8"
 #define FAULT_TEXT   "a text that is too long, or not UTF-8"
 #define FAULT_NUMBER "a number that cannot be"
 
@@ -96,6 +95,11 @@ static const struct rule name_rules[] = {
     {{"name", "", COLUMN_NAME, UNIT_NONE, false}, ANY, NULL},
 };
 
+static const struct rule sampled_rules[] = {
+    {{"subject", "", COLUMN_NAME, UNIT_NONE, true}, ANY, NULL},
+    {{"device", "", COLUMN_NAME, UNIT_NONE, true}, ANY, NULL},
+};
+
 #define RULES(table) table, sizeof table / sizeof *table
 static const struct {
     const char *name;
@@ -108,7 +112,8 @@ static const struct {
     [IMPORT_UNNUMBERED] = {"unnumbered", RULES(unnumbered_rules)},
     [IMPORT_LEDGER] = {"ledger", RULES(ledger_rules)},
     [IMPORT_RUN_NAME] = {"run_name", RULES(name_rules)},
-    [IMPORT_RECORD] = {"", RULES(record_rules)},
+    [IMPORT_RECORD] = {"record", RULES(record_rules)},
+    [IMPORT_SAMPLED] = {"sampled", RULES(sampled_rules)},
 };
 
 // The wire's limits; a run's clock offset may be negative.  A run that is open in the file becomes
@@ -163,7 +168,7 @@ static void append_fault(sqlite3_str *sql, const char *table, const struct rule 
             sql, "typeof(t.\"%w\") IN ('real', 'integer') AND abs(t.\"%w\") < 9e999", name, name);
         break;
     case COLUMN_NAME:
-        why = FAULT_NAME;
+        why = IMPORT_FAULT_NAME;
         sqlite3_str_appendf(sql,
                             "typeof(t.\"%w\") = 'integer' AND EXISTS (SELECT 1 FROM name n"
                             " WHERE n.id = t.\"%w\" AND import_is_text(n.text, 1, %d))",
@@ -195,6 +200,11 @@ static void append_value(sqlite3_str *sql, const struct rule *rule)
         sqlite3_str_appendf(sql, ", t.\"%w\"", rule->column.name);
 }
 
+const char *import_table_name(enum import_table table)
+{
+    return tables[table].name;
+}
+
 static const char *table_name(enum import_table table, enum record_kind kind)
 {
     return table == IMPORT_RECORD ? record_kind_info(kind)->name : tables[table].name;
@@ -218,41 +228,56 @@ static bool find_rule(enum import_table table, enum record_kind kind, size_t pla
 void import_append_select(sqlite3_str *sql, enum import_table table, enum record_kind kind)
 {
     struct rule rule;
-    sqlite3_str_appendall(sql, "SELECT t.run, CASE");
+    sqlite3_str_appendall(sql, "SELECT CASE");
     for (size_t i = 0; find_rule(table, kind, i, &rule); i++)
         append_fault(sql, table_name(table, kind), &rule);
-    sqlite3_str_appendall(sql, " END");
+    sqlite3_str_appendall(sql, " END, t.run");
     for (size_t i = 0; find_rule(table, kind, i, &rule); i++)
         append_value(sql, &rule);
     sqlite3_str_appendf(sql, " FROM \"%w\" t", table_name(table, kind));
 }
 
-void import_append_insert(sqlite3_str *sql, enum import_table table)
+// ---- Batches ------------------------------------------------------------------------------
+
+// The columns have no types: values stay as they are.
+void import_append_create(sqlite3_str *sql, enum import_table table, enum record_kind kind)
 {
     struct rule rule;
-    size_t count = 0;
-    const char *comma = "";
-    sqlite3_str_appendf(sql, "INSERT INTO \"%w\"(", tables[table].name);
-    if (table != IMPORT_RUN) {
-        sqlite3_str_appendall(sql, "run");
-        comma = ", ";
-    }
-    for (; find_rule(table, RECORD_KIND_RUN, count, &rule); count++, comma = ", ")
-        sqlite3_str_appendf(sql, "%s\"%w\"", comma, rule.column.name);
-    sqlite3_str_appendall(sql, table == IMPORT_RUN ? ") VALUES(?" : ") VALUES(?, ?");
-    for (size_t i = 1; i < count; i++)
-        sqlite3_str_appendall(sql, ", ?");
-    sqlite3_str_appendall(sql, ")");
+    sqlite3_str_appendf(sql, "CREATE TABLE \"%w\"(run%s", tables[table].name,
+                        table == IMPORT_RUN ? " INTEGER PRIMARY KEY" : "");
+    for (size_t i = 0; find_rule(table, kind, i, &rule); i++)
+        sqlite3_str_appendf(sql, ", \"%w\"", rule.column.name);
+    sqlite3_str_appendall(sql, ");");
 }
 
-uint64_t import_names_of(enum import_table table, enum record_kind kind)
+void import_append_names(sqlite3_str *sql, enum import_table table, enum record_kind kind)
 {
-    uint64_t names = 0;
     struct rule rule;
     for (size_t i = 0; find_rule(table, kind, i, &rule); i++)
         if (rule.column.type == COLUMN_NAME)
-            names |= UINT64_C(1) << i;
-    return names;
+            sqlite3_str_appendf(sql,
+                                "INSERT OR IGNORE INTO main.name(text) SELECT \"%w\""
+                                " FROM batch.\"%w\" WHERE \"%w\" IS NOT NULL;",
+                                rule.column.name, tables[table].name, rule.column.name);
+}
+
+void import_append_insert(sqlite3_str *sql, enum import_table table, enum record_kind kind,
+                          const char *columns, const char *from)
+{
+    struct rule rule;
+    const char *name = table_name(table, kind), *separator = columns[0] ? ", " : "";
+    sqlite3_str_appendf(sql, "INSERT OR %s INTO main.\"%w\"(%s",
+                        table == IMPORT_RUN ? "IGNORE" : "ABORT", name, columns);
+    for (size_t i = 0; find_rule(table, kind, i, &rule); i++)
+        sqlite3_str_appendf(sql, "%s\"%w\"", i > 0 ? ", " : separator, rule.column.name);
+    sqlite3_str_appendf(sql, ") SELECT %s", from);
+    for (size_t i = 0; find_rule(table, kind, i, &rule); i++)
+        sqlite3_str_appendf(sql,
+                            rule.column.type == COLUMN_NAME
+                                ? "%s(SELECT n.id FROM main.name n WHERE n.text = b.\"%w\")"
+                                : "%sb.\"%w\"",
+                            i > 0 ? ", " : separator, rule.column.name);
+    sqlite3_str_appendf(sql, " FROM batch.\"%w\" b", tables[table].name);
 }
 
 // ---- Functions of this SQL ---------------------------------------------------------------

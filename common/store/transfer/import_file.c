@@ -197,7 +197,7 @@ static void close_file(struct importing *importing)
                        "DROP TABLE IF EXISTS temp.import_here;"
                        "DROP TABLE IF EXISTS temp.import_run",
                        NULL, NULL, NULL);
-    import_batch_deinit(&importing->batch);
+    import_rows_close(&importing->rows);
     free(importing->runs);
     store_close(importing->from);
     free(importing);

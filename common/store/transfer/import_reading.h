@@ -9,6 +9,21 @@ struct store;
 
 enum { IMPORT_NOTE_SIZE = 256 };
 
+#define IMPORT_FAULT_NAME "a name that is not there, too long, or not UTF-8"
+
+// The tables of a batch.
+enum import_table {
+    IMPORT_RUN,
+    IMPORT_STREAM,
+    IMPORT_RANGE,
+    IMPORT_UNNUMBERED,
+    IMPORT_LEDGER,
+    IMPORT_RUN_NAME,
+    IMPORT_RECORD,  // records of one kind
+    IMPORT_SAMPLED, // the names that a baseline's groups of samples have
+    IMPORT_TABLES,
+};
+
 // A run of the file to be imported: `to` is its id in this store.
 struct coming {
     int64_t from, to;
@@ -17,9 +32,17 @@ struct coming {
     uint64_t hashes[RECORD_KIND_COUNT]; // set hashes of stored minus removed numbers
 };
 
+// Rows for the next batch, in tables of a database in memory.
+struct import_rows {
+    struct sqlite3 *db;
+    struct sqlite3_stmt *insert[IMPORT_TABLES];
+    size_t count; // of all tables
+};
+
 struct importing {
     struct store *store, *from;
     const struct import_sink *sink;
+    struct import_rows rows;
     struct import_batch batch;
     struct sqlite3_stmt *find;    // this store: finds a run by its UUID
     struct sqlite3_stmt *covered; // this store: whether a stored range contains another
@@ -41,22 +64,40 @@ struct coming *import_find_run(struct importing *importing, int64_t from);
 
 // ---- SQL (import_columns.c) ---------------------------------------------------------------
 
+// `kind`: of IMPORT_RECORD, else RECORD_KIND_RUN.  A table of a batch has the run's id in the file
+// (of records: in this store) as column `run`, then the values, with names as text.
+
 // Registers the SQL functions that the statements use on the file's connection.
 MUST_CHECK enum status import_register(struct sqlite3 *db, struct importing *importing,
                                        struct error *err);
 
-// Appends "SELECT run, fault, values... FROM table t".  `fault` names the invalid value, or is
-// null; then the values are those of the table's INSERT.  `kind`: of IMPORT_RECORD, else
-// RECORD_KIND_RUN.
-enum { IMPORT_COLUMN_RUN, IMPORT_COLUMN_FAULT, IMPORT_FIRST_COLUMN };
+// Appends "SELECT fault, run, values... FROM table t".  `fault` names the invalid value, or is
+// null.
+enum { IMPORT_COLUMN_FAULT, IMPORT_COLUMN_RUN, IMPORT_FIRST_COLUMN };
 void import_append_select(struct sqlite3_str *sql, enum import_table table, enum record_kind kind);
 
-// Appends the INSERT of a table other than IMPORT_RECORD; its first parameter is the run, except
-// for IMPORT_RUN.
-void import_append_insert(struct sqlite3_str *sql, enum import_table table);
+// The name of a batch's table, and its CREATE TABLE.
+const char *import_table_name(enum import_table table);
+void import_append_create(struct sqlite3_str *sql, enum import_table table, enum record_kind kind);
 
-// Bit mask: bit i is set if value i is a name.
-uint64_t import_names_of(enum import_table table, enum record_kind kind);
+// Appends statements that add the new names of a batch's table to the store.
+void import_append_names(struct sqlite3_str *sql, enum import_table table, enum record_kind kind);
+
+// Appends "INSERT INTO table(COLUMNS values...) SELECT FROM values... FROM batch.table b".
+void import_append_insert(struct sqlite3_str *sql, enum import_table table, enum record_kind kind,
+                          const char *columns, const char *from);
+
+// ---- Rows (import_batch.c) ------------------------------------------------------------------
+
+// Adds the current row of `from` (of import_append_select) to those of the next batch, whose kind
+// is set; `run` takes the place of its run.
+MUST_CHECK enum status import_add(struct importing *importing, enum import_table table, int64_t run,
+                                  struct sqlite3_stmt *from, struct error *err);
+
+// Has the sink apply the batch with these rows, and drops them.
+MUST_CHECK enum status import_send(struct importing *importing, struct error *err);
+
+void import_rows_close(struct import_rows *rows); // accepts a zeroed one
 
 // ---- Steps ----------------------------------------------------------------------------------
 

@@ -4,22 +4,17 @@
 #include "common/store/sqlite/database.h"
 #include "common/store/read/filter.h"
 #include "common/store/rollup/gap_table.h"
-#include "common/store/sqlite/set_hash.h"
 #include "common/store/transfer/import_reading.h"
 #include "common/store/read/session_state.h"
 
-static enum status send_records(struct importing *importing, enum record_kind kind,
-                                struct error *err)
+static enum status send_records(struct importing *importing, struct error *err)
 {
-    struct import_batch *batch = &importing->batch;
-    const size_t count = batch->rows[IMPORT_RECORD].count;
+    const size_t count = importing->rows.count;
     if (count == 0)
         return STATUS_OK;
-    batch->kind = kind;
-    enum status status = importing->sink->apply(importing->sink->context, batch, err);
+    enum status status = import_send(importing, err);
     if (status == STATUS_OK)
         importing->records += (int64_t)count;
-    import_batch_clear(batch);
     return status;
 }
 
@@ -49,20 +44,15 @@ static enum status find_known(struct importing *importing, enum record_kind kind
 static enum status add_record(struct importing *importing, struct coming *coming, sqlite3_stmt *row,
                               struct error *err)
 {
-    struct import_rows *rows = &importing->batch.rows[IMPORT_RECORD];
     const char *fault = (const char *)sqlite3_column_text(row, IMPORT_COLUMN_FAULT);
     if (fault) {
         import_note(importing, "a record", fault);
         importing->refused++;
         return STATUS_OK;
     }
-    enum status status = import_rows_add(rows, coming->to, row, IMPORT_FIRST_COLUMN, err);
-    if (status != STATUS_OK)
-        return status;
-    rows->list[rows->count - 1].hash = set_hash_of(sqlite3_column_int64(row, COLUMN_STREAM),
-                                                   sqlite3_column_int64(row, COLUMN_NUMBER));
-    coming->taken++;
-    return STATUS_OK;
+    enum status status = import_add(importing, IMPORT_RECORD, coming->to, row, err);
+    coming->taken += status == STATUS_OK;
+    return status;
 }
 
 // Lists the runs of this store that the file may complete.
@@ -126,6 +116,7 @@ static enum status send_kind(struct importing *importing, enum record_kind kind,
     enum status status = filter_prepare(importing->from->db, &row, sql, NULL, err);
     (void)sqlite3_finalize(importing->here);
     importing->here = NULL;
+    importing->batch.kind = kind;
     int rc = SQLITE_DONE;
     while (status == STATUS_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
         struct coming *coming =
@@ -139,13 +130,13 @@ static enum status send_kind(struct importing *importing, enum record_kind kind,
             status = find_known(importing, kind, coming, row, &is_known, err);
         if (status == STATUS_OK && !is_known)
             status = add_record(importing, coming, row, err);
-        if (status == STATUS_OK && importing->batch.rows[IMPORT_RECORD].count == IMPORT_ROWS_MAX)
-            status = send_records(importing, kind, err);
+        if (status == STATUS_OK && importing->rows.count == IMPORT_ROWS_MAX)
+            status = send_records(importing, err);
     }
     if (status == STATUS_OK && rc != SQLITE_DONE)
         status = database_error(importing->from->db, "store", err);
     (void)sqlite3_finalize(row);
-    return status == STATUS_OK ? send_records(importing, kind, err) : status;
+    return status == STATUS_OK ? send_records(importing, err) : status;
 }
 
 // In the order of the kinds: stages find their model by their load.

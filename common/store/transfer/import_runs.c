@@ -1,6 +1,4 @@
 // Imports new runs with their streams, ranges, ledgers and names.
-#include <string.h>
-
 #include <sqlite3.h>
 
 #include "common/core/delivery/delivery.h"
@@ -18,28 +16,27 @@ static const size_t rows_max[IMPORT_RECORD] = {
     [IMPORT_RUN_NAME] = 65535, // as on the wire
 };
 
-// Adds the run's rows of a table; `place` is the run's in the batch.  An invalid name is left
-// out, and so will be the records that use it.
-static enum status add_rows(struct importing *importing, enum import_table table, int64_t place,
-                            struct error *err)
+// Adds the current run's rows of a table.  An invalid name is left out, and so will be the records
+// that use it.
+static enum status add_rows(struct importing *importing, enum import_table table, struct error *err)
 {
-    struct import_rows *rows = &importing->batch.rows[table];
     sqlite3_stmt *row = importing->select[table];
-    const size_t before = rows->count;
+    const int64_t run = importing->at_run->from;
+    size_t count = 0;
     enum status status = STATUS_OK;
     int rc = SQLITE_DONE;
-    (void)sqlite3_bind_int64(row, 1, importing->at_run->from);
+    (void)sqlite3_bind_int64(row, 1, run);
     while (status == STATUS_OK && (rc = sqlite3_step(row)) == SQLITE_ROW) {
         const char *fault = (const char *)sqlite3_column_text(row, IMPORT_COLUMN_FAULT);
         if (fault && table == IMPORT_RUN_NAME)
             continue;
         if (fault)
             status = error_set(err, STATUS_INVALID, "%s", fault);
-        else if (rows->count - before == rows_max[table])
+        else if (count++ == rows_max[table])
             status = error_set(err, STATUS_INVALID,
                                "it has more streams, ranges, losses or names than a run can");
         else
-            status = import_rows_add(rows, place, row, IMPORT_FIRST_COLUMN, err);
+            status = import_add(importing, table, run, row, err);
     }
     if (status == STATUS_OK && rc != SQLITE_DONE)
         status = database_error(importing->from->db, "store", err);
@@ -47,48 +44,29 @@ static enum status add_rows(struct importing *importing, enum import_table table
     return status;
 }
 
-// Adds the run to the batch; on failure the batch is unchanged.
+// Adds the run, its own row last: rows without it are of a run that was refused.
 static enum status add_run(struct importing *importing, struct error *err)
 {
-    struct import_rows *rows = importing->batch.rows;
-    size_t before[IMPORT_RECORD];
     enum status status = STATUS_OK;
-    for (unsigned i = 0; i < IMPORT_RECORD; i++)
-        before[i] = rows[i].count;
-    for (unsigned i = 0; i < IMPORT_RECORD && status == STATUS_OK; i++)
-        status = add_rows(importing, (enum import_table)i, (int64_t)before[IMPORT_RUN], err);
-    for (unsigned i = 0; i < IMPORT_RECORD && status != STATUS_OK; i++)
-        import_rows_cut(&rows[i], before[i]);
+    for (unsigned i = IMPORT_RECORD; i-- > 0 && status == STATUS_OK;)
+        status = add_rows(importing, (enum import_table)i, err);
     return status;
 }
 
-// Sends the runs of the batch, whose places in `runs` are listed.
-static enum status send_runs(struct importing *importing, const size_t *places, struct error *err)
+static enum status send_runs(struct importing *importing, size_t *count, struct error *err)
 {
-    struct import_batch *batch = &importing->batch;
-    const size_t count = batch->rows[IMPORT_RUN].count;
-    if (count == 0)
+    const struct import_batch *batch = &importing->batch;
+    if (*count == 0) {
+        import_rows_close(&importing->rows);
         return STATUS_OK;
-    batch->has_runs = true;
-    enum status status = importing->sink->apply(importing->sink->context, batch, err);
-    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-        importing->runs[places[i]].to = batch->ids[i]; // 0: it came from elsewhere just now
-        if (batch->ids[i])
-            importing->new_runs++;
-        else
-            importing->there++;
     }
-    import_batch_clear(batch);
-    batch->has_runs = false;
+    enum status status = import_send(importing, err);
+    for (size_t i = 0; i < batch->new_run_count && status == STATUS_OK; i++)
+        import_find_run(importing, batch->new_runs[i].from)->to = batch->new_runs[i].to;
+    importing->new_runs += (int64_t)batch->new_run_count;
+    importing->there += (int64_t)(*count - batch->new_run_count);
+    *count = 0;
     return status;
-}
-
-static bool is_full(const struct import_batch *batch)
-{
-    bool is = batch->rows[IMPORT_RUN].count == IMPORT_RUNS_MAX;
-    for (unsigned i = 0; i < IMPORT_RECORD; i++)
-        is = is || batch->rows[i].count > IMPORT_ROWS_MAX;
-    return is;
 }
 
 static enum status prepare(struct importing *importing, struct error *err)
@@ -105,22 +83,22 @@ static enum status prepare(struct importing *importing, struct error *err)
 
 enum status import_send_runs(struct importing *importing, struct error *err)
 {
-    size_t places[IMPORT_RUNS_MAX] = {0};
+    size_t count = 0; // in the batch
     enum status status = prepare(importing, err);
     for (size_t i = 0; i < importing->run_count && status == STATUS_OK; i++) {
-        const size_t place = importing->batch.rows[IMPORT_RUN].count;
         importing->at_run = &importing->runs[i];
         if (importing->at_run->is_here)
             continue;
-        places[place] = i;
         status = add_run(importing, err);
+        count += status == STATUS_OK;
         if (status == STATUS_INVALID) {
             importing->refused++;
             import_note(importing, "a run", err->text);
             status = STATUS_OK;
         }
-        if (status == STATUS_OK && is_full(&importing->batch))
-            status = send_runs(importing, places, err);
+        const bool is_full = count == IMPORT_RUNS_MAX || importing->rows.count > IMPORT_ROWS_MAX;
+        if (status == STATUS_OK && is_full)
+            status = send_runs(importing, &count, err);
     }
-    return status == STATUS_OK ? send_runs(importing, places, err) : status;
+    return status == STATUS_OK ? send_runs(importing, &count, err) : status;
 }

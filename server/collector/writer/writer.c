@@ -50,14 +50,13 @@ struct writer {
     struct maintenance *maintenance;
     unsigned char store[16];
     uint64_t ticked_at_ns;
-    uint64_t counted_at_ns;       // last commit of reject counters
-    uint64_t group_ns;            // duration of the last group
-    bool drained;                 // the last group ended with an empty inbox
-    int64_t changes;              // sqlite3_total_changes64 when the transaction began
-    struct writer_import *import; // created by the first batch of an import
-    bool starved;                 // the last group failed when out of memory
-    bool failing;                 // the last group could not be written; logged
-    bool unloaded;                // open runs could not be reloaded after a rollback
+    uint64_t counted_at_ns; // last commit of reject counters
+    uint64_t group_ns;      // duration of the last group
+    bool drained;           // the last group ended with an empty inbox
+    int64_t changes;        // sqlite3_total_changes64 when the transaction began
+    bool starved;           // the last group failed when out of memory
+    bool failing;           // the last group could not be written; logged
+    bool unloaded;          // open runs could not be reloaded after a rollback
     bool stop;
 };
 
@@ -143,7 +142,6 @@ static void close_store(struct writer *writer)
     runs_free(writer->runs);
     inserter_free(writer->inserter);
     rollups_free(writer->rollups);
-    writer_import_free(writer->import);
     database_close(writer->db);
     writer->db = NULL;
 }
@@ -322,7 +320,7 @@ static void import_batch(struct writer *writer, struct job *job)
                                               .inserter = writer->inserter,
                                               .runs = writer->runs,
                                               .rollups = writer->rollups};
-    writer_import_apply(&writer->import, &parts, job->import);
+    writer_import_apply(&parts, job->import);
     job->import = NULL;
     post_ids(writer);
 }

@@ -9,7 +9,6 @@
 struct import_request;
 struct rollups;
 struct sqlite3;
-struct writer_import;
 
 // Borrowed.
 struct writer_import_parts {
@@ -19,11 +18,8 @@ struct writer_import_parts {
     struct rollups *rollups; // NULL: none are written
 };
 
-void writer_import_free(struct writer_import *import); // accepts NULL
-
 // Applies the request's batch in a transaction of its own, updates the other caches of ids,
-// and completes the request.  The first call creates `*import`.
-void writer_import_apply(struct writer_import **import, const struct writer_import_parts *parts,
-                         struct import_request *request);
+// and completes the request.
+void writer_import_apply(const struct writer_import_parts *parts, struct import_request *request);
 
 #endif

@@ -440,7 +440,7 @@ TEST_CASE(test_baselines_that_stay_out)
 
 // Lets so many batches through.
 struct cut {
-    struct import_target *target;
+    sqlite3 *db;
     unsigned left;
 };
 
@@ -450,7 +450,7 @@ static enum status apply_some(void *context, struct import_batch *batch, struct 
     if (cut->left == 0)
         return error_set(err, STATUS_IO, "cut");
     cut->left--;
-    return import_apply(cut->target, batch, err);
+    return import_apply(cut->db, batch, 0, err);
 }
 
 // The state that a process killed behind any of its transactions leaves: the books
@@ -468,18 +468,15 @@ TEST_CASE(test_cut_short_anywhere)
         struct error err;
         struct result *answer = NULL;
         struct store *store = NULL;
-        sqlite3 *db = NULL;
         struct cut cut = {.left = batches};
         assert_int_equal(store_open(&store, into, &err), STATUS_OK);
-        assert_int_equal(database_open_writer(&db, into, &err), STATUS_OK);
-        assert_int_equal(import_target_new(&cut.target, db, &err), STATUS_OK);
+        assert_int_equal(database_open_writer(&cut.db, into, &err), STATUS_OK);
         const enum status status =
             import_file(store, from, &(struct import_sink){apply_some, &cut}, &answer, &err);
         done = status == STATUS_OK;
         result_free(answer);
-        import_target_free(cut.target);
         store_close(store);
-        database_close(db);
+        database_close(cut.db);
         assert_true(copy_balances(into));
         struct counts counts;
         assert_int_equal(import_into(into, from, &counts, &err), STATUS_OK);
