@@ -23,8 +23,9 @@ query_answer query_slowest;
 query_answer query_stages;
 query_answer query_fleet;
 
-// Inference metrics shared by SUMMARY and OVERVIEW: aggregate_scan_want_inferences adds them to an
-// aggregation, in this order; answer_inferences sets their cells from the aggregates.
+// Metrics shared by SUMMARY and OVERVIEW: aggregate_scan_want_inferences and _loads add them to an
+// aggregation, in this order; answer_inferences and answer_loads set their cells from the
+// aggregates.  A load's mean is that of loads that succeeded: the denominator of their speed.
 enum {
     INFERENCE_E2E,
     INFERENCE_TTFT,
@@ -33,8 +34,11 @@ enum {
     INFERENCE_SPEED,
     INFERENCE_METRICS
 };
+enum { LOAD_DURATION, LOAD_SPEED, LOAD_METRICS };
 void aggregate_scan_want_inferences(struct aggregate_scan *scan);
-void answer_inferences(struct result *answer, const struct ratio sums[INFERENCE_METRICS]);
+void aggregate_scan_want_loads(struct aggregate_scan *scan);
+void answer_inferences(struct result *answer, const struct ratio *sums);
+void answer_loads(struct result *answer, const struct ratio *sums);
 
 // Reads the records of one kind with ids (in order of arrival) first..last, at most `limit`, oldest
 // first, in the columns of QUERY_RECORDS.  For the live feed.

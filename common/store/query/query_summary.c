@@ -11,7 +11,6 @@
 #include "common/store/sqlite/database.h"
 #include "common/store/read/filter.h"
 #include "common/store/aggregate/aggregate_scan.h"
-#include "common/store/read/latest_hint.h"
 #include "common/store/read/reader.h"
 #include "common/store/schema/schema.h"
 #include "common/sys/clock.h"
@@ -177,36 +176,6 @@ static enum status add_refusals(struct store *store, struct result *answer, stru
     return reader_scan(store, sql, NULL, answer_take_row, answer, err);
 }
 
-// Counts what a partial index has: the failed ones of a kind (schema.h).
-static enum status add_failed(struct store *store, const struct query_filter *filter,
-                              enum record_kind kind, const char *condition, const char *key,
-                              struct result *answer, struct error *err)
-{
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendf(sql, "SELECT count(*) AS %s FROM \"%w\" t", key,
-                        record_kind_info(kind)->name);
-    filter_where(sql, kind, filter);
-    sqlite3_str_appendf(sql, " AND %s", condition);
-    return reader_scan(store, sql, filter, answer_take_row, answer, err);
-}
-
-// The sums of all groups, and the models of those that have any values of the metric `proof`:
-// keys of `models`.
-static enum status sum_groups(const struct aggregate_scan *scan, struct ratio *sums, unsigned proof,
-                              struct groups *models, struct error *err)
-{
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < groups_count(scan->groups) && status == STATUS_OK; i++) {
-        const struct group *group = groups_at(scan->groups, i);
-        struct group *model = NULL;
-        for (unsigned metric = 0; metric < scan->metric_count; metric++)
-            ratio_merge(&sums[metric], aggregate_scan_ratio(group, metric));
-        if (aggregate_scan_ratio(group, proof)->values.count > 0)
-            status = reader_group(models, group->keys, &model, err);
-    }
-    return status;
-}
-
 void aggregate_scan_want_inferences(struct aggregate_scan *scan)
 {
     aggregate_scan_want(scan, "e2e_ns", false);
@@ -216,7 +185,7 @@ void aggregate_scan_want_inferences(struct aggregate_scan *scan)
     aggregate_scan_want(scan, "tokens_per_second", false);
 }
 
-void answer_inferences(struct result *answer, const struct ratio sums[INFERENCE_METRICS])
+void answer_inferences(struct result *answer, const struct ratio *sums)
 {
     answer_int(answer, "inferences", (int64_t)sums[INFERENCE_E2E].values.count);
     answer_int(answer, "prompt_tokens", aggregate_sum(&sums[INFERENCE_PROMPT].values));
@@ -228,71 +197,192 @@ void answer_inferences(struct result *answer, const struct ratio sums[INFERENCE_
     answer_real(answer, "e2e_mean_ns", aggregate_mean(&sums[INFERENCE_E2E].values));
 }
 
-static enum status add_inferences(struct store *store, const struct query *by_model,
-                                  struct groups *models, struct result *answer, struct error *err)
+void aggregate_scan_want_loads(struct aggregate_scan *scan)
 {
-    struct aggregate_scan scan = {.query = by_model, .kind = RECORD_KIND_INFERENCE};
-    aggregate_scan_want_inferences(&scan);
-    struct ratio sums[INFERENCE_METRICS] = {0};
-    enum status status = aggregate_scan_run(&scan, store, err);
-    if (status == STATUS_OK &&
-        aggregate_want_quantiles(&sums[INFERENCE_TTFT].values, NULL) != STATUS_OK)
-        status = error_no_memory(err, "store");
-    if (status == STATUS_OK)
-        status = sum_groups(&scan, sums, INFERENCE_E2E, models, err);
-    if (status == STATUS_OK)
-        answer_inferences(answer, sums);
-    aggregate_deinit(&sums[INFERENCE_TTFT].values);
-    aggregate_scan_deinit(&scan);
-    return status == STATUS_OK ? add_failed(store, &by_model->filter, RECORD_KIND_INFERENCE,
-                                            "t.finish = 3", "inferences_failed", answer, err)
-                               : status;
+    aggregate_scan_want(scan, "duration_ns", false);
+    aggregate_scan_want(scan, "load_bytes_per_second", false);
 }
 
-// The mean is that of loads that succeeded: the denominator of their speed.  What only failed
-// to load is no model: its name may be a slip of the hand.
-static enum status add_loads(struct store *store, const struct query *by_model,
-                             struct groups *models, struct result *answer, struct error *err)
+void answer_loads(struct result *answer, const struct ratio *sums)
 {
-    struct aggregate_scan scan = {.query = by_model, .kind = RECORD_KIND_LOAD};
-    aggregate_scan_want(&scan, "duration_ns", false);
-    aggregate_scan_want(&scan, "load_bytes_per_second", false);
-    struct ratio sums[2] = {0};
-    enum status status = aggregate_scan_run(&scan, store, err);
-    if (status == STATUS_OK)
-        status = sum_groups(&scan, sums, 1, models, err);
-    if (status == STATUS_OK) {
-        answer_int(answer, "loads", (int64_t)sums[0].values.count);
-        answer_real(answer, "load_mean_ns", ratio_mean_denominator(&sums[1]));
+    answer_int(answer, "loads", (int64_t)sums[LOAD_DURATION].values.count);
+    answer_real(answer, "load_mean_ns", ratio_mean_denominator(&sums[LOAD_SPEED]));
+}
+
+// ---- Kinds of records ------------------------------------------------------------
+
+static void want_duration(struct aggregate_scan *scan)
+{
+    aggregate_scan_want(scan, "duration_ns", false);
+}
+
+static void answer_operations(struct result *answer, const struct ratio *sums)
+{
+    answer_int(answer, "operations", (int64_t)sums[0].values.count);
+}
+
+static void answer_pipelines(struct result *answer, const struct ratio *sums)
+{
+    answer_int(answer, "pipelines", (int64_t)sums[0].values.count);
+}
+
+// What the summary says of a kind of records.
+struct part {
+    enum record_kind kind;
+    void (*want)(struct aggregate_scan *scan); // adds the metrics; all records have the first one
+    void (*answer)(struct result *answer, const struct ratio *sums); // or NULL
+    bool has_models; // those of records with values of the metric `proof` are counted
+    unsigned proof;
+    const char *failed_key, *failed; // the condition of a partial index; NULL: not counted
+    struct {
+        const char *from, *to; // cells of the newest record, and where they go
+    } newest[6];
+};
+
+static const struct part parts[] = {
+    {.kind = RECORD_KIND_INFERENCE,
+     .want = aggregate_scan_want_inferences,
+     .answer = answer_inferences,
+     .has_models = true,
+     .proof = INFERENCE_E2E,
+     .failed_key = "inferences_failed",
+     .failed = "t.finish = 3",
+     .newest = {{"model", "last_inference_model"},
+                {"started_ns", "last_inference_started_ns"},
+                {"tokens_per_second", "last_inference_tokens_per_second"},
+                {"ttft_ns", "last_inference_ttft_ns"},
+                {"generated_tokens", "last_inference_generated_tokens"}}},
+    // The name of a model that only failed to load may be misspelt.
+    {.kind = RECORD_KIND_LOAD,
+     .want = aggregate_scan_want_loads,
+     .answer = answer_loads,
+     .has_models = true,
+     .proof = LOAD_SPEED,
+     .failed_key = "loads_failed",
+     .failed = "t.status = 1",
+     .newest = {{"model", "last_load_model"},
+                {"started_ns", "last_load_started_ns"},
+                {"duration_ns", "last_load_duration_ns"},
+                {"status", "last_load_status"}}},
+    {.kind = RECORD_KIND_OPERATION, .want = want_duration, .answer = answer_operations},
+    {.kind = RECORD_KIND_PIPELINE,
+     .want = want_duration,
+     .answer = answer_pipelines,
+     .failed_key = "pipelines_failed",
+     .failed = "t.status = 1",
+     .newest = {{"workload", "last_pipeline_workload"},
+                {"model", "last_pipeline_model"},
+                {"started_ns", "last_pipeline_started_ns"},
+                {"status", "last_pipeline_status"},
+                {"items_per_second", "last_pipeline_items_per_second"},
+                {"overlap_ratio", "last_pipeline_overlap_ratio"}}},
+    {.kind = RECORD_KIND_STARTUP,
+     .want = want_duration,
+     .newest = {{"duration_ns", "startup_last_ns"}}},
+};
+
+struct summary {
+    struct store *store;
+    const struct query_filter *filter;
+    struct result *answer;
+    struct groups *models; // by id
+    bool has_records;
+};
+
+// Merges the groups of a scan.  `*last_ns`: a time that the newest record has not started before.
+static enum status sum_groups(struct summary *summary, const struct part *part,
+                              const struct aggregate_scan *scan, struct ratio *sums,
+                              int64_t *last_ns, struct error *err)
+{
+    enum status status = STATUS_OK;
+    *last_ns = INT64_MIN;
+    for (size_t i = 0; i < groups_count(scan->groups) && status == STATUS_OK; i++) {
+        const struct group *group = groups_at(scan->groups, i);
+        struct group *model = NULL;
+        for (unsigned metric = 0; metric < scan->metric_count; metric++)
+            ratio_merge(&sums[metric], aggregate_scan_ratio(group, metric));
+        if (part->has_models && aggregate_scan_ratio(group, part->proof)->values.count > 0)
+            status = reader_group(summary->models, group->keys, &model, err);
+        if (aggregate_scan_last_ns(group) > *last_ns)
+            *last_ns = aggregate_scan_last_ns(group);
     }
-    aggregate_scan_deinit(&scan);
-    return status == STATUS_OK ? add_failed(store, &by_model->filter, RECORD_KIND_LOAD,
-                                            "t.status = 1", "loads_failed", answer, err)
-                               : status;
+    return status;
 }
 
-static enum status count_records(struct store *store, const struct query *whole,
-                                 enum record_kind kind, const char *key, struct result *answer,
-                                 struct error *err)
+static enum status add_sums(struct summary *summary, const struct part *part, int64_t *last_ns,
+                            struct error *err)
 {
-    struct aggregate_scan scan = {.query = whole, .kind = kind};
-    aggregate_scan_want(&scan, "duration_ns", false);
-    enum status status = aggregate_scan_run(&scan, store, err);
-    if (status == STATUS_OK && groups_count(scan.groups) > 0)
-        answer_int(answer, key,
-                   (int64_t)aggregate_scan_ratio(groups_at(scan.groups, 0), 0)->values.count);
+    const struct query query = {.kind = QUERY_SUMMARY,
+                                .filter = *summary->filter,
+                                .group_by = {QUERY_BY_MODEL},
+                                .group_count = part->has_models};
+    struct aggregate_scan scan = {.query = &query, .kind = part->kind};
+    struct ratio sums[INFERENCE_METRICS] = {0};
+    part->want(&scan);
+    enum status status = aggregate_scan_run(&scan, summary->store, err);
+    for (unsigned i = 0; i < scan.metric_count && status == STATUS_OK; i++)
+        if (scan.metrics[i].wants_quantiles &&
+            aggregate_want_quantiles(&sums[i].values, NULL) != STATUS_OK)
+            status = error_no_memory(err, "store");
+    if (status == STATUS_OK)
+        status = sum_groups(summary, part, &scan, sums, last_ns, err);
+    if (status == STATUS_OK && part->answer)
+        part->answer(summary->answer, sums);
+    summary->has_records |= part->answer && sums[0].values.count > 0;
+    for (unsigned i = 0; i < scan.metric_count; i++)
+        aggregate_deinit(&sums[i].values);
     aggregate_scan_deinit(&scan);
     return status;
 }
 
-static enum status add_pipelines(struct store *store, const struct query *whole,
-                                 struct result *answer, struct error *err)
+static enum status add_failed(struct summary *summary, const struct part *part, struct error *err)
 {
-    enum status status =
-        count_records(store, whole, RECORD_KIND_PIPELINE, "pipelines", answer, err);
-    return status == STATUS_OK ? add_failed(store, &whole->filter, RECORD_KIND_PIPELINE,
-                                            "t.status = 1", "pipelines_failed", answer, err)
-                               : status;
+    sqlite3_str *sql = sqlite3_str_new(summary->store->db);
+    sqlite3_str_appendf(sql, "SELECT count(*) AS %s FROM \"%w\" t", part->failed_key,
+                        record_kind_info(part->kind)->name);
+    filter_where(sql, part->kind, summary->filter);
+    sqlite3_str_appendf(sql, " AND %s", part->failed);
+    return reader_scan(summary->store, sql, summary->filter, answer_take_row, summary->answer, err);
+}
+
+// `last_ns` bounds the search where all such records have expired.
+static enum status add_newest(struct summary *summary, const struct part *part, int64_t last_ns,
+                              struct error *err)
+{
+    struct query query = {
+        .kind = QUERY_RECORDS, .records.kind = part->kind, .filter = *summary->filter, .limit = 1};
+    struct result *record = NULL;
+    if (last_ns > query.filter.since_ns)
+        query.filter.since_ns = last_ns;
+    enum status status = query_records(summary->store, &query, &record, err);
+    if (status == STATUS_NO_DATA) // it has expired
+        return STATUS_OK;
+    const unsigned room = sizeof part->newest / sizeof *part->newest;
+    for (unsigned i = 0; i < room && part->newest[i].from && status == STATUS_OK; i++)
+        status = answer_value(summary->answer, part->newest[i].to,
+                              result_get(record, 0, part->newest[i].from), err);
+    result_free(record);
+    return status;
+}
+
+// The counts of a kind that cannot match the filter are 0.
+static enum status add_part(struct summary *summary, const struct part *part, struct error *err)
+{
+    const struct ratio none[INFERENCE_METRICS] = {0};
+    enum query_dimension missing;
+    int64_t last_ns = INT64_MIN;
+    if (part->answer)
+        part->answer(summary->answer, none);
+    if (part->failed)
+        answer_int(summary->answer, part->failed_key, 0);
+    if (!filter_applies(part->kind, summary->filter, &missing))
+        return STATUS_OK;
+    enum status status = add_sums(summary, part, &last_ns, err);
+    if (status == STATUS_OK && part->failed)
+        status = add_failed(summary, part, err);
+    if (status == STATUS_OK && part->newest[0].from && last_ns != INT64_MIN)
+        status = add_newest(summary, part, last_ns, err);
+    return status;
 }
 
 static enum status take_model(void *context, sqlite3_stmt *row, struct error *err)
@@ -303,173 +393,57 @@ static enum status take_model(void *context, sqlite3_stmt *row, struct error *er
 }
 
 // Adds models that runs described; those of loads and inferences are already present.
-static enum status add_models(struct store *store, const struct query_filter *filter,
-                              struct groups *models, struct result *answer, struct error *err)
+static enum status add_models(struct summary *summary, struct error *err)
 {
     enum query_dimension missing;
     enum status status = STATUS_OK;
-    if (filter_applies(RECORD_KIND_MODEL, filter, &missing)) {
-        sqlite3_str *sql = sqlite3_str_new(store->db);
+    if (filter_applies(RECORD_KIND_MODEL, summary->filter, &missing)) {
+        sqlite3_str *sql = sqlite3_str_new(summary->store->db);
         sqlite3_str_appendf(sql, "SELECT DISTINCT %s FROM model t",
                             schema_dimension(RECORD_KIND_MODEL, QUERY_BY_MODEL));
-        filter_where(sql, RECORD_KIND_MODEL, filter);
-        status = reader_scan(store, sql, filter, take_model, models, err);
+        filter_where(sql, RECORD_KIND_MODEL, summary->filter);
+        status =
+            reader_scan(summary->store, sql, summary->filter, take_model, summary->models, err);
     }
-    answer_int(answer, "models", (int64_t)groups_count(models));
-    return status;
-}
-
-// The newest record of a kind: its keys, and the summary's keys they go to.
-struct newest {
-    enum record_kind kind;
-    struct {
-        const char *from, *to;
-    } keys[6];
-};
-
-static const struct newest newest[] = {
-    {RECORD_KIND_LOAD,
-     {{"model", "last_load_model"},
-      {"started_ns", "last_load_started_ns"},
-      {"duration_ns", "last_load_duration_ns"},
-      {"status", "last_load_status"}}},
-    {RECORD_KIND_INFERENCE,
-     {{"model", "last_inference_model"},
-      {"started_ns", "last_inference_started_ns"},
-      {"tokens_per_second", "last_inference_tokens_per_second"},
-      {"ttft_ns", "last_inference_ttft_ns"},
-      {"generated_tokens", "last_inference_generated_tokens"}}},
-    {RECORD_KIND_STARTUP, {{"duration_ns", "startup_last_ns"}}},
-    {RECORD_KIND_PIPELINE,
-     {{"workload", "last_pipeline_workload"},
-      {"model", "last_pipeline_model"},
-      {"started_ns", "last_pipeline_started_ns"},
-      {"status", "last_pipeline_status"},
-      {"items_per_second", "last_pipeline_items_per_second"},
-      {"overlap_ratio", "last_pipeline_overlap_ratio"}}},
-};
-
-static enum status copy_value(struct result *answer, const char *key, const struct value *value,
-                              struct error *err)
-{
-    const unsigned column = (unsigned)result_find(answer, key);
-    if (value->type == VALUE_INT)
-        result_set_int(answer, column, value->i);
-    else if (value->type == VALUE_REAL)
-        result_set_real(answer, column, value->r);
-    else if (value->type == VALUE_TEXT &&
-             result_set_text(answer, column, value->text.bytes, value->text.size) != STATUS_OK)
-        return error_no_memory(err, "store");
-    return STATUS_OK;
-}
-
-static enum status add_newest(struct store *store, const struct query_filter *filter,
-                              const struct newest *of, struct result *answer, struct error *err)
-{
-    struct query query = {
-        .kind = QUERY_RECORDS, .records.kind = of->kind, .filter = *filter, .limit = 1};
-    struct result *record = NULL;
-    bool is_there = false;
-    enum status status =
-        latest_hint_since(store, of->kind, filter, &query.filter.since_ns, &is_there, err);
-    if (status != STATUS_OK || !is_there)
-        return status;
-    status = query_records(store, &query, &record, err);
-    if (status == STATUS_NO_DATA) // it has expired
-        return STATUS_OK;
-    const unsigned room = sizeof of->keys / sizeof *of->keys;
-    for (unsigned i = 0; i < room && of->keys[i].from && status == STATUS_OK; i++) {
-        const struct value value =
-            result_cell(record, 0, (unsigned)result_find(record, of->keys[i].from));
-        status = copy_value(answer, of->keys[i].to, &value, err);
-    }
-    result_free(record);
-    return status;
-}
-
-static void set_zeros(struct result *answer)
-{
-    static const char *const counts[] = {
-        "models",     "loads",         "loads_failed",     "inferences", "inferences_failed",
-        "operations", "prompt_tokens", "generated_tokens", "pipelines",  "pipelines_failed"};
-    for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++)
-        answer_int(answer, counts[i], 0);
-}
-
-// What is of a kind that cannot match the filter is left at its null or zero.
-static enum status add_records(struct store *store, const struct query *query,
-                               struct result *answer, struct error *err)
-{
-    struct query whole = {.kind = QUERY_SUMMARY, .filter = query->filter};
-    struct query by_model = whole;
-    by_model.group_by[by_model.group_count++] = QUERY_BY_MODEL;
-    struct groups *models = NULL;
-    if (groups_new(&models, 1, 0, NULL) != STATUS_OK)
-        return error_no_memory(err, "store");
-    enum query_dimension missing;
-    enum status status = STATUS_OK;
-    if (filter_applies(RECORD_KIND_INFERENCE, &query->filter, &missing))
-        status = add_inferences(store, &by_model, models, answer, err);
-    if (status == STATUS_OK && filter_applies(RECORD_KIND_LOAD, &query->filter, &missing))
-        status = add_loads(store, &by_model, models, answer, err);
-    if (status == STATUS_OK && filter_applies(RECORD_KIND_OPERATION, &query->filter, &missing))
-        status = count_records(store, &whole, RECORD_KIND_OPERATION, "operations", answer, err);
-    if (status == STATUS_OK && filter_applies(RECORD_KIND_PIPELINE, &query->filter, &missing))
-        status = add_pipelines(store, &whole, answer, err);
-    if (status == STATUS_OK)
-        status = add_models(store, &query->filter, models, answer, err);
-    groups_free(models);
-    return status;
-}
-
-static enum status add_last(struct store *store, const struct query_filter *filter,
-                            struct result *answer, struct error *err)
-{
-    enum query_dimension missing;
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < sizeof newest / sizeof *newest && status == STATUS_OK; i++)
-        if (filter_applies(newest[i].kind, filter, &missing))
-            status = add_newest(store, filter, &newest[i], answer, err);
+    answer_int(summary->answer, "models", (int64_t)groups_count(summary->models));
     return status;
 }
 
 // Whether there is a filter that nothing passes.  Runs have a host, an identity and
 // a life, but no model and the like: a filter by one of these is not theirs.
-static bool matches_nothing(const struct query_filter *filter, const struct result *answer)
+static bool matches_nothing(const struct summary *summary)
 {
-    static const char *const counts[] = {"models", "loads", "inferences", "operations",
-                                         "pipelines"};
-    bool of_runs = true, any = filter->since_ns != 0 || filter->until_ns != 0;
-    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
+    const struct query_filter *filter = summary->filter;
+    enum query_dimension missing;
+    bool any = filter->since_ns != 0 || filter->until_ns != 0;
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         any |= filter->by[i][0] != '\0';
-        if (filter->by[i][0] && !schema_dimension(RECORD_KIND_RUN, (enum query_dimension)i))
-            of_runs = false;
-    }
-    for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++)
-        if (result_integer(answer, 0, counts[i], 0) != 0)
-            return false;
-    return any && !(of_runs && result_integer(answer, 0, "runs", 0) != 0);
+    const bool has_runs = filter_applies(RECORD_KIND_RUN, filter, &missing) &&
+                          result_integer(summary->answer, 0, "runs", 0) != 0;
+    return any && !summary->has_records && groups_count(summary->models) == 0 && !has_runs;
 }
 
 enum status query_summary(struct store *store, const struct query *query, struct result **out,
                           struct error *err)
 {
+    struct summary summary = {.store = store, .filter = &query->filter};
     enum status status =
         answer_new(out, summary_columns, sizeof summary_columns / sizeof *summary_columns, err);
     if (status != STATUS_OK)
         return status;
-    if (result_add_row(*out) != STATUS_OK)
+    if (result_add_row(*out) != STATUS_OK || groups_new(&summary.models, 1, 0, NULL) != STATUS_OK)
         return error_no_memory(err, "store");
-    set_zeros(*out);
+    summary.answer = *out;
     answer_int(*out, "store_bytes", store_bytes(store));
     status = add_runs(store, &query->filter, *out, err);
     if (status == STATUS_OK)
         status = add_refusals(store, *out, err);
+    for (unsigned i = 0; i < sizeof parts / sizeof *parts && status == STATUS_OK; i++)
+        status = add_part(&summary, &parts[i], err);
     if (status == STATUS_OK)
-        status = add_records(store, query, *out, err);
-    if (status == STATUS_OK)
-        status = add_last(store, &query->filter, *out, err);
-    if (status == STATUS_OK && matches_nothing(&query->filter, *out))
+        status = add_models(&summary, err);
+    if (status == STATUS_OK && matches_nothing(&summary))
         status = error_set(err, STATUS_NO_DATA, "summary: no data: the filters match nothing");
+    groups_free(summary.models);
     return status;
 }

@@ -48,6 +48,20 @@ enum status answer_text(struct result *answer, const char *key, const char *text
     return STATUS_OK;
 }
 
+enum status answer_value(struct result *answer, const char *key, struct value value,
+                         struct error *err)
+{
+    const unsigned column = column_of(answer, key);
+    if (value.type == VALUE_INT)
+        result_set_int(answer, column, value.i);
+    else if (value.type == VALUE_REAL)
+        result_set_real(answer, column, value.r);
+    else if (value.type == VALUE_TEXT &&
+             result_set_text(answer, column, value.text.bytes, value.text.size) != STATUS_OK)
+        return error_no_memory(err, "store");
+    return STATUS_OK;
+}
+
 enum status answer_cell(struct result *answer, unsigned column, sqlite3_stmt *row, int place,
                         struct error *err)
 {

@@ -27,6 +27,9 @@ void answer_real(struct result *answer, const char *key, double value); // NaN: 
 MUST_CHECK enum status answer_text(struct result *answer, const char *key, const char *text,
                                    struct error *err);
 
+MUST_CHECK enum status answer_value(struct result *answer, const char *key, struct value value,
+                                    struct error *err);
+
 // Copies a column of the statement's current row into a cell; null stays null.
 MUST_CHECK enum status answer_cell(struct result *answer, unsigned column, struct sqlite3_stmt *row,
                                    int place, struct error *err);

@@ -42,10 +42,6 @@ enum status run_list_read(struct run_list *runs, struct store *store,
     // Not left to SQLite, which reads all runs there are where it is to give them in order.
     if (runs->count > 0)
         qsort(runs->list, runs->count, sizeof *runs->list, array_compare_first);
-    for (size_t i = 0; i < runs->count; i++) {
-        runs->list[i].open_place = runs->open_count;
-        runs->open_count += runs->list[i].open;
-    }
     return STATUS_OK;
 }
 

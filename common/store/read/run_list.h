@@ -17,12 +17,11 @@ struct listed_run {
     int64_t stored;               // records, over its lifetime
     bool has_suspects;            // records with a suspect clock (schema.h)
     bool open;
-    size_t open_place; // index among the open runs
 };
 
 struct run_list {
     struct listed_run *list; // ascending by run
-    size_t count, room, open_count;
+    size_t count, room;
 };
 
 // Reads the list; it is empty on failure.

@@ -224,6 +224,13 @@ static size_t find_place(const struct groups *groups, const int64_t *keys)
     return place;
 }
 
+// The table is empty.
+static void fill_table(struct groups *groups)
+{
+    for (size_t i = 0; i < groups->count; i++)
+        groups->table[find_place(groups, groups->list[i]->keys)] = (uint16_t)(i + 1);
+}
+
 static enum status make_more_room(struct groups *groups)
 {
     const size_t room = groups->room ? 2 * groups->room : FIRST_ROOM;
@@ -236,8 +243,7 @@ static enum status make_more_room(struct groups *groups)
     free(groups->table);
     groups->table = table;
     groups->room = room;
-    for (size_t i = 0; i < groups->count; i++)
-        table[find_place(groups, groups->list[i]->keys)] = (uint16_t)(i + 1);
+    fill_table(groups);
     return STATUS_OK;
 }
 
@@ -285,4 +291,29 @@ size_t groups_count(const struct groups *groups)
 struct group *groups_at(const struct groups *groups, size_t index)
 {
     return groups->list[index];
+}
+
+struct sorting {
+    group_order *order;
+    const void *context;
+};
+
+static int compare_groups(const void *left, const void *right, void *context)
+{
+    const struct group *const *a = left, *const *b = right;
+    const struct sorting *sorting = context;
+    int result = sorting->order(*a, *b, sorting->context);
+    for (unsigned i = 0; i < GROUP_KEYS_MAX && result == 0; i++)
+        result = ((*a)->keys[i] > (*b)->keys[i]) - ((*a)->keys[i] < (*b)->keys[i]);
+    return result;
+}
+
+void groups_sort(struct groups *groups, group_order *order, const void *context)
+{
+    struct sorting sorting = {order, context};
+    if (groups->count < 2)
+        return;
+    qsort_r(groups->list, groups->count, sizeof(struct group *), compare_groups, &sorting);
+    memset(groups->table, 0, 2 * groups->room * sizeof *groups->table);
+    fill_table(groups);
 }

@@ -93,4 +93,8 @@ struct group *groups_get(const struct groups *groups, const int64_t *keys);
 size_t groups_count(const struct groups *groups);
 struct group *groups_at(const struct groups *groups, size_t index);
 
+// Sorts the groups by `order` (below, above or equal to 0, as for qsort), equal ones by their keys.
+typedef int group_order(const struct group *a, const struct group *b, const void *context);
+void groups_sort(struct groups *groups, group_order *order, const void *context);
+
 #endif
