@@ -147,43 +147,16 @@ static enum status add_group_row(struct store *store, struct result *answer,
     return average->scan.note[0] ? answer_text(answer, "note", average->scan.note, err) : STATUS_OK;
 }
 
-// The oldest step first, and in it the largest group; among equals the one of the
-// lower names.
-struct place {
-    const struct group *group;
-    unsigned key_count;
-    int64_t step_ns; // start of the group's step
-};
-
-static int by_step_and_count(const void *left, const void *right)
+// The oldest step first, and in it the largest group.
+static int by_step_and_count(const struct group *a, const struct group *b, const void *context)
 {
-    const struct place *a = left, *b = right;
-    const uint64_t count_a = aggregate_scan_ratio(a->group, 0)->values.count;
-    const uint64_t count_b = aggregate_scan_ratio(b->group, 0)->values.count;
-    if (a->step_ns != b->step_ns)
-        return a->step_ns < b->step_ns ? -1 : 1;
-    if (count_a != count_b)
-        return count_a > count_b ? -1 : 1;
-    for (unsigned i = 0; i < a->key_count; i++)
-        if (a->group->keys[i] != b->group->keys[i])
-            return a->group->keys[i] < b->group->keys[i] ? -1 : 1;
-    return 0;
-}
-
-static struct place *sorted_groups(const struct average *average, size_t *count)
-{
-    const struct groups *groups = average->scan.groups;
-    const unsigned key_count = average->query->group_count;
-    *count = groups_count(groups);
-    struct place *places = calloc(*count ? *count : 1, sizeof *places);
-    for (size_t i = 0; places && i < *count; i++) {
-        const struct group *group = groups_at(groups, i);
-        const int64_t step_ns = average->query->step_ns > 0 ? group->keys[key_count] : 0;
-        places[i] = (struct place){group, key_count, step_ns};
-    }
-    if (places)
-        qsort(places, *count, sizeof *places, by_step_and_count);
-    return places;
+    const struct query *query = context;
+    const uint64_t count_a = aggregate_scan_ratio(a, 0)->values.count;
+    const uint64_t count_b = aggregate_scan_ratio(b, 0)->values.count;
+    const int64_t *step_a = &a->keys[query->group_count], *step_b = &b->keys[query->group_count];
+    if (query->step_ns > 0 && *step_a != *step_b)
+        return *step_a < *step_b ? -1 : 1;
+    return (count_b > count_a) - (count_b < count_a);
 }
 
 static enum status add_rows(struct store *store, struct result *answer,
@@ -191,15 +164,13 @@ static enum status add_rows(struct store *store, struct result *answer,
 {
     const uint32_t asked = average->query->limit;
     const uint32_t limit = asked && asked < QUERY_ROWS_MAX ? asked : QUERY_ROWS_MAX;
-    size_t count = 0;
-    struct place *places = sorted_groups(average, &count);
-    if (!places)
-        return error_no_memory(err, "store");
+    struct groups *groups = average->scan.groups;
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < count && status == STATUS_OK && result_row_count(answer) < limit; i++)
-        if (aggregate_scan_ratio(places[i].group, 0)->values.count > 0)
-            status = add_group_row(store, answer, average, places[i].group, err);
-    free(places);
+    groups_sort(groups, by_step_and_count, average->query);
+    for (size_t i = 0;
+         i < groups_count(groups) && status == STATUS_OK && result_row_count(answer) < limit; i++)
+        if (aggregate_scan_ratio(groups_at(groups, i), 0)->values.count > 0)
+            status = add_group_row(store, answer, average, groups_at(groups, i), err);
     if (status == STATUS_OK && result_row_count(answer) == 0)
         status = error_set(err, STATUS_NO_DATA, "no %s.%s in the store that match",
                            record_kind_info(average->metric->kind)->name, average->metric->name);

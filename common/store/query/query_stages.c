@@ -400,36 +400,24 @@ static enum status add_waterfall(const struct reading *reading, struct result *a
     return status;
 }
 
-// The groups with most loads first, among equals by their names' ids.
-static int by_loads(const void *left, const void *right)
+static int by_loads(const struct group *a, const struct group *b, const void *context)
 {
-    const struct group *const *a = left, *const *b = right;
-    const struct group_data *data_a = (*a)->data, *data_b = (*b)->data;
+    const struct group_data *data_a = a->data, *data_b = b->data;
     const uint64_t count_a = data_a->by_cache[CACHE_ALL].total.count;
     const uint64_t count_b = data_b->by_cache[CACHE_ALL].total.count;
-    if (count_a != count_b)
-        return count_a > count_b ? -1 : 1;
-    for (unsigned i = 0; i < GROUP_KEYS_MAX; i++)
-        if ((*a)->keys[i] != (*b)->keys[i])
-            return (*a)->keys[i] < (*b)->keys[i] ? -1 : 1;
-    return 0;
+    (void)context;
+    return (count_b > count_a) - (count_b < count_a);
 }
 
 static enum status add_groups(const struct reading *reading, struct result *answer,
                               struct error *err)
 {
-    const size_t count = groups_count(reading->groups);
-    struct group **list = calloc(count, sizeof *list);
-    if (!list)
-        return error_no_memory(err, "store");
-    for (size_t i = 0; i < count; i++)
-        list[i] = groups_at(reading->groups, i);
-    qsort(list, count, sizeof *list, by_loads);
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < count && status == STATUS_OK; i++)
+    groups_sort(reading->groups, by_loads, NULL);
+    for (size_t i = 0; i < groups_count(reading->groups) && status == STATUS_OK; i++)
         for (unsigned k = 0; k < CACHE_COUNT && status == STATUS_OK; k++)
-            status = add_waterfall(reading, answer, list[i], (enum cache)k, err);
-    free(list);
+            status =
+                add_waterfall(reading, answer, groups_at(reading->groups, i), (enum cache)k, err);
     return status;
 }
 
