@@ -1,13 +1,12 @@
 #include "common/store/retention/clear.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include <sqlite3.h>
 
-#include "common/core/base/array.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/read/filter.h"
+#include "common/store/retention/expire.h"
 #include "common/store/rollup/gap_table.h"
 #include "common/store/sqlite/lock.h"
 #include "common/store/read/session.h"
@@ -142,101 +141,64 @@ static enum status clear_some(const struct rows *rows, sqlite3 *db, struct error
 
 // ---- Rollups of what is cleared ------------------------------------------------------------
 
-#define HOUR_NS INT64_C(3600000000000)
+#define DAY_NS INT64_C(86400000000000)
 
-// Hours that follow each other, by number; more spans than that are joined over what
-// lies between, which is only made again for nothing.
+// More days in a slice than that are joined with the days between them, which are only rebuilt in
+// vain.
 enum { SPANS_MAX = 64 };
 
-struct hours {
-    struct hour_span {
-        int64_t first, last;
-    } * list;
-    size_t count, room;
+struct days {
+    struct gap_span spans[SPANS_MAX]; // ascending
+    size_t count;
 };
 
-static enum status add_hour(struct hours *hours, int64_t hour, struct error *err)
+static void add_day(struct days *days, int64_t started_ns)
 {
-    if (hours->count > 0 && hours->list[hours->count - 1].last >= hour - 1) {
-        hours->list[hours->count - 1].last = hour;
-        return STATUS_OK;
-    }
-    if (!ARRAY_RESERVE(&hours->list, &hours->room, hours->count + 1))
-        return error_no_memory(err, "store");
-    hours->list[hours->count++] = (struct hour_span){hour, hour};
-    return STATUS_OK;
+    const int64_t day_ns = rollup_bucket(ROLLUP_DAY, started_ns);
+    const int64_t next_ns = rollup_next(ROLLUP_DAY, day_ns);
+    struct gap_span *last = days->count > 0 ? &days->spans[days->count - 1] : NULL;
+    if (last && (last->until_ns == day_ns || days->count == SPANS_MAX))
+        last->until_ns = next_ns;
+    else
+        days->spans[days->count++] = (struct gap_span){day_ns, next_ns};
 }
 
-static void join_hours(struct hours *hours)
-{
-    for (int64_t apart = 2; hours->count > SPANS_MAX; apart *= 2) {
-        size_t kept = 0;
-        for (size_t i = 1; i < hours->count; i++) {
-            if (hours->list[i].first - hours->list[kept].last <= apart)
-                hours->list[kept].last = hours->list[i].last;
-            else
-                hours->list[++kept] = hours->list[i];
-        }
-        hours->count = kept + 1;
-    }
-}
-
-// The hours of the slice's records that rollups are to count no longer, rising.
-static enum status find_hours(const struct rows *rows, sqlite3 *db, struct hours *hours,
-                              struct error *err)
+// The days of the slice's records that rollups are to count no longer.
+static enum status find_days(const struct rows *rows, sqlite3 *db, struct days *days,
+                             struct error *err)
 {
     const struct clearing *clearing = rows->clearing;
     sqlite3_str *sql = sqlite3_str_new(db);
     sqlite3_stmt *stmt = NULL;
-    sqlite3_str_appendf(sql, "SELECT DISTINCT t.started_ns / %lld - (t.started_ns %% %lld < 0)",
-                        (long long)HOUR_NS, (long long)HOUR_NS);
+    sqlite3_str_appendall(sql, "SELECT min(t.started_ns)");
     append_from(sql, rows);
     append_where(sql, rows);
-    sqlite3_str_appendf(sql, " AND t.id <= %lld AND t.started_ns >= %lld ORDER BY 1",
-                        (long long)rows->kept.last_id, (long long)rows->kept.until_ns);
+    sqlite3_str_appendf(sql,
+                        " AND t.id <= %lld AND t.started_ns >= %lld GROUP BY t.started_ns / %lld"
+                        " - (t.started_ns %% %lld < 0) ORDER BY 1",
+                        (long long)rows->kept.last_id, (long long)rows->kept.until_ns,
+                        (long long)DAY_NS, (long long)DAY_NS);
     enum status status = filter_prepare(db, &stmt, sql, &clearing->filter, err);
     int rc = SQLITE_DONE;
     while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
-        status = add_hour(hours, sqlite3_column_int64(stmt, 0), err);
+        add_day(days, sqlite3_column_int64(stmt, 0));
     if (status == STATUS_OK && rc != SQLITE_DONE)
         status = database_error(db, "store", err);
     (void)sqlite3_finalize(stmt);
     return status;
 }
 
-static int64_t hour_start(int64_t hour)
-{
-    int64_t ns;
-    if (__builtin_mul_overflow(hour, HOUR_NS, &ns))
-        return hour < 0 ? INT64_MIN : INT64_MAX;
-    return ns;
-}
-
-static enum status add_gaps(const struct clearing *clearing, sqlite3 *db, const struct hours *hours,
-                            struct error *err)
-{
-    struct gap_span spans[SPANS_MAX];
-    for (size_t i = 0; i < hours->count; i++)
-        spans[i] = (struct gap_span){hour_start(hours->list[i].first),
-                                     hour_start(hours->list[i].last + 1)};
-    return gap_request_rebuild(db, (enum record_kind)clearing->kind, spans, hours->count, err);
-}
-
 // Marks rollups that count cleared records as unusable until their days are rebuilt.  The sums of
 // days that have begun to expire stay as they are.
 static enum status mark_rollups(const struct rows *rows, sqlite3 *db, struct error *err)
 {
-    const struct clearing *clearing = rows->clearing;
-    struct hours hours = {0};
-    if (!rollup_has_kind((enum record_kind)clearing->kind))
+    const enum record_kind kind = (enum record_kind)rows->clearing->kind;
+    struct days days = {.count = 0};
+    if (!rollup_has_kind(kind))
         return STATUS_OK;
-    enum status status = find_hours(rows, db, &hours, err);
-    if (status == STATUS_OK)
-        join_hours(&hours);
-    if (status == STATUS_OK)
-        status = add_gaps(clearing, db, &hours, err);
-    free(hours.list);
-    return status;
+    enum status status = find_days(rows, db, &days, err);
+    return status == STATUS_OK ? gap_request_rebuild(db, kind, days.spans, days.count, err)
+                               : status;
 }
 
 // ---- Slices ----------------------------------------------------------------------------------
@@ -267,19 +229,17 @@ static enum status clear_in_transaction(struct clearing *clearing, sqlite3 *db, 
 // cannot be given back is used again: no reason to call the clearing failed.
 static bool give_back(struct clearing *clearing, sqlite3 *db)
 {
-    char sql[64];
-    (void)snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%u)", clearing->pages.now);
     struct error err;
-    int64_t before = 0, left = 0;
-    enum status status = database_integer(db, "PRAGMA freelist_count", &before, &err);
+    struct expire_room before = {0}, after = {0};
+    enum status status = expire_room(db, &before, &err);
     if (status == STATUS_OK)
-        status = database_exec(db, sql, &err);
+        status = expire_give_back(db, clearing->pages.now, &err);
     if (status == STATUS_OK)
-        status = database_integer(db, "PRAGMA freelist_count", &left, &err);
+        status = expire_room(db, &after, &err);
     if (status != STATUS_OK)
         log_write(LOG_LEVEL_WARNING, "the room of what was cleared is not given back: %s",
                   err.text);
-    return status != STATUS_OK || left == 0 || left >= before;
+    return status != STATUS_OK || after.free == 0 || after.free >= before.free;
 }
 
 enum status clear_slice(struct clearing *clearing, sqlite3 *db, bool *done, struct error *err)

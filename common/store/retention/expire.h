@@ -52,10 +52,10 @@ struct expire_rows {
 MUST_CHECK enum status expire_slice(struct sqlite3 *db, const struct expire_rows *rows,
                                     unsigned *gone, struct error *err);
 
-// Finds the oldest row that may expire: its kind, its start, and the end of its hour.  `any_id`:
-// includes rows above the watermark.  STATUS_NO_DATA: none.
+// Finds the oldest row that may expire: its kind and its start.  `any_id`: includes rows above the
+// watermark.  STATUS_NO_DATA: none.
 MUST_CHECK enum status expire_oldest(struct sqlite3 *db, bool any_id, enum record_kind *kind,
-                                     int64_t *started_ns, int64_t *end_ns, struct error *err);
+                                     int64_t *started_ns, struct error *err);
 
 // A batch of rollups to expire: those of one metric, grouping and level that started before
 // `before_ns`, which is a bucket boundary of the next coarser level.
@@ -71,10 +71,9 @@ struct expire_level {
 MUST_CHECK enum status expire_level_slice(struct sqlite3 *db, const struct expire_level *rollups,
                                           unsigned *gone, struct error *err);
 
-// Finds the oldest bucket of a level: sets `*out` to its metric and grouping, and before_ns to its
-// start.  STATUS_NO_DATA: none.
+// The start of the oldest bucket of a level.  STATUS_NO_DATA: none.
 MUST_CHECK enum status expire_oldest_level(struct sqlite3 *db, enum rollup_level level,
-                                           struct expire_level *out, struct error *err);
+                                           int64_t *started_ns, struct error *err);
 
 // Size of the store's file.
 struct expire_room {

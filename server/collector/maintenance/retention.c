@@ -212,12 +212,13 @@ static enum status shrink_rows(struct retention *retention, int64_t wall_ns, uns
                                struct error *err)
 {
     enum record_kind kind = RECORD_KIND_RUN;
-    int64_t oldest_ns = 0, next_ns = 0;
+    int64_t oldest_ns = 0;
     const int64_t now_ns = rollup_bucket(ROLLUP_MINUTE, wall_ns);
     enum status status =
-        expire_oldest(retention->db, !retention->has_rollups, &kind, &oldest_ns, &next_ns, err);
+        expire_oldest(retention->db, !retention->has_rollups, &kind, &oldest_ns, err);
     if (status != STATUS_OK)
         return status == STATUS_NO_DATA ? STATUS_OK : status;
+    const int64_t next_ns = rollup_next(ROLLUP_HOUR, rollup_bucket(ROLLUP_HOUR, oldest_ns));
     if (oldest_ns < now_ns)
         status = expire_some(retention, kind, next_ns < now_ns ? next_ns : now_ns, gone, err);
     return status;
@@ -228,15 +229,15 @@ static enum status shrink_rows(struct retention *retention, int64_t wall_ns, uns
 static enum status begin_sweep(struct retention *retention, int64_t wall_ns, struct error *err)
 {
     for (unsigned level = ROLLUP_MINUTE; level < ROLLUP_MONTH; level++) {
-        struct expire_level oldest;
+        int64_t oldest_ns = 0;
         const enum rollup_level span = level == ROLLUP_MINUTE ? ROLLUP_DAY : ROLLUP_MONTH;
         enum status status =
-            expire_oldest_level(retention->db, (enum rollup_level)level, &oldest, err);
+            expire_oldest_level(retention->db, (enum rollup_level)level, &oldest_ns, err);
         if (status == STATUS_NO_DATA)
             continue;
         if (status != STATUS_OK)
             return status;
-        const int64_t before_ns = rollup_next(span, rollup_bucket(span, oldest.before_ns));
+        const int64_t before_ns = rollup_next(span, rollup_bucket(span, oldest_ns));
         if (before_ns > wall_ns)
             continue;
         retention->sweep_level = (enum rollup_level)level;
