@@ -5,9 +5,8 @@
 // A block's phases are base[low] * prod_i (low_i ? g_i : 1), where base is that of block 0
 // and g_i depends on the block's bits alone: two products a state and no sine.  Blocks that
 // differ in their top bits are made together, one from the other, and transformed among
-// each other while they are in registers.  Then each group, which fits the second cache, is
-// transformed and leaves as it is done, from one end to the other.  Last come the columns
-// across stretches.
+// each other while they are in a cache.  Then each group, which fits the second cache, is
+// transformed.  Last come the columns across stretches.
 #include <assert.h>
 #include <math.h>
 #include <stdalign.h>
@@ -18,24 +17,23 @@
 
 enum {
     BLOCK_BITS = 9,
-    BLOCK = ENCODE_BLOCK,
+    BLOCK = 1 << BLOCK_BITS,
     COLUMN_BITS = 5, // a block's lower ones
-    COLUMNS = ENCODE_COLUMNS,
+    COLUMNS = 1 << COLUMN_BITS,
     ROWS = BLOCK / COLUMNS,
     STRETCH_BITS = 16,
     HIGH_BITS_MAX = ENCODE_QUBITS_MAX - BLOCK_BITS,
     TOP_BITS = 3, // levels among a stretch's groups
     TOPS = 1 << TOP_BITS,
-    GAP = 5 * 64,             // bytes between blocks, so that they do not share cache sets
+    GAP = 5 * 64,             // bytes between groups, so that they do not share cache sets
     COLUMNS_SIZE = 16 * 1024, // bytes of rows that are transformed together
     COLUMN_MIN = 1024,        // bytes of one of them at least: shorter ones are slow to write
     ACROSS_BITS = 7,          // so many levels across rows at once
-    WORK_SIZE = 3 * COLUMN_MIN << ACROSS_BITS,
+    WORK_SIZE = COLUMN_MIN << ACROSS_BITS,
     PIECE_COLUMNS = 8, // columns of a part across stretches
 };
 
-static_assert(BLOCK == 1 << BLOCK_BITS && COLUMNS == 1 << COLUMN_BITS, "bits are counts'");
-static_assert(WORK_SIZE >= 3 * COLUMNS_SIZE, "all rows of a column fit their place");
+static_assert(WORK_SIZE >= COLUMNS_SIZE, "all rows of a column fit their place");
 
 // ---- Numbers of a sample --------------------------------------------------
 
@@ -163,70 +161,34 @@ static void walk_begin(struct walk *walk, const struct phases *phases, unsigned 
     walk_to(walk, at);
 }
 
-// ---- Columns --------------------------------------------------------------
-
-// Rows of `size` bytes, 2^bits of them; columns are transformed.
-struct columns {
-    const struct encode_run *run;
-    char *to;
-    const char *from;
-    size_t to_stride, from_stride, size;
-    unsigned int bits;
-};
-
-static size_t column_width(size_t size, unsigned int bits)
-{
-    size_t width = (size_t)COLUMNS_SIZE >> bits;
-    width = width < COLUMN_MIN ? COLUMN_MIN : width;
-    return width < size ? width : size;
-}
-
-// `size` bytes of each row from byte `at` on; `work` holds WORK_SIZE.
-static void transform_columns(const struct columns *columns, size_t at, size_t size, void *work)
-{
-    const struct encode_run *run = columns->run;
-    size_t real = encode_type_size(run->job->type);
-    size_t width = column_width(columns->size, columns->bits);
-    run->kernels->walsh_rows(columns->to + at, columns->to_stride / real, columns->from + at,
-                             columns->from_stride / real, work, width / real, size / width,
-                             columns->bits, run->stream);
-}
-
 // ---- Stretches ------------------------------------------------------------
 
 struct iqp {
     const struct encode_run *run;
     unsigned int block_bits, inner_bits, top_bits, stretch_bits;
-    unsigned int group_bits;           // of block and inner
-    size_t stretches;                  // of a sample
-    size_t block_stride, group_stride; // bytes from one to the next
-    size_t scratch_size;               // of a thread
+    unsigned int group_bits; // of block and inner
+    size_t stretches;        // of a sample
+    size_t group_stride;     // bytes from one to the next
+    size_t scratch_size;     // of a thread
     // Of the pass across stretches under way: rows are 2^low_bits states apart.
     unsigned int low_bits, level_bits;
+    size_t width;  // bytes of a column
     size_t pieces; // of what lies between two rows
-};
-
-// The factors of a top bit for a block's lower states and for the tops below it: product i of
-// `among` is that of the highest bit of i with the others.
-struct tops {
-    struct halves halves[TOP_BITS];
-    double among[TOPS][2];
-};
-
-// Tables of one block as spread_tops takes them.
-struct spread {
-    alignas(ENCODE_ALIGNMENT) double high[TOPS * ROWS][2];
-    alignas(ENCODE_ALIGNMENT) double low[(1 + TOP_BITS) * COLUMNS][2];
 };
 
 // A thread's work memory.
 struct work {
     struct phases phases;
     struct walk walk;
-    struct tops tops;
+    // The factors of each top bit for a block's lower states, and for the tops below it: product i
+    // of `among` is that of the highest bit of i with the others.
+    struct halves tops[TOP_BITS];
+    double among[TOPS][2];
     alignas(ENCODE_ALIGNMENT) double base64[BLOCK][2];
-    alignas(ENCODE_ALIGNMENT) double base[BLOCK][2]; // of the launch's type, arranged
-    struct spread spread;
+    // Of the launch's type, as `spread` takes them: block 0, and the tables of a block and of each
+    // top bit.
+    alignas(ENCODE_ALIGNMENT) double base[BLOCK][2];
+    double high[TOPS][ROWS][2], low[1 + TOP_BITS][COLUMNS][2];
     alignas(ENCODE_ALIGNMENT) double columns[WORK_SIZE / 8];
 };
 
@@ -238,22 +200,6 @@ static size_t align(size_t size)
 static struct work *work_of(const struct iqp *task, unsigned int thread)
 {
     return (struct work *)(void *)((char *)task->run->job->scratch + thread * task->scratch_size);
-}
-
-static void arrange_low(const struct iqp *task, struct spread *spread, size_t index,
-                        const struct halves *halves)
-{
-    size_t columns = (size_t)1 << halves->low_bits;
-    task->run->kernels->arrange((char *)spread->low + index * columns * task->run->pair_size,
-                                &halves->low[0][0], columns);
-}
-
-static void round_high(const struct iqp *task, struct spread *spread, size_t index,
-                       const double (*high)[2])
-{
-    size_t rows = (size_t)1 << (task->block_bits - least(task->block_bits, COLUMN_BITS));
-    encode_round(task->run, (char *)spread->high + index * rows * task->run->pair_size, &high[0][0],
-                 2 * rows);
 }
 
 static unsigned int highest_bit(size_t i)
@@ -273,13 +219,14 @@ static void make_tops(const struct iqp *task, struct work *work)
         double g[BLOCK_BITS][2];
         for (unsigned int i = 0; i < task->block_bits; i++)
             memcpy(g[i], phases->pair[i][qubit], sizeof g[i]);
-        make_halves(&work->tops.halves[top], task->block_bits, phases->single[qubit],
+        make_halves(&work->tops[top], task->block_bits, phases->single[qubit],
                     (const double(*)[2])g, task->run->tables);
-        arrange_low(task, &work->spread, 1 + top, &work->tops.halves[top]);
+        encode_round(task->run, work->low[1 + top], &work->tops[top].low[0][0],
+                     (size_t)2 * COLUMNS);
     }
     for (size_t i = 1; i < (size_t)1 << task->top_bits; i++) {
         unsigned int highest = highest_bit(i);
-        double *among = work->tops.among[i];
+        double *among = work->among[i];
         among[0] = 1.0;
         among[1] = 0.0;
         for (unsigned int k = 0; k < highest; k++)
@@ -301,31 +248,55 @@ static void turn_top(const struct iqp *task, const struct phases *phases, unsign
             encode_multiply(out, phases->pair[k < qubit ? k : qubit][k < qubit ? qubit : k]);
 }
 
-// Makes the phases of the walk's block in all groups, at `made` in the first, and
-// transforms them among the groups.
-static void make_blocks(const struct iqp *task, struct work *work, char *made)
+// Makes the tables of the walk's block in all groups.
+static void make_tables(const struct iqp *task, struct work *work)
 {
     const struct encode_run *run = task->run;
     struct halves halves;
     double turns[TOP_BITS][2];
     make_halves(&halves, task->block_bits, work->walk.own[0],
                 (const double(*)[2])work->walk.pair[0], run->tables);
-    arrange_low(task, &work->spread, 0, &halves);
-    round_high(task, &work->spread, 0, (const double(*)[2])halves.high);
+    encode_round(run, work->low[0], &halves.low[0][0], (size_t)2 << halves.low_bits);
+    encode_round(run, work->high[0], &halves.high[0][0], (size_t)2 << halves.high_bits);
     for (unsigned int top = 0; top < task->top_bits; top++)
         turn_top(task, &work->phases, top, work->walk.at, turns[top]);
     for (size_t i = 1; i < (size_t)1 << task->top_bits; i++) {
         unsigned int top = highest_bit(i);
         double turn[2] = {turns[top][0], turns[top][1]};
         double high[ROWS][2];
-        encode_multiply(turn, work->tops.among[i]);
-        run->tables->scale(high, work->tops.halves[top].high, ROWS, turn, false);
-        round_high(task, &work->spread, i, (const double(*)[2])high);
+        encode_multiply(turn, work->among[i]);
+        run->tables->scale(high, work->tops[top].high, ROWS, turn, false);
+        encode_round(run, work->high[i], &high[0][0], (size_t)2 * ROWS);
     }
-    run->kernels->spread_tops(made, task->group_stride / encode_type_size(run->job->type),
-                              work->base, work->spread.high, work->spread.low,
-                              (size_t)1 << halves.high_bits, (size_t)1 << halves.low_bits,
-                              task->top_bits);
+}
+
+// Makes the phases of the walk's block in all groups, at `made` in the first, and
+// transforms them among the groups: a few rows at a time, which stay in the first cache.
+static void make_blocks(const struct iqp *task, struct work *work, char *made)
+{
+    enum { ROWS_AT_ONCE = 4 };
+    const struct encode_run *run = task->run;
+    size_t columns = (size_t)1 << least(task->block_bits, COLUMN_BITS);
+    size_t block_rows = ((size_t)1 << task->block_bits) / columns;
+    size_t rows = block_rows < ROWS_AT_ONCE ? block_rows : ROWS_AT_ONCE;
+    make_tables(task, work);
+    for (size_t row = 0; row < block_rows; row += rows) {
+        char *to = made + row * columns * run->pair_size;
+        const char *base = (const char *)work->base + row * columns * run->pair_size;
+        const size_t high = row * run->pair_size;
+        run->kernels->spread(to, base, (const char *)work->high[0] + high, work->low[0], rows,
+                             columns);
+        for (size_t i = 1; i < (size_t)1 << task->top_bits; i++) {
+            unsigned int top = highest_bit(i);
+            const char *from = to + (i - ((size_t)1 << top)) * task->group_stride;
+            run->kernels->spread(to + i * task->group_stride, from,
+                                 (const char *)work->high[i] + high, work->low[1 + top], rows,
+                                 columns);
+        }
+        if (task->top_bits > 0)
+            run->kernels->walsh_rows(to, task->group_stride / (run->pair_size / 2), NULL,
+                                     2 * rows * columns, 1, task->top_bits);
+    }
 }
 
 // All groups of one stretch, and all levels within it.
@@ -333,25 +304,22 @@ static void make_stretch(const struct iqp *task, size_t sample, size_t stretch, 
 {
     const struct encode_run *run = task->run;
     size_t first = stretch << (task->stretch_bits - task->block_bits);
-    size_t groups = (size_t)1 << task->top_bits;
     size_t group_states = (size_t)1 << task->group_bits;
     char *made = (char *)work + align(sizeof *work);
 
     read_phases(&work->phases, run, sample);
     make_base(&work->base64[0][0], task->block_bits, &work->phases, run->tables);
-    run->kernels->arrange(work->base, &work->base64[0][0], (size_t)1 << task->block_bits);
+    encode_round(run, work->base, &work->base64[0][0], (size_t)2 << task->block_bits);
     make_tops(task, work);
     walk_begin(&work->walk, &work->phases, task->block_bits, first);
     for (size_t block = 0; block < (size_t)1 << task->inner_bits; block++) {
         walk_to(&work->walk, first + block);
-        make_blocks(task, work, made + block * task->block_stride);
+        make_blocks(task, work, made + (block << task->block_bits) * run->pair_size);
     }
     first = stretch << task->stretch_bits;
-    for (size_t group = 0; group < groups; group++)
+    for (size_t group = 0; group < (size_t)1 << task->top_bits; group++)
         run->kernels->transform(encode_state(run, sample, first + group * group_states),
-                                made + group * task->group_stride,
-                                task->block_stride / encode_type_size(run->job->type),
-                                (size_t)1 << task->block_bits, task->inner_bits, run->stream);
+                                made + group * task->group_stride, group_states, run->stream);
 }
 
 static void stretch_part(void *context, size_t part, unsigned int thread)
@@ -376,13 +344,14 @@ static void across_part(void *context, size_t part, unsigned int thread)
 {
     const struct iqp *task = context;
     const struct encode_run *run = task->run;
+    size_t real = encode_type_size(run->job->type);
     size_t stride = run->pair_size << task->low_bits;
     size_t group = part / task->pieces;
     size_t size = stride / task->pieces;
     char *rows = (char *)run->job->out + (group * stride << task->level_bits);
-    const struct columns columns = {run, rows, rows, stride, stride, stride, task->level_bits};
-    transform_columns(&columns, part % task->pieces * size, size, work_of(task, thread)->columns);
-    run->kernels->fence();
+    run->kernels->walsh_rows(rows + part % task->pieces * size, stride / real,
+                             work_of(task, thread)->columns, task->width / real, size / task->width,
+                             task->level_bits);
 }
 
 static void transform_across(struct iqp *task)
@@ -393,8 +362,9 @@ static void transform_across(struct iqp *task)
     task->low_bits = task->stretch_bits;
     for (; passes > 0; passes--) {
         task->level_bits = (left + passes - 1) / passes;
-        size_t stride = task->run->pair_size << task->low_bits;
-        task->pieces = stride / (column_width(stride, task->level_bits) * PIECE_COLUMNS);
+        size_t width = (size_t)COLUMNS_SIZE >> task->level_bits;
+        task->width = width < COLUMN_MIN ? COLUMN_MIN : width;
+        task->pieces = (task->run->pair_size << task->low_bits) / (task->width * PIECE_COLUMNS);
         size_t groups = task->run->job->samples << (qubits - task->low_bits - task->level_bits);
         thread_pool_run(task->run->pool, across_part, task, groups * task->pieces);
         task->low_bits += task->level_bits;
@@ -405,8 +375,7 @@ static void transform_across(struct iqp *task)
 static size_t thread_scratch(const struct encode_job *job)
 {
     size_t stretch = (size_t)2 * encode_type_size(job->type) << least(job->qubits, STRETCH_BITS);
-    return align(sizeof(struct work)) + align(stretch) +
-           ((size_t)GAP << (STRETCH_BITS - BLOCK_BITS + 1));
+    return align(sizeof(struct work)) + align(stretch) + (size_t)TOPS * GAP;
 }
 
 void encode_iqp(const struct encode_run *run)
@@ -421,8 +390,7 @@ void encode_iqp(const struct encode_run *run)
     task.top_bits = least(task.stretch_bits - task.block_bits, TOP_BITS);
     task.inner_bits = task.stretch_bits - task.top_bits - task.block_bits;
     task.group_bits = task.block_bits + task.inner_bits;
-    task.block_stride = (run->pair_size << task.block_bits) + GAP;
-    task.group_stride = (task.block_stride << task.inner_bits) + GAP;
+    task.group_stride = (run->pair_size << task.group_bits) + GAP;
     task.stretches = run->states >> task.stretch_bits;
     thread_pool_run(run->pool, stretch_part, &task, run->job->samples * task.stretches);
     if (task.stretches > 1)

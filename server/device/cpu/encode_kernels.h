@@ -18,8 +18,6 @@
 enum {
     ENCODE_ALIGNMENT = 64,
     ENCODE_SUM_LANES = 16, // partial sums of a reduction, added up as a tree
-    ENCODE_BLOCK = 512,    // complex numbers of a block, the unit of `transform`
-    ENCODE_COLUMNS = 32,   // complex numbers of a block's row
 };
 
 struct encode_kernels {
@@ -40,31 +38,14 @@ struct encode_kernels {
     void (*spread)(void *out, const void *base, const void *high, const void *low, size_t rows,
                    size_t columns);
 
-    // Rounds `n` complex numbers, a power of two, to the type and stores them in the tiled
-    // ("arranged") layout of spread_tops and transform (encode_walsh.h).
-    void (*arrange)(void *out, const double *in, size_t n);
+    // to = the Walsh-Hadamard transform of `n` numbers, a power of two; overwrites `from`.
+    void (*transform)(void *to, void *from, size_t n, bool stream);
 
-    // Computes 2^tops outputs, `stride` reals apart, and their Walsh-Hadamard transform across
-    // outputs.  Output 0 is computed as by `spread`; output t is output 0 times
-    //
-    //   high[t mod 2^(k+1) * rows + r] * low[(1 + k) * columns + c]
-    //
-    // for every bit k that is set in t.  `base`, `low` and `out` are arranged, `high` is not.
-    // `tops` is at most 3, and 0 with fewer than ENCODE_COLUMNS columns.
-    void (*spread_tops)(void *out, size_t stride, const void *base, const void *high,
-                        const void *low, size_t rows, size_t columns, unsigned int tops);
-
-    // to = the Walsh-Hadamard transform of 2^levels arranged blocks of `n` numbers, `stride` reals
-    // apart, which are overwritten.  `n` is a power of two, at most ENCODE_BLOCK; `levels` is at
-    // most 4, and 0 when `n` < ENCODE_BLOCK.
-    void (*transform)(void *to, void *from, size_t stride, size_t n, unsigned int levels,
-                      bool stream);
-
-    // Walsh-Hadamard transform across 2^levels rows, one column at a time: `columns` columns of
-    // `width` reals, a multiple of ENCODE_ALIGNMENT bytes and of 8 vectors.  Strides are in reals.
-    // `levels` is at least 1; `to` may be `from`; `work` holds 3 * 2^levels * width reals.
-    void (*walsh_rows)(void *to, size_t to_stride, const void *from, size_t from_stride, void *work,
-                       size_t width, size_t columns, unsigned int levels, bool stream);
+    // Walsh-Hadamard transform across 2^levels rows, `stride` reals apart, in place: `columns`
+    // columns of `width` reals, a multiple of 64 bytes.  `levels` is at least 1; `work` holds
+    // 2^levels * width reals and is not used with at most 3 levels.
+    void (*walsh_rows)(void *rows, size_t stride, void *work, size_t width, size_t columns,
+                       unsigned int levels);
 
     // Copies `rows` rows of `width` bytes, a multiple of ENCODE_ALIGNMENT.  Strides are in bytes.
     void (*copy_rows)(void *to, size_t to_stride, const void *from, size_t from_stride,

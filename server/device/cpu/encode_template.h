@@ -254,8 +254,6 @@ KERNEL void spread(void *out, const void *base, const void *high, const void *lo
     }
 }
 
-#include "server/device/cpu/encode_walsh.h"
-
 // ---- Memory ---------------------------------------------------------------
 
 KERNEL_INLINE void copy_rows_all(char *to, size_t to_stride, const char *from, size_t from_stride,
@@ -291,6 +289,8 @@ KERNEL void fence(void)
 #endif
 }
 
+#include "server/device/cpu/encode_walsh.h"
+
 const struct encode_kernels KERNELS = {
     .name = KERNELS_NAME,
     .type = REAL_SIZE == 8 ? ENCODE_F64 : ENCODE_F32,
@@ -298,8 +298,6 @@ const struct encode_kernels KERNELS = {
     .widen = widen,
     .scale = scale,
     .spread = spread,
-    .arrange = arrange,
-    .spread_tops = spread_tops,
     .transform = transform,
     .walsh_rows = walsh_rows,
     .copy_rows = copy_rows,
