@@ -157,24 +157,21 @@ void sketch_add_bucket(struct sketch *sketch, uint32_t bucket, uint64_t count)
     side_add(sketch, &sketch->positive, bucket, count);
 }
 
-// Page by page, so that none is looked for more than once.
-void sketch_add_counts(struct sketch *sketch, const struct sketch_count *list, size_t count)
+void sketch_add_values(struct sketch *sketch, const double *values, size_t count)
 {
-    struct side *side = &sketch->positive;
-    if (count == 0)
-        return;
-    assert(list[count - 1].bucket < SKETCH_BUCKETS);
-    for (size_t i = 0; i < count;) {
-        const uint32_t end = (list[i].bucket / PAGE_BUCKETS + 1) * PAGE_BUCKETS;
-        uint64_t *page = side_page(sketch, side, list[i].bucket);
-        for (; i < count && list[i].bucket < end; i++) {
-            sketch->count += list[i].count;
-            if (page)
-                page[list[i].bucket % PAGE_BUCKETS] += list[i].count;
+    const struct side *side = &sketch->positive;
+    for (size_t i = 0; i < count; i++) {
+        // Between two buckets that are in use a value needs no more than its count.
+        const uint64_t bucket = sketch_bucket_anywhere(values[i]);
+        const bool is_between = bucket >= side->low && bucket <= side->high;
+        uint64_t *page = is_between ? side->pages[bucket / PAGE_BUCKETS] : NULL;
+        if (page) {
+            page[bucket % PAGE_BUCKETS]++;
+            sketch->count++;
+        } else {
+            sketch_add(sketch, values[i], 1);
         }
     }
-    side->low = list[0].bucket < side->low ? list[0].bucket : side->low;
-    side->high = list[count - 1].bucket > side->high ? list[count - 1].bucket : side->high;
 }
 
 void sketch_merge(struct sketch *into, const struct sketch *from)

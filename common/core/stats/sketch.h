@@ -29,16 +29,22 @@ enum {
     SKETCH_NS_OFFSET = 64 * SKETCH_PER_OCTAVE, // bucket of 1 ns
 };
 
-// The bucket of a positive value.
-static inline uint32_t sketch_bucket(double value)
+// The bucket of a value if there were buckets of all magnitudes; huge if that is below the first
+// one, and for negative values and NaN.
+static inline uint64_t sketch_bucket_anywhere(double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
-    const uint64_t first = (uint64_t)(1023 + SKETCH_EXPONENT_MIN) * SKETCH_PER_OCTAVE;
-    const uint64_t place = bits >> 46;
-    if (place < first)
+    return (bits >> 46) - (uint64_t)(1023 + SKETCH_EXPONENT_MIN) * SKETCH_PER_OCTAVE;
+}
+
+// The bucket of a positive value.
+static inline uint32_t sketch_bucket(double value)
+{
+    const uint64_t bucket = sketch_bucket_anywhere(value);
+    if (bucket > INT64_MAX)
         return 0;
-    return place - first < SKETCH_BUCKETS ? (uint32_t)(place - first) : SKETCH_BUCKETS - 1;
+    return bucket < SKETCH_BUCKETS ? (uint32_t)bucket : SKETCH_BUCKETS - 1;
 }
 
 // The bucket of a duration, from 0 for 1 ns: bucket = SKETCH_NS_OFFSET + this.
@@ -78,14 +84,8 @@ void sketch_add(struct sketch *sketch, double value, uint64_t count);
 // Adds `count` to a bucket of positive values (below SKETCH_BUCKETS).
 void sketch_add_bucket(struct sketch *sketch, uint32_t bucket, uint64_t count);
 
-// A bucket and its count.
-struct sketch_count {
-    uint32_t bucket;
-    uint64_t count;
-};
-
-// The same for a list with non-zero counts, in ascending order of buckets.
-void sketch_add_counts(struct sketch *sketch, const struct sketch_count *list, size_t count);
+// Counts each of the values once.
+void sketch_add_values(struct sketch *sketch, const double *values, size_t count);
 
 void sketch_merge(struct sketch *into, const struct sketch *from);
 
@@ -109,6 +109,9 @@ bool sketch_quantile(const struct sketch *sketch, double q, double *value);
 // Version byte 1, then unsigned LEB128 numbers: count of zeros; number of non-empty
 // positive buckets, and for each its distance from the previous one (the first: from 0)
 // and its count; the same for negative buckets.
+
+// Bytes of the longest encoding, which has all buckets of both signs.
+enum { SKETCH_SIZE_MAX = 64 + 2 * SKETCH_BUCKETS * 11 };
 
 // Encodes the sketch, or the part that fits in `size` bytes: positive buckets from `*next`
 // on (initially 0; the first part has zeros and negative buckets too).  Sets `*next` to the

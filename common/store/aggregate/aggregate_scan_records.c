@@ -21,33 +21,7 @@ enum { PLACE_ID, PLACE_STARTED, FIRST_KEY };
 // A tail that is no longer is read whole, whatever the window.
 enum { SHORT_TAIL = 4000 };
 
-// What a record's sketch may count.
-#define SPAN_COUNT_MAX (UINT64_C(1) << 40)
-
 // ---- A record ---------------------------------------------------------------------------
-
-// A bucket of a record's sketch: so many values.
-static void take_bucket(void *context, double value, uint64_t count)
-{
-    struct ratio *ratio = context;
-    aggregate_add_many(&ratio->values, value, count);
-}
-
-// What is no sketch, or could not be of one span, has no values; the writer of rollups
-// sees it the same way.
-static enum status add_sketch(struct record_reader *reader, struct ratio *ratio, sqlite3_stmt *row,
-                              int place, struct error *err)
-{
-    if (!reader->spans && sketch_new(&reader->spans) != STATUS_OK)
-        return error_no_memory(err, "store");
-    sketch_reset(reader->spans);
-    const void *bytes = sqlite3_column_blob(row, place);
-    const int size = sqlite3_column_bytes(row, place);
-    if (sketch_decode(reader->spans, bytes, (size_t)size) == STATUS_OK &&
-        sketch_count(reader->spans) <= SPAN_COUNT_MAX)
-        sketch_each(reader->spans, take_bucket, ratio);
-    return STATUS_OK;
-}
 
 static enum status add_value(struct record_reader *reader, struct ratio *ratio,
                              const struct record_derived *derived, sqlite3_stmt *row, int place,
@@ -59,8 +33,13 @@ static enum status add_value(struct record_reader *reader, struct ratio *ratio,
         aggregate_add_int(&ratio->values, sqlite3_column_int64(row, place));
     else if (sqlite3_column_type(row, place) == SQLITE_FLOAT)
         aggregate_add_real(&ratio->values, sqlite3_column_double(row, place));
-    else if (sqlite3_column_type(row, place) == SQLITE_BLOB)
-        return add_sketch(reader, ratio, row, place, err);
+    else if (sqlite3_column_type(row, place) == SQLITE_BLOB) {
+        if (!reader->spans && sketch_new(&reader->spans) != STATUS_OK)
+            return error_no_memory(err, "store");
+        const void *bytes = sqlite3_column_blob(row, place);
+        aggregate_add_encoded(&ratio->values, reader->spans, bytes,
+                              (size_t)sqlite3_column_bytes(row, place));
+    }
     return STATUS_OK;
 }
 

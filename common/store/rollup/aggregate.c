@@ -1,18 +1,12 @@
 #include "common/store/rollup/aggregate.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-void real_sum_add(struct real_sum *sum, double value)
-{
-    const double total = sum->sum + value;
-    if (fabs(sum->sum) >= fabs(value))
-        sum->lost += (sum->sum - total) + value;
-    else
-        sum->lost += (value - total) + sum->sum;
-    sum->sum = total;
-}
+#include "common/core/base/array.h"
+#include "common/core/base/key_index.h"
 
 double real_sum_total(const struct real_sum *sum)
 {
@@ -65,6 +59,20 @@ void aggregate_add_many(struct aggregate *aggregate, double value, uint64_t coun
     aggregate->has_reals = true;
     real_sum_add(&aggregate->reals, value * (double)count);
     add_to_both(aggregate, value, count);
+}
+
+static void add_bucket(void *context, double value, uint64_t count)
+{
+    aggregate_add_many(context, value, count);
+}
+
+void aggregate_add_encoded(struct aggregate *aggregate, struct sketch *scratch, const void *bytes,
+                           size_t size)
+{
+    const uint64_t count_max = UINT64_C(1) << 40;
+    sketch_reset(scratch);
+    if (sketch_decode(scratch, bytes, size) == STATUS_OK && sketch_count(scratch) <= count_max)
+        sketch_each(scratch, add_bucket, aggregate);
 }
 
 int64_t aggregate_sum(const struct aggregate *aggregate)
@@ -154,19 +162,13 @@ double ratio_mean_denominator(const struct ratio *ratio)
 
 // ---- Groups -------------------------------------------------------------------
 
-// Open addressing, at most half full: groups_find is on the path of each row.
 struct groups {
-    unsigned key_count;
+    struct key_index index;
     size_t data_size;
     void (*deinit)(void *data);
-    size_t count, room; // a power of two
     struct group **list;
-    uint16_t *table; // of 2 * room: place in the list + 1; 0: free
+    size_t room;
 };
-
-enum { FIRST_ROOM = 64 };
-
-_Static_assert(GROUPS_MAX < UINT16_MAX, "places fit the table");
 
 enum status groups_new(struct groups **out, unsigned key_count, size_t data_size,
                        void (*deinit)(void *data))
@@ -174,7 +176,7 @@ enum status groups_new(struct groups **out, unsigned key_count, size_t data_size
     struct groups *groups = calloc(1, sizeof *groups);
     if (!groups)
         return STATUS_NOMEM;
-    groups->key_count = key_count;
+    groups->index.width = key_count;
     groups->data_size = data_size;
     groups->deinit = deinit;
     *out = groups;
@@ -185,107 +187,53 @@ void groups_free(struct groups *groups)
 {
     if (!groups)
         return;
-    for (size_t i = 0; i < groups->count; i++) {
+    for (size_t i = 0; i < groups_count(groups); i++) {
         if (groups->deinit)
             groups->deinit(groups->list[i]->data);
         free(groups->list[i]->data);
         free(groups->list[i]);
     }
     free(groups->list);
-    free(groups->table);
+    key_index_deinit(&groups->index);
     free(groups);
-}
-
-// Where a group of those keys is to be looked for first.
-static size_t place_of(const struct groups *groups, const int64_t *keys)
-{
-    uint64_t hash = UINT64_C(0x9e3779b97f4a7c15);
-    for (unsigned i = 0; i < groups->key_count; i++) {
-        hash ^= (uint64_t)keys[i];
-        hash *= UINT64_C(0xff51afd7ed558ccd); // the finaliser of MurmurHash3
-        hash ^= hash >> 33;
-    }
-    return (size_t)hash & (2 * groups->room - 1);
-}
-
-static size_t place_behind(const struct groups *groups, size_t place)
-{
-    return (place + 1) & (2 * groups->room - 1);
-}
-
-// Where the keys are, or the free place where they belong.
-static size_t find_place(const struct groups *groups, const int64_t *keys)
-{
-    const size_t size = groups->key_count * sizeof *keys;
-    size_t place = place_of(groups, keys);
-    while (groups->table[place] &&
-           memcmp(groups->list[groups->table[place] - 1]->keys, keys, size) != 0)
-        place = place_behind(groups, place);
-    return place;
-}
-
-// The table is empty.
-static void fill_table(struct groups *groups)
-{
-    for (size_t i = 0; i < groups->count; i++)
-        groups->table[find_place(groups, groups->list[i]->keys)] = (uint16_t)(i + 1);
-}
-
-static enum status make_more_room(struct groups *groups)
-{
-    const size_t room = groups->room ? 2 * groups->room : FIRST_ROOM;
-    struct group **list = realloc(groups->list, room * sizeof(struct group *));
-    if (list)
-        groups->list = list;
-    uint16_t *table = list ? calloc(2 * room, sizeof *table) : NULL;
-    if (!table)
-        return STATUS_NOMEM;
-    free(groups->table);
-    groups->table = table;
-    groups->room = room;
-    fill_table(groups);
-    return STATUS_OK;
 }
 
 static enum status add_group(struct groups *groups, const int64_t *keys, struct group **out)
 {
-    if (groups->count == GROUPS_MAX)
+    const size_t count = groups_count(groups);
+    size_t number;
+    if (count == GROUPS_MAX)
         return STATUS_FULL;
-    if (groups->count == groups->room && make_more_room(groups) != STATUS_OK)
-        return STATUS_NOMEM;
     struct group *group = calloc(1, sizeof *group);
     void *data = calloc(1, groups->data_size ? groups->data_size : 1);
-    if (!group || !data) {
+    if (!group || !data || !ARRAY_RESERVE(&groups->list, &groups->room, count + 1) ||
+        key_index_add(&groups->index, keys, &number) != STATUS_OK) {
         free(group);
         free(data);
         return STATUS_NOMEM;
     }
-    memcpy(group->keys, keys, groups->key_count * sizeof *keys);
+    memcpy(group->keys, keys, groups->index.width * sizeof *keys);
     group->data = data;
-    groups->list[groups->count++] = group;
-    groups->table[find_place(groups, keys)] = (uint16_t)groups->count;
+    groups->list[number] = group;
     *out = group;
     return STATUS_OK;
 }
 
 enum status groups_find(struct groups *groups, const int64_t *keys, struct group **out)
 {
-    const size_t place = groups->room ? find_place(groups, keys) : 0;
-    if (!groups->room || !groups->table[place])
-        return add_group(groups, keys, out);
-    *out = groups->list[groups->table[place] - 1];
-    return STATUS_OK;
+    *out = groups_get(groups, keys);
+    return *out ? STATUS_OK : add_group(groups, keys, out);
 }
 
 struct group *groups_get(const struct groups *groups, const int64_t *keys)
 {
-    const size_t place = groups->room ? find_place(groups, keys) : 0;
-    return groups->room && groups->table[place] ? groups->list[groups->table[place] - 1] : NULL;
+    size_t number;
+    return key_index_find(&groups->index, keys, &number) ? groups->list[number] : NULL;
 }
 
 size_t groups_count(const struct groups *groups)
 {
-    return groups->count;
+    return groups->index.count;
 }
 
 struct group *groups_at(const struct groups *groups, size_t index)
@@ -311,9 +259,15 @@ static int compare_groups(const void *left, const void *right, void *context)
 void groups_sort(struct groups *groups, group_order *order, const void *context)
 {
     struct sorting sorting = {order, context};
-    if (groups->count < 2)
+    const size_t count = groups_count(groups);
+    if (count < 2)
         return;
-    qsort_r(groups->list, groups->count, sizeof(struct group *), compare_groups, &sorting);
-    memset(groups->table, 0, 2 * groups->room * sizeof *groups->table);
-    fill_table(groups);
+    qsort_r(groups->list, count, sizeof(struct group *), compare_groups, &sorting);
+    key_index_clear(&groups->index);
+    for (size_t i = 0; i < count; i++) {
+        size_t number;
+        const enum status added = key_index_add(&groups->index, groups->list[i]->keys, &number);
+        assert(added == STATUS_OK && "there is room for as many keys as before");
+        (void)added;
+    }
 }

@@ -10,13 +10,20 @@
 #include "common/core/base/status.h"
 #include "common/core/stats/sketch.h"
 
-// Compensated sum of doubles (Neumaier's variant of Kahan's summation): keeps small terms beside
-// large ones.
+// Compensated sum of doubles: keeps small terms beside large ones.  What an addition loses is
+// exact (TwoSum: Knuth, The Art of Computer Programming, volume 2, 4.2.2).
 struct real_sum {
     double sum, lost;
 };
 
-void real_sum_add(struct real_sum *sum, double value);
+static inline void real_sum_add(struct real_sum *sum, double value)
+{
+    const double total = sum->sum + value;
+    const double kept = total - sum->sum;
+    sum->lost += (sum->sum - (total - kept)) + (value - kept);
+    sum->sum = total;
+}
+
 double real_sum_total(const struct real_sum *sum);
 
 // Aggregate of one series: integers are summed exactly in 128 bits, reals with compensation.
@@ -41,6 +48,11 @@ void aggregate_add_int(struct aggregate *aggregate, int64_t value);
 void aggregate_add_real(struct aggregate *aggregate, double value);
 // Adds `value` `count` times.
 void aggregate_add_many(struct aggregate *aggregate, double value, uint64_t count);
+// Adds the values of an encoded sketch (sketch.h), each as its bucket's.  Bytes that are no sketch,
+// or count more than 2^40 values, have none, so that no sum of counts overflows.  `scratch` is
+// overwritten.
+void aggregate_add_encoded(struct aggregate *aggregate, struct sketch *scratch, const void *bytes,
+                           size_t size);
 
 // The sum of the integers, saturated to 64 bits.
 int64_t aggregate_sum(const struct aggregate *aggregate);

@@ -208,8 +208,8 @@ enum status rollup_row_add(struct ratio *into, const struct rollup_row_key *key,
 
 // ---- Writing ---------------------------------------------------------------------------
 
-// Usual sketches are a few hundred bytes; the largest has all buckets of both signs.
-enum { USUAL_SIZE = 4096, SIZE_MAX_EVER = 64 + 2 * SKETCH_BUCKETS * 11 };
+// Usual sketches are a few hundred bytes.
+enum { USUAL_SIZE = 4096 };
 
 // Binds one blob: the checksum, followed by the encoded sketch if there is one.
 static enum status bind_sketch(sqlite3_stmt *stmt, int place, uint32_t checksum,
@@ -221,8 +221,8 @@ static enum status bind_sketch(sqlite3_stmt *stmt, int place, uint32_t checksum,
     size_t size =
         sketch ? sketch_encode_whole(sketch, usual + CHECKSUM_SIZE, USUAL_SIZE - CHECKSUM_SIZE) : 0;
     if (sketch && size == 0) {
-        bytes = large = malloc(CHECKSUM_SIZE + SIZE_MAX_EVER);
-        size = large ? sketch_encode_whole(sketch, large + CHECKSUM_SIZE, SIZE_MAX_EVER) : 0;
+        bytes = large = malloc(CHECKSUM_SIZE + SKETCH_SIZE_MAX);
+        size = large ? sketch_encode_whole(sketch, large + CHECKSUM_SIZE, SKETCH_SIZE_MAX) : 0;
     }
     enum status status = STATUS_OK;
     if (sketch && size == 0)

@@ -116,6 +116,12 @@ enum status database_prepare_built(sqlite3 *db, sqlite3_stmt **out, sqlite3_str 
     return status;
 }
 
+void database_bind(sqlite3_stmt *stmt, const int64_t *numbers, int count)
+{
+    for (int i = 0; i < count; i++)
+        (void)sqlite3_bind_int64(stmt, i + 1, numbers[i]);
+}
+
 enum status database_run(sqlite3 *db, sqlite3_stmt *stmt, struct error *err)
 {
     const int rc = sqlite3_step(stmt);

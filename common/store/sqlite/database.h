@@ -50,6 +50,9 @@ MUST_CHECK enum status database_prepare_built(struct sqlite3 *db, struct sqlite3
                                               struct sqlite3_str *sql, bool lasting,
                                               struct error *err);
 
+// Binds integers to the first `count` parameters, which the statement has.
+void database_bind(struct sqlite3_stmt *stmt, const int64_t *numbers, int count);
+
 // Runs a prepared statement that returns no rows, and resets it.
 MUST_CHECK enum status database_run(struct sqlite3 *db, struct sqlite3_stmt *stmt,
                                     struct error *err);

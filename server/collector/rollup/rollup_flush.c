@@ -1,32 +1,73 @@
 #include "server/collector/rollup/rollup_flush.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include <sqlite3.h>
 
-#include "server/collector/rollup/rollup_upsert.h"
-#include "server/collector/rollup/rollup_accumulator.h"
+#include "common/core/base/array.h"
+#include "common/store/sqlite/database.h"
+#include "server/collector/rollup/rollup_metrics.h"
 
-enum { BLOCK = 256 }; // values looked up at once
+// The values of one metric in a group; the sketch is encoded, from `first` in the bytes on.
+struct cell {
+    struct ratio sums;
+    size_t first, size;
+};
 
 struct rollup_flush {
-    struct rollup_upsert *rows;
-    struct rollup_groups groups;      // of the slice
-    struct accumulator *accumulators; // [group]: the values of one metric
-    struct accumulator_pool pool;
-    struct accumulator_counts counts; // all zero between groups and rows
-    struct sketch *sketch;            // a record's
+    sqlite3 *db;
+    sqlite3_stmt *newest, *find, *insert, *update, *find_series, *insert_series;
+    struct rollup_groups groups; // of the slice
+    struct cell *cells;          // [group]
+    unsigned char *bytes;
+    size_t bytes_used, bytes_room;
+    struct ratio sum;      // the group or row that is being computed
+    struct sketch *sketch; // a record's
+    // The latest buckets there were: rows behind them are new, and not looked for.
+    int64_t last_ns[ROLLUP_LEVEL_COUNT];
+    bool has_last[ROLLUP_LEVEL_COUNT];
 };
+
+static enum status prepare(struct rollup_flush *flush, struct error *err)
+{
+#define OF_KEY                                                                                     \
+    " WHERE metric = ?1 AND grouping = ?2 AND level = ?3 AND started_ns = ?4 AND series = ?5"
+    const struct {
+        sqlite3_stmt **stmt;
+        const char *sql;
+    } all[] = {
+        {&flush->newest, "SELECT max(started_ns) FROM rollup WHERE metric = ? AND grouping = ?"
+                         " AND level = ?"},
+        {&flush->find, "SELECT " ROLLUP_ROW_COLUMNS " FROM rollup" OF_KEY},
+        {&flush->insert, "INSERT INTO rollup(metric, grouping, level, started_ns, series,"
+                         " " ROLLUP_ROW_COLUMNS ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+        {&flush->update, "UPDATE rollup SET (" ROLLUP_ROW_COLUMNS ") ="
+                         " (?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)" OF_KEY},
+        {&flush->find_series, "SELECT id FROM series WHERE grouping = ? AND model = ?"
+                              " AND host = ? AND device = ? AND operation = ?"},
+        {&flush->insert_series, "INSERT INTO series(grouping, model, host, device, operation)"
+                                " VALUES(?, ?, ?, ?, ?)"},
+    };
+#undef OF_KEY
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof all / sizeof *all && status == STATUS_OK; i++)
+        status = database_prepare(flush->db, all[i].stmt, all[i].sql, true, err);
+    return status;
+}
 
 enum status rollup_flush_new(struct rollup_flush **out, sqlite3 *db, struct error *err)
 {
     struct rollup_flush *flush = calloc(1, sizeof *flush);
     if (!flush)
         return error_no_memory(err, "rollups");
-    enum status status =
-        sketch_new(&flush->sketch) == STATUS_OK ? STATUS_OK : error_no_memory(err, "rollups");
+    flush->db = db;
+    enum status status = STATUS_OK;
+    if (sketch_new(&flush->sketch) != STATUS_OK ||
+        sketch_new(&flush->sum.values.sketch) != STATUS_OK)
+        status = error_no_memory(err, "rollups");
     if (status == STATUS_OK)
-        status = rollup_upsert_new(&flush->rows, db, err);
+        status = prepare(flush, err);
     if (status != STATUS_OK) {
         rollup_flush_free(flush);
         return status;
@@ -35,18 +76,19 @@ enum status rollup_flush_new(struct rollup_flush **out, sqlite3 *db, struct erro
     return STATUS_OK;
 }
 
-static void end_slice(struct rollup_flush *flush)
-{
-    rollup_groups_deinit(&flush->groups);
-    accumulator_counts_clear(&flush->counts);
-    free(flush->accumulators);
-    flush->accumulators = NULL;
-}
-
 void rollup_flush_end(struct rollup_flush *flush)
 {
-    end_slice(flush);
-    accumulator_pool_deinit(&flush->pool);
+    struct rollup_groups *groups = &flush->groups;
+    free(groups->order);
+    key_index_deinit(&groups->index);
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
+        free(groups->members[g]);
+    *groups = (struct rollup_groups){0};
+    free(flush->cells);
+    free(flush->bytes);
+    flush->cells = NULL;
+    flush->bytes = NULL;
+    flush->bytes_room = 0;
 }
 
 void rollup_flush_free(struct rollup_flush *flush)
@@ -54,24 +96,13 @@ void rollup_flush_free(struct rollup_flush *flush)
     if (!flush)
         return;
     rollup_flush_end(flush);
-    rollup_upsert_free(flush->rows);
+    sqlite3_stmt *const all[] = {flush->newest, flush->find,        flush->insert,
+                                 flush->update, flush->find_series, flush->insert_series};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        (void)sqlite3_finalize(all[i]);
+    aggregate_deinit(&flush->sum.values);
     sketch_free(flush->sketch);
     free(flush);
-}
-
-enum status rollup_flush_begin(struct rollup_flush *flush, const struct rollup_slice *slice,
-                               struct error *err)
-{
-    end_slice(flush);
-    enum status status = rollup_groups_init(&flush->groups, slice, flush->rows, err);
-    if (status != STATUS_OK)
-        return status;
-    const size_t groups = flush->groups.count ? flush->groups.count : 1;
-    flush->accumulators = calloc(groups, sizeof *flush->accumulators);
-    if (flush->accumulators)
-        return STATUS_OK;
-    rollup_flush_end(flush);
-    return error_no_memory(err, "rollups");
 }
 
 const struct rollup_groups *rollup_flush_groups(const struct rollup_flush *flush)
@@ -79,7 +110,156 @@ const struct rollup_groups *rollup_flush_groups(const struct rollup_flush *flush
     return &flush->groups;
 }
 
+// ---- Groups ----------------------------------------------------------------------------------
+
+// Bytes of the sketches that a row has.
+static size_t sketches_size(const struct rollup_memtable *memtable, size_t row)
+{
+    size_t size = 0;
+    for (size_t c = 0; c < MESSAGE_COLUMNS_MAX && memtable->bytes_used > 0; c++) {
+        const struct rollup_column *column = &memtable->columns[c];
+        if (column->used && column->source == ROLLUP_SKETCHES && column->has[row])
+            size += column->blobs[row].size;
+    }
+    return size;
+}
+
+// Numbers the groups of the slice's rows, `of` from its first row on, until it ends.
+static enum status name_groups(struct rollup_groups *groups, const struct rollup_slice *slice,
+                               uint32_t *of)
+{
+    const struct rollup_memtable *memtable = slice->memtable;
+    const size_t groups_most = slice->groups_most ? slice->groups_most : SIZE_MAX;
+    const size_t bytes_most = slice->bytes_most ? slice->bytes_most : SIZE_MAX;
+    int64_t minute = 0, next = INT64_MIN;
+    size_t group = 0, bytes = 0, row = slice->first_row;
+    for (; row < memtable->count && bytes < bytes_most; row++) {
+        const int64_t started = memtable->started_ns[row];
+        const bool same_minute = started >= minute && started < next;
+        if (!same_minute) {
+            minute = rollup_bucket(ROLLUP_MINUTE, started);
+            next = rollup_next(ROLLUP_MINUTE, minute);
+        }
+        if (!same_minute || memtable->series[row] != memtable->series[row - 1]) {
+            const int64_t key[] = {memtable->series[row], minute};
+            if (groups->index.count == groups_most && !key_index_find(&groups->index, key, &group))
+                break;
+            if (key_index_add(&groups->index, key, &group) != STATUS_OK)
+                return STATUS_NOMEM;
+        }
+        of[row - slice->first_row] = (uint32_t)group;
+        bytes += sketches_size(memtable, row);
+    }
+    groups->end_row = row;
+    return STATUS_OK;
+}
+
+// Puts the rows into the order of their groups, and sets where in it each group ends.
+static enum status sort_rows(struct rollup_groups *groups, const struct rollup_slice *slice,
+                             uint32_t **ends)
+{
+    uint32_t *of = calloc(slice->memtable->count - slice->first_row + 1, sizeof *of);
+    enum status status = of ? name_groups(groups, slice, of) : STATUS_NOMEM;
+    const size_t rows = groups->end_row - groups->first_row;
+    groups->order = calloc(rows + 1, sizeof *groups->order);
+    *ends = calloc(groups->index.count + 1, sizeof **ends);
+    if (!groups->order || !*ends)
+        status = STATUS_NOMEM;
+    for (size_t row = 0; row < rows && status == STATUS_OK; row++)
+        (*ends)[of[row] + 1]++;
+    for (size_t g = 0; g < groups->index.count && status == STATUS_OK; g++)
+        (*ends)[g + 1] += (*ends)[g];
+    for (size_t row = 0; row < rows && status == STATUS_OK; row++)
+        groups->order[(*ends)[of[row]]++] = (uint32_t)(groups->first_row + row);
+    free(of);
+    return status;
+}
+
+static int by_series(const void *a, const void *b)
+{
+    const struct rollup_member *left = a, *right = b;
+    if (left->series != right->series)
+        return left->series < right->series ? -1 : 1;
+    if (left->minute != right->minute)
+        return left->minute < right->minute ? -1 : 1;
+    return (left->group > right->group) - (left->group < right->group);
+}
+
+// The id of the series of a grouping that a full series belongs to; inserts it if there is none.
+static enum status find_series(struct rollup_flush *flush, enum rollup_grouping grouping,
+                               struct rollup_series full, int64_t *id, struct error *err)
+{
+    const struct rollup_series series = rollup_series_in(grouping, full);
+    const int64_t key[] = {(int64_t)grouping, series.model, series.host, series.device,
+                           series.operation};
+    database_bind(flush->find_series, key, 5);
+    const int rc = sqlite3_step(flush->find_series);
+    *id = rc == SQLITE_ROW ? sqlite3_column_int64(flush->find_series, 0) : 0;
+    enum status status = rc == SQLITE_ROW || rc == SQLITE_DONE
+                             ? STATUS_OK
+                             : database_error(flush->db, "rollups", err);
+    (void)sqlite3_reset(flush->find_series);
+    if (rc != SQLITE_DONE)
+        return status;
+    database_bind(flush->insert_series, key, 5);
+    status = database_run(flush->db, flush->insert_series, err);
+    *id = sqlite3_last_insert_rowid(flush->db);
+    return status;
+}
+
+// The groups as a grouping sees them.
+static enum status make_members(struct rollup_flush *flush, enum rollup_grouping grouping,
+                                const uint32_t *ends, struct error *err)
+{
+    struct rollup_groups *groups = &flush->groups;
+    const struct rollup_memtable *memtable = groups->memtable;
+    int64_t *ids = calloc(memtable->full_series.count + 1, sizeof *ids);
+    struct rollup_member *members = calloc(groups->index.count + 1, sizeof *members);
+    groups->members[grouping] = members;
+    enum status status = ids && members ? STATUS_OK : error_no_memory(err, "rollups");
+    for (size_t i = 0; i < groups->index.count && status == STATUS_OK; i++) {
+        const size_t series = (size_t)groups->index.keys[2 * i];
+        if (ids[series] == 0)
+            status = find_series(flush, grouping, rollup_memtable_series(memtable, series),
+                                 &ids[series], err);
+        const uint32_t first = i ? ends[i - 1] : 0;
+        members[i] = (struct rollup_member){ids[series], groups->index.keys[2 * i + 1], first,
+                                            ends[i] - first, (uint32_t)i};
+    }
+    free(ids);
+    if (status == STATUS_OK)
+        qsort(members, groups->index.count, sizeof *members, by_series);
+    return status;
+}
+
+enum status rollup_flush_begin(struct rollup_flush *flush, const struct rollup_slice *slice,
+                               struct error *err)
+{
+    uint32_t *ends = NULL;
+    rollup_flush_end(flush);
+    flush->groups = (struct rollup_groups){.memtable = slice->memtable,
+                                           .first_row = slice->first_row,
+                                           .end_row = slice->first_row,
+                                           .index = {.width = 2}};
+    enum status status = sort_rows(&flush->groups, slice, &ends);
+    if (status != STATUS_OK)
+        status = error_no_memory(err, "rollups");
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
+        status = make_members(flush, (enum rollup_grouping)g, ends, err);
+    free(ends);
+    if (status != STATUS_OK)
+        rollup_flush_end(flush);
+    return status;
+}
+
 // ---- Values of a metric by group -----------------------------------------------------------
+
+static void reset_sum(struct rollup_flush *flush)
+{
+    struct sketch *sketch = flush->sum.values.sketch;
+    sketch_reset(sketch);
+    flush->sum = (struct ratio){.values.sketch = sketch};
+}
 
 // Rows of the memtable, at most a block.
 struct rows {
@@ -99,151 +279,193 @@ static struct rows rows_with(const struct rollup_column *column, struct rows row
     return (struct rows){room, count};
 }
 
-static void look_up(const struct rollup_column *column, struct rows rows, int64_t *out)
+// Adds the sums of values and the values themselves, to the sketch.
+static void add_values(struct rollup_flush *flush, const struct ratio *sums, const double *values)
 {
-    for (size_t i = 0; i < rows.count; i++)
-        out[i] = column->integers[rows.list[i]];
+    ratio_merge(&flush->sum, sums);
+    sketch_add_values(flush->sum.values.sketch, values, sums->values.count);
 }
 
-static void add_integers(struct accumulator *accumulator, struct accumulator_counts *counts,
-                         const struct rollup_column *column, struct rows rows)
+static void add_integers(struct rollup_flush *flush, const struct rollup_column *column,
+                         struct rows rows)
 {
-    int64_t values[BLOCK];
-    look_up(column, rows, values);
-    accumulator_integers(accumulator, counts, values, rows.count);
+    double reals[ROLLUP_BLOCK];
+    __extension__ __int128 sum = 0;
+    int64_t min = INT64_MAX, max = INT64_MIN;
+    for (size_t i = 0; i < rows.count; i++) {
+        const int64_t value = column->integers[rows.list[i]];
+        sum += value;
+        min = value < min ? value : min;
+        max = value > max ? value : max;
+        reals[i] = (double)value;
+    }
+    const struct ratio sums = {.values = {.count = rows.count,
+                                          .integers = sum,
+                                          .min_integer = min,
+                                          .max_integer = max,
+                                          .min = (double)min,
+                                          .max = (double)max}};
+    add_values(flush, &sums, reals);
 }
 
-static void add_reals(struct accumulator *accumulator, struct accumulator_counts *counts,
-                      const struct rollup_column *column, struct rows rows)
-{
-    double values[BLOCK];
-    for (size_t i = 0; i < rows.count; i++)
-        values[i] = column->reals[rows.list[i]];
-    accumulator_reals(accumulator, counts, values, rows.count);
-}
-
-_Static_assert(ROLLUP_INPUTS_MAX == 3, "add_ratios takes as many");
-
-static void add_ratios(struct accumulator *accumulator, struct accumulator_counts *counts,
-                       const struct rollup_column *columns, const struct rollup_metric *metric,
+static void add_ratios(struct rollup_flush *flush, const struct rollup_metric *metric,
                        struct rows rows)
 {
-    int64_t inputs[ROLLUP_INPUTS_MAX][BLOCK];
-    double numerators[BLOCK], denominators[BLOCK];
-    uint32_t rooms[2][BLOCK];
-    const unsigned inputs_count = metric->formula.column_count;
-    for (unsigned i = 0; i < inputs_count; i++)
-        rows = rows_with(&columns[metric->formula.columns[i]], rows, rooms[i % 2]);
-    for (unsigned i = 0; i < ROLLUP_INPUTS_MAX; i++) // the last again where there are fewer
-        look_up(&columns[metric->formula.columns[i < inputs_count ? i : inputs_count - 1]], rows,
-                inputs[i]);
-    size_t count = 0;
-    for (size_t i = 0; i < rows.count; i++) {
-        const int64_t values[ROLLUP_INPUTS_MAX] = {inputs[0][i], inputs[1][i], inputs[2][i]};
-        count += rollup_formula_value(&metric->formula, values, &numerators[count],
-                                      &denominators[count]);
+    const struct rollup_column *columns = flush->groups.memtable->columns;
+    int64_t inputs[ROLLUP_INPUTS_MAX][ROLLUP_BLOCK];
+    double numerators[ROLLUP_BLOCK], denominators[ROLLUP_BLOCK], values[ROLLUP_BLOCK];
+    uint32_t rooms[2][ROLLUP_BLOCK];
+    for (unsigned i = 0; i < metric->column_count; i++)
+        rows = rows_with(&columns[metric->columns[i]], rows, rooms[i % 2]);
+    for (unsigned i = 0; i < metric->column_count; i++)
+        for (size_t row = 0; row < rows.count; row++)
+            inputs[i][row] = columns[metric->columns[i]].integers[rows.list[row]];
+    const size_t count = rollup_metric_ratios(metric, inputs, rows.count, numerators, denominators);
+    struct real_sum value_sum = {0, 0}, above = {0, 0}, below = {0, 0};
+    double min = (double)INFINITY, max = (double)-INFINITY;
+    for (size_t i = 0; i < count; i++) {
+        const double value = numerators[i] / denominators[i];
+        values[i] = value;
+        min = value < min ? value : min;
+        max = value > max ? value : max;
+        real_sum_add(&value_sum, value);
+        real_sum_add(&above, numerators[i]);
+        real_sum_add(&below, denominators[i]);
     }
-    accumulator_ratios(accumulator, counts, numerators, denominators, count);
-}
-
-// A flush and the accumulator that a sketch's buckets go to.
-struct taking {
-    struct accumulator *accumulator;
-    struct accumulator_counts *counts;
-};
-
-static void add_bucket(void *context, double value, uint64_t count)
-{
-    const struct taking *taking = context;
-    accumulator_add(taking->accumulator, taking->counts, value, count);
-}
-
-// What a record's sketch may count: a sum of them stays far below 64 bits.
-#define SKETCH_COUNT_MAX (UINT64_C(1) << 40)
-
-// Sketches that are none have no values.
-static void add_sketches(struct rollup_flush *flush, struct accumulator *accumulator,
-                         const struct rollup_column *column, struct rows rows)
-{
-    struct taking taking = {accumulator, &flush->counts};
-    for (size_t i = 0; i < rows.count; i++) {
-        const struct rollup_blob blob = column->blobs[rows.list[i]];
-        sketch_reset(flush->sketch);
-        if (sketch_decode(flush->sketch, flush->groups.memtable->bytes + blob.at, blob.size) ==
-                STATUS_OK &&
-            sketch_count(flush->sketch) <= SKETCH_COUNT_MAX)
-            sketch_each(flush->sketch, add_bucket, &taking);
-    }
+    const struct ratio sums = {
+        .values = {.count = count, .has_reals = true, .reals = value_sum, .min = min, .max = max},
+        .numerator = above,
+        .denominator = below};
+    add_values(flush, &sums, values);
 }
 
 static void add_block(struct rollup_flush *flush, const struct rollup_metric *metric,
-                      struct rows rows, struct accumulator *accumulator)
+                      struct rows rows)
 {
-    const struct rollup_column *columns = flush->groups.memtable->columns;
-    const struct rollup_column *column = &columns[metric->formula.columns[0]];
-    struct accumulator_counts *counts = &flush->counts;
-    uint32_t room[BLOCK];
+    const struct rollup_memtable *memtable = flush->groups.memtable;
+    const struct rollup_column *column = &memtable->columns[metric->columns[0]];
+    struct aggregate *values = &flush->sum.values;
+    uint32_t room[ROLLUP_BLOCK];
+    const struct rows with = rows_with(column, rows, room);
     switch (metric->source) {
     case ROLLUP_INTEGERS:
-        add_integers(accumulator, counts, column, rows_with(column, rows, room));
+        add_integers(flush, column, with);
         break;
     case ROLLUP_REALS:
-        add_reals(accumulator, counts, column, rows_with(column, rows, room));
+        for (size_t i = 0; i < with.count; i++)
+            aggregate_add_real(values, column->reals[with.list[i]]);
         break;
     case ROLLUP_RATIOS:
-        add_ratios(accumulator, counts, columns, metric, rows);
+        add_ratios(flush, metric, rows);
         break;
     case ROLLUP_SKETCHES:
-        add_sketches(flush, accumulator, column, rows_with(column, rows, room));
+        for (size_t i = 0; i < with.count; i++) {
+            const struct rollup_blob blob = column->blobs[with.list[i]];
+            aggregate_add_encoded(values, flush->sketch, memtable->bytes + blob.at, blob.size);
+        }
         break;
     }
 }
 
 static enum status aggregate_group(struct rollup_flush *flush, const struct rollup_metric *metric,
-                                   const struct rollup_minute *group,
-                                   struct accumulator *accumulator)
+                                   const struct rollup_member *group)
 {
     const uint32_t *row = flush->groups.order + group->first, *const end = row + group->count;
-    *accumulator = (struct accumulator){0};
+    struct cell *cell = &flush->cells[group->group];
+    reset_sum(flush);
     while (row < end) {
-        const struct rows rows = {row, end - row < BLOCK ? (size_t)(end - row) : BLOCK};
-        add_block(flush, metric, rows, accumulator);
+        const struct rows rows = {row,
+                                  end - row < ROLLUP_BLOCK ? (size_t)(end - row) : ROLLUP_BLOCK};
+        add_block(flush, metric, rows);
         row += rows.count;
     }
-    return accumulator_end(accumulator, &flush->counts, &flush->pool);
+    *cell = (struct cell){.sums = flush->sum, .first = flush->bytes_used};
+    cell->sums.values.sketch = NULL;
+    if (cell->sums.values.count == 0)
+        return STATUS_OK;
+    if (!ARRAY_RESERVE(&flush->bytes, &flush->bytes_room, flush->bytes_used + SKETCH_SIZE_MAX))
+        return STATUS_NOMEM;
+    cell->size = sketch_encode_whole(flush->sum.values.sketch, flush->bytes + flush->bytes_used,
+                                     SKETCH_SIZE_MAX);
+    flush->bytes_used += cell->size;
+    return cell->size > 0 ? STATUS_OK : STATUS_NOMEM;
 }
 
 static enum status aggregate_groups(struct rollup_flush *flush, const struct rollup_metric *metric)
 {
     enum status status = STATUS_OK;
-    flush->pool.used = 0;
-    for (size_t g = 0; g < flush->groups.count && status == STATUS_OK; g++)
-        status = aggregate_group(flush, metric, &flush->groups.list[g], &flush->accumulators[g]);
+    flush->bytes_used = 0;
+    for (size_t i = 0; i < flush->groups.index.count && status == STATUS_OK; i++)
+        status = aggregate_group(flush, metric, &flush->groups.members[ROLLUP_FULL][i]);
     return status;
 }
 
 // ---- Rows ----------------------------------------------------------------------------------
+
+static enum status find_newest(struct rollup_flush *flush, int metric,
+                               enum rollup_grouping grouping, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT && status == STATUS_OK; level++) {
+        database_bind(flush->newest, (int64_t[]){metric, grouping, level}, 3);
+        if (sqlite3_step(flush->newest) == SQLITE_ROW) {
+            flush->has_last[level] = sqlite3_column_type(flush->newest, 0) != SQLITE_NULL;
+            flush->last_ns[level] = sqlite3_column_int64(flush->newest, 0);
+        } else {
+            status = database_error(flush->db, "rollups", err);
+        }
+        (void)sqlite3_reset(flush->newest);
+    }
+    return status;
+}
+
+// Adds the existing row to the sum.  STATUS_CORRUPT: it is damaged.
+static enum status read_row(struct rollup_flush *flush, const struct rollup_row_key *key,
+                            const int64_t *numbers, bool *found, struct error *err)
+{
+    *found = false;
+    if (!flush->has_last[key->level] || key->started_ns > flush->last_ns[key->level])
+        return STATUS_OK;
+    database_bind(flush->find, numbers, 5);
+    const int rc = sqlite3_step(flush->find);
+    *found = rc == SQLITE_ROW;
+    enum status status = STATUS_OK;
+    if (*found)
+        status = rollup_row_add(&flush->sum, key, flush->find, 0, err);
+    else if (rc != SQLITE_DONE)
+        status = database_error(flush->db, "rollups", err);
+    (void)sqlite3_reset(flush->find);
+    return status;
+}
 
 // Adds members, which are all of a row's, to the row.
 static enum status write_row(struct rollup_flush *flush, const struct rollup_metric *metric,
                              const struct rollup_row_key *key, const struct rollup_member *members,
                              size_t count, struct error *err)
 {
-    const struct accumulator *first = &flush->accumulators[members[0].group];
-    struct accumulator sum = {0};
-    const size_t used = flush->pool.used;
-    for (size_t i = 0; i < count && count > 1; i++)
-        accumulator_merge(&sum, &flush->counts, &flush->accumulators[members[i].group],
-                          &flush->pool);
-    if (count > 1 && accumulator_end(&sum, &flush->counts, &flush->pool) != STATUS_OK)
+    const int64_t numbers[] = {key->metric, key->grouping, key->level, key->started_ns,
+                               key->series};
+    enum status status = STATUS_OK;
+    bool found = false;
+    reset_sum(flush);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
+        const struct cell *cell = &flush->cells[members[i].group];
+        ratio_merge(&flush->sum, &cell->sums);
+        if (cell->size > 0)
+            status = sketch_decode_once(flush->sum.values.sketch, flush->bytes + cell->first,
+                                        cell->size);
+    }
+    if (status != STATUS_OK)
         return error_no_memory(err, "rollups");
-    const struct accumulator *row = count > 1 ? &sum : first;
-    const enum status status =
-        row->sums.values.count > 0
-            ? rollup_upsert_add(flush->rows, key, row, &flush->pool, metric->source, err)
-            : STATUS_OK;
-    flush->pool.used = used;
-    return status;
+    if (flush->sum.values.count == 0)
+        return STATUS_OK;
+    status = read_row(flush, key, numbers, &found, err);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_stmt *stmt = found ? flush->update : flush->insert;
+    database_bind(stmt, numbers, 5);
+    status = rollup_row_bind(stmt, 6, key, &flush->sum, metric->source == ROLLUP_RATIOS, err);
+    return status == STATUS_OK ? database_run(flush->db, stmt, err) : status;
 }
 
 static enum status write_level(struct rollup_flush *flush, const struct rollup_metric *metric,
@@ -252,15 +474,16 @@ static enum status write_level(struct rollup_flush *flush, const struct rollup_m
                                struct error *err)
 {
     const struct rollup_member *members = flush->groups.members[grouping];
+    const size_t count = flush->groups.index.count;
     enum status status = STATUS_OK;
     size_t end = 0;
-    for (size_t first = 0; first < flush->groups.count && status == STATUS_OK; first = end) {
+    for (size_t first = 0; first < count && status == STATUS_OK; first = end) {
         const int64_t bucket = rollup_bucket(level, members[first].minute);
         const int64_t next = rollup_next(level, bucket);
         const struct rollup_row_key key = {metric->number, grouping, level, bucket,
                                            members[first].series};
-        for (end = first + 1; end < flush->groups.count && members[end].series == key.series &&
-                              members[end].minute < next;)
+        for (end = first + 1;
+             end < count && members[end].series == key.series && members[end].minute < next;)
             end++;
         if (gap_set_touches(gaps, level, bucket, next))
             continue;
@@ -279,7 +502,7 @@ static enum status write_metric(struct rollup_flush *flush, const struct rollup_
         return error_no_memory(err, "rollups");
     enum status status = STATUS_OK;
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++) {
-        status = rollup_upsert_begin(flush->rows, metric->number, (enum rollup_grouping)g, err);
+        status = find_newest(flush, metric->number, (enum rollup_grouping)g, err);
         for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT && status == STATUS_OK; level++)
             if (levels & 1U << level)
                 status = write_level(flush, metric, (enum rollup_grouping)g,
@@ -295,6 +518,9 @@ enum status rollup_flush_write(struct rollup_flush *flush, unsigned levels,
     const struct rollup_metrics *metrics = rollup_metrics_of(flush->groups.memtable->kind);
     enum status status = STATUS_OK;
     *damaged = (struct rollup_row_key){0};
+    flush->cells = calloc(flush->groups.index.count + 1, sizeof *flush->cells);
+    if (!flush->cells)
+        return error_no_memory(err, "rollups");
     for (unsigned m = 0; m < metrics->count && status == STATUS_OK; m++)
         status = write_metric(flush, &metrics->list[m], levels, gaps, damaged, err);
     return status;

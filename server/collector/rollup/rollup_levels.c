@@ -168,15 +168,15 @@ static enum status count_shares(struct shares *shares, const struct rollup_group
                                 const struct subject *of, struct error *err)
 {
     const struct rollup_member *members = groups->members[of->grouping];
-    for (size_t i = 0, end; i < groups->count; i = end) {
+    for (size_t i = 0, end; i < groups->index.count; i = end) {
         const int64_t bucket = rollup_bucket(of->level, members[i].minute);
         const int64_t next = rollup_next(of->level, bucket);
         const int64_t period = rollup_bucket(shares->period, bucket);
         uint64_t records = 0;
-        for (end = i; end < groups->count && members[end].series == members[i].series &&
+        for (end = i; end < groups->index.count && members[end].series == members[i].series &&
                       members[end].minute < next;
              end++)
-            records += groups->list[members[end].group].count;
+            records += members[end].count;
         if (bucket == shares->first || bucket == shares->last)
             continue;
         if (shares->count == 0 || shares->list[shares->count - 1].period != period) {

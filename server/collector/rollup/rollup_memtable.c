@@ -16,7 +16,7 @@ enum { ROWS_AT_FIRST = 1024, ROOM_TIMES = 8 };
 // What keeps series apart beside the host, in the order of struct rollup_series.
 static const enum query_dimension dimensions[] = {QUERY_BY_MODEL, QUERY_BY_DEVICE,
                                                   QUERY_BY_OPERATION};
-enum { DIMENSIONS = sizeof dimensions / sizeof *dimensions };
+enum { DIMENSIONS = sizeof dimensions / sizeof *dimensions, SERIES_WIDTH = DIMENSIONS + 1 };
 
 // The kind's column of such a dimension, or -1.
 static int dimension_column(enum record_kind kind, enum query_dimension dimension)
@@ -31,10 +31,11 @@ void rollup_memtable_init(struct rollup_memtable *memtable, enum record_kind kin
 {
     const struct rollup_metrics *metrics = rollup_metrics_of(kind);
     memtable->kind = kind;
+    memtable->full_series.width = SERIES_WIDTH;
     for (unsigned i = 0; i < metrics->count; i++) {
         const struct rollup_metric *metric = &metrics->list[i];
-        for (unsigned input = 0; input < metric->formula.column_count; input++) {
-            struct rollup_column *column = &memtable->columns[metric->formula.columns[input]];
+        for (unsigned input = 0; input < metric->column_count; input++) {
+            struct rollup_column *column = &memtable->columns[metric->columns[input]];
             column->used = true;
             if (metric->source != ROLLUP_RATIOS)
                 column->source = metric->source;
@@ -46,8 +47,7 @@ void rollup_memtable_deinit(struct rollup_memtable *memtable)
 {
     if (memtable->memory)
         (void)munmap(memtable->memory, memtable->memory_size);
-    free(memtable->list);
-    free(memtable->places);
+    key_index_deinit(&memtable->full_series);
     free(memtable->bytes);
     *memtable = (struct rollup_memtable){0};
 }
@@ -59,9 +59,7 @@ void rollup_memtable_clear(struct rollup_memtable *memtable, bool shrink)
     memtable->bytes_used = 0;
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
         memtable->columns[c].lacks = false;
-    if (memtable->series_count > 0)
-        memset(memtable->places, 0, 2 * memtable->series_room * sizeof *memtable->places);
-    memtable->series_count = 0;
+    key_index_clear(&memtable->full_series);
     if (shrink) {
         rollup_memtable_deinit(memtable);
         rollup_memtable_init(memtable, kind);
@@ -128,60 +126,21 @@ _Static_assert(sizeof(double) == sizeof(int64_t) && sizeof(struct rollup_blob) =
 
 // ---- Series ----------------------------------------------------------------------------
 
-static uint64_t mix(uint64_t hash, int64_t value)
+struct rollup_series rollup_memtable_series(const struct rollup_memtable *memtable, size_t number)
 {
-    hash ^= (uint64_t)value;
-    hash *= UINT64_C(0xff51afd7ed558ccd); // of the finaliser of MurmurHash3
-    return hash ^ hash >> 33;
-}
-
-static bool same_series(const struct rollup_series *a, const struct rollup_series *b)
-{
-    return a->model == b->model && a->host == b->host && a->device == b->device &&
-           a->operation == b->operation;
-}
-
-// Where the series is in the table of places, or would be.
-static size_t place_of(const struct rollup_memtable *memtable, const struct rollup_series *series)
-{
-    const size_t size = 2 * memtable->series_room;
-    uint64_t hash = mix(UINT64_C(0x9e3779b97f4a7c15), series->model);
-    hash = mix(mix(mix(hash, series->host), series->device), series->operation);
-    size_t place = (size_t)(hash & (size - 1));
-    while (memtable->places[place] &&
-           !same_series(&memtable->list[memtable->places[place] - 1], series))
-        place = (place + 1) & (size - 1);
-    return place;
-}
-
-static enum status grow_series(struct rollup_memtable *memtable)
-{
-    size_t room = memtable->series_room;
-    if (!ARRAY_RESERVE(&memtable->list, &room, room + 1))
-        return STATUS_NOMEM;
-    uint32_t *places = calloc(2 * room, sizeof *places);
-    if (!places)
-        return STATUS_NOMEM;
-    free(memtable->places);
-    memtable->places = places;
-    memtable->series_room = room; // a power of two, as ARRAY_RESERVE doubles 16
-    for (size_t i = 0; i < memtable->series_count; i++)
-        places[place_of(memtable, &memtable->list[i])] = (uint32_t)i + 1;
-    return STATUS_OK;
+    const int64_t *key = &memtable->full_series.keys[number * SERIES_WIDTH];
+    return (struct rollup_series){key[0], key[1], key[2], key[3]};
 }
 
 static enum status find_series(struct rollup_memtable *memtable, const struct rollup_series *series,
                                uint32_t *out)
 {
-    if (memtable->series_count == memtable->series_room && grow_series(memtable) != STATUS_OK)
-        return STATUS_NOMEM;
-    const size_t place = place_of(memtable, series);
-    if (!memtable->places[place]) {
-        memtable->list[memtable->series_count++] = *series;
-        memtable->places[place] = (uint32_t)memtable->series_count;
-    }
-    *out = memtable->places[place] - 1;
-    return STATUS_OK;
+    const int64_t key[SERIES_WIDTH] = {series->model, series->host, series->device,
+                                       series->operation};
+    size_t number = 0;
+    const enum status status = key_index_add(&memtable->full_series, key, &number);
+    *out = (uint32_t)number;
+    return status;
 }
 
 // ---- From batches ------------------------------------------------------------------------

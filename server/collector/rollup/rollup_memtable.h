@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
+#include "common/core/base/key_index.h"
 #include "common/store/rollup/rollup.h"
 #include "common/wire/message.h"
 #include "server/collector/rollup/rollup_metrics.h"
@@ -46,12 +47,10 @@ struct rollup_memtable {
     void *memory; // of all arrays by row
     size_t memory_size;
     int64_t *ids, *started_ns;
-    uint32_t *series; // [row]: index into `list`
+    uint32_t *series; // [row]: number of its full series
     struct rollup_column columns[MESSAGE_COLUMNS_MAX];
 
-    struct rollup_series *list; // full series, in order of appearance
-    size_t series_count, series_room;
-    uint32_t *places; // hash table of 2 * series_room: index into `list` + 1; 0: free
+    struct key_index full_series;
     unsigned char *bytes;
     size_t bytes_used, bytes_room;
 };
@@ -62,6 +61,9 @@ void rollup_memtable_deinit(struct rollup_memtable *memtable);
 
 // Drops all records; frees the memory if `shrink`.
 void rollup_memtable_clear(struct rollup_memtable *memtable, bool shrink);
+
+// A full series, by its number.
+struct rollup_series rollup_memtable_series(const struct rollup_memtable *memtable, size_t number);
 
 // Whether `count` more records fit.
 bool rollup_memtable_fits(const struct rollup_memtable *memtable, size_t count);

@@ -14,6 +14,7 @@
 #include "server/collector/rollup/rollup_throttle.h"
 #include "server/collector/rollup/rollup_rebuild.h"
 #include "server/collector/rollup/rollup_memtable.h"
+#include "server/collector/rollup/rollup_metrics.h"
 
 enum {
     READ_ROWS = 2048,    // records read at once

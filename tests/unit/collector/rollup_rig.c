@@ -351,7 +351,7 @@ static sqlite3_stmt *prepare_records(const struct expectation *all, int64_t wate
     if (all->metric->source == ROLLUP_RATIOS) {
         append_derived(sql, derived_of(all->kind, all->metric->number));
     } else {
-        sqlite3_str_appendf(sql, "t.\"%w\"", info->columns[all->metric->formula.columns[0]].name);
+        sqlite3_str_appendf(sql, "t.\"%w\"", info->columns[all->metric->columns[0]].name);
     }
     sqlite3_str_appendf(sql, " FROM \"%w\" t WHERE t.id <= %lld ORDER BY t.id", info->name,
                         (long long)watermark);

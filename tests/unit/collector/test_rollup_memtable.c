@@ -1,10 +1,9 @@
 // What memtables keep of records, large integers and absent values among them, is what
-// the records had; and what tallies count of it is what counting one by one does.
+// the records had.
 #include "tests/support/test.h"
 
 #include "common/wire/codec.h"
 #include "server/collector/rollup/rollup_memtable.h"
-#include "server/collector/rollup/rollup_accumulator.h"
 
 enum { ROUNDS = 40, BATCHES = 12, BATCH_MOST = 300, COUNT_MOST = BATCHES * BATCH_MOST };
 
@@ -97,59 +96,4 @@ TEST_CASE(sheets_have_what_came)
     rollup_memtable_deinit(&sheet);
 }
 
-static void check_tally(const struct accumulator *tally, const struct accumulator_pool *pool,
-                        const struct aggregate *right)
-{
-    unsigned char bytes[1 << 16], right_bytes[1 << 16];
-    struct ratio got = {.values.sketch = NULL};
-    assert_int_equal(sketch_new(&got.values.sketch), STATUS_OK);
-    accumulator_to_ratio(tally, pool, &got);
-    assert_int_equal(got.values.count, right->count);
-    assert_true(got.values.integers == right->integers);
-    assert_int_equal(got.values.min_integer, right->min_integer);
-    assert_int_equal(got.values.max_integer, right->max_integer);
-    const size_t size = sketch_encode_whole(got.values.sketch, bytes, sizeof bytes);
-    assert_true(size > 0);
-    assert_int_equal(sketch_encode_whole(right->sketch, right_bytes, sizeof right_bytes), size);
-    assert_memory_equal(bytes, right_bytes, size);
-    sketch_free(got.values.sketch);
-}
-
-// Parts that are tallied apart, then merged, are the whole.
-TEST_CASE(tallies_count_like_one_by_one)
-{
-    static struct accumulator_counts counts;
-    static int64_t values[COUNT_MOST];
-    struct accumulator_pool pool = {.used = 0};
-    uint64_t seed = 7;
-    for (unsigned round = 0; round < ROUNDS; round++) {
-        const unsigned width = 1 + (unsigned)(test_random(&seed) % 64);
-        struct accumulator whole = {.number = 0}, merged = {.number = 0},
-                           parts[4] = {{.number = 0}};
-        struct aggregate right = {.count = 0};
-        assert_int_equal(aggregate_want_quantiles(&right, NULL), STATUS_OK);
-        pool.used = 0;
-        for (size_t i = 0; i < COUNT_OF(parts); i++) {
-            const size_t count = test_random(&seed) % (COUNT_MOST / COUNT_OF(parts)) + 1;
-            for (size_t v = 0; v < count; v++) {
-                values[v] = random_value(&seed, width);
-                aggregate_add_int(&right, values[v]);
-            }
-            accumulator_integers(&parts[i], &counts, values, count);
-            assert_int_equal(accumulator_end(&parts[i], &counts, &pool), STATUS_OK);
-        }
-        for (size_t i = 0; i < COUNT_OF(parts); i++)
-            accumulator_merge(&merged, &counts, &parts[i], &pool);
-        assert_int_equal(accumulator_end(&merged, &counts, &pool), STATUS_OK);
-        for (size_t i = 1; i < merged.number; i++)
-            assert_true(pool.buckets[merged.first + i - 1].bucket <
-                        pool.buckets[merged.first + i].bucket);
-        check_tally(&merged, &pool, &right);
-        assert_int_equal(accumulator_end(&whole, &counts, &pool), STATUS_OK);
-        assert_int_equal(whole.number, 0); // nothing was left behind
-        aggregate_deinit(&right);
-    }
-    accumulator_pool_deinit(&pool);
-}
-
-TEST_MAIN(sheets_have_what_came, tallies_count_like_one_by_one)
+TEST_MAIN(sheets_have_what_came)

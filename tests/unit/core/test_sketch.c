@@ -342,23 +342,23 @@ TEST_CASE(test_a_budget)
     sketch_free(one);
 }
 
-// Adding a list of counts is adding them one by one.
-TEST_CASE(test_add_counts)
+// Adding values together is adding them one by one.
+TEST_CASE(test_add_values)
 {
+    static const double odd[] = {0, -1, -0x1p-64, 0x1p-65, 0x1p-64, (double)NAN, 0x1p70, -0x1p70};
     uint64_t seed = 78;
     for (unsigned round = 0; round < 60; round++) {
-        struct sketch_count list[400];
+        double values[400];
         struct sketch *one_by_one = make_sketch(), *at_once = make_sketch();
-        uint32_t bucket = (uint32_t)(test_random(&seed) % 700);
-        size_t count = 0;
-        for (; count < test_random(&seed) % COUNT_OF(list) && bucket < SKETCH_BUCKETS; count++) {
-            list[count] = (struct sketch_count){bucket, 1 + (test_random(&seed) >> 40)};
-            bucket += 1 + (uint32_t)(test_random(&seed) % (round % 3 ? 3 : 700));
-        }
         for (unsigned times = 0; times < 2; times++) {
-            for (size_t i = 0; i < count; i++)
-                sketch_add_bucket(one_by_one, list[i].bucket, list[i].count);
-            sketch_add_counts(at_once, list, count);
+            const size_t count = test_random(&seed) % COUNT_OF(values);
+            for (size_t i = 0; i < count; i++) {
+                const uint64_t random = test_random(&seed);
+                values[i] = random % 8 ? ldexp(1 + (double)(random % 97) / 100, (int)(random % 60))
+                                       : odd[random / 8 % COUNT_OF(odd)];
+                sketch_add(one_by_one, values[i], 1);
+            }
+            sketch_add_values(at_once, values, count);
         }
         unsigned char bytes[2][65536];
         const size_t size = sketch_encode_whole(one_by_one, bytes[0], sizeof bytes[0]);
@@ -371,5 +371,5 @@ TEST_CASE(test_add_counts)
     }
 }
 
-TEST_MAIN(test_quantiles, test_edges, test_rank, test_ns_bucket, test_merge, test_add_counts,
+TEST_MAIN(test_quantiles, test_edges, test_rank, test_ns_bucket, test_merge, test_add_values,
           test_encode, test_encode_negative, test_decode_refuses, test_decode_once, test_a_budget)
