@@ -11,13 +11,17 @@
 enum { TYPE_F32, TYPE_F16 };
 
 static struct {
-    const char *shape;
-    int type;
+    int shape, type;
     int64_t seed;
     bool force;
-} options = {.shape = "15m", .type = TYPE_F16, .seed = 1};
+} options = {.shape = SYNTHETIC_15M, .type = TYPE_F16, .seed = 1};
 
 #define OPTION_TARGET __typeof__(options)
+
+static const char *shape_word(unsigned i)
+{
+    return i < SYNTHETIC_COUNT ? synthetic_shapes[i].name : NULL;
+}
 
 static const char *type_word(unsigned i)
 {
@@ -26,7 +30,7 @@ static const char *type_word(unsigned i)
 }
 
 static const struct option rows[] = {
-    {"shape", "tiny|15m|42m", "the model's size (default 15m)", TEXT_AT(shape)},
+    {"shape", "tiny|15m|42m", "the model's size (default 15m)", CHOICE_AT(shape, shape_word)},
     {"type", "f32|f16", "type of the weights (default f16)", CHOICE_AT(type, type_word)},
     {"seed", "S", "seed of the random weights (default 1)", INTEGER_AT(seed, 0, INT32_MAX)},
     {"force", NULL, "replace an existing file", FLAG_AT(force)},
@@ -34,21 +38,6 @@ static const struct option rows[] = {
 
 static const struct option_table table = {
     .options = rows, .count = sizeof rows / sizeof *rows, .target = &options};
-
-static enum status find_shape(const struct synthetic_shape **shape, struct error *err)
-{
-    *shape = synthetic_find(options.shape);
-    if (*shape)
-        return STATUS_OK;
-    char names[128] = "";
-    size_t count;
-    const struct synthetic_shape *shapes = synthetic_shapes(&count);
-    for (size_t i = 0; i < count; i++) {
-        size_t used = strlen(names);
-        (void)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", shapes[i].name);
-    }
-    return error_set(err, STATUS_INVALID, "--shape: '%.40s' is none of %s", options.shape, names);
-}
 
 // An existing file is replaced only with --force, and only when it is a regular file.
 static enum status check_target(const char *path, struct error *err)
@@ -71,10 +60,8 @@ static int run(const struct worker_options *worker, char *const *words, int coun
         (void)error_set(&err, STATUS_INVALID, "make-model: one file to write is needed (OUT.gguf)");
         return worker_fail(&err);
     }
-    const struct synthetic_shape *shape = NULL;
-    enum status status = find_shape(&shape, &err);
-    if (status == STATUS_OK)
-        status = check_target(words[0], &err);
+    const struct synthetic_shape *shape = &synthetic_shapes[options.shape];
+    enum status status = check_target(words[0], &err);
     if (status == STATUS_OK)
         status = synthetic_write(words[0], shape, options.type == TYPE_F16, (uint64_t)options.seed,
                                  &err);

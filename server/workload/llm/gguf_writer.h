@@ -39,6 +39,10 @@ void gguf_writer_texts(struct gguf_writer *writer, const char *key, const char *
 void gguf_writer_tensor(struct gguf_writer *writer, const char *name, uint32_t type, uint64_t rows,
                         uint64_t columns);
 
+// Pads the file for the data of the next tensor.  Called after the list of tensors, and after the
+// data of each.
+void gguf_writer_align(struct gguf_writer *writer);
+
 // Appends tensor data, in any number of parts, in the order of the list.  The data of every
 // tensor must be complete at the end.
 void gguf_writer_data(struct gguf_writer *writer, const void *data, size_t size);

@@ -15,11 +15,10 @@ struct synthetic_shape {
     bool tied; // the embedding serves as the output matrix
 };
 
-// All `*count` available shapes.
-const struct synthetic_shape *synthetic_shapes(size_t *count);
-
-// The shape of that name; NULL where there is none.
-const struct synthetic_shape *synthetic_find(const char *name);
+// The available shapes.  "tiny" is for tests: it has a separate output matrix and grouped key/value
+// heads.  "15m" and "42m" have the shapes of the TinyStories models of those sizes.
+enum { SYNTHETIC_TINY, SYNTHETIC_15M, SYNTHETIC_42M, SYNTHETIC_COUNT };
+extern const struct synthetic_shape synthetic_shapes[SYNTHETIC_COUNT];
 
 // Writes a GGUF file of `shape` with weights drawn from a generator seeded with `seed`, in F16 if
 // `half`, else F32 (norms always in F32).  Its keys mark it as synthetic.  The vocabulary (at

@@ -40,8 +40,10 @@ static const char *write_example(void)
     gguf_writer_array(writer, "a.nothing", GGUF_INT32, ints, 0);
     gguf_writer_tensor(writer, "row", GGUF_TENSOR_F32, 1, 5);
     gguf_writer_tensor(writer, "matrix", GGUF_TENSOR_F16, 2, 3);
+    gguf_writer_align(writer);
     gguf_writer_data(writer, row, 8); // in parts
     gguf_writer_data(writer, row + 2, 12);
+    gguf_writer_align(writer);
     gguf_writer_data(writer, halves, sizeof halves);
     expect_ok(gguf_writer_commit(writer, &err), &err);
     return path;
