@@ -72,6 +72,54 @@ bool files_sync_folder(const char *path)
     return done;
 }
 
+static enum status cannot_write(const char *path, struct error *err)
+{
+    const int reason = errno;
+    if (reason == EEXIST)
+        return error_set(err, STATUS_BUSY,
+                         "%.300s: already exists (move it away, or name another file)", path);
+    const bool denied = reason == EACCES || reason == EPERM || reason == EROFS;
+    const bool full = reason == ENOSPC || reason == EDQUOT;
+    return error_set(err,
+                     denied ? STATUS_DENIED
+                     : full ? STATUS_FULL
+                            : STATUS_IO,
+                     "%.300s: cannot be written: %s", path, strerror(reason));
+}
+
+static bool write_all(int fd, const char *text)
+{
+    for (size_t left = strlen(text); left > 0;) {
+        const ssize_t written = write(fd, text, left);
+        if (written < 0 && errno != EINTR)
+            return false;
+        text += written > 0 ? written : 0;
+        left -= written > 0 ? (size_t)written : 0;
+    }
+    return fsync(fd) == 0;
+}
+
+enum status files_write(const char *path, const char *text, mode_t mode, bool replace,
+                        struct error *err)
+{
+    char draft[PATH_ROOM];
+    const int size = snprintf(draft, sizeof draft, "%s.XXXXXX", path);
+    if (size < 0 || (size_t)size >= sizeof draft)
+        return error_set(err, STATUS_INVALID, "%.300s: the path is too long", path);
+    const int fd = mkostemp(draft, O_CLOEXEC); // with mode 0600
+    if (fd < 0)
+        return cannot_write(path, err);
+    enum status status = STATUS_OK;
+    if (!write_all(fd, text) || fchmod(fd, mode) != 0 ||
+        (replace ? rename(draft, path) : link(draft, path)) != 0)
+        status = cannot_write(path, err);
+    (void)close(fd);
+    if (status != STATUS_OK || !replace)
+        (void)unlink(draft);
+    (void)files_sync_folder(path);
+    return status;
+}
+
 enum status files_data_folder(char *out, size_t out_size, struct error *err)
 {
     const char *data = getenv("XDG_DATA_HOME");

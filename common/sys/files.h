@@ -1,4 +1,5 @@
-// File-system helpers: creates folders, builds paths, syncs folders, finds the XDG folders.
+// File-system helpers: creates folders, builds paths, writes files, syncs folders, finds the XDG
+// folders.
 #ifndef INFERSTAT_SYS_FILES_H
 #define INFERSTAT_SYS_FILES_H
 
@@ -24,6 +25,12 @@ void files_folder_of(char *out, size_t out_size, const char *path);
 // Syncs the folder of the file at `path`, so that a created or renamed file survives a power loss.
 // Returns false and sets errno on failure.
 bool files_sync_folder(const char *path);
+
+// Writes a text file in one step: under a temporary name beside it, synced, then renamed.  If the
+// path exists, replaces that file, or without `replace` fails with STATUS_BUSY.  STATUS_DENIED,
+// STATUS_FULL, STATUS_IO.
+MUST_CHECK enum status files_write(const char *path, const char *text, mode_t mode, bool replace,
+                                   struct error *err);
 
 // The data folder of inferstat: $XDG_DATA_HOME/inferstat if that is set, else /var/lib/inferstat
 // for root, else ~/.local/share/inferstat.  STATUS_NOT_FOUND without a home.

@@ -1,12 +1,9 @@
 #include "common/wire/keys.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/core/base/text.h"
@@ -16,53 +13,6 @@
 static const char heading[] = "inferstat-secret-key 1";
 
 // ---- Writing -----------------------------------------------------------------------
-
-static enum status write_all(int fd, const char *text, const char *path, struct error *err)
-{
-    size_t size = strlen(text), done = 0;
-    while (done < size) {
-        ssize_t written = write(fd, text + done, size - done);
-        if (written < 0 && errno != EINTR)
-            return error_set(err, errno == ENOSPC || errno == EDQUOT ? STATUS_FULL : STATUS_IO,
-                             "%.300s: cannot be written: %s", path, strerror(errno));
-        done += written > 0 ? (size_t)written : 0;
-    }
-    if (fsync(fd) != 0)
-        return error_set(err, STATUS_IO, "%.300s: cannot be written: %s", path, strerror(errno));
-    return STATUS_OK;
-}
-
-static enum status write_status(int reason)
-{
-    if (reason == EEXIST)
-        return STATUS_BUSY;
-    return reason == EACCES || reason == EPERM || reason == EROFS ? STATUS_DENIED : STATUS_IO;
-}
-
-// Writes the file under another name and gives it its own only when it is whole;
-// a file that is there is left alone.
-static enum status write_whole(const char *path, const char *text, mode_t mode, struct error *err)
-{
-    char draft[KEYS_PATH_SIZE + 8];
-    (void)snprintf(draft, sizeof draft, "%.*s.XXXXXX", KEYS_PATH_SIZE - 1, path);
-    int fd = mkostemp(draft, O_CLOEXEC); // with mode 0600
-    if (fd < 0)
-        return error_set(err, write_status(errno), "%.300s: cannot be written: %s", path,
-                         strerror(errno));
-    enum status status = write_all(fd, text, path, err);
-    if (status == STATUS_OK && fchmod(fd, mode) != 0)
-        status = error_set(err, STATUS_IO, "%.300s: %s", path, strerror(errno));
-    if (status == STATUS_OK && link(draft, path) != 0)
-        status =
-            errno == EEXIST
-                ? error_set(err, STATUS_BUSY,
-                            "%.300s: already exists (move it away, or name another file)", path)
-                : error_set(err, write_status(errno), "%.300s: cannot be written: %s", path,
-                            strerror(errno));
-    (void)close(fd);
-    (void)unlink(draft);
-    return status;
-}
 
 static enum status make_folder_of(const char *path, struct error *err)
 {
@@ -101,13 +51,13 @@ static enum status write_pair(const struct wire_keypair *pair, const char *path,
     // The public file last: without it the secret one is removed again.
     (void)snprintf(text, sizeof text, "%s\npublic %s\nsecret %s\n", heading, public_text,
                    secret_text);
-    enum status status = write_whole(path, text, 0600, err);
+    enum status status = files_write(path, text, 0600, false, err);
     explicit_bzero(secret_text, sizeof secret_text);
     explicit_bzero(text, sizeof text);
     if (status != STATUS_OK)
         return status;
     (void)snprintf(text, sizeof text, "%s%s%s\n", public_text, comment[0] ? " " : "", comment);
-    status = write_whole(pub, text, 0644, err);
+    status = files_write(pub, text, 0644, false, err);
     if (status != STATUS_OK)
         (void)unlink(path);
     return status;

@@ -11,7 +11,7 @@
 #include "common/core/base/text.h"
 #include "common/wire/keys.h"
 
-enum { FILE_MAX = 1024 * 1024 };
+enum { FILE_MAX = 16 * 1024 * 1024 };
 
 struct text_file {
     char *text;
@@ -19,6 +19,7 @@ struct text_file {
     size_t at; // where the next line begins
     unsigned line;
     bool faulty;
+    struct stat about;
     char path[]; // for messages
 };
 
@@ -28,9 +29,11 @@ static bool is_trusted_owner(uid_t owner)
 }
 
 // What of a file that was opened is against using it.
-static enum status check_file(const struct stat *about, const char *path,
-                              enum text_file_privacy privacy, struct error *err)
+static enum status check_file(const struct text_file *file, enum text_file_privacy privacy,
+                              struct error *err)
 {
+    const struct stat *about = &file->about;
+    const char *path = file->path;
     if (!S_ISREG(about->st_mode))
         return error_set(err, STATUS_INVALID, "%.300s: not a file", path);
     if (!is_trusted_owner(about->st_uid))
@@ -57,8 +60,9 @@ static enum status check_link(const char *path, struct error *err)
     return STATUS_OK;
 }
 
-static enum status read_all(struct text_file *file, int fd, size_t size, struct error *err)
+static enum status read_all(struct text_file *file, int fd, struct error *err)
 {
+    const size_t size = (size_t)file->about.st_size;
     file->text = malloc(size + 1);
     if (!file->text)
         return error_set(err, STATUS_NOMEM, "%.300s: out of memory", file->path);
@@ -71,6 +75,7 @@ static enum status read_all(struct text_file *file, int fd, size_t size, struct 
                              strerror(errno));
         file->size += got > 0 ? (size_t)got : 0;
     }
+    file->text[file->size] = '\0';
     return STATUS_OK;
 }
 
@@ -90,18 +95,18 @@ enum status text_file_open(struct text_file **out, const char *path, enum text_f
                                                                : STATUS_IO,
                          "%.300s: cannot be read: %s", path, strerror(reason));
     }
-    struct stat about;
     struct text_file *file = calloc(1, sizeof *file + strlen(path) + 1);
-    if (!file)
-        status = error_set(err, STATUS_NOMEM, "%.300s: out of memory", path);
-    else if (fstat(fd, &about) != 0)
+    if (!file) {
+        (void)close(fd);
+        return error_set(err, STATUS_NOMEM, "%.300s: out of memory", path);
+    }
+    memcpy(file->path, path, strlen(path) + 1);
+    if (fstat(fd, &file->about) != 0)
         status = error_set(err, STATUS_IO, "%.300s: %s", path, strerror(errno));
     else
-        status = check_file(&about, path, privacy, err);
-    if (status == STATUS_OK) {
-        memcpy(file->path, path, strlen(path) + 1);
-        status = read_all(file, fd, (size_t)about.st_size, err);
-    }
+        status = check_file(file, privacy, err);
+    if (status == STATUS_OK)
+        status = read_all(file, fd, err);
     (void)close(fd);
     if (status != STATUS_OK) {
         text_file_close(file);
@@ -119,6 +124,17 @@ void text_file_close(struct text_file *file)
         explicit_bzero(file->text, file->size);
     free(file->text);
     free(file);
+}
+
+const char *text_file_contents(const struct text_file *file, size_t *size)
+{
+    *size = file->size;
+    return file->text;
+}
+
+const struct stat *text_file_stat(const struct text_file *file)
+{
+    return &file->about;
 }
 
 static bool line_is_sound(const char *line, size_t size)

@@ -1,13 +1,9 @@
 #include "server/device/properties.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/core/base/crc32c.h"
 #include "common/sys/files.h"
@@ -137,20 +133,6 @@ bool device_rates_cached(struct device_properties *properties, const char *folde
     return true;
 }
 
-// Under another name first: readers see a whole file or none.
-static void write_file(const char *path, const char *text, size_t size)
-{
-    char other[PATH_SIZE + 8];
-    (void)snprintf(other, sizeof other, "%s.XXXXXX", path);
-    int fd = mkostemp(other, O_CLOEXEC);
-    if (fd < 0)
-        return;
-    bool written = write(fd, text, size) == (ssize_t)size;
-    written = close(fd) == 0 && written;
-    if (!written || rename(other, path) != 0)
-        (void)unlink(other);
-}
-
 static void store_rates(const struct device_properties *properties, const char *folder)
 {
     char path[PATH_SIZE];
@@ -158,9 +140,10 @@ static void store_rates(const struct device_properties *properties, const char *
     const double rates[RATES] = {properties->rates.memory, properties->rates.h2d,
                                  properties->rates.d2h};
     size_t size = write_text(text, sizeof text, properties, rates, properties->rates.steady);
+    // The next process measures again what cannot be stored.
     if (size > 0 && files_make_folder(folder, 0700, NULL) == STATUS_OK &&
         cache_path(path, sizeof path, folder, properties) == STATUS_OK)
-        write_file(path, text, size);
+        (void)!files_write(path, text, 0600, true, NULL);
 }
 
 static double better(double a, double b)

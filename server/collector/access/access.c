@@ -1,18 +1,15 @@
 #include "server/collector/access/access.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/sys/files.h"
 #include "common/sys/log.h"
+#include "common/wire/text_file.h"
 #include "server/collector/access/access_list.h"
 
 enum { FILE_MODE = 0640 };
@@ -31,96 +28,22 @@ struct access {
 
 // ---- The file ------------------------------------------------------------------------
 
-// A file's text; for a missing file `about` is all zero and the text empty.
+// The text and the state of the file; of a missing one empty and all zero.
 struct text {
-    char *bytes;
+    struct text_file *file; // NULL: missing
+    const char *bytes;
     size_t size;
     struct stat about;
 };
 
-static enum status check_owner(const char *path, const struct stat *about, struct error *err)
-{
-    if (!S_ISREG(about->st_mode))
-        return error_set(err, STATUS_DENIED, "%s: not a file", path);
-    if (about->st_uid != geteuid() && about->st_uid != 0)
-        return error_set(err, STATUS_DENIED, "%s: another user's (chown it to the collector's)",
-                         path);
-    if (about->st_mode & (S_IWGRP | S_IWOTH))
-        return error_set(err, STATUS_DENIED, "%s: others may write it (chmod go-w %s)", path, path);
-    if (about->st_size > ACCESS_TEXT_MAX)
-        return error_set(err, STATUS_INVALID, "%s: more than %d bytes", path, ACCESS_TEXT_MAX);
-    return STATUS_OK;
-}
-
-static enum status read_all(struct text *out, const char *path, int fd, struct error *err)
-{
-    out->bytes = malloc((size_t)out->about.st_size + 1);
-    if (!out->bytes)
-        return error_no_memory(err, "keys");
-    while (out->size < (size_t)out->about.st_size) {
-        const ssize_t n = read(fd, out->bytes + out->size, (size_t)out->about.st_size - out->size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return error_set(err, STATUS_IO, "%s: cannot read it: %s", path, strerror(errno));
-        if (n == 0)
-            break; // it was truncated: use what there is
-        out->size += (size_t)n;
-    }
-    out->bytes[out->size] = '\0';
-    return STATUS_OK;
-}
-
 static enum status read_text(struct text *out, const char *path, struct error *err)
 {
-    *out = (struct text){0};
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0 && errno == ENOENT) {
-        out->bytes = calloc(1, 1);
-        return out->bytes ? STATUS_OK : error_no_memory(err, "keys");
-    }
-    if (fd < 0)
-        return error_set(err, errno == EACCES ? STATUS_DENIED : STATUS_IO, "%s: cannot open: %s",
-                         path, strerror(errno));
-    enum status status = STATUS_OK;
-    if (fstat(fd, &out->about) != 0)
-        status = error_set(err, STATUS_IO, "%s: %s", path, strerror(errno));
-    if (status == STATUS_OK)
-        status = check_owner(path, &out->about, err);
-    if (status == STATUS_OK)
-        status = read_all(out, path, fd, err);
-    (void)close(fd);
-    if (status != STATUS_OK) {
-        free(out->bytes);
-        *out = (struct text){0};
-    }
-    return status;
-}
-
-// Replaces the file atomically; on failure it stays as it was.
-static enum status write_text(const char *path, const char *text, mode_t mode, struct error *err)
-{
-    char name[PATH_MAX];
-    const int n = snprintf(name, sizeof name, "%s.new-%ld", path, (long)getpid());
-    if (n < 0 || (size_t)n >= sizeof name)
-        return error_set(err, STATUS_INVALID, "%s: the path is too long", path);
-    (void)unlink(name);
-    const int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
-        return error_set(err, STATUS_IO, "%s: cannot write it: %s", name, strerror(errno));
-    bool done =
-        dprintf(fd, "%s", text) == (int)strlen(text) && fchmod(fd, mode) == 0 && fsync(fd) == 0;
-    int fault = errno;
-    (void)close(fd);
-    if (done && rename(name, path) != 0) {
-        fault = errno;
-        done = false;
-    }
-    if (!done) {
-        (void)unlink(name);
-        return error_set(err, STATUS_IO, "%s: cannot write it: %s", path, strerror(fault));
-    }
-    (void)files_sync_folder(path);
+    *out = (struct text){.bytes = ""};
+    enum status status = text_file_open(&out->file, path, TEXT_FILE_TRUSTED, err);
+    if (status != STATUS_OK)
+        return status == STATUS_NOT_FOUND ? STATUS_OK : status;
+    out->bytes = text_file_contents(out->file, &out->size);
+    out->about = *text_file_stat(out->file);
     return STATUS_OK;
 }
 
@@ -152,7 +75,7 @@ static enum status read_again(struct access *access, struct error *err)
         status = access_list_parse(&list, text.bytes, text.size, access->path, err);
     if (status == STATUS_OK)
         install(access, &list, &text.about);
-    free(text.bytes);
+    text_file_close(text.file);
     return status;
 }
 
@@ -266,8 +189,6 @@ enum access_verdict access_check(struct access *access, enum address_service ser
 bool access_continues(struct access *access, const unsigned char key[WIRE_KEY_SIZE],
                       const unsigned char owner[WIRE_KEY_SIZE])
 {
-    if (memcmp(key, owner, WIRE_KEY_SIZE) == 0)
-        return true;
     (void)pthread_mutex_lock(&access->lock);
     const bool continues = access_list_continues(&access->list, key, owner);
     (void)pthread_mutex_unlock(&access->lock);
@@ -331,12 +252,8 @@ static const struct access_key *find_revoked(const struct access_list *list,
 static enum status text_for(char **out, const struct text *text, const struct access_list *list,
                             const struct query *query, struct result *answer, struct error *err)
 {
-    if (query->kind == QUERY_AUTHORIZE) {
-        enum status status = access_list_check(list, query, err);
-        return status == STATUS_OK
-                   ? access_text_with(out, text->bytes, text->size, list, query, err)
-                   : status;
-    }
+    if (query->kind == QUERY_AUTHORIZE)
+        return access_text_with(out, text->bytes, text->size, list, query, err);
     const struct access_key *revoked = find_revoked(list, query);
     if (!revoked)
         return error_set(err, STATUS_NO_DATA, "%.60s: no key and no name of one that is authorized",
@@ -372,13 +289,13 @@ static enum status change(struct access *access, const struct query *query, stru
         status = text_for(&changed, &text, &list, query, answer, err);
     const mode_t mode = text.about.st_mode ? text.about.st_mode & 0777 : FILE_MODE;
     if (status == STATUS_OK)
-        status = write_text(access->path, changed, mode, err);
+        status = files_write(access->path, changed, mode, true, err);
     if (status == STATUS_OK)
         status = read_again(access, err);
     if (status == STATUS_OK && query->kind == QUERY_AUTHORIZE)
         status = answer_authorized(access, query, answer, err);
     access_list_deinit(&list);
-    free(text.bytes);
+    text_file_close(text.file);
     free(changed);
     return status;
 }

@@ -18,8 +18,8 @@
 struct access;
 
 // Reads the file at `path`; a missing one has no keys and is created when the first is added.
-// Fails with STATUS_INVALID, naming the line, STATUS_DENIED when the file is writable by others
-// or belongs to another user than this process's or root.
+// Fails with STATUS_INVALID, naming the line, and with the errors of text_file_open: STATUS_DENIED
+// when the file is writable by others or belongs to another user than this process's or root.
 MUST_CHECK enum status access_open(struct access **out, const char *path, struct error *err);
 void access_close(struct access *access); // accepts NULL
 

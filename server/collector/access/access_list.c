@@ -134,8 +134,7 @@ static int compare_keys(const void *a, const void *b)
 
 static int compare_names(const void *a, const void *b)
 {
-    const struct access_key *const *first = a, *const *second = b;
-    return strcmp((*first)->name, (*second)->name);
+    return strcmp(((const struct access_key *)a)->name, ((const struct access_key *)b)->name);
 }
 
 void access_list_deinit(struct access_list *list)
@@ -182,33 +181,23 @@ static enum status parse_lines(struct access_list *list, const char *text, size_
     return status;
 }
 
-// Rejects duplicate keys and names.
-static enum status check_twice(const struct access_list *list, unsigned *line, struct error *err)
+// Sorts the list by name or by key, and rejects two of the same.
+static enum status sort(const struct access_list *list, bool by_name, unsigned *line,
+                        struct error *err)
 {
+    int (*const compare)(const void *, const void *) = by_name ? compare_names : compare_keys;
+    if (list->count > 0)
+        qsort(list->keys, list->count, sizeof *list->keys, compare);
     for (size_t i = 1; i < list->count; i++) {
-        if (memcmp(list->keys[i - 1].key, list->keys[i].key, WIRE_KEY_SIZE) != 0)
+        const struct access_key *a = &list->keys[i - 1], *b = &list->keys[i];
+        if (compare(a, b) != 0)
             continue;
-        const unsigned a = list->keys[i - 1].line, b = list->keys[i].line;
-        *line = a > b ? a : b;
-        return error_set(err, STATUS_INVALID, "the key of line %u again", a > b ? b : a);
+        *line = a->line > b->line ? a->line : b->line;
+        return error_set(err, STATUS_INVALID, "the %s%s of line %u again",
+                         by_name ? "name " : "key", by_name ? b->name : "",
+                         a->line > b->line ? b->line : a->line);
     }
-    const struct access_key **byname = calloc(list->count ? list->count : 1, sizeof *byname);
-    if (!byname)
-        return error_no_memory(err, "keys");
-    for (size_t i = 0; i < list->count; i++)
-        byname[i] = &list->keys[i];
-    qsort(byname, list->count, sizeof *byname, compare_names);
-    enum status status = STATUS_OK;
-    for (size_t i = 1; i < list->count && status == STATUS_OK; i++) {
-        const unsigned a = byname[i - 1]->line, b = byname[i]->line;
-        if (strcmp(byname[i - 1]->name, byname[i]->name) != 0)
-            continue;
-        *line = a > b ? a : b;
-        status = error_set(err, STATUS_INVALID, "the name %s of line %u again", byname[i]->name,
-                           a > b ? b : a);
-    }
-    free(byname);
-    return status;
+    return STATUS_OK;
 }
 
 enum status access_list_parse(struct access_list *out, const char *text, size_t size,
@@ -219,10 +208,10 @@ enum status access_list_parse(struct access_list *out, const char *text, size_t 
     if (size > ACCESS_TEXT_MAX)
         return error_set(err, STATUS_INVALID, "%s: more than %d bytes", file, ACCESS_TEXT_MAX);
     enum status status = parse_lines(out, text, size, &line, err);
-    if (status == STATUS_OK && out->count > 0) {
-        qsort(out->keys, out->count, sizeof *out->keys, compare_keys);
-        status = check_twice(out, &line, err);
-    }
+    if (status == STATUS_OK)
+        status = sort(out, true, &line, err);
+    if (status == STATUS_OK)
+        status = sort(out, false, &line, err);
     if (status == STATUS_OK)
         return STATUS_OK;
     access_list_deinit(out);
@@ -272,10 +261,10 @@ bool access_list_revokes(const struct access_list *before, const struct access_l
 
 // ---- Changing the text ---------------------------------------------------------------
 
-enum status access_list_check(const struct access_list *list, const struct query *query,
-                              struct error *err)
+// The key to authorize; the query is valid but for the key that it replaces.
+static enum status read_query(unsigned char key[WIRE_KEY_SIZE], const struct access_list *list,
+                              const struct query *query, struct error *err)
 {
-    unsigned char key[WIRE_KEY_SIZE], replaced[WIRE_KEY_SIZE];
     if (!wire_key_parse(key, query->key.text))
         return error_set(err, STATUS_INVALID,
                          "\"%.60s\" is no public key (40 characters of Z85 are expected)",
@@ -291,12 +280,6 @@ enum status access_list_check(const struct access_list *list, const struct query
                          "%s is the name of another key (choose one that is not taken, or revoke "
                          "that key first)",
                          query->key.name);
-    if (!query->key.replaces[0])
-        return STATUS_OK;
-    if (!wire_key_parse(replaced, query->key.replaces))
-        return error_set(err, STATUS_INVALID, "\"%.60s\" is no public key", query->key.replaces);
-    if (memcmp(replaced, key, WIRE_KEY_SIZE) == 0)
-        return error_set(err, STATUS_INVALID, "a key cannot replace itself");
     return STATUS_OK;
 }
 
@@ -323,26 +306,22 @@ static void add_replaced_by(struct replaced *replaced, const struct access_key *
         add_replaced(replaced, about->replaces[i], own);
 }
 
-// Formats the key's line with its line feed in ACCESS_LINE_MAX + 2 bytes.
-static enum status make_line(char *out, const struct access_list *list, const struct query *query,
-                             struct error *err)
+// The keys that the line of `key` will replace: the query's, then those that it and `key` replaced.
+static enum status find_replaced(struct replaced *out, const struct access_list *list,
+                                 const struct query *query, const unsigned char key[WIRE_KEY_SIZE],
+                                 struct error *err)
 {
-    unsigned char own[WIRE_KEY_SIZE], before[WIRE_KEY_SIZE];
-    char roles[QUERY_KEY_SIZE], text[WIRE_KEY_TEXT_SIZE];
-    struct replaced replaced = {0};
-    if (!wire_key_parse(own, query->key.text))
-        return error_set(err, STATUS_INVALID, "no public key");
-    if (query->key.replaces[0] && wire_key_parse(before, query->key.replaces)) {
-        add_replaced(&replaced, before, own);
-        add_replaced_by(&replaced, access_list_find(list, before), own);
+    unsigned char before[WIRE_KEY_SIZE];
+    if (query->key.replaces[0]) {
+        if (!wire_key_parse(before, query->key.replaces))
+            return error_set(err, STATUS_INVALID, "\"%.60s\" is no public key",
+                             query->key.replaces);
+        if (memcmp(before, key, WIRE_KEY_SIZE) == 0)
+            return error_set(err, STATUS_INVALID, "a key cannot replace itself");
+        add_replaced(out, before, key);
+        add_replaced_by(out, access_list_find(list, before), key);
     }
-    add_replaced_by(&replaced, access_list_find(list, own), own);
-    size_t used = (size_t)snprintf(out, ACCESS_LINE_MAX + 2, "%s %s %s", query->key.text,
-                                   access_roles_text(roles, query->key.roles), query->key.name);
-    for (unsigned i = 0; i < replaced.count; i++)
-        used += (size_t)snprintf(out + used, ACCESS_LINE_MAX + 2 - used, " replaces %s",
-                                 wire_key_text(text, replaced.keys[i]));
-    (void)snprintf(out + used, ACCESS_LINE_MAX + 2 - used, "\n");
+    add_replaced_by(out, access_list_find(list, key), key);
     return STATUS_OK;
 }
 
@@ -377,13 +356,21 @@ enum status access_text_with(char **out, const char *text, size_t size,
                              const struct access_list *list, const struct query *query,
                              struct error *err)
 {
-    char line[ACCESS_LINE_MAX + 2];
+    char line[ACCESS_LINE_MAX + 2], roles[QUERY_KEY_SIZE], key_text[WIRE_KEY_TEXT_SIZE];
     unsigned char key[WIRE_KEY_SIZE];
-    enum status status = make_line(line, list, query, err);
+    struct replaced replaced = {0};
+    enum status status = read_query(key, list, query, err);
+    if (status == STATUS_OK)
+        status = find_replaced(&replaced, list, query, key, err);
     if (status != STATUS_OK)
         return status;
-    const struct access_key *known =
-        wire_key_parse(key, query->key.text) ? access_list_find(list, key) : NULL;
+    size_t used = (size_t)snprintf(line, sizeof line, "%s %s %s", query->key.text,
+                                   access_roles_text(roles, query->key.roles), query->key.name);
+    for (unsigned i = 0; i < replaced.count; i++)
+        used += (size_t)snprintf(line + used, sizeof line - used, " replaces %s",
+                                 wire_key_text(key_text, replaced.keys[i]));
+    (void)snprintf(line + used, sizeof line - used, "\n");
+    const struct access_key *known = access_list_find(list, key);
     size_t begin = size, end = size;
     if (known)
         find_line(text, size, known->line, &begin, &end);

@@ -60,15 +60,11 @@ bool access_list_continues(const struct access_list *list, const unsigned char k
 // True if `after` lacks a key of `before`, or one of its roles.
 bool access_list_revokes(const struct access_list *before, const struct access_list *after);
 
-// Validates an administrator's query: the key, its roles, its name, and the key that it
-// replaces (empty: none).  The name must not belong to another key.
-MUST_CHECK enum status access_list_check(const struct access_list *list, const struct query *query,
-                                         struct error *err);
-
-// Returns the text with a line for the key of a validated query, in the place of its earlier
-// line or at the end.  The line replaces the query's key first, then what that one replaced,
-// then what the key replaced before; beyond ACCESS_REPLACES_MAX the last are left out.  The
-// caller frees `*out`.
+// Returns the text with a line for the key of an administrator's query, in the place of its earlier
+// line or at the end.  STATUS_INVALID: the key, its roles, its name, which must not belong to
+// another key, or the key that it replaces is not valid.  The line replaces the query's key first,
+// then what that one replaced, then what the key replaced before; beyond ACCESS_REPLACES_MAX the
+// last are left out.  The caller frees `*out`.
 MUST_CHECK enum status access_text_with(char **out, const char *text, size_t size,
                                         const struct access_list *list, const struct query *query,
                                         struct error *err);
