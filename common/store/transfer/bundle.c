@@ -7,7 +7,7 @@
 //   bundle balances as its store does.
 // - Descriptions of these runs (device, model), of any time, as far as the filter names them.
 // - Names that any of this refers to.
-// - Baselines that the filter covers (bundle_baselines.c).
+// - Baselines that the filter covers (pick_baselines).
 // - Rollups of expired records (bundle_expired.c).  A collector that opens the bundle builds
 //   the others from its records.
 // The table meta describes it, as JSON: `bundle` (the store's identity and the filter) and
@@ -46,11 +46,7 @@ static int look(void *context)
 static enum status make_tables(const char *path, struct error *err)
 {
     struct sqlite3 *db = NULL;
-    enum status status = STATUS_OK;
-    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
-        status = database_error(db, "store: the bundle", err);
-    if (status == STATUS_OK)
-        status = database_exec(db, "PRAGMA journal_mode=OFF;PRAGMA synchronous=OFF", err);
+    enum status status = copying_open(&db, path, err);
     if (status == STATUS_OK)
         status = schema_migrate(db, path, err);
     database_close(db);
@@ -330,10 +326,40 @@ static enum status copy_rollups(struct bundling *bundling, struct error *err)
                                : status;
 }
 
+// Creates the table going(baseline): the baselines whose own filter has every name that the
+// bundle's has, with the same values, at any time.  A baseline stores its filter as words,
+// "model=a, host=b", in which a value ends where the words or the next dimension does.  Where a
+// name of the store reads like words of a filter and is in them, they are ambiguous, and the
+// baseline is left out.
+static enum status pick_baselines(struct bundling *bundling, struct error *err)
+{
+    const struct query_filter *filter = bundling->filter;
+    sqlite3_str *sql = sqlite3_str_new(bundling->db);
+    sqlite3_str_appendall(sql, "CREATE TEMP TABLE going AS WITH next(dimension) AS (VALUES('')");
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        sqlite3_str_appendf(sql, ", (%Q)", query_dimension_name((enum query_dimension)i));
+    sqlite3_str_appendall(sql, ") SELECT b.id AS baseline FROM main.baseline b WHERE 1");
+    for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
+        if (filter->by[i][0])
+            sqlite3_str_appendf(sql,
+                                " AND EXISTS (SELECT 1 FROM next WHERE instr(', ' || b.filter ||"
+                                " ', =', ', %s=' || %Q || ', ' || dimension || '='))",
+                                query_dimension_name((enum query_dimension)i), filter->by[i]);
+    if (names_anything(filter))
+        sqlite3_str_appendall(sql, " AND NOT EXISTS (SELECT 1 FROM main.name n WHERE"
+                                   " instr(n.text, ', ') AND instr(n.text, '=')"
+                                   " AND instr(b.filter, n.text))");
+    enum status status = run(bundling, sql, err);
+    return status == STATUS_OK ? database_integer(bundling->db,
+                                                  "SELECT (SELECT count(*) FROM main.baseline) -"
+                                                  " (SELECT count(*) FROM going)",
+                                                  &bundling->copying->baselines_left_out, err)
+                               : status;
+}
+
 static enum status copy_baselines(struct bundling *bundling, struct error *err)
 {
-    enum status status = bundle_baselines(bundling->db, bundling->filter,
-                                          &bundling->copying->baselines_left_out, err);
+    enum status status = pick_baselines(bundling, err);
     if (status == STATUS_OK)
         status =
             copy_where(bundling, "baseline", "WHERE t.id IN (SELECT baseline FROM going)", err);

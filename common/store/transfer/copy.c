@@ -39,7 +39,7 @@ enum status copying_look(struct copying *copying, struct error *err)
                      (long long)(COPY_LOG_BYTES_MAX >> 20));
 }
 
-static enum status open_copy(struct sqlite3 **out, const char *path, struct error *err)
+enum status copying_open(struct sqlite3 **out, const char *path, struct error *err)
 {
     struct sqlite3 *db = NULL;
     enum status status = STATUS_OK;
@@ -93,7 +93,7 @@ static enum status fill_backup(struct copying *copying, const struct atomic_file
     if (status == STATUS_OK)
         status = atomic_file_room(file, bytes, err);
     if (status == STATUS_OK)
-        status = open_copy(&db, file->partial, err);
+        status = copying_open(&db, file->partial, err);
     if (status == STATUS_OK)
         status = copy_pages(copying, db, err);
     database_close(db);
@@ -159,7 +159,7 @@ static enum status check_copy(struct counts *counts, struct store *store,
                               const struct atomic_file *file, struct error *err)
 {
     struct sqlite3 *db = NULL;
-    enum status status = open_copy(&db, file->partial, err);
+    enum status status = copying_open(&db, file->partial, err);
     if (status == STATUS_OK)
         sqlite3_progress_handler(db, STEPS_PER_LOOK, is_over_budget, store);
     if (status == STATUS_OK)
@@ -179,7 +179,7 @@ static enum status save_environment(const struct atomic_file *file, const char *
 {
     struct sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
-    enum status status = open_copy(&db, file->partial, err);
+    enum status status = copying_open(&db, file->partial, err);
     if (status == STATUS_OK)
         status =
             database_prepare(db, &stmt, "INSERT INTO meta VALUES('fingerprint', ?)", false, err);

@@ -45,13 +45,11 @@ struct copying {
 // much.
 MUST_CHECK enum status copying_look(struct copying *copying, struct error *err);
 
+// Opens the file that is being made, without a log and unsynced: atomic_file_end syncs it.
+MUST_CHECK enum status copying_open(struct sqlite3 **out, const char *path, struct error *err);
+
 // Copies the records that the query's filter covers into the empty file at `path`.
 MUST_CHECK enum status bundle_fill(struct copying *copying, const char *path, struct error *err);
-
-// Creates the table temp.going(baseline) with the ids of the baselines of `main` that a bundle of
-// the filter contains, and adds the number of the others to `*left_out`.
-MUST_CHECK enum status bundle_baselines(struct sqlite3 *db, const struct query_filter *filter,
-                                        int64_t *left_out, struct error *err);
 
 // Copies the rollups of the filter's expired records from the database `main` into the empty
 // tables of `bundle`, within a transaction.

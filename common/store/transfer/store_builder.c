@@ -8,6 +8,7 @@
 #include "common/core/base/text.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/sqlite/atomic_file.h"
+#include "common/store/transfer/copy.h"
 #include "common/store/schema/schema_migrate.h"
 #include "common/store/schema/schema_tables.h"
 
@@ -24,11 +25,7 @@ struct store_builder {
 
 static enum status open_tables(struct store_builder *builder, struct error *err)
 {
-    if (sqlite3_open_v2(builder->file.partial, &builder->db,
-                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
-        return database_error(builder->db, "store", err);
-    enum status status =
-        database_exec(builder->db, "PRAGMA journal_mode=OFF;PRAGMA synchronous=OFF", err);
+    enum status status = copying_open(&builder->db, builder->file.partial, err);
     if (status == STATUS_OK)
         status = schema_migrate(builder->db, builder->file.path, err);
     return status == STATUS_OK ? database_exec(builder->db, "BEGIN", err) : status;
@@ -61,70 +58,44 @@ enum status store_builder_new(struct store_builder **out, const char *path, stru
 
 // ---- Runs ----------------------------------------------------------------------------------
 
-// A statement with its parameters; those of a text that is NULL are null.
-static enum status run_with(struct store_builder *builder, const char *sql,
-                            const char *const *texts, unsigned text_count, const int64_t *numbers,
-                            unsigned number_count, struct error *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    enum status status = database_prepare(builder->db, &stmt, sql, false, err);
-    if (status != STATUS_OK)
-        return status;
-    for (unsigned i = 0; i < text_count; i++)
-        (void)sqlite3_bind_text(stmt, (int)i + 1, texts[i], -1, SQLITE_STATIC);
-    for (unsigned i = 0; i < number_count; i++)
-        (void)sqlite3_bind_int64(stmt, (int)(text_count + i) + 1, numbers[i]);
-    status = database_run(builder->db, stmt, err);
-    (void)sqlite3_finalize(stmt);
-    return status;
-}
-
 // What the run has produced is known behind its last record.
 static enum status end_run(struct store_builder *builder, struct error *err)
 {
-    if (builder->run == 0)
+    const long long run = builder->run, numbers = builder->numbers;
+    if (run == 0)
         return STATUS_OK;
-    const int64_t numbers[] = {builder->run, builder->numbers};
-    enum status status =
-        run_with(builder, "UPDATE run SET produced = ?2, stored = ?2 WHERE run = ?1", NULL, 0,
-                 numbers, 2, err);
-    if (status == STATUS_OK)
-        status = run_with(builder,
-                          "INSERT INTO stream(run, stream, next, produced, unnumbered)"
-                          " VALUES(?1, 0, ?2 + 1, ?2, 0)",
-                          NULL, 0, numbers, 2, err);
-    if (status == STATUS_OK && builder->numbers > 0)
-        status = run_with(builder,
-                          "INSERT INTO range(run, stream, first, last, state)"
-                          " VALUES(?1, 0, 1, ?2, 0)",
-                          NULL, 0, numbers, 2, err);
-    for (int64_t kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
-         kind++) {
-        const int64_t ledger[] = {builder->run, kind, builder->stored[kind]};
-        if (ledger[2] > 0)
-            status = run_with(builder, "INSERT INTO ledger(run, kind, stored) VALUES(?1, ?2, ?3)",
-                              NULL, 0, ledger, 3, err);
-    }
-    return status;
+    sqlite3_str *sql = sqlite3_str_new(builder->db);
+    sqlite3_str_appendf(sql,
+                        "UPDATE run SET produced = %lld, stored = %lld WHERE run = %lld;"
+                        "INSERT INTO stream(run, stream, next, produced, unnumbered)"
+                        " VALUES(%lld, 0, %lld, %lld, 0);",
+                        numbers, numbers, run, run, numbers + 1, numbers);
+    if (numbers > 0)
+        sqlite3_str_appendf(sql,
+                            "INSERT INTO range(run, stream, first, last, state)"
+                            " VALUES(%lld, 0, 1, %lld, 0);",
+                            run, numbers);
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++)
+        if (builder->stored[kind] > 0)
+            sqlite3_str_appendf(sql,
+                                "INSERT INTO ledger(run, kind, stored) VALUES(%lld, %u, %lld);",
+                                run, kind, (long long)builder->stored[kind]);
+    return database_exec_built(builder->db, sql, err);
 }
 
 static enum status intern(struct store_builder *builder, const char *name, uint32_t *id,
                           struct error *err)
 {
-    enum status status =
-        run_with(builder, "INSERT OR IGNORE INTO name(text) VALUES(?1)", &name, 1, NULL, 0, err);
-    if (status != STATUS_OK)
-        return status;
-    sqlite3_stmt *stmt = NULL;
-    status = database_prepare(builder->db, &stmt, "SELECT id FROM name WHERE text = ?", false, err);
-    if (status != STATUS_OK)
-        return status;
-    (void)sqlite3_bind_text(stmt, 1, name, -1, SQLITE_STATIC);
-    if (sqlite3_step(stmt) == SQLITE_ROW)
-        *id = (uint32_t)sqlite3_column_int64(stmt, 0);
-    else
-        status = database_error(builder->db, "store", err);
-    (void)sqlite3_finalize(stmt);
+    int64_t found = 0;
+    sqlite3_str *sql = sqlite3_str_new(builder->db);
+    sqlite3_str_appendf(sql, "INSERT OR IGNORE INTO name(text) VALUES(%Q)", name);
+    enum status status = database_exec_built(builder->db, sql, err);
+    char *find = sqlite3_mprintf("SELECT id FROM name WHERE text = %Q", name);
+    if (status == STATUS_OK)
+        status =
+            find ? database_integer(builder->db, find, &found, err) : error_no_memory(err, "store");
+    sqlite3_free(find);
+    *id = (uint32_t)found;
     return status;
 }
 
@@ -134,21 +105,22 @@ enum status store_builder_run(struct store_builder *builder, const struct store_
     char uuid[37];
     uint32_t host = 0;
     text_from_uuid(uuid, run->uuid);
-    const char *const texts[] = {uuid, run->worker_version, run->os, run->kernel, run->cpu};
     enum status status = end_run(builder, err);
     if (status == STATUS_OK)
         status = intern(builder, run->host, &host, err);
-    const int64_t numbers[] = {
-        host,          run->cpu_count,       run->device_count, run->started_ns,
-        run->ended_ns, RECORD_RUN_END_CLOSED};
-    if (status == STATUS_OK)
-        status = run_with(builder,
-                          "INSERT INTO run(uuid, worker_version, os, kernel, cpu, host, cpu_count,"
-                          " device_count, started_ns, ended_ns, \"end\", received_ns, heard_ns,"
-                          " pid, protocol, host_memory_bytes, produced, stored, duplicates)"
-                          " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?9, ?10,"
-                          " 0, 0, 0, 0, 0, 0)",
-                          texts, 5, numbers, 6, err);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_str *sql = sqlite3_str_new(builder->db);
+    sqlite3_str_appendf(
+        sql,
+        "INSERT INTO run(uuid, worker_version, os, kernel, cpu, host, cpu_count, device_count,"
+        " started_ns, ended_ns, received_ns, heard_ns, \"end\", pid, protocol, host_memory_bytes,"
+        " produced, stored, duplicates)"
+        " VALUES(%Q, %Q, %Q, %Q, %Q, %u, %lld, %lld, %lld, %lld, %lld, %lld, %d, 0, 0, 0, 0, 0, 0)",
+        uuid, run->worker_version, run->os, run->kernel, run->cpu, host, (long long)run->cpu_count,
+        (long long)run->device_count, (long long)run->started_ns, (long long)run->ended_ns,
+        (long long)run->ended_ns, (long long)run->ended_ns, (int)RECORD_RUN_END_CLOSED);
+    status = database_exec_built(builder->db, sql, err);
     builder->run = sqlite3_last_insert_rowid(builder->db);
     builder->ended_ns = run->ended_ns;
     builder->numbers = 0;
@@ -161,12 +133,13 @@ enum status store_builder_name(struct store_builder *builder, const char *name, 
                                struct error *err)
 {
     enum status status = intern(builder, name, id, err);
-    const int64_t numbers[] = {builder->run, *id};
-    return status == STATUS_OK
-               ? run_with(builder,
-                          "INSERT OR IGNORE INTO run_name(run, number, name) VALUES(?1, ?2, ?2)",
-                          NULL, 0, numbers, 2, err)
-               : status;
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_str *sql = sqlite3_str_new(builder->db);
+    sqlite3_str_appendf(sql,
+                        "INSERT OR IGNORE INTO run_name(run, number, name) VALUES(%lld, %u, %u)",
+                        (long long)builder->run, *id, *id);
+    return database_exec_built(builder->db, sql, err);
 }
 
 // ---- Records -------------------------------------------------------------------------------
