@@ -1,4 +1,4 @@
-#include "server/workload/llm/gguf_parts.h"
+#include "server/workload/llm/gguf.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -6,21 +6,77 @@
 #include <stdlib.h>
 #include <string.h>
 
-int gguf_compare_names(const void *a, size_t a_size, const void *b, size_t b_size)
+#include "common/core/base/array.h"
+#include "common/core/base/text.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "GGUF numbers are read as they lie in the file");
+
+enum {
+    VERSION_MIN = 2,
+    VERSION_MAX = 3,
+    NAME_MAX_SIZE = 65535, // of keys and tensors, as the format allows
+    ALIGNMENT_DEFAULT = 32,
+    ALIGNMENT_MAX = 1 << 20,
+    FIRST_READ = 256 * 1024, // bytes of the header read at first
+    SHOWN_SIZE = 80,         // maximum size of a name in a message
+    // Smallest size of a key and of a tensor's description in the file.
+    KEY_BYTES_MIN = 8 + 1 + 4 + 1,
+    TENSOR_BYTES_MIN = 8 + 1 + 4 + 8 + 4 + 8,
+};
+
+// A metadata key.
+struct entry {
+    struct gguf_text name;              // first: see compare_names
+    enum gguf_value_type type, element; // `element` of an array
+    const unsigned char *value, *end;   // elements only, for an array
+    size_t count;                       // of an array
+};
+
+struct gguf {
+    unsigned char *header; // the file's first bytes; names and values lie in it
+    uint32_t version;
+    struct entry *entries; // sorted by name
+    size_t entry_count, entry_capacity;
+    struct gguf_tensor *tensors; // sorted by name
+    size_t tensor_count, tensor_capacity;
+};
+
+// ---- Names ----------------------------------------------------------------
+
+// Order by bytes, a prefix first.  For names, and for what begins with one: keys and tensors.
+static int compare_names(const void *a, const void *b)
 {
-    int order = memcmp(a, b, a_size < b_size ? a_size : b_size);
-    return order ? order : (a_size > b_size) - (a_size < b_size);
+    const struct gguf_text *x = a;
+    const struct gguf_text *y = b;
+    int order = memcmp(x->data, y->data, x->size < y->size ? x->size : y->size);
+    return order ? order : (x->size > y->size) - (x->size < y->size);
 }
 
-void gguf_free(struct gguf *gguf)
+static const struct entry *find_key(const struct gguf *gguf, const char *key)
 {
-    if (!gguf)
-        return;
-    free(gguf->header);
-    free(gguf->entries);
-    free(gguf->tensors);
-    free(gguf->by_name);
-    free(gguf);
+    const struct gguf_text name = {.data = key, .size = strlen(key)};
+    if (gguf->entry_count == 0)
+        return NULL;
+    return bsearch(&name, gguf->entries, gguf->entry_count, sizeof *gguf->entries, compare_names);
+}
+
+const struct gguf_tensor *gguf_find_tensor(const struct gguf *gguf, const char *name)
+{
+    const struct gguf_text key = {.data = name, .size = strlen(name)};
+    if (gguf->tensor_count == 0)
+        return NULL;
+    return bsearch(&key, gguf->tensors, gguf->tensor_count, sizeof *gguf->tensors, compare_names);
+}
+
+size_t gguf_tensor_count(const struct gguf *gguf)
+{
+    return gguf->tensor_count;
+}
+
+const struct gguf_tensor *gguf_tensor_at(const struct gguf *gguf, size_t index)
+{
+    return &gguf->tensors[index];
 }
 
 uint32_t gguf_version(const struct gguf *gguf)
@@ -28,28 +84,11 @@ uint32_t gguf_version(const struct gguf *gguf)
     return gguf->version;
 }
 
-static const struct gguf_entry *find(const struct gguf *gguf, const char *key)
-{
-    size_t size = strlen(key);
-    size_t low = 0;
-    size_t high = gguf->entry_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct gguf_entry *entry = &gguf->entries[middle];
-        int order = gguf_compare_names(key, size, gguf->header + entry->name, entry->name_size);
-        if (order == 0)
-            return entry;
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return NULL;
-}
+// ---- Values ---------------------------------------------------------------
 
 bool gguf_has(const struct gguf *gguf, const char *key)
 {
-    return find(gguf, key) != NULL;
+    return find_key(gguf, key) != NULL;
 }
 
 static enum status missing(const char *key, struct error *err)
@@ -57,7 +96,7 @@ static enum status missing(const char *key, struct error *err)
     return error_set(err, STATUS_NOT_FOUND, "key '%s' is missing", key);
 }
 
-static enum status wrong_type(const char *key, const char *wanted, const struct gguf_entry *entry,
+static enum status wrong_type(const char *key, const char *wanted, const struct entry *entry,
                               struct error *err)
 {
     return error_set(
@@ -67,12 +106,11 @@ static enum status wrong_type(const char *key, const char *wanted, const struct 
 }
 
 // Reads an integer as sign and magnitude.  Returns false for other types.
-static bool read_integer(const struct gguf *gguf, const struct gguf_entry *entry, bool *negative,
-                         uint64_t *magnitude)
+static bool read_integer(const struct entry *entry, bool *negative, uint64_t *magnitude)
 {
     uint64_t bits = 0;
     size_t size = gguf_value_type_size(entry->type);
-    memcpy(&bits, gguf->header + entry->value, size < sizeof bits ? size : sizeof bits);
+    memcpy(&bits, entry->value, size < sizeof bits ? size : sizeof bits);
     bool is_signed = entry->type == GGUF_INT8 || entry->type == GGUF_INT16 ||
                      entry->type == GGUF_INT32 || entry->type == GGUF_INT64;
     bool is_unsigned = entry->type == GGUF_UINT8 || entry->type == GGUF_UINT16 ||
@@ -85,12 +123,12 @@ static bool read_integer(const struct gguf *gguf, const struct gguf_entry *entry
 enum status gguf_get_uint(const struct gguf *gguf, const char *key, uint64_t minimum,
                           uint64_t maximum, uint64_t *out, struct error *err)
 {
-    const struct gguf_entry *entry = find(gguf, key);
+    const struct entry *entry = find_key(gguf, key);
     if (!entry)
         return missing(key, err);
     bool negative;
     uint64_t value;
-    if (!read_integer(gguf, entry, &negative, &value))
+    if (!read_integer(entry, &negative, &value))
         return wrong_type(key, "an integer", entry, err);
     if (negative || value < minimum || value > maximum)
         return error_set(err, STATUS_CORRUPT,
@@ -103,16 +141,16 @@ enum status gguf_get_uint(const struct gguf *gguf, const char *key, uint64_t min
 enum status gguf_get_float(const struct gguf *gguf, const char *key, double minimum, double maximum,
                            double *out, struct error *err)
 {
-    const struct gguf_entry *entry = find(gguf, key);
+    const struct entry *entry = find_key(gguf, key);
     if (!entry)
         return missing(key, err);
     double value;
     float single;
     if (entry->type == GGUF_FLOAT32) {
-        memcpy(&single, gguf->header + entry->value, sizeof single);
+        memcpy(&single, entry->value, sizeof single);
         value = (double)single;
     } else if (entry->type == GGUF_FLOAT64) {
-        memcpy(&value, gguf->header + entry->value, sizeof value);
+        memcpy(&value, entry->value, sizeof value);
     } else {
         return wrong_type(key, "a float", entry, err);
     }
@@ -125,12 +163,12 @@ enum status gguf_get_float(const struct gguf *gguf, const char *key, double mini
 
 enum status gguf_get_bool(const struct gguf *gguf, const char *key, bool *out, struct error *err)
 {
-    const struct gguf_entry *entry = find(gguf, key);
+    const struct entry *entry = find_key(gguf, key);
     if (!entry)
         return missing(key, err);
     if (entry->type != GGUF_BOOL)
         return wrong_type(key, "a bool", entry, err);
-    unsigned char byte = gguf->header[entry->value];
+    unsigned char byte = entry->value[0];
     if (byte > 1)
         return error_set(err, STATUS_CORRUPT, "key '%s': a bool is %u", key, (unsigned int)byte);
     *out = byte == 1;
@@ -147,29 +185,29 @@ static struct gguf_text text_at(const unsigned char *at)
 enum status gguf_get_text(const struct gguf *gguf, const char *key, struct gguf_text *out,
                           struct error *err)
 {
-    const struct gguf_entry *entry = find(gguf, key);
+    const struct entry *entry = find_key(gguf, key);
     if (!entry)
         return missing(key, err);
     if (entry->type != GGUF_STRING)
         return wrong_type(key, "a string", entry, err);
-    *out = text_at(gguf->header + entry->value);
+    *out = text_at(entry->value);
     return STATUS_OK;
 }
 
 enum status gguf_get_array(const struct gguf *gguf, const char *key, enum gguf_value_type type,
                            struct gguf_array *out, struct error *err)
 {
-    const struct gguf_entry *entry = find(gguf, key);
+    const struct entry *entry = find_key(gguf, key);
     if (!entry)
         return missing(key, err);
     if (entry->type != GGUF_ARRAY || entry->element != type) {
-        char wanted[GGUF_SHOWN_SIZE];
+        char wanted[SHOWN_SIZE];
         (void)snprintf(wanted, sizeof wanted, "an array of %s", gguf_value_type_name(type));
         return wrong_type(key, wanted, entry, err);
     }
-    const unsigned char *data = gguf->header + entry->value;
-    *out = (struct gguf_array){
-        .type = type, .count = entry->count, .data = data, .end = data + entry->value_size};
+    const unsigned char *data = entry->value;
+    *out =
+        (struct gguf_array){.type = type, .count = entry->count, .data = data, .end = entry->end};
     return STATUS_OK;
 }
 
@@ -195,31 +233,321 @@ struct gguf_text gguf_array_next_text(struct gguf_array *array)
     return text;
 }
 
-size_t gguf_tensor_count(const struct gguf *gguf)
+// ---- Reading bytes --------------------------------------------------------
+
+// The file's first `size` bytes, read from byte `at` on.  After a failure nothing more is read and
+// all numbers are zero.
+struct reader {
+    const struct byte_source *source;
+    const unsigned char *data;
+    size_t size, at;
+    bool too_short; // it failed since `size` is too small; the file has more
+    enum status status;
+    struct error *err;
+};
+
+static void fail(struct reader *reader, const char *what)
 {
-    return gguf->tensor_count;
+    if (reader->status == STATUS_OK)
+        reader->status = error_set(reader->err, STATUS_CORRUPT, "damaged header at byte %zu: %s",
+                                   reader->at, what);
 }
 
-const struct gguf_tensor *gguf_tensor_at(const struct gguf *gguf, size_t index)
+// The next `size` bytes; NULL after a failure.
+static const unsigned char *take(struct reader *reader, uint64_t size)
 {
-    return &gguf->tensors[index].tensor;
-}
-
-const struct gguf_tensor *gguf_find_tensor(const struct gguf *gguf, const char *name)
-{
-    size_t size = strlen(name);
-    size_t low = 0;
-    size_t high = gguf->tensor_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct gguf_tensor *tensor = gguf->by_name[middle];
-        int order = gguf_compare_names(name, size, tensor->name.data, tensor->name.size);
-        if (order == 0)
-            return tensor;
-        if (order < 0)
-            high = middle;
-        else
-            low = middle + 1;
+    if (reader->status != STATUS_OK)
+        return NULL;
+    if (size > reader->size - reader->at) {
+        reader->too_short = size <= reader->source->size - reader->at;
+        reader->status = STATUS_CORRUPT;
+        if (!reader->too_short)
+            (void)error_set(reader->err, STATUS_CORRUPT,
+                            "truncated: the header needs %" PRIu64 " bytes at byte %zu, the file "
+                            "has %" PRIu64 " (is it complete?)",
+                            size, reader->at, reader->source->size);
+        return NULL;
     }
-    return NULL;
+    const unsigned char *bytes = reader->data + reader->at;
+    reader->at += (size_t)size;
+    return bytes;
+}
+
+static uint64_t take_number(struct reader *reader, size_t size)
+{
+    uint64_t number = 0;
+    const unsigned char *bytes = take(reader, size);
+    if (bytes)
+        memcpy(&number, bytes, size);
+    return number;
+}
+
+static uint32_t take_u32(struct reader *reader)
+{
+    return (uint32_t)take_number(reader, sizeof(uint32_t));
+}
+
+static uint64_t take_u64(struct reader *reader)
+{
+    return take_number(reader, sizeof(uint64_t));
+}
+
+// A name of 1..NAME_MAX_SIZE bytes.
+static struct gguf_text take_name(struct reader *reader)
+{
+    uint64_t size = take_u64(reader);
+    if (size == 0 || size > NAME_MAX_SIZE)
+        fail(reader, "a name's length makes no sense");
+    return (struct gguf_text){.data = (const char *)take(reader, size), .size = (size_t)size};
+}
+
+// ---- Keys -----------------------------------------------------------------
+
+static void take_array(struct reader *reader, struct entry *entry)
+{
+    uint32_t element = take_u32(reader);
+    uint64_t count = take_u64(reader);
+    if (element >= GGUF_VALUE_TYPE_COUNT || element == GGUF_ARRAY) {
+        fail(reader, "an array of an unknown type");
+        return;
+    }
+    entry->element = (enum gguf_value_type)element;
+    size_t size = gguf_value_type_size(entry->element);
+    uint64_t left = reader->source->size - reader->at;
+    if (count > left / (size ? size : sizeof(uint64_t))) {
+        fail(reader, "an array longer than the file (is it complete?)");
+        return;
+    }
+    entry->count = (size_t)count;
+    entry->value = take(reader, count * size);
+    for (uint64_t i = 0; size == 0 && i < count && reader->status == STATUS_OK; i++)
+        (void)take(reader, take_u64(reader));
+}
+
+static struct entry take_entry(struct reader *reader)
+{
+    struct entry entry = {.name = take_name(reader)};
+    uint32_t type = take_u32(reader);
+    if (type >= GGUF_VALUE_TYPE_COUNT) {
+        fail(reader, "a value of an unknown type");
+        return entry;
+    }
+    entry.type = (enum gguf_value_type)type;
+    entry.value = take(reader, gguf_value_type_size(entry.type)); // where it starts, if it varies
+    if (entry.type == GGUF_ARRAY)
+        take_array(reader, &entry);
+    else if (entry.type == GGUF_STRING)
+        (void)take(reader, take_u64(reader));
+    entry.end = reader->data + reader->at;
+    return entry;
+}
+
+static void no_memory(struct reader *reader)
+{
+    if (reader->status == STATUS_OK)
+        reader->status = error_no_memory(reader->err, "header");
+}
+
+static void take_entries(struct reader *reader, struct gguf *gguf, uint64_t count)
+{
+    if (count > (reader->source->size - reader->at) / KEY_BYTES_MIN)
+        fail(reader, "more keys than the file can hold (is it complete?)");
+    // Grows entry by entry: counts in the file are not trusted.
+    while (gguf->entry_count < count && reader->status == STATUS_OK) {
+        if (ARRAY_RESERVE(&gguf->entries, &gguf->entry_capacity, gguf->entry_count + 1))
+            gguf->entries[gguf->entry_count++] = take_entry(reader);
+        else
+            no_memory(reader);
+    }
+    if (reader->status != STATUS_OK || count == 0)
+        return;
+    qsort(gguf->entries, gguf->entry_count, sizeof *gguf->entries, compare_names);
+    for (size_t i = 1; i < gguf->entry_count; i++) {
+        const struct gguf_text *name = &gguf->entries[i].name;
+        char shown[SHOWN_SIZE];
+        if (compare_names(&gguf->entries[i - 1], name) == 0)
+            reader->status =
+                error_set(reader->err, STATUS_CORRUPT, "damaged header: key '%s' appears twice",
+                          text_escape(shown, sizeof shown, name->data, name->size));
+    }
+}
+
+// ---- Tensors --------------------------------------------------------------
+
+// Computes a tensor's bytes, or fails on an invalid shape.
+static void measure(struct reader *reader, struct gguf_tensor *tensor)
+{
+    uint64_t elements = 1;
+    for (uint32_t d = 0; d < tensor->dimensions; d++)
+        if (tensor->shape[d] == 0 || __builtin_mul_overflow(elements, tensor->shape[d], &elements))
+            fail(reader, "a tensor's shape makes no sense");
+    if (tensor->shape[0] % tensor->type->block_elements != 0)
+        fail(reader, "a tensor's row is no whole number of blocks");
+    uint64_t blocks = elements / tensor->type->block_elements;
+    if (__builtin_mul_overflow(blocks, tensor->type->block_bytes, &tensor->bytes))
+        fail(reader, "a tensor's size makes no sense");
+}
+
+static struct gguf_tensor take_tensor(struct reader *reader)
+{
+    struct gguf_tensor tensor = {.name = take_name(reader)};
+    tensor.dimensions = take_u32(reader);
+    if (tensor.dimensions == 0 || tensor.dimensions > GGUF_DIMENSIONS_MAX)
+        fail(reader, "a tensor with an impossible number of dimensions");
+    for (uint32_t d = 0; d < GGUF_DIMENSIONS_MAX; d++)
+        tensor.shape[d] = d < tensor.dimensions ? take_u64(reader) : 1;
+    uint32_t type = take_u32(reader);
+    tensor.offset = take_u64(reader);
+    tensor.type = gguf_tensor_type(type);
+    if (reader->status == STATUS_OK && !tensor.type)
+        reader->status =
+            error_set(reader->err, STATUS_UNSUPPORTED, "tensor type %" PRIu32 " is unknown", type);
+    if (reader->status == STATUS_OK)
+        measure(reader, &tensor);
+    return tensor;
+}
+
+static int compare_offsets(const void *a, const void *b)
+{
+    const struct gguf_tensor *x = a;
+    const struct gguf_tensor *y = b;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+static void misplaced(struct reader *reader, const struct gguf_tensor *tensor, const char *what)
+{
+    char shown[SHOWN_SIZE];
+    if (reader->status == STATUS_OK)
+        reader->status =
+            error_set(reader->err, STATUS_CORRUPT, "tensor '%s' %s",
+                      text_escape(shown, sizeof shown, tensor->name.data, tensor->name.size), what);
+}
+
+// Converts offsets in the data to offsets in the file, checks them, and sorts the tensors by name.
+static void place_tensors(struct reader *reader, struct gguf *gguf, uint64_t alignment)
+{
+    if (gguf->tensor_count == 0)
+        return; // the file may end right here, unpadded
+    const uint64_t data_start = (reader->at + alignment - 1) / alignment * alignment;
+    uint64_t end = data_start;
+    qsort(gguf->tensors, gguf->tensor_count, sizeof *gguf->tensors, compare_offsets);
+    for (size_t i = 0; i < gguf->tensor_count; i++) {
+        struct gguf_tensor *tensor = &gguf->tensors[i];
+        if (tensor->offset % alignment != 0)
+            misplaced(reader, tensor, "is not aligned");
+        if (__builtin_add_overflow(tensor->offset, data_start, &tensor->offset) ||
+            tensor->offset > reader->source->size ||
+            tensor->bytes > reader->source->size - tensor->offset)
+            misplaced(reader, tensor, "lies outside the file (is it complete?)");
+        if (tensor->offset < end)
+            misplaced(reader, tensor, "overlaps another");
+        end = tensor->offset + tensor->bytes;
+    }
+    qsort(gguf->tensors, gguf->tensor_count, sizeof *gguf->tensors, compare_names);
+    for (size_t i = 1; i < gguf->tensor_count; i++)
+        if (compare_names(&gguf->tensors[i - 1], &gguf->tensors[i]) == 0)
+            misplaced(reader, &gguf->tensors[i], "appears twice");
+}
+
+static void take_tensors(struct reader *reader, struct gguf *gguf, uint64_t count)
+{
+    if (count > (reader->source->size - reader->at) / TENSOR_BYTES_MIN)
+        fail(reader, "more tensors than the file can hold (is it complete?)");
+    while (gguf->tensor_count < count && reader->status == STATUS_OK) {
+        if (ARRAY_RESERVE(&gguf->tensors, &gguf->tensor_capacity, gguf->tensor_count + 1))
+            gguf->tensors[gguf->tensor_count++] = take_tensor(reader);
+        else
+            no_memory(reader);
+    }
+    uint64_t alignment = ALIGNMENT_DEFAULT;
+    if (reader->status == STATUS_OK && gguf_has(gguf, "general.alignment")) {
+        reader->status =
+            gguf_get_uint(gguf, "general.alignment", 1, ALIGNMENT_MAX, &alignment, reader->err);
+        if (reader->status == STATUS_OK && (alignment & (alignment - 1)) != 0)
+            reader->status =
+                error_set(reader->err, STATUS_CORRUPT, "key 'general.alignment': no power of two");
+    }
+    if (reader->status == STATUS_OK)
+        place_tensors(reader, gguf, alignment);
+}
+
+// ---- The whole ------------------------------------------------------------
+
+static void take_version(struct reader *reader, struct gguf *gguf)
+{
+    const unsigned char *magic = take(reader, 4);
+    if (!magic || memcmp(magic, "GGUF", 4) != 0) {
+        reader->status = error_set(reader->err, STATUS_CORRUPT, "not a GGUF file: %s",
+                                   magic ? "it does not begin with 'GGUF'" : "too short");
+        return;
+    }
+    gguf->version = take_u32(reader);
+    if (reader->status != STATUS_OK)
+        return;
+    uint32_t swapped = __builtin_bswap32(gguf->version);
+    if (swapped >= 1 && swapped <= VERSION_MAX)
+        reader->status = error_set(reader->err, STATUS_UNSUPPORTED,
+                                   "big-endian GGUF is not supported (convert the file)");
+    else if (gguf->version < VERSION_MIN || gguf->version > VERSION_MAX)
+        reader->status =
+            error_set(reader->err, STATUS_UNSUPPORTED,
+                      "GGUF version %" PRIu32 " is not supported, only %d and %d (convert the "
+                      "file)",
+                      gguf->version, VERSION_MIN, VERSION_MAX);
+}
+
+static enum status parse(struct gguf *gguf, struct reader *reader)
+{
+    gguf->entry_count = 0;
+    gguf->tensor_count = 0;
+    take_version(reader, gguf);
+    uint64_t tensors = take_u64(reader);
+    uint64_t keys = take_u64(reader);
+    take_entries(reader, gguf, keys);
+    take_tensors(reader, gguf, tensors);
+    return reader->status;
+}
+
+enum status gguf_read(struct gguf **out, const struct byte_source *source, struct error *err)
+{
+    struct gguf *gguf = calloc(1, sizeof *gguf);
+    if (!gguf)
+        return error_no_memory(err, "header");
+    struct reader reader = {.too_short = true};
+    enum status status = STATUS_OK;
+    size_t size = 0;
+    // The size of a header is nowhere: it is parsed again with twice the bytes until it is whole.
+    while (reader.too_short) {
+        const size_t before = size;
+        size = before ? 2 * before : FIRST_READ;
+        if (size > source->size)
+            size = (size_t)source->size;
+        unsigned char *header = realloc(gguf->header, size + 1); // also of an empty file
+        if (!header) {
+            status = error_no_memory(err, "header");
+            break;
+        }
+        gguf->header = header;
+        status = byte_source_read(source, before, header + before, size - before, err);
+        if (status != STATUS_OK)
+            break;
+        reader = (struct reader){.source = source, .data = header, .size = size, .err = err};
+        status = parse(gguf, &reader);
+    }
+    if (status != STATUS_OK) {
+        gguf_free(gguf);
+        return status;
+    }
+    *out = gguf;
+    return STATUS_OK;
+}
+
+void gguf_free(struct gguf *gguf)
+{
+    if (!gguf)
+        return;
+    free(gguf->header);
+    free(gguf->entries);
+    free(gguf->tensors);
+    free(gguf);
 }

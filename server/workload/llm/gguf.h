@@ -85,7 +85,7 @@ struct gguf_tensor {
 
 size_t gguf_tensor_count(const struct gguf *gguf);
 
-// Tensor `index` < count, ordered by offset in the file.
+// Tensor `index` < count of an array sorted by name.
 const struct gguf_tensor *gguf_tensor_at(const struct gguf *gguf, size_t index);
 
 // The tensor of that name; NULL when there is none.
