@@ -213,23 +213,33 @@ const struct spool_io rig_io = {
     .space = rig_space,
 };
 
-size_t rig_take_lost(struct rig_model *model, struct spool *spool)
+static bool take_range(void *context, const struct delivery_range *range)
 {
-    struct delivery_range range;
-    size_t count = 0;
-    for (; spool_next_lost(spool, &range); count++) {
-        check(range.stream < RIG_STREAMS && range.first <= range.last);
-        check(range.first > model->released[range.stream]);
-        check(range.last <= model->spooled[range.stream]);
-        check(range.since_ns <= range.until_ns);
-        check(range.reason == DELIVERY_SPOOL_FULL || range.reason == DELIVERY_SPOOL_DAMAGED);
-        for (size_t i = 0; i < model->lost_count; i++)
-            check(model->lost[i].stream != range.stream || model->lost[i].last < range.first ||
-                  model->lost[i].first > range.last);
-        check(model->lost_count < RIG_LOST_MAX);
-        model->lost[model->lost_count++] = range;
-    }
-    return count;
+    struct rig_model *model = context;
+    check(range->stream < RIG_STREAMS && range->first <= range->last);
+    check(range->first > model->released[range->stream]);
+    check(range->last <= model->spooled[range->stream]);
+    check(range->since_ns <= range->until_ns);
+    check(range->reason == DELIVERY_SPOOL_FULL || range->reason == DELIVERY_SPOOL_DAMAGED);
+    for (size_t i = 0; i < model->lost_count; i++)
+        check(model->lost[i].stream != range->stream || model->lost[i].last < range->first ||
+              model->lost[i].first > range->last);
+    check(model->lost_count < RIG_LOST_MAX);
+    model->lost[model->lost_count++] = *range;
+    return true;
+}
+
+void rig_take_lost(struct rig_model *model, struct spool *spool)
+{
+    static struct rig_model before;
+    before = *model;
+    model->lost_count = 0;
+    check(spool_each_lost(spool, take_range, model));
+    check(model->lost_count == 0 || spool_losses(spool) > 0);
+    for (size_t i = 0; i < before.lost_count; i++) // what is lost stays so until it is released
+        for (uint64_t end = before.lost[i].last; end >= before.lost[i].first; end--)
+            check(end <= model->released[before.lost[i].stream] ||
+                  rig_is_lost(model, before.lost[i].stream, end));
 }
 
 bool rig_is_lost(const struct rig_model *model, uint32_t stream, uint64_t number)
@@ -244,7 +254,7 @@ bool rig_is_lost(const struct rig_model *model, uint32_t stream, uint64_t number
 uint64_t rig_check(struct rig_model *model, struct spool *spool)
 {
     uint64_t count = 0;
-    (void)rig_take_lost(model, spool);
+    rig_take_lost(model, spool);
     for (uint32_t stream = 0; stream < RIG_STREAMS; stream++) {
         check(spool_position(spool, stream).spooled == model->spooled[stream]);
         check(!spool_at(spool, stream, model->spooled[stream] + 1));
@@ -252,8 +262,8 @@ uint64_t rig_check(struct rig_model *model, struct spool *spool)
              number++) {
             const struct record *record = spool_at(spool, stream, number);
             check(!record || rig_is_record(record, stream, number));
-            if (!record)
-                (void)rig_take_lost(model, spool);
+            if (!record && !rig_is_lost(model, stream, number))
+                rig_take_lost(model, spool);
             check(rig_is_lost(model, stream, number) == !record);
             count += record != NULL;
         }

@@ -51,9 +51,9 @@ struct rig_model {
     size_t lost_count;
 };
 
-// Takes what the spool says is lost.  Returns how many ranges; ends the program
-// where one cannot be: released, beyond what was spooled, or told before.
-size_t rig_take_lost(struct rig_model *model, struct spool *spool);
+// Takes what the spool says is lost.  Ends the program where that cannot be: released,
+// beyond what was spooled, told twice, or no longer lost.
+void rig_take_lost(struct rig_model *model, struct spool *spool);
 bool rig_is_lost(const struct rig_model *model, uint32_t stream, uint64_t number);
 
 // Reads everything that was spooled and not released: each record is as it was

@@ -114,64 +114,57 @@ void publisher_wait(struct publisher *publisher, int wake_fd, int64_t timeout_ns
 
 // ---- Where records lie ----------------------------------------------------------------
 
-// Reports new losses of the spool to the state machine.
+// A spool_visit.
+static bool report_loss(void *context, const struct delivery_range *range)
+{
+    struct publisher *publisher = context;
+    const char *path = spool_path(publisher->settings.spool);
+    if (delivery_producer_lost(publisher->producer, range) != STATUS_OK)
+        return false; // no room or memory: reported later
+    if (range->reason == DELIVERY_SPOOL_FULL && !publisher->spool_full_told) {
+        publisher->spool_full_told = true;
+        log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING,
+                       "the spool %s is full: its oldest records are dropped and counted", path);
+    } else if (range->reason == DELIVERY_SPOOL_DAMAGED && !publisher->spool_damage_told) {
+        publisher->spool_damage_told = true;
+        log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING,
+                       "the spool %s is damaged: records %" PRIu64 " to %" PRIu64
+                       " of stream %" PRIu32 ", and perhaps others, cannot be read back",
+                       path, range->first, range->last, range->stream);
+    }
+    return true;
+}
+
+// Reports the losses of the spool to the state machine if there are new ones.
 static void report_losses(struct publisher *publisher)
 {
     struct spool *spool = publisher->settings.spool;
-    struct delivery_range range;
-    while (spool && spool_next_lost(spool, &range)) {
-        // No room or memory: reported later.
-        if (delivery_producer_lost(publisher->producer, &range) != STATUS_OK) {
-            spool_untake(spool, &range);
-            return;
-        }
-        if (range.reason == DELIVERY_SPOOL_FULL && !publisher->spool_full_told) {
-            publisher->spool_full_told = true;
-            log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING,
-                           "the spool %s is full: its oldest records are dropped and counted",
-                           spool_path(spool));
-        } else if (range.reason == DELIVERY_SPOOL_DAMAGED) {
-            log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING,
-                           "the spool %s is damaged: records %" PRIu64 " to %" PRIu64
-                           " of stream %" PRIu32 " cannot be read back",
-                           spool_path(spool), range.first, range.last, range.stream);
-        }
-    }
-}
-
-// The last number of the unreadable range that starts at `first`: at most `last`, unless the
-// spool and the ring show that it is longer.
-static uint64_t find_gap_end(struct publisher *publisher, uint32_t stream, uint64_t first,
-                             uint64_t last)
-{
-    uint64_t held_first, held_last;
-    const struct spool *spool = publisher->settings.spool;
-    if (!spool || !spool_held(spool, stream, &held_first, &held_last) || held_last < first)
-        return ring_released(runfile_stream(publisher->settings.file, stream).ring);
-    if (first < held_first)
-        return held_first - 1;
-    while (first < last && !publisher_record(publisher, stream, first + 1) &&
-           !spool_must_wait(spool))
-        first++;
-    return first;
+    if (!spool || spool_losses(spool) == publisher->losses_reported)
+        return;
+    const uint64_t losses = spool_losses(spool);
+    if (spool_each_lost(spool, report_loss, publisher))
+        publisher->losses_reported = losses;
 }
 
 // Handles a batch that could not be read: the spool reports damaged records; those that it
 // does not hold were acknowledged and released before their process died.
 static void drop_unreadable(struct publisher *publisher, const struct delivery_action *action)
 {
+    const struct spool *spool = publisher->settings.spool;
     report_losses(publisher);
     uint64_t first = action->first;
     while (first <= action->last && publisher_record(publisher, action->stream, first))
         first++;
-    const struct spool *spool = publisher->settings.spool;
-    if (first > action->last || (spool && spool_must_wait(spool)))
+    const uint64_t held = spool ? spool_next_held(spool, action->stream, first) : UINT64_MAX;
+    if (first > action->last || held == first)
         return; // it can be read now, or another time
     const int64_t wall = clock_wall_ns();
     const struct delivery_range range = {
         .stream = action->stream,
         .first = first,
-        .last = find_gap_end(publisher, action->stream, first, action->last),
+        .last = held < UINT64_MAX
+                    ? held - 1
+                    : ring_released(runfile_stream(publisher->settings.file, action->stream).ring),
         .reason = DELIVERY_ACKNOWLEDGED_ELSEWHERE,
         .since_ns = wall,
         .until_ns = wall,
@@ -320,18 +313,6 @@ static void note_refused(struct publisher *publisher, const struct wire_refused 
                    refused->reason.size ? refused->reason.bytes : "");
 }
 
-// Stores the UUID of the acknowledging store in the run file and the spool, for a replay.
-static void note_store(struct publisher *publisher, const unsigned char store[16])
-{
-    struct runfile_state *state = runfile_state(publisher->settings.file);
-    uint64_t words[2];
-    memcpy(words, store, sizeof words);
-    for (unsigned i = 0; i < 2; i++)
-        atomic_store_explicit(&state->store[i], words[i], memory_order_relaxed);
-    if (publisher->settings.spool)
-        spool_note_store(publisher->settings.spool, store);
-}
-
 static void on_ack(struct publisher *publisher, const struct message_ack *ack)
 {
     static const unsigned char no_run[MESSAGE_RUN_SIZE];
@@ -351,7 +332,6 @@ static void on_ack(struct publisher *publisher, const struct message_ack *ack)
     struct delivery_ack delivery = ack->delivery;
     delivery.protocol = ack->protocol;
     if (delivery_producer_ack(publisher->producer, &delivery, now, wall) == STATUS_OK) {
-        note_store(publisher, delivery.store);
         publisher->answered_ns = now;
         clock_offset_take(&publisher->clock, ack->echo_sent_ns, ack->sent_ns, wall, now);
     } else if (!publisher->unsound_logged) {

@@ -43,8 +43,10 @@ struct publisher {
     unsigned refusals_logged;
     bool had_contact, has_contact;
     bool unsound_logged;
-    bool spool_failed;    // the last append failed
-    bool spool_full_told; // it was logged that the oldest records are evicted
+    bool spool_failed;        // the last append failed
+    bool spool_full_told;     // it was logged that the oldest records are evicted
+    bool spool_damage_told;   // it was logged that records are damaged
+    uint64_t losses_reported; // spool_losses when all were reported
     bool finished;
     _Atomic uint64_t acknowledged;
 };

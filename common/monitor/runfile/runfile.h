@@ -65,7 +65,7 @@ struct runfile_state {
     _Atomic uint32_t devices;       // device records written
     _Atomic uint64_t streamless;    // records dropped by threads without a stream
     _Atomic int64_t ended_ns;       // wall clock of inferstat_close; 0: not closed
-    _Atomic uint64_t store[2];      // UUID of the store that last acknowledged; 0, 0: none did
+    uint64_t reserved[2];           // earlier versions: UUID of the store that last acknowledged
     _Atomic int64_t alive_ns;       // wall clock of the publisher's last step
     _Atomic int64_t wall_offset_ns; // wall clock minus monotonic clock at that step
     _Atomic uint32_t spooled;       // not 0: records were written to the spool

@@ -1,16 +1,13 @@
-// Buffered reader of a spool's segment files, and the table of a spool's system calls.
-// Unreadable bytes (a bad sector) read as zeroes, which fail an entry's checksum.
+// Segment files in memory, and the table of a spool's system calls.
 #ifndef INFERSTAT_MONITOR_SEGMENT_FILE_H
 #define INFERSTAT_MONITOR_SEGMENT_FILE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/statvfs.h>
 #include <sys/types.h>
 
 #include "common/core/base/status.h"
-#include "common/monitor/spool/spool_segment.h"
 
 // System calls as a function table, so that tests can inject failures.  On failure each
 // returns a negative result and sets errno.
@@ -28,42 +25,20 @@ struct spool_io {
 // The operating system's.
 extern const struct spool_io spool_io_real;
 
-enum { SPOOL_WINDOW = 256 * 1024 };
+enum { SPOOL_SEGMENT_MAX = 64 * 1024 * 1024 }; // bytes of a segment that are read
 
+// The contents of one segment file.  Zeroed: none.
 struct segment_file {
-    const struct spool_io *io;
-    int folder; // borrowed
-    int fd;     // of the segment, -1: none
-    uint32_t number;
-    uint32_t seed;
-    uint64_t base;    // file offset of the window
-    size_t size;      // bytes in it
-    bool unreadable;  // reading some part of this segment failed
-    uint64_t checked; // offset of a validated entry in the window; 0: none
-    unsigned char *window;
+    uint32_t number; // 0: none
+    size_t size, room;
+    unsigned char *bytes;
 };
 
-MUST_CHECK enum status segment_file_init(struct segment_file *reader, const struct spool_io *io,
-                                         int folder);
-void segment_file_deinit(struct segment_file *reader);
-
-// Switches to segment `number`, whose entries' checksums start from `seed`; sets `*bytes`
-// (may be NULL) to its size on disk.  False: it cannot be opened, errno is set (with
-// `bytes`, ENOENT also if it is no regular file).
-bool segment_file_turn(struct segment_file *reader, uint32_t number, uint32_t seed,
-                       uint64_t *bytes);
-
-// Closes the file and discards the buffer: the file has changed.
-void segment_file_forget(struct segment_file *reader);
-
-// Returns `size` bytes (at most SEGMENT_ENTRY_MAX) at `offset`, a multiple of 8, borrowed
-// until the next call; NULL if they are beyond the end of the segment.
-const unsigned char *segment_file_bytes(struct segment_file *reader, uint64_t offset, size_t size);
-
-// Finds the first entry at or after `*offset` that ends by `end` and has a valid header;
-// decodes the header to `*entry` and sets `*offset`.  False: there is none.
-bool segment_file_next(struct segment_file *reader, uint64_t *offset, uint64_t end,
-                       struct segment_entry *entry);
+// Reads segment `number` of a folder, in place of the one before.  Bytes that cannot be read
+// (a bad sector) are zero, which fails an entry's checksum.  STATUS_NOT_FOUND: no such file,
+// or no regular one.  STATUS_IO: it cannot be opened now; errno is set.  STATUS_NOMEM.
+MUST_CHECK enum status segment_file_load(struct segment_file *file, const struct spool_io *io,
+                                         int folder, uint32_t number);
 
 // The name of a segment's file.
 enum { SPOOL_NAME_SIZE = 16, SPOOL_NUMBER_MAX = 99999999 };

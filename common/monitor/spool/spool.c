@@ -1,10 +1,13 @@
 #include "common/monitor/spool/spool.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/core/base/array.h"
 #include "common/core/base/text.h"
 #include "common/monitor/runfile/fork_safe_lock.h"
 #include "common/monitor/spool/spool_state.h"
@@ -15,12 +18,11 @@ static enum status new_spool(struct spool **out, const struct spool_settings *se
                              struct error *err)
 {
     const uint64_t bytes_max = settings->bytes_max ? settings->bytes_max : SPOOL_BYTES_DEFAULT;
-    const uint64_t most = (uint64_t)SPOOL_SEGMENT_MAX * SPOOL_SEGMENTS_MAX / 2;
-    if (bytes_max < SPOOL_BYTES_MIN || bytes_max > most)
+    if (bytes_max < SPOOL_BYTES_MIN || bytes_max > SPOOL_BYTES_MOST)
         return error_set(err, STATUS_INVALID,
                          "spool: invalid size of %llu bytes (minimum %llu, maximum %llu)",
                          (unsigned long long)bytes_max, (unsigned long long)SPOOL_BYTES_MIN,
-                         (unsigned long long)most);
+                         (unsigned long long)SPOOL_BYTES_MOST);
     struct spool *spool = calloc(1, sizeof *spool);
     if (!spool)
         return error_no_memory(err, "spool");
@@ -34,7 +36,7 @@ static enum status new_spool(struct spool **out, const struct spool_settings *se
         spool->segment_max = SPOOL_SEGMENT_MAX;
     spool->free_min = settings->free_min;
     spool->next_number = 1;
-    spool->folder = spool->lock_fd = spool->fd = spool->reader.fd = -1;
+    spool->folder = spool->lock_fd = -1;
     *out = spool;
     return STATUS_OK;
 }
@@ -101,41 +103,43 @@ enum status spool_look(struct spool **out, const struct spool_settings *settings
     return open_there(out, settings, path, NULL, true, err);
 }
 
+static void free_index(struct spool *spool)
+{
+    for (size_t i = 0; i < spool->segment_count; i++)
+        free(spool->segments[i].rows);
+    free(spool->segments);
+}
+
 void spool_close(struct spool *spool)
 {
     if (!spool)
         return;
-    segment_file_deinit(&spool->reader);
-    for (size_t i = 0; i < spool->index.count; i++)
-        free(spool->index.segments[i].rows);
-    free(spool->index.segments);
-    spool_lost_deinit(&spool->lost);
+    free_index(spool);
     for (uint32_t name = 1; spool->found && name <= spool->found_highest; name++)
         free(spool->found[name]);
     free(spool->found);
-    if (spool->fd >= 0)
-        (void)close(spool->fd);
     if (spool->folder >= 0)
         (void)close(spool->folder);
     fork_safe_lock_close(spool->lock_fd);
+    free(spool->loaded.bytes);
     free(spool->out);
     free(spool);
+}
+
+static int remove_segment(const struct spool *spool, uint32_t number)
+{
+    char name[SPOOL_NAME_SIZE];
+    spool_segment_name(name, number);
+    return spool->io->remove(spool->folder, name);
 }
 
 void spool_remove(struct spool *spool)
 {
     if (!spool)
         return;
-    uint32_t *numbers = NULL;
-    size_t count = 0;
-    if (spool->folder >= 0 && !spool->read_only &&
-        spool_folder_list(spool, &numbers, &count, NULL) == STATUS_OK) {
-        for (size_t i = 0; i < count; i++) {
-            char name[SPOOL_NAME_SIZE];
-            spool_segment_name(name, numbers[i]);
-            (void)spool->io->remove(spool->folder, name);
-        }
-        free(numbers);
+    if (spool->folder >= 0 && !spool->read_only && spool_folder_list(spool, NULL) == STATUS_OK) {
+        for (size_t i = 0; i < spool->segment_count; i++)
+            (void)remove_segment(spool, spool->segments[i].number);
         // The lock file is removed last, while the lock is held.
         if (spool->io->remove(spool->folder, SPOOL_LOCK_NAME) == 0)
             (void)rmdir(spool->path);
@@ -158,120 +162,162 @@ enum status spool_discard(const char *path, struct error *err)
     return status;
 }
 
-// ---- Removing ---------------------------------------------------------------------
+// ---- Index ------------------------------------------------------------------------
 
-// Whether all segments may be removed.  The newest is kept while evicted ranges that it
-// records are not released.
-static bool all_removable(const struct spool *spool)
+uint64_t spool_bytes(const struct spool *spool)
 {
-    for (size_t i = 0; i < spool->index.count; i++)
-        if (spool->index.segments[i].live > 0)
-            return false;
-    for (uint32_t i = 0; i < spool->stream_count; i++)
-        if (spool->streams[i].evicted.last > 0)
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < spool->segment_count; i++)
+        bytes += spool->segments[i].bytes;
+    return bytes;
+}
+
+bool spool_add_row(struct spool_segment *segment, const struct spool_row *row)
+{
+    for (size_t i = segment->row_count; i > 0; i--) {
+        struct spool_row *before = &segment->rows[i - 1];
+        if (before->stream != row->stream)
+            continue;
+        if (before->last + 1 != row->first)
+            break;
+        before->last = row->last;
+        delivery_widen_times(&before->since_ns, &before->until_ns, row->since_ns, row->until_ns);
+        return true;
+    }
+    if (!ARRAY_RESERVE(&segment->rows, &segment->row_room, segment->row_count + 1))
+        return false;
+    segment->rows[segment->row_count++] = *row;
+    return true;
+}
+
+struct spool_stream *spool_stream(struct spool *spool, uint32_t stream)
+{
+    assert(stream < DELIVERY_STREAMS_MAX);
+    if (stream >= spool->stream_count)
+        spool->stream_count = stream + 1;
+    return &spool->streams[stream];
+}
+
+// ---- Releasing ----------------------------------------------------------------------
+
+static bool is_released(const struct spool *spool, const struct spool_segment *segment)
+{
+    for (size_t i = 0; i < segment->row_count; i++)
+        if (segment->rows[i].last > spool->streams[segment->rows[i].stream].released)
             return false;
     return true;
 }
 
-static void remove_released(struct spool *spool)
+// The number of segments to keep though all are released: the newest while it tells of evicted
+// records.
+static size_t kept_count(const struct spool *spool)
 {
-    const bool all = all_removable(spool);
-    const size_t kept = all ? 0 : 1; // the newest
-    bool written = all;
-    for (size_t i = spool->index.count; i > kept; i--) {
-        const size_t place = i - 1 - kept;
-        if (spool->index.segments[place].live > 0)
-            continue;
-        if (!written)
-            spool_write_states(spool);
-        written = true;
-        (void)spool_drop_segment(spool, place);
+    for (uint32_t i = 0; i < spool->stream_count; i++)
+        if (spool->streams[i].evicted.last > spool->streams[i].released)
+            return 1;
+    return 0;
+}
+
+bool spool_oldest_is_released(const struct spool *spool)
+{
+    return spool->segment_count > kept_count(spool) && is_released(spool, &spool->segments[0]);
+}
+
+void spool_remove_released(struct spool *spool)
+{
+    while (spool_oldest_is_released(spool)) {
+        struct spool_segment *oldest = &spool->segments[0];
+        if (remove_segment(spool, oldest->number) != 0 && errno != ENOENT)
+            return;
+        free(oldest->rows);
+        memmove(oldest, oldest + 1, --spool->segment_count * sizeof *oldest);
     }
 }
 
 void spool_release(struct spool *spool, uint32_t stream, uint64_t last)
 {
-    if (stream >= DELIVERY_STREAMS_MAX || spool->read_only)
+    if (stream >= DELIVERY_STREAMS_MAX || spool->read_only ||
+        last <= spool_stream(spool, stream)->released)
         return;
-    struct spool_stream *about = spool_stream(spool, stream);
-    if (last <= about->released)
+    spool->streams[stream].released = last;
+    if (!spool_oldest_is_released(spool))
         return;
-    const uint64_t before = spool_floor(about);
-    about->released = last;
-    bool changed = false;
-    if (about->evicted.last > 0 && about->evicted.last <= last) {
-        about->evicted = (struct delivery_range){.last = 0};
-        changed = true;
-    }
-    (void)spool_lost_cut(&spool->lost, stream, 0, last);
-    const uint64_t floor = spool_floor(about);
-    for (size_t i = 0; i < spool->index.count; i++) {
-        struct spool_segment *segment = &spool->index.segments[i];
-        const struct spool_row *row = spool_segment_row(segment, stream);
-        if (!row || row->last <= before || row->last > floor)
-            continue;
-        segment->live--;
-        changed = changed || segment->live == 0;
-    }
-    if (changed)
-        remove_released(spool);
-}
-
-void spool_note_store(struct spool *spool, const unsigned char store[SPOOL_STORE_SIZE])
-{
-    memcpy(spool->store, store, sizeof spool->store);
-    spool->has_store = true;
+    // Once for a segment, even if its removal fails.
+    if (spool->segment_count > 1 && spool->segments[0].number != spool->states_for)
+        spool_write_states(spool);
+    spool->states_for = spool->segments[0].number;
+    spool_remove_released(spool);
 }
 
 // ---- Losses -------------------------------------------------------------------------
 
-bool spool_next_lost(struct spool *spool, struct delivery_range *out)
+uint64_t spool_losses(const struct spool *spool)
 {
-    for (uint32_t i = 0; i < spool->stream_count; i++) {
-        struct spool_stream *about = &spool->streams[i];
-        while (spool_floor(about) == about->evicted.last && about->told < about->evicted.last) {
-            struct delivery_range range = about->evicted;
-            if (range.first <= about->told)
-                range.first = about->told + 1;
-            if (range.first <= about->released)
-                range.first = about->released + 1;
-            about->told = range.last;
-            if (!spool_lost_outside(&spool->lost, &range, out))
-                break;
-            about->told = out->last;
-            return true;
-        }
-    }
-    return spool_lost_next(&spool->lost, out);
+    return spool->losses;
 }
 
-void spool_untake(struct spool *spool, const struct delivery_range *range)
+// Calls `visit` for the numbers of `gap`, which no segment holds: those of the evicted range, and
+// the others.
+static bool visit_gap(const struct spool *spool, const struct delivery_range *gap,
+                      spool_visit *visit, void *context)
 {
-    if (range->reason == DELIVERY_SPOOL_FULL)
-        spool->streams[range->stream].told = range->first - 1;
-    else
-        spool_lost_untake(&spool->lost, range);
+    const struct delivery_range *evicted = &spool->streams[gap->stream].evicted;
+    struct delivery_range part = *gap;
+    for (; part.first <= gap->last; part.first = part.last + 1) {
+        const bool full = evicted->first <= part.first && part.first <= evicted->last;
+        part.last = gap->last;
+        if (full && evicted->last < gap->last)
+            part.last = evicted->last;
+        else if (part.first < evicted->first && evicted->first <= gap->last)
+            part.last = evicted->first - 1;
+        part.reason = full ? DELIVERY_SPOOL_FULL : DELIVERY_SPOOL_DAMAGED;
+        part.since_ns = full ? evicted->since_ns : gap->since_ns;
+        part.until_ns = full ? evicted->until_ns : gap->until_ns;
+        if (!visit(context, &part))
+            return false;
+    }
+    return true;
+}
+
+// Calls `visit` for the numbers after those seen of the stream and before `next`.
+static bool visit_missing(const struct spool *spool, uint32_t stream, uint64_t next, int64_t ns,
+                          spool_visit *visit, void *context)
+{
+    const struct spool_stream *about = &spool->streams[stream];
+    if (next <= about->seen + 1)
+        return true;
+    const struct delivery_range gap = {.stream = stream,
+                                       .first = about->seen + 1,
+                                       .last = next - 1,
+                                       .since_ns = about->seen_ns,
+                                       .until_ns = ns > about->seen_ns ? ns : about->seen_ns};
+    return visit_gap(spool, &gap, visit, context);
+}
+
+bool spool_each_lost(struct spool *spool, spool_visit *visit, void *context)
+{
+    for (uint32_t i = 0; i < spool->stream_count; i++) {
+        spool->streams[i].seen = spool->streams[i].released;
+        spool->streams[i].seen_ns = spool->run.started_ns;
+    }
+    for (size_t i = 0; i < spool->segment_count; i++) {
+        const struct spool_segment *segment = &spool->segments[i];
+        for (size_t place = 0; place < segment->row_count; place++) {
+            const struct spool_row *row = &segment->rows[place];
+            struct spool_stream *stream = &spool->streams[row->stream];
+            if (!visit_missing(spool, row->stream, row->first, row->since_ns, visit, context))
+                return false;
+            stream->seen = row->last > stream->seen ? row->last : stream->seen;
+            stream->seen_ns = row->until_ns;
+        }
+    }
+    for (uint32_t i = 0; i < spool->stream_count; i++)
+        if (!visit_missing(spool, i, spool->streams[i].spooled + 1, 0, visit, context))
+            return false;
+    return true;
 }
 
 // ---- Accessors ----------------------------------------------------------------------
-
-bool spool_held(const struct spool *spool, uint32_t stream, uint64_t *first, uint64_t *last)
-{
-    if (stream >= spool->stream_count)
-        return false;
-    const uint64_t floor = spool_floor(&spool->streams[stream]);
-    bool any = false;
-    for (size_t i = 0; i < spool->index.count; i++) {
-        const struct spool_row *row = spool_segment_row(&spool->index.segments[i], stream);
-        if (!row || row->last <= floor)
-            continue;
-        if (!any)
-            *first = row->first > floor ? row->first : floor + 1;
-        *last = row->last;
-        any = true;
-    }
-    return any;
-}
 
 struct spool_position spool_position(const struct spool *spool, uint32_t stream)
 {
@@ -296,46 +342,28 @@ const char *spool_path(const struct spool *spool)
     return spool->path;
 }
 
-bool spool_store(const struct spool *spool, unsigned char store[SPOOL_STORE_SIZE])
-{
-    if (spool->has_store)
-        memcpy(store, spool->store, SPOOL_STORE_SIZE);
-    return spool->has_store;
-}
-
-static void count_row(struct spool_totals *totals, const struct spool_row *row, uint64_t floor)
-{
-    if (row->last <= floor)
-        return;
-    const uint64_t above = row->last - floor;
-    if (totals->records == 0) {
-        totals->since_ns = row->since_ns;
-        totals->until_ns = row->until_ns;
-    }
-    delivery_widen_times(&totals->since_ns, &totals->until_ns, row->since_ns, row->until_ns);
-    totals->records += row->count < above ? row->count : above;
-}
-
 struct spool_totals spool_totals(const struct spool *spool)
 {
-    struct spool_totals totals = {.bytes = spool_index_bytes(&spool->index),
-                                  .segments = spool->index.count};
-    for (size_t i = 0; i < spool->index.count; i++) {
-        const struct spool_segment *segment = &spool->index.segments[i];
+    struct spool_totals totals = {.bytes = spool_bytes(spool), .segments = spool->segment_count};
+    for (size_t i = 0; i < spool->segment_count; i++) {
+        const struct spool_segment *segment = &spool->segments[i];
         for (size_t place = 0; place < segment->row_count; place++) {
             const struct spool_row *row = &segment->rows[place];
-            count_row(&totals, row, spool_floor(&spool->streams[row->stream]));
+            const uint64_t released = spool->streams[row->stream].released;
+            if (row->last <= released)
+                continue;
+            if (totals.records == 0) {
+                totals.since_ns = row->since_ns;
+                totals.until_ns = row->until_ns;
+            }
+            delivery_widen_times(&totals.since_ns, &totals.until_ns, row->since_ns, row->until_ns);
+            totals.records += row->last - (row->first > released ? row->first - 1 : released);
         }
     }
     return totals;
 }
 
 // ---- Names ----------------------------------------------------------------------------
-
-uint32_t spool_names_count(const struct spool *spool)
-{
-    return spool->found_highest;
-}
 
 // Adds `name` with the next number in the table: its text, or a unique placeholder.
 static bool add_name(const struct spool *spool, struct names *names, uint32_t name)
@@ -354,8 +382,7 @@ static bool add_name(const struct spool *spool, struct names *names, uint32_t na
 
 enum status spool_fill_names(const struct spool *spool, struct names *names, struct error *err)
 {
-    const uint32_t count = spool_names_count(spool);
-    for (uint32_t name = 1; name <= count; name++)
+    for (uint32_t name = 1; name <= spool->found_highest; name++)
         if (!add_name(spool, names, name))
             return error_set(err, STATUS_FULL, "spool %s: no room for its names", spool->path);
     return STATUS_OK;

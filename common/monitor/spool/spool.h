@@ -17,8 +17,8 @@
 //  - At most bytes_max on disk: the oldest segment is evicted and its ranges are reported
 //    as lost (DELIVERY_SPOOL_FULL), also after a crash.  No write leaves less than
 //    free_min on the file system.
-//  - Memory is bounded: about 750 kB, and 48 bytes for each stream in each segment (64
-//    segments, or bytes_max / 64 MB if that is more).
+//  - Memory is bounded: a segment, the encoded records of an append, and 48 bytes for each
+//    stream in each segment (256 segments, or bytes_max / 64 MB if that is more).
 //
 // Not thread-safe.  Record numbers, streams and reasons: common/core/delivery/delivery.h.
 #ifndef INFERSTAT_MONITOR_SPOOL_H
@@ -39,8 +39,6 @@
 #define SPOOL_BYTES_MIN     (UINT64_C(4) << 20)
 // 1 GiB, or 5 % of the file system if that is less.
 #define SPOOL_FREE_DEFAULT UINT64_MAX
-
-enum { SPOOL_STORE_SIZE = 16 };
 
 struct spool;
 struct spool_io; // system calls, replaceable by tests (segment_file.h)
@@ -69,9 +67,9 @@ MUST_CHECK enum status spool_open(struct spool **out, const struct spool_setting
                                   struct error *err);
 
 // Opens the spool of a dead run, in its folder at `path` (FOLDER/RUN-UUID): acquires
-// the lock, validates all of it and truncates a partial append.  `settings->folder`
-// is ignored.  `known` (may be NULL) is the description from the run file, used when
-// those in the segments are unreadable.
+// the lock and validates all of it.  Its records can be read and released; nothing can be
+// appended.  `settings->folder` is ignored.  `known` (may be NULL) is the description from the run
+// file, used when those in the segments are unreadable.
 //   STATUS_BUSY       the owner is alive
 //   STATUS_NOT_FOUND  no such folder
 //   STATUS_NO_DATA    a folder without segments; spool_discard removes it
@@ -79,7 +77,7 @@ MUST_CHECK enum status spool_open(struct spool **out, const struct spool_setting
 //   STATUS_TOO_NEW    written by a later version; unchanged
 //   STATUS_CANCELLED  `settings->stop` was set
 //   STATUS_CORRUPT    no readable description, and `known` is NULL or another run's
-// Damaged entries are no failure: spool_next_lost reports the lost records.
+// Damaged entries are no failure: spool_each_lost reports the lost records.
 MUST_CHECK enum status spool_attach(struct spool **out, const struct spool_settings *settings,
                                     const char *path, const struct runfile_run *known,
                                     struct error *err);
@@ -104,16 +102,16 @@ typedef const struct record *spool_get(const void *context, uint64_t number);
 
 // Appends records first..last of `stream`, read by get(context, number), and syncs them
 // to disk.  `first` must be above every number of the stream appended before; a gap
-// below it counts as acknowledged.  At most DELIVERY_BATCH_MAX.  Also for an
-// attached spool.  On failure nothing was appended:
+// below it counts as acknowledged.  At most DELIVERY_BATCH_MAX.  On failure nothing was
+// appended:
 //   STATUS_FULL     less than free_min would be left, or the disk or a quota is full
 //   STATUS_IO       writing failed
 //   STATUS_DENIED   the folder is not writable, or belongs to another user
 //   STATUS_BUSY     another process that scans for orphans holds the lock
-//   STATUS_INVALID  invalid numbers or stream, or an invalid record
+//   STATUS_INVALID  invalid numbers or stream, an invalid record, or an attached spool
 //   STATUS_NOMEM
 // It may be retried at any time.  Success and failure may both evict the oldest segments:
-// see spool_next_lost.  (If a disk error prevents truncation of a failed append, a later
+// see spool_each_lost.  (If a disk error prevents truncation of a failed append, a later
 // spool_attach may find its records.)
 MUST_CHECK enum status spool_append(struct spool *spool, uint32_t stream, uint64_t first,
                                     uint64_t last, spool_get *get, const void *context,
@@ -124,38 +122,36 @@ MUST_CHECK enum status spool_append(struct spool *spool, uint32_t stream, uint64
 // below one released before.
 void spool_release(struct spool *spool, uint32_t stream, uint64_t last);
 
-// Stores the UUID of the store that acknowledges, for a later spool_attach.
-void spool_note_store(struct spool *spool, const unsigned char store[SPOOL_STORE_SIZE]);
-
 // ---- Losses ---------------------------------------------------------------------
 
-// Returns the next range of records that were evicted or are unreadable; false when there
-// is none.  Each is returned once, for delivery_producer_lost (if that returns STATUS_FULL,
-// spool_untake undoes the call).  Ranges of a stream do not overlap and are unreleased.
-// Times are the started_ns of the first and last lost record, if known.
+// Callback: a range of lost records, borrowed during the call.  False: no more calls.
+typedef bool spool_visit(void *context, const struct delivery_range *range);
+
+// Calls `visit` for each range of unreleased records that were evicted (DELIVERY_SPOOL_FULL)
+// or are unreadable (DELIVERY_SPOOL_DAMAGED), for delivery_producer_lost.  Ranges of a stream
+// do not overlap.  Times are the started_ns of the first and last lost record, if known, or
+// of the records beside them.  Returns false if `visit` did.
 //
-// Call it after spool_attach, after spool_append, and when spool_at returned NULL.
 // After spool_attach a range may include records that are still in the run file's
 // ring (a crash between append and release): those above ring_released are not lost.
-bool spool_next_lost(struct spool *spool, struct delivery_range *out);
-void spool_untake(struct spool *spool, const struct delivery_range *range);
+bool spool_each_lost(struct spool *spool, spool_visit *visit, void *context);
+
+// A number that changes when records are lost; 0: none are.
+uint64_t spool_losses(const struct spool *spool);
 
 // ---- Reading --------------------------------------------------------------------
 
 // Returns a record, borrowed until the next call of any function.  NULL: it is not in the
-// spool, is damaged (spool_next_lost then returns a range), or is temporarily unreadable
-// (too many open files; spool_must_wait is then true).  Sequential reads are fast.
+// spool, is damaged (spool_losses has then changed), or, when spool_next_held returns its
+// number, is temporarily unreadable (too many open files).  Sequential reads are fast.
 const struct record *spool_at(struct spool *spool, uint32_t stream, uint64_t number);
 
-// Whether the last spool_at failed temporarily.
-bool spool_must_wait(const struct spool *spool);
-
-// The lowest and highest unreleased numbers of `stream`; those missing between them were
-// reported as lost or acknowledged.  False when there are none.
-bool spool_held(const struct spool *spool, uint32_t stream, uint64_t *first, uint64_t *last);
+// The lowest number from `number` on whose record is in the spool and unreleased; UINT64_MAX:
+// none.
+uint64_t spool_next_held(const struct spool *spool, uint32_t stream, uint64_t number);
 
 // The position of a stream; all 0 for an unknown one.  Numbers released + 1 .. spooled are in
-// the spool, or in a range of spool_next_lost: a replay starts after `released`.
+// the spool, or in a range of spool_each_lost: a replay starts after `released`.
 struct spool_position {
     uint64_t spooled;  // highest number ever appended
     uint64_t released; // highest number released; after a crash, a lower bound
@@ -169,8 +165,6 @@ uint32_t spool_stream_count(const struct spool *spool);
 // The run's description.
 const struct runfile_run *spool_run(const struct spool *spool);
 const char *spool_path(const struct spool *spool); // FOLDER/RUN-UUID
-// False when no store was set.
-bool spool_store(const struct spool *spool, unsigned char store[SPOOL_STORE_SIZE]);
 
 struct spool_totals {
     uint64_t bytes;   // on disk, segments only
@@ -184,12 +178,9 @@ struct spool_totals spool_totals(const struct spool *spool);
 
 // ---- Names of an attached spool -------------------------------------------
 
-// The highest id of a name that the spool's records refer to.
-uint32_t spool_names_count(const struct spool *spool);
-
-// Fills an empty table with names 1..spool_names_count.  A name that is in no segment any
-// more (the collector has it, or its records are lost) gets a placeholder.  STATUS_FULL:
-// the table is full.
+// Fills an empty table with all names up to the highest in the spool.  A name that is in no segment
+// any more (the collector has it, or its records are lost) gets a placeholder.  STATUS_FULL: the
+// table is full.
 MUST_CHECK enum status spool_fill_names(const struct spool *spool, struct names *names,
                                         struct error *err);
 

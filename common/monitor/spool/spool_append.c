@@ -1,205 +1,204 @@
 // Appends records atomically.
 //
-// Entries are buffered in spool->out and written to the newest segment; a new segment is
-// started when that is full.  The index is updated after everything was synced.  On
-// failure the segments created since the start are removed, and the one before them
-// (`mark`) is truncated to its old size.
-#include <assert.h>
+// The entries of an append are encoded into a buffer and written by one call, at the end of the
+// newest segment or as the first of a new one.  The index is updated after they were synced.
+// On failure what was written is truncated or removed, and the next append begins a segment.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "common/core/base/array.h"
 #include "common/monitor/spool/spool_state.h"
 #include "common/wire/message.h"
 
-enum {
-    CHUNK = SEGMENT_ENTRY_RECORDS,
-    PENDING_MAX = DELIVERY_BATCH_MAX / CHUNK + 1,
-    // Most bytes of a new segment before its first chunk.
-    START_MAX = SEGMENT_HEADER_MAX + SEGMENT_ENTRY_MAX,
-};
-
 struct append {
     struct spool *spool;
-    struct error *err;
     uint32_t stream;
-    uint64_t previous; // the number before the next to be written
+    uint64_t first, last;
     spool_get *get;
     const void *context;
-    // The index entry of each chunk, added on success.
-    struct {
-        uint32_t segment;
-        struct spool_row row;
-    } pending[PENDING_MAX];
-    size_t pending_count;
-    int64_t since_ns, until_ns;
-    // State to restore on failure.
-    uint32_t mark; // the segment written to before; 0: none
-    uint32_t mark_next;
-    uint64_t mark_size;
+    uint32_t seed;              // of the segment
+    int64_t since_ns, until_ns; // of all records
+    size_t records_at;          // offset of the first RECORDS entry in the buffer
+    struct segment_entry entry; // the one being encoded,
+    size_t entry_at;            // from this offset on
 };
 
-// Records first..last, at most CHUNK, and the names of them that the segment lacks.
-struct chunk {
-    uint64_t first, last;
-    size_t records_size, names_size; // of the bodies
-    int64_t since_ns, until_ns;
-    uint32_t names[CHUNK * RECORD_VALUES_MAX];
-    size_t name_count;
-};
+// ---- Encoding ------------------------------------------------------------------------
 
-static struct spool_segment *newest(const struct spool *spool)
+// Adds `size` bytes to the buffer.  NULL: out of memory.
+static unsigned char *extend(struct spool *spool, size_t size)
 {
-    return &spool->index.segments[spool->index.count - 1];
+    if (!ARRAY_RESERVE(&spool->out, &spool->out_room, spool->out_used + size))
+        return NULL;
+    spool->out_used += size;
+    return spool->out + spool->out_used - size;
 }
 
-// The size of a segment's file; if that fails, the last known one.
-static uint64_t bytes_of(const struct spool *spool, const struct spool_segment *segment)
+static bool begin_entry(struct append *append, const struct segment_entry *entry)
 {
-    char name[SPOOL_NAME_SIZE];
-    struct stat about;
-    spool_segment_name(name, segment->number);
-    return fstatat(spool->folder, name, &about, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)about.st_size
-                                                                          : segment->bytes;
+    append->entry = *entry;
+    append->entry_at = append->spool->out_used;
+    return extend(append->spool, SEGMENT_ENTRY_HEADER) != NULL;
 }
 
-// ---- Bytes -------------------------------------------------------------------------
-
-static enum status flush(struct spool *spool, struct error *err)
+// Pads the entry and writes its header.
+static bool end_entry(struct append *append)
 {
-    const unsigned char *bytes = spool->out;
-    while (spool->out_used > 0) {
-        const ssize_t done =
-            spool->io->write(spool->fd, bytes, spool->out_used, (off_t)spool->out_offset);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done == 0)
-            errno = EIO;
-        if (done <= 0)
-            return spool_fail(spool, err, "cannot be written to");
-        bytes += done;
-        spool->out_used -= (size_t)done;
-        spool->out_offset += (uint64_t)done;
+    struct spool *spool = append->spool;
+    const size_t padding = (8 - spool->out_used % 8) % 8;
+    unsigned char *zeroes = extend(spool, padding);
+    if (!zeroes)
+        return false;
+    memset(zeroes, 0, padding);
+    append->entry.size = (uint32_t)(spool->out_used - append->entry_at);
+    segment_entry_write(spool->out + append->entry_at, &append->entry, append->seed);
+    return true;
+}
+
+// Adds a name to the NAMES entry being encoded, unless the segment has it.
+static bool put_name(struct append *append, uint32_t number)
+{
+    struct spool *spool = append->spool;
+    size_t size = 0;
+    const char *text = number <= NAMES_MAX ? names_text(spool->names, number, &size) : NULL;
+    if (!text || size == 0 || (spool->names_written[number / 64] >> number % 64 & 1) != 0)
+        return true;
+    const struct segment_name name = {.name = number, .size = (uint8_t)size, .text = text};
+    const size_t room = SEGMENT_ENTRY_MAX - (spool->out_used - append->entry_at);
+    if (segment_name_size(&name) + 8 > room &&
+        (!end_entry(append) ||
+         !begin_entry(append, &(struct segment_entry){.kind = SEGMENT_NAMES})))
+        return false;
+    unsigned char *bytes = extend(spool, segment_name_size(&name));
+    if (!bytes)
+        return false;
+    segment_name_write(bytes, &name);
+    spool->names_written[number / 64] |= UINT64_C(1) << number % 64;
+    append->entry.count++;
+    return true;
+}
+
+// The names of all records.
+static bool put_names(struct append *append)
+{
+    if (!begin_entry(append, &(struct segment_entry){.kind = SEGMENT_NAMES}))
+        return false;
+    for (uint64_t number = append->first; number <= append->last; number++) {
+        const struct record *record = append->get(append->context, number);
+        const struct record_kind_info *info = record_kind_info((enum record_kind)record->kind);
+        for (unsigned i = 0; i < info->column_count; i++)
+            if (info->columns[i].type == COLUMN_NAME && record_has(record, i) &&
+                !put_name(append, record->values[i].name))
+                return false;
     }
-    return STATUS_OK;
+    if (append->entry.count > 0)
+        return end_entry(append);
+    append->spool->out_used = append->entry_at;
+    return true;
 }
 
-static enum status flush_and_sync(struct spool *spool, struct error *err)
+// An entry with records first..last, at most SEGMENT_ENTRY_RECORDS.
+static bool put_records(struct append *append, uint64_t first, uint64_t last)
 {
-    const enum status status = flush(spool, err);
-    if (status != STATUS_OK)
-        return status;
-    while (spool->io->sync(spool->fd) != 0)
-        if (errno != EINTR)
-            return spool_fail(spool, err, "cannot be written to the disk");
-    return STATUS_OK;
+    struct segment_entry entry = {.kind = SEGMENT_RECORDS,
+                                  .stream = append->stream,
+                                  .count = (uint32_t)(last - first + 1),
+                                  .first = first,
+                                  .previous = first - 1,
+                                  .since_ns = INT64_MAX,
+                                  .until_ns = INT64_MIN};
+    if (first == append->first)
+        entry.previous = append->spool->streams[append->stream].spooled;
+    if (!begin_entry(append, &entry))
+        return false;
+    for (uint64_t number = first; number <= last; number++) {
+        const struct record *record = append->get(append->context, number);
+        unsigned char *bytes = extend(append->spool, segment_record_size(record));
+        if (!bytes)
+            return false;
+        segment_record_write(bytes, record);
+        delivery_widen_times(&append->entry.since_ns, &append->entry.until_ns, record->started_ns,
+                             record->started_ns);
+    }
+    delivery_widen_times(&append->since_ns, &append->until_ns, append->entry.since_ns,
+                         append->entry.until_ns);
+    return end_entry(append);
 }
 
-// Returns buffer space for an entry of at most `size` bytes.
-static enum status reserve(struct spool *spool, size_t size, unsigned char **out, struct error *err)
+static bool put_mark(struct append *append)
 {
-    enum status status = STATUS_OK;
-    if (size > SPOOL_OUT - spool->out_used)
-        status = flush(spool, err);
-    *out = spool->out + spool->out_used;
-    return status;
+    return begin_entry(append, &(struct segment_entry){.kind = SEGMENT_MARK,
+                                                       .stream = append->stream,
+                                                       .previous = append->last,
+                                                       .since_ns = append->since_ns,
+                                                       .until_ns = append->until_ns}) &&
+           end_entry(append);
 }
 
-// The size of the newest segment once the buffer is written.
-static uint64_t out_end(const struct spool *spool)
+static bool put_states(struct append *append)
 {
-    return spool->out_offset + spool->out_used;
-}
-
-// Pads an entry at `bytes` whose body (`body` bytes) is already there, writes its header and
-// adds it to the buffer.
-static void finish_entry(struct spool *spool, unsigned char *bytes, struct segment_entry *entry,
-                         size_t body)
-{
-    const size_t padded = (body + 7) / 8 * 8;
-    memset(bytes + SEGMENT_ENTRY_HEADER + body, 0, padded - body);
-    entry->size = (uint32_t)(SEGMENT_ENTRY_HEADER + padded);
-    segment_entry_write(bytes, entry, spool->seed);
-    spool->out_used += entry->size;
-}
-
-// ---- States --------------------------------------------------------------------------
-
-static size_t states_size(const struct spool *spool)
-{
-    return SEGMENT_ENTRY_HEADER + sizeof(struct segment_state_head) +
-           spool->stream_count * sizeof(struct segment_state_row);
-}
-
-// Buffers a STATE entry: positions of all streams after eviction of the `evicting` oldest
-// segments.
-static enum status put_states(struct spool *spool, size_t evicting, struct error *err)
-{
-    unsigned char *bytes;
-    const enum status status = reserve(spool, states_size(spool), &bytes, err);
-    if (status != STATUS_OK)
-        return status;
-    struct segment_entry entry = {.kind = SEGMENT_STATE};
-    struct segment_state_head head = {.has_store = spool->has_store};
-    memcpy(head.store, spool->store, sizeof head.store);
-    unsigned char *body = bytes + SEGMENT_ENTRY_HEADER;
-    memcpy(body, &head, sizeof head);
-    body += sizeof head;
+    struct spool *spool = append->spool;
+    unsigned char *head = NULL;
+    if (begin_entry(append, &(struct segment_entry){.kind = SEGMENT_STATE}))
+        head = extend(spool, SEGMENT_STATE_HEAD);
+    if (!head)
+        return false;
+    memset(head, 0, SEGMENT_STATE_HEAD);
     for (uint32_t i = 0; i < spool->stream_count; i++) {
         const struct spool_stream *stream = &spool->streams[i];
         if (stream->spooled == 0 && stream->released == 0)
             continue;
-        struct delivery_range evicted = stream->evicted;
-        for (size_t segment = 0; segment < evicting; segment++) {
-            const struct spool_row *row = spool_segment_row(&spool->index.segments[segment], i);
-            if (row)
-                spool_evict_row(&evicted, spool_floor(stream), row);
-        }
         const struct segment_state_row row = {.stream = i,
                                               .spooled = stream->spooled,
                                               .released = stream->released,
-                                              .evicted_first = evicted.first,
-                                              .evicted_last = evicted.last,
-                                              .evicted_since_ns = evicted.since_ns,
-                                              .evicted_until_ns = evicted.until_ns};
-        memcpy(body, &row, sizeof row);
-        body += sizeof row;
-        entry.count++;
+                                              .evicted_first = stream->evicted.first,
+                                              .evicted_last = stream->evicted.last,
+                                              .evicted_since_ns = stream->evicted.since_ns,
+                                              .evicted_until_ns = stream->evicted.until_ns};
+        unsigned char *bytes = extend(spool, sizeof row);
+        if (!bytes)
+            return false;
+        memcpy(bytes, &row, sizeof row);
+        append->entry.count++;
     }
-    finish_entry(spool, bytes, &entry,
-                 sizeof head + entry.count * sizeof(struct segment_state_row));
-    return STATUS_OK;
+    return end_entry(append);
 }
 
-void spool_write_states(struct spool *spool)
+// Encodes the records for segment `number`; `fresh`: with its header.
+static bool encode(struct append *append, uint32_t number, bool fresh)
 {
-    if (spool->fd < 0 || spool->index.count == 0)
-        return;
-    struct spool_segment *segment = newest(spool);
-    if (segment->size + states_size(spool) > spool->segment_max ||
-        (!spool->out && !(spool->out = malloc(SPOOL_OUT))))
-        return;
-    spool->out_offset = segment->size;
+    struct spool *spool = append->spool;
     spool->out_used = 0;
-    segment_file_forget(&spool->reader);
-    if (put_states(spool, 0, NULL) == STATUS_OK && flush(spool, NULL) == STATUS_OK) {
-        segment->size = spool->out_offset;
-        segment->bytes = spool->out_offset;
-    } else if (spool->io->truncate(spool->fd, (off_t)segment->size) != 0) {
-        (void)close(spool->fd); // later appends use a new segment
-        spool->fd = -1;
-        segment->bytes = bytes_of(spool, segment);
+    append->seed = segment_seed(spool->run.uuid, number);
+    append->since_ns = INT64_MAX;
+    append->until_ns = INT64_MIN;
+    if (fresh) {
+        unsigned char *header = extend(spool, SEGMENT_HEADER_MAX);
+        if (!header)
+            return false;
+        memset(spool->names_written, 0, sizeof spool->names_written);
+        spool->out_used = segment_header_write(header, &spool->run, number);
     }
-    spool->out_used = 0;
+    if (!put_names(append))
+        return false;
+    append->records_at = spool->out_used;
+    for (uint64_t first = append->first; first <= append->last; first += SEGMENT_ENTRY_RECORDS) {
+        const uint64_t rest = append->last - first;
+        if (!put_records(append, first,
+                         rest < SEGMENT_ENTRY_RECORDS ? append->last
+                                                      : first + SEGMENT_ENTRY_RECORDS - 1))
+            return false;
+    }
+    return put_mark(append);
 }
 
 // ---- Room ----------------------------------------------------------------------------
 
-static enum status check_free(const struct spool *spool, uint64_t size, struct error *err)
+static enum status check_free(const struct spool *spool, struct error *err)
 {
     struct statvfs space;
     if (spool->io->space(spool->folder, &space) != 0)
@@ -211,6 +210,7 @@ static enum status check_free(const struct spool *spool, uint64_t size, struct e
         floor = part < (UINT64_C(1) << 30) ? part : UINT64_C(1) << 30;
     }
     const uint64_t free_bytes = space.f_bavail * unit;
+    const uint64_t size = spool->out_used + SEGMENT_ENTRY_MAX; // with a STATE entry
     if (free_bytes >= size && free_bytes - size >= floor)
         return STATUS_OK;
     return error_set(err, STATUS_FULL,
@@ -220,409 +220,218 @@ static enum status check_free(const struct spool *spool, uint64_t size, struct e
                      (unsigned long long)(floor >> 20));
 }
 
-// Whether the segment may be removed during this append: the append does not write to it and
-// does not need it for rollback.
-static bool is_removable(const struct append *append, const struct spool_segment *segment)
+// Adds the segment's unreleased records to their streams' evicted ranges.
+static void evict_segment(struct spool *spool, struct spool_segment *segment)
 {
-    return segment->number < (append->mark ? append->mark : append->mark_next);
-}
-
-// Removes released segments whose removal failed earlier.
-static void remove_leftovers(const struct append *append)
-{
-    struct spool *spool = append->spool;
-    for (size_t i = spool->index.count; i > 0; i--) {
-        const struct spool_segment *segment = &spool->index.segments[i - 1];
-        if (segment->live == 0 && is_removable(append, segment))
-            (void)spool_drop_segment(spool, i - 1);
+    for (size_t i = 0; i < segment->row_count; i++) {
+        const struct spool_row *row = &segment->rows[i];
+        struct spool_stream *stream = &spool->streams[row->stream];
+        struct delivery_range *evicted = &stream->evicted;
+        if (row->last <= stream->released)
+            continue;
+        if (evicted->last == 0)
+            *evicted = (struct delivery_range){
+                .first = row->first > stream->released ? row->first : stream->released + 1,
+                .since_ns = row->since_ns,
+                .until_ns = row->until_ns};
+        evicted->last = row->last;
+        delivery_widen_times(&evicted->since_ns, &evicted->until_ns, row->since_ns, row->until_ns);
+        spool->losses++;
     }
+    segment->row_count = 0;
+    spool->cursor.segment = 0;
 }
 
-// Counts the oldest segments to evict before starting a new one.
-static enum status plan_eviction(const struct append *append, size_t *out)
+// Evicts the oldest records to make room for a new segment.  Their files are removed when the
+// new segment is durable and tells what was evicted; so that there is room for both until then,
+// the space of a further segment stays free.
+static enum status evict_oldest(struct spool *spool, struct error *err)
 {
-    const struct spool *spool = append->spool;
-    const uint64_t room = spool->bytes_max - START_MAX - spool->segment_max;
-    uint64_t bytes = spool_index_bytes(&spool->index);
-    // The new segment is started before old ones are removed.
-    if (bytes > spool->bytes_max - START_MAX)
-        return error_set(append->err, STATUS_IO, "spool %s: old segments cannot be removed",
+    const uint64_t size = spool->out_used + SEGMENT_ENTRY_MAX; // with a STATE entry
+    const uint64_t wanted = 2 * (size > spool->segment_max ? size : spool->segment_max);
+    if (size > spool->bytes_max)
+        return error_set(err, STATUS_FULL, "spool %s: the batch exceeds its size limit",
                          spool->path);
-    size_t count = 0;
-    for (; bytes > room; count++) {
-        if (count == spool->index.count || !is_removable(append, &spool->index.segments[count]))
-            return error_set(append->err, STATUS_FULL, "spool %s: the batch exceeds its size limit",
-                             spool->path);
-        bytes -= spool->index.segments[count].bytes;
+    if (spool_bytes(spool) + size > spool->bytes_max)
+        spool_remove_released(spool); // their removal failed earlier
+    uint64_t bytes = spool_bytes(spool);
+    if (bytes + size > spool->bytes_max && spool_oldest_is_released(spool))
+        return error_set(err, STATUS_IO, "spool %s: old segments cannot be removed", spool->path);
+    for (size_t i = 0; i < spool->segment_count && bytes + wanted > spool->bytes_max; i++) {
+        bytes -= spool->segments[i].bytes;
+        evict_segment(spool, &spool->segments[i]);
     }
-    *out = count;
     return STATUS_OK;
 }
 
-static enum status evict(struct spool *spool, size_t count, struct error *err)
+// ---- Writing -------------------------------------------------------------------------
+
+static enum status write_all(const struct spool *spool, int fd, size_t offset, struct error *err)
 {
-    for (size_t i = 0; i < count; i++) {
-        struct spool_segment *segment = &spool->index.segments[i];
-        segment->live = 0;
-        for (size_t place = 0; place < segment->row_count; place++) {
-            const struct spool_row *row = &segment->rows[place];
-            struct spool_stream *stream = &spool->streams[row->stream];
-            spool_evict_row(&stream->evicted, spool_floor(stream), row);
-        }
+    for (size_t done = 0; done < spool->out_used;) {
+        const ssize_t part =
+            spool->io->write(fd, spool->out + done, spool->out_used - done, (off_t)(offset + done));
+        if (part < 0 && errno == EINTR)
+            continue;
+        if (part == 0)
+            errno = EIO;
+        if (part <= 0)
+            return spool_fail(spool, err, "cannot be written to");
+        done += (size_t)part;
     }
-    for (size_t i = count; i > 0; i--)
-        if (!spool_drop_segment(spool, i - 1))
-            return spool_fail(spool, err, "an old segment cannot be removed");
     return STATUS_OK;
 }
 
-// ---- Segments --------------------------------------------------------------------------
-
-// Syncs and closes the newest segment.
-static enum status close_segment(struct spool *spool, struct error *err)
+static enum status sync_file(const struct spool *spool, int fd, bool fresh, struct error *err)
 {
-    if (spool->fd < 0)
-        return STATUS_OK;
-    const enum status status = flush_and_sync(spool, err);
-    if (status != STATUS_OK)
-        return status;
-    newest(spool)->size = spool->out_offset;
-    newest(spool)->bytes = spool->out_offset;
-    (void)close(spool->fd);
-    spool->fd = -1;
+    while (spool->io->sync(fd) != 0)
+        if (errno != EINTR)
+            return spool_fail(spool, err, "cannot be written to the disk");
+    if (fresh && spool->io->sync_folder(spool->folder) != 0)
+        return spool_fail(spool, err, "cannot be written to the disk");
     return STATUS_OK;
 }
 
-// Starts a segment: its header, and the stream positions after evicting the `evicting`
-// oldest segments.
-static enum status start_segment(struct spool *spool, size_t evicting, struct error *err)
+// Writes the buffer at the end of the segment, which is created if it is empty, and `sync`s it.
+// On failure the file is as before, unless that fails too.
+static enum status write_out(const struct spool *spool, struct spool_segment *segment, bool sync,
+                             struct error *err)
 {
-    if (spool->next_number > SPOOL_NUMBER_MAX)
-        return error_set(err, STATUS_FULL, "spool %s: no segment numbers left", spool->path);
-    spool->fd = spool_open_segment(spool, spool->next_number, O_CREAT | O_TRUNC);
-    if (spool->fd < 0)
-        return spool_fail(spool, err, "cannot create a segment");
-
-    memset(spool->names_written, 0, sizeof spool->names_written);
-    spool->seed = segment_seed(spool->run.uuid, spool->next_number);
-    spool->out_offset = 0;
-    spool->out_used = segment_header_write(spool->out, &spool->run, spool->next_number);
-    enum status status = put_states(spool, evicting, err);
-    if (status == STATUS_OK)
-        status = flush_and_sync(spool, err);
-    if (status == STATUS_OK && spool->io->sync_folder(spool->folder) != 0)
-        status = spool_fail(spool, err, "cannot be written to the disk");
-    if (status == STATUS_OK &&
-        !spool_index_add(&spool->index, spool->next_number, spool->out_offset))
-        status = error_no_memory(err, "spool");
-    if (status != STATUS_OK) {
-        char name[SPOOL_NAME_SIZE];
-        spool_segment_name(name, spool->next_number);
-        (void)close(spool->fd);
-        spool->fd = -1;
-        (void)spool->io->remove(spool->folder, name); // if that fails, the next start truncates it
-        return status;
+    const bool fresh = segment->size == 0;
+    char name[SPOOL_NAME_SIZE];
+    spool_segment_name(name, segment->number);
+    const int fd =
+        spool->io->open(spool->folder, name,
+                        O_WRONLY | O_NOFOLLOW | O_CLOEXEC | (fresh ? O_CREAT | O_TRUNC : 0), 0600);
+    if (fd < 0)
+        return spool_fail(spool, err, "a segment cannot be opened");
+    enum status status = write_all(spool, fd, segment->size, err);
+    if (status == STATUS_OK && sync)
+        status = sync_file(spool, fd, fresh, err);
+    if (status == STATUS_OK) {
+        segment->size += spool->out_used;
+        segment->bytes = segment->size;
+    } else if (fresh) {
+        (void)spool->io->remove(spool->folder, name); // if that fails, the next append truncates it
+    } else if (spool->io->truncate(fd, (off_t)segment->size) != 0) {
+        segment->bytes = segment->size + spool->out_used;
     }
-    spool->next_number++;
-    return STATUS_OK;
+    (void)close(fd);
+    return status;
 }
 
-// Starts a new segment and evicts the oldest to make room.
-static enum status roll(struct append *append)
+void spool_write_states(struct spool *spool)
 {
-    struct spool *spool = append->spool;
-    size_t evicting = 0;
-    remove_leftovers(append);
-    enum status status = close_segment(spool, append->err);
-    if (status == STATUS_OK)
-        status = plan_eviction(append, &evicting);
-    if (status == STATUS_OK)
-        status = start_segment(spool, evicting, append->err);
-    // The evicted ranges are durable by now, so a crash does not lose them.
-    return status == STATUS_OK ? evict(spool, evicting, append->err) : status;
+    struct spool_segment *newest = &spool->segments[spool->segment_count - 1];
+    struct append append = {.spool = spool, .seed = segment_seed(spool->run.uuid, newest->number)};
+    spool->out_used = 0;
+    if (newest->size == 0 || !put_states(&append) ||
+        write_out(spool, newest, false, NULL) != STATUS_OK)
+        spool->roll = true;
 }
 
-// ---- Chunks ----------------------------------------------------------------------------
+// ---- Appending -----------------------------------------------------------------------
 
-static const char *name_of(const struct spool *spool, uint32_t name, size_t *size)
+static bool is_valid(const struct append *append)
 {
-    const char *text = spool->names ? names_text(spool->names, name, size) : spool->found[name];
-    *size = text ? strlen(text) : 0;
-    return *size > 0 ? text : NULL;
-}
-
-static void add_name(const struct spool *spool, struct chunk *chunk, uint32_t name)
-{
-    size_t size;
-    if (name > NAMES_MAX || (spool->names_written[name / 64] >> name % 64 & 1) != 0 ||
-        !name_of(spool, name, &size))
-        return;
-    for (size_t i = 0; i < chunk->name_count; i++)
-        if (chunk->names[i] == name)
-            return;
-    chunk->names[chunk->name_count++] = name;
-    chunk->names_size += sizeof name + 1 + size;
-}
-
-// Adds the names of a record that the segment lacks.
-static void add_names(const struct spool *spool, struct chunk *chunk, const struct record *record)
-{
-    const struct record_kind_info *info = record_kind_info((enum record_kind)record->kind);
-    for (unsigned i = 0; i < info->column_count; i++)
-        if (info->columns[i].type == COLUMN_NAME && record_has(record, i))
-            add_name(spool, chunk, record->values[i].name);
-}
-
-// Collects sizes and names of records chunk->first..chunk->last.  False: one is invalid.
-static bool measure(const struct append *append, struct chunk *chunk)
-{
-    chunk->records_size = 0;
-    chunk->names_size = 0;
-    chunk->name_count = 0;
-    chunk->since_ns = INT64_MAX;
-    chunk->until_ns = INT64_MIN;
-    for (uint64_t number = chunk->first; number <= chunk->last; number++) {
+    for (uint64_t number = append->first; number <= append->last; number++) {
         const struct record *record = append->get(append->context, number);
         if (!record || !record_is_sound(record))
             return false;
-        chunk->records_size += segment_record_size(record);
-        delivery_widen_times(&chunk->since_ns, &chunk->until_ns, record->started_ns,
-                             record->started_ns);
-        add_names(append->spool, chunk, record);
     }
     return true;
 }
 
-// An upper bound of the bytes in the segment, with the MARK entry.
-static uint64_t chunk_size(const struct chunk *chunk)
-{
-    const size_t entries = chunk->names_size / (SEGMENT_ENTRY_MAX / 2) + 3;
-    return chunk->records_size + chunk->names_size + entries * (SEGMENT_ENTRY_HEADER + 8);
-}
-
-static enum status put_names(struct append *append, const struct chunk *chunk)
+// Encodes the records for the newest segment, or for a new one after that.  Sets `*fresh`.
+static enum status encode_records(struct append *append, bool *fresh, struct error *err)
 {
     struct spool *spool = append->spool;
-    for (size_t i = 0; i < chunk->name_count;) {
-        unsigned char *bytes;
-        const enum status status = reserve(spool, SEGMENT_ENTRY_MAX, &bytes, append->err);
-        if (status != STATUS_OK)
-            return status;
-        struct segment_entry entry = {.kind = SEGMENT_NAMES};
-        size_t used = 0;
-        for (; i < chunk->name_count; i++) {
-            size_t size;
-            struct segment_name name = {.name = chunk->names[i]};
-            name.text = name_of(spool, name.name, &size);
-            name.size = (uint8_t)size;
-            if (SEGMENT_ENTRY_HEADER + used + segment_name_size(&name) > SEGMENT_ENTRY_MAX)
-                break;
-            segment_name_write(bytes + SEGMENT_ENTRY_HEADER + used, &name);
-            used += segment_name_size(&name);
-            spool->names_written[name.name / 64] |= UINT64_C(1) << name.name % 64;
-            entry.count++;
-        }
-        finish_entry(spool, bytes, &entry, used);
+    *fresh = spool->roll || spool->segment_count == 0;
+    if (!*fresh) {
+        const struct spool_segment *newest = &spool->segments[spool->segment_count - 1];
+        if (!encode(append, newest->number, false))
+            return error_no_memory(err, "spool");
+        *fresh = newest->size + spool->out_used > spool->segment_max;
     }
-    return STATUS_OK;
+    if (*fresh && spool->next_number > SPOOL_NUMBER_MAX)
+        return error_set(err, STATUS_FULL, "spool %s: no segment numbers left", spool->path);
+    if (*fresh && !encode(append, spool->next_number, true))
+        return error_no_memory(err, "spool");
+    enum status status = check_free(spool, err);
+    if (status == STATUS_OK && *fresh) {
+        status = evict_oldest(spool, err);
+        if (status == STATUS_OK && !put_states(append))
+            status = error_no_memory(err, "spool");
+    }
+    return status;
 }
 
-// Remembers the chunk's position in the newest segment for the index.
-static enum status note_chunk(struct append *append, const struct chunk *chunk)
-{
-    struct spool_segment *segment = newest(append->spool);
-    if (!spool_segment_reserve(segment))
-        return error_no_memory(append->err, "spool");
-    assert(append->pending_count < PENDING_MAX);
-    append->pending[append->pending_count].segment = segment->number;
-    append->pending[append->pending_count++].row =
-        (struct spool_row){.stream = append->stream,
-                           .count = (uint32_t)(chunk->last - chunk->first + 1),
-                           .first = chunk->first,
-                           .last = chunk->last,
-                           .offset = out_end(append->spool),
-                           .since_ns = chunk->since_ns,
-                           .until_ns = chunk->until_ns};
-    return STATUS_OK;
-}
-
-static enum status put_records(struct append *append, const struct chunk *chunk)
+// Writes the buffer to the segment and adds the records to its index.
+static enum status commit(const struct append *append, struct spool_segment *segment,
+                          struct error *err)
 {
     struct spool *spool = append->spool;
-    unsigned char *bytes;
-    enum status status =
-        reserve(spool, SEGMENT_ENTRY_HEADER + chunk->records_size, &bytes, append->err);
-    if (status == STATUS_OK)
-        status = note_chunk(append, chunk);
-    if (status != STATUS_OK)
-        return status;
-    struct segment_entry entry = {.kind = SEGMENT_RECORDS,
-                                  .stream = append->stream,
-                                  .count = (uint32_t)(chunk->last - chunk->first + 1),
-                                  .first = chunk->first,
-                                  .previous = append->previous,
-                                  .since_ns = chunk->since_ns,
-                                  .until_ns = chunk->until_ns};
-    unsigned char *body = bytes + SEGMENT_ENTRY_HEADER;
-    for (uint64_t number = chunk->first; number <= chunk->last; number++) {
-        const struct record *record = append->get(append->context, number);
-        segment_record_write(body, record);
-        body += segment_record_size(record);
-    }
-    finish_entry(spool, bytes, &entry, chunk->records_size);
-    append->previous = chunk->last;
-    return STATUS_OK;
-}
-
-static enum status put_chunk(struct append *append, struct chunk *chunk)
-{
-    struct spool *spool = append->spool;
-    if (!measure(append, chunk))
-        return error_set(append->err, STATUS_INVALID, "spool %s: invalid record", spool->path);
-    enum status status = check_free(spool, chunk_size(chunk) + START_MAX, append->err);
-    if (status != STATUS_OK)
-        return status;
-    if (spool->fd < 0 || out_end(spool) + chunk_size(chunk) > spool->segment_max) {
-        status = roll(append);
-        if (status != STATUS_OK)
-            return status;
-        (void)measure(append, chunk); // again: a new segment has no names
-    }
-    status = put_names(append, chunk);
-    return status == STATUS_OK ? put_records(append, chunk) : status;
-}
-
-static enum status put_mark(struct append *append)
-{
-    unsigned char *bytes;
-    const enum status status = reserve(append->spool, SEGMENT_ENTRY_HEADER, &bytes, append->err);
-    if (status != STATUS_OK)
-        return status;
-    struct segment_entry entry = {.kind = SEGMENT_MARK,
-                                  .stream = append->stream,
-                                  .previous = append->previous,
+    const struct spool_row row = {.stream = append->stream,
+                                  .first = append->first,
+                                  .last = append->last,
+                                  .offset = segment->size + append->records_at,
                                   .since_ns = append->since_ns,
                                   .until_ns = append->until_ns};
-    finish_entry(append->spool, bytes, &entry, 0);
-    return STATUS_OK;
+    if (!ARRAY_RESERVE(&segment->rows, &segment->row_room, segment->row_count + 1))
+        return error_no_memory(err, "spool");
+    const enum status status = write_out(spool, segment, true, err);
+    if (status == STATUS_OK && spool_add_row(segment, &row)) // there is memory
+        spool_stream(spool, append->stream)->spooled = append->last;
+    return status;
 }
 
-// ---- Appending -------------------------------------------------------------------------
-
-static enum status put_all(struct append *append, uint64_t first, uint64_t last)
-{
-    struct chunk chunk;
-    enum status status = STATUS_OK;
-    for (uint64_t number = first; status == STATUS_OK && number <= last; number += CHUNK) {
-        chunk.first = number;
-        chunk.last = last - number < CHUNK ? last : number + CHUNK - 1;
-        status = put_chunk(append, &chunk);
-        delivery_widen_times(&append->since_ns, &append->until_ns, chunk.since_ns, chunk.until_ns);
-    }
-    if (status == STATUS_OK)
-        status = put_mark(append);
-    return status == STATUS_OK ? flush_and_sync(append->spool, append->err) : status;
-}
-
-// Truncates segment `number` to `size` bytes and reopens it for later appends, unless a newer
-// segment could not be removed.  If truncation fails, nothing is written to it any more, so
-// that what follows `size` is ignored.
-static void truncate_segment(struct spool *spool, uint32_t number, uint64_t size)
-{
-    struct spool_segment *segment = spool_index_find(&spool->index, number);
-    const int fd = spool_open_segment(spool, number, 0);
-    const bool truncated = fd >= 0 && spool->io->truncate(fd, (off_t)size) == 0;
-    segment->size = size;
-    segment->bytes = truncated ? size : bytes_of(spool, segment);
-    if (truncated && segment == newest(spool)) {
-        spool->fd = fd;
-        spool->seed = segment_seed(spool->run.uuid, number);
-    } else if (fd >= 0) {
-        (void)close(fd);
-    }
-}
-
-// Restores the state before the append.
-static void roll_back(const struct append *append)
+// As spool_append; its arguments are valid.
+static enum status append_records(struct append *append, struct error *err)
 {
     struct spool *spool = append->spool;
-    if (spool->fd >= 0)
-        (void)close(spool->fd);
-    spool->fd = -1;
-    spool->out_used = 0;
-    memset(spool->names_written, 0, sizeof spool->names_written);
-    for (size_t i = spool->index.count; i > 0; i--) {
-        struct spool_segment *segment = &spool->index.segments[i - 1];
-        if (segment->number < append->mark_next)
-            break;
-        if (spool_drop_segment(spool, i - 1))
-            continue;
-        segment->size = 0;
-        segment->bytes = bytes_of(spool, segment);
-    }
-    if (append->mark != 0)
-        truncate_segment(spool, append->mark, append->mark_size);
-}
-
-static void commit(const struct append *append, uint64_t last)
-{
-    struct spool *spool = append->spool;
-    struct spool_stream *stream = spool_stream(spool, append->stream);
-    newest(spool)->size = spool->out_offset;
-    newest(spool)->bytes = spool->out_offset;
-    for (size_t i = 0; i < append->pending_count; i++)
-        spool_segment_widen(spool_index_find(&spool->index, append->pending[i].segment),
-                            &append->pending[i].row, spool_floor(stream));
-    stream->spooled = last;
-    stream->until_ns = append->until_ns;
-}
-
-// Creates the folder and the write buffer if needed, and saves the state for a rollback.
-static enum status prepare(struct append *append)
-{
-    struct spool *spool = append->spool;
-    enum status status = spool_folder_make(spool, append->err);
-    if (status == STATUS_OK && !spool->out && !(spool->out = malloc(SPOOL_OUT)))
-        status = error_no_memory(append->err, "spool");
+    bool fresh;
+    enum status status = encode_records(append, &fresh, err);
+    if (status == STATUS_OK &&
+        !ARRAY_RESERVE(&spool->segments, &spool->segment_room, spool->segment_count + 1))
+        status = error_no_memory(err, "spool");
     if (status != STATUS_OK)
         return status;
-    segment_file_forget(&spool->reader);
-    append->mark_next = spool->next_number;
-    if (spool->fd >= 0) {
-        append->mark = newest(spool)->number;
-        append->mark_size = newest(spool)->size;
+    if (!fresh)
+        return commit(append, &spool->segments[spool->segment_count - 1], err);
+    struct spool_segment segment = {.number = spool->next_number};
+    status = commit(append, &segment, err);
+    if (status != STATUS_OK) {
+        free(segment.rows);
+        return status;
     }
-    spool->out_offset = append->mark_size;
-    spool->out_used = 0;
+    spool->segments[spool->segment_count++] = segment;
+    spool->next_number++;
+    spool_remove_released(spool);
     return STATUS_OK;
 }
 
 enum status spool_append(struct spool *spool, uint32_t stream, uint64_t first, uint64_t last,
                          spool_get *get, const void *context, struct error *err)
 {
-    if (spool->read_only || stream >= DELIVERY_STREAMS_MAX || first > last ||
+    if (!spool->names || stream >= DELIVERY_STREAMS_MAX || first > last ||
         last - first >= DELIVERY_BATCH_MAX || last >= MESSAGE_NUMBER_MAX - DELIVERY_BATCH_MAX ||
         first <= spool->streams[stream].spooled)
         return error_set(err, STATUS_INVALID, "spool %s: invalid stream or numbers", spool->path);
-    struct append append = {.spool = spool,
-                            .err = err,
-                            .stream = stream,
-                            .previous = spool->streams[stream].spooled,
-                            .get = get,
-                            .context = context,
-                            .since_ns = INT64_MAX,
-                            .until_ns = INT64_MIN};
-    enum status status = prepare(&append);
+    enum status status = spool_folder_make(spool, err);
     if (status != STATUS_OK)
         return status;
-    status = put_all(&append, first, last);
-    if (status != STATUS_OK) {
-        roll_back(&append);
-        return status;
-    }
+    struct append append = {.spool = spool,
+                            .stream = stream,
+                            .first = first,
+                            .last = last,
+                            .get = get,
+                            .context = context};
+    if (!is_valid(&append))
+        return error_set(err, STATUS_INVALID, "spool %s: invalid record", spool->path);
     const bool gap = first > spool->streams[stream].spooled + 1;
-    commit(&append, last);
-    if (gap) // the numbers below were acknowledged
+    status = append_records(&append, err);
+    spool->roll = status != STATUS_OK;
+    if (status == STATUS_OK && gap) // the numbers below were acknowledged
         spool_release(spool, stream, first - 1);
-    return STATUS_OK;
+    return status;
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/core/base/array.h"
 #include "common/core/base/text.h"
 #include "common/monitor/runfile/fork_safe_lock.h"
 #include "common/monitor/spool/spool_state.h"
@@ -112,9 +113,6 @@ static enum status enter(struct spool *spool, struct error *err)
         if (status == STATUS_OK && !lock_is_there(spool))
             status = error_set(err, STATUS_NOT_FOUND, "spool %s: was removed", spool->path);
     }
-    if (status == STATUS_OK &&
-        segment_file_init(&spool->reader, spool->io, spool->folder) != STATUS_OK)
-        status = error_no_memory(err, "spool");
     if (status != STATUS_OK)
         leave(spool);
     return status;
@@ -178,48 +176,39 @@ static uint32_t number_of(const char *name)
 
 static int by_number(const void *a, const void *b)
 {
-    const uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-    return (left > right) - (left < right);
+    const struct spool_segment *left = a, *right = b;
+    return (left->number > right->number) - (left->number < right->number);
 }
 
-static enum status collect(struct spool *spool, DIR *folder, uint32_t *numbers, size_t *count,
-                           struct error *err)
+static enum status collect(struct spool *spool, DIR *folder, struct error *err)
 {
-    *count = 0;
     const struct dirent *entry;
     while ((entry = readdir(folder)) != NULL) {
         const uint32_t number = number_of(entry->d_name);
         if (number == 0)
             continue;
-        if (*count == SPOOL_SEGMENTS_MAX)
-            return error_set(err, STATUS_CORRUPT, "spool %s: has more than %d segments",
-                             spool->path, SPOOL_SEGMENTS_MAX);
-        numbers[(*count)++] = number;
+        if (!ARRAY_RESERVE(&spool->segments, &spool->segment_room, spool->segment_count + 1))
+            return error_no_memory(err, "spool");
+        spool->segments[spool->segment_count++] = (struct spool_segment){.number = number};
     }
-    qsort(numbers, *count, sizeof *numbers, by_number);
+    if (spool->segment_count > 0)
+        qsort(spool->segments, spool->segment_count, sizeof *spool->segments, by_number);
     return STATUS_OK;
 }
 
-enum status spool_folder_list(struct spool *spool, uint32_t **numbers, size_t *count,
-                              struct error *err)
+enum status spool_folder_list(struct spool *spool, struct error *err)
 {
-    *numbers = calloc(SPOOL_SEGMENTS_MAX, sizeof **numbers);
-    if (!*numbers)
-        return error_no_memory(err, "spool");
+    while (spool->segment_count > 0)
+        free(spool->segments[--spool->segment_count].rows);
     const int fd = openat(spool->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
-    enum status status = STATUS_OK;
     if (!folder) {
-        status = spool_fail(spool, err, "cannot be read");
+        const enum status status = spool_fail(spool, err, "cannot be read");
         if (fd >= 0)
             (void)close(fd);
-    } else {
-        status = collect(spool, folder, *numbers, count, err);
-        (void)closedir(folder);
+        return status;
     }
-    if (status != STATUS_OK) {
-        free(*numbers);
-        *numbers = NULL;
-    }
+    const enum status status = collect(spool, folder, err);
+    (void)closedir(folder);
     return status;
 }

@@ -33,8 +33,7 @@ struct segment_entry_header {
 
 _Static_assert(sizeof(struct segment_entry_header) == SEGMENT_ENTRY_HEADER, "part of the format");
 _Static_assert(sizeof(struct segment_state_row) == 56, "part of the format");
-_Static_assert(sizeof(struct segment_state_head) == 24, "part of the format");
-_Static_assert(SEGMENT_ENTRY_HEADER + sizeof(struct segment_state_head) +
+_Static_assert(SEGMENT_ENTRY_HEADER + SEGMENT_STATE_HEAD +
                        DELIVERY_STREAMS_MAX * sizeof(struct segment_state_row) <=
                    SEGMENT_ENTRY_MAX,
                "the states of all streams fit into an entry");
@@ -182,15 +181,14 @@ static bool entry_is_valid(const struct segment_entry *entry)
         return entry->count > 0 && entry->count <= body;
     case SEGMENT_STATE:
         return entry->count <= DELIVERY_STREAMS_MAX &&
-               body == sizeof(struct segment_state_head) +
-                           entry->count * sizeof(struct segment_state_row);
+               body == SEGMENT_STATE_HEAD + entry->count * sizeof(struct segment_state_row);
     case SEGMENT_KINDS:
         break;
     }
     return false;
 }
 
-bool segment_entry_read(struct segment_entry *entry, const unsigned char *bytes, uint32_t seed)
+static bool read_entry(struct segment_entry *entry, const unsigned char *bytes, uint32_t seed)
 {
     struct segment_entry_header header;
     memcpy(&header, bytes, sizeof header);
@@ -212,6 +210,15 @@ bool segment_entry_read(struct segment_entry *entry, const unsigned char *bytes,
     return entry_is_valid(entry);
 }
 
+bool segment_next_entry(struct segment_entry *entry, const unsigned char *segment, size_t size,
+                        size_t *offset, uint32_t seed)
+{
+    for (; size >= SEGMENT_ENTRY_HEADER && *offset <= size - SEGMENT_ENTRY_HEADER; *offset += 8)
+        if (read_entry(entry, segment + *offset, seed) && entry->size <= size - *offset)
+            return true;
+    return false;
+}
+
 // Whether a RECORDS or NAMES body has `count` valid items; the padding of records is theirs.
 static bool items_are_sound(enum segment_kind kind, const unsigned char *bytes, size_t size,
                             uint32_t count)
@@ -231,7 +238,7 @@ static bool items_are_sound(enum segment_kind kind, const unsigned char *bytes, 
 
 static bool states_are_sound(const unsigned char *bytes, uint32_t count)
 {
-    bytes += sizeof(struct segment_state_head);
+    bytes += SEGMENT_STATE_HEAD;
     for (uint32_t i = 0; i < count; i++) {
         struct segment_state_row row;
         memcpy(&row, bytes + i * sizeof row, sizeof row);

@@ -21,9 +21,9 @@
 //            number is the `previous` of an entry, but is in no entry, is damaged.
 //   NAMES    `count` names: id (4 bytes), length (1), text; padded.  They precede the
 //            records that refer to them, in the same segment.
-//   STATE    the UUID of the store that acknowledges, and the positions of `count`
-//            streams.  The first entry of every segment; also written before segments
-//            are removed.
+//   STATE    the positions of `count` streams, after SEGMENT_STATE_HEAD unused bytes.  The
+//            first append of every segment ends with one; also written before segments are
+//            removed.
 #ifndef INFERSTAT_MONITOR_SPOOL_SEGMENT_H
 #define INFERSTAT_MONITOR_SPOOL_SEGMENT_H
 
@@ -41,6 +41,7 @@ enum {
     SEGMENT_ENTRY_HEADER = 64,
     SEGMENT_ENTRY_MAX = 128 * 1024, // header included
     SEGMENT_ENTRY_RECORDS = 128,    // most records of an entry
+    SEGMENT_STATE_HEAD = 24,
 };
 
 // ---- Header ---------------------------------------------------------------------
@@ -83,9 +84,11 @@ struct segment_entry {
 // The number of the last record of a RECORDS entry.
 uint64_t segment_entry_last(const struct segment_entry *entry);
 
-// Decodes an entry's header (SEGMENT_ENTRY_HEADER bytes): false when its checksum is
-// wrong or its fields are invalid.  Does not check the body.
-bool segment_entry_read(struct segment_entry *entry, const unsigned char *bytes, uint32_t seed);
+// Finds the first entry at or after `*offset` (a multiple of 8) in a segment of `size` bytes:
+// its header has the right checksum and valid fields.  Decodes that and sets `*offset`.  Does
+// not check the body.  False: there is none.
+bool segment_next_entry(struct segment_entry *entry, const unsigned char *segment, size_t size,
+                        size_t *offset, uint32_t seed);
 
 // Whether the body of the entry at `bytes` (entry->size bytes) matches its checksum and
 // is valid.
@@ -115,12 +118,6 @@ size_t segment_name_size(const struct segment_name *name);
 void segment_name_write(unsigned char *out, const struct segment_name *name);
 // As segment_record_read; the text is borrowed from `bytes`.
 size_t segment_name_read(struct segment_name *out, const unsigned char *bytes, size_t size);
-
-struct segment_state_head {
-    unsigned char store[16];
-    uint32_t has_store;
-    uint32_t reserved;
-};
 
 struct segment_state_row {
     uint32_t stream;

@@ -66,10 +66,8 @@ STATE_CASE(test_nothing_before_the_first, struct fixture *fixture)
     fixture->settings.folder = folder_path(below, fixture->folder, "a/b");
     struct spool *spool = open_spool(fixture);
     assert_false(exists(below));
-    uint64_t first, last;
-    struct delivery_range range;
-    assert_false(spool_held(spool, 0, &first, &last));
-    assert_false(spool_next_lost(spool, &range));
+    assert_int_equal(spool_next_held(spool, 0, 1), UINT64_MAX);
+    assert_int_equal(spool_losses(spool), 0);
     assert_null(spool_at(spool, 0, 1));
     spool_release(spool, 0, 10);
     spool_remove(spool);
@@ -103,13 +101,11 @@ STATE_CASE(test_kept_and_read, struct fixture *fixture)
         if (gap)
             fixture->model.released[appends[i].stream] = appends[i].first - 1;
     }
-    uint64_t first = 0, last = 0;
-    assert_true(spool_held(spool, 5, &first, &last));
-    assert_int_equal(first, 77);
-    assert_int_equal(last, 333);
-    assert_true(spool_held(spool, 3, &first, &last));
-    assert_int_equal(first, 2000); // what was before the gap was acknowledged
-    assert_false(spool_held(spool, 4, &first, &last));
+    assert_int_equal(spool_next_held(spool, 5, 1), 77);
+    assert_int_equal(spool_next_held(spool, 5, 300), 300);
+    assert_int_equal(spool_next_held(spool, 5, 334), UINT64_MAX);
+    assert_int_equal(spool_next_held(spool, 3, 1), 2000); // before the gap: acknowledged
+    assert_int_equal(spool_next_held(spool, 4, 1), UINT64_MAX);
     const uint64_t held = rig_check(&fixture->model, spool);
     assert_int_equal(held, 1 + 4096 + 500 + 1025 + 257 + 127 + 3);
     assert_int_equal(spool_totals(spool).records, held);
@@ -126,9 +122,6 @@ STATE_CASE(test_kept_and_read, struct fixture *fixture)
 STATE_CASE(test_whose_it_is, struct fixture *fixture)
 {
     struct spool *spool = open_spool(fixture);
-    unsigned char store[SPOOL_STORE_SIZE] = "store", found[SPOOL_STORE_SIZE];
-    assert_false(spool_store(spool, found));
-    spool_note_store(spool, store);
     must_append(fixture, spool, 1, 1, 10);
     spool_close(spool);
 
@@ -136,8 +129,6 @@ STATE_CASE(test_whose_it_is, struct fixture *fixture)
     const struct runfile_run run = rig_run();
     assert_memory_equal(spool_run(spool), &run, sizeof run);
     assert_string_equal(spool_path(spool), fixture->path);
-    assert_true(spool_store(spool, found));
-    assert_memory_equal(found, store, sizeof store);
     spool_close(spool);
 }
 
@@ -153,7 +144,6 @@ STATE_CASE(test_names, struct fixture *fixture)
     spool_close(spool);
 
     spool = attach(fixture);
-    assert_true(spool_names_count(spool) <= RIG_NAMES);
     const size_t size = (names_area_size() + 63) / 64 * 64;
     void *area = aligned_alloc(64, size);
     assert_non_null(area);
@@ -161,10 +151,9 @@ STATE_CASE(test_names, struct fixture *fixture)
     struct names *names;
     assert_int_equal(names_open(&names, area, NULL, NULL), STATUS_OK);
     assert_int_equal(spool_fill_names(spool, names, NULL), STATUS_OK);
-    assert_int_equal(names_count(names), spool_names_count(spool));
-    uint64_t first = 0, last = 0;
-    assert_true(spool_held(spool, 0, &first, &last));
-    for (number = first; number <= last; number++) {
+    assert_true(names_count(names) <= RIG_NAMES);
+    const uint64_t last = spool_position(spool, 0).spooled;
+    for (number = spool_next_held(spool, 0, 1); number <= last; number++) {
         const struct record *record = spool_at(spool, 0, number);
         assert_non_null(record);
         const uint32_t name = record->values[0].name; // of each kind the rig makes
@@ -228,10 +217,14 @@ STATE_CASE(test_segments_go_when_released, struct fixture *fixture)
     assert_true(rig_disk_bytes(fixture->path) > 0); // there is one record left
     spool_release(spool, 1, 1);
     assert_int_equal(rig_disk_bytes(fixture->path), 0);
-    spool_release(spool, 1, 100); // acknowledged from the ring
-    assert_int_equal(spool_append(spool, 1, 101, 101, rig_get, &(uint32_t){1}, NULL), STATUS_OK);
     spool_remove(spool);
     assert_false(exists(fixture->path));
+    spool = open_spool(fixture);
+    must_append(fixture, spool, 1, 1, 1);
+    spool_release(spool, 1, 100); // acknowledged from the ring
+    assert_int_equal(rig_disk_bytes(fixture->path), 0);
+    must_append(fixture, spool, 1, 101, 1);
+    spool_remove(spool);
 }
 
 // The oldest make room, are told, and are told again after a crash.
@@ -240,12 +233,14 @@ STATE_CASE(test_oldest_make_room, struct fixture *fixture)
     struct spool *spool = open_spool(fixture);
     uint64_t next[3] = {1, 1, 1};
     size_t evictions = 0;
+    uint64_t losses = 0;
     for (unsigned round = 0; round < 120; round++) {
         const uint32_t stream = round % 3;
         must_append(fixture, spool, stream, next[stream], 500);
         next[stream] += 500;
         assert_true(rig_disk_bytes(fixture->path) <= SPOOL_BYTES_MIN);
-        evictions += rig_take_lost(&fixture->model, spool) > 0;
+        evictions += spool_losses(spool) != losses;
+        losses = spool_losses(spool);
     }
     assert_true(evictions > 5);
     const uint64_t held = rig_check(&fixture->model, spool);
@@ -265,34 +260,41 @@ STATE_CASE(test_oldest_make_room, struct fixture *fixture)
     spool_close(spool);
 }
 
-STATE_CASE(test_given_back, struct fixture *fixture)
+static bool refuse(void *context, const struct delivery_range *range)
+{
+    *(struct delivery_range *)context = *range;
+    return false;
+}
+
+STATE_CASE(test_losses_not_taken, struct fixture *fixture)
 {
     struct spool *spool = open_spool(fixture);
     struct delivery_range range = {.last = 0}, again = {.last = 0};
     uint64_t next = 1;
-    while (!spool_next_lost(spool, &range)) {
+    for (; spool_losses(spool) == 0; next += 1000)
         must_append(fixture, spool, 2, next, 1000);
-        next += 1000;
-    }
-    spool_untake(spool, &range);
-    assert_true(spool_next_lost(spool, &again));
-    assert_int_equal(again.first, range.first);
+    assert_false(spool_each_lost(spool, refuse, &range));
+    assert_false(spool_each_lost(spool, refuse, &again));
+    assert_int_equal(again.first, 1);
     assert_int_equal(again.last, range.last);
-    assert_false(spool_next_lost(spool, &again));
     spool_close(spool);
 }
 
-// Also a dead run's spool takes more, in the segment where it stopped.
-STATE_CASE(test_goes_on_after_attach, struct fixture *fixture)
+// The spool of a dead run is read and released; what was released stays so.
+STATE_CASE(test_no_more_after_attach, struct fixture *fixture)
 {
     struct spool *spool = open_spool(fixture);
-    must_append(fixture, spool, 0, 1, 300);
+    uint64_t next = 1;
+    for (; spool_totals(spool).segments < 4; next += 300)
+        must_append(fixture, spool, 0, next, 300);
     spool_close(spool);
-    for (unsigned round = 0; round < 3; round++) {
+    for (uint64_t released = 1000; released < next - 1; released += 1000) {
         spool = attach(fixture);
-        must_append(fixture, spool, 0, 301 + round * 10, 10);
-        assert_int_equal(rig_check(&fixture->model, spool), 310 + round * 10);
-        assert_int_equal(spool_totals(spool).segments, 1);
+        assert_int_equal(append(fixture, spool, 0, next, 10), STATUS_INVALID);
+        spool_release(spool, 0, released);
+        fixture->model.released[0] = released;
+        assert_int_equal(rig_check(&fixture->model, spool), next - 1 - released);
+        assert_int_equal(fixture->model.lost_count, 0);
         spool_close(spool);
     }
 }
@@ -568,14 +570,15 @@ STATE_CASE(test_free_space, struct fixture *fixture)
     rig_faults.free_bytes = 100 * mega;
     assert_int_equal(append(fixture, spool, 0, 11, 10), STATUS_FULL);
     assert_int_equal(rig_disk_bytes(fixture->path), size);
-    spool_close(spool);
+    assert_int_equal(rig_check(&fixture->model, spool), 10);
+    spool_remove(spool);
 
     // No number given: 5 % of a small file system.
     fixture->settings.free_min = SPOOL_FREE_DEFAULT;
     rig_faults.free_bytes = 1;
-    spool = attach(fixture);
-    assert_int_equal(append(fixture, spool, 0, 11, 10), STATUS_FULL);
-    assert_int_equal(rig_check(&fixture->model, spool), 10);
+    spool = open_spool(fixture);
+    assert_int_equal(append(fixture, spool, 0, 1, 10), STATUS_FULL);
+    assert_int_equal(rig_disk_bytes(fixture->path), 0);
     spool_close(spool);
 }
 
@@ -668,8 +671,8 @@ STATE_CASE(test_default_folder, struct fixture *fixture)
 
 TEST_MAIN_EACH(spool_set_up, spool_tear_down, test_nothing_before_the_first, test_kept_and_read,
                test_whose_it_is, test_names, test_names_that_are_missing,
-               test_segments_go_when_released, test_oldest_make_room, test_given_back,
-               test_goes_on_after_attach, test_look, test_lock_is_not_inherited, test_settings,
+               test_segments_go_when_released, test_oldest_make_room, test_losses_not_taken,
+               test_no_more_after_attach, test_look, test_lock_is_not_inherited, test_settings,
                test_attaching_is_broken_off, test_numbers_that_cannot_be,
                test_records_that_are_not_sound, test_folders_not_ours, test_nothing_to_attach,
                test_lock_of_another, test_headers, test_free_space, test_file_size_limit,
