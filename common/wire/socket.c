@@ -503,12 +503,14 @@ static enum status take_sender(struct wire_socket *socket, struct wire_frame *fr
 {
     if (!socket->post)
         return STATUS_OK;
-    gate_heard(socket->post, zmq_msg_get(frame->handle, ZMQ_SRCFD));
-    if (!gate_is_guarded(socket->post))
-        return STATUS_OK;
-    const char *user = zmq_msg_gets(frame->handle, "User-Id");
+    const bool is_guarded = gate_is_guarded(socket->post);
+    const char *user = is_guarded ? zmq_msg_gets(frame->handle, "User-Id") : NULL;
     frame->has_key = user && wire_key_parse(frame->key, user);
-    return frame->has_key ? STATUS_OK : STATUS_INVALID;
+    if (is_guarded && !frame->has_key)
+        return STATUS_INVALID;
+    gate_heard(socket->post, zmq_msg_get(frame->handle, ZMQ_SRCFD),
+               frame->has_key ? frame->key : NULL);
+    return STATUS_OK;
 }
 
 enum status wire_receive(struct wire_socket *socket, struct wire_frame *frame)

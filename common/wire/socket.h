@@ -65,10 +65,10 @@ bool wire_key_parse(unsigned char key[WIRE_KEY_SIZE], const char *text);
 
 // ---- Listening -------------------------------------------------------------------
 
-// Access control of a listening socket.  `admit` is called once per connection with the peer's
-// public key, on a thread of the context: it must be fast and must not use the context.  To apply
-// a changed decision to existing connections, call wire_hang_up.  Every received frame has its
-// sender's key.
+// Access control of a listening socket.  `admit` is called with the peer's public key, once per
+// connection and again by wire_hang_up, on a thread of the context: it must be fast and must not
+// use the context.  To apply a changed decision to existing connections, call wire_hang_up.  Every
+// received frame has its sender's key.
 struct wire_guard {
     struct wire_keypair keys; // the server's own
     bool (*admit)(void *context, enum address_service service,
@@ -94,9 +94,9 @@ MUST_CHECK enum status wire_bind(struct wire_socket **out, struct wire_context *
                                  const char *endpoint, const struct wire_listen *listen,
                                  struct error *err);
 
-// Closes all connections accepted before the call, of a socket that was bound with a guard or a
-// limit, and keeps listening.  Peers that are still admitted reconnect; messages in flight may be
-// lost.
+// Closes the connections accepted before the call, of a socket that was bound with a guard or a
+// limit, and keeps listening.  With a guard, those stay open whose last message has a key that is
+// still admitted.  Peers that are admitted reconnect; messages in flight may be lost.
 void wire_hang_up(struct wire_socket *socket);
 
 // Connection counters of a socket that was bound with a guard or a limit; zero for other sockets.

@@ -179,6 +179,15 @@ static bool answer_zap(struct gate *gate)
     return true;
 }
 
+_Static_assert((int)LINES_KEY_SIZE == (int)WIRE_KEY_SIZE, "both are CURVE keys");
+
+// True if a connection that sent messages with this key stays open when the others are closed.
+static bool stays(void *context, const unsigned char key[WIRE_KEY_SIZE])
+{
+    const struct gate_post *post = context;
+    return post->is_guarded && post->guard.admit(post->guard.context, post->service, key);
+}
+
 // ---- Connections -------------------------------------------------------------------
 
 static void publish_lines(struct gate_post *post)
@@ -268,7 +277,7 @@ static bool serve_request(struct gate *gate)
         break;
     case REQUEST_HANG_UP:
         take_events(post); // whoever was admitted is among them
-        lines_hang_up(post->lines);
+        lines_hang_up(post->lines, stays, post);
         publish_lines(post);
         break;
     case REQUEST_LEAVE:
@@ -424,9 +433,9 @@ void gate_close(struct gate_post *post)
     free(post);
 }
 
-void gate_heard(struct gate_post *post, int fd)
+void gate_heard(struct gate_post *post, int fd, const unsigned char *key)
 {
-    lines_heard(post->lines, fd);
+    lines_heard(post->lines, fd, key);
 }
 
 void gate_hang_up(struct gate_post *post)

@@ -35,8 +35,9 @@ MUST_CHECK enum status gate_open(struct gate_post **out, struct gate *gate, void
 // Call it while the socket is still open.  NULL is fine.
 void gate_close(struct gate_post *post);
 
-// Call it when a message arrived on the connection with descriptor `fd`.  The socket's thread.
-void gate_heard(struct gate_post *post, int fd);
+// Call it when a message arrived on the connection with descriptor `fd`; `key` is its sender's, or
+// NULL.  The socket's thread.
+void gate_heard(struct gate_post *post, int fd, const unsigned char *key);
 
 // wire_hang_up and wire_count of the post's socket.
 void gate_hang_up(struct gate_post *post);

@@ -2,7 +2,6 @@
 
 #include <netinet/in.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -27,6 +26,7 @@ struct lines {
     // the gate's: a bit that is seen late, or is meant for a connection before this
     // one, costs at worst the wrong one of two connections.
     _Atomic uint64_t heard[FDS_MAX / WORD_BITS];
+    unsigned char keys[FDS_MAX][LINES_KEY_SIZE]; // of the last message's sender
 };
 
 enum status lines_new(struct lines **out, const char *endpoint, unsigned max)
@@ -153,20 +153,24 @@ void lines_closed(struct lines *lines, int fd)
     forget(lines, fd);
 }
 
-void lines_heard(struct lines *lines, int fd)
+void lines_heard(struct lines *lines, int fd, const unsigned char *key)
 {
     if (fd < 0 || fd >= FDS_MAX)
         return;
+    if (key)
+        memcpy(lines->keys[fd], key, LINES_KEY_SIZE);
     // Looked at first: only a connection's first message writes what both read.
     if (!was_heard(lines, fd))
         (void)atomic_fetch_or_explicit(&lines->heard[fd / WORD_BITS], UINT64_C(1) << fd % WORD_BITS,
                                        memory_order_relaxed);
 }
 
-void lines_hang_up(struct lines *lines)
+void lines_hang_up(struct lines *lines,
+                   bool (*stays)(void *context, const unsigned char key[LINES_KEY_SIZE]),
+                   void *context)
 {
     for (int fd = 0; fd <= lines->highest; fd++)
-        if (lines->since[fd])
+        if (lines->since[fd] && !(was_heard(lines, fd) && stays(context, lines->keys[fd])))
             (void)end(lines, fd);
 }
 

@@ -4,11 +4,14 @@
 #ifndef INFERSTAT_WIRE_SOCKET_LINES_H
 #define INFERSTAT_WIRE_SOCKET_LINES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/core/base/status.h"
 
 struct lines;
+
+enum { LINES_KEY_SIZE = 32 };
 
 struct lines_counters {
     uint64_t open;
@@ -26,11 +29,14 @@ void lines_opened(struct lines *lines, int fd);
 // Call it when a connection was closed by the peer or by libzmq.
 void lines_closed(struct lines *lines, int fd);
 
-// Call it when a message arrived on a connection.  Any thread.
-void lines_heard(struct lines *lines, int fd);
+// Call it when a message arrived on a connection, with its sender's key; NULL: none.  Any thread.
+void lines_heard(struct lines *lines, int fd, const unsigned char *key);
 
-// Shuts down all connections.
-void lines_hang_up(struct lines *lines);
+// Shuts down the connections that have sent no message, and those whose sender's key `stays`
+// rejects.  No lines_heard at the same time.
+void lines_hang_up(struct lines *lines,
+                   bool (*stays)(void *context, const unsigned char key[LINES_KEY_SIZE]),
+                   void *context);
 
 void lines_count(const struct lines *lines, struct lines_counters *out);
 
