@@ -12,11 +12,10 @@
 #include "common/sys/clock.h"
 #include "common/sys/files.h"
 #include "common/sys/log.h"
-#include "server/collector/threads/commit_notifier.h"
 #include "server/collector/services/ingest.h"
 #include "server/collector/services/live.h"
 #include "server/collector/services/query_service.h"
-#include "server/collector/threads/queue.h"
+#include "server/collector/threads/channels.h"
 #include "server/collector/threads/job.h"
 #include "server/collector/writer/writer.h"
 
@@ -36,29 +35,15 @@
 // restart loses nothing.  Under full load from 500 producers some 90 MB are resident,
 // idle 10.
 enum {
-    INBOX_MESSAGES = 1024,
-    INBOX_BYTES = 12 * 1024 * 1024, // of frames decoded and not yet written: larger than a group
-    ANSWERS = 8192,
-    ACKS_BYTES = 8 * 1024 * 1024,
-    REPLIES_BYTES = 32 * 1024 * 1024,
     FOLDER_MODE = 0750,
     OTHER_DESCRIPTORS = 256, // beside connections, a generous estimate
 };
 
 struct collector {
+    const struct options *options;
     struct endpoints endpoints;
     struct lock locks[ENDPOINTS_MAX + 1]; // of the ipc folders, and of the store
-    char *db, *files_under;
-    struct queue *inbox;   // struct job
-    struct queue *acks;    // struct answer
-    struct queue *replies; // struct answer
-    struct commit_notifier *commit_notifier;
-    struct reject_counters *reject_counters;
-    struct peer_credit *peer_credit;
-    struct write_error *write_error;
-    struct limits limits;
-    struct retention_rules retention;
-    bool no_rollups;
+    struct channels *channels;
     struct writer *writer;
     struct ingest *ingest;
     struct query_service *queries;
@@ -104,16 +89,15 @@ static void warn_of_store(const char *db)
 }
 
 // Locks the store, unless the file is not a store.
-static enum status lock_store(const struct collector_config *config, struct lock *lock,
-                              struct error *err)
+static enum status lock_store(const struct options *options, struct lock *lock, struct error *err)
 {
-    enum status status = file_probe_check(config->db, err);
+    enum status status = file_probe_check(options->db, err);
     if (status == STATUS_NOT_FOUND)
-        status = make_store_folder(config->db, config->db_is_default, err);
+        status = make_store_folder(options->db, options->db_is_default, err);
     else if (status == STATUS_OK)
-        warn_of_store(config->db);
+        warn_of_store(options->db);
     if (status == STATUS_OK)
-        status = lock_take_store(lock, config->db, err);
+        status = lock_take_store(lock, options->db, err);
     return status;
 }
 
@@ -136,44 +120,29 @@ static enum status lock_folder(const struct address *address, struct lock *lock,
                         address->place);
 }
 
-static enum status acquire_locks(struct collector *collector, const struct collector_config *config,
-                                 struct error *err)
+static enum status acquire_locks(struct collector *collector, struct error *err)
 {
-    enum status status = lock_store(config, &collector->locks[ENDPOINTS_MAX], err);
+    enum status status = lock_store(collector->options, &collector->locks[ENDPOINTS_MAX], err);
     for (unsigned i = 0; i < collector->endpoints.count && status == STATUS_OK; i++)
         status = lock_folder(&collector->endpoints.addresses[i], &collector->locks[i], err);
     return status;
 }
 
-static enum status make_channels(struct collector *collector, struct error *err)
-{
-    enum status status = queue_new(&collector->inbox, INBOX_MESSAGES, INBOX_BYTES, err);
-    if (status == STATUS_OK)
-        status = queue_new(&collector->acks, ANSWERS, ACKS_BYTES, err);
-    if (status == STATUS_OK)
-        status = queue_new(&collector->replies, ANSWERS, REPLIES_BYTES, err);
-    if (status == STATUS_OK)
-        status = commit_notifier_new(&collector->commit_notifier, err);
-    if (status == STATUS_OK)
-        status = reject_counters_new(&collector->reject_counters, err);
-    if (status == STATUS_OK)
-        status = peer_credit_new(&collector->peer_credit, err);
-    if (status == STATUS_OK)
-        status = write_error_new(&collector->write_error, err);
-    collector->endpoints.reject_counters = collector->reject_counters;
-    if (status == STATUS_OK)
-        status = wire_context_new(&collector->endpoints.context, err);
-    return status;
-}
-
-// Opens the authorized keys, if the collector has keys.
-static enum status open_access(struct collector *collector, const struct collector_config *config,
+// Creates what the threads share, and opens the authorized keys, if the collector has keys.
+static enum status open_shared(struct collector *collector, const struct wire_keypair *keys,
                                struct error *err)
 {
-    if (!config->keys)
+    struct endpoints *endpoints = &collector->endpoints;
+    enum status status = channels_new(&collector->channels, err);
+    if (status == STATUS_OK)
+        status = wire_context_new(&endpoints->context, err);
+    if (status != STATUS_OK)
+        return status;
+    endpoints->rejects = &collector->channels->rejects;
+    if (!collector->options->key[0])
         return STATUS_OK;
-    collector->endpoints.keys = *config->keys;
-    return access_open(&collector->endpoints.access, config->authorized_keys, err);
+    endpoints->keys = *keys;
+    return access_open(&endpoints->access, collector->options->authorized_keys, err);
 }
 
 // Connections use descriptors.  If the process's limit is too low, allows fewer connections, so
@@ -182,8 +151,8 @@ static void allow_connections(struct collector *collector)
 {
     struct rlimit limit;
     const rlim_t sockets = (rlim_t)ADDRESS_SERVICES * collector->endpoints.count;
-    const rlim_t wanted = sockets * collector->limits.connections + OTHER_DESCRIPTORS;
-    collector->endpoints.connections_max = collector->limits.connections;
+    const rlim_t wanted = sockets * collector->options->limits.connections + OTHER_DESCRIPTORS;
+    collector->endpoints.connections_max = collector->options->limits.connections;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
         return;
     limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
@@ -203,41 +172,23 @@ static void allow_connections(struct collector *collector)
 // its sockets before the next starts.
 static enum status start_threads(struct collector *collector, struct error *err)
 {
-    const struct writer_config writer = {.path = collector->db,
-                                         .inbox = collector->inbox,
-                                         .acks = collector->acks,
-                                         .replies = collector->replies,
-                                         .commit_notifier = collector->commit_notifier,
-                                         .reject_counters = collector->reject_counters,
-                                         .access = collector->endpoints.access,
-                                         .peer_credit = collector->peer_credit,
-                                         .write_error = collector->write_error,
-                                         .limits = collector->limits,
-                                         .retention = collector->retention,
-                                         .no_rollups = collector->no_rollups};
+    const struct options *options = collector->options;
+    const struct endpoints *endpoints = &collector->endpoints;
+    const struct writer_config writer = {.path = options->db,
+                                         .channels = collector->channels,
+                                         .access = endpoints->access,
+                                         .limits = options->limits,
+                                         .retention = options->retention,
+                                         .no_rollups = options->rollups != 0};
     enum status status = writer_start(&collector->writer, &writer, err);
-    if (status != STATUS_OK)
-        return status;
-    const struct live_config live = {.endpoints = &collector->endpoints,
-                                     .path = collector->db,
-                                     .commit_notifier = collector->commit_notifier};
-    const struct query_service_config queries = {.endpoints = &collector->endpoints,
-                                                 .path = collector->db,
-                                                 .files_under = collector->files_under,
-                                                 .inbox = collector->inbox,
-                                                 .replies = collector->replies,
-                                                 .write_error = collector->write_error};
-    const struct ingest_config ingest = {.endpoints = &collector->endpoints,
-                                         .inbox = collector->inbox,
-                                         .acks = collector->acks,
-                                         .store = writer_store_uuid(collector->writer),
-                                         .reject_counters = collector->reject_counters,
-                                         .peer_credit = collector->peer_credit};
-    status = live_start(&collector->live, &live, err);
     if (status == STATUS_OK)
-        status = query_service_start(&collector->queries, &queries, err);
+        status = live_start(&collector->live, endpoints, options->db, collector->channels, err);
     if (status == STATUS_OK)
-        status = ingest_start(&collector->ingest, &ingest, err);
+        status = query_service_start(&collector->queries, endpoints, options->db,
+                                     options->files_under, collector->channels, err);
+    if (status == STATUS_OK)
+        status = ingest_start(&collector->ingest, endpoints, writer_store_uuid(collector->writer),
+                              collector->channels, err);
     return status;
 }
 
@@ -249,7 +200,7 @@ static void stop_threads(struct collector *collector)
     if (collector->ingest) {
         ingest_stop(collector->ingest);
     } else if (collector->writer) { // ingest never started: stop the writer here
-        if (queue_push(collector->inbox, collector->stop, sizeof *collector->stop))
+        if (queue_push(collector->channels->inbox, collector->stop, sizeof *collector->stop))
             collector->stop = NULL;
     }
     writer_join(collector->writer);
@@ -260,52 +211,34 @@ static void stop_threads(struct collector *collector)
 static void end(struct collector *collector, void (*release)(struct lock *lock))
 {
     stop_threads(collector);
-    queue_free(collector->inbox, job_free);
-    queue_free(collector->acks, answer_free);
-    queue_free(collector->replies, answer_free);
-    commit_notifier_free(collector->commit_notifier);
-    reject_counters_free(collector->reject_counters);
-    peer_credit_free(collector->peer_credit);
-    write_error_free(collector->write_error);
+    channels_free(collector->channels);
     wire_context_free(collector->endpoints.context);
     access_close(collector->endpoints.access);
     explicit_bzero(&collector->endpoints.keys, sizeof collector->endpoints.keys);
     for (unsigned i = 0; i <= ENDPOINTS_MAX; i++)
         release(&collector->locks[i]);
     job_free(collector->stop);
-    free(collector->db);
-    free(collector->files_under);
     free(collector);
 }
 
-enum status collector_start(struct collector **out, const struct collector_config *config,
-                            struct error *err)
+enum status collector_start(struct collector **out, const struct options *options,
+                            const struct wire_keypair *keys, struct error *err)
 {
     struct collector *collector = calloc(1, sizeof *collector);
     if (!collector)
         return error_no_memory(err, "collector");
     for (unsigned i = 0; i <= ENDPOINTS_MAX; i++)
         collector->locks[i] = LOCK_NONE;
-    memcpy(collector->endpoints.addresses, config->listen, sizeof config->listen);
-    collector->endpoints.count = config->listen_count;
-    collector->limits = config->limits;
-    collector->retention = config->retention;
-    collector->no_rollups = config->no_rollups;
+    collector->options = options;
+    memcpy(collector->endpoints.addresses, options->listen, sizeof options->listen);
+    collector->endpoints.count = options->listen_count;
     allow_connections(collector);
-    enum status status = STATUS_OK;
-    collector->db = strdup(config->db);
-    collector->files_under = strdup(config->files_under ? config->files_under : "");
-    collector->stop = calloc(1, sizeof *collector->stop);
-    if (collector->stop)
-        collector->stop->kind = JOB_STOP;
-    if (!collector->db || !collector->files_under || !collector->stop)
-        status = error_no_memory(err, "collector");
+    collector->stop = job_new(JOB_STOP);
+    enum status status = collector->stop ? STATUS_OK : error_no_memory(err, "collector");
     if (status == STATUS_OK)
-        status = acquire_locks(collector, config, err);
+        status = acquire_locks(collector, err);
     if (status == STATUS_OK)
-        status = make_channels(collector, err);
-    if (status == STATUS_OK)
-        status = open_access(collector, config, err);
+        status = open_shared(collector, keys, err);
     if (status == STATUS_OK)
         status = start_threads(collector, err);
     if (status != STATUS_OK) {

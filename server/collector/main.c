@@ -119,20 +119,10 @@ static int serve(const struct options *options, const struct wire_keypair *keys)
 {
     struct error err = {0};
     struct collector *collector = NULL;
-    struct collector_config config = {.listen_count = options->listen_count,
-                                      .db = options->db,
-                                      .db_is_default = options->db_is_default,
-                                      .keys = options->key[0] ? keys : NULL,
-                                      .authorized_keys = options->authorized_keys,
-                                      .files_under = options->files_under,
-                                      .limits = options->limits,
-                                      .retention = options->retention,
-                                      .no_rollups = options->rollups != 0};
     const struct sigaction again = {.sa_handler = on_reload};
-    memcpy(config.listen, options->listen, sizeof config.listen);
     warn_of_insecure(options);
     if (stop_install(&err) != STATUS_OK || sigaction(SIGHUP, &again, NULL) != 0 ||
-        collector_start(&collector, &config, &err) != STATUS_OK)
+        collector_start(&collector, options, keys, &err) != STATUS_OK)
         return fail(&err, EXIT_UNREACHABLE);
 
     const char *manager = getenv("NOTIFY_SOCKET");

@@ -10,7 +10,7 @@
 #include "common/sys/log.h"
 #include "common/wire/address.h"
 #include "server/collector/maintenance/retention_rules.h"
-#include "server/collector/services/endpoints.h"
+#include "server/collector/services/admission.h"
 #include "server/collector/threads/limits.h"
 
 struct options {

@@ -19,8 +19,10 @@ enum {
 };
 
 struct maintenance {
-    struct maintenance_parts parts;
-    struct writer_clear *clear;
+    struct sqlite3 *db;
+    struct rollups *rollups; // NULL: none are written
+    struct queue *inbox;
+    struct writer_clear clear;
     struct retention *retention;
     struct checkpoint checkpoint;
     struct maintenance_load load;
@@ -34,26 +36,26 @@ struct maintenance {
 static bool job_is_waiting(void *context)
 {
     const struct maintenance *maintenance = context;
-    return queue_is_nonempty(maintenance->parts.inbox);
+    return queue_is_nonempty(maintenance->inbox);
 }
 
-enum status maintenance_new(struct maintenance **out, const struct maintenance_parts *parts,
+enum status maintenance_new(struct maintenance **out, struct sqlite3 *db, struct rollups *rollups,
+                            const struct retention_rules *rules, struct channels *channels,
                             struct error *err)
 {
     struct maintenance *maintenance = calloc(1, sizeof *maintenance);
     if (!maintenance)
         return error_no_memory(err, "maintenance");
-    maintenance->parts = *parts;
+    maintenance->db = db;
+    maintenance->rollups = rollups;
+    maintenance->inbox = channels->inbox;
+    maintenance->clear =
+        (struct writer_clear){.db = db, .rollups = rollups, .replies = channels->replies};
     checkpoint_init(&maintenance->checkpoint, clock_monotonic_ns());
-    checkpoint_watch(&maintenance->checkpoint, parts->db);
-    if (parts->rollups)
-        rollups_watch(parts->rollups, job_is_waiting, maintenance);
-    enum status status = retention_new(&maintenance->retention, parts->db, parts->retention,
-                                       parts->rollups != NULL, err);
-    if (status == STATUS_OK)
-        status = writer_clear_new(
-            &maintenance->clear,
-            &(struct writer_clear_parts){parts->db, parts->rollups, parts->replies}, err);
+    checkpoint_watch(&maintenance->checkpoint, db);
+    if (rollups)
+        rollups_watch(rollups, job_is_waiting, maintenance);
+    enum status status = retention_new(&maintenance->retention, db, rules, rollups != NULL, err);
     if (status != STATUS_OK) {
         maintenance_free(maintenance);
         return status;
@@ -66,17 +68,17 @@ void maintenance_free(struct maintenance *maintenance)
 {
     if (!maintenance)
         return;
-    checkpoint_watch(NULL, maintenance->parts.db);
-    if (maintenance->parts.rollups)
-        rollups_watch(maintenance->parts.rollups, NULL, NULL);
-    writer_clear_free(maintenance->clear);
+    checkpoint_watch(NULL, maintenance->db);
+    if (maintenance->rollups)
+        rollups_watch(maintenance->rollups, NULL, NULL);
+    writer_clear_cancel(&maintenance->clear);
     retention_free(maintenance->retention);
     free(maintenance);
 }
 
 void maintenance_clear(struct maintenance *maintenance, struct job *job)
 {
-    writer_clear_begin(maintenance->clear, job);
+    writer_clear_begin(&maintenance->clear, job);
 }
 
 void maintenance_committed(struct maintenance *maintenance, bool records)
@@ -99,14 +101,14 @@ static void note_commit(struct maintenance *maintenance)
 
 static bool has_rollups(const struct maintenance *maintenance)
 {
-    return maintenance->parts.rollups && !maintenance->load.is_failing;
+    return maintenance->rollups && !maintenance->load.is_failing;
 }
 
-static bool clear_slice(struct maintenance *maintenance)
+static bool clear_records(struct maintenance *maintenance)
 {
-    if (!writer_clear_is_busy(maintenance->clear))
+    if (!writer_clear_is_busy(&maintenance->clear))
         return false;
-    writer_clear_step(maintenance->clear);
+    writer_clear_step(&maintenance->clear);
     note_commit(maintenance);
     return true;
 }
@@ -117,7 +119,7 @@ static bool retain(struct maintenance *maintenance)
     struct error err = {.text = "retention: failed"};
     bool changed = false;
     const uint64_t began_ns = clock_monotonic_ns();
-    if (writer_clear_is_busy(maintenance->clear) ||
+    if (writer_clear_is_busy(&maintenance->clear) ||
         began_ns < retention_due_ns(maintenance->retention))
         return false;
     const enum status status =
@@ -130,8 +132,8 @@ static bool retain(struct maintenance *maintenance)
                           maintenance->load.is_busy);
     if (changed)
         note_commit(maintenance);
-    if (changed && maintenance->parts.rollups)
-        rollups_gaps_changed(maintenance->parts.rollups);
+    if (changed && maintenance->rollups)
+        rollups_gaps_changed(maintenance->rollups);
     return changed;
 }
 
@@ -141,35 +143,34 @@ static bool catch_up(struct maintenance *maintenance)
     if (!has_rollups(maintenance))
         return false;
     const uint64_t now_ns = clock_monotonic_ns();
-    const bool is_behind = rollups_are_behind(maintenance->parts.rollups, now_ns);
-    rollups_tell_time(maintenance->parts.rollups, clock_wall_ns());
-    if (rollups_catch_up(maintenance->parts.rollups, now_ns, maintenance->load.is_busy))
+    const bool is_behind = rollups_are_behind(maintenance->rollups, now_ns);
+    rollups_tell_time(maintenance->rollups, clock_wall_ns());
+    if (rollups_catch_up(maintenance->rollups, now_ns, maintenance->load.is_busy))
         note_commit(maintenance);
     return is_behind;
 }
 
 static bool flush_is_due(const struct maintenance *maintenance, uint64_t now_ns)
 {
-    return now_ns >= maintenance->flush_retry_ns &&
-           rollups_are_due(maintenance->parts.rollups, now_ns);
+    return now_ns >= maintenance->flush_retry_ns && rollups_are_due(maintenance->rollups, now_ns);
 }
 
 // Flushes due rollups for some milliseconds.  After a failure their rows are read again.
 static bool flush(struct maintenance *maintenance)
 {
     struct error err = {.text = "rollups: failed"};
-    struct rollups *rollups = maintenance->parts.rollups;
+    struct rollups *rollups = maintenance->rollups;
     bool left = false;
     const uint64_t now_ns = clock_monotonic_ns();
     if (!has_rollups(maintenance) || !flush_is_due(maintenance, now_ns))
         return false;
-    enum status status = database_exec(maintenance->parts.db, "BEGIN IMMEDIATE", &err);
+    enum status status = database_exec(maintenance->db, "BEGIN IMMEDIATE", &err);
     if (status == STATUS_OK)
         status = rollups_flush(rollups, ROLLUPS_DUE, now_ns, &left, &err);
     if (status == STATUS_OK)
-        status = database_exec(maintenance->parts.db, "COMMIT", &err);
+        status = database_exec(maintenance->db, "COMMIT", &err);
     if (status != STATUS_OK) {
-        database_rollback(maintenance->parts.db);
+        database_rollback(maintenance->db);
         rollups_forget(rollups);
         maintenance->flush_retry_ns = now_ns + FAILED_NS;
         if (!maintenance->flush_failing)
@@ -184,8 +185,8 @@ static bool rebuild(struct maintenance *maintenance)
 {
     const bool was_rebuilding = maintenance->rebuilding;
     maintenance->rebuilding = has_rollups(maintenance) &&
-                              !writer_clear_is_busy(maintenance->clear) &&
-                              rollups_rebuild(maintenance->parts.rollups, clock_monotonic_ns());
+                              !writer_clear_is_busy(&maintenance->clear) &&
+                              rollups_rebuild(maintenance->rollups, clock_monotonic_ns());
     if (maintenance->rebuilding)
         note_commit(maintenance);
     else if (was_rebuilding)
@@ -195,8 +196,7 @@ static bool rebuild(struct maintenance *maintenance)
 
 static bool prune(struct maintenance *maintenance)
 {
-    if (!has_rollups(maintenance) ||
-        !rollups_prune(maintenance->parts.rollups, clock_monotonic_ns()))
+    if (!has_rollups(maintenance) || !rollups_prune(maintenance->rollups, clock_monotonic_ns()))
         return false;
     note_commit(maintenance);
     return true;
@@ -207,10 +207,10 @@ static bool checkpoint_log(struct maintenance *maintenance)
 {
     struct error err;
     struct checkpoint *checkpoint = &maintenance->checkpoint;
-    if (queue_is_nonempty(maintenance->parts.inbox) && !checkpoint_presses(checkpoint))
+    if (queue_is_nonempty(maintenance->inbox) && !checkpoint_presses(checkpoint))
         return false;
     const uint64_t now_ns = clock_monotonic_ns();
-    const enum status status = checkpoint_tick(checkpoint, maintenance->parts.db, now_ns, &err);
+    const enum status status = checkpoint_tick(checkpoint, maintenance->db, now_ns, &err);
     const bool has_tried = checkpoint->tried_at_ns == now_ns;
     if (status != STATUS_OK && !maintenance->checkpoint_failing && !maintenance->load.is_failing)
         log_write(LOG_LEVEL_WARNING, "%s (tried again every second)", err.text);
@@ -224,8 +224,8 @@ static bool checkpoint_log(struct maintenance *maintenance)
 }
 
 // Each runs one slice; returns false when there was nothing to do.
-static bool (*const tasks[])(struct maintenance *) = {checkpoint_log, flush,   clear_slice, retain,
-                                                      catch_up,       rebuild, prune};
+static bool (*const tasks[])(struct maintenance *) = {
+    checkpoint_log, flush, clear_records, retain, catch_up, rebuild, prune};
 
 enum { TASK_COUNT = sizeof tasks / sizeof *tasks };
 
@@ -238,7 +238,7 @@ void maintenance_run(struct maintenance *maintenance, const struct maintenance_l
     for (unsigned i = 0; i < TASK_COUNT; i++) {
         const unsigned task = maintenance->turn;
         maintenance->turn = (task + 1) % TASK_COUNT;
-        if (tasks[task](maintenance) && queue_is_nonempty(maintenance->parts.inbox) &&
+        if (tasks[task](maintenance) && queue_is_nonempty(maintenance->inbox) &&
             clock_monotonic_ns() - began_ns >= allowance_ns)
             return;
     }
@@ -247,10 +247,10 @@ void maintenance_run(struct maintenance *maintenance, const struct maintenance_l
 uint64_t maintenance_timeout_ns(const struct maintenance *maintenance,
                                 const struct maintenance_load *load)
 {
-    const struct rollups *rollups = load->is_failing ? NULL : maintenance->parts.rollups;
+    const struct rollups *rollups = load->is_failing ? NULL : maintenance->rollups;
     const uint64_t now_ns = clock_monotonic_ns();
     const uint64_t due_ns = retention_due_ns(maintenance->retention);
-    if (writer_clear_is_busy(maintenance->clear) || maintenance->rebuilding || due_ns <= now_ns ||
+    if (writer_clear_is_busy(&maintenance->clear) || maintenance->rebuilding || due_ns <= now_ns ||
         (rollups && (rollups_are_behind(rollups, now_ns) || flush_is_due(maintenance, now_ns))))
         return 0;
     return due_ns - now_ns < LONG_NS ? due_ns - now_ns : LONG_NS;

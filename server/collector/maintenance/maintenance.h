@@ -13,24 +13,18 @@
 
 #include "common/core/base/error.h"
 #include "server/collector/maintenance/retention_rules.h"
+#include "server/collector/threads/channels.h"
 #include "server/collector/threads/job.h"
-#include "server/collector/threads/queue.h"
 
 struct rollups;
 struct sqlite3;
 struct maintenance;
 
-// Borrowed.
-struct maintenance_parts {
-    struct sqlite3 *db;
-    struct rollups *rollups; // NULL: none are written
-    const struct retention_rules *retention;
-    struct queue *inbox;   // the writer's, to see whether jobs wait
-    struct queue *replies; // receives answers to JOB_CLEAR
-};
-
-MUST_CHECK enum status maintenance_new(struct maintenance **out,
-                                       const struct maintenance_parts *parts, struct error *err);
+// All arguments are borrowed.  `rollups` is NULL when none are written.  Looks at channels->inbox
+// to see whether jobs wait; answers to JOB_CLEAR go to channels->replies.
+MUST_CHECK enum status maintenance_new(struct maintenance **out, struct sqlite3 *db,
+                                       struct rollups *rollups, const struct retention_rules *rules,
+                                       struct channels *channels, struct error *err);
 // Cancels a running clear, which is answered with an error.  Accepts NULL.
 void maintenance_free(struct maintenance *maintenance);
 

@@ -1,31 +1,11 @@
 #include "server/collector/maintenance/writer_clear.h"
 
-#include <stdlib.h>
-
 #include "common/core/query/result.h"
-#include "common/store/retention/clear.h"
 #include "common/store/retention/expire.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "server/collector/rollup/rollups.h"
 #include "server/collector/threads/reply.h"
-
-struct writer_clear {
-    struct writer_clear_parts parts;
-    struct job *job; // the running job, or NULL
-    struct clearing clearing;
-};
-
-enum status writer_clear_new(struct writer_clear **out, const struct writer_clear_parts *parts,
-                             struct error *err)
-{
-    struct writer_clear *clear = calloc(1, sizeof *clear);
-    if (!clear)
-        return error_no_memory(err, "clear");
-    clear->parts = *parts;
-    *out = clear;
-    return STATUS_OK;
-}
 
 // Creates the result, one number.
 static enum status make_result(struct result **out, uint64_t cleared)
@@ -49,8 +29,7 @@ static void reply(struct writer_clear *clear, const struct job *job, enum status
         status = error_no_memory(&why, "clear");
     // Any failure is the collector's, not the query's.
     const enum status told = status == STATUS_OK ? STATUS_OK : STATUS_IO;
-    answer_submit(clear->parts.replies,
-                  reply_encode(&job->from, job->query_id, told, result, &why));
+    answer_submit(clear->replies, reply_encode(&job->from, job->query_id, told, result, &why));
     result_free(result);
 }
 
@@ -77,7 +56,7 @@ void writer_clear_begin(struct writer_clear *clear, struct job *job)
         return;
     }
     clear->job = job;
-    enum status status = clear_begin(&clear->clearing, clear->parts.db, &job->filter, &err);
+    enum status status = clear_begin(&clear->clearing, clear->db, &job->filter, &err);
     if (status != STATUS_OK)
         end(clear, status, &err);
 }
@@ -92,10 +71,10 @@ static void tell_rollups(struct writer_clear *clear, enum record_kind kind, int6
 {
     struct error err;
     int64_t held_id = 0;
-    if (expire_last_id(clear->parts.db, kind, &held_id, &err) == STATUS_OK && last_id <= held_id)
-        rollups_cleared(clear->parts.rollups);
+    if (expire_last_id(clear->db, kind, &held_id, &err) == STATUS_OK && last_id <= held_id)
+        rollups_cleared(clear->rollups);
     else
-        rollups_rows_removed(clear->parts.rollups, kind);
+        rollups_rows_removed(clear->rollups, kind);
 }
 
 void writer_clear_step(struct writer_clear *clear)
@@ -106,23 +85,18 @@ void writer_clear_step(struct writer_clear *clear)
     const int kind = clear->clearing.kind;
     const uint64_t before = clear->clearing.cleared;
     const int64_t last_id = clear->clearing.after + clear->clearing.slice.now;
-    enum status status = clear_slice(&clear->clearing, clear->parts.db, &done, &err);
-    if (clear->parts.rollups && clear->clearing.cleared > before)
+    enum status status = clear_slice(&clear->clearing, clear->db, &done, &err);
+    if (clear->rollups && clear->clearing.cleared > before)
         tell_rollups(clear, (enum record_kind)kind, last_id);
     clear_took(&clear->clearing, clock_monotonic_ns() - began_ns);
     if (status != STATUS_OK || done)
         end(clear, status, &err);
 }
 
-void writer_clear_free(struct writer_clear *clear)
+void writer_clear_cancel(struct writer_clear *clear)
 {
-    if (!clear)
-        return;
-    if (clear->job) {
-        struct error err = {0};
-        const enum status ended =
-            error_set(&err, STATUS_CANCELLED, "the collector ended before all was cleared");
-        end(clear, ended, &err);
-    }
-    free(clear);
+    struct error err = {0};
+    if (clear->job)
+        end(clear, error_set(&err, STATUS_CANCELLED, "the collector ended before all was cleared"),
+            &err);
 }

@@ -5,25 +5,20 @@
 
 #include <stdbool.h>
 
-#include "common/core/base/error.h"
+#include "common/store/retention/clear.h"
 #include "server/collector/threads/job.h"
 #include "server/collector/threads/queue.h"
 
 struct rollups;
 struct sqlite3;
-struct writer_clear;
-
-// Borrowed.
-struct writer_clear_parts {
+// The caller sets the first three members, which are borrowed; the others are zero.
+struct writer_clear {
     struct sqlite3 *db;
     struct rollups *rollups; // are told what is deleted; NULL: none are written
     struct queue *replies;
+    struct job *job; // the running job, or NULL
+    struct clearing clearing;
 };
-
-MUST_CHECK enum status writer_clear_new(struct writer_clear **out,
-                                        const struct writer_clear_parts *parts, struct error *err);
-// Cancels a running job, which is answered with an error.  Accepts NULL.
-void writer_clear_free(struct writer_clear *clear);
 
 // Consumes a JOB_CLEAR.  While one is running another is answered with an error.
 void writer_clear_begin(struct writer_clear *clear, struct job *job);
@@ -33,5 +28,8 @@ bool writer_clear_is_busy(const struct writer_clear *clear);
 
 // Runs one slice outside of any transaction; after the last one answers the job.
 void writer_clear_step(struct writer_clear *clear);
+
+// Cancels a running job, which is answered with an error.
+void writer_clear_cancel(struct writer_clear *clear);
 
 #endif

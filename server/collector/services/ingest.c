@@ -6,7 +6,6 @@
 
 #include "common/sys/clock.h"
 #include "common/wire/codec.h"
-#include "server/collector/services/admission.h"
 #include "server/collector/threads/limits.h"
 #include "server/collector/threads/service.h"
 #include "server/collector/threads/job.h"
@@ -21,9 +20,10 @@ enum {
 enum wish { WISH_RUN, WISH_DRAIN, WISH_END };
 
 struct ingest {
-    struct ingest_config config;
+    const struct endpoints *endpoints;
+    const unsigned char *store;
+    struct channels *channels;
     struct service service;
-    struct wire_socket *sockets[ENDPOINTS_MAX];
     struct admission admission;
     struct job *pending; // decoded, waiting for room in the inbox
     size_t pending_bytes;
@@ -40,18 +40,18 @@ static void answer_error(struct ingest *ingest, unsigned socket, const struct wi
     struct message message = {.kind = MESSAGE_ACK};
     message.ack.protocol = MESSAGE_PROTOCOL;
     memcpy(message.ack.run, run, MESSAGE_RUN_SIZE);
-    memcpy(message.ack.delivery.store, ingest->config.store, 16);
+    memcpy(message.ack.delivery.store, ingest->store, 16);
     message.ack.error = (struct wire_bytes){strlen(text), text};
     message.ack.sent_ns = clock_wall_ns();
     const struct job_return to = {.socket = socket, .route = *route};
-    (void)answer_send(ingest->sockets, answer_encode(&to, &message));
+    (void)answer_send(ingest->admission.sockets, answer_encode(&to, &message));
 }
 
 // ---- Frames ------------------------------------------------------------------------
 
 static void hand_over(struct ingest *ingest, struct job *job, size_t bytes)
 {
-    if (queue_push(ingest->config.inbox, job, bytes))
+    if (queue_push(ingest->channels->inbox, job, bytes))
         return;
     ingest->pending = job;
     ingest->pending_bytes = bytes;
@@ -78,7 +78,7 @@ static void check_size(struct ingest *ingest, struct job *job, const struct wire
 {
     if (frame->size <= LIMITS_BATCH_BYTES || job->message.kind != MESSAGE_BATCH)
         return;
-    reject_counters_count(ingest->config.reject_counters, REFUSAL_MESSAGE_SIZE, 1);
+    reject_counters_count(&ingest->channels->rejects, REFUSAL_MESSAGE_SIZE, 1);
     job->message.batch.fault = "the batch is larger than 4 MiB";
 }
 
@@ -99,11 +99,11 @@ static bool is_accepted(struct ingest *ingest, unsigned socket, const struct wir
     if (status == STATUS_NOMEM)
         return false; // as if it had been lost on the way
     if (status != STATUS_OK) {
-        reject_counters_count(ingest->config.reject_counters, REFUSAL_UNDECODABLE, 1);
+        reject_counters_count(&ingest->channels->rejects, REFUSAL_UNDECODABLE, 1);
         answer_error(ingest, socket, &frame->route, job->message.failed_run, err.text);
         return false;
     }
-    if (!admission_allows(&ingest->admission, frame, &why)) {
+    if (!admission_allows(&ingest->admission, socket, frame, &why)) {
         answer_error(ingest, socket, &frame->route, run_id(&job->message), why);
         message_free(&job->message);
         return false;
@@ -117,16 +117,16 @@ static bool acquire_credit(struct ingest *ingest, struct job *job)
     const struct message_batch *batch = &job->message.batch;
     if (job->message.kind == MESSAGE_BATCH && batch->first != 0)
         job->records = (uint32_t)(batch->last - batch->first + 1);
-    job->peer = peer_credit_acquire(ingest->config.peer_credit, job->from.socket, &job->from.route,
-                                    job->records);
-    if (!job->peer)
-        reject_counters_count(ingest->config.reject_counters, REFUSAL_OVER_CREDIT, 1);
-    return job->peer != NULL;
+    job->credit = peer_credit_acquire(&ingest->channels->credit, job->from.socket, &job->from.route,
+                                      job->records);
+    if (!job->credit)
+        reject_counters_count(&ingest->channels->rejects, REFUSAL_OVER_CREDIT, 1);
+    return job->credit != NULL;
 }
 
 static void on_frame(struct ingest *ingest, unsigned socket, const struct wire_frame *frame)
 {
-    struct job *job = calloc(1, sizeof *job);
+    struct job *job = job_new(JOB_MESSAGE);
     if (!job)
         return; // as if it had been lost on the way
     job->from = (struct job_return){.socket = socket, .route = frame->route};
@@ -149,9 +149,9 @@ static void receive(struct ingest *ingest, unsigned socket)
 {
     for (unsigned i = 0; i < FRAMES_PER_TURN && !ingest->pending; i++) {
         struct wire_frame frame;
-        enum status status = wire_receive(ingest->sockets[socket], &frame);
+        enum status status = wire_receive(ingest->admission.sockets[socket], &frame);
         if (status == STATUS_INVALID) {
-            reject_counters_count(ingest->config.reject_counters, REFUSAL_UNDECODABLE, 1);
+            reject_counters_count(&ingest->channels->rejects, REFUSAL_UNDECODABLE, 1);
             continue;
         }
         if (status != STATUS_OK)
@@ -164,21 +164,22 @@ static void receive(struct ingest *ingest, unsigned socket)
 // Retries the pending job; true when none is left.
 static bool flush_pending(struct ingest *ingest)
 {
-    if (ingest->pending && queue_push(ingest->config.inbox, ingest->pending, ingest->pending_bytes))
+    if (ingest->pending &&
+        queue_push(ingest->channels->inbox, ingest->pending, ingest->pending_bytes))
         ingest->pending = NULL;
     return !ingest->pending;
 }
 
-static void wait_and_receive(struct ingest *ingest, int64_t wait_ns)
+static void wait_and_receive(struct ingest *ingest)
 {
     uint32_t ready = 0;
-    const unsigned count = ingest->config.endpoints->count;
     if (!flush_pending(ingest)) {
-        wire_wait(ingest->sockets, 0, queue_fd(ingest->config.acks), ROOM_WAIT_NS, &ready);
+        admission_update(&ingest->admission, clock_monotonic_ns());
+        wire_wait(NULL, 0, queue_fd(ingest->channels->acks), ROOM_WAIT_NS, &ready);
         return;
     }
-    wire_wait(ingest->sockets, count, queue_fd(ingest->config.acks), wait_ns, &ready);
-    for (unsigned i = 0; i < count && !ingest->pending; i++)
+    admission_wait(&ingest->admission, queue_fd(ingest->channels->acks), &ready);
+    for (unsigned i = 0; i < ingest->admission.count && !ingest->pending; i++)
         if (ready >> i & 1)
             receive(ingest, i);
 }
@@ -189,37 +190,35 @@ static void pass_stop(struct ingest *ingest)
 {
     uint32_t ready = 0;
     while (!flush_pending(ingest))
-        wire_wait(ingest->sockets, 0, -1, ROOM_WAIT_NS, &ready);
+        wire_wait(ingest->admission.sockets, 0, -1, ROOM_WAIT_NS, &ready);
     struct job *stop = ingest->stop;
     ingest->stop = NULL;
     hand_over(ingest, stop, sizeof *stop);
     while (!flush_pending(ingest))
-        wire_wait(ingest->sockets, 0, -1, ROOM_WAIT_NS, &ready);
+        wire_wait(ingest->admission.sockets, 0, -1, ROOM_WAIT_NS, &ready);
 }
 
 static void *ingest_body(void *context)
 {
     struct ingest *ingest = context;
     struct error err = {0};
-    enum status status = admission_open(&ingest->admission, ingest->config.endpoints,
-                                        ADDRESS_INGEST, ingest->sockets, &err);
+    enum status status =
+        admission_open(&ingest->admission, ingest->endpoints, ADDRESS_INGEST, &err);
     service_report(&ingest->service, status, &err);
     if (status == STATUS_OK) {
         while (atomic_load_explicit(&ingest->wish, memory_order_relaxed) == WISH_RUN) {
-            const uint64_t now_ns = clock_monotonic_ns();
-            service_set_heartbeat(&ingest->service, now_ns);
-            admission_update(&ingest->admission, now_ns);
-            wait_and_receive(ingest, admission_timeout_ns(&ingest->admission, now_ns));
-            answer_send_queued(ingest->sockets, ingest->config.acks);
+            service_set_heartbeat(&ingest->service, clock_monotonic_ns());
+            wait_and_receive(ingest);
+            answer_send_queued(ingest->admission.sockets, ingest->channels->acks);
         }
         pass_stop(ingest);
         while (atomic_load_explicit(&ingest->wish, memory_order_relaxed) != WISH_END) {
-            queue_wait(ingest->config.acks, IDLE_WAIT_NS);
-            answer_send_queued(ingest->sockets, ingest->config.acks);
+            queue_wait(ingest->channels->acks, IDLE_WAIT_NS);
+            answer_send_queued(ingest->admission.sockets, ingest->channels->acks);
         }
-        answer_send_queued(ingest->sockets, ingest->config.acks);
+        answer_send_queued(ingest->admission.sockets, ingest->channels->acks);
     }
-    endpoints_close(ingest->sockets);
+    admission_close(&ingest->admission);
     return NULL;
 }
 
@@ -229,21 +228,20 @@ static void *ingest_body(void *context)
 static void set_wish(struct ingest *ingest, enum wish wish)
 {
     atomic_store_explicit(&ingest->wish, (int)wish, memory_order_relaxed);
-    answer_wake(ingest->config.acks); // if that fails, the thread checks within a second anyway
+    answer_wake(ingest->channels->acks); // if that fails, the thread checks within a second anyway
 }
 
-enum status ingest_start(struct ingest **out, const struct ingest_config *config, struct error *err)
+enum status ingest_start(struct ingest **out, const struct endpoints *endpoints,
+                         const unsigned char *store, struct channels *channels, struct error *err)
 {
     struct ingest *ingest = calloc(1, sizeof *ingest);
     if (!ingest)
         return error_no_memory(err, "ingest");
-    ingest->config = *config;
-    ingest->stop = calloc(1, sizeof *ingest->stop);
-    enum status status = STATUS_OK;
-    if (!ingest->stop)
-        status = error_no_memory(err, "ingest");
-    else
-        ingest->stop->kind = JOB_STOP;
+    ingest->endpoints = endpoints;
+    ingest->store = store;
+    ingest->channels = channels;
+    ingest->stop = job_new(JOB_STOP);
+    enum status status = ingest->stop ? STATUS_OK : error_no_memory(err, "ingest");
     if (status == STATUS_OK)
         status = service_start(&ingest->service, ingest_body, ingest, err);
     if (status != STATUS_OK) {

@@ -8,22 +8,14 @@
 #define INFERSTAT_COLLECTOR_SERVICES_INGEST_H
 
 #include "common/core/base/error.h"
-#include "server/collector/services/endpoints.h"
-#include "server/collector/threads/queue.h"
-#include "server/collector/threads/reject_counters.h"
+#include "server/collector/services/admission.h"
+#include "server/collector/threads/channels.h"
 
 struct ingest;
 
-struct ingest_config {
-    const struct endpoints *endpoints;
-    struct queue *inbox;        // struct job, for the writer
-    struct queue *acks;         // struct answer, from the writer
-    const unsigned char *store; // its UUID, 16 bytes
-    struct reject_counters *reject_counters;
-    struct peer_credit *peer_credit;
-};
-
-MUST_CHECK enum status ingest_start(struct ingest **out, const struct ingest_config *config,
+// `store` is the store's UUID, 16 bytes.  All arguments are borrowed until ingest_join.
+MUST_CHECK enum status ingest_start(struct ingest **out, const struct endpoints *endpoints,
+                                    const unsigned char *store, struct channels *channels,
                                     struct error *err);
 
 // Time of the thread's last heartbeat (monotonic).  Any thread.

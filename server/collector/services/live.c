@@ -10,7 +10,6 @@
 #include "common/wire/codec.h"
 #include "common/store/read/reader.h"
 #include "common/store/query/query_list.h"
-#include "server/collector/services/admission.h"
 #include "server/collector/threads/service.h"
 #include "server/collector/threads/job.h"
 
@@ -35,12 +34,13 @@ struct reader {
 };
 
 struct live {
-    struct live_config config;
+    const struct endpoints *endpoints;
+    const char *path;
+    struct channels *channels;
     struct service service;
-    struct wire_socket *sockets[ENDPOINTS_MAX];
     struct admission admission;
     struct store *store;
-    struct commit_notifier_ids published; // last ids that readers got or missed
+    struct commit_ids published; // last ids that readers got or missed
     struct reader readers[READERS_MAX];
     unsigned reader_count;
     bool full;        // readers were rejected, and that was logged
@@ -109,7 +109,7 @@ static void on_frame(struct live *live, unsigned socket, const struct wire_frame
     const struct job_return at = {.socket = socket, .route = frame->route};
     struct message message;
     const char *ignored; // there is no error reply
-    if (!admission_allows(&live->admission, frame, &ignored)) {
+    if (!admission_allows(&live->admission, socket, frame, &ignored)) {
         forget_reader(live, &at);
         return;
     }
@@ -125,7 +125,7 @@ static void receive(struct live *live, unsigned socket)
 {
     for (unsigned i = 0; i < FRAMES_PER_TURN; i++) {
         struct wire_frame frame;
-        enum status status = wire_receive(live->sockets[socket], &frame);
+        enum status status = wire_receive(live->admission.sockets[socket], &frame);
         if (status == STATUS_INVALID)
             continue;
         if (status != STATUS_OK)
@@ -166,7 +166,8 @@ static enum status send_records(struct live *live, struct reader *reader,
                                 const struct message_live_records *records)
 {
     const struct message message = {.kind = MESSAGE_LIVE_RECORDS, .live_records = *records};
-    const enum status status = answer_send(live->sockets, answer_encode(&reader->at, &message));
+    const enum status status =
+        answer_send(live->admission.sockets, answer_encode(&reader->at, &message));
     if (status == STATUS_OK)
         reader->credit--;
     return status;
@@ -263,8 +264,8 @@ static void publish_kind(struct live *live, enum record_kind kind, int64_t last)
 
 static void publish(struct live *live)
 {
-    struct commit_notifier_ids now;
-    commit_notifier_read(live->config.commit_notifier, &now);
+    struct commit_ids now;
+    channels_read_commit(live->channels, &now);
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
         if (live->reader_count > 0 && now.last[kind] > live->published.last[kind])
             publish_kind(live, (enum record_kind)kind, now.last[kind]);
@@ -278,16 +279,12 @@ static void publish(struct live *live)
 static void run_once(struct live *live)
 {
     uint32_t ready = 0;
-    const unsigned count = live->config.endpoints->count;
-    const uint64_t now_ns = clock_monotonic_ns();
-    admission_update(&live->admission, now_ns);
-    wire_wait(live->sockets, count, commit_notifier_fd(live->config.commit_notifier),
-              admission_timeout_ns(&live->admission, now_ns), &ready);
-    for (unsigned i = 0; i < count; i++)
+    admission_wait(&live->admission, live->channels->commit_fd, &ready);
+    for (unsigned i = 0; i < live->admission.count; i++)
         if (ready >> i & 1)
             receive(live, i);
     forget_silent(live);
-    if (ready >> count & 1)
+    if (ready >> live->admission.count & 1)
         publish(live);
     send_ids_to_all(live);
 }
@@ -296,25 +293,27 @@ static void *live_body(void *context)
 {
     struct live *live = context;
     struct error err = {0};
-    enum status status = store_open(&live->store, live->config.path, &err);
+    enum status status = store_open(&live->store, live->path, &err);
     if (status == STATUS_OK)
-        status = admission_open(&live->admission, live->config.endpoints, ADDRESS_LIVE,
-                                live->sockets, &err);
-    commit_notifier_read(live->config.commit_notifier, &live->published);
+        status = admission_open(&live->admission, live->endpoints, ADDRESS_LIVE, &err);
+    channels_read_commit(live->channels, &live->published);
     service_report(&live->service, status, &err);
     while (status == STATUS_OK && !atomic_load_explicit(&live->stop, memory_order_relaxed))
         run_once(live);
-    endpoints_close(live->sockets);
+    admission_close(&live->admission);
     store_close(live->store);
     return NULL;
 }
 
-enum status live_start(struct live **out, const struct live_config *config, struct error *err)
+enum status live_start(struct live **out, const struct endpoints *endpoints, const char *path,
+                       struct channels *channels, struct error *err)
 {
     struct live *live = calloc(1, sizeof *live);
     if (!live)
         return error_no_memory(err, "live feed");
-    live->config = *config;
+    live->endpoints = endpoints;
+    live->path = path;
+    live->channels = channels;
     enum status status = service_start(&live->service, live_body, live, err);
     if (status != STATUS_OK) {
         free(live);
@@ -329,7 +328,7 @@ void live_stop(struct live *live)
     if (!live)
         return;
     atomic_store_explicit(&live->stop, true, memory_order_relaxed);
-    commit_notifier_wake(live->config.commit_notifier);
+    channels_wake_live(live->channels);
     service_join(&live->service);
     free(live);
 }

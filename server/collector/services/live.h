@@ -5,19 +5,14 @@
 #define INFERSTAT_COLLECTOR_SERVICES_LIVE_H
 
 #include "common/core/base/error.h"
-#include "server/collector/services/endpoints.h"
-#include "server/collector/threads/commit_notifier.h"
+#include "server/collector/services/admission.h"
+#include "server/collector/threads/channels.h"
 
 struct live;
 
-struct live_config {
-    const struct endpoints *endpoints;
-    const char *path; // of the store
-    struct commit_notifier *commit_notifier;
-};
-
-MUST_CHECK enum status live_start(struct live **out, const struct live_config *config,
-                                  struct error *err);
+// `path` is the store's.  All arguments are borrowed until live_stop.
+MUST_CHECK enum status live_start(struct live **out, const struct endpoints *endpoints,
+                                  const char *path, struct channels *channels, struct error *err);
 
 // Stops the thread.  Accepts NULL.
 void live_stop(struct live *live);

@@ -7,23 +7,20 @@
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "common/wire/codec.h"
-#include "server/collector/services/admission.h"
 #include "server/collector/access/files_under.h"
 #include "server/collector/threads/reply.h"
 #include "server/collector/threads/service.h"
 #include "server/collector/services/query_worker.h"
 #include "server/collector/threads/job.h"
 
-enum {
-    QUERY_BUDGET_SECONDS = 4,
-    SOCKETS = 2 * ENDPOINTS_MAX,
-};
+enum { QUERY_BUDGET_SECONDS = 4 };
 
 struct query_service {
-    struct query_service_config config;
+    const struct endpoints *endpoints;
+    const char *path, *files_under;
+    struct channels *channels;
     struct service service;
-    struct wire_socket *sockets[SOCKETS]; // query of each address, then admin of each
-    struct admission admission, admin_admission;
+    struct admission admission; // query, then admin
     struct store *store;
     struct query_worker *slow, *scans; // for queries of minutes; for scans of all records
     uint64_t started_at_ns;
@@ -35,7 +32,7 @@ struct query_service {
 static void reply(struct query_service *service, const struct job_return *to, uint64_t id,
                   enum status status, struct result *result, const struct error *why)
 {
-    (void)answer_send(service->sockets, reply_encode(to, id, status, result, why));
+    (void)answer_send(service->admission.sockets, reply_encode(to, id, status, result, why));
 }
 
 static void refuse(struct query_service *service, const struct job_return *to, uint64_t id,
@@ -49,19 +46,17 @@ static void refuse(struct query_service *service, const struct job_return *to, u
 
 static bool is_admin(const struct query_service *service, unsigned socket)
 {
-    return socket >= service->config.endpoints->count;
+    return socket >= service->endpoints->count;
 }
 
 // The folder that must contain a file named by the query; NULL: not restricted.
 static const char *files_below(const struct query_service *service, unsigned socket,
                                const struct query *query)
 {
-    const struct endpoints *endpoints = service->config.endpoints;
-    const char *folder = service->config.files_under;
     const bool names_file = query->kind == QUERY_COPY || query->kind == QUERY_IMPORT;
-    if (!names_file || endpoints->addresses[socket - endpoints->count].is_ipc)
+    if (!names_file || admission_address(&service->admission, socket)->is_ipc)
         return NULL;
-    return folder ? folder : "";
+    return service->files_under;
 }
 
 // Administration requires the admin socket of an ipc address, which only the owner can open,
@@ -69,13 +64,13 @@ static const char *files_below(const struct query_service *service, unsigned soc
 static enum status check_owner(const struct query_service *service, unsigned socket,
                                const struct query *query, struct error *err)
 {
-    const struct endpoints *endpoints = service->config.endpoints;
+    const struct endpoints *endpoints = service->endpoints;
     if (!is_admin(service, socket)) {
-        reject_counters_count(endpoints->reject_counters, REFUSAL_DENIED, 1);
+        reject_counters_count(endpoints->rejects, REFUSAL_DENIED, 1);
         return error_set(err, STATUS_DENIED, "this query requires the admin socket");
     }
-    if (!endpoints->addresses[socket - endpoints->count].is_ipc && !endpoints->access) {
-        reject_counters_count(endpoints->reject_counters, REFUSAL_DENIED, 1);
+    if (!admission_address(&service->admission, socket)->is_ipc && !endpoints->access) {
+        reject_counters_count(endpoints->rejects, REFUSAL_DENIED, 1);
         return error_set(err, STATUS_DENIED,
                          "administration over TCP requires keys (use the collector's ipc:// "
                          "address)");
@@ -85,27 +80,26 @@ static enum status check_owner(const struct query_service *service, unsigned soc
     if (status == STATUS_OK && below)
         status = files_under_check(below, query->file.path, err);
     if (status == STATUS_DENIED)
-        reject_counters_count(endpoints->reject_counters, REFUSAL_DENIED, 1);
+        reject_counters_count(endpoints->rejects, REFUSAL_DENIED, 1);
     return status;
 }
 
 static enum status clear(struct query_service *service, const struct job_return *to,
                          const struct message_query *asked, struct error *err)
 {
-    struct job *job = calloc(1, sizeof *job);
+    struct job *job = job_new(JOB_CLEAR);
     if (!job)
         return error_no_memory(err, "query");
-    job->kind = JOB_CLEAR;
     job->from = *to;
     job->filter = asked->query.filter;
     job->query_id = asked->id;
-    return job_submit(service->config.inbox, job, err);
+    return job_submit(service->channels->inbox, job, err);
 }
 
 static enum status administer_keys(struct query_service *service, const struct query *query,
                                    struct result **result, struct error *err)
 {
-    struct access *access = service->config.endpoints->access;
+    struct access *access = service->endpoints->access;
     if (!access)
         return error_set(err, STATUS_INVALID,
                          "this collector has no key, and asks for none "
@@ -129,7 +123,7 @@ static void administer(struct query_service *service, const struct job_return *t
     if (status == STATUS_OK && asked->query.kind == QUERY_CLEAR) {
         status = clear(service, to, asked, &err);
     } else if (status == STATUS_OK && asked->query.kind == QUERY_BASELINE_DELETE) {
-        status = job_submit(service->config.inbox, job_new_baseline(to, asked, NULL), &err);
+        status = job_submit(service->channels->inbox, job_new_baseline(to, asked, NULL), &err);
     } else if (status == STATUS_OK && query_worker_handles(asked->query.kind)) {
         status = query_worker_ask(service->slow, to, asked,
                                   files_below(service, to->socket, &asked->query), &err);
@@ -148,7 +142,7 @@ static enum status set_write_error(struct query_service *service, struct result 
 {
     char why[ERROR_TEXT_SIZE];
     const int column = result_find(result, "store_error");
-    const size_t size = column < 0 ? 0 : write_error_read(service->config.write_error, why);
+    const size_t size = column < 0 ? 0 : channels_read_write_error(service->channels, why);
     if (size > 0 && result_set_text(result, (unsigned)column, why, size) != STATUS_OK)
         return error_no_memory(err, "query");
     return STATUS_OK;
@@ -195,15 +189,13 @@ static void on_frame(struct query_service *service, unsigned socket, const struc
     struct message message;
     struct error err = {.text = "no query"};
     const char *why;
-    if (!admission_allows(is_admin(service, socket) ? &service->admin_admission
-                                                    : &service->admission,
-                          frame, &why)) {
+    if (!admission_allows(&service->admission, socket, frame, &why)) {
         refuse(service, &to, 0, STATUS_DENIED, why);
         return;
     }
     enum status status = codec_decode_untrusted(&message, frame->bytes, frame->size, &err);
     if (status != STATUS_OK) {
-        reject_counters_count(service->config.endpoints->reject_counters, REFUSAL_UNDECODABLE, 1);
+        reject_counters_count(service->endpoints->rejects, REFUSAL_UNDECODABLE, 1);
         reply(service, &to, 0, status, NULL, &err);
         return;
     }
@@ -217,7 +209,7 @@ static void on_frame(struct query_service *service, unsigned socket, const struc
 static bool receive_one(struct query_service *service, unsigned socket)
 {
     struct wire_frame frame;
-    if (wire_receive(service->sockets[socket], &frame) != STATUS_OK)
+    if (wire_receive(service->admission.sockets[socket], &frame) != STATUS_OK)
         return false;
     on_frame(service, socket, &frame);
     wire_frame_release(&frame);
@@ -227,7 +219,7 @@ static bool receive_one(struct query_service *service, unsigned socket)
 // Serves all administrators' queries first, then one query of each socket, for fairness.
 static void receive_ready(struct query_service *service, uint32_t ready)
 {
-    const unsigned count = service->config.endpoints->count;
+    const unsigned count = service->endpoints->count;
     for (unsigned i = count; i < 2 * count; i++)
         while (ready >> i & 1 && receive_one(service, i)) {
             // The next one follows.
@@ -240,15 +232,8 @@ static void receive_ready(struct query_service *service, uint32_t ready)
 static void run_once(struct query_service *service)
 {
     uint32_t ready = 0;
-    const unsigned count = 2 * service->config.endpoints->count;
-    const uint64_t now_ns = clock_monotonic_ns();
-    admission_update(&service->admission, now_ns);
-    admission_update(&service->admin_admission, now_ns);
-    const int64_t wait_ns = admission_timeout_ns(&service->admission, now_ns);
-    const int64_t admin_ns = admission_timeout_ns(&service->admin_admission, now_ns);
-    wire_wait(service->sockets, count, queue_fd(service->config.replies),
-              wait_ns < admin_ns ? wait_ns : admin_ns, &ready);
-    answer_send_queued(service->sockets, service->config.replies);
+    admission_wait(&service->admission, queue_fd(service->channels->replies), &ready);
+    answer_send_queued(service->admission.sockets, service->channels->replies);
     receive_ready(service, ready);
 }
 
@@ -256,22 +241,19 @@ static void run_once(struct query_service *service)
 
 static enum status open_all(struct query_service *service, struct error *err)
 {
-    const struct endpoints *endpoints = service->config.endpoints;
-    enum status status = store_open(&service->store, service->config.path, err);
+    const struct endpoints *endpoints = service->endpoints;
+    enum status status = store_open(&service->store, service->path, err);
     if (status != STATUS_OK)
         return status;
     store_set_budget(service->store, QUERY_BUDGET_SECONDS * UINT64_C(1000000000));
-    status = query_worker_start(&service->slow, service->config.path, 1, service->config.inbox,
-                                service->config.replies, err);
+    status = query_worker_start(&service->slow, service->path, 1, service->channels, err);
     if (status == STATUS_OK)
-        status = query_worker_start(&service->scans, service->config.path, QUERY_WORKER_ROOM_MAX,
-                                    service->config.inbox, service->config.replies, err);
+        status = query_worker_start(&service->scans, service->path, QUERY_WORKER_ROOM_MAX,
+                                    service->channels, err);
     if (status == STATUS_OK)
-        status =
-            admission_open(&service->admission, endpoints, ADDRESS_QUERY, service->sockets, err);
+        status = admission_open(&service->admission, endpoints, ADDRESS_QUERY, err);
     if (status == STATUS_OK)
-        status = admission_open(&service->admin_admission, endpoints, ADDRESS_ADMIN,
-                                service->sockets + endpoints->count, err);
+        status = admission_open(&service->admission, endpoints, ADDRESS_ADMIN, err);
     return status;
 }
 
@@ -283,21 +265,24 @@ static void *query_body(void *context)
     service_report(&service->service, status, &err);
     while (status == STATUS_OK && !atomic_load_explicit(&service->stop, memory_order_relaxed))
         run_once(service);
-    endpoints_close(service->sockets);
-    endpoints_close(service->sockets + ENDPOINTS_MAX);
+    admission_close(&service->admission);
     query_worker_stop(service->slow);
     query_worker_stop(service->scans);
     store_close(service->store);
     return NULL;
 }
 
-enum status query_service_start(struct query_service **out,
-                                const struct query_service_config *config, struct error *err)
+enum status query_service_start(struct query_service **out, const struct endpoints *endpoints,
+                                const char *path, const char *files_under,
+                                struct channels *channels, struct error *err)
 {
     struct query_service *service = calloc(1, sizeof *service);
     if (!service)
         return error_no_memory(err, "query service");
-    service->config = *config;
+    service->endpoints = endpoints;
+    service->path = path;
+    service->files_under = files_under;
+    service->channels = channels;
     service->started_at_ns = clock_monotonic_ns();
     enum status status = service_start(&service->service, query_body, service, err);
     if (status != STATUS_OK) {
@@ -313,7 +298,7 @@ void query_service_stop(struct query_service *service)
     if (!service)
         return;
     atomic_store_explicit(&service->stop, true, memory_order_relaxed);
-    answer_wake(service->config.replies); // if that fails, it checks within a second anyway
+    answer_wake(service->channels->replies); // if that fails, it checks within a second anyway
     service_join(&service->service);
     free(service);
 }

@@ -5,23 +5,16 @@
 #define INFERSTAT_COLLECTOR_SERVICES_QUERY_SERVICE_H
 
 #include "common/core/base/error.h"
-#include "server/collector/services/endpoints.h"
-#include "server/collector/threads/queue.h"
-#include "server/collector/threads/write_error.h"
+#include "server/collector/services/admission.h"
+#include "server/collector/threads/channels.h"
 
 struct query_service;
 
-struct query_service_config {
-    const struct endpoints *endpoints;
-    const char *path;                // of the store
-    const char *files_under;         // files_under.h; NULL or empty: no files over TCP
-    struct queue *inbox;             // struct job, for the writer
-    struct queue *replies;           // struct answer, from the writer and the query workers
-    struct write_error *write_error; // of the writer
-};
-
+// `path` is the store's, `files_under` the folder of files named over TCP (files_under.h; empty:
+// none).  All arguments are borrowed until query_service_stop.
 MUST_CHECK enum status query_service_start(struct query_service **out,
-                                           const struct query_service_config *config,
+                                           const struct endpoints *endpoints, const char *path,
+                                           const char *files_under, struct channels *channels,
                                            struct error *err);
 
 // Stops the thread.  Accepts NULL.

@@ -25,7 +25,7 @@ struct query_worker {
     struct service service; // its lock guards the members below, its condition signals changes
     const char *path;
     unsigned room;
-    struct queue *inbox, *replies;
+    struct channels *channels;
     bool stop;
     struct request requests[QUERY_WORKER_ROOM_MAX]; // a ring buffer of `count` entries
     unsigned first, count;                          // the first is running, or next
@@ -93,14 +93,14 @@ static enum status pass_baseline_on(struct query_worker *worker, const struct re
     enum status status = baseline_prepare(&baseline, store, &request->asked.query, err);
     if (status != STATUS_OK)
         return status;
-    return job_submit(worker->inbox, job_new_baseline(&request->to, &request->asked, baseline),
-                      err);
+    return job_submit(worker->channels->inbox,
+                      job_new_baseline(&request->to, &request->asked, baseline), err);
 }
 
 static enum status give_batch(void *context, struct import_batch *batch, struct error *err)
 {
     struct query_worker *worker = context;
-    return import_request_send(worker->inbox, batch, err);
+    return import_request_send(worker->channels->inbox, batch, err);
 }
 
 // Leaves `*out` NULL when the writer will answer.  Imports are read here and written there.
@@ -201,7 +201,7 @@ static void answer(struct query_worker *worker)
     worker->first = (worker->first + 1) % QUERY_WORKER_ROOM_MAX;
     worker->count--;
     (void)pthread_mutex_unlock(&worker->service.lock);
-    answer_submit(worker->replies, encoded);
+    answer_submit(worker->channels->replies, encoded);
     result_free(result);
 }
 
@@ -226,7 +226,7 @@ static void *worker_body(void *context)
 }
 
 enum status query_worker_start(struct query_worker **out, const char *path, unsigned room,
-                               struct queue *inbox, struct queue *replies, struct error *err)
+                               struct channels *channels, struct error *err)
 {
     assert(room >= 1 && room <= QUERY_WORKER_ROOM_MAX);
     struct query_worker *worker = calloc(1, sizeof *worker);
@@ -234,8 +234,7 @@ enum status query_worker_start(struct query_worker **out, const char *path, unsi
         return error_no_memory(err, "query worker");
     worker->path = path;
     worker->room = room;
-    worker->inbox = inbox;
-    worker->replies = replies;
+    worker->channels = channels;
     enum status status = fd_path_allow(err);
     if (status == STATUS_OK)
         status = service_start(&worker->service, worker_body, worker, err);

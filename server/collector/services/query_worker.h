@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
+#include "server/collector/threads/channels.h"
 #include "server/collector/threads/job.h"
-#include "server/collector/threads/queue.h"
 
 enum {
     QUERY_WORKER_BUDGET_SECONDS = 120,
@@ -32,11 +32,11 @@ bool query_worker_handles(enum query_kind kind);
 // True for averages that rollups cannot answer, so that records must be scanned.
 bool query_worker_scans(const struct query *query);
 
-// Starts the thread.  `path` is the store's file, `inbox` the writer's, `replies` where
-// answers go; all are borrowed until query_worker_stop.  It holds at most `room` queries,
-// including the running one: 1 .. QUERY_WORKER_ROOM_MAX.
+// Starts the thread.  `path` is the store's file; it and `channels` are borrowed until
+// query_worker_stop.  It holds at most `room` queries, including the running one:
+// 1 .. QUERY_WORKER_ROOM_MAX.
 MUST_CHECK enum status query_worker_start(struct query_worker **out, const char *path,
-                                          unsigned room, struct queue *inbox, struct queue *replies,
+                                          unsigned room, struct channels *channels,
                                           struct error *err);
 
 // Queues a query, to be answered later; QUERY_BASELINE_SAVE is answered by the writer, which

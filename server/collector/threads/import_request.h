@@ -3,19 +3,24 @@
 #ifndef INFERSTAT_COLLECTOR_THREADS_IMPORT_REQUEST_H
 #define INFERSTAT_COLLECTOR_THREADS_IMPORT_REQUEST_H
 
+#include <semaphore.h>
+
 #include "common/core/base/error.h"
 #include "common/store/transfer/import.h"
 #include "server/collector/threads/queue.h"
 
-struct import_request;
+// On the stack of the waiting thread.
+struct import_request {
+    struct import_batch *batch;
+    enum status status;
+    struct error err;
+    sem_t done; // posted once the two above are set
+};
 
 // Reading thread.  Queues the batch in the writer's inbox, retrying while that is full, and
 // blocks until the batch is applied or rejected.
 MUST_CHECK enum status import_request_send(struct queue *inbox, struct import_batch *batch,
                                            struct error *err);
-
-// The request's batch, borrowed until import_request_done.
-struct import_batch *import_request_batch(struct import_request *request);
 
 // Completes the request with a result and wakes the reading thread.  Called once, by the
 // writer or by whoever discards the job; the request is invalid afterwards.

@@ -7,6 +7,14 @@
 #include "server/collector/threads/import_request.h"
 #include "server/collector/threads/queue.h"
 
+struct job *job_new(enum job_kind kind)
+{
+    struct job *job = calloc(1, sizeof *job);
+    if (job)
+        job->kind = kind;
+    return job;
+}
+
 void job_free(void *item)
 {
     struct job *job = item;
@@ -17,7 +25,7 @@ void job_free(void *item)
     if (job->import) // it was never applied
         import_request_done(job->import, STATUS_CANCELLED,
                             &(struct error){.text = "the collector is stopping"});
-    peer_credit_release(job->peer, job->records);
+    peer_credit_release(job->credit, job->records);
     baseline_free(job->baseline);
     free(job->query);
     free(job);
@@ -26,7 +34,7 @@ void job_free(void *item)
 struct job *job_new_baseline(const struct job_return *from, const struct message_query *asked,
                              struct baseline *baseline)
 {
-    struct job *job = calloc(1, sizeof *job);
+    struct job *job = job_new(JOB_BASELINE);
     struct query *query = malloc(sizeof *query);
     if (!job || !query) {
         free(job);
@@ -35,7 +43,6 @@ struct job *job_new_baseline(const struct job_return *from, const struct message
         return NULL;
     }
     *query = asked->query;
-    job->kind = JOB_BASELINE;
     job->from = *from;
     job->query_id = asked->id;
     job->query = query;

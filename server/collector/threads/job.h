@@ -34,10 +34,9 @@ struct job {
     struct job_return from;
     bool has_key; // false: an ipc peer, or a collector without keys
     unsigned char key[WIRE_KEY_SIZE];
-    int64_t received_ns;    // the collector's wall clock
-    struct message message; // JOB_MESSAGE
-    struct peer_credit_peer
-        *peer; // the peer that its credit, this many records, belongs to; or NULL
+    int64_t received_ns;             // the collector's wall clock
+    struct message message;          // JOB_MESSAGE
+    struct peer_credit_slot *credit; // where its records are counted as in flight; or NULL
     uint32_t records;
     struct query_filter filter;    // JOB_CLEAR
     uint64_t query_id;             // JOB_CLEAR, JOB_BASELINE
@@ -46,6 +45,8 @@ struct job {
     struct baseline *baseline;     // JOB_BASELINE: to save; owned; NULL: delete
 };
 
+// Creates an empty job; NULL when out of memory.
+struct job *job_new(enum job_kind kind);
 void job_free(void *job); // accepts NULL
 
 // Creates a job for a query that changes baselines.  Consumes `baseline` (may be NULL), also

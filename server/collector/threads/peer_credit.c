@@ -1,121 +1,48 @@
 #include "server/collector/threads/peer_credit.h"
 
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stddef.h>
+#include <sys/random.h>
 
 enum {
-    BUCKETS = 1024,
     MESSAGE_COST = 16, // cost of a message beside its records
     SLACK = 16384,     // for many small messages, and for those before the first Ack
 };
 
 #define CREDIT_HOLDS_NS UINT64_C(5000000000)
 
-// Exists while messages of the peer are in flight, and for some time after.
-struct peer_credit_peer {
-    struct peer_credit_peer *next;
-    unsigned socket;
-    struct wire_route route;
-    // Incremented by ingest, decremented by the thread that frees the message.  Ingest frees
-    // the peer once it reads 0 with acquire order: the thread that released the last message
-    // (release order) no longer accesses it.
-    atomic_uint_fast64_t in_flight;
-};
-
-struct peer_credit {
-    struct peer_credit_peer *buckets[BUCKETS]; // ingest thread only
-    atomic_uint_fast32_t credit; // the larger of the two below; publishes nothing: relaxed
-    uint32_t latest, earlier;    // of the current and the previous period; writer thread
-    uint64_t since_ns;
-};
-
-enum status peer_credit_new(struct peer_credit **out, struct error *err)
+void peer_credit_init(struct peer_credit *peer_credit)
 {
-    struct peer_credit *peer_credit = calloc(1, sizeof *peer_credit);
-    if (!peer_credit)
-        return error_no_memory(err, "ingest");
-    *out = peer_credit;
-    return STATUS_OK;
-}
-
-void peer_credit_free(struct peer_credit *peer_credit)
-{
-    for (unsigned i = 0; peer_credit && i < BUCKETS; i++) {
-        while (peer_credit->buckets[i]) {
-            struct peer_credit_peer *peer = peer_credit->buckets[i];
-            peer_credit->buckets[i] = peer->next;
-            free(peer);
-        }
-    }
-    free(peer_credit);
+    (void)!getrandom(&peer_credit->seed, sizeof peer_credit->seed, 0);
 }
 
 // FNV-1a, 32 bit.
-static uint32_t hash(unsigned socket, const struct wire_route *route)
+static uint32_t hash(uint32_t seed, unsigned socket, const struct wire_route *route)
 {
-    uint32_t value = UINT32_C(2166136261) ^ socket;
+    uint32_t value = UINT32_C(2166136261) ^ seed ^ socket;
     for (unsigned i = 0; i < route->size; i++)
         value = (value ^ route->id[i]) * UINT32_C(16777619);
-    return value;
+    return value ^ value >> 16;
 }
 
-static bool is_idle(const struct peer_credit_peer *peer)
-{
-    return atomic_load_explicit(&peer->in_flight, memory_order_acquire) == 0;
-}
-
-// Finds or creates the peer, and frees the idle ones of its bucket.
-static struct peer_credit_peer *find(struct peer_credit *peer_credit, unsigned socket,
-                                     const struct wire_route *route)
-{
-    struct peer_credit_peer **link = &peer_credit->buckets[hash(socket, route) % BUCKETS],
-                            *found = NULL;
-    struct peer_credit_peer **first = link;
-    while (*link) {
-        struct peer_credit_peer *peer = *link;
-        if (peer->socket == socket && peer->route.size == route->size &&
-            memcmp(peer->route.id, route->id, route->size) == 0) {
-            found = peer;
-        } else if (is_idle(peer)) {
-            *link = peer->next;
-            free(peer);
-            continue;
-        }
-        link = &peer->next;
-    }
-    if (found)
-        return found;
-    struct peer_credit_peer *peer = calloc(1, sizeof *peer);
-    if (!peer)
-        return NULL;
-    peer->socket = socket;
-    peer->route = *route;
-    peer->next = *first;
-    *first = peer;
-    return peer;
-}
-
-struct peer_credit_peer *peer_credit_acquire(struct peer_credit *peer_credit, unsigned socket,
+struct peer_credit_slot *peer_credit_acquire(struct peer_credit *peer_credit, unsigned socket,
                                              const struct wire_route *route, uint32_t records)
 {
-    struct peer_credit_peer *peer = find(peer_credit, socket, route);
-    if (!peer)
-        return NULL;
+    struct peer_credit_slot *slot =
+        &peer_credit->slots[hash(peer_credit->seed, socket, route) % PEER_CREDIT_SLOTS];
     const uint64_t cost = (uint64_t)records + MESSAGE_COST;
     const uint64_t credit = atomic_load_explicit(&peer_credit->credit, memory_order_relaxed);
-    const uint64_t before = atomic_load_explicit(&peer->in_flight, memory_order_relaxed);
+    const uint64_t before = atomic_load_explicit(&slot->in_flight, memory_order_relaxed);
     if (before != 0 && before + cost > 2 * credit + SLACK)
         return NULL;
-    (void)atomic_fetch_add_explicit(&peer->in_flight, cost, memory_order_relaxed);
-    return peer;
+    (void)atomic_fetch_add_explicit(&slot->in_flight, cost, memory_order_relaxed);
+    return slot;
 }
 
-void peer_credit_release(struct peer_credit_peer *peer, uint32_t records)
+void peer_credit_release(struct peer_credit_slot *slot, uint32_t records)
 {
-    if (peer)
-        (void)atomic_fetch_sub_explicit(&peer->in_flight, (uint64_t)records + MESSAGE_COST,
-                                        memory_order_release);
+    if (slot)
+        (void)atomic_fetch_sub_explicit(&slot->in_flight, (uint64_t)records + MESSAGE_COST,
+                                        memory_order_relaxed);
 }
 
 void peer_credit_set_credit(struct peer_credit *peer_credit, uint32_t credit, uint64_t now_ns)

@@ -5,28 +5,42 @@
 // producer that ignores it would fill the inbox and block the others, so a message far beyond
 // its credit is dropped, as if lost on the network.  Among producers that obey, ZeroMQ's
 // ROUTER receives round-robin.
+//
+// Peers are counted in PEER_CREDIT_SLOTS slots, by a hash of their route that they cannot predict.
+// The limit has room for two that share a slot and obey.
 #ifndef INFERSTAT_COLLECTOR_THREADS_PEER_CREDIT_H
 #define INFERSTAT_COLLECTOR_THREADS_PEER_CREDIT_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
-#include "common/core/base/error.h"
 #include "common/wire/socket.h"
 
-struct peer_credit;
-struct peer_credit_peer;
+enum { PEER_CREDIT_SLOTS = 65536 };
 
-MUST_CHECK enum status peer_credit_new(struct peer_credit **out, struct error *err);
-// All credit must have been released.  Accepts NULL.
-void peer_credit_free(struct peer_credit *peer_credit);
+// What a peer has in flight.  A counter that publishes nothing: relaxed.
+struct peer_credit_slot {
+    atomic_uint_fast64_t in_flight;
+};
+
+struct peer_credit {
+    struct peer_credit_slot slots[PEER_CREDIT_SLOTS];
+    uint32_t seed;
+    atomic_uint_fast32_t credit; // the larger of the two below; publishes nothing: relaxed
+    uint32_t latest, earlier;    // of the current and the previous period; writer thread
+    uint64_t since_ns;
+};
+
+// `peer_credit` is zeroed.
+void peer_credit_init(struct peer_credit *peer_credit);
 
 // Counts a message with `records` records as in flight.  Returns NULL when the peer is far
-// beyond its credit, or when out of memory.  Ingest thread only.
-struct peer_credit_peer *peer_credit_acquire(struct peer_credit *peer_credit, unsigned socket,
+// beyond its credit.  Ingest thread only.
+struct peer_credit_slot *peer_credit_acquire(struct peer_credit *peer_credit, unsigned socket,
                                              const struct wire_route *route, uint32_t records);
 
 // Ends the count of a message that was processed or discarded.  Any thread; accepts NULL.
-void peer_credit_release(struct peer_credit_peer *peer, uint32_t records);
+void peer_credit_release(struct peer_credit_slot *slot, uint32_t records);
 
 // Sets the credit that peers are granted from now on.  A larger earlier one stays in force
 // for some seconds, until the peers have received the new one.  Writer thread.

@@ -3,10 +3,9 @@
 #ifndef INFERSTAT_COLLECTOR_THREADS_REJECT_COUNTERS_H
 #define INFERSTAT_COLLECTOR_THREADS_REJECT_COUNTERS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-#include "common/core/base/error.h"
 
 // Reason, its key in the table, and what is counted.
 #define REFUSALS(X)                                                                                \
@@ -30,27 +29,24 @@ enum refusal {
         REFUSAL_COUNT
 };
 
-struct reject_counters;
-
-MUST_CHECK enum status reject_counters_new(struct reject_counters **out, struct error *err);
-void reject_counters_free(struct reject_counters *reject_counters); // accepts NULL
+struct reject_counters {
+    atomic_uint_fast64_t unsaved[REFUSAL_COUNT]; // publish nothing: relaxed
+};
 
 // The reason's key in the table; static text.
 const char *refusal_key(enum refusal reason);
 
-// Adds to a counter.  Any thread; NULL counts nothing.
+// Adds to a counter.  Any thread.
 void reject_counters_count(struct reject_counters *reject_counters, enum refusal reason,
                            uint64_t count);
-
-// ---- The writer -----------------------------------------------------------------
 
 // True if there are counts that are not in the store.
 bool reject_counters_are_unsaved(struct reject_counters *reject_counters);
 
-// Returns the unsaved counts by reason, to be written in the current transaction; borrowed
-// until the next call.  Afterwards call reject_counters_saved: without a commit the counts
-// stay unsaved.
-const uint64_t *reject_counters_save(struct reject_counters *reject_counters);
-void reject_counters_saved(struct reject_counters *reject_counters, bool committed);
+// Reads the unsaved counts by reason, to be written in a transaction.  After its commit
+// reject_counters_saved subtracts them.  Writer thread.
+void reject_counters_read(struct reject_counters *reject_counters, uint64_t counts[REFUSAL_COUNT]);
+void reject_counters_saved(struct reject_counters *reject_counters,
+                           const uint64_t counts[REFUSAL_COUNT]);
 
 #endif

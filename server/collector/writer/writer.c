@@ -1,6 +1,5 @@
 #include "server/collector/writer/writer.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,11 +15,9 @@
 #include "server/collector/rollup/rollups.h"
 #include "server/collector/threads/job.h"
 #include "server/collector/threads/service.h"
-#include "server/collector/writer/writer_baseline.h"
 #include "server/collector/writer/writer_batch.h"
-#include "server/collector/writer/writer_import.h"
 #include "server/collector/writer/writer_insert.h"
-#include "server/collector/writer/writer_refusals.h"
+#include "server/collector/writer/writer_jobs.h"
 #include "server/collector/writer/writer_runs.h"
 
 #define SECOND_NS INT64_C(1000000000)
@@ -112,22 +109,12 @@ static enum status open_store(struct writer *writer, struct error *err)
         status = runs_new(&writer->runs, writer->db, err);
     if (status == STATUS_OK)
         status = batches_new(&writer->batches, writer->runs, writer->inserter, writer->store,
-                             writer->config.acks, err);
-    if (status == STATUS_OK)
-        batches_set_rules(writer->batches, &(struct batches_rules){
-                                               .access = writer->config.access,
-                                               .reject_counters = writer->config.reject_counters,
-                                               .peer_credit = writer->config.peer_credit,
-                                               .limits = writer->config.limits,
-                                           });
-    if (status == STATUS_OK)
-        status = maintenance_new(&writer->maintenance,
-                                 &(struct maintenance_parts){.db = writer->db,
-                                                             .rollups = writer->rollups,
-                                                             .retention = &writer->config.retention,
-                                                             .inbox = writer->config.inbox,
-                                                             .replies = writer->config.replies},
-                                 err);
+                             writer->config.channels, err);
+    if (status == STATUS_OK) {
+        batches_set_rules(writer->batches, writer->config.access, &writer->config.limits);
+        status = maintenance_new(&writer->maintenance, writer->db, writer->rollups,
+                                 &writer->config.retention, writer->config.channels, err);
+    }
     if (status == STATUS_OK)
         status = runs_load_open(writer->runs, clock_monotonic_ns(), err);
     return status;
@@ -150,12 +137,12 @@ static void close_store(struct writer *writer)
 
 static void post_ids(struct writer *writer)
 {
-    struct commit_notifier_ids ids;
+    struct commit_ids ids;
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
         ids.last[kind] = kind == RECORD_KIND_RUN
                              ? runs_last_id(writer->runs)
                              : inserter_last_id(writer->inserter, (enum record_kind)kind);
-    commit_notifier_post(writer->config.commit_notifier, &ids);
+    channels_post_commit(writer->config.channels, &ids);
 }
 
 // Rolls the group back without acknowledgements; its producers will send it again.
@@ -170,8 +157,7 @@ static void fail_group(struct writer *writer, enum status status, const struct e
         log_write(LOG_LEVEL_ERROR, "%s (nothing is acknowledged until the store is writable)",
                   err->text);
     writer->failing = true;
-    if (writer->config.write_error)
-        write_error_set(writer->config.write_error, err->text);
+    channels_set_write_error(writer->config.channels, err->text);
     struct error again;
     if (inserter_reset(writer->inserter, &again) != STATUS_OK) // some ids are skipped then
         log_write(LOG_LEVEL_DEBUG, "%s", again.text);
@@ -200,15 +186,18 @@ static bool rollups_are_wanted(const struct writer *writer)
 static enum status commit_group(struct writer *writer, struct error *err)
 {
     bool left = false;
+    uint64_t refusals[REFUSAL_COUNT];
+    struct reject_counters *rejects = &writer->config.channels->rejects;
+    reject_counters_read(rejects, refusals);
     enum status status = runs_flush(writer->runs, err);
     if (status == STATUS_OK && rollups_are_wanted(writer))
         status = rollups_flush(writer->rollups, ROLLUPS_DUE, clock_monotonic_ns(), &left, err);
     if (status == STATUS_OK)
-        status =
-            writer_save_refusals(writer->config.reject_counters, writer->db, clock_wall_ns(), err);
+        status = writer_save_refusals(writer->db, refusals, clock_wall_ns(), err);
     if (status == STATUS_OK)
         status = database_exec(writer->db, "COMMIT", err);
-    reject_counters_saved(writer->config.reject_counters, status == STATUS_OK);
+    if (status == STATUS_OK)
+        reject_counters_saved(rejects, refusals);
     return status;
 }
 
@@ -232,8 +221,7 @@ static void recover(struct writer *writer)
         return;
     log_write(LOG_LEVEL_WARNING, "the store is writable again");
     writer->failing = false;
-    if (writer->config.write_error)
-        write_error_set(writer->config.write_error, "");
+    channels_set_write_error(writer->config.channels, "");
 }
 
 // Ends the group: commits if anything changed, then acknowledges.
@@ -299,30 +287,18 @@ static enum status process(struct writer *writer, const struct job *job, struct 
 // many batches.
 static struct job *next_job(struct writer *writer, uint64_t began_ns)
 {
-    struct job *job = queue_pop(writer->config.inbox);
+    struct job *job = queue_pop(writer->config.channels->inbox);
     if (job || batches_records(writer->batches) < LINGER_RECORDS ||
         clock_monotonic_ns() - began_ns > GROUP_NS_MAX)
         return job;
-    queue_wait(writer->config.inbox, LINGER_NS);
-    return queue_pop(writer->config.inbox);
+    queue_wait(writer->config.channels->inbox, LINGER_NS);
+    return queue_pop(writer->config.channels->inbox);
 }
 
 // True for jobs with transactions of their own.
 static bool is_apart(const struct job *job)
 {
     return job->kind == JOB_CLEAR || job->kind == JOB_BASELINE || job->kind == JOB_IMPORT;
-}
-
-// Applies one import batch, then notifies live readers.
-static void import_batch(struct writer *writer, struct job *job)
-{
-    const struct writer_import_parts parts = {.db = writer->db,
-                                              .inserter = writer->inserter,
-                                              .runs = writer->runs,
-                                              .rollups = writer->rollups};
-    writer_import_apply(&parts, job->import);
-    job->import = NULL;
-    post_ids(writer);
 }
 
 // Runs such a job and consumes it.
@@ -332,10 +308,12 @@ static void process_apart(struct writer *writer, struct job *job)
         maintenance_clear(writer->maintenance, job);
         return;
     }
-    if (job->kind == JOB_IMPORT)
-        import_batch(writer, job);
-    else
-        writer_baseline(writer->db, job, writer->config.replies);
+    if (job->kind == JOB_IMPORT) {
+        writer_import(writer->db, writer->inserter, writer->runs, writer->rollups, job->import);
+        job->import = NULL;
+        post_ids(writer);
+    } else
+        writer_baseline(writer->db, job, writer->config.channels->replies);
     maintenance_committed(writer->maintenance, true);
     job_free(job);
 }
@@ -406,7 +384,7 @@ static void tick(struct writer *writer)
     retry_load(writer, now_ns);
     runs_each(writer->runs, check_silence, &check);
     const bool count = now_ns - writer->counted_at_ns >= COUNT_NS &&
-                       reject_counters_are_unsaved(writer->config.reject_counters);
+                       reject_counters_are_unsaved(&writer->config.channels->rejects);
     if (runs_are_dirty(writer->runs) || count) {
         struct error err = {.text = "writer: failed"};
         batches_begin(writer->batches);
@@ -463,7 +441,7 @@ static void *writer_body(void *context)
         // If it stays out of memory, the watchdog restarts the process.
         if (!writer->starved && !maintenance_is_starved(writer->maintenance))
             service_set_heartbeat(&writer->service, clock_monotonic_ns());
-        queue_wait(writer->config.inbox, timeout_ns(writer));
+        queue_wait(writer->config.channels->inbox, timeout_ns(writer));
         run_group(writer);
         const struct maintenance_load load = load_of(writer);
         if (!writer->stop)

@@ -15,24 +15,15 @@
 #include "common/core/base/error.h"
 #include "server/collector/access/access.h"
 #include "server/collector/maintenance/retention_rules.h"
-#include "server/collector/threads/commit_notifier.h"
+#include "server/collector/threads/channels.h"
 #include "server/collector/threads/limits.h"
-#include "server/collector/threads/queue.h"
-#include "server/collector/threads/reject_counters.h"
-#include "server/collector/threads/write_error.h"
 
 struct writer;
 
 struct writer_config {
-    const char *path;      // of the store; the caller holds its lock
-    struct queue *inbox;   // struct job; owned by the caller
-    struct queue *acks;    // struct answer, for ingest
-    struct queue *replies; // struct answer, for the query service
-    struct commit_notifier *commit_notifier;
-    struct reject_counters *reject_counters; // may be NULL
-    struct access *access;                   // NULL: no keys
-    struct peer_credit *peer_credit;         // gets the credit; may be NULL
-    struct write_error *write_error;         // gets write errors; may be NULL
+    const char *path; // of the store; the caller holds its lock
+    struct channels *channels;
+    struct access *access; // NULL: no keys
     struct limits limits;
     struct retention_rules retention;
     bool no_rollups; // do not write rollups

@@ -45,8 +45,9 @@ struct refused_list {
 struct batches {
     struct runs *runs;
     struct inserter *inserter;
-    struct queue *acks;
-    struct batches_rules rules;
+    struct channels *channels;
+    struct access *access; // NULL: no keys
+    struct limits limits;
     unsigned char store[16];
     uint32_t records;
     struct pending_ack *first, **last; // in order of arrival
@@ -57,26 +58,27 @@ struct batches {
 };
 
 enum status batches_new(struct batches **out, struct runs *runs, struct inserter *inserter,
-                        const unsigned char store[16], struct queue *acks, struct error *err)
+                        const unsigned char store[16], struct channels *channels, struct error *err)
 {
     struct batches *batches = calloc(1, sizeof *batches);
     if (!batches)
         return error_no_memory(err, "writer");
     batches->runs = runs;
     batches->inserter = inserter;
-    batches->acks = acks;
+    batches->channels = channels;
     memcpy(batches->store, store, sizeof batches->store);
     batches->last = &batches->first;
-    batches->rules.limits = LIMITS_DEFAULT;
+    batches->limits = LIMITS_DEFAULT;
     batches->group = 1;
     *out = batches;
     return STATUS_OK;
 }
 
-void batches_set_rules(struct batches *batches, const struct batches_rules *rules)
+void batches_set_rules(struct batches *batches, struct access *access, const struct limits *limits)
 {
-    batches->rules = *rules;
-    runs_limit_names(batches->runs, rules->limits.names, rules->limits.store_names);
+    batches->access = access;
+    batches->limits = *limits;
+    runs_limit_names(batches->runs, limits->names, limits->store_names);
 }
 
 void batches_free(struct batches *batches)
@@ -203,14 +205,13 @@ static void send_ack(struct batches *batches, const struct pending_ack *ack)
         return;
     if (run)
         delivery_run_answer(&run->delivery, ack->is_hello, &out->delivery, next);
-    answer_submit(batches->acks, answer_encode(&ack->to, &message));
+    answer_submit(batches->channels->acks, answer_encode(&ack->to, &message));
 }
 
 void batches_send_acks(struct batches *batches)
 {
     batches->credit = credit_per_run(batches);
-    if (batches->rules.peer_credit)
-        peer_credit_set_credit(batches->rules.peer_credit, batches->credit, clock_monotonic_ns());
+    peer_credit_set_credit(&batches->channels->credit, batches->credit, clock_monotonic_ns());
     for (const struct pending_ack *ack = batches->first; ack; ack = ack->next)
         send_ack(batches, ack);
     for (const struct pending_ack *ack = batches->first; ack; ack = ack->next) {
@@ -335,7 +336,7 @@ static enum status store_or_refuse(struct batches *batches, struct run *run,
                                    const struct delivery_step *step, const struct job *job,
                                    struct pending_ack *ack, struct error *err)
 {
-    const char *fault = fault_of(run, &job->message.batch, batches->rules.limits.names);
+    const char *fault = fault_of(run, &job->message.batch, batches->limits.names);
     if (fault)
         return refuse(batches, run, step, job, fault, ack, err);
     return store(batches, run, step, job, err);
@@ -455,12 +456,12 @@ static const char *error_of(struct batches *batches, enum delivery_hearing heari
 {
     switch (hearing) {
     case DELIVERY_FOREIGN:
-        reject_counters_count(batches->rules.reject_counters, REFUSAL_WRONG_OWNER, 1);
+        reject_counters_count(&batches->channels->rejects, REFUSAL_WRONG_OWNER, 1);
         return "this run belongs to another key";
     case DELIVERY_UNKNOWN_PROTOCOL:
         return "this collector does not speak that version of the protocol";
     case DELIVERY_TOO_MANY_STREAMS:
-        reject_counters_count(batches->rules.reject_counters, REFUSAL_STREAMS, 1);
+        reject_counters_count(&batches->channels->rejects, REFUSAL_STREAMS, 1);
         return "more streams than a run may have";
     case DELIVERY_HEARD:
     case DELIVERY_HELLO_WANTED:
@@ -510,9 +511,9 @@ static bool is_foreign(const struct batches *batches, const struct run *run, con
 {
     if (!run || !run->has_key || !job->has_key)
         return run && run->has_key != job->has_key;
-    if (!batches->rules.access)
+    if (!batches->access)
         return memcmp(run->key, job->key, WIRE_KEY_SIZE) != 0;
-    return !access_continues(batches->rules.access, job->key, run->key);
+    return !access_continues(batches->access, job->key, run->key);
 }
 
 // Whether the sender's key has reached its limit of runs.
@@ -522,9 +523,9 @@ static enum status has_too_many_runs(struct batches *batches, const struct job *
     int64_t count = 0;
     enum status status = runs_count_unfinished(batches->runs, job->has_key ? job->key : NULL,
                                                job->received_ns - UNFINISHED_NS, &count, err);
-    *has = count >= (int64_t)batches->rules.limits.runs_per_key;
+    *has = count >= (int64_t)batches->limits.runs_per_key;
     if (status == STATUS_OK && *has)
-        reject_counters_count(batches->rules.reject_counters, REFUSAL_RUNS, 1);
+        reject_counters_count(&batches->channels->rejects, REFUSAL_RUNS, 1);
     return status;
 }
 
@@ -536,7 +537,7 @@ static enum status check_host(struct batches *batches, const struct message_hell
     enum status status = runs_has_name(batches->runs, hello->host, &known, err);
     if (status == STATUS_OK && !known) {
         *error = "the host's name is new, and the store has reached its limit of names";
-        reject_counters_count(batches->rules.reject_counters, REFUSAL_NAMES, 1);
+        reject_counters_count(&batches->channels->rejects, REFUSAL_NAMES, 1);
     }
     return status;
 }
@@ -577,7 +578,7 @@ static enum status add_names(struct batches *batches, struct run *run,
     const uint32_t unkept = run->delivery.names_known - run->names_kept;
     enum status status =
         run_add_names(batches->runs, run, batch->names_first, batch->names, batch->name_count, err);
-    reject_counters_count(batches->rules.reject_counters, REFUSAL_NAMES,
+    reject_counters_count(&batches->channels->rejects, REFUSAL_NAMES,
                           run->delivery.names_known - run->names_kept - unkept);
     return status;
 }

@@ -7,30 +7,23 @@
 
 #include "common/core/base/error.h"
 #include "server/collector/access/access.h"
+#include "server/collector/threads/channels.h"
 #include "server/collector/threads/job.h"
 #include "server/collector/threads/limits.h"
-#include "server/collector/threads/queue.h"
-#include "server/collector/threads/reject_counters.h"
 #include "server/collector/writer/writer_insert.h"
 #include "server/collector/writer/writer_runs.h"
 
 struct batches;
 
-// All arguments are borrowed.  Acks are queued in `acks` as struct answer.
+// All arguments are borrowed.  Acks are queued in channels->acks.
 MUST_CHECK enum status batches_new(struct batches **out, struct runs *runs,
                                    struct inserter *inserter, const unsigned char store[16],
-                                   struct queue *acks, struct error *err);
+                                   struct channels *channels, struct error *err);
 void batches_free(struct batches *batches);
 
-// Access control and limits; by default there are no keys, and the limits are LIMITS_DEFAULT.
-// The pointers are borrowed and may be NULL.
-struct batches_rules {
-    struct access *access;
-    struct reject_counters *reject_counters;
-    struct peer_credit *peer_credit;
-    struct limits limits;
-};
-void batches_set_rules(struct batches *batches, const struct batches_rules *rules);
+// Sets access control (borrowed; NULL: no keys, the default) and limits (LIMITS_DEFAULT by
+// default).
+void batches_set_rules(struct batches *batches, struct access *access, const struct limits *limits);
 
 // Begins a group: resets its count of records.
 void batches_begin(struct batches *batches);

@@ -10,15 +10,12 @@
 #include "common/core/stats/sketch.h"
 #include "common/sys/clock.h"
 #include "common/wire/codec.h"
-#include "server/collector/threads/commit_notifier.h"
+#include "server/collector/threads/channels.h"
 #include "server/collector/threads/job.h"
 #include "server/collector/writer/writer.h"
 #include "tests/support/store/history_rollups.h"
 
 enum {
-    INBOX_MESSAGES = 256,
-    INBOX_BYTES = 64 * 1024 * 1024,
-    ANSWERS = 4096,
     BATCH_MAX = 1024, // records
     RUN_DAYS = 30,
     HOURS = 24,
@@ -43,8 +40,7 @@ struct host {
 
 struct maker {
     struct history plan;
-    struct queue *inbox, *acks, *replies;
-    struct commit_notifier *commit_notifier;
+    struct channels *channels;
     struct writer *writer;
     struct host hosts[HISTORY_HOSTS_MAX];
     double share[HISTORY_MODELS_MAX]; // running sums, to 1
@@ -100,11 +96,11 @@ static void drop_answers(struct queue *answers)
 static void hand_over(struct maker *maker, struct job *job)
 {
     const size_t size = sizeof *job + message_memory(&job->message);
-    while (!queue_push(maker->inbox, job, size)) {
-        drop_answers(maker->acks);
+    while (!queue_push(maker->channels->inbox, job, size)) {
+        drop_answers(maker->channels->acks);
         rest();
     }
-    drop_answers(maker->acks);
+    drop_answers(maker->channels->acks);
 }
 
 static void fail(struct maker *maker, enum status status)
@@ -492,21 +488,12 @@ static void make_all(struct maker *maker)
 static enum status start(struct maker *maker)
 {
     struct error *err = &maker->err;
-    enum status status = queue_new(&maker->inbox, INBOX_MESSAGES, INBOX_BYTES, err);
-    if (status == STATUS_OK)
-        status = queue_new(&maker->acks, ANSWERS, INBOX_BYTES, err);
-    if (status == STATUS_OK)
-        status = queue_new(&maker->replies, ANSWERS, INBOX_BYTES, err);
-    if (status == STATUS_OK)
-        status = commit_notifier_new(&maker->commit_notifier, err);
+    enum status status = channels_new(&maker->channels, err);
     for (unsigned i = 0; i < maker->plan.hosts && status == STATUS_OK; i++)
         if (table_builder_new(&maker->hosts[i].builder) != STATUS_OK)
             status = error_set(err, STATUS_NOMEM, "history: out of memory");
     const struct writer_config config = {.path = maker->plan.path,
-                                         .inbox = maker->inbox,
-                                         .acks = maker->acks,
-                                         .replies = maker->replies,
-                                         .commit_notifier = maker->commit_notifier,
+                                         .channels = maker->channels,
                                          .limits = LIMITS_DEFAULT,
                                          .retention = retention_rules_default(),
                                          .no_rollups = true};
@@ -527,10 +514,7 @@ static void free_maker(struct maker *maker)
 {
     for (unsigned i = 0; i < HISTORY_HOSTS_MAX; i++)
         table_builder_free(maker->hosts[i].builder);
-    queue_free(maker->inbox, job_free);
-    queue_free(maker->acks, answer_free);
-    queue_free(maker->replies, answer_free);
-    commit_notifier_free(maker->commit_notifier);
+    channels_free(maker->channels);
     free(maker);
 }
 

@@ -19,7 +19,7 @@
 enum { RECORDS = 3000, BATCH = 100, TURNS_MOST = 2000 };
 
 static struct retention_rules rules;
-static struct queue *inbox, *replies;
+static struct channels *channels;
 static struct maintenance *maintenance;
 
 static int set_up(void **state)
@@ -29,14 +29,10 @@ static int set_up(void **state)
         return -1;
     rollup_rig.now_ns = clock_monotonic_ns(); // maintenance uses the real clock
     rules = retention_rules_default();
-    assert_int_equal(queue_new(&inbox, 4, 1 << 20, &err), STATUS_OK);
-    assert_int_equal(queue_new(&replies, 4, 1 << 20, &err), STATUS_OK);
-    const struct maintenance_parts parts = {.db = rollup_rig.db,
-                                            .rollups = rollup_rig.rollups,
-                                            .retention = &rules,
-                                            .inbox = inbox,
-                                            .replies = replies};
-    expect_ok(maintenance_new(&maintenance, &parts, &err), &err);
+    expect_ok(channels_new(&channels, &err), &err);
+    expect_ok(
+        maintenance_new(&maintenance, rollup_rig.db, rollup_rig.rollups, &rules, channels, &err),
+        &err);
     rollup_rig_exec("BEGIN IMMEDIATE");
     for (unsigned i = 0; i < RECORDS / BATCH; i++) {
         struct record records[BATCH];
@@ -51,24 +47,21 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     maintenance_free(maintenance);
-    queue_free(inbox, NULL);
-    queue_free(replies, answer_free);
+    channels_free(channels);
     return rollup_rig_tear_down(state);
 }
 
 // A clearing ends, and what is left is counted, though there is never a moment for it.
 TEST_CASE(test_tasks_take_turns_where_somebody_waits)
 {
-    static int message;
     const struct maintenance_load load = {.group_ns = 0, .is_busy = true};
-    struct job *job = calloc(1, sizeof *job);
+    struct job *job = job_new(JOB_CLEAR);
     assert_non_null(job);
-    job->kind = JOB_CLEAR;
     job->filter.since_ns = BASE_NS;
-    assert_true(queue_push(inbox, &message, 1));
+    assert_true(queue_push(channels->inbox, job_new(JOB_STOP), 1));
     maintenance_clear(maintenance, job);
     unsigned turns = 0;
-    for (; !queue_is_nonempty(replies); turns++) {
+    for (; !queue_is_nonempty(channels->replies); turns++) {
         assert_true(turns < TURNS_MOST);
         maintenance_run(maintenance, &load);
     }
@@ -82,23 +75,19 @@ TEST_CASE(test_tasks_take_turns_where_somebody_waits)
 // Records on their way into rollups are not read again for a clearing that found none.
 TEST_CASE(test_clearing_nothing_forgets_nothing)
 {
-    struct writer_clear *clear = NULL;
-    struct error err = {0};
-    struct job *job = calloc(1, sizeof *job);
-    const struct writer_clear_parts parts = {rollup_rig.db, rollup_rig.rollups, replies};
+    struct writer_clear clear = {
+        .db = rollup_rig.db, .rollups = rollup_rig.rollups, .replies = channels->replies};
+    struct job *job = job_new(JOB_CLEAR);
     assert_non_null(job);
-    job->kind = JOB_CLEAR;
     job->filter.since_ns = BASE_NS;
     job->filter.until_ns = BASE_NS + 1;
     rollup_rig_exec("DELETE FROM inference WHERE started_ns = 1774823400000000000");
-    assert_int_equal(writer_clear_new(&clear, &parts, &err), STATUS_OK);
     assert_false(rollups_are_behind(rollup_rig.rollups, rollup_rig.now_ns));
-    writer_clear_begin(clear, job);
-    while (writer_clear_is_busy(clear))
-        writer_clear_step(clear);
-    assert_true(queue_is_nonempty(replies));
+    writer_clear_begin(&clear, job);
+    while (writer_clear_is_busy(&clear))
+        writer_clear_step(&clear);
+    assert_true(queue_is_nonempty(channels->replies));
     assert_false(rollups_are_behind(rollup_rig.rollups, rollup_rig.now_ns));
-    writer_clear_free(clear);
 }
 
 // While another program holds the store, folding fails; the next attempt is seconds off,

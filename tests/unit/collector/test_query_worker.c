@@ -16,7 +16,7 @@
 #include "tests/support/test.h"
 
 static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
-static struct queue *inbox, *replies;
+static struct channels *channels;
 static struct query_worker *lane;
 
 TEST_FIXTURE(set_up)
@@ -26,9 +26,8 @@ TEST_FIXTURE(set_up)
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
     if (database_open_writer(&db, path, &err) != STATUS_OK ||
-        queue_new(&replies, 16, 1 << 20, &err) != STATUS_OK ||
-        queue_new(&inbox, 16, 1 << 20, &err) != STATUS_OK ||
-        query_worker_start(&lane, path, 1, inbox, replies, &err) != STATUS_OK)
+        channels_new(&channels, &err) != STATUS_OK ||
+        query_worker_start(&lane, path, 1, channels, &err) != STATUS_OK)
         fail_msg("%s", err.text);
     database_close(db);
     return 0;
@@ -37,8 +36,7 @@ TEST_FIXTURE(set_up)
 TEST_FIXTURE(tear_down)
 {
     query_worker_stop(lane);
-    queue_free(replies, answer_free);
-    queue_free(inbox, job_free);
+    channels_free(channels);
     folder_remove(folder);
     return 0;
 }
@@ -54,8 +52,8 @@ static enum status ask(uint64_t id, struct error *err)
 // Waits for the answer and takes what it is to.
 static void expect_answer(uint64_t id, enum reply_status status)
 {
-    queue_wait(replies, INT64_C(60000000000));
-    struct answer *answer = queue_pop(replies);
+    queue_wait(channels->replies, INT64_C(60000000000));
+    struct answer *answer = queue_pop(channels->replies);
     assert_non_null(answer);
     assert_int_equal(answer->to.socket, 3);
     struct message message;
@@ -103,7 +101,7 @@ TEST_CASE(test_a_few_wait)
     struct error err = {0};
     sqlite3 *db = NULL;
     query_worker_stop(lane);
-    assert_int_equal(query_worker_start(&lane, path, QUERY_WORKER_ROOM_MAX, inbox, replies, &err),
+    assert_int_equal(query_worker_start(&lane, path, QUERY_WORKER_ROOM_MAX, channels, &err),
                      STATUS_OK);
     const struct job_return to = {.socket = 3, .route = {.size = 1, .id = "x"}};
     struct message_query asked = {
@@ -180,8 +178,8 @@ TEST_CASE(test_baselines_are_passed_on)
         status = query_worker_ask(lane, &to, &asked, NULL, &err);
     while (status == STATUS_BUSY);
     assert_int_equal(status, STATUS_OK);
-    queue_wait(inbox, INT64_C(60000000000));
-    struct job *job = queue_pop(inbox);
+    queue_wait(channels->inbox, INT64_C(60000000000));
+    struct job *job = queue_pop(channels->inbox);
     assert_non_null(job);
     assert_int_equal(job->kind, JOB_BASELINE);
     assert_int_equal(job->query_id, 11);
@@ -190,7 +188,7 @@ TEST_CASE(test_baselines_are_passed_on)
     assert_string_equal(job->baseline->name, "june");
     assert_int_equal(job->baseline->environment.runs, 1);
     job_free(job);
-    assert_null(queue_pop(replies));
+    assert_null(queue_pop(channels->replies));
 }
 
 TEST_CASE(test_failures_are_answers)
@@ -230,9 +228,9 @@ TEST_CASE(test_the_end_waits_for_no_query)
     ask_next(6);
     query_worker_stop(lane); // and so does the thread, whatever it was at
     lane = NULL;
-    struct answer *answer = queue_pop(replies);
+    struct answer *answer = queue_pop(channels->replies);
     answer_free(answer); // none, or a whole one: it may have been faster
-    assert_null(queue_pop(replies));
+    assert_null(queue_pop(channels->replies));
 }
 
 // What is cancelled stays so.
@@ -275,8 +273,8 @@ static enum reply_status copy_to(const char *to_path, uint64_t id, char said[ERR
         status = query_worker_ask(lane, &to, &asked, folder_path(files, folder, "files"), &err);
     while (status == STATUS_BUSY);
     assert_int_equal(status, STATUS_OK);
-    queue_wait(replies, INT64_C(60000000000));
-    struct answer *answer = queue_pop(replies);
+    queue_wait(channels->replies, INT64_C(60000000000));
+    struct answer *answer = queue_pop(channels->replies);
     assert_non_null(answer);
     struct message message;
     assert_int_equal(codec_decode(&message, answer->bytes, answer->size, NULL), STATUS_OK);

@@ -95,8 +95,7 @@ struct acked {
 
 struct rig {
     struct writer *writer;
-    struct queue *inbox, *acks, *replies;
-    struct commit_notifier *commit_notifier;
+    struct channels *channels;
     struct producer producers[RUNS];
     pthread_mutex_t lock; // of what follows, and of taking from `acks`
     struct acked *acked;
@@ -129,7 +128,7 @@ static void take_acks(struct rig *rig, size_t steps, struct power_tape *tape)
 {
     struct answer *answer;
     (void)pthread_mutex_lock(&rig->lock);
-    while ((answer = queue_pop(rig->acks)) != NULL) {
+    while ((answer = queue_pop(rig->channels->acks)) != NULL) {
         struct message message;
         if (codec_decode(&message, answer->bytes, answer->size, NULL) != STATUS_OK)
             abort();
@@ -158,16 +157,9 @@ static void rig_open(struct rig *rig, const char *path)
         rig->producers[run].names_told = 2;
         assert_int_equal(table_builder_new(&rig->producers[run].builder), STATUS_OK);
     }
-    if (queue_new(&rig->inbox, 4096, 1 << 26, &err) != STATUS_OK ||
-        queue_new(&rig->acks, 4096, 1 << 26, &err) != STATUS_OK ||
-        queue_new(&rig->replies, 16, 1 << 20, &err) != STATUS_OK ||
-        commit_notifier_new(&rig->commit_notifier, &err) != STATUS_OK)
-        fail_msg("%s", err.text);
+    expect_ok(channels_new(&rig->channels, &err), &err);
     const struct writer_config config = {.path = path,
-                                         .inbox = rig->inbox,
-                                         .acks = rig->acks,
-                                         .replies = rig->replies,
-                                         .commit_notifier = rig->commit_notifier,
+                                         .channels = rig->channels,
                                          .limits = LIMITS_DEFAULT,
                                          .retention = retention_rules_default()};
     expect_ok(writer_start(&rig->writer, &config, &err), &err);
@@ -175,14 +167,13 @@ static void rig_open(struct rig *rig, const char *path)
 
 static void push(struct rig *rig, enum job_kind kind, unsigned char *bytes, size_t size)
 {
-    struct job *job = calloc(1, sizeof *job);
+    struct job *job = job_new(kind);
     assert_non_null(job);
-    job->kind = kind;
     job->received_ns = clock_wall_ns();
     if (bytes)
         assert_int_equal(codec_decode(&job->message, bytes, size, NULL), STATUS_OK);
     free(bytes);
-    while (!queue_push(rig->inbox, job, size + sizeof *job))
+    while (!queue_push(rig->channels->inbox, job, size + sizeof *job))
         clock_sleep_until_ns(clock_monotonic_ns() + 1000000);
 }
 
@@ -195,10 +186,7 @@ static void rig_close(struct rig *rig, struct power_tape *tape)
     assert_false(rig->complained);
     for (unsigned run = 0; run < RUNS; run++)
         table_builder_free(rig->producers[run].builder);
-    queue_free(rig->inbox, job_free);
-    queue_free(rig->acks, answer_free);
-    queue_free(rig->replies, answer_free);
-    commit_notifier_free(rig->commit_notifier);
+    channels_free(rig->channels);
     (void)pthread_mutex_destroy(&rig->lock);
 }
 

@@ -20,8 +20,8 @@ int rig_set_up(__attribute__((unused)) void **state)
     if (database_open_writer(&rig.db, rig.path, &err) != STATUS_OK ||
         runs_new(&rig.runs, rig.db, &err) != STATUS_OK ||
         inserter_new(&rig.inserter, rig.db, &err) != STATUS_OK ||
-        queue_new(&rig.acks, 64, 1 << 20, &err) != STATUS_OK ||
-        batches_new(&rig.batches, rig.runs, rig.inserter, store, rig.acks, &err) != STATUS_OK ||
+        channels_new(&rig.channels, &err) != STATUS_OK ||
+        batches_new(&rig.batches, rig.runs, rig.inserter, store, rig.channels, &err) != STATUS_OK ||
         table_builder_new(&rig.builder) != STATUS_OK)
         fail_msg("%s", err.text);
     // Nothing here asks what a disk keeps.
@@ -34,7 +34,7 @@ int rig_tear_down(__attribute__((unused)) void **state)
     rig.trims = true;
     table_builder_free(rig.builder);
     batches_free(rig.batches);
-    queue_free(rig.acks, answer_free);
+    channels_free(rig.channels);
     inserter_free(rig.inserter);
     runs_free(rig.runs);
     database_close(rig.db);
@@ -100,7 +100,7 @@ struct message *rig_last_ack(void)
 {
     struct message *message = NULL;
     struct answer *answer;
-    while ((answer = queue_pop(rig.acks)) != NULL) {
+    while ((answer = queue_pop(rig.channels->acks)) != NULL) {
         if (!message)
             message = calloc(1, sizeof *message);
         else

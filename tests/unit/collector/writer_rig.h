@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "common/wire/codec.h"
-#include "server/collector/threads/queue.h"
+#include "server/collector/threads/channels.h"
 #include "server/collector/writer/writer_batch.h"
 #include "tests/support/folder.h"
 
@@ -16,7 +16,7 @@ struct rig {
     struct runs *runs;
     struct inserter *inserter;
     struct batches *batches;
-    struct queue *acks;
+    struct channels *channels;
     struct table_builder *builder;
     bool trims;  // runs are let go of between groups, at times
     char sender; // of messages: every byte of its key; 0: it has none

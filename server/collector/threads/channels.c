@@ -1,0 +1,86 @@
+#include "server/collector/threads/channels.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "server/collector/threads/job.h"
+
+enum status channels_new(struct channels **out, struct error *err)
+{
+    struct channels *channels = calloc(1, sizeof *channels);
+    if (!channels)
+        return error_no_memory(err, "collector");
+    (void)pthread_mutex_init(&channels->lock, NULL);
+    peer_credit_init(&channels->credit);
+    channels->commit_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    enum status status = STATUS_OK;
+    if (channels->commit_fd < 0)
+        status = error_set(err, STATUS_IO, "eventfd: %s", strerror(errno));
+    if (status == STATUS_OK)
+        status = queue_new(&channels->inbox, CHANNELS_INBOX_JOBS, CHANNELS_INBOX_BYTES, err);
+    if (status == STATUS_OK)
+        status = queue_new(&channels->acks, CHANNELS_ANSWERS, CHANNELS_ACKS_BYTES, err);
+    if (status == STATUS_OK)
+        status = queue_new(&channels->replies, CHANNELS_ANSWERS, CHANNELS_REPLIES_BYTES, err);
+    if (status != STATUS_OK) {
+        channels_free(channels);
+        return status;
+    }
+    *out = channels;
+    return STATUS_OK;
+}
+
+void channels_free(struct channels *channels)
+{
+    if (!channels)
+        return;
+    queue_free(channels->inbox, job_free);
+    queue_free(channels->acks, answer_free);
+    queue_free(channels->replies, answer_free);
+    if (channels->commit_fd >= 0)
+        (void)close(channels->commit_fd);
+    (void)pthread_mutex_destroy(&channels->lock);
+    free(channels);
+}
+
+void channels_post_commit(struct channels *channels, const struct commit_ids *ids)
+{
+    (void)pthread_mutex_lock(&channels->lock);
+    channels->committed = *ids;
+    (void)pthread_mutex_unlock(&channels->lock);
+    channels_wake_live(channels);
+}
+
+void channels_wake_live(struct channels *channels)
+{
+    (void)eventfd_write(channels->commit_fd, 1);
+}
+
+void channels_read_commit(struct channels *channels, struct commit_ids *ids)
+{
+    eventfd_t ignored;
+    (void)eventfd_read(channels->commit_fd, &ignored);
+    (void)pthread_mutex_lock(&channels->lock);
+    *ids = channels->committed;
+    (void)pthread_mutex_unlock(&channels->lock);
+}
+
+void channels_set_write_error(struct channels *channels, const char *why)
+{
+    (void)pthread_mutex_lock(&channels->lock);
+    (void)snprintf(channels->write_error, sizeof channels->write_error, "%s", why);
+    (void)pthread_mutex_unlock(&channels->lock);
+}
+
+size_t channels_read_write_error(struct channels *channels, char why[ERROR_TEXT_SIZE])
+{
+    (void)pthread_mutex_lock(&channels->lock);
+    const size_t size = strlen(channels->write_error);
+    memcpy(why, channels->write_error, size + 1);
+    (void)pthread_mutex_unlock(&channels->lock);
+    return size;
+}

@@ -1,0 +1,61 @@
+// What the collector's threads share: the queues between them, the news of commits, the writer's
+// error, and counters.
+#ifndef INFERSTAT_COLLECTOR_THREADS_CHANNELS_H
+#define INFERSTAT_COLLECTOR_THREADS_CHANNELS_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "common/core/base/error.h"
+#include "common/core/record/record.h"
+#include "server/collector/threads/peer_credit.h"
+#include "server/collector/threads/queue.h"
+#include "server/collector/threads/reject_counters.h"
+
+enum {
+    CHANNELS_INBOX_JOBS = 1024,
+    // Of frames decoded and not yet written: larger than a group.
+    CHANNELS_INBOX_BYTES = 12 * 1024 * 1024,
+    CHANNELS_ANSWERS = 8192,
+    CHANNELS_ACKS_BYTES = 8 * 1024 * 1024,
+    CHANNELS_REPLIES_BYTES = 32 * 1024 * 1024,
+};
+
+// The highest committed id of each kind.
+struct commit_ids {
+    int64_t last[RECORD_KIND_COUNT]; // of RECORD_KIND_RUN: the run's number
+};
+
+struct channels {
+    struct queue *inbox;   // struct job, for the writer
+    struct queue *acks;    // struct answer, from the writer to ingest
+    struct queue *replies; // struct answer, from the writer and query workers to the query service
+    struct reject_counters rejects;
+    struct peer_credit credit;
+    int commit_fd; // readable after a commit or channels_wake_live; for the live thread
+
+    pthread_mutex_t lock; // of the members below
+    struct commit_ids committed;
+    char write_error[ERROR_TEXT_SIZE];
+};
+
+MUST_CHECK enum status channels_new(struct channels **out, struct error *err);
+// Frees what is left in the queues, too.  Accepts NULL.
+void channels_free(struct channels *channels);
+
+// Tells the live thread of a commit.  Posts between two reads coalesce.  Writer thread.
+void channels_post_commit(struct channels *channels, const struct commit_ids *ids);
+
+// Makes commit_fd readable.  Any thread.
+void channels_wake_live(struct channels *channels);
+
+// Resets commit_fd and reads what was committed.  Live thread.
+void channels_read_commit(struct channels *channels, struct commit_ids *ids);
+
+// Sets why the last group could not be written; "" after one was.  Writer thread.
+void channels_set_write_error(struct channels *channels, const char *why);
+
+// Copies that error to `why` and returns its length, 0 when there is none.  Any thread.
+size_t channels_read_write_error(struct channels *channels, char why[ERROR_TEXT_SIZE]);
+
+#endif
