@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,10 +33,36 @@ struct bench {
     struct store_builder *builder;
     json_t *result;
     size_t index; // from 1
-    char model[NAME_SIZE], device[NAME_SIZE];
+
+    // As the result has them: the texts are its own; absent ones are NULL and 0.
+    const char *commit, *cpu, *gpu, *model_type, *model_path, *test_time;
+    int64_t build, threads, parameters, model_bytes, n_prompt, n_gen, n_depth;
+
+    char model[NAME_SIZE]; // the name of the model's file
+    const char *device;
     uint32_t model_name, device_name;
-    int64_t n_prompt, n_gen, n_depth;
-    int64_t started_ns;
+    int64_t started_ns, total_ns;
+};
+
+static const struct field {
+    const char *key;
+    size_t offset;
+    size_t text_size;   // its most; 0: an integer
+    bool may_be_absent; // from older versions
+} fields[] = {
+    {"n_prompt", offsetof(struct bench, n_prompt), 0, false},
+    {"n_gen", offsetof(struct bench, n_gen), 0, false},
+    {"n_depth", offsetof(struct bench, n_depth), 0, true},
+    {"test_time", offsetof(struct bench, test_time), 64, false},
+    {"model_filename", offsetof(struct bench, model_path), TEXT_SIZE, false},
+    {"model_type", offsetof(struct bench, model_type), NAME_SIZE, false},
+    {"model_n_params", offsetof(struct bench, parameters), 0, true},
+    {"model_size", offsetof(struct bench, model_bytes), 0, true},
+    {"cpu_info", offsetof(struct bench, cpu), NAME_SIZE, false},
+    {"gpu_info", offsetof(struct bench, gpu), NAME_SIZE, true},
+    {"n_threads", offsetof(struct bench, threads), 0, true},
+    {"build_commit", offsetof(struct bench, commit), 64, false},
+    {"build_number", offsetof(struct bench, build), 0, true},
 };
 
 // ---- The file --------------------------------------------------------------------------------
@@ -74,48 +101,34 @@ static enum status fault(const struct bench *bench, const char *key, const char 
     return error_set(err, STATUS_INVALID, "result %zu: %s: %s", bench->index, key, what);
 }
 
-static enum status parse_integer(const struct bench *bench, const char *key, int64_t least,
-                                 int64_t *out, struct error *err)
-{
-    const json_t *value = json_object_get(bench->result, key);
-    if (!value)
-        return fault(bench, key, "missing (is this of llama-bench -o json?)", err);
-    if (!json_is_integer(value) || json_integer_value(value) < least ||
-        json_integer_value(value) > value_max)
-        return fault(bench, key, "no number, or one that cannot be", err);
-    *out = json_integer_value(value);
-    return STATUS_OK;
-}
-
-// A key that older versions lack is 0.
-static enum status parse_optional(const struct bench *bench, const char *key, int64_t *out,
-                                  struct error *err)
-{
-    *out = 0;
-    return json_object_get(bench->result, key) ? parse_integer(bench, key, 0, out, err) : STATUS_OK;
-}
-
 // The parser has checked that texts are UTF-8 and have no NUL.
-static enum status parse_text(const struct bench *bench, const char *key, char *out, size_t size,
-                              struct error *err)
+static enum status parse_field(struct bench *bench, const struct field *field, struct error *err)
 {
-    const json_t *value = json_object_get(bench->result, key);
-    const char *text = json_string_value(value);
-    if (!text || strlen(text) >= size)
-        return fault(bench, key, "missing, no text, or a very long one", err);
-    (void)snprintf(out, size, "%s", text);
+    const json_t *value = json_object_get(bench->result, field->key);
+    unsigned char *member = (unsigned char *)bench + field->offset;
+    if (!value)
+        return field->may_be_absent
+                   ? STATUS_OK
+                   : fault(bench, field->key, "missing (is this of llama-bench -o json?)", err);
+    if (field->text_size > 0) {
+        const char *text = json_string_value(value);
+        if (!text || strlen(text) >= field->text_size)
+            return fault(bench, field->key, "no text, or a very long one", err);
+        memcpy(member, &text, sizeof text);
+        return STATUS_OK;
+    }
+    const int64_t number = json_is_integer(value) ? json_integer_value(value) : -1;
+    if (number < 0 || number > value_max)
+        return fault(bench, field->key, "no number, or one that cannot be", err);
+    memcpy(member, &number, sizeof number);
     return STATUS_OK;
 }
 
 // "models/Qwen2.5-7B-Instruct-Q4_K_M.gguf": without folder and ending.
 static enum status parse_model(struct bench *bench, struct error *err)
 {
-    char path[TEXT_SIZE];
-    enum status status = parse_text(bench, "model_filename", path, sizeof path, err);
-    if (status != STATUS_OK)
-        return status;
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
+    const char *slash = strrchr(bench->model_path, '/');
+    const char *name = slash ? slash + 1 : bench->model_path;
     size_t size = strlen(name);
     if (size > 5 && strcmp(name + size - 5, ".gguf") == 0)
         size -= 5;
@@ -126,28 +139,19 @@ static enum status parse_model(struct bench *bench, struct error *err)
 }
 
 // The GPU if layers run on it, else the CPU.
-static enum status parse_device(struct bench *bench, struct error *err)
+static const char *find_device(const struct bench *bench)
 {
     const json_t *layers = json_object_get(bench->result, "n_gpu_layers");
-    const char *gpu = json_string_value(json_object_get(bench->result, "gpu_info"));
-    const bool on_gpu =
-        gpu && gpu[0] && !(json_is_integer(layers) && json_integer_value(layers) == 0);
-    enum status status = parse_text(bench, on_gpu ? "gpu_info" : "cpu_info", bench->device,
-                                    sizeof bench->device, err);
-    if (status == STATUS_OK && !bench->device[0])
-        (void)snprintf(bench->device, sizeof bench->device, "cpu");
-    return status;
+    const bool on_cpu = json_is_integer(layers) && json_integer_value(layers) == 0;
+    const char *device = bench->gpu && bench->gpu[0] && !on_cpu ? bench->gpu : bench->cpu;
+    return device[0] ? device : "cpu";
 }
 
 // "2025-04-24T11:58:50Z", always UTC.
 static enum status parse_time(struct bench *bench, struct error *err)
 {
-    char text[64];
     struct tm when = {0};
-    enum status status = parse_text(bench, "test_time", text, sizeof text, err);
-    if (status != STATUS_OK)
-        return status;
-    const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &when);
+    const char *end = strptime(bench->test_time, "%Y-%m-%dT%H:%M:%SZ", &when);
     const time_t seconds = end && !*end ? timegm(&when) : -1;
     if (seconds < 0 || seconds > INT64_MAX / INT64_C(2000000000))
         return fault(bench, "test_time", "no time like 2025-04-24T11:58:50Z", err);
@@ -189,15 +193,7 @@ static void set_text(struct record *record, unsigned column, const char *text, s
 // "qwen2 7B Q4_K - Medium": architecture, size, quantisation.
 static enum status put_model(struct bench *bench, struct error *err)
 {
-    char type[NAME_SIZE];
-    int64_t parameters = 0, bytes = 0;
-    enum status status = parse_text(bench, "model_type", type, sizeof type, err);
-    if (status == STATUS_OK)
-        status = parse_optional(bench, "model_n_params", &parameters, err);
-    if (status == STATUS_OK)
-        status = parse_optional(bench, "model_size", &bytes, err);
-    if (status != STATUS_OK)
-        return status;
+    const char *type = bench->model_type;
     struct record record;
     record_init(&record, RECORD_KIND_MODEL, bench->started_ns);
     record_set_name(&record, MODEL_NAME, bench->model_name);
@@ -207,10 +203,10 @@ static enum status put_model(struct bench *bench, struct error *err)
     const char *rest = size ? strchr(size + 1, ' ') : NULL;
     if (rest)
         set_text(&record, MODEL_QUANTISATION, rest + 1, strlen(rest + 1));
-    if (parameters > 0)
-        record_set_int(&record, MODEL_PARAMETERS, parameters);
-    if (bytes > 0)
-        record_set_int(&record, MODEL_FILE_BYTES, bytes);
+    if (bench->parameters > 0)
+        record_set_int(&record, MODEL_PARAMETERS, bench->parameters);
+    if (bench->model_bytes > 0)
+        record_set_int(&record, MODEL_FILE_BYTES, bench->model_bytes);
     return store_builder_put(bench->builder, &record, err);
 }
 
@@ -243,52 +239,38 @@ static enum status put_sample(struct bench *bench, int64_t request, int64_t at_n
 
 // ---- Results ---------------------------------------------------------------------------------
 
-// The samples and their total duration.
-static enum status check_samples(struct bench *bench, const json_t **out, int64_t *total_ns,
-                                 struct error *err)
+// The samples are times above zero; adds them up.
+static enum status check_samples(struct bench *bench, const json_t *samples, struct error *err)
 {
-    const json_t *samples = json_object_get(bench->result, "samples_ns");
-    if (!json_is_array(samples) || json_array_size(samples) == 0 ||
-        json_array_size(samples) > SAMPLES_MAX)
+    const size_t count = json_array_size(samples); // 0 of what is no array
+    if (count == 0 || count > SAMPLES_MAX)
         return fault(bench, "samples_ns", "missing, or no list of times", err);
-    *total_ns = 0;
-    for (size_t i = 0; i < json_array_size(samples); i++) {
-        const json_t *sample = json_array_get(samples, i);
-        const int64_t ns = json_is_integer(sample) ? json_integer_value(sample) : 0;
-        if (ns <= 0 || ns > value_max || *total_ns > value_max - ns)
+    for (size_t i = 0; i < count; i++) {
+        const int64_t ns = json_integer_value(json_array_get(samples, i)); // 0 of no integer
+        if (ns <= 0 || ns > value_max - bench->total_ns)
             return fault(bench, "samples_ns", "a time that cannot be", err);
-        *total_ns += ns;
+        bench->total_ns += ns;
     }
-    *out = samples;
     return STATUS_OK;
 }
 
-static enum status begin_run(struct bench *bench, int64_t total_ns, struct error *err)
+static enum status begin_run(struct bench *bench, struct error *err)
 {
-    char commit[64], cpu[NAME_SIZE], version[128];
-    int64_t build = 0, threads = 0;
+    char version[128];
     struct store_builder_run run = {.host = who,
                                     .worker_version = version,
                                     .os = "unknown",
                                     .kernel = "unknown",
-                                    .cpu = cpu,
+                                    .cpu = bench->cpu,
+                                    .cpu_count = bench->threads,
                                     .device_count = 1,
                                     .started_ns = bench->started_ns,
-                                    .ended_ns = bench->started_ns + total_ns};
-    enum status status = parse_text(bench, "build_commit", commit, sizeof commit, err);
-    if (status == STATUS_OK)
-        status = parse_optional(bench, "build_number", &build, err);
-    if (status == STATUS_OK)
-        status = parse_text(bench, "cpu_info", cpu, sizeof cpu, err);
-    if (status == STATUS_OK)
-        status = parse_optional(bench, "n_threads", &threads, err);
-    if (status != STATUS_OK)
-        return status;
-    (void)snprintf(version, sizeof version, "llama.cpp %s (%" PRId64 ")", commit, build);
-    run.cpu_count = threads;
+                                    .ended_ns = bench->started_ns + bench->total_ns};
+    (void)snprintf(version, sizeof version, "llama.cpp %s (%" PRId64 ")", bench->commit,
+                   bench->build);
     if (!identify(bench, run.uuid))
         return error_no_memory(err, "import");
-    status = store_builder_run(bench->builder, &run, err);
+    enum status status = store_builder_run(bench->builder, &run, err);
     if (status == STATUS_OK)
         status = store_builder_name(bench->builder, bench->model, &bench->model_name, err);
     if (status == STATUS_OK)
@@ -296,36 +278,30 @@ static enum status begin_run(struct bench *bench, int64_t total_ns, struct error
     return status;
 }
 
-static enum status parse_test(struct bench *bench, struct error *err)
+static enum status parse_result(struct bench *bench, const json_t *samples, struct error *err)
 {
-    enum status status = parse_integer(bench, "n_prompt", 0, &bench->n_prompt, err);
-    if (status == STATUS_OK)
-        status = parse_integer(bench, "n_gen", 0, &bench->n_gen, err);
-    if (status == STATUS_OK)
-        status = parse_optional(bench, "n_depth", &bench->n_depth, err);
-    if (status == STATUS_OK && bench->n_prompt == 0 && bench->n_gen == 0)
-        status = fault(bench, "n_gen", "nothing was tested", err);
-    if (status == STATUS_OK && bench->n_prompt > value_max - bench->n_depth)
-        status = fault(bench, "n_depth", "a number that cannot be", err);
-    if (status == STATUS_OK)
-        status = parse_time(bench, err);
+    if (!json_is_object(bench->result))
+        return error_set(err, STATUS_INVALID, "result %zu: no object", bench->index);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (parse_field(bench, &fields[i], err) != STATUS_OK)
+            return STATUS_INVALID;
+    if (bench->n_prompt == 0 && bench->n_gen == 0)
+        return fault(bench, "n_gen", "nothing was tested", err);
+    if (bench->n_prompt > value_max - bench->n_depth)
+        return fault(bench, "n_depth", "a number that cannot be", err);
+    bench->device = find_device(bench);
+    enum status status = parse_time(bench, err);
     if (status == STATUS_OK)
         status = parse_model(bench, err);
-    return status == STATUS_OK ? parse_device(bench, err) : status;
+    return status == STATUS_OK ? check_samples(bench, samples, err) : status;
 }
 
-static enum status parse_result(struct bench *bench, struct error *err)
+static enum status convert_result(struct bench *bench, struct error *err)
 {
-    const json_t *samples = NULL;
-    int64_t total_ns = 0;
-    enum status status =
-        json_is_object(bench->result)
-            ? parse_test(bench, err)
-            : error_set(err, STATUS_INVALID, "result %zu: no object", bench->index);
+    const json_t *samples = json_object_get(bench->result, "samples_ns");
+    enum status status = parse_result(bench, samples, err);
     if (status == STATUS_OK)
-        status = check_samples(bench, &samples, &total_ns, err);
-    if (status == STATUS_OK)
-        status = begin_run(bench, total_ns, err);
+        status = begin_run(bench, err);
     if (status == STATUS_OK)
         status = put_model(bench, err);
     int64_t at_ns = bench->started_ns;
@@ -387,7 +363,7 @@ static enum status convert(struct store_builder *builder, const json_t *results,
         struct bench bench = {
             .builder = builder, .result = json_array_get(results, i), .index = i + 1};
         if (!is_repeated(results, i))
-            status = parse_result(&bench, err);
+            status = convert_result(&bench, err);
     }
     return status;
 }
