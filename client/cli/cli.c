@@ -4,8 +4,6 @@
 
 #include "client/cli/args/help.h"
 #include "client/cli/args/query_line.h"
-#include "client/cli/output/columns.h"
-#include "client/cli/output/rows.h"
 #include "common/core/base/text.h"
 
 int cli_exit_code(enum status status)
@@ -68,18 +66,31 @@ enum status cli_ask_for(struct cli *cli, const struct query *query, const char *
     enum status status = cli_ask(cli, query, out, err);
     if (status != STATUS_NO_DATA)
         return status;
-    if (cli->options.format == FORMAT_JSON)
-        rows_print(cli->env.out, FORMAT_JSON, NULL);
+    cli_print_none(cli);
     return cli_no_data(cli, what, err);
 }
 
-enum status cli_print(const struct cli *cli, const struct columns *view,
+struct rows cli_rows(const struct cli *cli, const struct columns *columns)
+{
+    return (struct rows){.out = cli->env.out,
+                         .format = cli->options.format,
+                         .columns = columns,
+                         .width = cli->env.width};
+}
+
+enum status cli_print(const struct cli *cli, const struct columns *columns,
                       const struct result *result, struct error *err)
 {
-    if (cli->options.format == FORMAT_TEXT)
-        return columns_print(view, result, cli->env.out, cli->env.width, cli->command->name, err);
-    rows_print(cli->env.out, cli->options.format, result);
-    return STATUS_OK;
+    struct rows rows = cli_rows(cli, columns);
+    rows_write(&rows, result, 0, result_row_count(result));
+    return rows_end(&rows, STATUS_OK, err);
+}
+
+void cli_print_none(const struct cli *cli)
+{
+    struct rows rows = {.out = cli->env.out, .format = FORMAT_JSON};
+    if (cli->options.format == FORMAT_JSON)
+        (void)!rows_end(&rows, STATUS_OK, NULL);
 }
 
 enum status cli_source(struct cli *cli, const char **out, struct error *err)

@@ -8,11 +8,10 @@
 #include <stdio.h>
 
 #include "client/cli/args/cli_options.h"
+#include "client/cli/output/rows.h"
 #include "client/remote/remote.h"
 #include "common/core/base/error.h"
 #include "common/core/query/result.h"
-
-struct columns;
 
 // Streams, terminal and clock of the process, set by main.
 struct cli_environment {
@@ -77,9 +76,13 @@ MUST_CHECK enum status cli_source(struct cli *cli, const char **out, struct erro
 MUST_CHECK enum status cli_ask_for(struct cli *cli, const struct query *query, const char *what,
                                    struct result **out, struct error *err);
 
-// Prints a result as a table with these columns, or as JSON or CSV if so requested.
-MUST_CHECK enum status cli_print(const struct cli *cli, const struct columns *view,
+// The printer of the command's rows: a table with these columns, or JSON or CSV if so requested.
+struct rows cli_rows(const struct cli *cli, const struct columns *columns);
+
+// Prints all rows of a result by cli_rows; and an empty list with --json.
+MUST_CHECK enum status cli_print(const struct cli *cli, const struct columns *columns,
                                  const struct result *result, struct error *err);
+void cli_print_none(const struct cli *cli);
 
 // Returns STATUS_NO_DATA with the reason: expired records, a window in the future, filters without
 // a match, or an empty store.  `what` begins the message.
@@ -112,7 +115,6 @@ MUST_CHECK enum status command_query(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_loads(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_list(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_fleet(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_runs(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_metrics(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_tail(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_export(struct cli *cli, struct error *err);

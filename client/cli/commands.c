@@ -139,7 +139,7 @@ static const struct cli_command commands[] = {
         .summary = "worker processes: how each ended, records produced and lost",
         .details = listing_details,
         .options = TAKES(LISTING),
-        .run = command_runs,
+        .run = command_list,
     },
     {
         .name = "metrics",

@@ -3,29 +3,27 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/output/rows.h"
-#include "client/cli/output/columns.h"
 #include "common/core/base/text.h"
 
 enum { NOTE_SIZE = 1024 };
 
 // The figures shown after the columns of the groups.
 static const struct {
-    struct shown_column column;
+    struct column column;
     bool needed; // shown even if no row has it
 } figures[] = {
-    {{"count", "count", SHOWN_PLAIN, TABLE_RIGHT, 0}, true},
-    {{"mean", "mean", SHOWN_PLAIN, TABLE_RIGHT, 0}, true},
-    {{"total_over_total", "total/total", SHOWN_PLAIN, TABLE_RIGHT, 0}, false},
-    {{"met_ratio", "met", SHOWN_PLAIN, TABLE_RIGHT, 0}, false},
-    {{"min", "min", SHOWN_PLAIN, TABLE_RIGHT, 2}, true},
-    {{"max", "max", SHOWN_PLAIN, TABLE_RIGHT, 2}, true},
-    {{"p50", "p50", SHOWN_PLAIN, TABLE_RIGHT, 0}, true},
-    {{"p90", "p90", SHOWN_PLAIN, TABLE_RIGHT, 3}, true},
-    {{"p95", "p95", SHOWN_PLAIN, TABLE_RIGHT, 1}, true},
-    {{"p99", "p99", SHOWN_PLAIN, TABLE_RIGHT, 0}, true},
-    {{"coverage_ratio", "coverage", SHOWN_PLAIN, TABLE_RIGHT, 0}, true},
-    {{"lost", "lost", SHOWN_PLAIN, TABLE_RIGHT, 1}, true},
+    {{"count", "count", COLUMN_RIGHT(0)}, true},
+    {{"mean", "mean", COLUMN_RIGHT(0)}, true},
+    {{"total_over_total", "total/total", COLUMN_RIGHT(0)}, false},
+    {{"met_ratio", "met", COLUMN_RIGHT(0)}, false},
+    {{"min", "min", COLUMN_RIGHT(2)}, true},
+    {{"max", "max", COLUMN_RIGHT(2)}, true},
+    {{"p50", "p50", COLUMN_RIGHT(0)}, true},
+    {{"p90", "p90", COLUMN_RIGHT(3)}, true},
+    {{"p95", "p95", COLUMN_RIGHT(1)}, true},
+    {{"p99", "p99", COLUMN_RIGHT(0)}, true},
+    {{"coverage_ratio", "coverage", COLUMN_RIGHT(0)}, true},
+    {{"lost", "lost", COLUMN_RIGHT(1)}, true},
 };
 
 enum {
@@ -42,20 +40,20 @@ static bool any_row_has(const struct result *result, const char *key)
 }
 
 // Chooses the columns: groups first, then figures.
-static unsigned choose(struct shown_column out[SHOWN_MAX], const struct query *query,
+static unsigned choose(struct column out[SHOWN_MAX], const struct query *query,
                        const struct result *result)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < query->group_count; i++) {
         const char *name = query_dimension_name(query->group_by[i]);
-        out[count++] = (struct shown_column){
+        out[count++] = (struct column){
             .key = name,
             .title = name,
-            .style = query->group_by[i] == QUERY_BY_RUN ? SHOWN_RUN : SHOWN_PLAIN,
+            .cell = query->group_by[i] == QUERY_BY_RUN ? column_run : NULL,
         };
     }
     if (query->step_ns != 0)
-        out[count++] = (struct shown_column){.key = "started_ns", .title = "from"};
+        out[count++] = (struct column){.key = "started_ns", .title = "from"};
     for (unsigned i = 0; i < FIGURE_COUNT; i++)
         if (figures[i].needed || any_row_has(result, figures[i].column.key))
             out[count++] = figures[i].column;
@@ -90,16 +88,18 @@ static void print_note(FILE *out, const struct result *result)
                       text_escape(text, sizeof text, note.text.bytes, note.text.size));
 }
 
-static enum status print_for_people(struct cli *cli, const struct query_metric *metric,
-                                    const struct result *result, struct error *err)
+static enum status print(struct cli *cli, const struct query_metric *metric,
+                         const struct result *result, struct error *err)
 {
     FILE *out = cli->env.out;
-    struct shown_column shown[SHOWN_MAX];
-    const struct columns view = {shown, choose(shown, &cli->query, result)};
-    (void)fprintf(out, "%s.%s: %s\n", record_kind_info(metric->kind)->name, metric->name,
-                  metric->meaning);
-    enum status status = columns_print(&view, result, out, cli->env.width, "avg", err);
-    if (status == STATUS_OK) {
+    struct column shown[SHOWN_MAX];
+    const bool is_table = cli->options.format == FORMAT_TEXT;
+    const struct columns view = {shown, choose(shown, &cli->query, result), NULL};
+    if (is_table)
+        (void)fprintf(out, "%s.%s: %s\n", record_kind_info(metric->kind)->name, metric->name,
+                      metric->meaning);
+    enum status status = cli_print(cli, &view, result, err);
+    if (status == STATUS_OK && is_table) {
         note_coverage(out, result);
         print_note(out, result);
     }
@@ -146,6 +146,7 @@ static enum status ask(struct cli *cli, const struct query_metric *known, struct
         return no_data(cli, known, err);
     if (status == STATUS_OK && result_row_count(*out) == 0) {
         result_free(*out);
+        *out = NULL;
         return no_data(cli, known, err);
     }
     return status;
@@ -158,17 +159,12 @@ enum status command_average(struct cli *cli, struct error *err)
     if (status != STATUS_OK)
         return error_prefix(err, status, "avg");
 
-    const enum cli_format format = cli->options.format;
     struct result *result = NULL;
     status = ask(cli, metric, &result, err);
-    if (status == STATUS_NO_DATA && format == FORMAT_JSON)
-        rows_print(cli->env.out, format, NULL);
-    if (status != STATUS_OK)
-        return status;
-    if (format == FORMAT_TEXT)
-        status = print_for_people(cli, metric, result, err);
-    else
-        rows_print(cli->env.out, format, result);
+    if (status == STATUS_NO_DATA)
+        cli_print_none(cli);
+    if (status == STATUS_OK)
+        status = print(cli, metric, result, err);
     result_free(result);
     return status;
 }

@@ -4,21 +4,19 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/output/rows.h"
-#include "client/cli/output/columns.h"
 
-static const struct shown_column columns[] = {
-    {"baseline", "baseline", SHOWN_PLAIN, TABLE_LEFT, 0},
-    {"created_ns", "saved", SHOWN_PLAIN, TABLE_LEFT, 0},
-    {"since_ns", "since", SHOWN_PLAIN, TABLE_LEFT, 2},
-    {"until_ns", "until", SHOWN_PLAIN, TABLE_LEFT, 2},
-    {"runs", "runs", SHOWN_PLAIN, TABLE_RIGHT, 0},
-    {"values", "values", SHOWN_PLAIN, TABLE_RIGHT, 1},
-    {"coverage_ratio", "coverage", SHOWN_PLAIN, TABLE_RIGHT, 1},
-    {"filter", "of", SHOWN_PLAIN, TABLE_LEFT, 3},
+static const struct column columns[] = {
+    {"baseline", "baseline", COLUMN_LEFT(0)},
+    {"created_ns", "saved", COLUMN_LEFT(0)},
+    {"since_ns", "since", COLUMN_LEFT(2)},
+    {"until_ns", "until", COLUMN_LEFT(2)},
+    {"runs", "runs", COLUMN_RIGHT(0)},
+    {"values", "values", COLUMN_RIGHT(1)},
+    {"coverage_ratio", "coverage", COLUMN_RIGHT(1)},
+    {"filter", "of", COLUMN_LEFT(3)},
 };
 
-static const struct columns view = {columns, sizeof columns / sizeof *columns};
+static const struct columns view = {columns, sizeof columns / sizeof *columns, NULL};
 
 static const char name_characters[] =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
@@ -35,10 +33,8 @@ static enum status list(struct cli *cli, struct error *err)
     enum status status = cli_ask(cli, &query, &result, err);
     if (status != STATUS_OK)
         return status;
-    const bool none = result_row_count(result) == 0;
-    if (!none || cli->options.format != FORMAT_TEXT)
-        status = cli_print(cli, &view, result, err);
-    if (none)
+    status = cli_print(cli, &view, result, err);
+    if (status == STATUS_OK && result_row_count(result) == 0)
         status =
             error_set(err, STATUS_NO_DATA,
                       "baseline: no data: no baselines are stored (inferstat baseline save NAME)");
@@ -61,20 +57,21 @@ static void print_saved(FILE *out, const struct query *query, const struct resul
         unit_format(coverage, UNIT_RATIO, result_number(result, 0, "coverage_ratio", (double)NAN)));
 }
 
-static void print_change(const struct cli *cli, const struct query *query,
-                         const struct result *result)
+static enum status print_change(const struct cli *cli, const struct query *query,
+                                const struct result *result, struct error *err)
 {
     FILE *out = cli->env.out;
+    if (cli->options.format == FORMAT_CSV)
+        return cli_print(cli, NULL, result, err);
     if (cli->options.format == FORMAT_JSON) {
         rows_write_json(out, result, 0);
-    } else if (cli->options.format == FORMAT_CSV) {
-        rows_print(out, FORMAT_CSV, result);
     } else if (query->kind == QUERY_BASELINE_SAVE) {
         print_saved(out, query, result);
         cli_note_expired(cli, result);
     } else {
         (void)fprintf(out, "baseline %s deleted\n", query->baseline.name);
     }
+    return STATUS_OK;
 }
 
 static enum status change(struct cli *cli, enum query_kind kind, struct error *err)
@@ -93,9 +90,9 @@ static enum status change(struct cli *cli, enum query_kind kind, struct error *e
     enum status status = cli_ask(cli, &query, &result, err);
     if (status != STATUS_OK)
         return error_prefix(err, status, "baseline");
-    print_change(cli, &query, result);
+    status = print_change(cli, &query, result, err);
     result_free(result);
-    return STATUS_OK;
+    return status;
 }
 
 // The sub-commands.

@@ -1,9 +1,10 @@
 // inferstat compare BEFORE AFTER | compare --against BEFORE
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/commands/comparison.h"
-#include "client/cli/output/rows.h"
 #include "common/core/stats/stats.h"
 
 // The smallest margin; 0 means the default.
@@ -27,11 +28,46 @@ static enum status check_sides(const struct cli *cli, struct error *err)
     return STATUS_OK;
 }
 
+// ---- Totals ---------------------------------------------------------------------------
+
+struct tally {
+    size_t judged; // rows with a verdict
+    size_t counts[STATS_VERDICT_COUNT];
+    size_t too_few;   // undecided rows with fewer values than a verdict needs
+    size_t p95_worse; // rows with a worse 95th percentile; the verdict is the median's
+};
+
+static enum stats_verdict verdict_at(const struct result *result, size_t row)
+{
+    for (unsigned i = 0; i < STATS_VERDICT_COUNT; i++)
+        if (result_is(result, row, "verdict", stats_verdict_text((enum stats_verdict)i)))
+            return (enum stats_verdict)i;
+    return STATS_UNDECIDED;
+}
+
+static struct tally count_rows(const struct result *result)
+{
+    struct tally tally = {0};
+    for (size_t row = 0; row < result_row_count(result); row++) {
+        tally.p95_worse += result_is(result, row, "p95_verdict", stats_verdict_text(STATS_WORSE));
+        if (result_get(result, row, "verdict").type == VALUE_NULL) // it explains another
+            continue;
+        const enum stats_verdict verdict = verdict_at(result, row);
+        const int64_t needed = result_integer(result, row, "needed_count", 0);
+        tally.counts[verdict]++;
+        tally.judged++;
+        tally.too_few += verdict == STATS_UNDECIDED &&
+                         (result_integer(result, row, "before_count", 0) < needed ||
+                          result_integer(result, row, "after_count", 0) < needed);
+    }
+    return tally;
+}
+
 // The overall verdict: any comparison that is worse; else any that is undecided despite
 // enough values; else undecided if none had enough values.
 static enum status judge(const struct result *result, struct error *err)
 {
-    const struct comparison_tally tally = comparison_tally(result);
+    const struct tally tally = count_rows(result);
     const size_t rows = tally.judged, undecided = tally.counts[STATS_UNDECIDED];
     if (tally.counts[STATS_WORSE] > 0)
         return error_set(err, STATUS_CHECK_FAILED, "compare: %zu of %zu are worse",
@@ -46,21 +82,254 @@ static enum status judge(const struct result *result, struct error *err)
     return STATUS_OK;
 }
 
+// ---- Cells --------------------------------------------------------------------------
+
+enum { CELL_SIZE = 64 };
+
+// A ratio as a change: 1.031 is "+3.1 %".
+static void write_change(char out[CELL_SIZE], double ratio)
+{
+    const double percent = (ratio - 1) * 100;
+    if (!isfinite(ratio))
+        (void)snprintf(out, CELL_SIZE, "-");
+    else if (fabs(percent) < 1000)
+        (void)snprintf(out, CELL_SIZE, "%+.1f %%", fabs(percent) < 0.05 ? 0.0 : percent);
+    else
+        (void)snprintf(out, CELL_SIZE, "x%.4g", ratio);
+}
+
+static char *change_text(const struct column *column, const struct result *result, size_t row)
+{
+    char text[CELL_SIZE];
+    // A p95 without an interval would be the slowest of few values.
+    const bool is_none = strcmp(column->key, "p95_ratio") == 0 &&
+                         result_get(result, row, "p95_ratio_high").type == VALUE_NULL;
+    write_change(text,
+                 is_none ? (double)NAN : result_number(result, row, column->key, (double)NAN));
+    return strdup(text);
+}
+
+// An interval of changes, from KEY_low to KEY_high.
+static char *interval_text(const struct column *column, const struct result *result, size_t row)
+{
+    char key[CELL_SIZE], low[CELL_SIZE], high[CELL_SIZE], text[2 * CELL_SIZE];
+    (void)snprintf(key, sizeof key, "%s_low", column->key);
+    write_change(low, result_number(result, row, key, (double)NAN));
+    (void)snprintf(key, sizeof key, "%s_high", column->key);
+    write_change(high, result_number(result, row, key, (double)NAN));
+    const bool is_open = strcmp(low, "-") == 0 || strcmp(high, "-") == 0;
+    (void)snprintf(text, sizeof text, "%.20s%s%.20s", is_open ? "-" : low, is_open ? "" : " to ",
+                   is_open ? "" : high);
+    return strdup(text);
+}
+
+// The subject of a row: a model, an operation, a pipeline's batches.
+static char *what_text(const struct column *column, const struct result *result, size_t row)
+{
+    (void)column;
+    const struct value model = result_get(result, row, "model");
+    const int64_t batch = result_integer(result, row, "batch_items", 0);
+    char *name = table_cell_text(
+        model.type == VALUE_NULL ? result_get(result, row, "operation") : model, UNIT_NONE);
+    char *both = NULL;
+    if (batch <= 0 || !name)
+        return name;
+    if (asprintf(&both, "%s, batch %" PRId64, name, batch) < 0)
+        both = NULL;
+    free(name);
+    return both;
+}
+
+// The note of a row, in the line below it.
+static void add_note(struct table *table, const struct result *result, size_t row)
+{
+    char line[512];
+    char *note = column_value(&(struct column){.key = "note"}, result, row);
+    (void)snprintf(line, sizeof line, "  %.500s", note ? note : "-");
+    if (strcmp(line, "  -") != 0)
+        table_add_below(table, line);
+    free(note);
+}
+
+static const struct column columns[] = {
+    {"model", "model", COLUMN_LEFT(0), .cell = what_text},
+    {"device", "device", COLUMN_LEFT(2)},
+    {"metric", "metric", COLUMN_LEFT(0), .is_whole = true},
+    {"before_median", "before", COLUMN_RIGHT(1), .cell = column_in_row_unit},
+    {"after_median", "after", COLUMN_RIGHT(1), .cell = column_in_row_unit},
+    {"ratio", "change", COLUMN_RIGHT(0), .cell = change_text},
+    {"ratio", "99 % interval", COLUMN_RIGHT(0), .cell = interval_text},
+    {"p95_ratio", "p95 change", COLUMN_RIGHT(3), .cell = change_text},
+    {"p95_ratio", "p95 interval", COLUMN_RIGHT(4), .cell = interval_text},
+    {"verdict", "verdict", COLUMN_LEFT(0), .is_whole = true},
+    {"note", "note", COLUMN_LEFT(0)}, // of Markdown; a table has it below the row
+};
+
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+// ---- Lines around the table -----------------------------------------------------------
+
+static void write_filter(FILE *out, const struct query_filter *filter)
+{
+    char time[UNIT_TEXT_SIZE];
+    bool some = cli_write_filter(out, filter, "");
+    if (filter->since_ns) {
+        (void)fprintf(out, "%ssince %s", some ? ", " : "",
+                      unit_format_int(time, UNIT_TIME, filter->since_ns));
+        some = true;
+    }
+    if (filter->until_ns)
+        (void)fprintf(out, "%suntil %s", some ? ", " : "",
+                      unit_format_int(time, UNIT_TIME, filter->until_ns));
+    if (!some && !filter->until_ns)
+        (void)fputs("all records", out);
+}
+
+// One side: "baseline june: 3 runs, coverage 100.0 %".
+static void write_side(FILE *out, const struct query *query, unsigned side,
+                       const struct result *result)
+{
+    char coverage[UNIT_TEXT_SIZE];
+    if (query->compare.baseline[side][0])
+        (void)fprintf(out, "baseline %s", query->compare.baseline[side]);
+    else
+        write_filter(out, side == 0 ? &query->filter : &query->compare.other);
+    const int64_t runs = result_integer(result, 0, side == 0 ? "before_runs" : "after_runs", 0);
+    const double ratio = result_number(
+        result, 0, side == 0 ? "before_coverage_ratio" : "after_coverage_ratio", (double)NAN);
+    (void)fprintf(out, " (%" PRId64 " %s, coverage %s)", runs, runs == 1 ? "run" : "runs",
+                  unit_format(coverage, UNIT_RATIO, ratio));
+}
+
+// "2 worse, 1 better, 3 the same, 1 undecided".
+static void write_tally(FILE *out, const struct tally *tally)
+{
+    (void)fprintf(out, "%zu worse, %zu better, %zu the same, %zu undecided",
+                  tally->counts[STATS_WORSE], tally->counts[STATS_BETTER],
+                  tally->counts[STATS_SAME], tally->counts[STATS_UNDECIDED]);
+    if (tally->too_few > 0)
+        (void)fprintf(out, " (%zu of them with too few values)", tally->too_few);
+    if (tally->p95_worse > 0)
+        (void)fprintf(out, "; the 95th percentile of %zu is worse", tally->p95_worse);
+}
+
+static void write_text(FILE *out, struct value value, const char *before)
+{
+    char *text = value.type == VALUE_TEXT ? table_cell_text(value, UNIT_NONE) : NULL;
+    if (text)
+        (void)fprintf(out, "%s%s\n", before, text);
+    free(text);
+}
+
+// Prints the method of the comparison.
+static void write_method(FILE *out, const struct result *result)
+{
+    char margin[UNIT_TEXT_SIZE];
+    (void)fprintf(
+        out,
+        "Method: %s, with an interval from order statistics of each side whose width "
+        "follows from blocks of consecutive values; within %s counts as the same.  p95 is "
+        "judged apart: the verdict is the median's.\n",
+        "change of the median",
+        unit_format(margin, UNIT_RATIO, result_number(result, 0, "margin", 0)));
+    if (result_integer(result, 0, "before_runs", 0) < 2 ||
+        result_integer(result, 0, "after_runs", 0) < 2)
+        (void)fputs("A side of one run does not show what differs from one start to the next.\n",
+                    out);
+}
+
+// ---- A table --------------------------------------------------------------------------
+
+static enum status print_table(const struct cli *cli, const struct query *query,
+                               const struct result *result, struct error *err)
+{
+    FILE *out = cli->env.out;
+    (void)fputs("before: ", out);
+    write_side(out, query, 0, result);
+    (void)fputs("\nafter:  ", out);
+    write_side(out, query, 1, result);
+    (void)fputs("\n\n", out);
+    enum status status =
+        cli_print(cli, &(struct columns){columns, COLUMNS - 1, add_note}, result, err);
+    if (status != STATUS_OK)
+        return status;
+    const struct tally tally = count_rows(result);
+    (void)fputc('\n', out);
+    write_tally(out, &tally);
+    (void)fputs(".\n", out);
+    write_text(out, result_get(result, 0, "differences"), "Differences: ");
+    write_method(out, result);
+    return STATUS_OK;
+}
+
+// ---- Markdown -------------------------------------------------------------------------
+
+// Writes the text of a cell with Markdown's own characters escaped.
+static void write_markdown(FILE *out, const char *text)
+{
+    for (; *text; text++) {
+        if (strchr("\\|`*_<>[]#&~", *text))
+            (void)fputc('\\', out);
+        (void)fputc(*text, out);
+    }
+}
+
+static enum status print_markdown(const struct cli *cli, const struct query *query,
+                                  const struct result *result, struct error *err)
+{
+    FILE *out = cli->env.out;
+    const struct tally tally = count_rows(result);
+    (void)fputs("**", out);
+    write_tally(out, &tally);
+    (void)fputs("**\n\n- before: ", out);
+    write_side(out, query, 0, result);
+    (void)fputs("\n- after: ", out);
+    write_side(out, query, 1, result);
+    (void)fputc('\n', out);
+    write_text(out, result_get(result, 0, "differences"), "- differences: ");
+    (void)fputs("\n|", out);
+    for (unsigned column = 0; column < COLUMNS; column++)
+        (void)fprintf(out, " %s |", columns[column].title);
+    (void)fputs("\n|", out);
+    for (unsigned column = 0; column < COLUMNS; column++)
+        (void)fputs(columns[column].align == TABLE_RIGHT ? " ---: |" : " --- |", out);
+    (void)fputc('\n', out);
+    for (size_t row = 0; row < result_row_count(result); row++) {
+        (void)fputc('|', out);
+        for (unsigned column = 0; column < COLUMNS; column++) {
+            char *text = column_text(&columns[column], result, row);
+            if (!text)
+                return error_no_memory(err, "compare");
+            const bool is_no_note = column == COLUMNS - 1 && strcmp(text, "-") == 0;
+            (void)fputc(' ', out);
+            write_markdown(out, is_no_note ? "" : text);
+            (void)fputs(" |", out);
+            free(text);
+        }
+        (void)fputc('\n', out);
+    }
+    (void)fputc('\n', out);
+    write_method(out, result);
+    return STATUS_OK;
+}
+
+// ---- The command ----------------------------------------------------------------------
+
 static enum status print(const struct cli *cli, const struct query *query,
                          const struct result *result, struct error *err)
 {
-    if (cli->options.format == FORMAT_TEXT)
-        return comparison_print(cli, query, result, err);
-    rows_print(cli->env.out, cli->options.format, result);
-    return STATUS_OK;
+    if (cli->options.format != FORMAT_TEXT)
+        return cli_print(cli, NULL, result, err);
+    return option_given(&cli->options, OPTION_MARKDOWN) ? print_markdown(cli, query, result, err)
+                                                        : print_table(cli, query, result, err);
 }
 
 enum status cli_compare(struct cli *cli, const struct query *query, struct error *err)
 {
     struct result *result;
     enum status status = cli_ask(cli, query, &result, err);
-    if (status == STATUS_NO_DATA && cli->options.format == FORMAT_JSON)
-        rows_print(cli->env.out, FORMAT_JSON, NULL);
+    if (status == STATUS_NO_DATA)
+        cli_print_none(cli);
     if (status != STATUS_OK)
         return error_prefix(err, status, "compare");
     status = print(cli, query, result, err);

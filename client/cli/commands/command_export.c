@@ -39,24 +39,19 @@ static enum status write_kinds(struct cli *cli, uint32_t kinds, struct rows *row
             record_pages_read(cli, (enum record_kind)kind, NULL, true,
                               limit ? limit - rows->count : 0, record_pages_to_rows, rows, err);
         // Without KIND, kinds that lack a filter's dimension are skipped.
-        if (status == STATUS_INVALID && cli->options.argument_count == 0)
-            continue;
-        if (status != STATUS_OK)
+        if (status != STATUS_OK && (status != STATUS_INVALID || cli->options.argument_count > 0))
             return status;
     }
-    rows_end(rows);
     return STATUS_OK;
 }
 
 static enum status write_rows(struct cli *cli, const struct wanted *wanted, struct rows *rows,
                               struct error *err)
 {
-    if (!wanted->query)
-        return write_kinds(cli, wanted->kinds, rows, err);
-    enum status status = record_pages_ask(cli, wanted->query, record_pages_to_rows, rows, err);
-    if (status == STATUS_OK)
-        rows_end(rows);
-    return status;
+    enum status status = wanted->query
+                             ? record_pages_ask(cli, wanted->query, record_pages_to_rows, rows, err)
+                             : write_kinds(cli, wanted->kinds, rows, err);
+    return rows_end(rows, status, err);
 }
 
 static enum status write_file(struct cli *cli, const struct wanted *wanted, struct rows *rows,

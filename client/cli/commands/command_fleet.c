@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/output/rows.h"
-#include "client/cli/output/columns.h"
 
 enum { HOSTS_LEAST = 3 };
 
@@ -18,13 +16,36 @@ static const struct {
     {"load_bytes_per_second", "load"},
 };
 
-static const struct table_column columns[] = {
-    {"host", TABLE_LEFT, true, 0},       {"model", TABLE_LEFT, true, 1},
-    {"device", TABLE_LEFT, true, 2},     {"what", TABLE_LEFT, false, 0},
-    {"off by", TABLE_RIGHT, false, 0},   {"median", TABLE_RIGHT, false, 1},
-    {"of peers", TABLE_RIGHT, false, 1}, {"hosts", TABLE_RIGHT, false, 2},
-    {"why", TABLE_LEFT, true, 0},
+static char *metric_text(const struct column *column, const struct result *result, size_t row)
+{
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (result_is(result, row, "metric", words[i].metric))
+            return strdup(words[i].word);
+    return column_value(column, result, row);
+}
+
+static char *deviation_text(const struct column *column, const struct result *result, size_t row)
+{
+    char text[UNIT_TEXT_SIZE], deviation[UNIT_TEXT_SIZE + 1];
+    const double off = result_number(result, row, column->key, 0);
+    (void)snprintf(deviation, sizeof deviation, "%s%s", off > 0 ? "+" : "",
+                   unit_format(text, UNIT_RATIO, off));
+    return strdup(deviation);
+}
+
+static const struct column columns[] = {
+    {"host", "host", COLUMN_LEFT(0)},
+    {"model", "model", COLUMN_LEFT(1)},
+    {"device", "device", COLUMN_LEFT(2)},
+    {"metric", "what", COLUMN_LEFT(0), .cell = metric_text, .is_whole = true},
+    {"deviation_ratio", "off by", COLUMN_RIGHT(0), .cell = deviation_text},
+    {"value", "median", COLUMN_RIGHT(1), .cell = column_in_row_unit},
+    {"median", "of peers", COLUMN_RIGHT(1), .cell = column_in_row_unit},
+    {"hosts", "hosts", COLUMN_RIGHT(2)},
+    {"reason", "why", COLUMN_LEFT(0)},
 };
+
+static const struct columns view = {columns, sizeof columns / sizeof *columns, NULL};
 
 // Totals over all rows.
 struct tally {
@@ -55,70 +76,10 @@ static size_t standing_out(const struct tally *tally)
     return tally->worse + tally->better + tally->different;
 }
 
-// ---- The table -----------------------------------------------------------------------
-
-static void add_text(struct table *table, const struct result *result, size_t row, const char *key)
+// Notes the medians that stand out or were not compared.
+static void print_notes(FILE *out, const struct tally *tally)
 {
-    table_add_value(table, result_get(result, row, key), UNIT_NONE);
-}
-
-static void add_metric(struct table *table, const struct result *result, size_t row)
-{
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (result_is(result, row, "metric", words[i].metric)) {
-            table_add(table, words[i].word);
-            return;
-        }
-    add_text(table, result, row, "metric");
-}
-
-static enum unit unit_of(const struct result *result, size_t row)
-{
-    for (int i = 0; i < (int)UNIT_COUNT_OF; i++)
-        if (result_is(result, row, "unit", unit_name((enum unit)i)))
-            return (enum unit)i;
-    return UNIT_NONE;
-}
-
-static void add_row(struct table *table, const struct result *result, size_t row)
-{
-    const enum unit unit = unit_of(result, row);
-    char text[UNIT_TEXT_SIZE], deviation[UNIT_TEXT_SIZE + 1];
-    const double off = result_number(result, row, "deviation_ratio", 0);
-    (void)snprintf(deviation, sizeof deviation, "%s%s", off > 0 ? "+" : "",
-                   unit_format(text, UNIT_RATIO, off));
-    add_text(table, result, row, "host");
-    add_text(table, result, row, "model");
-    add_text(table, result, row, "device");
-    add_metric(table, result, row);
-    table_add(table, deviation);
-    table_add_value(table, result_get(result, row, "value"), unit);
-    table_add_value(table, result_get(result, row, "median"), unit);
-    table_add_value(table, result_get(result, row, "hosts"), UNIT_COUNT);
-    add_text(table, result, row, "reason");
-}
-
-static enum status print_table(struct cli *cli, const struct result *result, size_t count,
-                               struct error *err)
-{
-    struct table *table;
-    if (table_new(&table, columns, sizeof columns / sizeof *columns) != STATUS_OK)
-        return error_no_memory(err, "fleet");
-    for (size_t row = 0; row < count; row++) // those that stand out come first
-        add_row(table, result, row);
-    enum status status = table_print(table, cli->env.out, cli->env.width, err);
-    table_free(table);
-    return status;
-}
-
-static enum status print_for_people(struct cli *cli, const struct result *result,
-                                    const struct tally *tally, struct error *err)
-{
-    FILE *out = cli->env.out;
     const size_t count = standing_out(tally), compared = count + tally->usual;
-    enum status status = count > 0 ? print_table(cli, result, count, err) : STATUS_OK;
-    if (status != STATUS_OK)
-        return status;
     if (compared > 0)
         (void)fprintf(out, "%s%zu of %zu medians compared stand out.\n", count > 0 ? "\n" : "",
                       count, compared);
@@ -130,7 +91,19 @@ static enum status print_for_people(struct cli *cli, const struct result *result
     if (tally->few_values > 0)
         (void)fprintf(out, "Not compared: %zu with too few requests or loads.\n",
                       tally->few_values);
-    return STATUS_OK;
+}
+
+// A table has only those that stand out, which come first.
+static enum status print(struct cli *cli, const struct result *result, const struct tally *tally,
+                         struct error *err)
+{
+    struct rows rows = cli_rows(cli, &view);
+    const bool is_table = rows.format == FORMAT_TEXT;
+    rows_write(&rows, result, 0, is_table ? standing_out(tally) : result_row_count(result));
+    enum status status = rows_end(&rows, STATUS_OK, err);
+    if (status == STATUS_OK && is_table)
+        print_notes(rows.out, tally);
+    return status;
 }
 
 // ---- The command ----------------------------------------------------------------------
@@ -154,10 +127,7 @@ enum status command_fleet(struct cli *cli, struct error *err)
     if (status != STATUS_OK)
         return status;
     const struct tally tally = count_rows(result);
-    if (cli->options.format == FORMAT_TEXT)
-        status = print_for_people(cli, result, &tally, err);
-    else
-        rows_print(cli->env.out, cli->options.format, result);
+    status = print(cli, result, &tally, err);
     result_free(result);
     if (status == STATUS_OK && option_given(&cli->options, OPTION_CHECK))
         status = judge(&tally, err);

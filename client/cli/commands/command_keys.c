@@ -5,17 +5,16 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/args/key_arg.h"
-#include "client/cli/output/columns.h"
 #include "common/core/base/text.h"
 
-static const struct shown_column columns[] = {
-    {"name", "name", SHOWN_PLAIN, TABLE_LEFT, 0},
-    {"roles", "roles", SHOWN_PLAIN, TABLE_LEFT, 0},
-    {"key", "key", SHOWN_PLAIN, TABLE_LEFT, 0},
-    {"replaces", "replaces", SHOWN_PLAIN, TABLE_LEFT, 1},
+static const struct column columns[] = {
+    {"name", "name", COLUMN_LEFT(0)},
+    {"roles", "roles", COLUMN_LEFT(0)},
+    {"key", "key", COLUMN_LEFT(0)},
+    {"replaces", "replaces", COLUMN_LEFT(1)},
 };
 
-static const struct columns view = {columns, sizeof columns / sizeof *columns};
+static const struct columns view = {columns, sizeof columns / sizeof *columns, NULL};
 
 static const char *cell_text(char *text, size_t size, const struct result *result, size_t row,
                              const char *key)

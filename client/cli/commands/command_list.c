@@ -1,4 +1,4 @@
-// inferstat inferences | operations | pipelines | devices
+// inferstat inferences | operations | pipelines | devices | runs
 #include "client/cli/commands/insight.h"
 #include "client/cli/commands/record_pages.h"
 

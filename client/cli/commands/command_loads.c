@@ -3,27 +3,23 @@
 #include "client/cli/commands/record_pages.h"
 #include "client/cli/commands/stages.h"
 
-static void put_line(void *table, const char *line)
+static void put_line(void *rows, const char *line)
 {
-    table_add_below(table, line);
+    rows_add_below(rows, line);
 }
 
-static enum status add_rows(struct cli *cli, const struct columns *view, struct table *table,
-                            const struct result *page, struct error *err)
+static enum status add_rows(struct cli *cli, struct rows *rows, const struct result *page,
+                            struct error *err)
 {
-    struct stages *stages;
+    struct stages stages = {0};
     enum status status = stages_ask(&stages, cli, page, err);
-    if (status != STATUS_OK)
-        return status;
-    for (size_t row = 0; row < result_row_count(page); row++) {
-        columns_add_row(view, table, page, row);
-        size_t count;
-        const struct stage *stage = stages_of(stages, page, row, &count);
-        stages_draw(stage, count, result_integer(page, row, "started_ns", 0),
-                    result_integer(page, row, "duration_ns", 0), cli->env.width, put_line, table);
+    for (size_t row = 0; status == STATUS_OK && row < result_row_count(page); row++) {
+        rows_write(rows, page, row, row + 1);
+        status = stages_choose(&stages, page, row, err);
+        stages_draw(&stages, cli->env.width, put_line, rows);
     }
-    stages_free(stages);
-    return STATUS_OK;
+    stages_deinit(&stages);
+    return status;
 }
 
 enum status command_loads(struct cli *cli, struct error *err)

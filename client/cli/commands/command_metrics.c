@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/output/rows.h"
-#include "client/cli/output/table.h"
 #include "common/core/record/record.h"
 
 // Fills cells of a result and remembers a failed allocation.
@@ -80,26 +78,19 @@ static void fill_columns(struct filler *filler)
     }
 }
 
-static enum status print_for_people(struct cli *cli, const struct result *result, struct error *err)
+// Names are for copying: a narrow terminal truncates the meaning only.
+static enum status print(struct cli *cli, const struct result *result, struct error *err)
 {
-    struct table_column columns[8] = {0};
-    unsigned count = result_column_count(result);
-    for (unsigned i = 0; i < count; i++)
-        columns[i] = (struct table_column){
-            .title = result_column(result, i)->key,
-            .align = result_cell(result, 0, i).type == VALUE_INT ? TABLE_RIGHT : TABLE_LEFT,
-            .may_shrink = i + 1 == count, // the meaning; names are for copying
-        };
-    struct table *table;
-    if (table_new(&table, columns, count) != STATUS_OK)
-        return error_no_memory(err, "metrics");
-    for (size_t row = 0; row < result_row_count(result); row++) {
-        for (unsigned i = 0; i < count; i++)
-            table_add_value(table, result_cell(result, row, i), UNIT_NONE);
+    struct column columns[8] = {{0}};
+    const unsigned count = result_column_count(result);
+    for (unsigned i = 0; i < count; i++) {
+        const bool is_number = result_cell(result, 0, i).type == VALUE_INT;
+        columns[i] = (struct column){.key = result_column(result, i)->key,
+                                     .title = result_column(result, i)->key,
+                                     .align = is_number ? TABLE_RIGHT : TABLE_LEFT,
+                                     .is_whole = i + 1 < count};
     }
-    enum status status = table_print(table, cli->env.out, cli->env.width, err);
-    table_free(table);
-    return status;
+    return cli_print(cli, &(struct columns){columns, count, NULL}, result, err);
 }
 
 enum status command_metrics(struct cli *cli, struct error *err)
@@ -109,15 +100,8 @@ enum status command_metrics(struct cli *cli, struct error *err)
         fill_columns(&filler);
     else
         fill_metrics(&filler);
-
-    enum status status = filler.status;
-    if (status != STATUS_OK) {
-        (void)error_no_memory(err, "metrics");
-    } else if (cli->options.format == FORMAT_TEXT) {
-        status = print_for_people(cli, filler.result, err);
-    } else {
-        rows_print(cli->env.out, cli->options.format, filler.result);
-    }
+    enum status status = filler.status == STATUS_OK ? print(cli, filler.result, err)
+                                                    : error_no_memory(err, "metrics");
     result_free(filler.result);
     return status;
 }

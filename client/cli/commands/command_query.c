@@ -2,11 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/commands/answer.h"
 #include "client/cli/cli.h"
 #include "client/cli/commands/insight.h"
+#include "client/cli/commands/record_pages.h"
 #include "client/cli/args/saved_queries.h"
-#include "client/cli/output/rows.h"
 #include "common/core/query/query_text.h"
 
 // ---- As the matching command ----------------------------------------------------------
@@ -59,7 +58,7 @@ static enum status run_query(struct cli *cli, struct error *err)
         if (forms[i].kind == query->kind)
             return run_as(cli, &forms[i], err);
     return query->kind == QUERY_COMPARE ? cli_compare(cli, query, err)
-                                        : answer_show(cli, query, err);
+                                        : record_pages_show(cli, query, err);
 }
 
 // ---- The words -------------------------------------------------------------------------
@@ -70,11 +69,7 @@ static enum status list_names(struct cli *cli, struct error *err)
     enum status status = saved_queries_list(cli, &list, err);
     if (status != STATUS_OK)
         return error_prefix(err, status, "query");
-    if (cli->options.format == FORMAT_TEXT && result_row_count(list) > 0) {
-        status = answer_print(cli, list, err);
-    } else if (cli->options.format != FORMAT_TEXT) {
-        rows_print(cli->env.out, cli->options.format, list);
-    }
+    status = cli_print(cli, NULL, list, err);
     if (status == STATUS_OK && result_row_count(list) == 0)
         status = error_set(err, STATUS_NO_DATA,
                            "query: no saved queries (write NAME = TEXT into "

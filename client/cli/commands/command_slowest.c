@@ -3,35 +3,12 @@
 #include <string.h>
 
 #include "client/cli/commands/insight.h"
-#include "client/cli/output/rows.h"
-#include "client/cli/output/columns.h"
 #include "common/core/record/throttle.h"
 
 // A part below this share of the excess is not mentioned.
 #define PART_LEAST 0.05
 
 enum { PARTS_MAX = 16, LINE_SIZE = 1024 };
-
-static const struct shown_column slowest_columns[] = {
-    {"started_ns", "started", SHOWN_PLAIN, TABLE_LEFT, 0},
-    {"run", "run", SHOWN_RUN, TABLE_LEFT, 4},
-    {"host", "host", SHOWN_PLAIN, TABLE_LEFT, 1},
-    {"model", "model", SHOWN_PLAIN, TABLE_LEFT, 0},
-    {"device", "device", SHOWN_PLAIN, TABLE_LEFT, 2},
-    {"request", "request", SHOWN_PLAIN, TABLE_RIGHT, 5},
-    {"finish", "finish", SHOWN_PLAIN, TABLE_LEFT, 4},
-    {"generated_tokens", "generated", SHOWN_PLAIN, TABLE_RIGHT, 3},
-    {"value", "", SHOWN_PLAIN, TABLE_RIGHT, 0}, // its title is the metric
-    {"took_ns", "took", SHOWN_PLAIN, TABLE_RIGHT, 1},
-    {"median_ns", "usual", SHOWN_PLAIN, TABLE_RIGHT, 0},
-    {"blame", "mostly", SHOWN_PLAIN, TABLE_LEFT, 0},
-};
-
-enum {
-    COLUMN_COUNT = sizeof slowest_columns / sizeof *slowest_columns,
-    VALUE_PLACE = 8,
-    TOOK_PLACE = 9
-};
 
 // ---- Parts --------------------------------------------------------------------------
 
@@ -98,7 +75,7 @@ static void add_parts(struct table *table, const struct result *result, size_t r
     struct part parts[PARTS_MAX];
     const int64_t excess = result_integer(result, row, "excess_ns", 0);
     const unsigned count = find_parts(parts, result, row);
-    if (excess <= 0 || count == 0)
+    if (excess <= 0 || count == 0 || result_get(result, row, "blame").type != VALUE_TEXT)
         return;
     size_t used = 0;
     append(line, &used, "    ", unit_format_int(text, UNIT_DURATION, excess), " more: ");
@@ -117,10 +94,28 @@ static void add_parts(struct table *table, const struct result *result, size_t r
 
 // ---- The table -----------------------------------------------------------------------
 
-static enum status print_for_people(struct cli *cli, const struct result *result, struct error *err)
+static const struct column slowest_columns[] = {
+    {"started_ns", "started", COLUMN_LEFT(0)},
+    {"run", "run", COLUMN_LEFT(4), .cell = column_run},
+    {"host", "host", COLUMN_LEFT(1)},
+    {"model", "model", COLUMN_LEFT(0)},
+    {"device", "device", COLUMN_LEFT(2)},
+    {"request", "request", COLUMN_RIGHT(5)},
+    {"finish", "finish", COLUMN_LEFT(4)},
+    {"generated_tokens", "generated", COLUMN_RIGHT(3)},
+    {"value", "", COLUMN_RIGHT(0)}, // its title is the metric
+    {"took_ns", "took", COLUMN_RIGHT(1)},
+    {"median_ns", "usual", COLUMN_RIGHT(0)},
+    {"blame", "mostly", COLUMN_LEFT(0)},
+};
+
+enum { COLUMN_COUNT = sizeof slowest_columns / sizeof *slowest_columns };
+
+static enum status print(struct cli *cli, const struct result *result, struct error *err)
 {
-    struct shown_column columns[COLUMN_COUNT];
+    struct column columns[COLUMN_COUNT];
     char title[64] = "value";
+    unsigned count = 0;
     const struct value metric = result_get(result, 0, "metric");
     if (metric.type == VALUE_TEXT && metric.text.size < sizeof title) {
         memcpy(title, metric.text.bytes, metric.text.size);
@@ -129,26 +124,16 @@ static enum status print_for_people(struct cli *cli, const struct result *result
         if (unit) // which values say themselves
             *unit = '\0';
     }
-    memcpy(columns, slowest_columns, sizeof columns);
-    columns[VALUE_PLACE].title = title;
-    // Omitted if the metric is that time itself.
+    // The time is omitted if the metric is that time itself.
     const bool is_took =
         result_integer(result, 0, "took_ns", -1) == result_integer(result, 0, "value", -2);
-    if (is_took)
-        memmove(&columns[TOOK_PLACE], &columns[TOOK_PLACE + 1],
-                (COLUMN_COUNT - TOOK_PLACE - 1) * sizeof *columns);
-    const struct columns view = {columns, COLUMN_COUNT - is_took};
-    struct table *table;
-    if (columns_new_table(&table, &view) != STATUS_OK)
-        return error_no_memory(err, "inferences");
-    for (size_t row = 0; row < result_row_count(result); row++) {
-        columns_add_row(&view, table, result, row);
-        if (result_get(result, row, "blame").type == VALUE_TEXT)
-            add_parts(table, result, row);
+    for (unsigned i = 0; i < COLUMN_COUNT; i++) {
+        columns[count] = slowest_columns[i];
+        if (!columns[count].title[0])
+            columns[count].title = title;
+        count += !is_took || strcmp(slowest_columns[i].key, "took_ns") != 0;
     }
-    enum status status = table_print(table, cli->env.out, cli->env.width, err);
-    table_free(table);
-    return status;
+    return cli_print(cli, &(struct columns){columns, count, add_parts}, result, err);
 }
 
 enum status command_slowest(struct cli *cli, struct error *err)
@@ -157,12 +142,9 @@ enum status command_slowest(struct cli *cli, struct error *err)
     enum status status = cli_ask_for(cli, &cli->query, "inferences", &result, err);
     if (status != STATUS_OK)
         return status;
-    if (cli->options.format == FORMAT_TEXT) {
-        status = print_for_people(cli, result, err);
+    status = print(cli, result, err);
+    if (cli->options.format == FORMAT_TEXT)
         cli_note_expired(cli, result);
-    } else {
-        rows_print(cli->env.out, cli->options.format, result);
-    }
     result_free(result);
     return status;
 }

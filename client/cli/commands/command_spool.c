@@ -5,7 +5,6 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/output/number.h"
-#include "client/cli/output/columns.h"
 #include "common/core/base/text.h"
 #include "common/monitor/delivery/replay.h"
 #include "common/sys/log.h"
@@ -28,17 +27,17 @@ static const struct {
     [SINCE] = {"since_ns", UNIT_TIME},
 };
 
-static const struct shown_column columns[] = {
-    {"run", "run", SHOWN_RUN, TABLE_LEFT, 0},
-    {"state", "state", SHOWN_PLAIN, TABLE_LEFT, 0},
-    {"records", "records", SHOWN_PLAIN, TABLE_RIGHT, 0},
-    {"bytes", "spooled", SHOWN_PLAIN, TABLE_RIGHT, 2},
-    {"since_ns", "since", SHOWN_PLAIN, TABLE_LEFT, 1},
-    {"host", "host", SHOWN_PLAIN, TABLE_LEFT, 3},
-    {"collector", "collector", SHOWN_PLAIN, TABLE_LEFT, 0},
+static const struct column columns[] = {
+    {"run", "run", COLUMN_LEFT(0), .cell = column_run},
+    {"state", "state", COLUMN_LEFT(0)},
+    {"records", "records", COLUMN_RIGHT(0)},
+    {"bytes", "spooled", COLUMN_RIGHT(2)},
+    {"since_ns", "since", COLUMN_LEFT(1)},
+    {"host", "host", COLUMN_LEFT(3)},
+    {"collector", "collector", COLUMN_LEFT(0)},
 };
 
-static const struct columns view = {columns, sizeof columns / sizeof *columns};
+static const struct columns view = {columns, sizeof columns / sizeof *columns, NULL};
 
 // The folders where runs of this user keep run files and spools.
 struct places {
@@ -165,7 +164,7 @@ static enum status list_runs(struct cli *cli, const struct places *places, struc
     orphans_deinit(&list);
     if (status != STATUS_OK)
         status = error_no_memory(err, "spool");
-    else if (result_row_count(result) > 0 || cli->options.format != FORMAT_TEXT)
+    else
         status = cli_print(cli, &view, result, err);
     if (status == STATUS_OK && result_row_count(result) == 0)
         status = nothing(err);

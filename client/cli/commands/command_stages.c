@@ -5,132 +5,91 @@
 
 #include "client/cli/commands/insight.h"
 #include "client/cli/args/time_arg.h"
-#include "client/cli/output/rows.h"
-#include "client/cli/output/table.h"
 #include "common/core/base/text.h"
 #include "common/core/query/query_text.h"
 
-enum { GROUPS_MAX = QUERY_DIMENSION_COUNT };
-
-static bool same_value(struct value a, struct value b)
-{
-    if (a.type != VALUE_TEXT || b.type != VALUE_TEXT)
-        return a.type == b.type;
-    return a.text.size == b.text.size && memcmp(a.text.bytes, b.text.bytes, a.text.size) == 0;
-}
+enum { GROUPS_MAX = QUERY_DIMENSION_COUNT, FIGURES_MAX = 10 };
 
 // Whether two rows, perhaps of different answers, are equal in the first `count` columns.
 static bool same_cells(const struct result *a, size_t row_a, const struct result *b, size_t row_b,
                        unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
-        if (!same_value(result_cell(a, row_a, i), result_cell(b, row_b, i)))
+        if (!value_is_same(result_cell(a, row_a, i), result_cell(b, row_b, i)))
             return false;
     return true;
 }
 
 // ---- Tables ---------------------------------------------------------------------------
 
-// A column after those of the groups, the cache and the stage.
-struct figure {
-    const char *key, *title;
-    unsigned minor;
-};
-
-enum { FIGURES_MAX = 10 };
-
-static enum status new_table(struct table **out, const struct result *result, unsigned groups,
-                             const struct figure *figures, unsigned count)
+// Counts the cache states of the row's group except "all"; `row` becomes one of them.
+static unsigned count_caches(const struct result *result, size_t *row)
 {
-    struct table_column columns[GROUPS_MAX + 2 + FIGURES_MAX];
-    unsigned used = 0;
-    for (unsigned i = 0; i < groups; i++)
-        columns[used++] =
-            (struct table_column){.title = result_column(result, i)->key, .may_shrink = true};
-    columns[used++] = (struct table_column){.title = "cache"};
-    columns[used++] = (struct table_column){.title = "stage", .may_shrink = true};
-    for (unsigned i = 0; i < count; i++)
-        columns[used++] = (struct table_column){
-            .title = figures[i].title, .align = TABLE_RIGHT, .minor = figures[i].minor};
-    return table_new(out, columns, used);
-}
-
-static void add_stage(struct table *table, struct value stage)
-{
-    char *name = table_cell_text(stage, UNIT_NONE), *indented = NULL;
-    if (name && asprintf(&indented, "  %s", name) < 0)
-        indented = NULL;
-    free(name);
-    table_take(table, indented);
-}
-
-// The names of a waterfall are in its first row only.
-static void add_names(struct table *table, const struct result *result, size_t row, unsigned groups,
-                      const char *cache)
-{
-    const bool is_total = result_is(result, row, "part", "total");
-    for (unsigned i = 0; i < groups; i++) {
-        if (is_total)
-            table_add_value(table, result_cell(result, row, i), UNIT_NONE);
-        else
-            table_add(table, "");
-    }
-    table_add(table, is_total ? cache : "");
-    if (is_total)
-        table_add(table, "all");
-    else if (result_is(result, row, "part", "other"))
-        table_add(table, "  other");
-    else
-        add_stage(table, result_get(result, row, "stage"));
-}
-
-static void add_figures(struct table *table, const struct result *result, size_t row,
-                        const struct figure *figures, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++) {
-        const int column = result_find(result, figures[i].key);
-        table_add_value(table, result_cell(result, row, (unsigned)column),
-                        column < 0 ? UNIT_NONE : result_column(result, (unsigned)column)->unit);
-    }
-}
-
-static void copy_cache(char cache[16], const struct result *result, size_t row)
-{
-    const struct value value = result_get(result, row, "cache");
-    (void)snprintf(cache, 16, "%.*s", value.type == VALUE_TEXT ? (int)value.text.size : 0,
-                   value.type == VALUE_TEXT ? value.text.bytes : "");
-}
-
-// Counts the cache states of the row's group except "all"; `cache` gets the last one.
-static unsigned count_caches(char cache[16], const struct result *result, size_t row,
-                             unsigned groups)
-{
+    const unsigned groups = (unsigned)result_find(result, "cache");
+    const size_t of = *row;
     unsigned kinds = 0;
     for (size_t i = 0; i < result_row_count(result); i++) {
         if (!result_is(result, i, "part", "total") || result_is(result, i, "cache", "all") ||
-            !same_cells(result, row, result, i, groups))
+            !same_cells(result, of, result, i, groups))
             continue;
-        copy_cache(cache, result, i);
+        *row = i;
         kinds++;
     }
     return kinds;
 }
 
-// Adds all rows.  "all" is omitted if the group has only one cache state.
-static void add_waterfalls(struct table *table, const struct result *result, unsigned groups,
-                           const struct figure *figures, unsigned count)
+// The names of a waterfall are in its first row only.
+static char *group_text(const struct column *column, const struct result *result, size_t row)
 {
-    for (size_t row = 0; row < result_row_count(result); row++) {
-        char cache[16] = "";
-        const bool is_all = result_is(result, row, "cache", "all");
-        const unsigned kinds = count_caches(cache, result, row, groups);
-        if (kinds == 1 && !is_all)
-            continue;
-        if (kinds != 1)
-            copy_cache(cache, result, row);
-        add_names(table, result, row, groups, cache);
-        add_figures(table, result, row, figures, count);
+    return result_is(result, row, "part", "total") ? column_value(column, result, row) : strdup("");
+}
+
+// "all" is the name of the only cache state of a group, if it has but one.
+static char *cache_text(const struct column *column, const struct result *result, size_t row)
+{
+    size_t only = row;
+    const bool is_only = count_caches(result, &only) == 1;
+    return result_is(result, row, "part", "total")
+               ? column_value(column, result, is_only ? only : row)
+               : strdup("");
+}
+
+static char *stage_text(const struct column *column, const struct result *result, size_t row)
+{
+    if (result_is(result, row, "part", "total"))
+        return strdup("all");
+    const bool is_other = result_is(result, row, "part", "other");
+    char *name = is_other ? strdup("other") : column_value(column, result, row);
+    char *indented = NULL;
+    if (name && asprintf(&indented, "  %s", name) < 0)
+        indented = NULL;
+    free(name);
+    return indented;
+}
+
+// Prints the groups, the cache state and the stage, then `figures`.  Of a table, the rows of a
+// group's only cache state are left out: those of "all" are the same.
+static enum status print_waterfalls(const struct cli *cli, const struct result *result,
+                                    const struct column *figures, unsigned count, struct error *err)
+{
+    struct column columns[GROUPS_MAX + 2 + FIGURES_MAX];
+    const unsigned groups = (unsigned)result_find(result, "cache");
+    for (unsigned i = 0; i < groups; i++) {
+        const char *key = result_column(result, i)->key;
+        columns[i] = (struct column){key, key, .cell = group_text};
     }
+    columns[groups] = (struct column){"cache", "cache", .cell = cache_text, .is_whole = true};
+    columns[groups + 1] = (struct column){"stage", "stage", .cell = stage_text};
+    memcpy(&columns[groups + 2], figures, count * sizeof *figures);
+    const struct columns view = {columns, groups + 2 + count, NULL};
+    struct rows rows = cli_rows(cli, &view);
+    for (size_t row = 0; row < result_row_count(result); row++) {
+        size_t only = row;
+        if (rows.format != FORMAT_TEXT || result_is(result, row, "cache", "all") ||
+            count_caches(result, &only) != 1)
+            rows_write(&rows, result, row, row + 1);
+    }
+    return rows_end(&rows, STATUS_OK, err);
 }
 
 // ---- Averages -------------------------------------------------------------------------
@@ -145,43 +104,26 @@ static struct query stages_query(const struct query_filter *filter,
 
 static const enum query_dimension usual_groups[] = {QUERY_BY_MODEL, QUERY_BY_DEVICE};
 
-static enum status print_averages(struct cli *cli, const struct result *result, unsigned groups,
-                                  struct error *err)
+static enum status print_averages(struct cli *cli, const struct result *result, struct error *err)
 {
-    static const struct figure figures[] = {
-        {"count", "loads", 0},
-        {"failed", "failed", 3},
-        {"mean_ns", "mean", 0},
-        {"p50_ns", "p50", 1},
-        {"max_ns", "max", 1},
-        {"share_ratio", "share", 0},
-        {"load_bytes_per_second", "rate", 2},
-        {"storage_bytes_per_second", "storage", 2},
-        {"page_cache_ratio", "cached", 2},
+    static const struct column figures[] = {
+        {"count", "loads", COLUMN_RIGHT(0)},
+        {"failed", "failed", COLUMN_RIGHT(3)},
+        {"mean_ns", "mean", COLUMN_RIGHT(0)},
+        {"p50_ns", "p50", COLUMN_RIGHT(1)},
+        {"max_ns", "max", COLUMN_RIGHT(1)},
+        {"share_ratio", "share", COLUMN_RIGHT(0)},
+        {"load_bytes_per_second", "rate", COLUMN_RIGHT(2)},
+        {"storage_bytes_per_second", "storage", COLUMN_RIGHT(2)},
+        {"page_cache_ratio", "cached", COLUMN_RIGHT(2)},
     };
-    const unsigned count = sizeof figures / sizeof *figures;
-    struct table *table;
-    if (new_table(&table, result, groups, figures, count) != STATUS_OK)
-        return error_no_memory(err, "loads");
-    add_waterfalls(table, result, groups, figures, count);
-    enum status status = table_print(table, cli->env.out, cli->env.width, err);
-    table_free(table);
-    if (status == STATUS_OK)
+    enum status status =
+        print_waterfalls(cli, result, figures, sizeof figures / sizeof *figures, err);
+    if (status == STATUS_OK && cli->options.format == FORMAT_TEXT)
         (void)fputs("cold: at most 10 % of the file was in the page cache; warm: at least 90 %; "
                     "mixed: between; all: every load\n",
                     cli->env.out);
     return status;
-}
-
-static enum status show(struct cli *cli, const struct result *result, unsigned groups,
-                        enum status (*print)(struct cli *cli, const struct result *result,
-                                             unsigned groups, struct error *err),
-                        struct error *err)
-{
-    if (cli->options.format == FORMAT_TEXT)
-        return print(cli, result, groups, err);
-    rows_print(cli->env.out, cli->options.format, result);
-    return STATUS_OK;
 }
 
 // The dimensions to group by: those of --by, else model and device.  In a comparison (`sides`
@@ -209,7 +151,7 @@ enum status command_load_average(struct cli *cli, struct error *err)
     enum status status = cli_ask_for(cli, &query, "loads", &result, err);
     if (status != STATUS_OK)
         return status;
-    status = show(cli, result, count, print_averages, err);
+    status = print_averages(cli, result, err);
     result_free(result);
     return status;
 }
@@ -342,25 +284,20 @@ static char *side_text(char text[QUERY_TEXT_SIZE], const struct cli *cli, int si
     return text_escape(text, QUERY_TEXT_SIZE, words, strlen(words));
 }
 
-static enum status print_comparison(struct cli *cli, const struct result *result, unsigned groups,
-                                    struct error *err)
+static enum status print_comparison(struct cli *cli, const struct result *result, struct error *err)
 {
-    static const struct figure figures[] = {
-        {"a_count", "loads A", 1}, {"b_count", "loads B", 1},     {"a_mean_ns", "A", 0},
-        {"b_mean_ns", "B", 0},     {"difference_ns", "B - A", 0}, {"ratio", "B / A", 0},
+    static const struct column figures[] = {
+        {"a_count", "loads A", COLUMN_RIGHT(1)},     {"b_count", "loads B", COLUMN_RIGHT(1)},
+        {"a_mean_ns", "A", COLUMN_RIGHT(0)},         {"b_mean_ns", "B", COLUMN_RIGHT(0)},
+        {"difference_ns", "B - A", COLUMN_RIGHT(0)}, {"ratio", "B / A", COLUMN_RIGHT(0)},
     };
-    const unsigned count = sizeof figures / sizeof *figures;
-    struct table *table;
-    if (new_table(&table, result, groups, figures, count) != STATUS_OK)
-        return error_no_memory(err, "loads");
-    add_waterfalls(table, result, groups, figures, count);
+    FILE *out = cli->env.out;
     char side[QUERY_TEXT_SIZE];
-    for (int i = 0; i < 2; i++)
-        (void)fprintf(cli->env.out, "%c: %s\n", 'A' + i, side_text(side, cli, i));
-    (void)fputc('\n', cli->env.out);
-    enum status status = table_print(table, cli->env.out, cli->env.width, err);
-    table_free(table);
-    return status;
+    if (cli->options.format == FORMAT_TEXT) {
+        (void)fprintf(out, "A: %s\n", side_text(side, cli, 0));
+        (void)fprintf(out, "B: %s\n\n", side_text(side, cli, 1));
+    }
+    return print_waterfalls(cli, result, figures, sizeof figures / sizeof *figures, err);
 }
 
 // Queries both sides; an error names the side without data.
@@ -412,7 +349,7 @@ static enum status compare_sides(struct cli *cli, struct query_filter sides[2], 
     if (status == STATUS_OK && line_up(answers[0], answers[1], groups, &both) != STATUS_OK)
         status = error_no_memory(err, "loads");
     if (status == STATUS_OK)
-        status = show(cli, both, groups, print_comparison, err);
+        status = print_comparison(cli, both, err);
     result_free(both);
     result_free(answers[0]);
     result_free(answers[1]);

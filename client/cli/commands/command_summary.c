@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/output/csv.h"
-#include "client/cli/commands/record_pages.h"
 #include "client/cli/commands/stages.h"
 #include "client/cli/output/table.h"
 #include "common/core/base/text.h"
@@ -19,10 +17,7 @@ enum { TEXT_SIZE = 256 };
 // One figure of the answer as text, "-" if absent.
 static const char *figure(char text[TEXT_SIZE], const struct result *summary, const char *key)
 {
-    int column = result_find(summary, key);
-    struct value value = result_cell(summary, 0, (unsigned)column);
-    enum unit unit = column < 0 ? UNIT_NONE : result_column(summary, (unsigned)column)->unit;
-    char *cell = table_cell_text(value, unit);
+    char *cell = column_value(&(struct column){.key = key}, summary, 0);
     (void)snprintf(text, TEXT_SIZE, "%s", cell ? cell : "-");
     free(cell);
     return text;
@@ -58,26 +53,17 @@ static bool is_empty(const struct result *summary)
 
 struct last_load {
     struct cli *cli;
-    bool found;
-    int64_t started_ns, duration_ns;
-    struct stages *stages;
-    const struct stage *stage; // its stages, in order
-    size_t count;
+    struct stages stages;
 };
 
-static enum status on_page(void *context, const struct result *page, struct error *err)
+static enum status on_page(void *context, struct result *page, struct error *err)
 {
     struct last_load *last = context;
-    if (result_row_count(page) == 0)
-        return STATUS_OK;
     enum status status = stages_ask(&last->stages, last->cli, page, err);
-    if (status != STATUS_OK)
-        return status;
-    last->found = true;
-    last->started_ns = result_integer(page, 0, "started_ns", 0);
-    last->duration_ns = result_integer(page, 0, "duration_ns", 0);
-    last->stage = stages_of(last->stages, page, 0, &last->count);
-    return STATUS_OK;
+    if (status == STATUS_OK && result_row_count(page) > 0)
+        status = stages_choose(&last->stages, page, 0, err);
+    result_free(page);
+    return status;
 }
 
 static enum status ask_last_load(struct last_load *last, struct error *err)
@@ -180,8 +166,7 @@ static void print_for_people(const struct last_load *last, const char *source,
         if ((!lines[i].figure || has(summary, lines[i].figure)) &&
             (!lines[i].count || count_of(summary, lines[i].count) != 0))
             print(out, summary, lines[i].text);
-    stages_draw(last->stage, last->count, last->started_ns, last->duration_ns, last->cli->env.width,
-                put_line, out);
+    stages_draw(&last->stages, last->cli->env.width, put_line, out);
     print_losses(out, summary);
 }
 
@@ -208,10 +193,11 @@ static void print_json(const struct last_load *last, const struct result *summar
     json_write_begin(&json, NULL);
     json_write_members(&json, summary, 0);
     json_write_begin_list(&json, "last_load_stages");
-    for (size_t i = 0; i < last->count; i++) {
+    for (size_t i = 0; i < last->stages.count; i++) {
+        const struct stage *stage = &last->stages.chosen[i];
         json_write_begin(&json, NULL);
-        json_write_value(&json, "stage", last->stage[i].name);
-        json_write_int(&json, "duration_ns", last->stage[i].duration_ns);
+        json_write_value(&json, "stage", stage->name);
+        json_write_int(&json, "duration_ns", stage->duration_ns);
         json_write_end(&json);
     }
     json_write_end_list(&json);
@@ -226,11 +212,8 @@ static enum status show(struct last_load *last, const struct result *summary, st
         print_line(cli->env.out, summary);
         return STATUS_OK;
     }
-    if (cli->options.format == FORMAT_CSV) {
-        csv_write_header(cli->env.out, summary);
-        csv_write_row(cli->env.out, summary, 0);
-        return STATUS_OK;
-    }
+    if (cli->options.format == FORMAT_CSV)
+        return cli_print(cli, NULL, summary, err);
     enum status status = STATUS_OK;
     if (has(summary, "last_load_started_ns"))
         status = ask_last_load(last, err);
@@ -260,7 +243,7 @@ enum status command_summary(struct cli *cli, struct error *err)
     status = show(&last, summary, err);
     if (status == STATUS_OK && is_empty(summary))
         status = cli_no_data(cli, "summary", err);
-    stages_free(last.stages);
+    stages_deinit(&last.stages);
     result_free(summary);
     return status;
 }

@@ -7,7 +7,6 @@
 #include "client/cli/cli.h"
 #include "client/cli/args/kinds.h"
 #include "client/cli/output/number.h"
-#include "client/cli/output/rows.h"
 #include "client/cli/output/columns.h"
 #include "common/sys/stop.h"
 
@@ -61,12 +60,11 @@ static void print_row(FILE *out, enum record_kind kind, const struct result *pag
 {
     const struct columns *view = columns_of(kind);
     for (unsigned i = 0; i < view->count; i++) {
-        const struct shown_column *column = &view->columns[i];
-        char *cell = columns_cell(column, page, row);
+        char *cell = column_text(&view->columns[i], page, row);
         if (i == 0) // every view begins with the time
             (void)fprintf(out, "%s  %-10s", cell ? cell : "-", record_kind_info(kind)->name);
         else if (cell && strcmp(cell, "-") != 0)
-            (void)fprintf(out, "  %s=%s", column->title, cell);
+            (void)fprintf(out, "  %s=%s", view->columns[i].title, cell);
         free(cell);
     }
     (void)fputc('\n', out);

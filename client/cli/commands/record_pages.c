@@ -5,8 +5,16 @@
 #include <string.h>
 
 #include "client/cli/args/kinds.h"
+#include "client/cli/output/columns.h"
+#include "common/core/base/array.h"
+#include "common/sys/clock.h"
 
 enum { PAGE_ROWS = 1000, NEWEST_FOR_PEOPLE = 20 };
+
+// How long, and at what interval, a later page is retried while the collector runs another
+// client's audit.
+#define BUSY_LIMIT_NS UINT64_C(10000000000)
+#define BUSY_PAUSE_NS UINT64_C(100000000)
 
 // Rows of the next page, of `limit` (0: all) after `done`.
 static uint32_t page_rows(uint32_t limit, uint64_t done)
@@ -14,6 +22,19 @@ static uint32_t page_rows(uint32_t limit, uint64_t done)
     if (limit == 0 || limit - done > PAGE_ROWS)
         return PAGE_ROWS;
     return (uint32_t)(limit - done);
+}
+
+// Retries while another client's audit is running, so that earlier pages are not lost.
+static enum status ask_page(struct cli *cli, const struct query *query, struct result **out,
+                            struct error *err)
+{
+    const uint64_t deadline = clock_monotonic_ns() + (query->cursor != 0 ? BUSY_LIMIT_NS : 0);
+    enum status status = cli_ask(cli, query, out, err);
+    while (status == STATUS_BUSY && clock_monotonic_ns() < deadline) {
+        clock_sleep_until_ns(clock_monotonic_ns() + BUSY_PAUSE_NS);
+        status = cli_ask(cli, query, out, err);
+    }
+    return status;
 }
 
 enum status record_pages_ask(struct cli *cli, const struct query *asked,
@@ -29,15 +50,16 @@ enum status record_pages_ask(struct cli *cli, const struct query *asked,
         if (query->kind == QUERY_RECORDS)
             query->limit = page_rows(asked->limit, done);
         struct result *page;
-        status = cli_ask(cli, query, &page, err);
+        status = ask_page(cli, query, &page, err);
         if (status != STATUS_OK)
             break;
         const size_t rows = result_row_count(page);
+        query->cursor = rows > 0 ? result_next_cursor(page) : 0;
         if (rows > 0 || done == 0)
             status = on_page(context, page, err);
+        else
+            result_free(page);
         done += rows;
-        query->cursor = rows > 0 ? result_next_cursor(page) : 0;
-        result_free(page);
     } while (status == STATUS_OK && query->cursor != 0 &&
              (asked->limit == 0 || done < asked->limit));
     free(query);
@@ -56,14 +78,35 @@ enum status record_pages_read(struct cli *cli, enum record_kind kind,
     return status == STATUS_NO_DATA ? STATUS_OK : status; // cli_no_data says why
 }
 
-enum status record_pages_to_rows(void *context, const struct result *page, struct error *err)
+enum status record_pages_to_rows(void *context, struct result *page, struct error *err)
 {
     struct rows *rows = context;
     rows_write(rows, page, 0, result_row_count(page));
+    result_free(page);
     if (ferror(rows->out))
         return error_set(err, STATUS_IO, "output: cannot write: the output is incomplete");
     return STATUS_OK;
 }
+
+enum status record_pages_keep(void *context, struct result *page, struct error *err)
+{
+    struct record_pages *pages = context;
+    if (!ARRAY_RESERVE(&pages->all, &pages->room, pages->count + 1)) {
+        result_free(page);
+        return error_no_memory(err, "records");
+    }
+    pages->all[pages->count++] = page;
+    return STATUS_OK;
+}
+
+void record_pages_free(struct record_pages *pages)
+{
+    for (size_t i = 0; i < pages->count; i++)
+        result_free(pages->all[i]);
+    free(pages->all);
+}
+
+// ---- Listings ---------------------------------------------------------------------
 
 // The number of rows to read: --limit, else all with --json and --csv, and the newest 20
 // without.  0: all.
@@ -77,59 +120,50 @@ static uint64_t page_limit(const struct cli *cli)
 // Prints that the listing is cut, if it is.
 static void note_limit(const struct cli *cli, uint64_t rows)
 {
-    if (!option_given(&cli->options, OPTION_LIMIT) && rows == NEWEST_FOR_PEOPLE)
+    if (cli->options.format == FORMAT_TEXT && !option_given(&cli->options, OPTION_LIMIT) &&
+        rows == NEWEST_FOR_PEOPLE)
         (void)fprintf(cli->env.out, "(the %" PRIu64 " %s; --limit 0 shows all)\n", rows,
                       cli->query.records.oldest_first ? "oldest" : "newest");
 }
 
-// A table being filled from pages.
-struct listed {
+struct listing {
     struct cli *cli;
     record_pages_add *add;
-    const struct columns *view;
-    struct table *table;
-    uint64_t rows;
+    struct rows rows;
 };
 
-static enum status on_page(void *context, const struct result *page, struct error *err)
+static enum status on_page(void *context, struct result *page, struct error *err)
 {
-    struct listed *listed = context;
-    listed->rows += result_row_count(page);
-    if (listed->add)
-        return listed->add(listed->cli, listed->view, listed->table, page, err);
-    for (size_t row = 0; row < result_row_count(page); row++)
-        columns_add_row(listed->view, listed->table, page, row);
-    return STATUS_OK;
+    struct listing *listing = context;
+    if (!listing->add || listing->rows.format != FORMAT_TEXT)
+        return record_pages_to_rows(&listing->rows, page, err);
+    enum status status = listing->add(listing->cli, &listing->rows, page, err);
+    result_free(page);
+    return status;
 }
 
-static enum status print(struct cli *cli, enum record_kind kind, record_pages_add *add,
-                         struct error *err)
+static enum status end(struct cli *cli, struct rows *rows, enum status status, struct error *err)
 {
-    struct listed listed = {.cli = cli, .add = add, .view = columns_of(kind)};
-    if (columns_new_table(&listed.table, listed.view) != STATUS_OK)
-        return error_no_memory(err, cli->command->name);
-    enum status status = record_pages_read(cli, kind, NULL, cli->query.records.oldest_first,
-                                           page_limit(cli), on_page, &listed, err);
-    if (status == STATUS_OK && listed.rows == 0)
-        status = cli_no_data(cli, cli->command->name, err);
-    if (status == STATUS_OK)
-        status = table_print(listed.table, cli->env.out, cli->env.width, err);
-    if (status == STATUS_OK)
-        note_limit(cli, listed.rows);
-    table_free(listed.table);
-    return status;
+    status = rows_end(rows, status, err);
+    return status == STATUS_OK && rows->count == 0 ? cli_no_data(cli, cli->command->name, err)
+                                                   : status;
 }
 
 enum status record_pages_list(struct cli *cli, record_pages_add *add, struct error *err)
 {
     const enum record_kind kind = kinds_find(cli->command->name);
-    if (cli->options.format == FORMAT_TEXT)
-        return print(cli, kind, add, err);
-    struct rows rows = {.out = cli->env.out, .format = cli->options.format};
+    struct listing listing = {.cli = cli, .add = add, .rows = cli_rows(cli, columns_of(kind))};
     enum status status = record_pages_read(cli, kind, NULL, cli->query.records.oldest_first,
-                                           page_limit(cli), record_pages_to_rows, &rows, err);
-    if (status != STATUS_OK)
-        return status;
-    rows_end(&rows);
-    return rows.count > 0 ? STATUS_OK : cli_no_data(cli, cli->command->name, err);
+                                           page_limit(cli), on_page, &listing, err);
+    status = end(cli, &listing.rows, status, err);
+    if (status == STATUS_OK)
+        note_limit(cli, listing.rows.count);
+    return status;
+}
+
+enum status record_pages_show(struct cli *cli, const struct query *query, struct error *err)
+{
+    struct rows rows = cli_rows(cli, NULL);
+    enum status status = record_pages_ask(cli, query, record_pages_to_rows, &rows, err);
+    return end(cli, &rows, status, err);
 }

@@ -11,6 +11,7 @@
 enum {
     GAP = 2,           // blanks between columns
     SHRINK_LEAST = 10, // no column is cut to fewer
+    RUN_SHOWN = 8,     // characters of a UUID
 };
 
 static const char cut_mark[] = "...";
@@ -22,8 +23,10 @@ struct below {
 };
 
 struct table {
-    struct table_column *columns;
+    struct column *columns;
+    char *(*names)[2]; // their keys and titles
     unsigned column_count;
+    void (*fill_below)(struct table *table, const struct result *result, size_t row);
     char **cells; // row by row
     size_t cell_count;
     size_t cell_room;
@@ -42,47 +45,53 @@ struct layout {
     } * columns;
 };
 
-enum status table_new(struct table **out, const struct table_column *columns, unsigned count)
+struct table *table_new(const struct columns *columns)
 {
     struct table *table = calloc(1, sizeof *table);
     if (!table)
-        return STATUS_NOMEM;
-    table->columns = calloc(count, sizeof *columns);
-    if (!table->columns) {
-        table_free(table);
-        return STATUS_NOMEM;
+        return NULL;
+    table->fill_below = columns->add_below;
+    table->column_count = columns->count;
+    table->columns = calloc(columns->count, sizeof *table->columns);
+    table->names = calloc(columns->count, sizeof *table->names);
+    bool failed = !table->columns || !table->names;
+    for (unsigned i = 0; !failed && i < columns->count; i++) {
+        const struct column *column = &columns->columns[i];
+        char **names = table->names[i];
+        names[0] = strdup(column->key);
+        names[1] = text_escape_new(column->title, strlen(column->title));
+        table->columns[i] = *column;
+        table->columns[i].key = names[0];
+        table->columns[i].title = names[1];
+        failed = !names[0] || !names[1];
     }
-    memcpy(table->columns, columns, count * sizeof *columns);
-    table->column_count = count;
-    *out = table;
-    return STATUS_OK;
+    if (failed) {
+        table_free(table);
+        return NULL;
+    }
+    return table;
 }
 
 void table_free(struct table *table)
 {
     if (!table)
         return;
+    for (unsigned i = 0; table->names && i < table->column_count; i++) {
+        free(table->names[i][0]);
+        free(table->names[i][1]);
+    }
     for (size_t i = 0; i < table->cell_count; i++)
         free(table->cells[i]);
     for (size_t i = 0; i < table->below_count; i++)
         free(table->belows[i].line);
+    free(table->names);
     free(table->cells);
     free(table->belows);
     free(table->columns);
     free(table);
 }
 
-// ---- Filling ------------------------------------------------------------------
-
-void table_take(struct table *table, char *cell)
-{
-    if (!cell || !ARRAY_RESERVE(&table->cells, &table->cell_room, table->cell_count + 1)) {
-        table->failed = true;
-        free(cell);
-        return;
-    }
-    table->cells[table->cell_count++] = cell;
-}
+// ---- Cells --------------------------------------------------------------------
 
 char *table_cell_text(struct value value, enum unit unit)
 {
@@ -100,30 +109,65 @@ char *table_cell_text(struct value value, enum unit unit)
     return strdup("-");
 }
 
-void table_add(struct table *table, const char *text)
+char *column_value(const struct column *column, const struct result *result, size_t row)
 {
-    table_take(table, text_escape_new(text, strlen(text)));
+    const int place = result_find(result, column->key);
+    return table_cell_text(result_cell(result, row, (unsigned)place),
+                           place < 0 ? UNIT_NONE : result_column(result, (unsigned)place)->unit);
 }
 
-void table_add_value(struct table *table, struct value value, enum unit unit)
+char *column_run(const struct column *column, const struct result *result, size_t row)
 {
-    table_take(table, table_cell_text(value, unit));
+    struct value run = result_get(result, row, column->key);
+    if (run.type == VALUE_TEXT && run.text.size > RUN_SHOWN)
+        run.text.size = RUN_SHOWN;
+    return table_cell_text(run, UNIT_NONE);
+}
+
+char *column_in_row_unit(const struct column *column, const struct result *result, size_t row)
+{
+    unsigned unit = 0;
+    while (unit < UNIT_COUNT_OF && !result_is(result, row, "unit", unit_name((enum unit)unit)))
+        unit++;
+    return table_cell_text(result_get(result, row, column->key),
+                           unit < UNIT_COUNT_OF ? (enum unit)unit : UNIT_NONE);
+}
+
+char *column_text(const struct column *column, const struct result *result, size_t row)
+{
+    return column->cell ? column->cell(column, result, row) : column_value(column, result, row);
+}
+
+// ---- Filling ------------------------------------------------------------------
+
+static void add_cell(struct table *table, char *cell)
+{
+    if (!cell || !ARRAY_RESERVE(&table->cells, &table->cell_room, table->cell_count + 1)) {
+        table->failed = true;
+        free(cell);
+        return;
+    }
+    table->cells[table->cell_count++] = cell;
+}
+
+void table_add_row(struct table *table, const struct result *result, size_t row)
+{
+    for (unsigned i = 0; i < table->column_count && !table->failed; i++)
+        add_cell(table, column_text(&table->columns[i], result, row));
+    if (table->fill_below)
+        table->fill_below(table, result, row);
 }
 
 void table_add_below(struct table *table, const char *line)
 {
-    if (!ARRAY_RESERVE(&table->belows, &table->below_room, table->below_count + 1)) {
-        table->failed = true;
-        return;
-    }
     char *copy = strdup(line);
-    if (!copy || table->cell_count == 0) {
-        table->failed = table->failed || !copy;
+    if (!copy || !ARRAY_RESERVE(&table->belows, &table->below_room, table->below_count + 1)) {
+        table->failed = true;
         free(copy);
         return;
     }
-    table->belows[table->below_count++] =
-        (struct below){.row = (table->cell_count - 1) / table->column_count, .line = copy};
+    const size_t rows = table->cell_count / table->column_count;
+    table->belows[table->below_count++] = (struct below){.row = rows - 1, .line = copy};
 }
 
 // ---- Laying out ---------------------------------------------------------------
@@ -177,13 +221,19 @@ static bool leave_minor_out(const struct table *table, const struct layout *layo
     return minor > 0;
 }
 
+static bool may_shrink(const struct column *column)
+{
+    return column->align == TABLE_LEFT && !column->is_whole &&
+           strcmp(column->key, "started_ns") != 0;
+}
+
 // Shrinks the widest shrinkable column by one; false if none can shrink.
 static bool shrink_widest(const struct table *table, const struct layout *layout)
 {
     struct laid *widest = NULL;
     for (unsigned i = 0; i < layout->count; i++) {
         struct laid *laid = &layout->columns[i];
-        if (table->columns[i].may_shrink && laid->width > SHRINK_LEAST &&
+        if (may_shrink(&table->columns[i]) && laid->width > SHRINK_LEAST &&
             (!widest || laid->width > widest->width))
             widest = laid;
     }
@@ -250,7 +300,7 @@ static void print_line(const struct table *table, const struct layout *layout, F
 {
     unsigned left = shown_columns(layout);
     for (unsigned i = 0; i < layout->count; i++) {
-        const struct table_column *column = &table->columns[i];
+        const struct column *column = &table->columns[i];
         if (layout->columns[i].width == 0)
             continue;
         left--;

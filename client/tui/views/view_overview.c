@@ -43,14 +43,6 @@ static const struct result *last_load(const struct model *model)
     return loads && result_row_count(loads) > 0 ? loads : NULL;
 }
 
-static bool same_text(const struct result *a, size_t row_a, const struct result *b, size_t row_b,
-                      const char *key)
-{
-    const struct value x = result_get(a, row_a, key), y = result_get(b, row_b, key);
-    return x.type == VALUE_TEXT && y.type == VALUE_TEXT && x.text.size == y.text.size &&
-           (x.text.size == 0 || memcmp(x.text.bytes, y.text.bytes, x.text.size) == 0);
-}
-
 // The stages of the last load in the answer, in their order.  `names` may be NULL:
 // then they are only counted.
 static size_t stages_of_load(const struct model *model, struct plot_stage *stages,
@@ -62,7 +54,7 @@ static size_t stages_of_load(const struct model *model, struct plot_stage *stage
     const int64_t start_ns = result_integer(load, 0, "started_ns", 0);
     size_t count = 0;
     for (size_t row = 0; row < result_row_count(all) && count < STAGES_MAX; row++) {
-        if (!same_text(load, 0, all, row, "run") ||
+        if (!value_is_same(result_get(load, 0, "run"), result_get(all, row, "run")) ||
             result_integer(load, 0, "stream", -1) != result_integer(all, row, "stream", -2) ||
             result_integer(load, 0, "number", -1) != result_integer(all, row, "parent", -2))
             continue;

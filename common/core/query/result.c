@@ -26,6 +26,14 @@ struct result {
     uint64_t next_cursor;
 };
 
+bool value_is_same(struct value a, struct value b)
+{
+    if (a.type != VALUE_TEXT || b.type != VALUE_TEXT)
+        return a.type == VALUE_NULL && b.type == VALUE_NULL;
+    return a.text.size == b.text.size &&
+           (a.text.size == 0 || memcmp(a.text.bytes, b.text.bytes, a.text.size) == 0);
+}
+
 enum status result_new(struct result **out)
 {
     *out = calloc(1, sizeof **out);

@@ -23,6 +23,9 @@ struct value {
     };
 };
 
+// Whether both values are the same text, or both are null.
+bool value_is_same(struct value a, struct value b);
+
 struct result_column {
     char key[64]; // snake_case, unit last
     enum unit unit;

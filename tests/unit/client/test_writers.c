@@ -58,7 +58,7 @@ TEST_CASE(test_json_rows)
     struct rows rows = {.out = open_written(&written), .format = FORMAT_JSON};
     rows_write(&rows, result, 0, 1);
     rows_write(&rows, result, 1, 2);
-    rows_end(&rows);
+    assert_int_equal(rows_end(&rows, STATUS_OK, NULL), STATUS_OK);
     assert_int_equal(rows.count, 2);
     expect_written(&written,
                    "{\"rows\": [\n"
@@ -68,12 +68,12 @@ TEST_CASE(test_json_rows)
 
     rows = (struct rows){.out = open_written(&written), .format = FORMAT_JSON};
     rows_write(&rows, result, 0, 0);
-    rows_end(&rows);
+    assert_int_equal(rows_end(&rows, STATUS_OK, NULL), STATUS_OK);
     expect_written(&written, "{\"rows\": []}\n");
 
     rows = (struct rows){.out = open_written(&written), .format = FORMAT_JSONL, .kind = "load"};
     rows_write(&rows, result, 1, 2);
-    rows_end(&rows);
+    assert_int_equal(rows_end(&rows, STATUS_OK, NULL), STATUS_OK);
     expect_written(&written, "{\"kind\": \"load\", \"name\": null, "
                              "\"count\": -9223372036854775808, \"speed\": null}\n");
     result_free(result);
@@ -95,7 +95,7 @@ TEST_CASE(test_csv)
     struct rows rows = {.out = open_written(&written), .format = FORMAT_CSV};
     rows_write(&rows, result, 0, 3);
     rows_write(&rows, result, 3, result_row_count(result)); // one header for all pages
-    rows_end(&rows);
+    assert_int_equal(rows_end(&rows, STATUS_OK, NULL), STATUS_OK);
     expect_written(&written, "name,count,speed\n"
                              "plain,1,0.5\n"
                              "\"a,b\",2,1e+300\n"
@@ -129,16 +129,28 @@ TEST_CASE(test_width)
     assert_int_equal(width_cut("e\xcc\x81z", 1), 3);
 }
 
-static const struct table_column three[] = {
-    {"name", TABLE_LEFT, true, 0},
-    {"count", TABLE_RIGHT, false, 0},
-    {"note", TABLE_LEFT, true, 0},
+static const struct column three[] = {
+    {"name", "name", COLUMN_LEFT(0)},
+    {"count", "count", COLUMN_RIGHT(0)},
+    {"note", "note", COLUMN_LEFT(0)},
 };
 
-static struct table *new_table(void)
+// A table of these columns of one row: a name, a count, and texts.
+static struct table *new_table(const struct column *columns, unsigned count)
 {
-    struct table *table;
-    assert_int_equal(table_new(&table, three, 3), STATUS_OK);
+    struct result *result;
+    static const char *const texts[] = {"a-rather-long-name", "", "short", "7"};
+    struct table *table = table_new(&(struct columns){columns, count, NULL});
+    assert_non_null(table);
+    assert_int_equal(result_new(&result), STATUS_OK);
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(result_add_column(result, columns[i].key, UNIT_NONE), STATUS_OK);
+    assert_int_equal(result_add_row(result), STATUS_OK);
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(result_set_text(result, i, texts[i], strlen(texts[i])), STATUS_OK);
+    result_set_int(result, 1, 12345);
+    table_add_row(table, result, 0);
+    result_free(result);
     return table;
 }
 
@@ -151,28 +163,45 @@ static void expect_table(const struct table *table, unsigned width, const char *
 
 TEST_CASE(test_table_aligns)
 {
-    struct table *table = new_table();
-    table_add(table, "\xe6\x97\xa5\xe6\x9c\xac");
-    table_add_value(table, (struct value){.type = VALUE_INT, .i = 7}, UNIT_COUNT);
-    table_add_value(table, (struct value){.type = VALUE_NULL}, UNIT_NONE);
+    struct result *result = new_result();
+    struct table *table = table_new(&(struct columns){three, 3, NULL});
+    add_row(result, "\xe6\x97\xa5\xe6\x9c\xac", 7, NAN);
+    table_add_row(table, result, 0); // it has no note
     table_add_below(table, "  below the first");
-    table_add(table, "\x1b[31mred");
-    table_add_value(table, (struct value){.type = VALUE_REAL, .r = NAN}, UNIT_DURATION);
-    table_add_value(table, (struct value){.type = VALUE_TEXT, .text = {"x\ny", 3}}, UNIT_NONE);
+    add_row(result, "\x1b[31mred\n", 12, NAN);
+    table_add_row(table, result, 1);
     expect_table(table, 0,
-                 "name         count  note\n"
-                 "\xe6\x97\xa5\xe6\x9c\xac             7  -\n"
+                 "name             count  note\n"
+                 "\xe6\x97\xa5\xe6\x9c\xac                 7  -\n"
                  "  below the first\n"
-                 "\\x1B[31mred      -  x\\x0Ay\n");
+                 "\\x1B[31mred\\x0A     12  -\n");
     table_free(table);
+    result_free(result);
+}
+
+// Without columns of its own a table has all of the first result.
+TEST_CASE(test_table_of_a_result)
+{
+    struct result *result = new_result();
+    struct written written;
+    add_row(result, "a", 7, NAN);
+    struct rows rows = {.out = open_written(&written)};
+    rows_write(&rows, result, 0, 1);
+    result_free(result);
+    rows_add_below(&rows, "  below");
+    assert_int_equal(rows_end(&rows, STATUS_OK, NULL), STATUS_OK);
+    expect_written(&written, "name  count  speed\na         7  -\n  below\n");
+
+    rows =
+        (struct rows){.out = open_written(&written), .columns = &(struct columns){three, 3, NULL}};
+    assert_int_equal(rows_end(&rows, STATUS_OK, NULL), STATUS_OK);
+    assert_int_equal(rows_end(&rows, STATUS_IO, NULL), STATUS_IO);
+    expect_written(&written, "");
 }
 
 TEST_CASE(test_table_narrows)
 {
-    struct table *table = new_table();
-    table_add(table, "a-rather-long-name");
-    table_add(table, "12345");
-    table_add(table, "short");
+    struct table *table = new_table(three, 3);
     expect_table(table, 32,
                  "name                count  note\n"
                  "a-rather-long-name  12345  short\n");
@@ -193,22 +222,17 @@ TEST_CASE(test_table_narrows)
 
 TEST_CASE(test_table_leaves_minor_columns_out)
 {
-    static const struct table_column four[] = {
-        {"name", TABLE_LEFT, true, 0},
-        {"count", TABLE_RIGHT, false, 1},
-        {"more", TABLE_RIGHT, false, 2},
-        {"last", TABLE_RIGHT, false, 0},
+    static const struct column four[] = {
+        {"name", "name", COLUMN_LEFT(0)},
+        {"count", "count", COLUMN_RIGHT(1)},
+        {"more", "more", COLUMN_RIGHT(2)},
+        {"last", "last", COLUMN_RIGHT(0)},
     };
-    struct table *table;
-    assert_int_equal(table_new(&table, four, 4), STATUS_OK);
-    table_add(table, "a-rather-long-name");
-    table_add(table, "12345");
-    table_add(table, "6");
-    table_add(table, "7");
+    struct table *table = new_table(four, 4);
+    expect_table(table, 38,
+                 "name                count   more  last\n"
+                 "a-rather-long-name  12345  short     7\n");
     expect_table(table, 37,
-                 "name                count  more  last\n"
-                 "a-rather-long-name  12345     6     7\n");
-    expect_table(table, 36,
                  "name                count  last\n"
                  "a-rather-long-name  12345     7\n"
                  "(1 more column: widen the terminal, or use --json)\n");
@@ -220,11 +244,18 @@ TEST_CASE(test_table_leaves_minor_columns_out)
     table_free(table);
 }
 
-TEST_CASE(test_table_without_rows)
+// What is to be copied is not cut: columns go instead.
+TEST_CASE(test_table_keeps_names_whole)
 {
-    struct table *table = new_table();
-    table_add_below(table, "below nothing");
-    expect_table(table, 0, "name  count  note\n");
+    static const struct column whole[] = {
+        {"name", "name", COLUMN_LEFT(0), .is_whole = true},
+        {"count", "count", COLUMN_RIGHT(0)},
+    };
+    struct table *table = new_table(whole, 2);
+    expect_table(table, 20,
+                 "name\n"
+                 "a-rather-long-name\n"
+                 "(1 more column: widen the terminal, or use --json)\n");
     table_free(table);
     table_free(NULL);
 }
@@ -234,5 +265,6 @@ int main(void)
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         return 77;
     return TEST_RUN(test_json_rows, test_csv, test_width, test_table_aligns, test_table_narrows,
-                    test_table_leaves_minor_columns_out, test_table_without_rows);
+                    test_table_leaves_minor_columns_out, test_table_of_a_result,
+                    test_table_keeps_names_whole);
 }
