@@ -20,21 +20,29 @@ struct llama {
     struct llama_weights weights;
 };
 
+// Activations of up to a batch of positions, a row each.
+enum activation {
+    ROPE, // cosines and sines
+    X,
+    NORMED,
+    QUERY,
+    ATTENDED,
+    GATE,
+    UP,
+    ACTIVATIONS
+};
+
 struct llama_session {
     const struct llama *llama;
     size_t context;
     size_t position;
     struct tensor *keys, *values; // (context, kv_heads * head_size), one per layer
     double *frequencies;          // of each pair of rotary elements
-    float *angles;                // host copy of the cosines and sines in `rope`
+    float *angles;                // host copy of the cosines and sines in ROPE
     bool (*cancelled)(void);      // NULL: never
-    // Activations of up to BATCH positions.
-    struct tensor rope;            // (batch, rope_size): cosines and sines
-    struct tensor x, normed;       // (batch, dim)
-    struct tensor query, attended; // (batch, heads * head_size)
-    struct tensor gate, up;        // (batch, ff)
-    struct tensor logits;          // (1, vocabulary)
     size_t batch;
+    struct tensor activations[ACTIVATIONS]; // of `batch` rows
+    struct tensor logits;                   // (1, vocabulary)
 };
 
 // ---- The model ------------------------------------------------------------
@@ -90,104 +98,51 @@ const struct llama_config *llama_get_config(const struct llama *llama)
     return &llama->config;
 }
 
-// Elements of all tensors by type.
-struct tally {
-    uint64_t elements[TENSOR_TYPE_COUNT];
-};
-
-static void count_elements(void *context, const struct tensor *tensor)
-{
-    struct tally *tally = context;
-    tally->elements[tensor->type] += (uint64_t)tensor->rows * tensor->columns;
-}
-
 uint64_t llama_parameters(const struct llama *llama)
 {
-    struct tally tally = {{0}};
-    llama_weights_each(&llama->weights, count_elements, &tally);
     uint64_t sum = 0;
     for (size_t i = 0; i < TENSOR_TYPE_COUNT; i++)
-        sum += tally.elements[i];
+        sum += llama->weights.elements[i];
     return sum;
 }
 
 const char *llama_quantisation(const struct llama *llama)
 {
-    struct tally tally = {{0}};
-    llama_weights_each(&llama->weights, count_elements, &tally);
+    const uint64_t *elements = llama->weights.elements;
     enum tensor_type most = TENSOR_F32;
     for (unsigned int i = 0; i < TENSOR_TYPE_COUNT; i++)
-        if (tally.elements[i] > tally.elements[most])
+        if (elements[i] > elements[most])
             most = (enum tensor_type)i;
     return tensor_type_name(most);
 }
 
 // ---- Sessions -------------------------------------------------------------
 
-// One tensor of a session.
-struct need {
-    struct tensor *out;
-    size_t rows, columns;
-};
-
-enum { NEEDS = 8 };
-
-static void list_needs(struct llama_session *session, struct need needs[NEEDS])
+static size_t columns_of(const struct llama_config *config, enum activation activation)
 {
-    const struct llama_config *config = &session->llama->config;
-    size_t query = config->heads * config->head_size;
-    const struct need list[NEEDS] = {
-        {&session->rope, session->batch, config->rope_size},
-        {&session->x, session->batch, config->dim},
-        {&session->normed, session->batch, config->dim},
-        {&session->query, session->batch, query},
-        {&session->attended, session->batch, query},
-        {&session->gate, session->batch, config->ff},
-        {&session->up, session->batch, config->ff},
-        {&session->logits, 1, config->vocabulary},
+    const size_t query = config->heads * config->head_size;
+    const size_t columns[ACTIVATIONS] = {
+        [ROPE] = config->rope_size, [X] = config->dim,   [NORMED] = config->dim, [QUERY] = query,
+        [ATTENDED] = query,         [GATE] = config->ff, [UP] = config->ff,
     };
-    memcpy(needs, list, sizeof list);
-}
-
-// The product, saturated.
-static uint64_t times(uint64_t a, uint64_t b)
-{
-    uint64_t product;
-    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
-
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+    return columns[activation];
 }
 
 uint64_t llama_kv_bytes_per_token(const struct llama *llama)
 {
     const struct llama_config *config = &llama->config;
-    return times(times(times(2, config->layers), times(config->kv_heads, config->head_size)),
-                 tensor_type_size(cache_type));
+    return (uint64_t)2 * config->layers * config->kv_heads * config->head_size *
+           tensor_type_size(cache_type);
 }
 
-static uint64_t bytes_needed(struct llama_session *session)
+// Fits 64 bits: see the limits in llama_config.c.
+static uint64_t bytes_needed(const struct llama_session *session)
 {
-    struct need needs[NEEDS];
-    list_needs(session, needs);
-    uint64_t elements = 0;
-    for (size_t i = 0; i < NEEDS; i++)
-        elements = plus(elements, times(needs[i].rows, needs[i].columns));
-    return plus(times(elements, sizeof(float)),
-                times(session->context, llama_kv_bytes_per_token(session->llama)));
-}
-
-static void add_bytes(void *context, const struct tensor *tensor)
-{
-    *(uint64_t *)context += tensor_bytes(tensor);
-}
-
-static const char *in_bytes(char text[UNIT_TEXT_SIZE], uint64_t bytes)
-{
-    (void)unit_format_int(text, UNIT_BYTES, bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX);
-    return text;
+    const struct llama_config *config = &session->llama->config;
+    uint64_t elements = config->vocabulary;
+    for (size_t i = 0; i < ACTIVATIONS; i++)
+        elements += (uint64_t)session->batch * columns_of(config, (enum activation)i);
+    return elements * sizeof(float) + session->context * llama_kv_bytes_per_token(session->llama);
 }
 
 // Rejects sessions beyond the device's memory, and beyond what a model of this size needs: the
@@ -198,15 +153,15 @@ static enum status check_size(struct llama_session *session, struct error *err)
     char have[UNIT_TEXT_SIZE];
     char model[UNIT_TEXT_SIZE];
     uint64_t bytes = bytes_needed(session);
-    uint64_t weights = 0;
-    llama_weights_each(&session->llama->weights, add_bytes, &weights);
-    uint64_t limit = plus(LLAMA_SESSION_BASE, times(weights, LLAMA_SESSION_FACTOR));
+    uint64_t weights = session->llama->weights.bytes;
+    uint64_t limit = LLAMA_SESSION_BASE + weights * LLAMA_SESSION_FACTOR;
     if (bytes > limit)
         return error_set(err, STATUS_NOMEM,
                          "a context of %zu needs %s, but a model of %s should do with %s "
                          "(are its keys right? ask for a smaller context)",
-                         session->context, in_bytes(need, bytes), in_bytes(model, weights),
-                         in_bytes(have, limit));
+                         session->context, unit_format(need, UNIT_BYTES, (double)bytes),
+                         unit_format(model, UNIT_BYTES, (double)weights),
+                         unit_format(have, UNIT_BYTES, (double)limit));
     struct device_description device;
     device_describe(session->llama->device, &device);
     if (device.memory_available_bytes >= 0 && bytes > (uint64_t)device.memory_available_bytes)
@@ -214,8 +169,8 @@ static enum status check_size(struct llama_session *session, struct error *err)
             err, STATUS_NOMEM,
             "a context of %zu needs %s, but device %s has only %s available (ask for a "
             "smaller context)",
-            session->context, in_bytes(need, bytes), device.name,
-            in_bytes(have, (uint64_t)device.memory_available_bytes));
+            session->context, unit_format(need, UNIT_BYTES, (double)bytes), device.name,
+            unit_format(have, UNIT_BYTES, (double)device.memory_available_bytes));
     return STATUS_OK;
 }
 
@@ -230,12 +185,11 @@ static enum status allocate(struct llama_session *session, struct error *err)
     if (!session->keys || !session->values || !session->frequencies || !session->angles)
         return error_no_memory(err, "session");
 
-    struct need needs[NEEDS];
-    list_needs(session, needs);
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < NEEDS && status == STATUS_OK; i++)
-        status = device_tensor_new(device, needs[i].out, TENSOR_F32, needs[i].rows,
-                                   needs[i].columns, err);
+    enum status status =
+        device_tensor_new(device, &session->logits, TENSOR_F32, 1, config->vocabulary, err);
+    for (size_t i = 0; i < ACTIVATIONS && status == STATUS_OK; i++)
+        status = device_tensor_new(device, &session->activations[i], TENSOR_F32, session->batch,
+                                   columns_of(config, (enum activation)i), err);
     size_t kv = config->kv_heads * config->head_size;
     for (size_t i = 0; i < config->layers && status == STATUS_OK; i++) {
         status =
@@ -295,11 +249,9 @@ void llama_session_free(struct llama_session *session)
     free(session->values);
     free(session->frequencies);
     free(session->angles);
-    struct tensor *tensors[] = {&session->rope,  &session->x,        &session->normed,
-                                &session->query, &session->attended, &session->gate,
-                                &session->up,    &session->logits};
-    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++)
-        device_tensor_free(device, tensors[i]);
+    for (size_t i = 0; i < ACTIVATIONS; i++)
+        device_tensor_free(device, &session->activations[i]);
+    device_tensor_free(device, &session->logits);
     free(session);
 }
 
@@ -325,76 +277,59 @@ size_t llama_session_context(const struct llama_session *session)
 
 // ---- Computing ------------------------------------------------------------
 
-// The first n rows of every activation, for one batch.
-struct batch {
-    struct tensor rope, x, normed, query, attended, gate, up;
-};
-
-static struct batch batch_of(const struct llama_session *session, size_t n)
-{
-    return (struct batch){
-        .rope = tensor_rows(&session->rope, 0, n),
-        .x = tensor_rows(&session->x, 0, n),
-        .normed = tensor_rows(&session->normed, 0, n),
-        .query = tensor_rows(&session->query, 0, n),
-        .attended = tensor_rows(&session->attended, 0, n),
-        .gate = tensor_rows(&session->gate, 0, n),
-        .up = tensor_rows(&session->up, 0, n),
-    };
-}
-
-// x += output . attention(norm(x)); keys and values are written directly to the caches.
-static enum status attend(struct llama_session *session, struct batch *b, size_t number,
-                          struct error *err)
+// Of the batch `b`: x += output . attention(norm(x)); keys and values are written directly to the
+// caches.
+static enum status attend(struct llama_session *session, struct tensor b[ACTIVATIONS],
+                          size_t number, struct error *err)
 {
     const struct llama_config *config = &session->llama->config;
     const struct llama_layer *layer = &session->llama->weights.layers[number];
     struct device *device = session->llama->device;
     size_t position = session->position;
-    struct tensor keys = tensor_rows(&session->keys[number], position, b->x.rows);
-    struct tensor values = tensor_rows(&session->values[number], position, b->x.rows);
+    struct tensor keys = tensor_rows(&session->keys[number], position, b[X].rows);
+    struct tensor values = tensor_rows(&session->values[number], position, b[X].rows);
 
     enum status status =
-        device_rms_norm(device, &b->normed, &b->x, &layer->attention_norm, config->epsilon, err);
+        device_rms_norm(device, &b[NORMED], &b[X], &layer->attention_norm, config->epsilon, err);
     if (status == STATUS_OK)
-        status = device_matmul(device, &b->query, &b->normed, &layer->query, err);
+        status = device_matmul(device, &b[QUERY], &b[NORMED], &layer->query, err);
     if (status == STATUS_OK)
-        status = device_matmul(device, &keys, &b->normed, &layer->key, err);
+        status = device_matmul(device, &keys, &b[NORMED], &layer->key, err);
     if (status == STATUS_OK)
-        status = device_matmul(device, &values, &b->normed, &layer->value, err);
+        status = device_matmul(device, &values, &b[NORMED], &layer->value, err);
     if (status == STATUS_OK)
-        status = device_rope(device, &b->query, &b->rope, 0, config->heads, err);
+        status = device_rope(device, &b[QUERY], &b[ROPE], 0, config->heads, err);
     if (status == STATUS_OK)
-        status = device_rope(device, &keys, &b->rope, 0, config->kv_heads, err);
+        status = device_rope(device, &keys, &b[ROPE], 0, config->kv_heads, err);
     if (status == STATUS_OK)
-        status = device_attention(device, &b->attended, &b->query, &session->keys[number],
+        status = device_attention(device, &b[ATTENDED], &b[QUERY], &session->keys[number],
                                   &session->values[number], position, config->heads,
                                   config->kv_heads, err);
     if (status == STATUS_OK)
-        status = device_matmul(device, &b->normed, &b->attended, &layer->attention_output, err);
+        status = device_matmul(device, &b[NORMED], &b[ATTENDED], &layer->attention_output, err);
     if (status == STATUS_OK)
-        status = device_add(device, &b->x, &b->normed, err);
+        status = device_add(device, &b[X], &b[NORMED], err);
     return status;
 }
 
 // x += down . (silu(gate . norm(x)) * (up . norm(x)))
-static enum status feed_forward(struct llama_session *session, struct batch *b, size_t number,
-                                struct error *err)
+static enum status feed_forward(struct llama_session *session, struct tensor b[ACTIVATIONS],
+                                size_t number, struct error *err)
 {
     const struct llama_layer *layer = &session->llama->weights.layers[number];
     struct device *device = session->llama->device;
-    enum status status = device_rms_norm(device, &b->normed, &b->x, &layer->ffn_norm,
+    enum status status = device_rms_norm(device, &b[NORMED], &b[X], &layer->ffn_norm,
                                          session->llama->config.epsilon, err);
     if (status == STATUS_OK)
-        status = device_matmul(device, &b->gate, &b->normed, &layer->gate, err);
+        status = device_matmul(device, &b[GATE], &b[NORMED], &layer->gate, err);
     if (status == STATUS_OK)
-        status = device_matmul(device, &b->up, &b->normed, &layer->up, err);
+        status = device_matmul(device, &b[UP], &b[NORMED], &layer->up, err);
     if (status == STATUS_OK)
-        status = device_swiglu(device, &b->gate, &b->up, err);
+        status = device_swiglu(device, &b[GATE], &b[UP], err);
     if (status == STATUS_OK)
-        status = device_matmul(device, &b->normed, &b->gate, &layer->down, err);
+        status = device_matmul(device, &b[NORMED], &b[GATE], &layer->down, err);
     if (status == STATUS_OK)
-        status = device_add(device, &b->x, &b->normed, err);
+        status = device_add(device, &b[X], &b[NORMED], err);
     return status;
 }
 
@@ -413,7 +348,7 @@ static enum status turn_to(struct llama_session *session, size_t n, struct error
             *out++ = (float)sin(angle);
         }
     }
-    return device_upload(session->llama->device, &session->rope, 0, session->angles,
+    return device_upload(session->llama->device, &session->activations[ROPE], 0, session->angles,
                          n * config->rope_size * sizeof *session->angles, err);
 }
 
@@ -422,17 +357,19 @@ static enum status eval_batch(struct llama_session *session, const uint32_t *ids
                               struct error *err)
 {
     const struct llama_weights *weights = &session->llama->weights;
-    struct batch b = batch_of(session, n);
+    struct tensor b[ACTIVATIONS]; // the first `n` rows
+    for (size_t i = 0; i < ACTIVATIONS; i++)
+        b[i] = tensor_rows(&session->activations[i], 0, n);
     enum status status =
-        device_embed(session->llama->device, &b.x, &weights->embedding, ids, n, err);
+        device_embed(session->llama->device, &b[X], &weights->embedding, ids, n, err);
     if (status == STATUS_OK)
         status = turn_to(session, n, err);
     for (size_t i = 0; i < weights->layer_count && status == STATUS_OK; i++) {
         if (session->cancelled && session->cancelled())
             return error_set(err, STATUS_CANCELLED, "stopped while computing");
-        status = attend(session, &b, i, err);
+        status = attend(session, b, i, err);
         if (status == STATUS_OK)
-            status = feed_forward(session, &b, i, err);
+            status = feed_forward(session, b, i, err);
     }
     return status;
 }
@@ -443,8 +380,8 @@ static enum status score(struct llama_session *session, size_t row, float *logit
 {
     const struct llama_weights *weights = &session->llama->weights;
     struct device *device = session->llama->device;
-    struct tensor x = tensor_rows(&session->x, row, 1);
-    struct tensor normed = tensor_rows(&session->normed, 0, 1);
+    struct tensor x = tensor_rows(&session->activations[X], row, 1);
+    struct tensor normed = tensor_rows(&session->activations[NORMED], 0, 1);
     const struct tensor *output = weights->output.data ? &weights->output : &weights->embedding;
     enum status status = device_rms_norm(device, &normed, &x, &weights->output_norm,
                                          session->llama->config.epsilon, err);

@@ -3,37 +3,16 @@
 #include <inttypes.h>
 #include <string.h>
 
-// Limits of accepted models; the product of any two fits 64 bits.
+// Limits of accepted models, beyond all known ones: the bytes of a session's KV cache,
+// 8 * context * layers * heads * head_size, fit 64 bits.
 enum {
     CONTEXT_MAX = 1 << 24,
     DIM_MAX = 1 << 20,
     FF_MAX = 1 << 22,
     LAYERS_MAX = 1 << 12,
-    HEADS_MAX = 1 << 16,
-    HEAD_SIZE_MAX = 1024, // several times that of any known model
+    HEADS_MAX = 1 << 14,
+    HEAD_SIZE_MAX = 1024,
 };
-
-struct size_key {
-    const char *key;
-    size_t maximum;
-    size_t *out;
-    bool optional; // if missing, `*out` stays unchanged
-};
-
-static enum status read_sizes(const struct gguf *gguf, const struct size_key *keys, size_t count,
-                              struct error *err)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (keys[i].optional && !gguf_has(gguf, keys[i].key))
-            continue;
-        uint64_t value;
-        enum status status = gguf_get_uint(gguf, keys[i].key, 1, keys[i].maximum, &value, err);
-        if (status != STATUS_OK)
-            return status;
-        *keys[i].out = (size_t)value;
-    }
-    return STATUS_OK;
-}
 
 static bool text_is(const struct gguf_text *text, const char *word)
 {
@@ -61,42 +40,26 @@ static enum status check_architecture(const struct gguf *gguf, struct error *err
     return status;
 }
 
-static enum status read_heads(struct llama_config *config, const struct gguf *gguf,
-                              struct error *err)
+// Completes and checks the heads; `value_size` is that of their values, 0: not given.
+static enum status check_heads(struct llama_config *config, size_t value_size, struct error *err)
 {
-    const struct size_key counts[] = {
-        {"llama.attention.head_count", HEADS_MAX, &config->heads, false},
-        {"llama.attention.head_count_kv", HEADS_MAX, &config->kv_heads, true},
-    };
-    enum status status = read_sizes(gguf, &counts[0], 1, err);
-    if (status != STATUS_OK)
-        return status;
-    config->kv_heads = config->heads;
-    status = read_sizes(gguf, &counts[1], 1, err);
-    if (status != STATUS_OK)
-        return status;
+    if (config->kv_heads == 0)
+        config->kv_heads = config->heads;
     if (config->heads % config->kv_heads != 0)
         return error_set(err, STATUS_CORRUPT, "%zu heads cannot share %zu key/value heads",
                          config->heads, config->kv_heads);
-
-    config->head_size = config->dim / config->heads;
-    size_t value_size = 0;
-    const struct size_key sizes[] = {
-        {"llama.attention.key_length", HEAD_SIZE_MAX, &config->head_size, true},
-        {"llama.attention.value_length", HEAD_SIZE_MAX, &value_size, true},
-    };
-    bool given = gguf_has(gguf, sizes[0].key);
-    if (!given && (config->head_size == 0 || config->dim % config->heads != 0))
+    if (config->head_size == 0 && config->dim % config->heads != 0)
         return error_set(err, STATUS_CORRUPT, "an embedding of %zu cannot be cut into %zu heads",
                          config->dim, config->heads);
-    status = read_sizes(gguf, sizes, 2, err);
-    if (status == STATUS_OK && config->head_size > HEAD_SIZE_MAX)
-        status = error_set(err, STATUS_CORRUPT, "heads of %zu elements: more than %d",
-                           config->head_size, HEAD_SIZE_MAX);
-    if (status == STATUS_OK && value_size != 0 && value_size != config->head_size)
-        status = error_set(err, STATUS_UNSUPPORTED, "heads of %zu keys and %zu values",
-                           config->head_size, value_size);
-    return status;
+    if (config->head_size == 0)
+        config->head_size = config->dim / config->heads;
+    if (config->head_size > HEAD_SIZE_MAX)
+        return error_set(err, STATUS_CORRUPT, "heads of %zu elements: more than %d",
+                         config->head_size, HEAD_SIZE_MAX);
+    if (value_size != 0 && value_size != config->head_size)
+        return error_set(err, STATUS_UNSUPPORTED, "heads of %zu keys and %zu values",
+                         config->head_size, value_size);
+    return STATUS_OK;
 }
 
 static enum status read_rope_scale(struct llama_config *config, const struct gguf *gguf,
@@ -119,16 +82,13 @@ static enum status read_rope_scale(struct llama_config *config, const struct ggu
 static enum status read_rope(struct llama_config *config, const struct gguf *gguf,
                              struct error *err)
 {
-    config->rope_size = config->head_size;
-    const struct size_key size = {"llama.rope.dimension_count", HEAD_SIZE_MAX, &config->rope_size,
-                                  true};
-    enum status status = read_sizes(gguf, &size, 1, err);
-    if (status != STATUS_OK)
-        return status;
+    if (config->rope_size == 0)
+        config->rope_size = config->head_size;
     if (config->rope_size > config->head_size || config->rope_size % 2 != 0)
         return error_set(err, STATUS_CORRUPT,
                          "%zu rotary elements do not fit a head of %zu in pairs", config->rope_size,
                          config->head_size);
+    enum status status = STATUS_OK;
     config->rope_base = 10000.0;
     if (gguf_has(gguf, "llama.rope.freq_base"))
         status = gguf_get_float(gguf, "llama.rope.freq_base", 1.0, 1e12, &config->rope_base, err);
@@ -143,19 +103,35 @@ enum status llama_config_read(struct llama_config *out, const struct gguf *gguf,
     enum status status = check_architecture(gguf, err);
     if (status != STATUS_OK)
         return status;
-    const struct size_key sizes[] = {
+    size_t value_size = 0;
+    const struct {
+        const char *key;
+        size_t maximum;
+        size_t *out;
+        bool optional; // if missing, `*out` stays 0
+    } sizes[] = {
         {"llama.context_length", CONTEXT_MAX, &out->context, false},
         {"llama.embedding_length", DIM_MAX, &out->dim, false},
         {"llama.feed_forward_length", FF_MAX, &out->ff, false},
         {"llama.block_count", LAYERS_MAX, &out->layers, false},
+        {"llama.attention.head_count", HEADS_MAX, &out->heads, false},
+        {"llama.attention.head_count_kv", HEADS_MAX, &out->kv_heads, true},
+        {"llama.attention.key_length", HEAD_SIZE_MAX, &out->head_size, true},
+        {"llama.attention.value_length", HEAD_SIZE_MAX, &value_size, true},
+        {"llama.rope.dimension_count", HEAD_SIZE_MAX, &out->rope_size, true},
     };
-    status = read_sizes(gguf, sizes, sizeof sizes / sizeof sizes[0], err);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0] && status == STATUS_OK; i++) {
+        uint64_t value = 0;
+        if (!sizes[i].optional || gguf_has(gguf, sizes[i].key))
+            status = gguf_get_uint(gguf, sizes[i].key, 1, sizes[i].maximum, &value, err);
+        *sizes[i].out = (size_t)value;
+    }
     double epsilon = 0.0;
     if (status == STATUS_OK)
         status =
             gguf_get_float(gguf, "llama.attention.layer_norm_rms_epsilon", 0.0, 1.0, &epsilon, err);
     out->epsilon = (float)epsilon;
     if (status == STATUS_OK)
-        status = read_heads(out, gguf, err);
+        status = check_heads(out, value_size, err);
     return status == STATUS_OK ? read_rope(out, gguf, err) : status;
 }

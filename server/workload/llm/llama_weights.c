@@ -22,13 +22,15 @@ struct weight_line {
     bool optional;
 };
 
-static const struct weight_line model_lines[] = {
+enum { MODEL_LINES = 3, LAYER_LINES = 9 };
+
+static const struct weight_line model_lines[MODEL_LINES] = {
     {"token_embd.weight", offsetof(struct llama_weights, embedding), VOCABULARY, DIM, false},
     {"output_norm.weight", offsetof(struct llama_weights, output_norm), ONE, DIM, false},
     {"output.weight", offsetof(struct llama_weights, output), VOCABULARY, DIM, true},
 };
 
-static const struct weight_line layer_lines[] = {
+static const struct weight_line layer_lines[LAYER_LINES] = {
     {"attn_norm.weight", offsetof(struct llama_layer, attention_norm), ONE, DIM, false},
     {"attn_q.weight", offsetof(struct llama_layer, query), QUERY, DIM, false},
     {"attn_k.weight", offsetof(struct llama_layer, key), KEY_VALUE, DIM, false},
@@ -40,133 +42,130 @@ static const struct weight_line layer_lines[] = {
     {"ffn_down.weight", offsetof(struct llama_layer, down), DIM, FF, false},
 };
 
-enum {
-    MODEL_LINES = sizeof model_lines / sizeof model_lines[0],
-    LAYER_LINES = sizeof layer_lines / sizeof layer_lines[0],
+// A tensor of a model: one of the model's lines, or one of a layer's.
+struct weight {
+    const struct weight_line *line;
+    struct tensor *place;
+    char name[NAME_SIZE]; // in the file
 };
+
+static size_t weight_count(const struct llama_weights *weights)
+{
+    return MODEL_LINES + weights->layer_count * LAYER_LINES;
+}
+
+static struct weight weight_at(struct llama_weights *weights, size_t index)
+{
+    struct weight weight;
+    void *structure = weights;
+    if (index < MODEL_LINES) {
+        weight.line = &model_lines[index];
+        (void)snprintf(weight.name, NAME_SIZE, "%s", weight.line->name);
+    } else {
+        const size_t layer = (index - MODEL_LINES) / LAYER_LINES;
+        structure = &weights->layers[layer];
+        weight.line = &layer_lines[(index - MODEL_LINES) % LAYER_LINES];
+        (void)snprintf(weight.name, NAME_SIZE, "blk.%zu.%s", layer, weight.line->name);
+    }
+    weight.place = (struct tensor *)((unsigned char *)structure + weight.line->place);
+    return weight;
+}
 
 struct loader {
     struct device *device;
     const struct gguf *gguf;
-    struct transfer *transfer; // of the tensors allocated so far
+    struct llama_weights *weights;
+    struct transfer_piece *pieces; // of the tensors allocated so far
+    size_t piece_count;
     size_t extents[EXTENT_COUNT];
 };
 
-static struct tensor *place_of(void *structure, const struct weight_line *line)
-{
-    return (struct tensor *)((unsigned char *)structure + line->place);
-}
-
 // ---- One tensor -----------------------------------------------------------
 
-static enum status tensor_type_of(const struct gguf_tensor *from, const struct weight_line *line,
-                                  enum tensor_type *type, const char *name, struct error *err)
+static enum status tensor_type_of(const struct gguf_tensor *from, const struct weight *weight,
+                                  enum tensor_type *type, struct error *err)
 {
     if (from->type->number == GGUF_TENSOR_F32) {
         *type = TENSOR_F32;
         return STATUS_OK;
     }
-    if (from->type->number == GGUF_TENSOR_F16 && line->rows != ONE) {
+    if (from->type->number == GGUF_TENSOR_F16 && weight->line->rows != ONE) {
         *type = TENSOR_F16;
         return STATUS_OK;
     }
     return error_set(err, STATUS_UNSUPPORTED,
-                     "tensor '%s' is of type %s: only %s supported yet (convert the file)", name,
-                     from->type->name, line->rows == ONE ? "F32 is" : "F32 and F16 are");
+                     "tensor '%s' is of type %s: only %s supported yet (convert the file)",
+                     weight->name, from->type->name,
+                     weight->line->rows == ONE ? "F32 is" : "F32 and F16 are");
 }
 
-// Allocates a tensor and adds its bytes to the transfer.
-static enum status load_tensor(const struct loader *loader, const char *name,
-                               const struct weight_line *line, struct tensor *out,
+// Allocates a tensor and adds it to what is to be copied.
+static enum status load_tensor(struct loader *loader, const struct weight *weight,
                                struct error *err)
 {
+    const char *name = weight->name;
     const struct gguf_tensor *from = gguf_find_tensor(loader->gguf, name);
-    if (!from && line->optional)
+    if (!from && weight->line->optional)
         return STATUS_OK;
     if (!from)
         return error_set(err, STATUS_NOT_FOUND, "tensor '%s' is missing", name);
 
-    size_t rows = loader->extents[line->rows];
-    size_t columns = loader->extents[line->columns];
+    size_t rows = loader->extents[weight->line->rows];
+    size_t columns = loader->extents[weight->line->columns];
     if (from->shape[0] != columns || from->shape[1] != rows || from->shape[2] != 1 ||
         from->shape[3] != 1)
         return error_set(
             err, STATUS_CORRUPT, "tensor '%s' is %llu x %llu, but the keys ask for %zu x %zu", name,
             (unsigned long long)from->shape[0], (unsigned long long)from->shape[1], columns, rows);
     enum tensor_type type = TENSOR_F32;
-    enum status status = tensor_type_of(from, line, &type, name, err);
+    enum status status = tensor_type_of(from, weight, &type, err);
     if (status != STATUS_OK)
         return status;
-    status = device_tensor_new(loader->device, out, type, rows, columns, err);
-    if (status == STATUS_OK)
-        status = transfer_add(loader->transfer, name, from->offset, from->bytes, out->data, err);
-    return status == STATUS_OK ? status : error_prefix(err, status, "tensor '%s'", name);
+    status = device_tensor_new(loader->device, weight->place, type, rows, columns, err);
+    if (status != STATUS_OK)
+        return error_prefix(err, status, "tensor '%s'", name);
+    loader->pieces[loader->piece_count++] =
+        (struct transfer_piece){.from = from, .to = weight->place->data};
+    loader->weights->elements[type] += (uint64_t)rows * columns;
+    loader->weights->bytes += from->bytes;
+    return STATUS_OK;
 }
 
 // ---- All tensors ----------------------------------------------------------
 
-static bool name_is(const struct gguf_text *text, const char *name)
-{
-    return text->size == strlen(name) && memcmp(text->data, name, text->size) == 0;
-}
-
-static bool is_known(const struct gguf_text *text, size_t layers)
-{
-    for (size_t i = 0; i < MODEL_LINES; i++)
-        if (name_is(text, model_lines[i].name))
-            return true;
-    char name[NAME_SIZE];
-    if (text->size >= sizeof name)
-        return false;
-    memcpy(name, text->data, text->size);
-    name[text->size] = '\0';
-    unsigned int layer;
-    int end = 0;
-    if (sscanf(name, "blk.%5u.%n", &layer, &end) != 1 || end == 0 || layer >= layers)
-        return false;
-    for (size_t i = 0; i < LAYER_LINES; i++)
-        if (strcmp(name + end, layer_lines[i].name) == 0)
-            return true;
-    return false;
-}
-
 // An unexpected tensor means another model architecture: ignoring it would silently give
 // wrong answers.
-static enum status refuse_unknown(const struct loader *loader, size_t layers, struct error *err)
+static enum status refuse_unknown(const struct loader *loader, struct error *err)
 {
-    for (size_t i = 0; i < gguf_tensor_count(loader->gguf); i++) {
-        const struct gguf_text *name = &gguf_tensor_at(loader->gguf, i)->name;
-        char shown[SHOWN_SIZE];
-        if (!is_known(name, layers))
-            return error_set(err, STATUS_UNSUPPORTED,
-                             "tensor '%s' belongs to no llama model of %zu layers known here",
-                             text_escape(shown, sizeof shown, name->data, name->size), layers);
+    const size_t count = gguf_tensor_count(loader->gguf);
+    bool *known = calloc(count + 1, sizeof *known);
+    if (!known)
+        return error_no_memory(err, "model");
+    for (size_t i = 0; i < weight_count(loader->weights); i++) {
+        struct weight weight = weight_at(loader->weights, i);
+        const struct gguf_tensor *tensor = gguf_find_tensor(loader->gguf, weight.name);
+        if (tensor)
+            known[tensor - gguf_tensor_at(loader->gguf, 0)] = true;
     }
-    return STATUS_OK;
+    size_t first = 0;
+    while (first < count && known[first])
+        first++;
+    free(known);
+    if (first == count)
+        return STATUS_OK;
+    const struct gguf_text *name = &gguf_tensor_at(loader->gguf, first)->name;
+    char shown[SHOWN_SIZE];
+    return error_set(
+        err, STATUS_UNSUPPORTED, "tensor '%s' belongs to no llama model of %zu layers known here",
+        text_escape(shown, sizeof shown, name->data, name->size), loader->weights->layer_count);
 }
 
-static enum status load_all(const struct loader *loader, struct llama_weights *weights,
-                            size_t layers, struct error *err)
+static enum status load_all(struct loader *loader, struct error *err)
 {
-    enum status status = refuse_unknown(loader, layers, err);
-    for (size_t i = 0; i < MODEL_LINES && status == STATUS_OK; i++)
-        status = load_tensor(loader, model_lines[i].name, &model_lines[i],
-                             place_of(weights, &model_lines[i]), err);
-    for (size_t layer = 0; layer < layers && status == STATUS_OK; layer++) {
-        // Grows layer by layer: a file that claims layers it does not have costs no memory.
-        struct llama_layer *larger =
-            reallocarray(weights->layers, layer + 1, sizeof *weights->layers);
-        if (!larger)
-            return error_no_memory(err, "model");
-        weights->layers = larger;
-        memset(&weights->layers[layer], 0, sizeof weights->layers[layer]);
-        weights->layer_count = layer + 1;
-        for (size_t i = 0; i < LAYER_LINES && status == STATUS_OK; i++) {
-            char name[NAME_SIZE];
-            (void)snprintf(name, sizeof name, "blk.%zu.%s", layer, layer_lines[i].name);
-            status = load_tensor(loader, name, &layer_lines[i],
-                                 place_of(&weights->layers[layer], &layer_lines[i]), err);
-        }
+    enum status status = refuse_unknown(loader, err);
+    for (size_t i = 0; i < weight_count(loader->weights) && status == STATUS_OK; i++) {
+        struct weight weight = weight_at(loader->weights, i);
+        status = load_tensor(loader, &weight, err);
     }
     return status;
 }
@@ -180,6 +179,7 @@ enum status llama_weights_load(struct llama_weights *weights, struct device *dev
     struct loader loader = {
         .device = device,
         .gguf = gguf,
+        .weights = weights,
         .extents = {[ONE] = 1,
                     [DIM] = config->dim,
                     [FF] = config->ff,
@@ -187,15 +187,21 @@ enum status llama_weights_load(struct llama_weights *weights, struct device *dev
                     [KEY_VALUE] = config->kv_heads * config->head_size,
                     [VOCABULARY] = config->vocabulary},
     };
-    enum status status = transfer_new(&loader.transfer, err);
+    weights->layers = calloc(config->layers, sizeof *weights->layers);
+    weights->layer_count = weights->layers ? config->layers : 0;
+    loader.pieces = calloc(weight_count(weights), sizeof *loader.pieces);
+    enum status status = STATUS_OK;
+    if (!weights->layers || !loader.pieces)
+        status = error_no_memory(err, "model");
     if (status == STATUS_OK)
-        status = load_all(&loader, weights, config->layers, err);
+        status = load_all(&loader, err);
     // Allocation zeroes tensors asynchronously, which must not overwrite the copied data.
     if (status == STATUS_OK)
         status = device_synchronize(device, err);
     if (status == STATUS_OK)
-        status = transfer_run(loader.transfer, device, source, cancelled, figures, err);
-    transfer_free(loader.transfer);
+        status = transfer_run(loader.pieces, loader.piece_count, device, source, cancelled, figures,
+                              err);
+    free(loader.pieces);
     if (status != STATUS_OK)
         llama_weights_free(weights, device);
     return status;
@@ -203,23 +209,8 @@ enum status llama_weights_load(struct llama_weights *weights, struct device *dev
 
 void llama_weights_free(struct llama_weights *weights, struct device *device)
 {
-    for (size_t i = 0; i < MODEL_LINES; i++)
-        device_tensor_free(device, place_of(weights, &model_lines[i]));
-    for (size_t layer = 0; layer < weights->layer_count; layer++)
-        for (size_t i = 0; i < LAYER_LINES; i++)
-            device_tensor_free(device, place_of(&weights->layers[layer], &layer_lines[i]));
+    for (size_t i = 0; i < weight_count(weights); i++)
+        device_tensor_free(device, weight_at(weights, i).place);
     free(weights->layers);
     memset(weights, 0, sizeof *weights);
-}
-
-void llama_weights_each(const struct llama_weights *weights,
-                        void (*visit)(void *context, const struct tensor *tensor), void *context)
-{
-    struct llama_weights copy = *weights;
-    for (size_t i = 0; i < MODEL_LINES; i++)
-        if (place_of(&copy, &model_lines[i])->data)
-            visit(context, place_of(&copy, &model_lines[i]));
-    for (size_t layer = 0; layer < copy.layer_count; layer++)
-        for (size_t i = 0; i < LAYER_LINES; i++)
-            visit(context, place_of(&copy.layers[layer], &layer_lines[i]));
 }

@@ -14,6 +14,8 @@ struct llama_weights {
     struct tensor output; // zeroed when tied: the embedding is the output matrix
     struct llama_layer *layers;
     size_t layer_count;
+    // Of all tensors; a tied output counts once.
+    uint64_t elements[TENSOR_TYPE_COUNT], bytes;
 };
 
 // Implements llama_load.  On failure nothing is left allocated.
@@ -25,9 +27,5 @@ MUST_CHECK enum status llama_weights_load(struct llama_weights *weights, struct 
 
 // Accepts zeroed or half-built weights and zeroes them.
 void llama_weights_free(struct llama_weights *weights, struct device *device);
-
-// Calls `visit` for every tensor.
-void llama_weights_each(const struct llama_weights *weights,
-                        void (*visit)(void *context, const struct tensor *tensor), void *context);
 
 #endif

@@ -2,31 +2,21 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "common/core/base/array.h"
 #include "common/monitor/inferstat.h"
 #include "common/sys/clock.h"
 #include "server/pipeline/autotune.h"
 
-enum { NAME_SIZE = 64, ROUNDING = 4096 };
+enum { ROUNDING = 4096 };
 
-struct piece {
-    char name[NAME_SIZE];
-    uint64_t offset, bytes;
-    unsigned char *to;
-    uint64_t first_chunk; // of all pieces' chunks
-};
-
+// A transfer in progress.
 struct transfer {
-    struct piece *pieces;
-    size_t count, capacity;
-
-    // While it runs.
-    uint64_t chunks_before; // copied already
+    struct transfer_piece *pieces;
+    size_t count;
     const struct byte_source *source;
     size_t chunk_bytes;
+    uint64_t chunks_before; // copied already
     pthread_mutex_t lock;
     unsigned int reading; // threads, now
     uint64_t reading_since_ns;
@@ -39,44 +29,12 @@ uint64_t transfer_floor_ns(const struct transfer_figures *figures)
     return figures->read_ns > copy_ns ? figures->read_ns : copy_ns;
 }
 
-enum status transfer_new(struct transfer **out, struct error *err)
-{
-    struct transfer *transfer = calloc(1, sizeof *transfer);
-    if (!transfer || pthread_mutex_init(&transfer->lock, NULL) != 0) {
-        free(transfer);
-        return error_no_memory(err, "transfer");
-    }
-    *out = transfer;
-    return STATUS_OK;
-}
-
-void transfer_free(struct transfer *transfer)
-{
-    if (!transfer)
-        return;
-    (void)pthread_mutex_destroy(&transfer->lock);
-    free(transfer->pieces);
-    free(transfer);
-}
-
-enum status transfer_add(struct transfer *transfer, const char *name, uint64_t offset,
-                         uint64_t bytes, void *to, struct error *err)
-{
-    if (!ARRAY_RESERVE(&transfer->pieces, &transfer->capacity, transfer->count + 1))
-        return error_no_memory(err, "transfer");
-    struct piece *piece = &transfer->pieces[transfer->count++];
-    *piece = (struct piece){.offset = offset, .bytes = bytes, .to = to};
-    size_t length = strnlen(name, NAME_SIZE - 1);
-    memcpy(piece->name, name, length);
-    return STATUS_OK;
-}
-
 // ---- Chunks ---------------------------------------------------------------
 
 // A part of a piece.
 struct part {
-    const struct piece *piece; // NULL: after the last
-    uint64_t offset;           // within it
+    const struct transfer_piece *piece; // NULL: after the last
+    uint64_t offset;                    // within it
     size_t size;
 };
 
@@ -87,7 +45,7 @@ static void cut(struct transfer *transfer, size_t chunk_bytes)
     transfer->chunk_bytes = chunk_bytes;
     for (size_t i = 0; i < transfer->count; i++) {
         transfer->pieces[i].first_chunk = chunk;
-        chunk += (transfer->pieces[i].bytes + chunk_bytes - 1) / chunk_bytes;
+        chunk += (transfer->pieces[i].from->bytes + chunk_bytes - 1) / chunk_bytes;
     }
 }
 
@@ -102,11 +60,11 @@ static struct part part_of(const struct transfer *transfer, uint64_t chunk)
         else
             high = middle;
     }
-    const struct piece *piece = &transfer->pieces[low];
+    const struct transfer_piece *piece = &transfer->pieces[low];
     uint64_t offset = (chunk - piece->first_chunk) * transfer->chunk_bytes;
-    if (offset >= piece->bytes)
+    if (offset >= piece->from->bytes)
         return (struct part){0};
-    uint64_t left = piece->bytes - offset;
+    uint64_t left = piece->from->bytes - offset;
     size_t size = left < transfer->chunk_bytes ? (size_t)left : transfer->chunk_bytes;
     return (struct part){.piece = piece, .offset = offset, .size = size};
 }
@@ -124,7 +82,7 @@ static void *place(void *context, uint64_t chunk)
     const struct transfer *transfer = context;
     struct part part = part_of(transfer, transfer->chunks_before + chunk);
     assert(part.piece);
-    return part.piece->to + part.offset;
+    return (unsigned char *)part.piece->to + part.offset;
 }
 
 // Counts the time in which at least one thread reads.
@@ -146,11 +104,13 @@ static enum status fill(void *context, uint64_t chunk, void *to, size_t size, st
     struct part part = part_of(transfer, transfer->chunks_before + chunk);
     assert(part.piece); // the pipeline asks for no chunk of size 0
     count_reading(transfer, true, 0);
+    const struct gguf_tensor *from = part.piece->from;
     enum status status =
-        byte_source_read(transfer->source, part.piece->offset + part.offset, to, size, err);
+        byte_source_read(transfer->source, from->offset + part.offset, to, size, err);
     count_reading(transfer, false, status == STATUS_OK ? size : 0);
-    return status == STATUS_OK ? status
-                               : error_prefix(err, status, "tensor '%s'", part.piece->name);
+    if (status == STATUS_OK)
+        return status;
+    return error_prefix(err, status, "tensor '%.*s'", (int)from->name.size, from->name.data);
 }
 
 // ---- Running --------------------------------------------------------------
@@ -171,8 +131,8 @@ static enum status make_plan(const struct transfer *transfer, struct device *dev
     // A slot is at most as large as the largest piece.
     uint64_t largest = 1;
     for (size_t i = 0; i < transfer->count; i++)
-        if (transfer->pieces[i].bytes > largest)
-            largest = transfer->pieces[i].bytes;
+        if (transfer->pieces[i].from->bytes > largest)
+            largest = transfer->pieces[i].from->bytes;
     if (plan->chunk_bytes > largest)
         plan->chunk_bytes = ((size_t)largest + ROUNDING - 1) / ROUNDING * ROUNDING;
     return status;
@@ -204,26 +164,27 @@ static enum status run_pipeline(struct transfer *transfer, struct pipeline *pipe
     return status;
 }
 
-enum status transfer_run(struct transfer *transfer, struct device *device,
+enum status transfer_run(struct transfer_piece *pieces, size_t count, struct device *device,
                          const struct byte_source *source, bool (*cancelled)(void),
                          struct transfer_figures *figures, struct error *err)
 {
     memset(figures, 0, sizeof *figures);
     figures->started_ns = clock_monotonic_ns();
-    if (transfer->count == 0)
+    if (count == 0)
         return STATUS_OK;
+    struct transfer transfer = {
+        .pieces = pieces, .count = count, .source = source, .lock = PTHREAD_MUTEX_INITIALIZER};
     struct pipeline *pipeline = NULL;
     struct wish wish;
-    transfer->source = source;
-    enum status status = make_plan(transfer, device, &wish, &figures->plan, err);
+    enum status status = make_plan(&transfer, device, &wish, &figures->plan, err);
     if (status == STATUS_OK)
         status = pipeline_new(&pipeline, device, &figures->plan, err);
     if (status == STATUS_OK) {
-        cut(transfer, figures->plan.chunk_bytes);
-        status = run_pipeline(transfer, pipeline, &wish, cancelled, figures, err);
+        cut(&transfer, figures->plan.chunk_bytes);
+        status = run_pipeline(&transfer, pipeline, &wish, cancelled, figures, err);
     }
     pipeline_free(pipeline);
-    figures->bytes = transfer->bytes;
-    figures->read_ns = transfer->read_ns;
+    figures->bytes = transfer.bytes;
+    figures->read_ns = transfer.read_ns;
     return status;
 }

@@ -1,12 +1,11 @@
-// Weight upload: copies parts of a file ("pieces", one per tensor) to device memory through the
-// streaming pipeline (pipeline.h), so that reading and copying overlap, and measures both.
+// Weight upload: copies tensors of a file to device memory through the streaming pipeline
+// (pipeline.h), so that reading and copying overlap, and measures both.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_TRANSFER_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_TRANSFER_H
 
 #include "server/pipeline/pipeline.h"
 #include "server/workload/llm/byte_source.h"
-
-struct transfer;
+#include "server/workload/llm/gguf.h"
 
 // Metrics of a transfer; zero before it ran.
 struct transfer_figures {
@@ -21,21 +20,20 @@ struct transfer_figures {
 // neither was measured.
 uint64_t transfer_floor_ns(const struct transfer_figures *figures);
 
-// Creates an empty list of pieces.  Fails with STATUS_NOMEM.
-MUST_CHECK enum status transfer_new(struct transfer **out, struct error *err);
-void transfer_free(struct transfer *transfer); // accepts NULL
-
-// Adds a piece: `bytes` bytes at `offset` of the file, to be copied to `to` on the device.
-// `name`, truncated to 63 bytes, is for messages.
-MUST_CHECK enum status transfer_add(struct transfer *transfer, const char *name, uint64_t offset,
-                                    uint64_t bytes, void *to, struct error *err);
+// A tensor to copy.
+struct transfer_piece {
+    const struct gguf_tensor *from; // borrowed
+    void *to;                       // `from->bytes` bytes on the device
+    uint64_t first_chunk;           // set by transfer_run: the piece's first among those of all
+};
 
 // Copies all pieces and waits for them.  `cancelled`, if not NULL, is polled between chunks and
 // ends it with STATUS_CANCELLED.  Fails with STATUS_IO or STATUS_CORRUPT on a failed read,
 // STATUS_INVALID on chunk or pool sizes from the environment that are out of range (tuning.h),
 // STATUS_NOMEM, or STATUS_IO when the device fails.  `figures` are valid in any case.
-MUST_CHECK enum status transfer_run(struct transfer *transfer, struct device *device,
-                                    const struct byte_source *source, bool (*cancelled)(void),
-                                    struct transfer_figures *figures, struct error *err);
+MUST_CHECK enum status transfer_run(struct transfer_piece *pieces, size_t count,
+                                    struct device *device, const struct byte_source *source,
+                                    bool (*cancelled)(void), struct transfer_figures *figures,
+                                    struct error *err);
 
 #endif

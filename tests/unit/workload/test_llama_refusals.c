@@ -60,7 +60,7 @@ static const struct change changes[] = {
     UINT_KEY("llama.attention.head_count", 0, STATUS_CORRUPT, "head_count"),
     UINT_KEY("llama.attention.head_count", 3, STATUS_CORRUPT, "cut into|share"),
     UINT_KEY("llama.attention.head_count", 8, STATUS_CORRUPT, "rotary"),
-    UINT_KEY("llama.attention.head_count", 65536, STATUS_CORRUPT, "cut into"),
+    UINT_KEY("llama.attention.head_count", 16384, STATUS_CORRUPT, "cut into"),
     UINT_KEY("llama.attention.head_count_kv", 3, STATUS_CORRUPT, "cannot share"),
     UINT_KEY("llama.attention.head_count_kv", 2, STATUS_CORRUPT, "attn_k"),
     UINT_KEY("llama.rope.dimension_count", 3, STATUS_CORRUPT, "rotary"),
