@@ -70,26 +70,12 @@ struct comparison {
 
 // ---- Names --------------------------------------------------------------------------
 
-// A name's text; "" where there is none.
-static void name_of(struct store *store, int64_t id, char text[QUERY_TEXT_SIZE])
-{
-    text[0] = '\0';
-    (void)sqlite3_bind_int64(store->name, 1, id);
-    if (sqlite3_step(store->name) == SQLITE_ROW) {
-        const char *name = (const char *)sqlite3_column_text(store->name, 0);
-        const size_t size = name ? strlen(name) : 0;
-        const size_t shown = text_cut(name ? name : "", size, QUERY_TEXT_SIZE - 1);
-        (void)snprintf(text, QUERY_TEXT_SIZE, "%.*s", (int)shown, name ? name : "");
-    }
-    (void)sqlite3_reset(store->name);
-}
-
 static void append_group(struct store *store, sqlite3_str *text, const struct sample_group *group)
 {
     char subject[QUERY_TEXT_SIZE], device[QUERY_TEXT_SIZE];
     const struct sample_key *key = &group->key;
-    name_of(store, key->subject, subject);
-    name_of(store, key->device, device);
+    (void)answer_name_text(store, key->subject, subject);
+    (void)answer_name_text(store, key->device, device);
     sqlite3_str_appendf(text, "%s of %s%s%s", record_kind_info(key->kind)->name, subject,
                         device[0] ? " on " : "", device);
     if (key->batch_items)
@@ -343,8 +329,8 @@ static enum status set_names(struct comparison *comparison, const char *key, int
                              int64_t after, struct error *err)
 {
     char first[QUERY_TEXT_SIZE], second[QUERY_TEXT_SIZE], both[2 * QUERY_TEXT_SIZE + 4];
-    name_of(comparison->store, before, first);
-    name_of(comparison->store, after, second);
+    (void)answer_name_text(comparison->store, before, first);
+    (void)answer_name_text(comparison->store, after, second);
     if (!first[0] && !second[0])
         return STATUS_OK;
     (void)snprintf(both, sizeof both, "%s%s%s", first, before == after ? "" : " / ",

@@ -14,18 +14,10 @@
 #include "common/store/read/reader.h"
 #include "common/store/read/session_state.h"
 
-// What samples say of a place, being summed up.
-struct sampled {
-    uint64_t count, throttled;
-    struct aggregate sm_clock, memory_clock, temperature, memory;
-    double width, generation; // the best seen: idle links are slower
-    int64_t reasons;
-};
-
 struct reading {
+    struct store *store;
+    const struct query_filter *filter;
     struct fleet_place *places;
-    struct sampled *sampled;
-    int64_t *device_runs; // run of each device's description; 0: none yet
     size_t count;
 };
 
@@ -44,10 +36,19 @@ struct fleet_place *fleet_find(struct fleet_place *places, size_t count, int64_t
     return count > 0 ? bsearch(&key, places, count, sizeof key, fleet_place_compare) : NULL;
 }
 
-static double number_or_nan(sqlite3_stmt *row, int place)
+// The facts of the host and device in the first two columns of a row; NULL: not asked for.
+static struct fleet_facts *facts_of_row(const struct reading *reading, sqlite3_stmt *row)
 {
-    return sqlite3_column_type(row, place) == SQLITE_NULL ? (double)NAN
-                                                          : sqlite3_column_double(row, place);
+    struct fleet_place *place =
+        fleet_find(reading->places, reading->count, sqlite3_column_int64(row, 0),
+                   sqlite3_column_int64(row, 1));
+    return place ? &place->facts : NULL;
+}
+
+static void set_number(double *number, sqlite3_stmt *row, int place)
+{
+    if (sqlite3_column_type(row, place) != SQLITE_NULL)
+        *number = sqlite3_column_double(row, place);
 }
 
 // ---- Runs ---------------------------------------------------------------------------
@@ -72,7 +73,6 @@ static const char *const run_texts[FLEET_TEXTS] = {
     [FLEET_VERSION] = "worker_version",
 };
 
-// The newest come first; what a host has already stays.
 static enum status take_run(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct reading *reading = context;
@@ -80,7 +80,7 @@ static enum status take_run(void *context, sqlite3_stmt *row, struct error *err)
     (void)err;
     for (size_t i = 0; i < reading->count; i++) {
         struct fleet_facts *facts = &reading->places[i].facts;
-        if (reading->places[i].host != host || !isnan(facts->numbers[FLEET_HOST_MEMORY]))
+        if (reading->places[i].host != host)
             continue;
         facts->numbers[FLEET_HOST_MEMORY] = sqlite3_column_double(row, 1);
         facts->numbers[FLEET_CPU_COUNT] = sqlite3_column_double(row, 2);
@@ -90,10 +90,9 @@ static enum status take_run(void *context, sqlite3_stmt *row, struct error *err)
     return STATUS_OK;
 }
 
-static enum status read_runs(struct reading *reading, struct store *store,
-                             const struct query_filter *filter, struct error *err)
+static enum status read_runs(struct reading *reading, struct error *err)
 {
-    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str *sql = sqlite3_str_new(reading->store->db);
     sqlite3_str_appendall(sql, "SELECT t.host, t.host_memory_bytes, t.cpu_count");
     for (unsigned i = 0; i < FLEET_TEXTS; i++)
         sqlite3_str_appendf(sql, ", t.%s", run_texts[i]);
@@ -102,185 +101,140 @@ static enum status read_runs(struct reading *reading, struct store *store,
                         " FROM run t WHERE t.run IN (SELECT max(t.run) FROM (SELECT * FROM run"
                         " ORDER BY run DESC LIMIT %d) t",
                         FLEET_RUNS_MAX);
-    filter_where_run(sql, filter);
+    filter_where_run(sql, reading->filter);
     sqlite3_str_appendall(sql, " GROUP BY t.host)");
-    return reader_scan(store, sql, filter, take_run, reading, err);
+    return reader_scan(reading->store, sql, reading->filter, take_run, reading, err);
 }
 
 // ---- Devices -------------------------------------------------------------------------
 
-static void take_worst(double *out, double value)
-{
-    if (isnan(*out) || value < *out)
-        *out = value;
-}
-
 static enum status take_device(void *context, sqlite3_stmt *row, struct error *err)
 {
-    struct reading *reading = context;
-    const int64_t run = sqlite3_column_int64(row, 0);
+    struct fleet_facts *facts = facts_of_row(context, row);
     (void)err;
-    struct fleet_place *place =
-        fleet_find(reading->places, reading->count, sqlite3_column_int64(row, 1),
-                   sqlite3_column_int64(row, 2));
-    if (!place)
+    if (!facts)
         return STATUS_OK;
-    int64_t *described = &reading->device_runs[place - reading->places];
-    if (*described && *described != run)
-        return STATUS_OK;
-    *described = run;
-    struct fleet_facts *facts = &place->facts;
-    take_worst(&facts->numbers[FLEET_PCIE_WIDTH], number_or_nan(row, 3));
-    take_worst(&facts->numbers[FLEET_PCIE_GENERATION], number_or_nan(row, 4));
-    take_worst(&facts->pcie_width_max, number_or_nan(row, 5));
-    take_worst(&facts->pcie_generation_max, number_or_nan(row, 6));
-    take_worst(&facts->numbers[FLEET_H2D], number_or_nan(row, 7));
-    take_worst(&facts->numbers[FLEET_BANDWIDTH], number_or_nan(row, 8));
+    set_number(&facts->numbers[FLEET_PCIE_WIDTH], row, 2);
+    set_number(&facts->numbers[FLEET_PCIE_GENERATION], row, 3);
+    set_number(&facts->pcie_width_max, row, 4);
+    set_number(&facts->pcie_generation_max, row, 5);
+    set_number(&facts->numbers[FLEET_H2D], row, 6);
+    set_number(&facts->numbers[FLEET_BANDWIDTH], row, 7);
     return STATUS_OK;
 }
 
-static enum status read_devices(struct reading *reading, struct store *store,
-                                const struct query_filter *filter, struct error *err)
+// The lowest values where a run has several devices of a name.
+static enum status read_devices(struct reading *reading, struct error *err)
 {
-    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str *sql = sqlite3_str_new(reading->store->db);
     sqlite3_str_appendf(sql,
-                        "SELECT d.run, t.host, d.name, d.pcie_width,"
-                        " d.pcie_generation, d.pcie_width_max, d.pcie_generation_max,"
-                        " d.h2d_bytes_per_second, d.memory_bandwidth_bytes_per_second FROM"
-                        " (SELECT * FROM device ORDER BY id DESC LIMIT %d) d"
+                        "SELECT host, name, min(pcie_width), min(pcie_generation),"
+                        " min(pcie_width_max), min(pcie_generation_max), min(h2d_bytes_per_second),"
+                        " min(memory_bandwidth_bytes_per_second) FROM (SELECT t.host, d.*, d.run ="
+                        " first_value(d.run) OVER (PARTITION BY t.host, d.name ORDER BY d.id DESC)"
+                        " AS is_newest FROM (SELECT * FROM device ORDER BY id DESC LIMIT %d) d"
                         " JOIN run t ON t.run = d.run",
                         FLEET_RUNS_MAX);
-    filter_where_run(sql, filter);
-    sqlite3_str_appendall(sql, " ORDER BY d.id DESC");
-    return reader_scan(store, sql, filter, take_device, reading, err);
+    filter_where_run(sql, reading->filter);
+    sqlite3_str_appendall(sql, ") WHERE is_newest GROUP BY host, name");
+    return reader_scan(reading->store, sql, reading->filter, take_device, reading, err);
 }
 
 // ---- Samples -------------------------------------------------------------------------
 
-static void take_best(double *out, double value)
-{
-    if (value > *out)
-        *out = value;
-}
-
-static void add_number(struct aggregate *aggregate, sqlite3_stmt *row, int place)
-{
-    if (sqlite3_column_type(row, place) != SQLITE_NULL)
-        aggregate_add_real(aggregate, sqlite3_column_double(row, place));
-}
+#define SAMPLED                                                                                    \
+    "run, device, pcie_width, pcie_generation, temperature_celsius, memory_used_bytes,"            \
+    " sm_clock_hz, memory_clock_hz, throttle_reasons, gpu_util_ratio"
 
 // Clocks of an idle device say nothing.
-#define BUSY_LEAST 0.05
+#define BUSY "coalesce(s.gpu_util_ratio, 1) >= 0.05"
 
-static enum status take_sample(void *context, sqlite3_stmt *row, struct error *err)
+#define OR_BIT(bit, text)  " | " #bit
+#define MAX_BIT(bit, text) "max(s.throttle_reasons & " #bit ") | "
+#define THROTTLED          "s.throttle_reasons & (0" THROTTLE_REASONS(OR_BIT) ")"
+#define REASONS            THROTTLE_REASONS(MAX_BIT) "0"
+
+// The best link seen counts: idle ones are slower.
+static enum status take_samples(void *context, sqlite3_stmt *row, struct error *err)
 {
-    struct reading *reading = context;
+    struct fleet_facts *facts = facts_of_row(context, row);
     (void)err;
-    struct fleet_place *place =
-        fleet_find(reading->places, reading->count, sqlite3_column_int64(row, 0),
-                   sqlite3_column_int64(row, 1));
-    if (!place)
+    if (!facts)
         return STATUS_OK;
-    struct sampled *sampled = &reading->sampled[place - reading->places];
-    take_best(&sampled->width, number_or_nan(row, 2));
-    take_best(&sampled->generation, number_or_nan(row, 3));
-    add_number(&sampled->temperature, row, 4);
-    add_number(&sampled->memory, row, 5);
-    if (!(number_or_nan(row, 6) < BUSY_LEAST)) {
-        add_number(&sampled->sm_clock, row, 7);
-        add_number(&sampled->memory_clock, row, 8);
-    }
-    if (sqlite3_column_type(row, 9) != SQLITE_NULL) {
-        const int64_t bits = throttle_bits(sqlite3_column_int64(row, 9));
-        sampled->count++;
-        sampled->throttled += bits != 0;
-        sampled->reasons |= bits;
-    }
+    set_number(&facts->numbers[FLEET_PCIE_WIDTH], row, 2);
+    set_number(&facts->numbers[FLEET_PCIE_GENERATION], row, 3);
+    set_number(&facts->numbers[FLEET_TEMPERATURE], row, 4);
+    set_number(&facts->numbers[FLEET_DEVICE_MEMORY], row, 5);
+    set_number(&facts->numbers[FLEET_SM_CLOCK], row, 6);
+    set_number(&facts->numbers[FLEET_MEMORY_CLOCK], row, 7);
+    set_number(&facts->numbers[FLEET_THROTTLED], row, 8);
+    facts->throttle_reasons = sqlite3_column_int64(row, 9);
     return STATUS_OK;
 }
 
-static enum status read_slice(struct reading *reading, struct store *store, int64_t since_ns,
-                              int64_t until_ns, struct error *err)
+// Appends the samples between two times in slices of the same length, of each the first ones.
+static void append_slices(sqlite3_str *sql, int64_t first_ns, int64_t last_ns)
 {
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendf(sql,
-                        "SELECT (SELECT r.host FROM run r WHERE r.run = s.run), s.device,"
-                        " s.pcie_width, s.pcie_generation, s.temperature_celsius,"
-                        " s.memory_used_bytes, s.gpu_util_ratio, s.sm_clock_hz, s.memory_clock_hz,"
-                        " s.throttle_reasons FROM (SELECT * FROM device_sample WHERE"
-                        " started_ns >= %lld AND started_ns < %lld ORDER BY started_ns LIMIT %d) s",
-                        (long long)since_ns, (long long)until_ns, FLEET_SLICE_SAMPLES);
-    return reader_scan(store, sql, NULL, take_sample, reading, err);
-}
-
-static void use_samples(struct reading *reading)
-{
-    for (size_t i = 0; i < reading->count; i++) {
-        const struct sampled *sampled = &reading->sampled[i];
-        struct fleet_facts *facts = &reading->places[i].facts;
-        if (sampled->width > 0)
-            facts->numbers[FLEET_PCIE_WIDTH] = sampled->width;
-        if (sampled->generation > 0)
-            facts->numbers[FLEET_PCIE_GENERATION] = sampled->generation;
-        if (sampled->count > 0)
-            facts->numbers[FLEET_THROTTLED] = (double)sampled->throttled / (double)sampled->count;
-        facts->throttle_reasons = sampled->reasons;
-        facts->numbers[FLEET_SM_CLOCK] = aggregate_mean(&sampled->sm_clock);
-        facts->numbers[FLEET_MEMORY_CLOCK] = aggregate_mean(&sampled->memory_clock);
-        facts->numbers[FLEET_TEMPERATURE] = aggregate_mean(&sampled->temperature);
-        facts->numbers[FLEET_DEVICE_MEMORY] = aggregate_mean(&sampled->memory);
+    const int64_t step = last_ns / FLEET_SLICES - first_ns / FLEET_SLICES + 1;
+    int64_t since_ns = first_ns, until_ns = first_ns;
+    for (unsigned i = 1; i <= FLEET_SLICES && until_ns < last_ns; i++) {
+        until_ns = saturate_add(since_ns, step);
+        if (i == FLEET_SLICES || until_ns > last_ns)
+            until_ns = last_ns;
+        sqlite3_str_appendf(sql,
+                            "%sSELECT * FROM (SELECT " SAMPLED
+                            " FROM device_sample WHERE started_ns >= %lld"
+                            " AND started_ns < %lld ORDER BY started_ns LIMIT %d)",
+                            i > 1 ? " UNION ALL " : "", (long long)since_ns, (long long)until_ns,
+                            FLEET_SLICE_SAMPLES);
+        since_ns = until_ns;
     }
 }
 
-static enum status read_samples(struct reading *reading, struct store *store,
-                                const struct query_filter *filter, struct error *err)
+static enum status read_slices(struct reading *reading, int64_t first_ns, int64_t last_ns,
+                               struct error *err)
 {
-    int64_t first = 0, last = 0;
+    sqlite3_str *sql = sqlite3_str_new(reading->store->db);
+    sqlite3_str_appendall(sql,
+                          "SELECT (SELECT r.host FROM run r WHERE r.run = s.run), s.device,"
+                          " nullif(max(s.pcie_width), 0), nullif(max(s.pcie_generation), 0),"
+                          " avg(s.temperature_celsius),"
+                          " avg(s.memory_used_bytes), avg(s.sm_clock_hz) FILTER (WHERE " BUSY "),"
+                          " avg(s.memory_clock_hz) FILTER (WHERE " BUSY "),"
+                          " avg((" THROTTLED ") <> 0), coalesce(" REASONS ", 0) FROM (");
+    append_slices(sql, first_ns, last_ns);
+    sqlite3_str_appendall(sql, ") s GROUP BY 1, 2");
+    return reader_scan(reading->store, sql, NULL, take_samples, reading, err);
+}
+
+static enum status read_samples(struct reading *reading, struct error *err)
+{
+    int64_t first_ns = 0, last_ns = 0; // before which the last one is
+    sqlite3 *db = reading->store->db;
     enum status status =
-        database_integer(store->db, "SELECT min(started_ns) FROM device_sample", &first, err);
+        database_integer(db, "SELECT min(started_ns) FROM device_sample", &first_ns, err);
     if (status == STATUS_OK)
-        status =
-            database_integer(store->db, "SELECT max(started_ns) FROM device_sample", &last, err);
-    if (status != STATUS_OK)
+        status = database_integer(db, "SELECT max(started_ns) FROM device_sample", &last_ns, err);
+    last_ns = saturate_add(last_ns, 1);
+    if (reading->filter->since_ns && reading->filter->since_ns > first_ns)
+        first_ns = reading->filter->since_ns;
+    if (reading->filter->until_ns && reading->filter->until_ns < last_ns)
+        last_ns = reading->filter->until_ns;
+    if (status != STATUS_OK || first_ns >= last_ns)
         return status;
-    if (filter->since_ns && filter->since_ns > first)
-        first = filter->since_ns;
-    if (filter->until_ns && filter->until_ns <= last)
-        last = filter->until_ns - 1;
-    const int64_t step = last / FLEET_SLICES - first / FLEET_SLICES + 1;
-    while (status == STATUS_OK && first <= last) {
-        const int64_t end = saturate_add(first, step);
-        status = read_slice(reading, store, first, end <= last ? end : saturate_add(last, 1), err);
-        if (end == INT64_MAX)
-            break;
-        first = end;
-    }
-    return status;
+    return read_slices(reading, first_ns, last_ns, err);
 }
 
 enum status fleet_read(struct fleet_place *places, size_t count, struct store *store,
                        const struct query_filter *filter, struct error *err)
 {
-    struct reading reading = {
-        .places = places,
-        .sampled = calloc(count ? count : 1, sizeof *reading.sampled),
-        .device_runs = calloc(count ? count : 1, sizeof *reading.device_runs),
-        .count = count,
-    };
-    enum status status = STATUS_OK;
-    if (!reading.sampled || !reading.device_runs)
-        status = error_no_memory(err, "store");
+    struct reading reading = {.store = store, .filter = filter, .places = places, .count = count};
     for (size_t i = 0; i < count; i++)
         fleet_facts_init(&places[i].facts);
+    enum status status = read_runs(&reading, err);
     if (status == STATUS_OK)
-        status = read_runs(&reading, store, filter, err);
+        status = read_devices(&reading, err);
     if (status == STATUS_OK)
-        status = read_devices(&reading, store, filter, err);
-    if (status == STATUS_OK)
-        status = read_samples(&reading, store, filter, err);
-    if (status == STATUS_OK)
-        use_samples(&reading);
-    free(reading.sampled);
-    free(reading.device_runs);
+        status = read_samples(&reading, err);
     return status;
 }

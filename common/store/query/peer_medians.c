@@ -1,13 +1,10 @@
 #include "common/store/query/peer_medians.h"
 
 #include <math.h>
-#include <string.h>
+#include <stdio.h>
 
-#include <sqlite3.h>
-
-#include "common/store/sqlite/database.h"
 #include "common/store/aggregate/aggregate_scan.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/answer_cells.h"
 
 static const char *const names[MEDIAN_COUNT] = {
 #define MEDIAN_NAME(name, metric) [MEDIAN_##name] = metric,
@@ -33,40 +30,20 @@ static void take_medians(struct peers *peers, size_t count, const struct aggrega
     }
 }
 
-// Where all pairs share a name, only its records need be looked at.
-static enum status narrow(struct query *query, enum query_dimension dimension, struct store *store,
-                          int64_t name, struct error *err)
+// Where all groups share a model or a device, only its records are read.
+static void narrow(struct query_filter *filter, struct store *store, const struct peers *peers,
+                   size_t count)
 {
-    char *place = query->filter.by[dimension];
-    (void)sqlite3_bind_int64(store->name, 1, name);
-    const int rc = sqlite3_step(store->name);
-    enum status status = STATUS_OK;
-    if (rc == SQLITE_ROW) {
-        const char *text = (const char *)sqlite3_column_text(store->name, 0);
-        const int size = sqlite3_column_bytes(store->name, 0);
-        if (text && size < QUERY_TEXT_SIZE)
-            memcpy(place, text, (size_t)size + 1);
-    } else if (rc != SQLITE_DONE) {
-        status = database_error(store->db, "store", err);
-    }
-    (void)sqlite3_reset(store->name);
-    return status;
-}
-
-static enum status narrow_all(struct query *query, const struct peers *peers, size_t count,
-                              struct store *store, struct error *err)
-{
-    bool one_model = true, one_device = true;
+    bool same_model = true, same_device = true;
     for (size_t i = 1; i < count; i++) {
-        one_model = one_model && peers[i].model == peers[0].model;
-        one_device = one_device && peers[i].device == peers[0].device;
+        same_model = same_model && peers[i].model == peers[0].model;
+        same_device = same_device && peers[i].device == peers[0].device;
     }
-    enum status status = STATUS_OK;
-    if (one_model)
-        status = narrow(query, QUERY_BY_MODEL, store, peers[0].model, err);
-    if (status == STATUS_OK && one_device)
-        status = narrow(query, QUERY_BY_DEVICE, store, peers[0].device, err);
-    return status;
+    char text[QUERY_TEXT_SIZE];
+    if (same_model && answer_name_text(store, peers[0].model, text))
+        (void)snprintf(filter->by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "%s", text);
+    if (same_device && answer_name_text(store, peers[0].device, text))
+        (void)snprintf(filter->by[QUERY_BY_DEVICE], QUERY_TEXT_SIZE, "%s", text);
 }
 
 enum status peer_medians_read(struct peers *peers, size_t count, struct store *store,
@@ -81,7 +58,9 @@ enum status peer_medians_read(struct peers *peers, size_t count, struct store *s
     for (size_t i = 0; i < count; i++)
         for (unsigned m = 0; m < MEDIAN_COUNT; m++)
             peers[i].medians[m] = (double)NAN;
-    enum status status = count > 0 ? narrow_all(&query, peers, count, store, err) : STATUS_OK;
+    if (count > 0)
+        narrow(&query.filter, store, peers, count);
+    enum status status = STATUS_OK;
     for (unsigned first = 0; first < MEDIAN_COUNT && count > 0 && status == STATUS_OK;
          first += AGGREGATE_SCAN_METRICS_MAX) {
         struct aggregate_scan scan = {.query = &query, .kind = RECORD_KIND_INFERENCE};

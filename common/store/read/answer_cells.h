@@ -2,6 +2,7 @@
 #ifndef INFERSTAT_STORE_READ_ANSWER_CELLS_H
 #define INFERSTAT_STORE_READ_ANSWER_CELLS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/core/base/error.h"
@@ -43,6 +44,9 @@ MUST_CHECK enum status answer_name(struct store *store, struct result *answer, u
                                    int64_t id, struct error *err);
 MUST_CHECK enum status answer_run(struct store *store, struct result *answer, unsigned column,
                                   int64_t run, struct error *err);
+
+// Writes the text of a name id, cut to fit; "" for unknown ids.  False if it was cut.
+bool answer_name_text(struct store *store, int64_t id, char text[QUERY_TEXT_SIZE]);
 
 // Sets the cell of a grouping key: a run's UUID, a status's word, else the text of a name id.
 MUST_CHECK enum status answer_key(struct store *store, struct result *answer, unsigned column,
