@@ -16,7 +16,6 @@
 #include "common/store/sqlite/atomic_file.h"
 #include "common/store/schema/schema_migrate.h"
 #include "common/store/schema/file_probe.h"
-#include "common/sys/files.h"
 
 static enum status open_connection(sqlite3 **out, const char *name, int flags, const char *path,
                                    struct error *err)
@@ -128,19 +127,6 @@ enum status database_open_source(sqlite3 **out, const char *path, struct error *
     return open_to_read(out, path, true, err);
 }
 
-// Makes the file and its name in the folder lasting.
-static enum status sync_new_file(sqlite3 *db, const char *path, struct error *err)
-{
-    sqlite3_file *file = NULL;
-    const bool done =
-        sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK &&
-        file->pMethods && file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) == SQLITE_OK &&
-        files_sync_folder(path);
-    return done ? STATUS_OK
-                : error_set(err, STATUS_IO, "store %s: cannot make it lasting: %s", path,
-                            strerror(errno));
-}
-
 // ---- New stores -------------------------------------------------------------------
 
 static enum status fill_new(const struct atomic_file *file, struct error *err)
@@ -173,26 +159,6 @@ static enum status make_new(const char *path, struct error *err)
     return status == STATUS_OK ? status : error_prefix(err, status, "store");
 }
 
-// auto_vacuum has to be set before the first table.  A file that is there and holds
-// nothing yet is made without a rollback journal's many waits for the disk, and made
-// lasting once, before anything is committed to its log.
-static enum status prepare_new(sqlite3 *db, const char *path, struct error *err)
-{
-    struct stat st;
-    if (stat(path, &st) != 0 || st.st_size != 0)
-        return STATUS_OK;
-    enum status status = database_exec(db,
-                                       "PRAGMA synchronous=OFF;"
-                                       "PRAGMA auto_vacuum=INCREMENTAL;"
-                                       "PRAGMA journal_mode=WAL;",
-                                       err);
-    if (status == STATUS_OK)
-        status = sync_new_file(db, path, err);
-    if (status == STATUS_OK)
-        status = database_exec(db, "PRAGMA synchronous=FULL", err);
-    return status;
-}
-
 // Why synchronous=FULL.  In WAL mode a commit appends its pages and a commit frame to
 // the log, each frame with a checksum that goes on from the one before.  With FULL the
 // log is synced (fdatasync) before COMMIT returns, and so before anything is
@@ -208,9 +174,7 @@ static enum status prepare_new(sqlite3 *db, const char *path, struct error *err)
 // it has not is beyond what a program can help.
 static enum status prepare_writer(sqlite3 *db, const char *path, struct error *err)
 {
-    enum status status = prepare_new(db, path, err);
-    if (status == STATUS_OK)
-        status = set_hash_register(db, err);
+    enum status status = set_hash_register(db, err);
     if (status == STATUS_OK)
         status = schema_migrate(db, path, err);
     if (status != STATUS_OK)

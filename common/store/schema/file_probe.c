@@ -22,12 +22,12 @@ enum status file_probe_is_foreign(const char *path, int64_t application, struct 
                      path, (long long)application);
 }
 
-enum status file_probe_is_newer(const char *path, int64_t version, int newest, struct error *err)
+enum status file_probe_is_newer(const char *path, int64_t version, struct error *err)
 {
     return error_set(err, STATUS_TOO_NEW,
                      "store %s: its schema is version %lld, this program knows up to %d"
                      " (use a newer inferstat)",
-                     path, (long long)version, newest);
+                     path, (long long)version, SCHEMA_VERSION);
 }
 
 enum status file_probe_is_no_database(const char *path, struct error *err)
@@ -53,7 +53,7 @@ static enum status check_header(const char *path, const unsigned char *header, s
     if (application != 0 && application != SCHEMA_APPLICATION_ID)
         return file_probe_is_foreign(path, application, err);
     if (application != 0 && version > SCHEMA_VERSION)
-        return file_probe_is_newer(path, version, SCHEMA_VERSION, err);
+        return file_probe_is_newer(path, version, err);
     return STATUS_OK;
 }
 

@@ -20,7 +20,7 @@ MUST_CHECK enum status file_probe_check(const char *path, struct error *err);
 // Set the error for a file of another application (STATUS_CORRUPT), of a newer version
 // (STATUS_TOO_NEW), or that is not SQLite (STATUS_CORRUPT).  Shared with schema_migrate.c.
 enum status file_probe_is_foreign(const char *path, int64_t application, struct error *err);
-enum status file_probe_is_newer(const char *path, int64_t version, int newest, struct error *err);
+enum status file_probe_is_newer(const char *path, int64_t version, struct error *err);
 enum status file_probe_is_no_database(const char *path, struct error *err);
 
 #endif

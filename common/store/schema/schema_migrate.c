@@ -240,7 +240,7 @@ static enum status add_gone_sum(sqlite3 *db, struct error *err)
 }
 
 // Since version 3 a run has the key that opened it, and a stream what its thread did when its
-// process died.
+// process died.  Kinds of records get the columns of today.
 static enum status add_columns(sqlite3 *db, struct error *err)
 {
     enum status status = add_column(db, "run", "key", "TEXT", err);
@@ -250,7 +250,13 @@ static enum status add_columns(sqlite3 *db, struct error *err)
         status = add_column(db, "stream", "activity_since_ns", "INTEGER", err);
     if (status == STATUS_OK)
         status = add_gone_sum(db, err);
-    return status == STATUS_OK ? schema_add_columns(db, err) : status;
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
+        const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
+        for (unsigned i = 0; i < info->column_count && status == STATUS_OK; i++)
+            status = add_column(db, info->name, info->columns[i].name,
+                                schema_column_type((enum record_kind)kind, i), err);
+    }
+    return status;
 }
 
 // Rebuilds the tables whose columns have changed: before version 6 a pipeline's figures could not
@@ -296,20 +302,6 @@ static enum status upgrade(sqlite3 *db, struct error *err)
     return status == STATUS_OK ? database_exec(db, move_meta, err) : status;
 }
 
-static const struct schema_step all_steps[] = {{1, create_tables}, {SCHEMA_VERSION, upgrade}};
-
-enum status schema_add_columns(sqlite3 *db, struct error *err)
-{
-    enum status status = STATUS_OK;
-    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
-        const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
-        for (unsigned i = 0; i < info->column_count && status == STATUS_OK; i++)
-            status = add_column(db, info->name, info->columns[i].name,
-                                schema_column_type((enum record_kind)kind, i), err);
-    }
-    return status;
-}
-
 struct file_version {
     int64_t application;
     int64_t version;
@@ -341,7 +333,7 @@ static bool is_new(const struct file_version *file)
     return file->application == 0 && file->version == 0 && file->objects == 0;
 }
 
-static enum status check_version(const struct file_version *file, const char *path, int newest,
+static enum status check_version(const struct file_version *file, const char *path,
                                  struct error *err)
 {
     if (is_new(file))
@@ -349,8 +341,8 @@ static enum status check_version(const struct file_version *file, const char *pa
                          path);
     if (file->application != SCHEMA_APPLICATION_ID)
         return file_probe_is_foreign(path, file->application, err);
-    if (file->version > newest)
-        return file_probe_is_newer(path, file->version, newest, err);
+    if (file->version > SCHEMA_VERSION)
+        return file_probe_is_newer(path, file->version, err);
     if (file->version < 1)
         return error_set(err, STATUS_CORRUPT, "store %s: its schema has no version", path);
     return STATUS_OK;
@@ -361,7 +353,7 @@ enum status schema_check(sqlite3 *db, const char *path, struct error *err)
     struct file_version file;
     enum status status = read_version(db, path, &file, err);
     if (status == STATUS_OK)
-        status = check_version(&file, path, SCHEMA_VERSION, err);
+        status = check_version(&file, path, err);
     if (status == STATUS_OK && file.version < SCHEMA_VERSION)
         status = error_set(err, STATUS_UNSUPPORTED,
                            "store %s: its schema is version %lld, this program reads %d"
@@ -370,26 +362,23 @@ enum status schema_check(sqlite3 *db, const char *path, struct error *err)
     return status;
 }
 
-static enum status apply_steps(sqlite3 *db, int64_t version, const struct schema_step *steps,
-                               unsigned count, struct error *err)
+static enum status make_tables(sqlite3 *db, bool is_new, struct error *err)
 {
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < count && status == STATUS_OK; i++)
-        if (steps[i].to > version)
-            status = steps[i].apply(db, err);
+    enum status status = is_new ? create_tables(db, err) : STATUS_OK;
+    if (status == STATUS_OK)
+        status = upgrade(db, err);
     if (status == STATUS_OK)
         status = create_views(db, err);
     if (status != STATUS_OK)
         return status;
     sqlite3_str *sql = sqlite3_str_new(db);
     sqlite3_str_appendf(sql, "PRAGMA application_id=%d;PRAGMA user_version=%d",
-                        SCHEMA_APPLICATION_ID, steps[count - 1].to);
+                        SCHEMA_APPLICATION_ID, SCHEMA_VERSION);
     return database_exec_built(db, sql, err);
 }
 
 // Checks the disk space, then does what cannot be one transaction.
-static enum status prepare(sqlite3 *db, const char *path, int64_t version, int newest,
-                           struct error *err)
+static enum status prepare(sqlite3 *db, const char *path, int64_t version, struct error *err)
 {
     int64_t needed = 0;
     char text[UNIT_TEXT_SIZE];
@@ -398,12 +387,11 @@ static enum status prepare(sqlite3 *db, const char *path, int64_t version, int n
         return status;
     log_write(LOG_LEVEL_INFO,
               "store %s: version %lld becomes version %d, with up to %s of free disk space", path,
-              (long long)version, newest, unit_format_int(text, UNIT_BYTES, needed));
+              (long long)version, SCHEMA_VERSION, unit_format_int(text, UNIT_BYTES, needed));
     return unseal(db, err);
 }
 
-enum status schema_apply(sqlite3 *db, const char *path, const struct schema_step *steps,
-                         unsigned count, struct error *err)
+enum status schema_migrate(sqlite3 *db, const char *path, struct error *err)
 {
     const uint64_t began_ns = clock_monotonic_ns();
     char took[UNIT_TEXT_SIZE];
@@ -411,12 +399,11 @@ enum status schema_apply(sqlite3 *db, const char *path, const struct schema_step
     enum status status = read_version(db, path, &file, err);
     if (status != STATUS_OK)
         return status;
-    const int newest = steps[count - 1].to;
     if (!is_new(&file)) {
-        status = check_version(&file, path, newest, err);
-        if (status != STATUS_OK || file.version == newest)
+        status = check_version(&file, path, err);
+        if (status != STATUS_OK || file.version == SCHEMA_VERSION)
             return status;
-        status = prepare(db, path, file.version, newest, err);
+        status = prepare(db, path, file.version, err);
         if (status != STATUS_OK)
             return error_prefix(err, status, "store %s", path);
     } else {
@@ -425,17 +412,12 @@ enum status schema_apply(sqlite3 *db, const char *path, const struct schema_step
     if (status == STATUS_OK)
         status = database_exec(db, "BEGIN IMMEDIATE", err);
     if (status == STATUS_OK)
-        status = apply_steps(db, file.version, steps, count, err);
+        status = make_tables(db, is_new(&file), err);
     status = database_end(db, status, err);
     if (status != STATUS_OK)
         return error_prefix(err, status, "store %s: making its tables", path);
     if (!is_new(&file))
-        log_write(LOG_LEVEL_INFO, "store %s: is of version %d, after %s", path, newest,
+        log_write(LOG_LEVEL_INFO, "store %s: is of version %d, after %s", path, SCHEMA_VERSION,
                   unit_format_int(took, UNIT_DURATION, (int64_t)(clock_monotonic_ns() - began_ns)));
     return STATUS_OK;
-}
-
-enum status schema_migrate(sqlite3 *db, const char *path, struct error *err)
-{
-    return schema_apply(db, path, all_steps, sizeof all_steps / sizeof *all_steps, err);
 }

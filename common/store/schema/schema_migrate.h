@@ -16,18 +16,4 @@ MUST_CHECK enum status schema_check(struct sqlite3 *db, const char *path, struct
 // schema_check; STATUS_FULL if the disk has too little space.
 MUST_CHECK enum status schema_migrate(struct sqlite3 *db, const char *path, struct error *err);
 
-// Migration step from any version below `to` to that version.
-struct schema_step {
-    int to;
-    enum status (*apply)(struct sqlite3 *db, struct error *err);
-};
-
-// schema_migrate with the steps given, in ascending order; for tests.
-MUST_CHECK enum status schema_apply(struct sqlite3 *db, const char *path,
-                                    const struct schema_step *steps, unsigned count,
-                                    struct error *err);
-
-// Adds the columns of the record table (record.h) that the file's tables lack.
-MUST_CHECK enum status schema_add_columns(struct sqlite3 *db, struct error *err);
-
 #endif

@@ -29,21 +29,17 @@ struct bytes {
     const unsigned char *at, *end;
 };
 
-bool seal_read_number(const unsigned char **at, const unsigned char *end, uint64_t *value)
+// A varint: seven bits a byte, lowest first.
+static bool read_number(struct bytes *bytes, uint64_t *value)
 {
     *value = 0;
-    for (unsigned shift = 0; *at < end && shift < 64; shift += 7) {
-        const unsigned char byte = *(*at)++;
+    for (unsigned shift = 0; bytes->at < bytes->end && shift < 64; shift += 7) {
+        const unsigned char byte = *bytes->at++;
         *value |= (uint64_t)(byte & 0x7f) << shift;
         if (!(byte & 0x80))
             return shift < 63 || byte <= 1;
     }
     return false;
-}
-
-static bool read_number(struct bytes *bytes, uint64_t *value)
-{
-    return seal_read_number(&bytes->at, bytes->end, value);
 }
 
 static bool read_span(struct bytes *bytes, struct bytes *out)

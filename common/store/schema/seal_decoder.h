@@ -9,7 +9,6 @@
 #ifndef INFERSTAT_STORE_SCHEMA_SEAL_DECODER_H
 #define INFERSTAT_STORE_SCHEMA_SEAL_DECODER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,8 +27,5 @@ struct seal_rows {
 // Decodes a segment.  STATUS_CORRUPT, STATUS_UNSUPPORTED (unknown format), STATUS_NOMEM.
 MUST_CHECK enum status seal_decode(struct seal_rows *out, const void *bytes, size_t size);
 void seal_rows_deinit(struct seal_rows *rows);
-
-// Reads a varint (seven bits a byte, lowest first) and advances `*at`; false if there is none.
-bool seal_read_number(const unsigned char **at, const unsigned char *end, uint64_t *value);
 
 #endif

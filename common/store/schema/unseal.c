@@ -7,13 +7,10 @@
 #include "common/core/base/crc32c.h"
 #include "common/core/record/record.h"
 #include "common/store/sqlite/database.h"
-#include "common/store/sqlite/set_hash.h"
 #include "common/store/schema/seal_decoder.h"
 #include "common/sys/log.h"
 
-enum { NUMBERS = 6, SUM_BYTES = 8, CHECKSUM_BYTES = 4 };
-
-enum { KIND, FIRST_ID, LAST_ID, FIRST_NS, LAST_NS, ROWS };
+enum { KIND, FIRST_ID, LAST_ID, FIRST_NS, LAST_NS, ROWS, NUMBERS };
 
 struct segment {
     int64_t id; // 0: none
@@ -22,15 +19,7 @@ struct segment {
     struct seal_rows rows; // where it is not
 };
 
-static uint64_t little_endian(const unsigned char *bytes, unsigned count)
-{
-    uint64_t value = 0;
-    for (unsigned i = 0; i < count; i++)
-        value |= (uint64_t)bytes[i] << 8 * i;
-    return value;
-}
-
-// CRC-32C of a segment's numbers (lowest byte first) and of bytes that belong to it.
+// CRC-32C of a segment's numbers (lowest byte first) and of its data.
 static uint32_t checksum_of(const struct segment *segment, const void *bytes, size_t size)
 {
     unsigned char numbers[NUMBERS * 8];
@@ -118,86 +107,25 @@ static enum status insert(struct segment *segment, sqlite3 *db, struct error *er
     return status;
 }
 
-// ---- Damage ---------------------------------------------------------------------------
-
-// Reads one run of the list at `*at` (its number as the difference from the one before, the
-// count of its records, the hash of their set) and counts its records as cleared.
-static enum status clear_run(sqlite3_stmt *update, sqlite3 *db, const unsigned char **at,
-                             const unsigned char *end, int64_t *run, int64_t *cleared,
-                             struct error *err)
+static void say_damaged(const struct segment *segment)
 {
-    uint64_t beyond = 0, rows = 0;
-    if (!seal_read_number(at, end, &beyond) || !seal_read_number(at, end, &rows) ||
-        end - *at < SUM_BYTES || rows > SEAL_ROWS_MAX)
-        return STATUS_NO_DATA;
-    *run = (int64_t)((uint64_t)*run + beyond);
-    *cleared += (int64_t)rows;
-    (void)sqlite3_bind_int64(update, 1, *run);
-    (void)sqlite3_bind_int64(update, 2, (int64_t)rows);
-    (void)sqlite3_bind_int64(update, 3, set_hash_signed(little_endian(*at, SUM_BYTES)));
-    *at += SUM_BYTES;
-    return database_run(db, update, err);
+    log_write(LOG_LEVEL_ERROR,
+              "store: %lld sealed records with ids %lld to %lld, started from %lld to %lld ns, are"
+              " damaged and lost (inferstat audit names their runs)",
+              (long long)segment->numbers[ROWS], (long long)segment->numbers[FIRST_ID],
+              (long long)segment->numbers[LAST_ID], (long long)segment->numbers[FIRST_NS],
+              (long long)segment->numbers[LAST_NS]);
 }
-
-// Counts the records of a damaged segment by the list of its runs, which has its own checksum.
-static enum status clear_damaged(const struct segment *segment, sqlite3 *db, sqlite3_stmt *runs,
-                                 sqlite3_stmt *update, int64_t *cleared, struct error *err)
-{
-    (void)sqlite3_bind_int64(runs, 1, segment->id);
-    if (sqlite3_step(runs) != SQLITE_ROW)
-        return database_error(db, "store", err);
-    const unsigned char *at = sqlite3_column_blob(runs, 0);
-    const int size = sqlite3_column_bytes(runs, 0) - CHECKSUM_BYTES;
-    int64_t run = 0;
-    enum status status = STATUS_OK;
-    if (at && size > 0 &&
-        little_endian(at + size, CHECKSUM_BYTES) == checksum_of(segment, at, (size_t)size))
-        for (const unsigned char *end = at + size; at < end && status == STATUS_OK;)
-            status = clear_run(update, db, &at, end, &run, cleared, err);
-    return status == STATUS_NO_DATA ? STATUS_OK : status;
-}
-
-// The first segments of version 6 have no list of their runs.
-static enum status drop_damaged(const struct segment *segment, sqlite3 *db, struct error *err)
-{
-    sqlite3_stmt *runs = NULL, *update = NULL;
-    int64_t cleared = 0, lists = 0;
-    enum status status = database_integer(
-        db, "SELECT count(*) FROM pragma_table_info('sealed') WHERE name = 'runs'", &lists, err);
-    if (status == STATUS_OK && lists > 0)
-        status = database_prepare(db, &runs, "SELECT runs FROM sealed WHERE id = ?", false, err);
-    if (status == STATUS_OK && lists > 0)
-        status = database_prepare(db, &update,
-                                  "UPDATE ledger SET cleared = cleared + ?2,"
-                                  " gone_sum = set_hash_add(gone_sum, ?3)"
-                                  " WHERE run = ?1 AND kind = 6",
-                                  false, err);
-    if (status == STATUS_OK && lists > 0)
-        status = clear_damaged(segment, db, runs, update, &cleared, err);
-    (void)sqlite3_finalize(runs);
-    (void)sqlite3_finalize(update);
-    if (status == STATUS_OK)
-        log_write(LOG_LEVEL_ERROR,
-                  "store: sealed records with ids %lld to %lld, started from %lld to %lld ns, are"
-                  " damaged and lost; %lld of these %lld are counted as cleared",
-                  (long long)segment->numbers[FIRST_ID], (long long)segment->numbers[LAST_ID],
-                  (long long)segment->numbers[FIRST_NS], (long long)segment->numbers[LAST_NS],
-                  (long long)cleared, (long long)segment->numbers[ROWS]);
-    return status;
-}
-
-// ---- Segments -------------------------------------------------------------------------
 
 static enum status move(struct segment *segment, sqlite3 *db, struct error *err)
 {
     enum status status = database_exec(db, "BEGIN IMMEDIATE", err);
-    if (status == STATUS_OK && !segment->is_damaged) {
+    if (status == STATUS_OK && !segment->is_damaged)
         status = insert(segment, db, err);
-        if (status == STATUS_OK && segment->is_damaged)
-            status = database_exec(db, "ROLLBACK; BEGIN IMMEDIATE", err);
+    if (status == STATUS_OK && segment->is_damaged) { // nothing of it is kept
+        say_damaged(segment);
+        status = database_exec(db, "ROLLBACK; BEGIN IMMEDIATE", err);
     }
-    if (status == STATUS_OK && segment->is_damaged)
-        status = drop_damaged(segment, db, err);
     sqlite3_str *sql = sqlite3_str_new(db);
     sqlite3_str_appendf(sql, "DELETE FROM sealed WHERE id = %lld", (long long)segment->id);
     if (status == STATUS_OK)

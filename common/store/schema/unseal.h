@@ -11,9 +11,8 @@ struct sqlite3;
 // under their former ids.  One transaction per segment: a killed migration continues at the next
 // call.
 //
-// A damaged segment is deleted, and its records are counted as cleared in their runs' ledgers.  If
-// its records cannot be identified, the audit reports them as missing.  Each is logged as an error,
-// with the number of records and their time.
+// A damaged segment is deleted and logged as an error, with the number of its records and their
+// time; the audit reports them as missing.
 MUST_CHECK enum status unseal(struct sqlite3 *db, struct error *err);
 
 #endif
