@@ -46,33 +46,28 @@ static enum status take_record(void *context, sqlite3_stmt *row, struct error *e
     return status;
 }
 
-static enum status new_listing(struct listing *listing, enum record_kind kind, uint32_t limit,
-                               struct error *err)
-{
-    *listing =
-        (struct listing){.limit = limit == 0 || limit > QUERY_ROWS_MAX ? QUERY_ROWS_MAX : limit};
-    enum status status = answer_new(&listing->answer, NULL, 0, err);
-    struct schema_output output;
-    while (status == STATUS_OK && schema_output(kind, listing->columns, &output)) {
-        if (result_add_column(listing->answer, output.key, output.unit) != STATUS_OK)
-            status = error_no_memory(err, "store");
-        listing->columns++;
-    }
-    return status;
-}
-
 // A run's id is its number.
 static const char *id_of(enum record_kind kind)
 {
     return kind == RECORD_KIND_RUN ? "run" : "id";
 }
 
-// "SELECT list, id FROM "
-static void append_select(sqlite3_str *sql, enum record_kind kind)
+// Begins the answer and its statement: "SELECT list, id FROM KIND t".
+static enum status begin_listing(struct listing *listing, sqlite3_str *sql, enum record_kind kind,
+                                 uint32_t limit, struct error *err)
 {
+    *listing =
+        (struct listing){.limit = limit == 0 || limit > QUERY_ROWS_MAX ? QUERY_ROWS_MAX : limit};
+    enum status status = answer_new(&listing->answer, NULL, 0, err);
+    if (status != STATUS_OK)
+        return status;
     sqlite3_str_appendall(sql, "SELECT ");
-    schema_select_list(sql, kind);
-    sqlite3_str_appendf(sql, ", t.%s FROM ", id_of(kind));
+    if (schema_select_list(sql, kind, listing->answer) != STATUS_OK)
+        return error_no_memory(err, "store");
+    listing->columns = result_column_count(listing->answer);
+    sqlite3_str_appendf(sql, ", t.%s FROM main.\"%w\" t", id_of(kind),
+                        record_kind_info(kind)->name);
+    return STATUS_OK;
 }
 
 static enum status run_listing(struct store *store, struct listing *listing, sqlite3_str *sql,
@@ -89,31 +84,29 @@ static enum status run_listing(struct store *store, struct listing *listing, sql
     return STATUS_OK;
 }
 
-// started_ns of the row that the cursor stands on, which may be gone by now.
-static enum status find_cursor(struct store *store, enum record_kind kind, uint64_t cursor,
-                               int64_t *started_ns, struct error *err)
+// Continues the listing after the row of the query's cursor, which may be gone by now.
+static enum status append_cursor(sqlite3_str *sql, struct store *store, const struct query *query,
+                                 struct error *err)
 {
-    if (cursor > INT64_MAX)
+    const char *id = id_of(query->records.kind);
+    const char *table = record_kind_info(query->records.kind)->name;
+    int64_t rows = 0;
+    if (query->cursor > INT64_MAX)
         return error_set(err, STATUS_INVALID, "query: no such cursor");
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendf(sql, "SELECT t.started_ns FROM main.\"%w\" t WHERE t.%s = %lld",
-                        record_kind_info(kind)->name, id_of(kind), (long long)cursor);
-    *started_ns = INT64_MIN;
-    enum status status = reader_scan(store, sql, NULL, reader_take_integer, started_ns, err);
-    if (status == STATUS_OK && *started_ns == INT64_MIN)
+    sqlite3_str *count = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(count, "SELECT count(*) FROM main.\"%w\" t WHERE t.%s = %lld", table, id,
+                        (long long)query->cursor);
+    enum status status = reader_scan(store, count, NULL, reader_take_integer, &rows, err);
+    if (status == STATUS_OK && rows == 0)
         status =
             error_set(err, STATUS_INVALID,
                       "query: the listing cannot continue, its last row was cleared (start again)");
+    sqlite3_str_appendf(sql,
+                        " AND (t.started_ns, t.%s) %s (SELECT c.started_ns, c.%s FROM main.\"%w\" c"
+                        " WHERE c.%s = %lld)",
+                        id, query->records.oldest_first ? ">" : "<", id, table, id,
+                        (long long)query->cursor);
     return status;
-}
-
-// Where a listing goes on: behind the row of the query's cursor.
-static void append_cursor(sqlite3_str *sql, const struct query *query, int64_t started_ns)
-{
-    if (query->cursor != 0)
-        sqlite3_str_appendf(sql, " AND (t.started_ns, t.%s) %s (%lld, %lld)",
-                            id_of(query->records.kind), query->records.oldest_first ? ">" : "<",
-                            (long long)started_ns, (long long)query->cursor);
 }
 
 static void append_order(sqlite3_str *sql, const struct query *query)
@@ -146,15 +139,11 @@ enum status query_records(struct store *store, const struct query *query, struct
     if (status != STATUS_OK)
         return status;
     struct listing listing;
-    status = new_listing(&listing, query->records.kind, query->limit, err);
     sqlite3_str *sql = sqlite3_str_new(store->db);
-    append_select(sql, query->records.kind);
-    int64_t cursor_ns = 0;
-    if (status == STATUS_OK && query->cursor != 0)
-        status = find_cursor(store, query->records.kind, query->cursor, &cursor_ns, err);
-    sqlite3_str_appendf(sql, "main.\"%w\" t", record_kind_info(query->records.kind)->name);
+    status = begin_listing(&listing, sql, query->records.kind, query->limit, err);
     filter_where(sql, query->records.kind, &query->filter);
-    append_cursor(sql, query, cursor_ns);
+    if (status == STATUS_OK && query->cursor != 0)
+        status = append_cursor(sql, store, query, err);
     append_order(sql, query);
     // One row beyond the limit tells whether there are more.
     sqlite3_str_appendf(sql, " LIMIT %lld", (long long)listing.limit + 1);
@@ -173,15 +162,14 @@ enum status store_records_between(struct store *store, enum record_kind kind, in
                                   struct error *err)
 {
     struct listing listing;
-    enum status status = new_listing(&listing, kind, limit, err);
-    if (status == STATUS_OK) {
-        sqlite3_str *sql = sqlite3_str_new(store->db);
-        append_select(sql, kind);
-        sqlite3_str_appendf(sql,
-                            "main.\"%w\" t WHERE t.rowid BETWEEN %lld AND %lld ORDER BY t.rowid",
-                            record_kind_info(kind)->name, (long long)first, (long long)last);
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    enum status status = begin_listing(&listing, sql, kind, limit, err);
+    sqlite3_str_appendf(sql, " WHERE t.rowid BETWEEN %lld AND %lld ORDER BY t.rowid",
+                        (long long)first, (long long)last);
+    if (status == STATUS_OK)
         status = run_listing(store, &listing, sql, NULL, out, err);
-    }
+    else
+        sqlite3_free(sqlite3_str_finish(sql));
     result_free(listing.answer);
     return status;
 }

@@ -135,14 +135,6 @@ static const struct extra extra_load_stage[] = {
     {"device", UNIT_NONE, NAME_OF(PARENT("device"))},
 };
 
-// Behind them: what a run has lost, by reason.
-static const struct {
-    const char *key;
-    enum unit unit;
-} drops[] = {DROP_COLUMNS};
-
-_Static_assert(sizeof drops / sizeof *drops == DELIVERY_REASON_COUNT, "a column for each reason");
-
 enum { COMMON_COUNT = sizeof common / sizeof *common };
 _Static_assert(sizeof common == sizeof common_run, "the same keys for all kinds");
 
@@ -173,73 +165,6 @@ static bool is_common(const char *name)
     return false;
 }
 
-// The i-th derived column of a kind, or NULL.
-static const struct record_derived *kind_derived(enum record_kind kind, unsigned index)
-{
-    unsigned count = 0;
-    const struct record_derived *derived = record_derived(&count);
-    for (unsigned i = 0; i < count; i++)
-        if (derived[i].kind == kind && index-- == 0)
-            return &derived[i];
-    return NULL;
-}
-
-// One place of the list, whatever it is made from.
-struct place {
-    const struct extra *extra;
-    const struct record_column *column;
-    const struct record_derived *derived;
-    int reason; // enum delivery_reason, where it is none of these
-};
-
-static bool place_at(enum record_kind kind, unsigned index, struct place *place)
-{
-    *place = (struct place){0};
-    if (index < COMMON_COUNT) {
-        place->extra = kind == RECORD_KIND_RUN ? &common_run[index] : &common[index];
-        return true;
-    }
-    index -= COMMON_COUNT;
-    const struct record_kind_info *info = record_kind_info(kind);
-    for (unsigned i = 0; i < info->column_count; i++) {
-        if (is_common(info->columns[i].name))
-            continue;
-        if (index-- == 0) {
-            place->column = &info->columns[i];
-            return true;
-        }
-    }
-    unsigned extras = 0;
-    const struct extra *extra = kind_extras(kind, &extras);
-    if (index < extras) {
-        place->extra = &extra[index];
-        return true;
-    }
-    index -= extras;
-    if (kind == RECORD_KIND_RUN && index < DELIVERY_REASON_COUNT) {
-        place->reason = (int)index;
-        return true;
-    }
-    place->derived = kind_derived(kind, index);
-    return place->derived != NULL;
-}
-
-bool schema_output(enum record_kind kind, unsigned index, struct schema_output *output)
-{
-    struct place place;
-    if (!place_at(kind, index, &place))
-        return false;
-    if (place.extra)
-        *output = (struct schema_output){place.extra->key, place.extra->unit};
-    else if (place.column)
-        *output = (struct schema_output){place.column->name, place.column->unit};
-    else if (place.derived)
-        *output = (struct schema_output){place.derived->name, place.derived->unit};
-    else
-        *output = (struct schema_output){drops[place.reason].key, drops[place.reason].unit};
-    return true;
-}
-
 // What a full ring has lost never had numbers.
 static void append_drops(sqlite3_str *sql, int reason)
 {
@@ -264,23 +189,62 @@ void schema_select_metric(sqlite3_str *sql, const struct query_metric *metric)
         sqlite3_str_appendf(sql, "t.\"%w\"", metric->name);
 }
 
-void schema_select_list(sqlite3_str *sql, enum record_kind kind)
+// A select list being written.
+struct list {
+    sqlite3_str *sql;
+    struct result *columns; // or NULL
+    enum status status;
+    bool is_begun;
+};
+
+static sqlite3_str *next_output(struct list *list)
 {
-    struct place place;
-    for (unsigned i = 0; place_at(kind, i, &place); i++) {
-        struct schema_output output = {0};
-        (void)schema_output(kind, i, &output);
-        sqlite3_str_appendall(sql, i ? ", " : "");
-        if (place.extra)
-            sqlite3_str_appendall(sql, place.extra->expression);
-        else if (place.column)
-            append_column(sql, place.column);
-        else if (place.derived)
-            select_derived(sql, place.derived);
-        else
-            append_drops(sql, place.reason);
-        sqlite3_str_appendf(sql, " AS \"%w\"", output.key);
+    sqlite3_str_appendall(list->sql, list->is_begun ? ", " : "");
+    list->is_begun = true;
+    return list->sql;
+}
+
+static void name_output(struct list *list, const char *key, enum unit unit)
+{
+    sqlite3_str_appendf(list->sql, " AS \"%w\"", key);
+    if (list->columns && list->status == STATUS_OK)
+        list->status = result_add_column(list->columns, key, unit);
+}
+
+static void append_extras(struct list *list, const struct extra *extras, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        sqlite3_str_appendall(next_output(list), extras[i].expression);
+        name_output(list, extras[i].key, extras[i].unit);
     }
+}
+
+enum status schema_select_list(sqlite3_str *sql, enum record_kind kind, struct result *columns)
+{
+    struct list list = {.sql = sql, .columns = columns};
+    const struct record_kind_info *info = record_kind_info(kind);
+    unsigned count = 0;
+    append_extras(&list, kind == RECORD_KIND_RUN ? common_run : common, COMMON_COUNT);
+    for (unsigned i = 0; i < info->column_count; i++) {
+        if (is_common(info->columns[i].name))
+            continue;
+        append_column(next_output(&list), &info->columns[i]);
+        name_output(&list, info->columns[i].name, info->columns[i].unit);
+    }
+    const struct extra *extras = kind_extras(kind, &count);
+    append_extras(&list, extras, count);
+    for (int reason = 0; kind == RECORD_KIND_RUN && reason < DELIVERY_REASON_COUNT; reason++) {
+        append_drops(next_output(&list), reason);
+        name_output(&list, drop_key((enum delivery_reason)reason), UNIT_COUNT);
+    }
+    const struct record_derived *derived = record_derived(&count);
+    for (unsigned i = 0; i < count; i++) {
+        if (derived[i].kind != kind)
+            continue;
+        select_derived(next_output(&list), &derived[i]);
+        name_output(&list, derived[i].name, derived[i].unit);
+    }
+    return list.status;
 }
 
 // ---- Derived metrics ------------------------------------------------------------------

@@ -6,6 +6,7 @@
 
 #include "common/core/delivery/delivery.h"
 #include "common/core/query/query.h"
+#include "common/core/query/result.h"
 #include "common/core/record/record.h"
 
 struct sqlite3_str;
@@ -16,18 +17,13 @@ const char *schema_dimension(enum record_kind kind, enum query_dimension dimensi
 
 // Appends the select list of the kind's user-visible columns, over a row `t`: run, host, stream,
 // number, started_ns, received_ns, the kind's columns with names and enumerations as text, columns
-// specific to the kind, derived columns.
-void schema_select_list(struct sqlite3_str *sql, enum record_kind kind);
+// specific to the kind, derived columns.  Adds a column for each to `columns`, unless that is NULL.
+// STATUS_NOMEM.
+enum status schema_select_list(struct sqlite3_str *sql, enum record_kind kind,
+                               struct result *columns);
 
 // Appends the expression for an enumeration column of row `t` as text; null for an unknown value.
 void schema_select_enum(struct sqlite3_str *sql, const struct record_column *column);
-
-// Key and unit of column `index` (from 0) of that list; false past the end.
-struct schema_output {
-    const char *key;
-    enum unit unit;
-};
-bool schema_output(enum record_kind kind, unsigned index, struct schema_output *output);
 
 // Appends a derived metric's two expressions "numerator, denominator".
 void append_derived(struct sqlite3_str *sql, const struct record_derived *derived);

@@ -46,7 +46,7 @@ void schema_append_view(sqlite3_str *sql, enum record_kind kind)
 {
     const struct record_kind_info *info = record_kind_info(kind);
     sqlite3_str_appendf(sql, "CREATE VIEW \"v_%w\" AS SELECT ", info->name);
-    schema_select_list(sql, kind);
+    (void)schema_select_list(sql, kind, NULL);
     sqlite3_str_appendall(
         sql, ", strftime('%Y-%m-%d %H:%M:%f', t.started_ns / 1000000 / 1000.0, 'unixepoch')"
              " AS started");
