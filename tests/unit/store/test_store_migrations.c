@@ -506,5 +506,4 @@ TEST_MAIN_EACH(set_up, tear_down, test_stores_of_all_older_versions, test_a_migr
                test_a_migration_keeps_what_was_added, test_unsealing_goes_on_where_it_was_killed,
                test_a_migration_without_disk_space, test_damaged_segments,
                test_segments_of_an_unknown_format, test_an_import_of_version_7,
-               test_an_older_store_gets_todays_views,
-               test_missing_columns_are_added)
+               test_an_older_store_gets_todays_views, test_missing_columns_are_added)
