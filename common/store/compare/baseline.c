@@ -324,11 +324,6 @@ static enum status delete_rows(sqlite3 *db, int64_t id, struct error *err)
 static enum status insert_about(sqlite3 *db, const struct baseline *baseline, int64_t *id,
                                 struct error *err)
 {
-    sqlite3_str *json = sqlite3_str_new(db);
-    environment_append_json(json, &baseline->environment);
-    char *text = sqlite3_str_finish(json);
-    if (!text)
-        return error_no_memory(err, "store");
     sqlite3_stmt *stmt = NULL;
     enum status status =
         database_prepare(db, &stmt,
@@ -342,12 +337,11 @@ static enum status insert_about(sqlite3 *db, const struct baseline *baseline, in
         (void)sqlite3_bind_int64(stmt, 4, baseline->since_ns);
         (void)sqlite3_bind_int64(stmt, 5, baseline->until_ns);
         (void)sqlite3_bind_double(stmt, 6, baseline->coverage_ratio); // NaN becomes NULL
-        (void)sqlite3_bind_text(stmt, 7, text, -1, SQLITE_STATIC);
+        (void)sqlite3_bind_text(stmt, 7, baseline->environment.json, -1, SQLITE_STATIC);
         status = database_run(db, stmt, err);
     }
     *id = sqlite3_last_insert_rowid(db);
     (void)sqlite3_finalize(stmt);
-    sqlite3_free(text);
     return status;
 }
 

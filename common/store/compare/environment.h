@@ -27,18 +27,10 @@ enum environment_subject {
         ENVIRONMENT_SUBJECT_COUNT
 };
 
-// One value of a subject's property: a machine's driver, a model's digest.
-struct environment_fact {
-    enum environment_subject subject;
-    char *of; // the device's, model's or pipeline's name; "": machines
-    char *property;
-    char *value; // a number in decimal digits
-    bool is_text;
-};
-
 struct environment {
-    struct environment_fact *facts; // sorted, distinct
-    size_t count, room;
+    // {"runs": 3, "machine": {"driver": ["550.54"], ...}, "device": {"NVIDIA H200":
+    // {"pcie_width": [16], ...}}, "model": {...}}: each property's distinct values, sorted.
+    char *json;
     int64_t runs; // number of runs
 };
 
@@ -52,18 +44,16 @@ MUST_CHECK enum status environment_collect(struct environment *environment, stru
                                            const struct samples *samples,
                                            const struct query_filter *filter, struct error *err);
 
-// The environment as JSON: {"runs": 3, "machine": {"driver": ["550.54"], ...},
-// "device": {"NVIDIA H200": {"pcie_width": [16], ...}}, "model": {...}}.
-void environment_append_json(struct sqlite3_str *sql, const struct environment *environment);
-
-// Parses that JSON; unknown members are ignored.  STATUS_CORRUPT if it is not such JSON.
+// Reads stored JSON; unknown members are left out.
 MUST_CHECK enum status environment_read_json(struct environment *environment, struct store *store,
                                              const char *json, struct error *err);
 
 // Appends the properties that differ between two environments and are known in both: with
 // `decisive` those that make samples incomparable, else those that merely may affect speed.
 // Nothing if they agree: "driver 550.54 / 560.28; model tiny: digest ab12... / cd34...".
-void environment_append_differences(struct sqlite3_str *text, const struct environment *before,
-                                    const struct environment *after, bool decisive);
+MUST_CHECK enum status environment_append_differences(struct sqlite3_str *text, struct store *store,
+                                                      const struct environment *before,
+                                                      const struct environment *after,
+                                                      bool decisive, struct error *err);
 
 #endif

@@ -197,29 +197,21 @@ static enum status look_at_differences(struct comparison *comparison, struct err
 {
     const struct environment *before = &comparison->before.baseline->environment;
     const struct environment *after = &comparison->after.baseline->environment;
-    sqlite3_str *text = sqlite3_str_new(comparison->store->db);
-    environment_append_differences(text, before, after, true);
-    if (!comparison->query->compare.force && sqlite3_str_length(text) > 0)
+    struct store *store = comparison->store;
+    sqlite3_str *text = sqlite3_str_new(store->db);
+    enum status status = environment_append_differences(text, store, before, after, true, err);
+    if (status == STATUS_OK && !comparison->query->compare.force && sqlite3_str_length(text) > 0)
         return refuse(text, "the fingerprints are unlike", err);
-    sqlite3_str *others = sqlite3_str_new(comparison->store->db);
-    environment_append_differences(others, before, after, false);
-    append_unpaired(comparison, others, &comparison->before);
-    append_unpaired(comparison, others, &comparison->after);
-    if (comparison->pair_count == 0) {
-        sqlite3_free(sqlite3_str_finish(text));
-        return refuse(others, "the two have nothing in common", err);
-    }
-    const int size = sqlite3_str_length(others);
-    char *rest = sqlite3_str_finish(others);
-    if (size > 0 && rest)
-        sqlite3_str_appendf(text, "%s%s", sqlite3_str_length(text) ? "; " : "", rest);
-    sqlite3_free(rest);
-    if (sqlite3_str_errcode(text) != SQLITE_OK || (size > 0 && !rest)) {
-        sqlite3_free(sqlite3_str_finish(text));
-        return error_no_memory(err, "store");
-    }
+    if (status == STATUS_OK)
+        status = environment_append_differences(text, store, before, after, false, err);
+    append_unpaired(comparison, text, &comparison->before);
+    append_unpaired(comparison, text, &comparison->after);
+    if (status == STATUS_OK && comparison->pair_count == 0)
+        return refuse(text, "the two have nothing in common", err);
+    if (status == STATUS_OK && sqlite3_str_errcode(text) != SQLITE_OK)
+        status = error_no_memory(err, "store");
     comparison->differences = sqlite3_str_finish(text); // NULL where it is empty
-    return STATUS_OK;
+    return status;
 }
 
 // ---- One row --------------------------------------------------------------------------

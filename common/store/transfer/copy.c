@@ -204,12 +204,8 @@ static enum status add_environment(const struct atomic_file *file, struct error 
     store_close(made);
     if (status != STATUS_OK)
         return status == STATUS_NO_DATA ? STATUS_OK : status;
-    sqlite3_str *text = sqlite3_str_new(NULL);
-    environment_append_json(text, &baseline->environment);
+    status = save_environment(file, baseline->environment.json, err);
     baseline_free(baseline);
-    char *json = sqlite3_str_finish(text);
-    status = json ? save_environment(file, json, err) : error_no_memory(err, "store");
-    sqlite3_free(json);
     return status;
 }
 

@@ -422,11 +422,11 @@ TEST_CASE(saving_and_deleting)
     assert_int_equal(result_integer(result, 0, "until_ns", 0), INT64_C(1790000000099000001));
     assert_string_equal(
         text_at(result, 0, "fingerprint"),
-        "{\"runs\": 1, \"machine\": {\"cpu\": [\"cpu model\"], \"cpu_count\": [8],"
-        " \"host_memory_bytes\": [16000000000], \"kernel\": [\"6.1\"], \"os\": [\"Linux\"],"
-        " \"worker_version\": [\"1.0\"]}, \"device\": {\"cpu\": {\"memory_bytes\": [1000000000]}},"
-        " \"model\": {\"tiny\": {\"digest\": [\"ab12\"], \"format\": [\"gguf\"],"
-        " \"parameters\": [15000000], \"quantisation\": [\"q8_0\"]}}}");
+        "{\"runs\":1,\"machine\":{\"cpu\":[\"cpu model\"],\"cpu_count\":[8],"
+        "\"host_memory_bytes\":[16000000000],\"kernel\":[\"6.1\"],\"os\":[\"Linux\"],"
+        "\"worker_version\":[\"1.0\"]},\"device\":{\"cpu\":{\"memory_bytes\":[1000000000]}},"
+        "\"model\":{\"tiny\":{\"digest\":[\"ab12\"],\"format\":[\"gguf\"],"
+        "\"parameters\":[15000000],\"quantisation\":[\"q8_0\"]}}}");
     result_free(result);
     // A name that is nearly right.
     const struct query near = of_two("juno", "june");
