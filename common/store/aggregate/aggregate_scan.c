@@ -273,47 +273,19 @@ static enum status check_steps(const struct aggregate_scan *scan, struct error *
 
 // ---- The plan ---------------------------------------------------------------------------
 
-struct gaps {
-    struct rollup_gap *list;
-    size_t count, room;
-};
-
-static enum status take_gap(void *context, sqlite3_stmt *row, struct error *err)
-{
-    struct gaps *gaps = context;
-    const int64_t level = sqlite3_column_int64(row, 0);
-    if (level < 0 || level > ROLLUP_MONTHS_ALONE)
-        return error_set(err, STATUS_CORRUPT, "store: a gap of rollups of no level");
-    if (!ARRAY_RESERVE(&gaps->list, &gaps->room, gaps->count + 1))
-        return error_no_memory(err, "store");
-    const int64_t until_ns = sqlite3_column_int64(row, 2);
-    gaps->list[gaps->count++] = (struct rollup_gap){
-        {sqlite3_column_int64(row, 1), until_ns == INT64_MAX ? until_ns : until_ns - 1},
-        (enum rollup_level)level};
-    return STATUS_OK;
-}
-
 static enum status make_plan(struct aggregate_scan_state *state, struct error *err)
 {
     struct aggregate_scan *scan = state->of;
-    struct gaps gaps = {0};
-    // What touches a bucket that the window only touches counts, too.
-    const int64_t of[] = {
-        scan->kind, state->grouping,
-        rollup_next(ROLLUP_MONTH, rollup_bucket(ROLLUP_MONTH, scan->window.last_ns)),
-        rollup_bucket(ROLLUP_MONTH, scan->window.first_ns)};
-    sqlite3_str *sql = sqlite3_str_new(state->store->db);
-    sqlite3_str_appendall(sql, "SELECT level, since_ns, until_ns FROM rollup_gap WHERE kind = $1"
-                               " AND grouping = $2 AND since_ns <= $3 AND until_ns > $4");
-    enum status status = reader_scan_bound(state->store, sql, of, 4, take_gap, &gaps, err);
+    struct gap_set gaps = {{0}, {0}, {0}};
+    enum status status =
+        gap_set_read(&gaps, state->store->db, scan->kind, state->grouping, GAP_NO_SPAN, err);
     const struct rollup_question question = {.window = scan->window,
                                              .step_ns = scan->query->step_ns,
-                                             .gaps = gaps.list,
-                                             .gap_count = gaps.count,
-                                             .expired_ns = state->of->expired_ns};
+                                             .gaps = &gaps,
+                                             .expired_ns = scan->expired_ns};
     if (status == STATUS_OK && rollup_plan_make(&scan->plan, &question) != STATUS_OK)
         status = error_no_memory(err, "store");
-    free(gaps.list);
+    gap_set_deinit(&gaps);
     return status;
 }
 

@@ -34,6 +34,16 @@ MUST_CHECK enum status gap_add(struct sqlite3 *db, const struct gap *gap, struct
 // Subtracts the gap's period from all gaps of the same kind, grouping, level and reason.
 MUST_CHECK enum status gap_remove(struct sqlite3 *db, const struct gap *gap, struct error *err);
 
+// Adds or removes a gap in each grouping.
+typedef enum status gap_change(struct sqlite3 *db, const struct gap *gap, struct error *err);
+MUST_CHECK enum status gap_each_grouping(struct sqlite3 *db, gap_change *change, struct gap gap,
+                                         struct error *err);
+
+// Adds gaps for the months that a period touches, whose days are read instead: months are not
+// rebuilt.
+MUST_CHECK enum status gap_drop_months(struct sqlite3 *db, enum record_kind kind,
+                                       const struct gap_span *span, struct error *err);
+
 // Requests a rebuild of the rollups of all days that overlap the spans (their months' rows are not
 // used again); until then queries read these days' records.  To be called when records that rollups
 // include are changed or deleted; not for new records.
@@ -71,6 +81,15 @@ MUST_CHECK enum status gap_set_read(struct gap_set *set, struct sqlite3 *db, enu
                                     enum rollup_grouping grouping, const struct gap_span *but,
                                     struct error *err);
 void gap_set_deinit(struct gap_set *set);
+
+// Adds a gap of a level, or of ROLLUP_MONTHS_ALONE, to those that it makes unusable.  Gaps must
+// come ascending by their start.
+MUST_CHECK enum status gap_set_add(struct gap_set *set, enum rollup_level level, int64_t since_ns,
+                                   int64_t until_ns);
+
+// The first period of a level that ends after a time; NULL: none.
+const struct gap_span *gap_set_behind(const struct gap_set *set, enum rollup_level level,
+                                      int64_t time_ns);
 
 // Whether a level is unusable in all of the period.
 bool gap_set_covers(const struct gap_set *set, enum rollup_level level, int64_t since_ns,

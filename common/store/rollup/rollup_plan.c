@@ -5,15 +5,9 @@
 
 #include "common/core/base/array.h"
 
-// Where the buckets of a level are not to be used: whole buckets, rising, merged.
-struct blocked {
-    struct rollup_span *spans;
-    size_t count;
-};
-
 struct maker {
     struct rollup_plan *plan;
-    struct blocked blocked[ROLLUP_LEVEL_COUNT];
+    const struct gap_set *gaps;
 };
 
 int64_t rollup_step(int64_t step_ns, int64_t time_ns)
@@ -32,65 +26,17 @@ static int64_t bucket_last(enum rollup_level level, int64_t bucket)
     return next == INT64_MAX ? next : next - 1;
 }
 
-// ---- What gaps forbid -----------------------------------------------------------------
-
-static int by_first(const void *left, const void *right)
+// The first gap of a level that ends at or behind a time, widened to whole buckets; false where
+// there is none.
+static bool find_gap(const struct maker *maker, enum rollup_level level, int64_t time_ns,
+                     struct rollup_span *out)
 {
-    const struct rollup_span *a = left, *b = right;
-    return (a->first_ns > b->first_ns) - (a->first_ns < b->first_ns);
-}
-
-// Puts together what overlaps or touches.
-static void merge_spans(struct blocked *blocked)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < blocked->count; i++) {
-        const struct rollup_span span = blocked->spans[i];
-        struct rollup_span *before = kept ? &blocked->spans[kept - 1] : NULL;
-        if (before && (before->last_ns == INT64_MAX || span.first_ns <= before->last_ns + 1))
-            before->last_ns = before->last_ns > span.last_ns ? before->last_ns : span.last_ns;
-        else
-            blocked->spans[kept++] = span;
-    }
-    blocked->count = kept;
-}
-
-// A gap forbids its level and all finer ones.
-static enum status find_blocked(struct blocked *blocked, enum rollup_level level,
-                                const struct rollup_question *question)
-{
-    if (question->gap_count == 0)
-        return STATUS_OK;
-    blocked->spans = malloc(question->gap_count * sizeof *blocked->spans);
-    if (!blocked->spans)
-        return STATUS_NOMEM;
-    for (size_t i = 0; i < question->gap_count; i++) {
-        const struct rollup_gap *gap = &question->gaps[i];
-        if (!rollup_gap_covers((int64_t)gap->level, level) ||
-            gap->span.first_ns > gap->span.last_ns)
-            continue;
-        blocked->spans[blocked->count++] = (struct rollup_span){
-            rollup_bucket(level, gap->span.first_ns),
-            bucket_last(level, rollup_bucket(level, gap->span.last_ns)),
-        };
-    }
-    qsort(blocked->spans, blocked->count, sizeof *blocked->spans, by_first);
-    merge_spans(blocked);
-    return STATUS_OK;
-}
-
-// The first span that ends at or behind a time, or NULL.
-static const struct rollup_span *blocked_from(const struct blocked *blocked, int64_t time_ns)
-{
-    size_t low = 0, high = blocked->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (blocked->spans[middle].last_ns < time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < blocked->count ? &blocked->spans[low] : NULL;
+    const struct gap_span *gap = gap_set_behind(maker->gaps, level, rollup_bucket(level, time_ns));
+    if (!gap)
+        return false;
+    *out = (struct rollup_span){rollup_bucket(level, gap->since_ns),
+                                bucket_last(level, rollup_bucket(level, gap->until_ns - 1))};
+    return true;
 }
 
 // ---- Pieces ----------------------------------------------------------------------------
@@ -145,14 +91,14 @@ static enum status add_span(struct maker *maker, unsigned levels, struct rollup_
     int64_t at = whole.first_ns;
     bool goes_on = true;
     while (goes_on && status == STATUS_OK) {
-        const struct rollup_span *hole = blocked_from(&maker->blocked[level], at);
-        struct rollup_span part = {at, whole.last_ns};
-        if (hole && hole->first_ns <= at) {
-            part.last_ns = hole->last_ns < part.last_ns ? hole->last_ns : part.last_ns;
+        struct rollup_span gap, part = {at, whole.last_ns};
+        const bool has_gap = find_gap(maker, level, at, &gap);
+        if (has_gap && gap.first_ns <= at) {
+            part.last_ns = gap.last_ns < part.last_ns ? gap.last_ns : part.last_ns;
             status = add_span(maker, levels - 1, part);
         } else {
-            if (hole && hole->first_ns <= part.last_ns)
-                part.last_ns = hole->first_ns - 1;
+            if (has_gap && gap.first_ns <= part.last_ns)
+                part.last_ns = gap.first_ns - 1;
             status = add_piece(maker->plan, (struct rollup_piece){.span = part, .level = level});
         }
         goes_on = part.last_ns < whole.last_ns;
@@ -203,9 +149,9 @@ static bool finest_bucket(const struct maker *maker, int64_t time_ns, enum rollu
 {
     *bucket = (struct rollup_span){time_ns, INT64_MAX};
     for (unsigned i = 0; i < ROLLUP_LEVEL_COUNT; i++) {
-        const struct rollup_span *hole = blocked_from(&maker->blocked[i], time_ns);
-        if (hole && hole->first_ns <= time_ns) {
-            bucket->last_ns = hole->last_ns < bucket->last_ns ? hole->last_ns : bucket->last_ns;
+        struct rollup_span gap;
+        if (find_gap(maker, (enum rollup_level)i, time_ns, &gap) && gap.first_ns <= time_ns) {
+            bucket->last_ns = gap.last_ns < bucket->last_ns ? gap.last_ns : bucket->last_ns;
             continue;
         }
         *level = (enum rollup_level)i;
@@ -272,19 +218,13 @@ static enum status stand_in(struct maker *maker, int64_t expired_ns)
 enum status rollup_plan_make(struct rollup_plan *plan, const struct rollup_question *question)
 {
     assert(question->window.first_ns <= question->window.last_ns);
-    struct maker maker = {.plan = plan};
+    struct maker maker = {plan, question->gaps};
     plan->count = 0;
     plan->is_widened = false;
     plan->is_lacking = false;
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < ROLLUP_LEVEL_COUNT && status == STATUS_OK; i++)
-        status = find_blocked(&maker.blocked[i], (enum rollup_level)i, question);
-    if (status == STATUS_OK)
-        status = add_steps(&maker, question);
+    const enum status status = add_steps(&maker, question);
     if (status == STATUS_OK && question->window.first_ns < question->expired_ns)
-        status = stand_in(&maker, question->expired_ns);
-    for (unsigned i = 0; i < ROLLUP_LEVEL_COUNT; i++)
-        free(maker.blocked[i].spans);
+        return stand_in(&maker, question->expired_ns);
     return status;
 }
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "common/core/base/status.h"
+#include "common/store/rollup/gap_table.h"
 #include "common/store/rollup/rollup.h"
 
 // A period, inclusive at both ends.
@@ -22,19 +23,12 @@ struct rollup_span {
     int64_t first_ns, last_ns;
 };
 
-// A period for which a level and all finer ones are missing (rollup_gap_covers).
-struct rollup_gap {
-    struct rollup_span span;
-    enum rollup_level level;
-};
-
 struct rollup_question {
     struct rollup_span window; // first_ns <= last_ns
     // Length of a time step; steps start at its multiples, and no bucket spans two steps.  0: one
     // step.  The window has at most a few thousand steps.
     int64_t step_ns;
-    const struct rollup_gap *gaps; // in any order; may overlap
-    size_t gap_count;
+    const struct gap_set *gaps;
     int64_t expired_ns; // records that started before it have expired; INT64_MIN: none
 };
 

@@ -90,26 +90,6 @@ struct gap_span rollup_rebuild_span(const struct rollup_rebuild *rebuild)
 
 // ---- Gaps ------------------------------------------------------------------------------
 
-typedef enum status gap_do(sqlite3 *db, const struct gap *gap, struct error *err);
-
-// Does it with a gap of each grouping.
-static enum status each_grouping(sqlite3 *db, gap_do *work, enum record_kind kind,
-                                 enum rollup_level level, enum rollup_why why,
-                                 const struct gap_span *span, struct error *err)
-{
-    enum status status = STATUS_OK;
-    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
-        status = work(db,
-                      &(struct gap){.kind = kind,
-                                    .grouping = (enum rollup_grouping)g,
-                                    .level = level,
-                                    .since_ns = span->since_ns,
-                                    .until_ns = span->until_ns,
-                                    .why = why},
-                      err);
-    return status;
-}
-
 // The day that holds a time.
 static struct gap_span day_of(int64_t time_ns)
 {
@@ -117,13 +97,14 @@ static struct gap_span day_of(int64_t time_ns)
     return (struct gap_span){start, rollup_next(ROLLUP_DAY, start)};
 }
 
-// Adds a gap for the months of a day, so that they are not read.
-static enum status drop_month(sqlite3 *db, enum record_kind kind, const struct gap_span *day,
-                              struct error *err)
+static struct gap gap_of(enum record_kind kind, enum rollup_level level, enum rollup_why why,
+                         const struct gap_span *span)
 {
-    const int64_t start = rollup_bucket(ROLLUP_MONTH, day->since_ns);
-    const struct gap_span month = {start, rollup_next(ROLLUP_MONTH, start)};
-    return each_grouping(db, gap_add, kind, ROLLUP_MONTHS_ALONE, ROLLUP_SPARSE, &month, err);
+    return (struct gap){.kind = kind,
+                        .level = level,
+                        .since_ns = span->since_ns,
+                        .until_ns = span->until_ns,
+                        .why = why};
 }
 
 // ---- The next day ----------------------------------------------------------------------
@@ -193,8 +174,8 @@ static enum status forget_span(struct rollup_rebuild *rebuild, enum record_kind 
 {
     enum status status = STATUS_OK;
     for (unsigned why = ROLLUP_CLEARED; why <= ROLLUP_EXPIRING && status == STATUS_OK; why++)
-        status = each_grouping(rebuild->db, gap_remove, kind, ROLLUP_MONTH, (enum rollup_why)why,
-                               span, err);
+        status = gap_each_grouping(rebuild->db, gap_remove,
+                                   gap_of(kind, ROLLUP_MONTH, (enum rollup_why)why, span), err);
     return status;
 }
 
@@ -209,10 +190,11 @@ static enum status begin_day(struct rollup_rebuild *rebuild, enum record_kind ki
                              of, &keeps, NULL, err);
     // The whole day, so that its remaining rows are not read.
     if (status == STATUS_OK)
-        status = each_grouping(rebuild->db, gap_add, kind, ROLLUP_MONTH,
-                               keeps ? ROLLUP_EXPIRING : ROLLUP_CLEARED, day, err);
+        status = gap_each_grouping(
+            rebuild->db, gap_add,
+            gap_of(kind, ROLLUP_MONTH, keeps ? ROLLUP_EXPIRING : ROLLUP_CLEARED, day), err);
     if (status == STATUS_OK)
-        status = drop_month(rebuild->db, kind, day, err);
+        status = gap_drop_months(rebuild->db, kind, day, err);
     rebuild->kind = kind;
     rebuild->phase = PHASE_ERASE;
     rebuild->day = *day;
@@ -316,8 +298,9 @@ static enum status erase_some(struct rollup_rebuild *rebuild, int64_t watermark,
         status = rollup_levels_erase(rebuild->db, rebuild->kind, 1 << ROLLUP_MONTH, &rebuild->day,
                                      &left, err);
     for (unsigned level = 0; level < ROLLUP_MONTH && status == STATUS_OK && !left; level++)
-        status = each_grouping(rebuild->db, gap_remove, rebuild->kind, (enum rollup_level)level,
-                               ROLLUP_SPARSE, &rebuild->day, err);
+        status = gap_each_grouping(
+            rebuild->db, gap_remove,
+            gap_of(rebuild->kind, (enum rollup_level)level, ROLLUP_SPARSE, &rebuild->day), err);
     if (status != STATUS_OK || left)
         return status;
     rebuild->phase = PHASE_READ;
@@ -363,11 +346,11 @@ enum status rollup_rebuild_damaged(sqlite3 *db, enum record_kind kind,
     bool left = true;
     enum status status = rollup_levels_expired(db, kind, &expired_ns, err);
     if (status == STATUS_OK && damaged->level == ROLLUP_MONTH)
-        status = drop_month(db, kind, &day, err);
+        status = gap_drop_months(db, kind, &day, err);
     else if (status == STATUS_OK && day.since_ns >= expired_ns)
         return gap_request_rebuild(db, kind, &day, 1, err);
     else if (status == STATUS_OK)
-        status = each_grouping(db, gap_add, kind, ROLLUP_MONTH, ROLLUP_LOST, &day, err);
+        status = gap_each_grouping(db, gap_add, gap_of(kind, ROLLUP_MONTH, ROLLUP_LOST, &day), err);
     while (status == STATUS_OK && left && damaged->level != ROLLUP_MONTH)
         status = rollup_levels_erase(db, kind, DAY_LEVELS, &day, &left, err);
     return status;

@@ -16,10 +16,15 @@ struct expected {
     int64_t first, last;
 };
 
+struct period {
+    struct rollup_span span;
+    enum rollup_level level;
+};
+
 static const struct {
     const char *what;
     int64_t first, last, step, expired;
-    struct rollup_gap gaps[GAPS_MAX];
+    struct period gaps[GAPS_MAX];
     unsigned gap_count;
     struct expected pieces[PIECES_MAX];
     unsigned count;
@@ -167,10 +172,27 @@ static const struct {
 };
 
 static struct rollup_plan plan;
+static struct period gaps[6]; // of the question
+static size_t gap_count;
+
+static int by_first(const void *left, const void *right)
+{
+    const struct period *a = left, *b = right;
+    return (a->span.first_ns > b->span.first_ns) - (a->span.first_ns < b->span.first_ns);
+}
 
 static void make(const struct rollup_question *question)
 {
-    assert_int_equal(rollup_plan_make(&plan, question), STATUS_OK);
+    struct gap_set set = {{0}, {0}, {0}};
+    struct rollup_question asked = *question;
+    asked.gaps = &set;
+    qsort(gaps, gap_count, sizeof *gaps, by_first);
+    for (size_t i = 0; i < gap_count; i++)
+        assert_int_equal(
+            gap_set_add(&set, gaps[i].level, gaps[i].span.first_ns, gaps[i].span.last_ns + 1),
+            STATUS_OK);
+    assert_int_equal(rollup_plan_make(&plan, &asked), STATUS_OK);
+    gap_set_deinit(&set);
 }
 
 TEST_CASE(test_cases)
@@ -179,10 +201,10 @@ TEST_CASE(test_cases)
         const struct rollup_question question = {
             .window = {cases[i].first, cases[i].last},
             .step_ns = cases[i].step,
-            .gaps = cases[i].gaps,
-            .gap_count = cases[i].gap_count,
             .expired_ns = cases[i].expired,
         };
+        gap_count = cases[i].gap_count;
+        memcpy(gaps, cases[i].gaps, sizeof cases[i].gaps);
         make(&question);
         if (plan.count != cases[i].count || plan.is_widened != cases[i].widened ||
             plan.is_lacking != cases[i].lacking)
@@ -211,11 +233,10 @@ static bool overlap(struct rollup_span a, struct rollup_span b)
     return a.first_ns <= b.last_ns && b.first_ns <= a.last_ns;
 }
 
-static bool is_forbidden(const struct rollup_question *question, enum rollup_level level,
-                         struct rollup_span bucket)
+static bool is_forbidden(enum rollup_level level, struct rollup_span bucket)
 {
-    for (size_t i = 0; i < question->gap_count; i++)
-        if (question->gaps[i].level >= level && overlap(question->gaps[i].span, bucket))
+    for (size_t i = 0; i < gap_count; i++)
+        if (gaps[i].level >= level && overlap(gaps[i].span, bucket))
             return true;
     return false;
 }
@@ -249,7 +270,7 @@ static bool is_usable(const struct rollup_question *question, enum rollup_level 
                       int64_t time_ns)
 {
     const struct rollup_span bucket = bucket_of(level, time_ns);
-    return is_inside(bucket, room_of(question, time_ns)) && !is_forbidden(question, level, bucket);
+    return is_inside(bucket, room_of(question, time_ns)) && !is_forbidden(level, bucket);
 }
 
 // What must hold of one time of the window, whatever piece it is in.
@@ -263,13 +284,13 @@ static void check_time(const struct rollup_question *question, int64_t time_ns)
     if (!piece->is_raw) {
         const struct rollup_span bucket = bucket_of(piece->level, time_ns);
         assert_true(is_inside(bucket, piece->span));
-        assert_false(is_forbidden(question, piece->level, bucket));
+        assert_false(is_forbidden(piece->level, bucket));
         if (!is_inside(bucket, room_of(question, time_ns)))
             assert_true(plan.is_widened && bucket.first_ns < question->expired_ns);
     } else if (time_ns < question->expired_ns) {
         assert_true(plan.is_lacking);
         for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT; level++)
-            assert_true(is_forbidden(question, (enum rollup_level)level,
+            assert_true(is_forbidden((enum rollup_level)level,
                                      bucket_of((enum rollup_level)level, time_ns)));
     }
     // No coarser bucket would have done.
@@ -320,11 +341,8 @@ TEST_CASE(test_any)
     static const int64_t steps[] = {MINUTE_NS, 7 * MINUTE_NS, HOUR_NS, DAY_NS, 7 * DAY_NS};
     uint64_t random = 20260301;
     for (unsigned round = 0; round < 1500; round++) {
-        struct rollup_gap gaps[6];
-        struct rollup_question question = {.window = pick_span(&random),
-                                           .gaps = gaps,
-                                           .gap_count = (size_t)pick(&random, 7),
-                                           .expired_ns = INT64_MIN};
+        struct rollup_question question = {.window = pick_span(&random), .expired_ns = INT64_MIN};
+        gap_count = (size_t)pick(&random, 1 + COUNT_OF(gaps));
         if (pick(&random, 2)) {
             question.step_ns = steps[pick(&random, COUNT_OF(steps))];
             if (question.step_ns < HOUR_NS &&
@@ -333,9 +351,9 @@ TEST_CASE(test_any)
         }
         if (pick(&random, 2))
             question.expired_ns = pick_time(&random);
-        for (size_t i = 0; i < question.gap_count; i++)
-            gaps[i] = (struct rollup_gap){pick_span(&random),
-                                          (enum rollup_level)pick(&random, ROLLUP_LEVEL_COUNT)};
+        for (size_t i = 0; i < gap_count; i++)
+            gaps[i] = (struct period){pick_span(&random),
+                                      (enum rollup_level)pick(&random, ROLLUP_LEVEL_COUNT)};
         make(&question);
         check_order(&question);
         check_time(&question, question.window.first_ns);
@@ -352,6 +370,7 @@ TEST_CASE(test_any)
 TEST_CASE(test_size)
 {
     uint64_t random = 7;
+    gap_count = 0;
     for (unsigned round = 0; round < 200; round++) {
         const int64_t first = pick_time(&random);
         const struct rollup_question question = {
