@@ -107,31 +107,29 @@ static enum rollup_level period_of(enum rollup_level level)
     return level == ROLLUP_MONTH ? ROLLUP_MONTH : ROLLUP_DAY;
 }
 
-// Runs one of the two statements; returns its row, NULL after a failure.
-static sqlite3_stmt *step(struct rollup_levels *levels, sqlite3_stmt *stmt,
-                          const struct subject *of, const struct gap_span *span,
-                          enum status *status, struct error *err)
+// Runs one of the two statements; `*out` stays as it is where the answer is null.
+static enum status ask(struct rollup_levels *levels, sqlite3_stmt *stmt, const struct subject *of,
+                       const struct gap_span *span, int64_t *out, struct error *err)
 {
-    (void)sqlite3_bind_int(stmt, 1, (int)of->kind);
-    (void)sqlite3_bind_int(stmt, 2, (int)of->grouping);
-    (void)sqlite3_bind_int(stmt, 3, (int)of->level);
-    (void)sqlite3_bind_int64(stmt, 4, span->since_ns);
-    (void)sqlite3_bind_int64(stmt, 5, span->until_ns);
-    *status =
-        sqlite3_step(stmt) == SQLITE_ROW ? STATUS_OK : database_error(levels->db, "rollups", err);
-    return *status == STATUS_OK ? stmt : NULL;
+    enum status status = STATUS_OK;
+    database_bind(stmt,
+                  (int64_t[]){(int64_t)of->kind, (int64_t)of->grouping, (int64_t)of->level,
+                              span->since_ns, span->until_ns},
+                  5);
+    if (sqlite3_step(stmt) != SQLITE_ROW)
+        status = database_error(levels->db, "rollups", err);
+    else if (sqlite3_column_type(stmt, 0) != SQLITE_NULL)
+        *out = sqlite3_column_int64(stmt, 0);
+    (void)sqlite3_reset(stmt);
+    return status;
 }
 
 // The start of the first row in a span, of any metric; INT64_MAX: there is none.
 static enum status find_first(struct rollup_levels *levels, const struct subject *of,
                               const struct gap_span *span, int64_t *out, struct error *err)
 {
-    enum status status;
-    sqlite3_stmt *row = step(levels, levels->first, of, span, &status, err);
-    *out = row && sqlite3_column_type(row, 0) != SQLITE_NULL ? sqlite3_column_int64(row, 0)
-                                                             : INT64_MAX;
-    (void)sqlite3_reset(levels->first);
-    return status;
+    *out = INT64_MAX;
+    return ask(levels, levels->first, of, span, out, err);
 }
 
 static enum status add_gap(sqlite3 *db, const struct subject *of, const struct gap_span *span,
@@ -158,61 +156,51 @@ struct share {
 
 struct shares {
     struct share *list;
-    size_t count, room;
-    enum rollup_level period;
-    int64_t first, last; // buckets that may be cut off; not counted
+    size_t room;
+    struct key_index periods; // [share]
 };
 
-// Counts the rows that the records make in a grouping and level, by period and series.
-static enum status count_shares(struct shares *shares, const struct rollup_groups *groups,
+// What is counted before it is written.
+struct forecast {
+    const struct rollup_groups *groups;
+    const struct gap_set *gaps; // by grouping
+    const struct rollup_job *job;
+    int64_t days_from_ns; // days before are kept
+};
+
+// Counts the rows that the records make in a grouping and level, by period.  Buckets that may be
+// cut off are left out: the first and the last, but for those of a whole day.
+static enum status count_shares(struct shares *shares, const struct forecast *forecast,
                                 const struct subject *of, struct error *err)
 {
+    const struct rollup_groups *groups = forecast->groups;
     const struct rollup_member *members = groups->members[of->grouping];
+    const int64_t *started_ns = groups->memtable->started_ns;
+    const int64_t first = rollup_bucket(of->level, started_ns[groups->first_row]);
+    const int64_t last = rollup_bucket(of->level, started_ns[groups->end_row - 1]);
     for (size_t i = 0, end; i < groups->index.count; i = end) {
         const int64_t bucket = rollup_bucket(of->level, members[i].minute);
         const int64_t next = rollup_next(of->level, bucket);
-        const int64_t period = rollup_bucket(shares->period, bucket);
+        const int64_t period = rollup_bucket(period_of(of->level), bucket);
         uint64_t records = 0;
+        size_t share = 0;
         for (end = i; end < groups->index.count && members[end].series == members[i].series &&
                       members[end].minute < next;
              end++)
             records += members[end].count;
-        if (bucket == shares->first || bucket == shares->last)
+        if ((bucket == first || bucket == last) && !forecast->job->is_whole_day)
             continue;
-        if (shares->count == 0 || shares->list[shares->count - 1].period != period) {
-            if (!ARRAY_RESERVE(&shares->list, &shares->room, shares->count + 1))
+        if (!ARRAY_RESERVE(&shares->list, &shares->room, shares->periods.count + 1))
+            return error_no_memory(err, "rollups");
+        if (!key_index_find(&shares->periods, &period, &share)) {
+            shares->list[shares->periods.count] = (struct share){.period = period};
+            if (key_index_add(&shares->periods, &period, &share) != STATUS_OK)
                 return error_no_memory(err, "rollups");
-            shares->list[shares->count++] = (struct share){.period = period};
         }
-        shares->list[shares->count - 1].rows++;
-        shares->list[shares->count - 1].records += records;
+        shares->list[share].rows++;
+        shares->list[share].records += records;
     }
     return STATUS_OK;
-}
-
-static int by_period(const void *a, const void *b)
-{
-    const struct share *left = a, *right = b;
-    return (left->period > right->period) - (left->period < right->period);
-}
-
-// Rows come by series: those of one period are brought together.
-static void join_shares(struct shares *shares)
-{
-    size_t kept = 0;
-    if (shares->count == 0)
-        return;
-    qsort(shares->list, shares->count, sizeof *shares->list, by_period);
-    for (size_t i = 1; i < shares->count; i++) {
-        struct share *last = &shares->list[kept];
-        if (shares->list[i].period == last->period) {
-            last->rows += shares->list[i].rows;
-            last->records += shares->list[i].records;
-        } else {
-            shares->list[++kept] = shares->list[i];
-        }
-    }
-    shares->count = kept + 1;
 }
 
 // Whether the table has rows in a span.
@@ -225,95 +213,68 @@ static enum status has_rows(struct rollup_levels *levels, const struct subject *
     return status;
 }
 
-// Which records to count before they are written.
-struct forecast {
-    const struct rollup_groups *groups;
-    const struct gap_set *gaps; // by grouping
-    const struct rollup_job *job;
-};
-
-// Adds the gaps of a level: those of neighbours, and of lonely records, are one.
-static enum status add_sparse(struct rollup_levels *levels, const struct subject *of,
-                              const struct forecast *forecast, int64_t days_from_ns,
-                              const struct shares *shares, bool *added, struct error *err)
+// Whether a level of a period is kept: of enough records a row, or what the table has already.
+static enum status is_kept(struct rollup_levels *levels, const struct subject *of,
+                           const struct forecast *forecast, const struct share *share,
+                           const struct gap_span *span, bool *out, struct error *err)
 {
-    const struct gap_set *gaps = &forecast->gaps[of->grouping];
-    struct gap_span open = {0}; // the gap under way; empty: none
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < shares->count && status == STATUS_OK; i++) {
-        const struct share *share = &shares->list[i];
-        struct gap_span span = {share->period, rollup_next(shares->period, share->period)};
-        // Of what is not over, more may come.
-        const unsigned enough = rollup_records_a_row[of->grouping][of->level] /
-                                (is_over(&span, forecast->job->wall_ns) ? 1 : OPEN_TIMES);
-        bool has = share->records >= share->rows * enough ||
-                   (of->level == ROLLUP_DAY && share->period < days_from_ns) ||
-                   gap_set_touches(gaps, of->level, span.since_ns, span.until_ns);
-        if (!has)
-            status = has_rows(levels, of, &span, &has, err);
-        bool joins = !has && open.until_ns > open.since_ns &&
-                     span.since_ns < saturate_add(open.until_ns, JOIN_NS);
-        if (joins && status == STATUS_OK) {
-            const struct gap_span between = {open.until_ns, span.since_ns};
-            bool cut = false;
-            status = has_rows(levels, of, &between, &cut, err);
-            joins = !cut;
-        }
-        if (joins) {
-            open.until_ns = span.until_ns;
-            continue;
-        }
-        if (status == STATUS_OK && open.until_ns > open.since_ns) {
-            status = add_gap(levels->db, of, &open, err);
-            *added = true;
-        }
-        open = span;
-        if (has)
-            open = (struct gap_span){0};
-    }
-    if (status == STATUS_OK && open.until_ns > open.since_ns) {
-        status = add_gap(levels->db, of, &open, err);
-        *added = true;
-    }
-    return status;
+    // Of what is not over, more may come.
+    const unsigned enough = rollup_records_a_row[of->grouping][of->level] /
+                            (is_over(span, forecast->job->wall_ns) ? 1 : OPEN_TIMES);
+    *out =
+        share->records >= share->rows * enough ||
+        (of->level == ROLLUP_DAY && share->period < forecast->days_from_ns) ||
+        gap_set_touches(&forecast->gaps[of->grouping], of->level, span->since_ns, span->until_ns);
+    return *out ? STATUS_OK : has_rows(levels, of, span, out, err);
 }
 
-static enum status forecast_level(struct rollup_levels *levels, const struct subject *of,
-                                  const struct forecast *forecast, int64_t days_from_ns,
-                                  bool *added, struct error *err)
+// Adds the gaps of a level.  One that is close to the one before it, with no rows between them,
+// begins where that ends: the gaps of lonely records are one.
+static enum status add_sparse(struct rollup_levels *levels, const struct subject *of,
+                              const struct forecast *forecast, struct shares *shares, bool *added,
+                              struct error *err)
 {
-    const struct rollup_groups *groups = forecast->groups;
-    const int64_t *started_ns = groups->memtable->started_ns;
-    struct shares shares = {.period = period_of(of->level),
-                            .first = rollup_bucket(of->level, started_ns[groups->first_row]),
-                            .last = rollup_bucket(of->level, started_ns[groups->end_row - 1])};
-    if (forecast->job->is_whole_day) // no bucket starts there
-        shares.first = shares.last = INT64_MAX;
-    enum status status = count_shares(&shares, groups, of, err);
-    join_shares(&shares);
-    if (status == STATUS_OK)
-        status = add_sparse(levels, of, forecast, days_from_ns, &shares, added, err);
-    free(shares.list);
+    int64_t before_ns = INT64_MIN; // end of that one; INT64_MIN: none
+    enum status status = STATUS_OK;
+    if (shares->periods.count > 0)
+        qsort(shares->list, shares->periods.count, sizeof *shares->list, array_compare_first);
+    for (size_t i = 0; i < shares->periods.count && status == STATUS_OK; i++) {
+        const struct share *share = &shares->list[i];
+        struct gap_span span = {share->period, rollup_next(period_of(of->level), share->period)};
+        bool has = false, cut = true;
+        status = is_kept(levels, of, forecast, share, &span, &has, err);
+        if (status == STATUS_OK && !has && before_ns > INT64_MIN &&
+            span.since_ns < saturate_add(before_ns, JOIN_NS))
+            status = has_rows(levels, of, &(struct gap_span){before_ns, span.since_ns}, &cut, err);
+        if (!cut)
+            span.since_ns = before_ns;
+        before_ns = has ? INT64_MIN : span.until_ns;
+        if (status == STATUS_OK && !has) {
+            status = add_gap(levels->db, of, &span, err);
+            *added = true;
+        }
+    }
     return status;
 }
 
 static enum status add_forecast(struct rollup_levels *levels, const struct forecast *forecast,
                                 bool *added, struct error *err)
 {
-    const enum record_kind kind = forecast->groups->memtable->kind;
-    int64_t days_from_ns = INT64_MAX;
     enum status status = STATUS_OK;
-    if (forecast->groups->end_row == forecast->groups->first_row)
-        return STATUS_OK;
-    if (!forecast->job->keeps_days)
-        status = rollup_levels_expired(levels->db, kind, &days_from_ns, err);
-    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
-        for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT && status == STATUS_OK; level++)
-            if (level != ROLLUP_MONTH || !forecast->job->is_whole_day)
-                status = forecast_level(
-                    levels,
-                    &(struct subject){kind, (enum rollup_grouping)g, (enum rollup_level)level},
-                    forecast, days_from_ns, added, err);
+    for (unsigned i = 0; i < ROLLUP_GROUPING_COUNT * ROLLUP_LEVEL_COUNT && status == STATUS_OK;
+         i++) {
+        const struct subject of = {forecast->groups->memtable->kind,
+                                   (enum rollup_grouping)(i / ROLLUP_LEVEL_COUNT),
+                                   (enum rollup_level)(i % ROLLUP_LEVEL_COUNT)};
+        struct shares shares = {.periods = {.width = 1}};
+        if (of.level == ROLLUP_MONTH && forecast->job->is_whole_day)
+            continue;
+        status = count_shares(&shares, forecast, &of, err);
+        if (status == STATUS_OK)
+            status = add_sparse(levels, &of, forecast, &shares, added, err);
+        key_index_deinit(&shares.periods);
+        free(shares.list);
+    }
     return status;
 }
 
@@ -333,13 +294,16 @@ enum status rollup_levels_write(struct rollup_levels *levels, struct rollup_flus
 {
     struct gap_set gaps[ROLLUP_GROUPING_COUNT] = {{{0}, {0}, {0}}};
     const struct rollup_slice whole = {.memtable = job->slice.memtable};
+    struct forecast forecast = {rollup_flush_groups(flush), gaps, job, INT64_MAX};
     bool added = false;
     enum status status = read_gaps(levels, job, gaps, err);
-    if (status == STATUS_OK && job->slice.first_row == 0) {
+    if (status == STATUS_OK && job->slice.first_row == 0 && whole.memtable->count > 0) {
         status = rollup_flush_begin(flush, &whole, err);
+        if (status == STATUS_OK && !job->keeps_days)
+            status = rollup_levels_expired(levels->db, whole.memtable->kind, &forecast.days_from_ns,
+                                           err);
         if (status == STATUS_OK)
-            status = add_forecast(levels, &(struct forecast){rollup_flush_groups(flush), gaps, job},
-                                  &added, err);
+            status = add_forecast(levels, &forecast, &added, err);
         if (status == STATUS_OK && added)
             status = read_gaps(levels, job, gaps, err);
     }
@@ -395,30 +359,19 @@ static enum status erase_some(sqlite3 *db, const char *where, const struct gap_s
     return status;
 }
 
-static enum status erase(sqlite3 *db, const struct subject *of, const struct gap_span *span,
-                         bool *left, struct error *err)
-{
-    char where[96];
-    (void)snprintf(where, sizeof where, "metric / 256 = %d AND grouping = %d AND level = %d",
-                   (int)of->kind, (int)of->grouping, (int)of->level);
-    // A bucket that the span begins in touches it.
-    return erase_some(db, where,
-                      &(struct gap_span){rollup_bucket(of->level, span->since_ns), span->until_ns},
-                      left, err);
-}
+_Static_assert(ROLLUP_GROUPING_COUNT == 2 && ROLLUP_MONTH == 3, "as rollup_levels_erase has them");
 
-enum status rollup_levels_erase(sqlite3 *db, enum record_kind kind, unsigned levels,
+enum status rollup_levels_erase(sqlite3 *db, enum record_kind kind, enum rollup_level period,
                                 const struct gap_span *span, bool *left, struct error *err)
 {
-    enum status status = STATUS_OK;
-    *left = false;
-    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
-        for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT; level++)
-            if (levels & 1U << level && !*left && status == STATUS_OK)
-                status = erase(
-                    db, &(struct subject){kind, (enum rollup_grouping)g, (enum rollup_level)level},
-                    span, left, err);
-    return status;
+    char where[96];
+    (void)snprintf(where, sizeof where,
+                   "metric / 256 = %d AND grouping IN (0, 1) AND level IN (%s)", (int)kind,
+                   period == ROLLUP_MONTH ? "3" : "0, 1, 2");
+    // A bucket that the span begins in touches it.
+    return erase_some(db, where,
+                      &(struct gap_span){rollup_bucket(period, span->since_ns), span->until_ns},
+                      left, err);
 }
 
 // Deletes some rows of groupings that older versions kept.
@@ -431,44 +384,34 @@ static enum status erase_old_groupings(struct rollup_levels *levels, struct erro
                       &levels->has_old_groupings, err);
 }
 
-// Whether a period holds too few records a row, over all metrics.
-static enum status is_sparse(struct rollup_levels *levels, const struct subject *of,
-                             const struct gap_span *span, bool *out, struct error *err)
-{
-    enum status status;
-    const sqlite3_stmt *row = step(levels, levels->count, of, span, &status, err);
-    *out = row &&
-           sqlite3_column_double(levels->count, 0) < rollup_records_a_row[of->grouping][of->level];
-    (void)sqlite3_reset(levels->count);
-    return status;
-}
-
 // Counts a period that has ended, or deletes some of its rows where it is not kept.
 static enum status settle(struct rollup_levels *levels, const struct subject *of,
                           const struct gap_span *span, bool *added, bool *left, struct error *err)
 {
     struct gap_set gaps = {0};
-    bool sparse = false;
-    int64_t expired_ns = INT64_MIN;
+    int64_t expired_ns = INT64_MIN, records_a_row = 0;
     enum status status = gap_set_read(&gaps, levels->db, of->kind, of->grouping, GAP_ALL_TIME, err);
-    const bool is_kept =
-        status == STATUS_OK && !gap_set_touches(&gaps, of->level, span->since_ns, span->until_ns);
-    const bool is_gone =
-        status == STATUS_OK && gap_set_covers(&gaps, of->level, span->since_ns, span->until_ns);
+    const bool is_whole = !gap_set_touches(&gaps, of->level, span->since_ns, span->until_ns);
+    const bool is_gone = gap_set_covers(&gaps, of->level, span->since_ns, span->until_ns);
     gap_set_deinit(&gaps);
     if (status == STATUS_OK)
         status = rollup_levels_expired(levels->db, of->kind, &expired_ns, err);
     if (status != STATUS_OK || (of->level == ROLLUP_DAY && span->since_ns < expired_ns) ||
-        (!is_kept && !is_gone))
+        (!is_whole && !is_gone))
         return status;
-    if (is_kept) {
-        status = is_sparse(levels, of, span, &sparse, err);
-        if (status != STATUS_OK || !sparse)
+    if (is_whole) {
+        status = ask(levels, levels->count, of, span, &records_a_row, err);
+        if (status != STATUS_OK || records_a_row >= rollup_records_a_row[of->grouping][of->level])
             return status;
         *added = true;
         status = add_gap(levels->db, of, span, err);
     }
-    return status == STATUS_OK ? erase(levels->db, of, span, left, err) : status;
+    if (status != STATUS_OK)
+        return status;
+    char where[96];
+    (void)snprintf(where, sizeof where, "metric / 256 = %d AND grouping = %d AND level = %d",
+                   (int)of->kind, (int)of->grouping, (int)of->level);
+    return erase_some(levels->db, where, span, left, err);
 }
 
 enum status rollup_levels_step(struct rollup_levels *levels, int64_t wall_ns, bool *added,

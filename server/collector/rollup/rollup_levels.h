@@ -54,11 +54,11 @@ bool rollup_levels_are_due(const struct rollup_levels *levels, int64_t wall_ns);
 MUST_CHECK enum status rollup_levels_step(struct rollup_levels *levels, int64_t wall_ns,
                                           bool *added, struct error *err);
 
-// Deletes some rollups that touch a span, of all metrics of a kind and of the levels in
-// `levels` (bit: enum rollup_level).  `*left`: there may be more.
+// Deletes some rollups that touch a span, of all metrics of a kind: of months, or (ROLLUP_DAY) of
+// days and finer ones.  `*left`: there may be more.
 MUST_CHECK enum status rollup_levels_erase(struct sqlite3 *db, enum record_kind kind,
-                                           unsigned levels, const struct gap_span *span, bool *left,
-                                           struct error *err);
+                                           enum rollup_level period, const struct gap_span *span,
+                                           bool *left, struct error *err);
 
 // The records of a kind that started before have expired; INT64_MIN: none have.
 MUST_CHECK enum status rollup_levels_expired(struct sqlite3 *db, enum record_kind kind,

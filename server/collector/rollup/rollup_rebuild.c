@@ -293,10 +293,10 @@ static enum status erase_some(struct rollup_rebuild *rebuild, int64_t watermark,
 {
     bool left = false;
     enum status status =
-        rollup_levels_erase(rebuild->db, rebuild->kind, DAY_LEVELS, &rebuild->day, &left, err);
+        rollup_levels_erase(rebuild->db, rebuild->kind, ROLLUP_DAY, &rebuild->day, &left, err);
     if (status == STATUS_OK && !left)
-        status = rollup_levels_erase(rebuild->db, rebuild->kind, 1 << ROLLUP_MONTH, &rebuild->day,
-                                     &left, err);
+        status = rollup_levels_erase(rebuild->db, rebuild->kind, ROLLUP_MONTH, &rebuild->day, &left,
+                                     err);
     for (unsigned level = 0; level < ROLLUP_MONTH && status == STATUS_OK && !left; level++)
         status = gap_each_grouping(
             rebuild->db, gap_remove,
@@ -352,6 +352,6 @@ enum status rollup_rebuild_damaged(sqlite3 *db, enum record_kind kind,
     else if (status == STATUS_OK)
         status = gap_each_grouping(db, gap_add, gap_of(kind, ROLLUP_MONTH, ROLLUP_LOST, &day), err);
     while (status == STATUS_OK && left && damaged->level != ROLLUP_MONTH)
-        status = rollup_levels_erase(db, kind, DAY_LEVELS, &day, &left, err);
+        status = rollup_levels_erase(db, kind, ROLLUP_DAY, &day, &left, err);
     return status;
 }
