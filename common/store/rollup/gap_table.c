@@ -164,7 +164,7 @@ enum status gap_set_add(struct gap_set *set, enum rollup_level level, int64_t si
 {
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < ROLLUP_LEVEL_COUNT && status == STATUS_OK; i++)
-        if (since_ns < until_ns && rollup_gap_covers((int64_t)level, (enum rollup_level)i))
+        if (since_ns < until_ns && (level == ROLLUP_MONTHS_ALONE ? i == ROLLUP_MONTH : i <= level))
             status = append(set, i, since_ns, until_ns);
     return status;
 }

@@ -10,7 +10,6 @@
 enum { DERIVED_FROM = 128 };
 
 static const char *const level_names[ROLLUP_LEVEL_COUNT] = {"minute", "hour", "day", "month"};
-static const char *const grouping_names[ROLLUP_GROUPING_COUNT] = {"full", "model"};
 
 // Of the levels with buckets of one length.
 static const int64_t lengths[ROLLUP_LEVEL_COUNT] = {MINUTE_NS, HOUR_NS, DAY_NS, 0};
@@ -19,12 +18,6 @@ const char *rollup_level_name(enum rollup_level level)
 {
     assert((unsigned)level < ROLLUP_LEVEL_COUNT);
     return level_names[level];
-}
-
-const char *rollup_grouping_name(enum rollup_grouping grouping)
-{
-    assert((unsigned)grouping < ROLLUP_GROUPING_COUNT);
-    return grouping_names[grouping];
 }
 
 // ---- Buckets ---------------------------------------------------------------------------

@@ -58,9 +58,8 @@ struct rollup_series {
     int64_t model, host, device, operation;
 };
 
-// Static names: "minute", "hour"; "full", "model".
+// Static: "minute", "hour".
 const char *rollup_level_name(enum rollup_level level);
-const char *rollup_grouping_name(enum rollup_grouping grouping);
 
 // The start of the bucket that contains `time_ns`, and the start of the bucket after `bucket`; also
 // before 1970.  Both saturate at 64 bits.
@@ -82,12 +81,6 @@ unsigned rollup_metrics(enum record_kind kind, const struct query_metric *out[RO
 
 // Projects a full series onto a grouping: dimensions that the grouping lacks become 0.
 struct rollup_series rollup_series_in(enum rollup_grouping grouping, struct rollup_series full);
-
-// Whether a gap of level `gap` (or ROLLUP_MONTHS_ALONE) makes rows of `level` unusable.
-static inline bool rollup_gap_covers(int64_t gap, enum rollup_level level)
-{
-    return gap == ROLLUP_MONTHS_ALONE ? level == ROLLUP_MONTH : gap >= (int64_t)level;
-}
 
 // The coarsest grouping with all dimensions that a query filters or groups by.  False if there is
 // none (runs, stages, workloads, statuses): only records can answer.

@@ -25,7 +25,7 @@ _Static_assert(PLACE_SKETCH + 1 == ROLLUP_ROW_COLUMN_COUNT, "a place for each co
 
 __extension__ typedef __int128 wide;
 
-// A column before the sketch.
+// A column before the sketch; of null the integer is 0.
 struct number {
     int type; // SQLITE_INTEGER, SQLITE_FLOAT or SQLITE_NULL
     union {
@@ -34,45 +34,26 @@ struct number {
     };
 };
 
+_Static_assert(sizeof(double) == sizeof(int64_t), "reals have the bits of an integer");
+
 // ---- The checksum ----------------------------------------------------------------------
 
 enum { CHECKSUM_SIZE = 4 };
 
-// Integers as they are, reals by their bits: the same on every machine.
-struct summed {
-    unsigned char bytes[(5 + ROLLUP_ROW_COLUMN_COUNT) * 8];
-    size_t size;
-};
-
-static void put_integer(struct summed *summed, int64_t value)
-{
-    const uint64_t bits = htole64((uint64_t)value);
-    memcpy(summed->bytes + summed->size, &bits, sizeof bits);
-    summed->size += sizeof bits;
-}
-
-static void put_real(struct summed *summed, double value)
-{
-    int64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    put_integer(summed, bits);
-}
-
+// Of the key and the numbers before the sketch: integers as they are, reals by their bits, which
+// are the same on every machine.
 static uint32_t checksum_of(const struct rollup_row_key *key,
                             const struct number numbers[PLACE_SKETCH])
 {
-    struct summed summed = {.size = 0};
-    put_integer(&summed, key->metric);
-    put_integer(&summed, (int64_t)key->grouping);
-    put_integer(&summed, (int64_t)key->level);
-    put_integer(&summed, key->started_ns);
-    put_integer(&summed, key->series);
+    const int64_t keys[] = {key->metric, (int64_t)key->grouping, (int64_t)key->level,
+                            key->started_ns, key->series};
+    enum { KEYS = sizeof keys / sizeof *keys };
+    uint64_t words[KEYS + PLACE_SKETCH];
+    for (int i = 0; i < KEYS; i++)
+        words[i] = htole64((uint64_t)keys[i]);
     for (int place = PLACE_COUNT; place < PLACE_SKETCH; place++)
-        if (numbers[place].type == SQLITE_FLOAT)
-            put_real(&summed, numbers[place].real);
-        else
-            put_integer(&summed, numbers[place].type == SQLITE_NULL ? 0 : numbers[place].integer);
-    return crc32c(0, summed.bytes, summed.size);
+        words[KEYS + place] = htole64((uint64_t)numbers[place].integer);
+    return crc32c(0, words, sizeof words);
 }
 
 static void put_checksum(unsigned char out[CHECKSUM_SIZE], uint32_t checksum)

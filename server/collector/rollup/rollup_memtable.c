@@ -10,9 +10,6 @@
 #include "common/store/schema/schema_select.h"
 #include "common/store/sqlite/database.h"
 
-// Room grows in large steps: each copies all rows, and untouched pages take no memory.
-enum { ROWS_AT_FIRST = 1024, ROOM_TIMES = 8 };
-
 // What keeps series apart beside the host, in the order of struct rollup_series.
 static const enum query_dimension dimensions[] = {QUERY_BY_MODEL, QUERY_BY_DEVICE,
                                                   QUERY_BY_OPERATION};
@@ -52,15 +49,16 @@ void rollup_memtable_deinit(struct rollup_memtable *memtable)
     *memtable = (struct rollup_memtable){0};
 }
 
-void rollup_memtable_clear(struct rollup_memtable *memtable, bool shrink)
+void rollup_memtable_clear(struct rollup_memtable *memtable, size_t rows_kept)
 {
     const enum record_kind kind = memtable->kind;
+    memtable->touched = memtable->count > memtable->touched ? memtable->count : memtable->touched;
     memtable->count = 0;
     memtable->bytes_used = 0;
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
         memtable->columns[c].lacks = false;
     key_index_clear(&memtable->full_series);
-    if (shrink) {
+    if (memtable->touched > rows_kept) {
         rollup_memtable_deinit(memtable);
         rollup_memtable_init(memtable, kind);
     }
@@ -72,52 +70,41 @@ bool rollup_memtable_fits(const struct rollup_memtable *memtable, size_t count)
            memtable->bytes_used < ROLLUP_MEMTABLE_BYTES;
 }
 
-// Takes an array of `room` items from `*at` and copies the first `count` from the old one.
-static void *move_array(unsigned char **at, size_t size, size_t room, const void *old, size_t count)
+// Takes an array of items of that size, one a row, from `*at`.
+static void *take_array(unsigned char **at, size_t item_size)
 {
     void *array = *at;
-    *at += room * size;
-    if (count > 0)
-        memcpy(array, old, count * size);
+    *at += ROLLUP_MEMTABLE_ROWS * item_size;
     return array;
 }
 
-// Makes room for `count` rows in all.
-static enum status reserve(struct rollup_memtable *memtable, size_t count)
+// Maps the arrays by row, once, with room for all rows there may be: untouched pages take no
+// memory.  A mapping of its own, since malloc may keep what is freed of such a size.
+static enum status map_arrays(struct rollup_memtable *memtable)
 {
-    if (count <= memtable->room)
-        return STATUS_OK;
-    size_t room = memtable->room ? memtable->room : ROWS_AT_FIRST;
-    while (room < count)
-        room *= ROOM_TIMES;
-    if (room > ROLLUP_MEMTABLE_ROWS && count <= ROLLUP_MEMTABLE_ROWS)
-        room = ROLLUP_MEMTABLE_ROWS;
+    struct rollup_column *const columns = memtable->columns;
     size_t row_size = 2 * sizeof(int64_t) + sizeof(uint32_t);
+    if (memtable->memory)
+        return STATUS_OK;
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
-        row_size += memtable->columns[c].used ? sizeof(int64_t) + 1 : 0;
-    // Of its own: what malloc frees of such a size it may keep.
-    const size_t size = room * row_size, old_size = memtable->memory_size;
-    void *old = memtable->memory;
+        row_size += columns[c].used ? sizeof(int64_t) + 1 : 0;
+    const size_t size = ROLLUP_MEMTABLE_ROWS * row_size;
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return STATUS_NOMEM;
+    (void)madvise(memory, size, MADV_NOHUGEPAGE); // a few rows touch a page of each array
     unsigned char *at = memory;
-    const size_t used = memtable->count;
     memtable->memory = memory;
     memtable->memory_size = size;
-    memtable->room = room;
-    memtable->ids = move_array(&at, sizeof(int64_t), room, memtable->ids, used);
-    memtable->started_ns = move_array(&at, sizeof(int64_t), room, memtable->started_ns, used);
-    struct rollup_column *const columns = memtable->columns;
+    memtable->ids = take_array(&at, sizeof(int64_t));
+    memtable->started_ns = take_array(&at, sizeof(int64_t));
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
         if (columns[c].used)
-            columns[c].integers = move_array(&at, sizeof(int64_t), room, columns[c].integers, used);
-    memtable->series = move_array(&at, sizeof(uint32_t), room, memtable->series, used);
+            columns[c].integers = take_array(&at, sizeof(int64_t));
+    memtable->series = take_array(&at, sizeof(uint32_t));
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
         if (columns[c].used)
-            columns[c].has = move_array(&at, 1, room, columns[c].has, used);
-    if (old)
-        (void)munmap(old, old_size);
+            columns[c].has = take_array(&at, 1);
     return STATUS_OK;
 }
 
@@ -224,8 +211,7 @@ enum status rollup_memtable_add(struct rollup_memtable *memtable, const struct r
 {
     const struct wire_table *table = batch->table;
     const size_t first = batch->first_row, count = table->count - first;
-    if (reserve(memtable, memtable->count + count) != STATUS_OK ||
-        add_series(memtable, batch) != STATUS_OK)
+    if (map_arrays(memtable) != STATUS_OK || add_series(memtable, batch) != STATUS_OK)
         return STATUS_NOMEM;
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
         if (memtable->columns[c].used &&
@@ -300,8 +286,7 @@ static enum status add_row(struct rollup_memtable *memtable, sqlite3_stmt *row)
                                        sqlite3_column_int64(row, PLACE_DIMENSIONS + 1),
                                        sqlite3_column_int64(row, PLACE_DIMENSIONS + 2)};
     uint32_t series;
-    if (reserve(memtable, memtable->count + 1) != STATUS_OK ||
-        find_series(memtable, &full, &series) != STATUS_OK)
+    if (map_arrays(memtable) != STATUS_OK || find_series(memtable, &full, &series) != STATUS_OK)
         return STATUS_NOMEM;
     int place = PLACE_OWN;
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)

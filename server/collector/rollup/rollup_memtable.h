@@ -43,8 +43,9 @@ struct rollup_column {
 
 struct rollup_memtable {
     enum record_kind kind;
-    size_t count, room;
-    void *memory; // of all arrays by row
+    size_t count;
+    size_t touched; // the most rows there were since the memory was mapped, at the last clear
+    void *memory;   // of all arrays by row
     size_t memory_size;
     int64_t *ids, *started_ns;
     uint32_t *series; // [row]: number of its full series
@@ -59,8 +60,8 @@ struct rollup_memtable {
 void rollup_memtable_init(struct rollup_memtable *memtable, enum record_kind kind);
 void rollup_memtable_deinit(struct rollup_memtable *memtable);
 
-// Drops all records; frees the memory if `shrink`.
-void rollup_memtable_clear(struct rollup_memtable *memtable, bool shrink);
+// Drops all records; frees the memory if more than `rows_kept` rows have used it.
+void rollup_memtable_clear(struct rollup_memtable *memtable, size_t rows_kept);
 
 // A full series, by its number.
 struct rollup_series rollup_memtable_series(const struct rollup_memtable *memtable, size_t number);

@@ -11,7 +11,7 @@ enum { READ_ROWS = 2048, SLICE_GROUPS = 128, SLICE_BYTES = 1048576 };
 
 enum { DAY_LEVELS = 1 << ROLLUP_MINUTE | 1 << ROLLUP_HOUR | 1 << ROLLUP_DAY };
 
-enum phase { PHASE_ERASE, PHASE_READ, PHASE_WRITE, PHASE_END };
+enum phase { PHASE_ERASE, PHASE_READ, PHASE_WRITE };
 
 struct rollup_rebuild {
     sqlite3 *db;
@@ -117,8 +117,7 @@ static enum status ask(sqlite3 *db, const char *format, int64_t of[3], int64_t *
     enum status status = database_prepare(db, &stmt, format, false, err);
     if (status != STATUS_OK)
         return status;
-    for (int i = 0; i < 3 && i < sqlite3_bind_parameter_count(stmt); i++)
-        (void)sqlite3_bind_int64(stmt, i + 1, of[i]);
+    database_bind(stmt, of, sqlite3_bind_parameter_count(stmt));
     const int rc = sqlite3_step(stmt);
     if (rc == SQLITE_ROW && sqlite3_column_type(stmt, 0) != SQLITE_NULL) {
         *first = sqlite3_column_int64(stmt, 0);
@@ -239,12 +238,10 @@ static enum status read_some(struct rollup_rebuild *rebuild, struct error *err)
 {
     struct rollup_memtable *memtable = &rebuild->memtable;
     const size_t before = memtable->count;
-    (void)sqlite3_bind_int64(rebuild->read, 1, rebuild->read_ns);
-    (void)sqlite3_bind_int64(rebuild->read, 2, rebuild->read_id);
-    (void)sqlite3_bind_int64(rebuild->read, 3,
-                             rebuild->day.until_ns - (rebuild->day.until_ns < INT64_MAX));
-    (void)sqlite3_bind_int64(rebuild->read, 4, rebuild->watermark);
-    (void)sqlite3_bind_int(rebuild->read, 5, READ_ROWS);
+    const int64_t last_ns = rebuild->day.until_ns - (rebuild->day.until_ns < INT64_MAX);
+    database_bind(
+        rebuild->read,
+        (int64_t[]){rebuild->read_ns, rebuild->read_id, last_ns, rebuild->watermark, READ_ROWS}, 5);
     const enum status status = rollup_memtable_read(memtable, rebuild->db, rebuild->read, err);
     if (memtable->count > before) {
         rebuild->read_ns = memtable->started_ns[memtable->count - 1];
@@ -278,11 +275,16 @@ static enum status write_some(struct rollup_rebuild *rebuild, int64_t wall_ns, s
                                      &damaged, err);
     if (status != STATUS_OK || rebuild->first_row < rebuild->memtable.count)
         return status;
-    rollup_memtable_clear(&rebuild->memtable, false);
+    rollup_memtable_clear(&rebuild->memtable, SIZE_MAX);
     rebuild->first_row = 0;
     rebuild->is_first = false;
-    rebuild->phase = rebuild->is_at_end ? PHASE_END : PHASE_READ;
-    return STATUS_OK;
+    rebuild->phase = PHASE_READ;
+    if (!rebuild->is_at_end)
+        return STATUS_OK;
+    status = forget_span(rebuild, rebuild->kind, &rebuild->day, err);
+    if (status == STATUS_OK)
+        end(rebuild);
+    return status;
 }
 
 // ---- Steps -----------------------------------------------------------------------------
@@ -320,20 +322,15 @@ static enum status erase_some(struct rollup_rebuild *rebuild, int64_t watermark,
 enum status rollup_rebuild_step(struct rollup_rebuild *rebuild, int64_t watermark, int64_t wall_ns,
                                 struct error *err)
 {
-    enum status status = STATUS_OK;
     switch (rebuild->phase) {
     case PHASE_ERASE:
         return erase_some(rebuild, watermark, err);
     case PHASE_READ:
         return read_some(rebuild, err);
     case PHASE_WRITE:
-        return write_some(rebuild, wall_ns, err);
-    case PHASE_END:
-        status = forget_span(rebuild, rebuild->kind, &rebuild->day, err);
-        if (status == STATUS_OK)
-            end(rebuild);
+        break;
     }
-    return status;
+    return write_some(rebuild, wall_ns, err);
 }
 
 // ---- Damage ------------------------------------------------------------------------------

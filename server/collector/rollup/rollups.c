@@ -65,7 +65,7 @@ struct rollups {
 
 static void clear_sheet(struct of_kind *kind)
 {
-    rollup_memtable_clear(&kind->memtable, true);
+    rollup_memtable_clear(&kind->memtable, 0);
     kind->first_row = 0;
 }
 
@@ -74,8 +74,7 @@ static enum status save_watermark(struct rollups *rollups, struct of_kind *kind,
 {
     enum status status = STATUS_OK;
     for (unsigned m = 0; m < kind->metrics->count && status == STATUS_OK; m++) {
-        (void)sqlite3_bind_int(rollups->save, 1, kind->metrics->list[m].number);
-        (void)sqlite3_bind_int64(rollups->save, 2, id);
+        database_bind(rollups->save, (int64_t[]){kind->metrics->list[m].number, id}, 2);
         status = database_run(rollups->db, rollups->save, err);
     }
     if (status == STATUS_OK)
@@ -101,33 +100,23 @@ static enum status level_watermarks(struct rollups *rollups, enum record_kind k,
         status = gap_request_rebuild(rollups->db, k, &all, 1, err);
     if (status == STATUS_OK)
         status = save_watermark(rollups, &rollups->kinds[k], rollups->kinds[k].watermark, err);
-    if (status == STATUS_OK)
-        status = database_exec(rollups->db, "COMMIT", err);
-    if (status != STATUS_OK)
-        database_rollback(rollups->db);
-    return status;
+    return database_end(rollups->db, status, err);
 }
 
 static enum status load_kind(struct rollups *rollups, enum record_kind k, struct error *err)
 {
     struct of_kind *kind = &rollups->kinds[k];
-    sqlite3_stmt *stmt = NULL;
-    int64_t lowest = INT64_MAX;
-    enum status status = database_prepare(
-        rollups->db, &stmt, "SELECT watermark FROM rollup_state WHERE metric = ?", false, err);
-    kind->watermark = 0;
-    for (unsigned m = 0; m < kind->metrics->count && status == STATUS_OK; m++) {
-        (void)sqlite3_bind_int(stmt, 1, kind->metrics->list[m].number);
-        const int rc = sqlite3_step(stmt);
-        const int64_t watermark = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
-        if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-            status = database_error(rollups->db, "rollups", err);
-        (void)sqlite3_reset(stmt);
-        lowest = watermark < lowest ? watermark : lowest;
-        kind->watermark = watermark > kind->watermark ? watermark : kind->watermark;
-    }
-    (void)sqlite3_finalize(stmt);
-    if (status == STATUS_OK && lowest < kind->watermark)
+    char sql[160];
+    int64_t level = 0;
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT max(watermark) FROM rollup_state WHERE metric / 256 = %u", (unsigned)k);
+    enum status status = database_integer(rollups->db, sql, &kind->watermark, err);
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT count(*) FROM rollup_state WHERE metric / 256 = %u AND watermark = %lld",
+                   (unsigned)k, (long long)kind->watermark);
+    if (status == STATUS_OK)
+        status = database_integer(rollups->db, sql, &level, err);
+    if (status == STATUS_OK && kind->watermark > 0 && level < (int64_t)kind->metrics->count)
         status = level_watermarks(rollups, k, err);
     kind->fed = kind->watermark;
     return status == STATUS_OK ? gap_last_id(rollups->db, k, &kind->last, err) : status;
@@ -391,7 +380,7 @@ static enum status write_slice(struct rollups *rollups, unsigned k, uint64_t now
     kind->first_row = end_row;
     if (kind->first_row == kind->memtable.count) {
         // Memory for a burst is not kept permanently.
-        rollup_memtable_clear(&kind->memtable, is_quiet && kind->memtable.room > 4 * TAIL_ROWS);
+        rollup_memtable_clear(&kind->memtable, is_quiet ? 4 * TAIL_ROWS : SIZE_MAX);
         kind->first_row = 0;
     }
     return STATUS_OK;
@@ -474,10 +463,7 @@ static enum status end_reading(struct rollups *rollups, struct of_kind *kind, bo
     enum status status = database_exec(rollups->db, "BEGIN IMMEDIATE", err);
     if (status == STATUS_OK)
         status = save_watermark(rollups, kind, kind->fed, err);
-    if (status == STATUS_OK)
-        status = database_exec(rollups->db, "COMMIT", err);
-    if (status != STATUS_OK)
-        database_rollback(rollups->db);
+    status = database_end(rollups->db, status, err);
     *committed = status == STATUS_OK;
     return status;
 }
@@ -497,9 +483,7 @@ static enum status read_some(struct rollups *rollups, unsigned k, uint64_t now_n
     const size_t before = memtable->count;
     if (before == 0)
         kind->since_ns = now_ns;
-    (void)sqlite3_bind_int64(kind->read, 1, kind->fed);
-    (void)sqlite3_bind_int64(kind->read, 2, kind->last);
-    (void)sqlite3_bind_int(kind->read, 3, READ_ROWS);
+    database_bind(kind->read, (int64_t[]){kind->fed, kind->last, READ_ROWS}, 3);
     status = rollup_memtable_read(memtable, rollups->db, kind->read, err);
     if (memtable->count > before)
         kind->fed = memtable->ids[memtable->count - 1];
@@ -558,9 +542,7 @@ static enum status rebuild_some(struct rollups *rollups, struct error *err)
            clock_monotonic_ns() - began_ns < STEP_NS)
         status = rollup_rebuild_step(
             rebuild, rollups->kinds[rollup_rebuild_kind(rebuild)].watermark, rollups->wall_ns, err);
-    if (status == STATUS_OK)
-        status = database_exec(rollups->db, "COMMIT", err);
-    return status;
+    return database_end(rollups->db, status, err);
 }
 
 bool rollups_rebuild(struct rollups *rollups, uint64_t now_ns)
@@ -574,7 +556,6 @@ bool rollups_rebuild(struct rollups *rollups, uint64_t now_ns)
         rollups->rebuild_has_complained = false;
         return !rollups->is_rebuilt;
     }
-    database_rollback(rollups->db);
     rollup_flush_end(rollups->flush);
     if (!rollups->rebuild_has_complained)
         log_write(LOG_LEVEL_WARNING, "%s (what was cleared is read without rollups)", err.text);
@@ -602,11 +583,9 @@ bool rollups_prune(struct rollups *rollups, uint64_t now_ns)
     while (status == STATUS_OK && rollup_levels_are_due(rollups->levels, rollups->wall_ns) &&
            clock_monotonic_ns() - began_ns < STEP_NS)
         status = rollup_levels_step(rollups->levels, rollups->wall_ns, &added, &err);
-    if (status == STATUS_OK)
-        status = database_exec(rollups->db, "COMMIT", &err);
+    status = database_end(rollups->db, status, &err);
     rollups->prune_rest_ns = now_ns + PRUNE_REST_TIMES * (clock_monotonic_ns() - began_ns);
     if (status != STATUS_OK) {
-        database_rollback(rollups->db);
         rollups_forget(rollups);
         fail(rollups, &err, now_ns);
     }

@@ -440,7 +440,7 @@ static void check_rollup(struct expectation *all, sqlite3_stmt *row)
         find_expected(all, key.grouping, key.level, key.started_ns, &series, false);
     if (!one) {
         fail_msg("metric %d, %s, %s at %lld: a rollup of nothing", key.metric,
-                 rollup_grouping_name(key.grouping), rollup_level_name(key.level),
+                 key.grouping == ROLLUP_FULL ? "full" : "model", rollup_level_name(key.level),
                  (long long)key.started_ns);
         return;
     }
@@ -450,9 +450,9 @@ static void check_rollup(struct expectation *all, sqlite3_stmt *row)
     expect_ok(rollup_row_add(&cell, &key, row, 8, &err), &err);
     if (!same_cell(&one->cell, &cell))
         fail_msg("metric %d, %s, %s at %lld: %llu values where SQL finds %llu, or others",
-                 key.metric, rollup_grouping_name(key.grouping), rollup_level_name(key.level),
-                 (long long)key.started_ns, (unsigned long long)cell.values.count,
-                 (unsigned long long)one->cell.values.count);
+                 key.metric, key.grouping == ROLLUP_FULL ? "full" : "model",
+                 rollup_level_name(key.level), (long long)key.started_ns,
+                 (unsigned long long)cell.values.count, (unsigned long long)one->cell.values.count);
     aggregate_deinit(&cell.values);
     one->seen = true;
 }
@@ -481,7 +481,7 @@ static void check_metric(struct expectation *all)
         const struct expected *one = &all->list[i];
         if (!one->seen && one->cell.values.count > 0) // records of no value at all
             fail_msg("metric %d, %s, %s at %lld: no rollup of %llu values", all->metric->number,
-                     rollup_grouping_name(one->grouping), rollup_level_name(one->level),
+                     one->grouping == ROLLUP_FULL ? "full" : "model", rollup_level_name(one->level),
                      (long long)one->bucket, (unsigned long long)one->cell.values.count);
     }
 }
