@@ -89,8 +89,6 @@ struct device_ops {
     void (*memory_free)(struct device_stream *stream, void *memory, size_t size);
     enum status (*pinned_new)(struct device *device, void **out, size_t size, struct error *err);
     void (*pinned_free)(struct device *device, void *memory, size_t size);
-    enum status (*pin)(struct device *device, void *memory, size_t size, struct error *err);
-    void (*unpin)(struct device *device, void *memory, size_t size);
 
     enum status (*stream_new)(struct device *device, struct device_stream **out, const char *name,
                               struct error *err);

@@ -1,7 +1,5 @@
 #include "server/device/stream.h"
 
-#include <unistd.h>
-
 #include "server/device/device_ops.h"
 
 // ---- Memory ---------------------------------------------------------------
@@ -41,20 +39,6 @@ void device_pinned_free(struct device *device, void *memory, size_t size)
 {
     if (memory)
         device->ops->pinned_free(device, memory, size);
-}
-
-enum status device_pin(struct device *device, void *memory, size_t size, struct error *err)
-{
-    long page = sysconf(_SC_PAGESIZE);
-    if (page <= 0 || !memory || !is_size(size) || (uintptr_t)memory % (size_t)page != 0 ||
-        size % (size_t)page != 0)
-        return error_set(err, STATUS_INVALID, "pin: %zu bytes: not whole pages", size);
-    return device->ops->pin(device, memory, size, err);
-}
-
-void device_unpin(struct device *device, void *memory, size_t size)
-{
-    device->ops->unpin(device, memory, size);
 }
 
 // ---- Streams and events ---------------------------------------------------

@@ -47,12 +47,6 @@ MUST_CHECK enum status device_pinned_new(struct device *device, void **out, size
 // Frees pinned memory; no queued work may still use it.  Accepts NULL memory.
 void device_pinned_free(struct device *device, void *memory, size_t size);
 
-// Pins the caller's memory; address and size are multiples of the page size.  The caller unpins
-// the memory before freeing it.  Fails with STATUS_UNSUPPORTED when it cannot be pinned.
-MUST_CHECK enum status device_pin(struct device *device, void *memory, size_t size,
-                                  struct error *err);
-void device_unpin(struct device *device, void *memory, size_t size);
-
 // ---- Streams and events ---------------------------------------------------
 
 // Creates a stream.  `name`, a literal, appears in messages.

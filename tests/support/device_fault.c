@@ -411,18 +411,6 @@ static void fault_pinned_free(struct device *device, void *memory, size_t size)
     device_pinned_free(fault_of(device)->inner, memory, size);
 }
 
-static enum status fault_pin(struct device *device, void *memory, size_t size, struct error *err)
-{
-    struct fault *fault = fault_of(device);
-    enum status status = fault_meet(fault, DEVICE_FAULT_PIN, err);
-    return status == STATUS_OK ? device_pin(fault->inner, memory, size, err) : status;
-}
-
-static void fault_unpin(struct device *device, void *memory, size_t size)
-{
-    device_unpin(fault_of(device)->inner, memory, size);
-}
-
 // ---- The device -----------------------------------------------------------
 
 static void fault_describe(const struct device *device, struct device_description *out)
@@ -476,8 +464,6 @@ static const struct device_ops fault_ops = {
     .memory_free = fault_memory_free,
     .pinned_new = fault_pinned_new,
     .pinned_free = fault_pinned_free,
-    .pin = fault_pin,
-    .unpin = fault_unpin,
     .stream_new = fault_stream_new,
     .stream_free = fault_stream_free,
     .stream_synchronize = fault_stream_synchronize,

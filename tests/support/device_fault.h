@@ -33,7 +33,6 @@ enum { DEVICE_FAULT_POISON = 0xdb };
     X(KERNEL, "kernel", IO)                                                                        \
     X(MEMORY, "device memory", NOMEM)                                                              \
     X(PINNED, "pinned memory", NOMEM)                                                              \
-    X(PIN, "pin", UNSUPPORTED)                                                                     \
     X(STREAM, "stream", IO)                                                                        \
     X(EVENT, "event", NOMEM)
 

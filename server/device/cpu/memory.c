@@ -82,31 +82,19 @@ void cpu_memory_free(struct device_stream *stream, void *memory, size_t size)
 
 enum status cpu_pinned_new(struct device *device, void **out, size_t size, struct error *err)
 {
+    (void)device;
     void *memory = map_memory(size);
     if (!memory)
         return error_set(err, STATUS_NOMEM, "device cpu: no pinned memory for %zu bytes", size);
+    (void)mlock(memory, size); // only a wish
     *out = memory;
-    return cpu_pin(device, memory, size, err);
+    return STATUS_OK;
 }
 
 void cpu_pinned_free(struct device *device, void *memory, size_t size)
 {
     (void)device;
     (void)munmap(memory, size);
-}
-
-enum status cpu_pin(struct device *device, void *memory, size_t size, struct error *err)
-{
-    (void)device;
-    (void)err;
-    (void)mlock(memory, size); // only a wish
-    return STATUS_OK;
-}
-
-void cpu_unpin(struct device *device, void *memory, size_t size)
-{
-    (void)device;
-    (void)munlock(memory, size);
 }
 
 // ---- Copies ---------------------------------------------------------------

@@ -19,8 +19,6 @@ void cpu_memory_free(struct device_stream *stream, void *memory, size_t size);
 MUST_CHECK enum status cpu_pinned_new(struct device *device, void **out, size_t size,
                                       struct error *err);
 void cpu_pinned_free(struct device *device, void *memory, size_t size);
-MUST_CHECK enum status cpu_pin(struct device *device, void *memory, size_t size, struct error *err);
-void cpu_unpin(struct device *device, void *memory, size_t size);
 
 MUST_CHECK enum status cpu_stream_copy(struct device_stream *stream, enum device_copy copy,
                                        void *to, const void *from, size_t size, struct error *err);

@@ -42,30 +42,3 @@ void cuda_pinned_free(struct device *device, void *memory, size_t size)
     (void)size;
     (void)cudaFreeHost(memory);
 }
-
-// Memory that is read-only, pinned already, or of a kind the driver does not pin, or more
-// than the process may lock: the caller does without.
-static bool cannot_be_pinned(cudaError_t code)
-{
-    return code == cudaErrorNotSupported || code == cudaErrorInvalidValue ||
-           code == cudaErrorHostMemoryAlreadyRegistered || code == cudaErrorNotPermitted ||
-           code == cudaErrorMemoryAllocation;
-}
-
-enum status cuda_pin(struct device *device, void *memory, size_t size, struct error *err)
-{
-    struct cuda *cuda = cuda_of(device);
-    const cudaError_t code = cudaHostRegister(memory, size, cudaHostRegisterPortable);
-    if (!cannot_be_pinned(code))
-        return cuda_check(cuda, code, "cudaHostRegister", err);
-    (void)cudaGetLastError();
-    return error_set(err, STATUS_UNSUPPORTED, "device %s: cudaHostRegister: %s", device->name,
-                     cudaGetErrorString(code));
-}
-
-void cuda_unpin(struct device *device, void *memory, size_t size)
-{
-    (void)device;
-    (void)size;
-    (void)cudaHostUnregister(memory);
-}

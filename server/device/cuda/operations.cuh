@@ -57,8 +57,6 @@ enum status cuda_memory_new(struct device_stream *stream, void **out, size_t siz
 void cuda_memory_free(struct device_stream *stream, void *memory, size_t size);
 enum status cuda_pinned_new(struct device *device, void **out, size_t size, struct error *err);
 void cuda_pinned_free(struct device *device, void *memory, size_t size);
-enum status cuda_pin(struct device *device, void *memory, size_t size, struct error *err);
-void cuda_unpin(struct device *device, void *memory, size_t size);
 
 // stream.cu
 enum status cuda_stream_new(struct device *device, struct device_stream **out, const char *name,

@@ -158,7 +158,6 @@ enum {
     cudaEventDisableTiming = 2,
     cudaStreamNonBlocking = 1,
     cudaHostAllocPortable = 1,
-    cudaHostRegisterPortable = 1,
 };
 
 typedef struct emulated_stream *cudaStream_t;
@@ -195,8 +194,6 @@ cudaError_t cudaMallocAsync(void **out, size_t size, cudaStream_t stream);
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream);
 cudaError_t cudaHostAlloc(void **out, size_t size, unsigned int flags);
 cudaError_t cudaFreeHost(void *memory);
-cudaError_t cudaHostRegister(void *memory, size_t size, unsigned int flags);
-cudaError_t cudaHostUnregister(void *memory);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind kind,
                             cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t size, cudaStream_t stream);

@@ -382,22 +382,6 @@ cudaError_t cudaFreeHost(void *memory)
     return release_memory(memory);
 }
 
-cudaError_t cudaHostRegister(void *memory, size_t size, unsigned int)
-{
-    CALLED();
-    live++;
-    pinned.emplace(static_cast<const char *>(memory), size);
-    return cudaSuccess;
-}
-
-cudaError_t cudaHostUnregister(void *memory)
-{
-    const std::lock_guard<std::mutex> guard(device_lock);
-    pinned.erase(static_cast<const char *>(memory));
-    live--;
-    return cudaSuccess;
-}
-
 // From pageable memory what is copied is read at once; to such memory it is there when the
 // call returns.
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t size, cudaMemcpyKind kind,

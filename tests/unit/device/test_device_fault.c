@@ -102,7 +102,6 @@ static enum status queue_kind(struct device_stream *stream, enum device_fault_ki
         return cpu_launch(stream, "kernel", noted, &to, sizeof(unsigned char *), err);
     case DEVICE_FAULT_MEMORY:
     case DEVICE_FAULT_PINNED:
-    case DEVICE_FAULT_PIN:
     case DEVICE_FAULT_STREAM:
     case DEVICE_FAULT_EVENT:
     case DEVICE_FAULT_COUNT:
@@ -185,8 +184,6 @@ TEST_CASE(encoders_are_kernels)
 struct made {
     struct device *device;
     struct device_stream *stream;
-    unsigned char *page; // to pin
-    size_t page_size;
 };
 
 // Makes one of a kind and ends it again.
@@ -200,8 +197,6 @@ static enum status make(struct made *made, enum device_fault_kind kind, struct e
         status = device_memory_new(made->stream, &memory, 100, err);
     else if (kind == DEVICE_FAULT_PINNED)
         status = device_pinned_new(made->device, &memory, 100, err);
-    else if (kind == DEVICE_FAULT_PIN)
-        status = device_pin(made->device, made->page, made->page_size, err);
     else if (kind == DEVICE_FAULT_STREAM)
         status = device_stream_new(made->device, &stream, "two", err);
     else if (kind == DEVICE_FAULT_EVENT)
@@ -211,8 +206,6 @@ static enum status make(struct made *made, enum device_fault_kind kind, struct e
         device_memory_free(made->stream, memory, 100);
     if (kind == DEVICE_FAULT_PINNED)
         device_pinned_free(made->device, memory, 100);
-    if (kind == DEVICE_FAULT_PIN && status == STATUS_OK)
-        device_unpin(made->device, made->page, made->page_size);
     device_stream_free(stream);
     device_event_free(event);
     return status;
@@ -224,8 +217,9 @@ TEST_CASE(the_nth_allocation_fails)
         enum device_fault_kind kind;
         enum status status;
     } cases[] = {
-        {DEVICE_FAULT_MEMORY, STATUS_NOMEM},    {DEVICE_FAULT_PINNED, STATUS_NOMEM},
-        {DEVICE_FAULT_PIN, STATUS_UNSUPPORTED}, {DEVICE_FAULT_STREAM, STATUS_IO},
+        {DEVICE_FAULT_MEMORY, STATUS_NOMEM},
+        {DEVICE_FAULT_PINNED, STATUS_NOMEM},
+        {DEVICE_FAULT_STREAM, STATUS_IO},
         {DEVICE_FAULT_EVENT, STATUS_NOMEM},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -235,9 +229,6 @@ TEST_CASE(the_nth_allocation_fails)
         struct made made = {.device = faulty(&options)};
         struct error err = {0};
         made.stream = stream_named(made.device, "one");
-        made.page_size = (size_t)sysconf(_SC_PAGESIZE);
-        made.page = aligned_alloc(made.page_size, made.page_size);
-        assert_non_null(made.page);
         // The stream made above is the first one.
         for (uint64_t n = 1 + (kind == DEVICE_FAULT_STREAM); n <= 5; n++) {
             enum status status = make(&made, kind, &err);
@@ -245,7 +236,6 @@ TEST_CASE(the_nth_allocation_fails)
         }
         assert_non_null(strstr(err.text, "made to fail"));
         assert_int_equal(device_memory_used(made.device), 0);
-        free(made.page);
         device_stream_free(made.stream);
         device_close(made.device);
     }

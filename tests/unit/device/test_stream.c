@@ -322,15 +322,6 @@ STATE_CASE(pinned_memory_is_whole_pages, struct rig *rig)
     assert_int_equal(((unsigned char *)memory)[99], 0);
     device_pinned_free(rig->device, memory, 100);
     device_pinned_free(rig->device, NULL, 0);
-
-    unsigned char *own = aligned_alloc(page, 2 * page);
-    assert_non_null(own);
-    assert_ok(device_pin(rig->device, own, 2 * page, &rig->err), &rig->err);
-    device_unpin(rig->device, own, 2 * page);
-    assert_int_equal(device_pin(rig->device, own + 1, page, &rig->err), STATUS_INVALID);
-    assert_int_equal(device_pin(rig->device, own, page + 1, &rig->err), STATUS_INVALID);
-    assert_int_equal(device_pin(rig->device, NULL, page, &rig->err), STATUS_INVALID);
-    free(own);
 }
 
 STATE_CASE(what_makes_no_sense_is_refused, struct rig *rig)
