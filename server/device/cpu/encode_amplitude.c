@@ -108,26 +108,19 @@ static void write_states(const struct encode_run *run, size_t sample, const stru
                         run->stream);
 }
 
+// When threads share samples.
 struct amplitude {
     const struct encode_run *run;
     struct encode_split split;
-    // When threads share samples: sums of all blocks of all samples, and their norms.
-    double *sums;
+    double *sums; // of all blocks of all samples
     struct norm *norms;
 };
 
-static void whole_samples(void *context, size_t part, unsigned int thread)
+static void encode_whole(const struct encode_run *run, size_t sample, size_t first, size_t count)
 {
-    (void)thread;
-    const struct amplitude *task = context;
-    const struct encode_run *run = task->run;
-    size_t first = part * task->split.samples;
-    for (size_t s = first; s < first + task->split.samples && s < run->job->samples; s++) {
-        struct norm norm = norm_of(run, s, sum_all(run, s, 1.0));
-        run->job->faults[s] = (uint8_t)norm.fault;
-        write_states(run, s, &norm, 0, run->states);
-    }
-    run->kernels->fence();
+    struct norm norm = norm_of(run, sample, sum_all(run, sample, 1.0));
+    run->job->faults[sample] = (uint8_t)norm.fault;
+    write_states(run, sample, &norm, first, count);
 }
 
 static void sum_part(void *context, size_t part, unsigned int thread)
@@ -171,8 +164,7 @@ void encode_amplitude(const struct encode_run *run)
     const struct encode_job *job = run->job;
     struct amplitude task = {.run = run};
     if (!may_share(job) || job->samples >= (size_t)4 * thread_pool_threads(run->pool)) {
-        task.split = encode_split(run, false);
-        thread_pool_run(run->pool, whole_samples, &task, task.split.parts);
+        encode_all(run, false, encode_whole);
         return;
     }
     task.split = encode_split(run, true);
@@ -220,18 +212,7 @@ static void basis_piece(const struct encode_run *run, size_t sample, size_t firs
         set_one(run, encode_state(run, sample, index));
 }
 
-static void basis_part(void *context, size_t part, unsigned int thread)
-{
-    (void)thread;
-    const struct amplitude *task = context;
-    const struct encode_split *split = &task->split;
-    size_t first = part / split->pieces * split->samples;
-    for (size_t s = first; s < first + split->samples && s < task->run->job->samples; s++)
-        basis_piece(task->run, s, part % split->pieces * split->piece, split->piece);
-}
-
 void encode_basis(const struct encode_run *run)
 {
-    struct amplitude task = {.run = run, .split = encode_split(run, true)};
-    thread_pool_run(run->pool, basis_part, &task, task.split.parts);
+    encode_all(run, true, basis_piece);
 }

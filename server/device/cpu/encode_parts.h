@@ -27,6 +27,10 @@ struct encode_split {
 // `pieces`: the encoder can compute any range of a state independently.
 struct encode_split encode_split(const struct encode_run *run, bool pieces);
 
+// Calls `encode` for all samples, or in `pieces`: `count` states from `first` on.  Parallel.
+typedef void encode_piece(const struct encode_run *run, size_t sample, size_t first, size_t count);
+void encode_all(const struct encode_run *run, bool pieces, encode_piece *encode);
+
 // Input `i` of a sample.
 double encode_input(const struct encode_run *run, size_t sample, size_t i);
 // True when all inputs of a sample are finite; a scalar loop, for few inputs.

@@ -51,12 +51,20 @@ struct tables {
 };
 
 struct product {
-    const struct encode_run *run;
-    struct encode_split split;
     void (*factors)(double factors[2][2], double x);
     bool real;    // imaginary parts are 0
     double first; // in front of all
 };
+
+static struct product product_of(const struct encode_job *job)
+{
+    if (job->encoder == ENCODER_ANGLE)
+        return (struct product){.factors = angle_factors, .real = true, .first = 1.0};
+    if (job->encoder == ENCODER_PHASE)
+        return (struct product){.factors = phase_factors,
+                                .first = exp2(-(double)job->qubits / 2.0)};
+    return (struct product){.factors = iqp_z_factors, .first = 1.0};
+}
 
 // Rows are long enough to be worth a call each, tables as short as that allows.
 static unsigned int low_bits(unsigned int qubits)
@@ -66,95 +74,58 @@ static unsigned int low_bits(unsigned int qubits)
     return bits > LOW_BITS ? LOW_BITS : bits;
 }
 
-// Bits of an index within a piece.
-static unsigned int piece_bits(const struct product *task)
+// For the piece of `count` states from `first` on of a sample.
+static void make_tables(struct tables *tables, const struct product *product,
+                        const struct encode_run *run, size_t sample, size_t first, size_t count)
 {
-    unsigned int bits = 0;
-    while (task->split.piece >> bits > 1)
-        bits++;
-    return bits;
-}
-
-// For the piece that begins with state `first` of a sample.
-static void make_tables(struct tables *tables, const struct product *task, size_t sample,
-                        size_t first)
-{
-    unsigned int qubits = task->run->job->qubits;
-    unsigned int bits = piece_bits(task);
+    unsigned int qubits = run->job->qubits;
+    unsigned int bits = 0; // of an index within the piece
     unsigned int low = tables->low_bits = low_bits(qubits);
     double factors[ENCODE_QUBITS_MAX][2][2];
-    assert(task->split.piece >> low <= ROWS_MAX);
+    assert(count >> low <= ROWS_MAX);
+    while (count >> bits > 1)
+        bits++;
     for (unsigned int k = 0; k < qubits; k++)
-        task->factors(factors[k], encode_input(task->run, sample, k));
+        product->factors(factors[k], encode_input(run, sample, k));
     const double(*rest)[2][2] = (const double(*)[2][2])factors;
 
     const double one[2] = {1.0, 0.0};
-    double above[2] = {task->first, 0.0}; // of the qubits that tell pieces apart
+    double above[2] = {product->first, 0.0}; // of the qubits that tell pieces apart
     for (unsigned int k = bits; k < qubits; k++)
         encode_multiply(above, factors[k][first >> k & 1]);
     encode_product_table(tables->rows, bits - low, above, rest + low);
 
-    size_t count = (size_t)1 << low;
+    size_t columns = (size_t)1 << low;
     encode_product_table(tables->low, low, one, rest);
-    for (size_t i = 0; task->real && i < count; i++)
+    for (size_t i = 0; product->real && i < columns; i++)
         tables->low[i / 2][i % 2] = tables->low[i][0];
-    encode_round(task->run, tables->rounded, &tables->low[0][0], task->real ? count : 2 * count);
+    encode_round(run, tables->rounded, &tables->low[0][0], product->real ? columns : 2 * columns);
 }
 
-// Writes row `row` of a piece at `to`.
-static void write_row(const struct product *task, const struct tables *tables, void *to, size_t row)
+static void product_piece(const struct encode_run *run, size_t sample, size_t first, size_t count)
 {
-    const struct encode_run *run = task->run;
-    size_t count = (size_t)1 << tables->low_bits;
-    const double *factor = tables->rows[row];
-    if (task->real)
-        run->kernels->widen(to, tables->rounded, count, 1.0, factor[0], run->stream);
-    else
-        run->kernels->scale(to, tables->rounded, count, factor, run->stream);
-}
-
-static void product_piece(const struct product *task, size_t sample, size_t first)
-{
-    const struct encode_run *run = task->run;
+    const struct product product = product_of(run->job);
     bool finite = encode_inputs_finite(run, sample);
     if (first == 0)
         run->job->faults[sample] = finite ? ENCODE_FAULT_NONE : ENCODE_FAULT_NOT_FINITE;
     if (!finite) {
-        run->kernels->clear(encode_state(run, sample, first), task->split.piece * run->pair_size,
-                            run->stream);
+        run->kernels->clear(encode_state(run, sample, first), count * run->pair_size, run->stream);
         return;
     }
     struct tables tables;
-    make_tables(&tables, task, sample, first);
-    for (size_t row = 0; row < task->split.piece >> tables.low_bits; row++)
-        write_row(task, &tables, encode_state(run, sample, first + (row << tables.low_bits)), row);
-}
-
-static void product_part(void *context, size_t part, unsigned int thread)
-{
-    (void)thread;
-    const struct product *task = context;
-    const struct encode_split *split = &task->split;
-    size_t first = part / split->pieces * split->samples;
-    for (size_t s = first; s < first + split->samples && s < task->run->job->samples; s++)
-        product_piece(task, s, part % split->pieces * split->piece);
-    task->run->kernels->fence();
+    make_tables(&tables, &product, run, sample, first, count);
+    size_t columns = (size_t)1 << tables.low_bits;
+    for (size_t row = 0; row < count / columns; row++) {
+        void *to = encode_state(run, sample, first + row * columns);
+        const double *factor = tables.rows[row];
+        if (product.real)
+            run->kernels->widen(to, tables.rounded, columns, 1.0, factor[0], run->stream);
+        else
+            run->kernels->scale(to, tables.rounded, columns, factor, run->stream);
+    }
 }
 
 void encode_product(const struct encode_run *run)
 {
-    struct product task = {.run = run, .split = encode_split(run, true), .first = 1.0};
-    switch ((int)run->job->encoder) {
-    case ENCODER_ANGLE:
-        task.factors = angle_factors;
-        task.real = true;
-        break;
-    case ENCODER_PHASE:
-        task.factors = phase_factors;
-        task.first = exp2(-(double)run->job->qubits / 2.0);
-        break;
-    default:
-        task.factors = iqp_z_factors;
-    }
-    thread_pool_run(run->pool, product_part, &task, task.split.parts);
+    encode_all(run, true, product_piece);
 }

@@ -24,6 +24,29 @@ struct encode_split encode_split(const struct encode_run *run, bool pieces)
     return split;
 }
 
+struct pieces {
+    const struct encode_run *run;
+    struct encode_split split;
+    encode_piece *encode;
+};
+
+static void encode_part(void *context, size_t part, unsigned int thread)
+{
+    (void)thread;
+    const struct pieces *pieces = context;
+    const struct encode_split *split = &pieces->split;
+    size_t first = part / split->pieces * split->samples;
+    for (size_t s = first; s < first + split->samples && s < pieces->run->job->samples; s++)
+        pieces->encode(pieces->run, s, part % split->pieces * split->piece, split->piece);
+    pieces->run->kernels->fence();
+}
+
+void encode_all(const struct encode_run *run, bool pieces, encode_piece *encode)
+{
+    struct pieces task = {run, encode_split(run, pieces), encode};
+    thread_pool_run(run->pool, encode_part, &task, task.split.parts);
+}
+
 double encode_input(const struct encode_run *run, size_t sample, size_t i)
 {
     size_t at = sample * run->job->inputs + i;

@@ -143,9 +143,10 @@ KERNEL_INLINE void put_widened(REAL *to, narrow v, bool stream)
 #endif
 }
 
-KERNEL_INLINE void widen_all(REAL *to, const REAL *from, size_t n, double scale, double factor,
-                             bool stream)
+KERNEL void widen(void *out, const void *x, size_t n, double scale, double factor, bool stream)
 {
+    REAL *to = out;
+    const REAL *from = x;
     size_t i = 0;
 #pragma GCC unroll 4
     for (; i + WIDE <= n; i += WIDE) {
@@ -156,14 +157,6 @@ KERNEL_INLINE void widen_all(REAL *to, const REAL *from, size_t n, double scale,
         to[2 * i] = (REAL)((double)from[i] * scale * factor);
         to[2 * i + 1] = 0;
     }
-}
-
-KERNEL void widen(void *out, const void *x, size_t n, double scale, double factor, bool stream)
-{
-    if (stream)
-        widen_all(out, x, n, scale, factor, true);
-    else
-        widen_all(out, x, n, scale, factor, false);
 }
 
 // ---- Complex states -------------------------------------------------------
@@ -214,8 +207,10 @@ KERNEL_INLINE void multiply_one(REAL out[2], REAL re, REAL im, const REAL b[2])
     out[1] = re * y + im * x;
 }
 
-KERNEL_INLINE void scale_all(REAL *to, const REAL *b, size_t n, const double a[2], bool stream)
+KERNEL void scale(void *out, const void *from, size_t n, const double a[2], bool stream)
 {
+    REAL *to = out;
+    const REAL *b = from;
     const struct factor factor = factor_splat((REAL)a[0], (REAL)a[1]);
     size_t i = 0;
 #pragma GCC unroll 4
@@ -223,14 +218,6 @@ KERNEL_INLINE void scale_all(REAL *to, const REAL *b, size_t n, const double a[2
         put(to + i, multiply(factor, get(b + i)), stream);
     for (; i < 2 * n; i += 2)
         multiply_one(to + i, (REAL)a[0], (REAL)a[1], b + i);
-}
-
-KERNEL void scale(void *out, const void *b, size_t n, const double a[2], bool stream)
-{
-    if (stream)
-        scale_all(out, b, n, a, true);
-    else
-        scale_all(out, b, n, a, false);
 }
 
 KERNEL void spread(void *out, const void *base, const void *high, const void *low, size_t rows,
@@ -256,22 +243,14 @@ KERNEL void spread(void *out, const void *base, const void *high, const void *lo
 
 // ---- Memory ---------------------------------------------------------------
 
-KERNEL_INLINE void copy_rows_all(char *to, size_t to_stride, const char *from, size_t from_stride,
-                                 size_t width, size_t rows, bool stream)
+KERNEL void copy_rows(void *to, size_t to_stride, const void *from, size_t from_stride,
+                      size_t width, size_t rows, bool stream)
 {
     for (size_t r = 0; r < rows; r++)
 #pragma GCC unroll 4
         for (size_t i = 0; i < width; i += VECTOR_SIZE)
-            put(to + r * to_stride + i, get(from + r * from_stride + i), stream);
-}
-
-KERNEL void copy_rows(void *to, size_t to_stride, const void *from, size_t from_stride,
-                      size_t width, size_t rows, bool stream)
-{
-    if (stream)
-        copy_rows_all(to, to_stride, from, from_stride, width, rows, true);
-    else
-        copy_rows_all(to, to_stride, from, from_stride, width, rows, false);
+            put((char *)to + r * to_stride + i, get((const char *)from + r * from_stride + i),
+                stream);
 }
 
 KERNEL void clear(void *to, size_t size, bool stream)

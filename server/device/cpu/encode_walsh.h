@@ -154,10 +154,8 @@ KERNEL void transform_parts(REAL *to, REAL *from, size_t n, bool stream)
     for (size_t i = 0; i < n; i += part) {
         if (part > LEAF_REALS)
             transform_parts(to + i, from + i, part, stream);
-        else if (stream)
-            leaf(to + i, from + i, true);
         else
-            leaf(to + i, from + i, false);
+            leaf(to + i, from + i, stream);
     }
 }
 
