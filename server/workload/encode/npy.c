@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/core/base/unit.h"
+#include "server/workload/byte_source.h"
 
 enum {
     PATH_SIZE = PATH_MAX,
@@ -24,83 +25,37 @@ static enum status failed(const char *path, const char *what, struct error *err)
     return error_set(err, STATUS_IO, "%s: cannot %s: %s", path, what, strerror(errno));
 }
 
-static enum status copy_path(char to[PATH_SIZE], const char *path, struct error *err)
-{
-    size_t size = strlen(path);
-    if (size >= PATH_SIZE)
-        return error_set(err, STATUS_INVALID, "%.60s...: the path is too long", path);
-    memcpy(to, path, size + 1);
-    return STATUS_OK;
-}
-
 // ---- Reading --------------------------------------------------------------
 
 struct npy_reader {
-    int fd;
+    struct byte_source source;
     struct npy_header header;
-    char path[PATH_SIZE];
+    const char *path;
 };
 
-// Reads up to `size` bytes; fewer only at the file's end.
-static enum status read_some(const struct npy_reader *reader, uint64_t offset, void *to,
-                             size_t size, size_t *got, struct error *err)
+static enum status read_header(struct npy_reader *reader, struct error *err)
 {
-    char *at = to;
-    for (*got = 0; *got < size;) {
-        ssize_t n = pread(reader->fd, at + *got, size - *got, (off_t)(offset + *got));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return failed(reader->path, "read", err);
-        if (n == 0)
-            break;
-        *got += (size_t)n;
-    }
-    return STATUS_OK;
-}
-
-static enum status read_header(struct npy_reader *reader, uint64_t file_size, struct error *err)
-{
-    unsigned char prefix[NPY_PREFIX_SIZE];
-    size_t got;
+    const struct byte_source *source = &reader->source;
+    struct npy_header *header = &reader->header;
     size_t size = 0;
-    enum status status = read_some(reader, 0, prefix, sizeof prefix, &got, err);
-    if (status == STATUS_OK)
-        status = npy_header_size(&size, prefix, got, err);
-    if (status != STATUS_OK)
-        return status == STATUS_IO ? status : error_prefix(err, status, "%s", reader->path);
-
-    unsigned char *bytes = malloc(size);
+    unsigned char *bytes = malloc(NPY_HEADER_MAX);
     if (!bytes)
-        return error_no_memory(err, reader->path);
-    status = read_some(reader, 0, bytes, size, &got, err);
-    if (status == STATUS_OK) {
-        status = npy_parse(&reader->header, bytes, got, err);
-        if (status != STATUS_OK)
-            (void)error_prefix(err, status, "%s", reader->path);
-    }
+        return error_set(err, STATUS_NOMEM, "out of memory");
+    enum status status = byte_source_read(source, 0, bytes, NPY_PREFIX_SIZE, err);
+    if (status == STATUS_OK)
+        status = npy_header_size(&size, bytes, NPY_PREFIX_SIZE, err);
+    if (status == STATUS_OK)
+        status = byte_source_read(source, 0, bytes, size, err);
+    if (status == STATUS_OK)
+        status = npy_parse(header, bytes, size, err);
     free(bytes);
-    const struct npy_header *header = &reader->header;
-    if (status == STATUS_OK && file_size - header->data_offset < header->data_size)
+    if (status == STATUS_OK && source->size - header->data_offset < header->data_size)
         return error_set(err, STATUS_CORRUPT,
-                         "%s: truncated: %" PRIu64 " x %" PRIu64 " numbers take %" PRIu64
+                         "truncated: %" PRIu64 " x %" PRIu64 " numbers take %" PRIu64
                          " bytes, the file has %" PRIu64 " of them",
-                         reader->path, header->shape[0], header->shape[1], header->data_size,
-                         file_size - header->data_offset);
+                         header->shape[0], header->shape[1], header->data_size,
+                         source->size - header->data_offset);
     return status;
-}
-
-static enum status open_reader(struct npy_reader *reader, struct error *err)
-{
-    struct stat info;
-    reader->fd = open(reader->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (reader->fd < 0)
-        return failed(reader->path, "open", err);
-    if (fstat(reader->fd, &info) != 0)
-        return failed(reader->path, "read", err);
-    if (!S_ISREG(info.st_mode))
-        return error_set(err, STATUS_IO, "%s: cannot open: not a regular file", reader->path);
-    return read_header(reader, (uint64_t)info.st_size, err);
 }
 
 enum status npy_open(struct npy_reader **out, const char *path, struct error *err)
@@ -108,13 +63,13 @@ enum status npy_open(struct npy_reader **out, const char *path, struct error *er
     struct npy_reader *reader = calloc(1, sizeof *reader);
     if (!reader)
         return error_no_memory(err, path);
-    reader->fd = -1;
-    enum status status = copy_path(reader->path, path, err);
+    reader->path = path;
+    enum status status = byte_source_open(&reader->source, path, err);
     if (status == STATUS_OK)
-        status = open_reader(reader, err);
+        status = read_header(reader, err);
     if (status != STATUS_OK) {
         npy_close(reader);
-        return status;
+        return error_prefix(err, status, "%s", path);
     }
     *out = reader;
     return STATUS_OK;
@@ -124,8 +79,7 @@ void npy_close(struct npy_reader *reader)
 {
     if (!reader)
         return;
-    if (reader->fd >= 0)
-        (void)close(reader->fd);
+    byte_source_close(&reader->source);
     free(reader);
 }
 
@@ -141,11 +95,9 @@ enum status npy_read(const struct npy_reader *reader, uint64_t offset, void *to,
     if (offset > header->data_size || size > header->data_size - offset)
         return error_set(err, STATUS_INVALID, "%s: there is nothing behind the last number",
                          reader->path);
-    size_t got;
-    enum status status = read_some(reader, header->data_offset + offset, to, size, &got, err);
-    if (status == STATUS_OK && got < size)
-        return error_set(err, STATUS_CORRUPT, "%s: became shorter while it was read", reader->path);
-    return status;
+    enum status status =
+        byte_source_read(&reader->source, header->data_offset + offset, to, size, err);
+    return status == STATUS_OK ? status : error_prefix(err, status, "%s", reader->path);
 }
 
 // ---- Writing --------------------------------------------------------------
@@ -293,9 +245,9 @@ static enum status open_writer(struct npy_writer *writer, const char *path, uint
                                struct error *err)
 {
     struct stat info;
-    enum status status = copy_path(writer->path, path, err);
-    if (status != STATUS_OK)
-        return status;
+    enum status status = STATUS_OK;
+    if ((size_t)snprintf(writer->path, sizeof writer->path, "%s", path) >= sizeof writer->path)
+        return error_set(err, STATUS_INVALID, "%.60s...: the path is too long", path);
     bool there = stat(path, &info) == 0;
     if (there && S_ISREG(info.st_mode) && !writer->replace)
         return error_set(err, STATUS_BUSY, "%s: already exists (replace it with --force)", path);

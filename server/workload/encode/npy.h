@@ -43,8 +43,8 @@ MUST_CHECK enum status npy_parse(struct npy_header *out, const unsigned char *by
 
 struct npy_reader;
 
-// Opens a file and checks that it is not truncated.  Fails with STATUS_IO, STATUS_CORRUPT on a
-// malformed or truncated file, STATUS_UNSUPPORTED as npy_parse does.
+// Opens a file and checks that it is not truncated; `path` is borrowed until npy_close.  Fails as
+// byte_source_open and npy_parse do, with STATUS_CORRUPT on a truncated file.
 MUST_CHECK enum status npy_open(struct npy_reader **out, const char *path, struct error *err);
 void npy_close(struct npy_reader *reader); // accepts NULL
 

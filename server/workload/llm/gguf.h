@@ -15,7 +15,7 @@
 
 #include "common/core/base/error.h"
 #include "common/core/base/status.h"
-#include "server/workload/llm/byte_source.h"
+#include "server/workload/byte_source.h"
 #include "server/workload/llm/gguf_type.h"
 
 struct gguf;

@@ -12,7 +12,7 @@
 #include "common/core/base/error.h"
 #include "common/core/base/status.h"
 #include "server/device/device.h"
-#include "server/workload/llm/byte_source.h"
+#include "server/workload/byte_source.h"
 #include "server/workload/llm/gguf.h"
 #include "server/workload/llm/llama_config.h"
 #include "server/workload/llm/transfer.h"

@@ -10,7 +10,7 @@
 #include "common/sys/log.h"
 #include "server/device/range.h"
 #include "server/workload/device_record.h"
-#include "server/workload/llm/byte_source.h"
+#include "server/workload/byte_source.h"
 #include "server/workload/llm/gguf.h"
 #include "server/workload/pipeline_record.h"
 

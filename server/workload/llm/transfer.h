@@ -4,7 +4,7 @@
 #define INFERSTAT_SERVER_WORKLOAD_LLM_TRANSFER_H
 
 #include "server/pipeline/pipeline.h"
-#include "server/workload/llm/byte_source.h"
+#include "server/workload/byte_source.h"
 #include "server/workload/llm/gguf.h"
 
 // Metrics of a transfer; zero before it ran.

@@ -270,7 +270,7 @@ STATE_CASE(what_does_not_fit_is_refused, struct fixture *fixture)
     options.inputs.type = ENCODE_F32;
     assert_refused(&options, STATUS_INVALID, "the numbers are f64 (--type says f32)");
     options.inputs.path = "/nowhere/x.npy";
-    assert_refused(&options, STATUS_IO, "/nowhere/x.npy: cannot open");
+    assert_refused(&options, STATUS_NOT_FOUND, "/nowhere/x.npy: cannot open");
 
     options = options_of(ENCODER_IQP, 30, 1 << 20, 1);
     assert_refused(&options, STATUS_NOMEM, "encode: 30 qubits, batches of 1048576");

@@ -2,7 +2,7 @@
 
 #include "common/core/base/parse.h"
 #include "common/sys/clock.h"
-#include "server/workload/llm/byte_source.h"
+#include "server/workload/byte_source.h"
 #include "tests/support/test.h"
 #include "tests/unit/workload/llm_fixture.h"
 #include "tests/unit/workload/model_files.h"

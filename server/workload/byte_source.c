@@ -1,4 +1,4 @@
-#include "server/workload/llm/byte_source.h"
+#include "server/workload/byte_source.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 // Random-access byte source for model files: a file, or memory in tests.
 //
 // Files are read, never mapped, so that a truncated file gives an error, not SIGBUS.
-#ifndef INFERSTAT_SERVER_WORKLOAD_LLM_BYTE_SOURCE_H
-#define INFERSTAT_SERVER_WORKLOAD_LLM_BYTE_SOURCE_H
+#ifndef INFERSTAT_SERVER_WORKLOAD_BYTE_SOURCE_H
+#define INFERSTAT_SERVER_WORKLOAD_BYTE_SOURCE_H
 
 #include <stddef.h>
 #include <stdint.h>
