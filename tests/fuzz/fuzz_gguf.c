@@ -8,15 +8,18 @@
 #include "tests/fuzz/gguf_feed.h"
 #include "tests/fuzz/fuzz.h"
 
-// Everything that was loaded lies within the file, in the right order.
+// Everything that was loaded lies within the file, each at a place of its own.
 static void check_header(const struct gguf *gguf, size_t size)
 {
-    uint64_t end = 0;
     for (size_t i = 0; i < gguf_tensor_count(gguf); i++) {
         const struct gguf_tensor *tensor = gguf_tensor_at(gguf, i);
-        check(tensor->offset >= end && tensor->bytes > 0);
-        check(tensor->offset <= size && tensor->bytes <= size - tensor->offset);
-        end = tensor->offset + tensor->bytes;
+        check(tensor->bytes > 0 && tensor->offset <= size &&
+              tensor->bytes <= size - tensor->offset);
+        for (size_t j = 0; j < i; j++) {
+            const struct gguf_tensor *other = gguf_tensor_at(gguf, j);
+            check(tensor->offset + tensor->bytes <= other->offset ||
+                  other->offset + other->bytes <= tensor->offset);
+        }
     }
 }
 

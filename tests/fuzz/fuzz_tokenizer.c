@@ -23,9 +23,10 @@ static void encode(const struct tokenizer *tokenizer, const char *text, size_t s
     char out[TEXT_STREAM_OUT_SIZE];
     for (size_t i = 0; i < list.count; i++) {
         check(list.ids[i] < tokenizer_count(tokenizer));
-        struct token_piece piece = tokenizer_piece(tokenizer, list.ids[i]);
-        for (size_t j = 0; j < piece.size; j++)
-            check(text_stream_put(&stream, (unsigned char)piece.data[j], out) <= sizeof out);
+        char piece[TOKEN_SIZE_MAX];
+        size_t piece_size = tokenizer_piece(tokenizer, list.ids[i], piece);
+        for (size_t j = 0; j < piece_size; j++)
+            check(text_stream_put(&stream, (unsigned char)piece[j], out) <= sizeof out);
     }
     check(text_stream_finish(&stream, out) <= sizeof out);
     free(list.ids);

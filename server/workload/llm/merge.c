@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "common/core/base/array.h"
+#include "common/core/base/text.h"
 
 #define NO_SYMBOL UINT32_MAX
 
@@ -76,26 +77,13 @@ static struct pair heap_pop(struct merger *merger)
 
 // ---- Symbols --------------------------------------------------------------
 
-// Size of the first UTF-8 character: as its first byte says, or 1 if the text is malformed.
-static uint32_t character_size(const char *text, uint32_t size)
-{
-    unsigned char lead = (unsigned char)*text;
-    if (lead < 0xc0)
-        return 1;
-    uint32_t promised = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-    if (promised > size)
-        return 1;
-    for (uint32_t i = 1; i < promised; i++)
-        if (((unsigned char)text[i] & 0xc0) != 0x80)
-            return 1;
-    return promised;
-}
-
 static void split_characters(struct merger *merger, uint32_t size)
 {
     uint32_t at = 0;
     while (at < size) {
-        uint32_t length = character_size(merger->text + at, size - at);
+        uint32_t length = (uint32_t)text_character(merger->text + at, size - at, NULL);
+        if (length == 0)
+            length = 1; // malformed
         uint32_t number = merger->symbol_count++;
         merger->symbols[number] = (struct symbol){
             .start = at, .size = length, .previous = number - 1, .next = number + 1};

@@ -98,15 +98,16 @@ static void write_text(struct llm_server *server, const char *text, size_t size)
 // Writes the text that a token completes.
 static void write_token(struct llm_server *server, struct text_stream *stream, uint32_t id)
 {
-    struct token_piece piece = tokenizer_piece(server->llm->tokenizer, id);
+    char piece[TOKEN_SIZE_MAX];
+    size_t piece_size = tokenizer_piece(server->llm->tokenizer, id, piece);
     char out[64 * TEXT_STREAM_OUT_SIZE];
     size_t size = 0;
-    for (size_t i = 0; i < piece.size; i++) {
+    for (size_t i = 0; i < piece_size; i++) {
         if (size > sizeof out - TEXT_STREAM_OUT_SIZE) {
             write_text(server, out, size);
             size = 0;
         }
-        size += text_stream_put(stream, (unsigned char)piece.data[i], out + size);
+        size += text_stream_put(stream, (unsigned char)piece[i], out + size);
     }
     write_text(server, out, size);
 }

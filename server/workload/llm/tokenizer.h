@@ -13,6 +13,7 @@
 #include "common/core/base/error.h"
 #include "common/core/base/status.h"
 #include "server/workload/llm/gguf.h"
+#include "server/workload/llm/vocabulary.h"
 
 struct tokenizer;
 
@@ -25,7 +26,7 @@ void tokenizer_free(struct tokenizer *tokenizer);
 
 uint32_t tokenizer_count(const struct tokenizer *tokenizer);
 
-// The token that starts a text; TOKEN_NONE (vocabulary.h) if there is none.
+// The token that starts a text; TOKEN_NONE if there is none.
 uint32_t tokenizer_bos(const struct tokenizer *tokenizer);
 
 // True when the token ends generation.
@@ -47,13 +48,9 @@ MUST_CHECK enum status tokenizer_encode(const struct tokenizer *tokenizer, const
                                         size_t size, struct encode_options options,
                                         struct token_list *out, struct error *err);
 
-// The bytes of a token, which need not be whole characters (text_stream.h assembles them).
-// Control tokens have none.
-struct token_piece {
-    const char *data; // borrowed from the tokenizer
-    size_t size;
-};
-
-struct token_piece tokenizer_piece(const struct tokenizer *tokenizer, uint32_t id);
+// Writes the bytes of a token to `out`, TOKEN_SIZE_MAX bytes, and returns their
+// number.  They need not be whole characters (text_stream.h assembles them).  Control tokens have
+// none.
+size_t tokenizer_piece(const struct tokenizer *tokenizer, uint32_t id, char *out);
 
 #endif

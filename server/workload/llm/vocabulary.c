@@ -63,7 +63,7 @@ static enum status copy_texts(struct vocabulary *vocabulary, struct gguf_array t
     char *at = vocabulary->texts;
     for (struct token *token = vocabulary->tokens; texts.count > 0; token++) {
         struct gguf_text text = gguf_array_next_text(&texts);
-        if (text.size > UINT16_MAX)
+        if (text.size > TOKEN_SIZE_MAX)
             return error_set(err, STATUS_CORRUPT, "tokenizer: a token of %zu bytes", text.size);
         memcpy(at, text.data, text.size);
         *token = (struct token){.text = at, .size = (uint32_t)text.size, .kind = TOKEN_NORMAL};
@@ -72,10 +72,16 @@ static enum status copy_texts(struct vocabulary *vocabulary, struct gguf_array t
     return STATUS_OK;
 }
 
-static enum status unequal(const char *key, size_t count, uint32_t tokens, struct error *err)
+// Finds an array with an element for each token.
+static enum status get_per_token(const struct vocabulary *vocabulary, const struct gguf *gguf,
+                                 const char *key, enum gguf_value_type type, struct gguf_array *out,
+                                 struct error *err)
 {
-    return error_set(err, STATUS_CORRUPT, "key '%s' has %zu elements for %u tokens", key, count,
-                     (unsigned int)tokens);
+    enum status status = gguf_get_array(gguf, key, type, out, err);
+    if (status == STATUS_OK && out->count != vocabulary->count)
+        status = error_set(err, STATUS_CORRUPT, "key '%s' has %zu elements for %u tokens", key,
+                           out->count, (unsigned int)vocabulary->count);
+    return status;
 }
 
 static enum status copy_scores(struct vocabulary *vocabulary, const struct gguf *gguf,
@@ -83,11 +89,9 @@ static enum status copy_scores(struct vocabulary *vocabulary, const struct gguf 
 {
     static const char key[] = "tokenizer.ggml.scores";
     struct gguf_array scores;
-    enum status status = gguf_get_array(gguf, key, GGUF_FLOAT32, &scores, err);
+    enum status status = get_per_token(vocabulary, gguf, key, GGUF_FLOAT32, &scores, err);
     if (status != STATUS_OK)
         return status;
-    if (scores.count != vocabulary->count)
-        return unequal(key, scores.count, vocabulary->count, err);
     for (uint32_t i = 0; i < vocabulary->count; i++) {
         vocabulary->tokens[i].score = gguf_array_float(&scores, i);
         if (isnan(vocabulary->tokens[i].score))
@@ -105,11 +109,9 @@ static enum status copy_kinds(struct vocabulary *vocabulary, const struct gguf *
     if (!gguf_has(gguf, key))
         return STATUS_OK;
     struct gguf_array kinds;
-    enum status status = gguf_get_array(gguf, key, GGUF_INT32, &kinds, err);
+    enum status status = get_per_token(vocabulary, gguf, key, GGUF_INT32, &kinds, err);
     if (status != STATUS_OK)
         return status;
-    if (kinds.count != vocabulary->count)
-        return unequal(key, kinds.count, vocabulary->count, err);
     for (uint32_t i = 0; i < vocabulary->count; i++) {
         int32_t kind = gguf_array_int(&kinds, i);
         if (kind < 0 || kind >= TOKEN_KIND_COUNT)

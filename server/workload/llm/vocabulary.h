@@ -25,6 +25,8 @@ enum token_kind {
 
 #define TOKEN_NONE UINT32_MAX
 
+enum { TOKEN_SIZE_MAX = UINT16_MAX }; // bytes of a token's text
+
 struct token {
     const char *text; // as the vocabulary spells it, U+2581 for a space
     uint32_t size;

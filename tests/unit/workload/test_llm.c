@@ -246,9 +246,10 @@ TEST_CASE(text_is_what_the_model_says)
     size_t size = 0;
     struct text_stream stream = {0};
     for (size_t i = 0; i < COUNT_OF(ids); i++) {
-        struct token_piece piece = tokenizer_piece(s->llm->tokenizer, ids[i]);
-        for (size_t j = 0; j < piece.size; j++)
-            size += text_stream_put(&stream, (unsigned char)piece.data[j], expected + size);
+        char piece[TOKEN_SIZE_MAX];
+        size_t piece_size = tokenizer_piece(s->llm->tokenizer, ids[i], piece);
+        for (size_t j = 0; j < piece_size; j++)
+            size += text_stream_put(&stream, (unsigned char)piece[j], expected + size);
     }
     size += text_stream_finish(&stream, expected + size);
     expected[size++] = '\n';

@@ -210,9 +210,10 @@ TEST_CASE(pieces_of_tokens)
                  {16, "\xc3"},    {13, "<|user|>"}, {COUNT_OF(pieces), ""},
                  {TOKEN_NONE, ""}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct token_piece piece = tokenizer_piece(t, cases[i].id);
-        assert_int_equal(piece.size, strlen(cases[i].text));
-        assert_memory_equal(piece.data, cases[i].text, piece.size);
+        char piece[TOKEN_SIZE_MAX];
+        size_t size = tokenizer_piece(t, cases[i].id, piece);
+        assert_int_equal(size, strlen(cases[i].text));
+        assert_memory_equal(piece, cases[i].text, size);
     }
     tokenizer_free(t);
 }
@@ -245,7 +246,8 @@ TEST_CASE(bad_vocabularies)
         assert_null(tokenizer);
     }
     struct tokenizer *tokenizer = open_changed((struct changes){.no_kinds = 1});
-    assert_int_equal(tokenizer_piece(tokenizer, 1).size, 3); // all are normal ones then
+    char piece[TOKEN_SIZE_MAX];
+    assert_int_equal(tokenizer_piece(tokenizer, 1, piece), 3); // all are normal ones then
     tokenizer_free(tokenizer);
 }
 
@@ -270,10 +272,11 @@ static void check_round_trip(const struct tokenizer *tokenizer, const char *text
     char *back = malloc(size + 16);
     size_t at = 0;
     for (size_t i = 0; i < list.count; i++) {
-        struct token_piece piece = tokenizer_piece(tokenizer, list.ids[i]);
-        assert_true(at + piece.size <= size + 1);
-        memcpy(back + at, piece.data, piece.size);
-        at += piece.size;
+        char piece[TOKEN_SIZE_MAX];
+        size_t piece_size = tokenizer_piece(tokenizer, list.ids[i], piece);
+        assert_true(at + piece_size <= size + 1);
+        memcpy(back + at, piece, piece_size);
+        at += piece_size;
     }
     assert_int_equal(at, size + (size > 0));
     if (size > 0)
