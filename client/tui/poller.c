@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "common/sys/clock.h"
+#include "common/sys/thread.h"
 
 static const uint64_t second_ns = UINT64_C(1000000000);
 
@@ -48,8 +48,7 @@ struct poller {
     int news_fd; // readable while there are news
     int wake_fd; // readable while there are wishes
     int stop_fd; // readable once the poller ends
-    pthread_t thread;
-    bool runs;
+    struct thread thread;
 
     pthread_mutex_t lock; // guards all below
     struct wishes wishes;
@@ -281,25 +280,20 @@ enum status poller_open(struct poller **out, const struct remote_target *target,
 
 enum status poller_start(struct poller *poller, struct error *err)
 {
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    poller->runs = pthread_create(&poller->thread, NULL, poll_on, poller) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return poller->runs ? STATUS_OK : error_set(err, STATUS_NOMEM, "cannot start a thread");
+    return thread_start(&poller->thread, "poller", poll_on, poller, err);
 }
 
 void poller_close(struct poller *poller)
 {
     if (!poller)
         return;
-    if (poller->runs) {
+    if (poller->thread.running) {
         (void)pthread_mutex_lock(&poller->lock);
         poller->wishes.stop = true;
         ring(poller->stop_fd);
         ring(poller->wake_fd);
         (void)pthread_mutex_unlock(&poller->lock);
-        (void)pthread_join(poller->thread, NULL);
+        thread_join(&poller->thread);
     }
     remote_close(poller->remote);
     for (unsigned polled = 0; polled < POLL_COUNT; polled++)

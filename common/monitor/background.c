@@ -4,13 +4,13 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <semaphore.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "common/sys/clock.h"
+#include "common/sys/thread.h"
 
 static const uint64_t second_ns = UINT64_C(1000000000);
 static const uint64_t closing_step_ns = UINT64_C(2000000); // between two steps while closing
@@ -18,7 +18,7 @@ static const uint64_t loss_log_ns = UINT64_C(10000000000);
 
 struct background {
     struct background_settings settings;
-    pthread_t thread;
+    struct thread thread;
     int wake_fd;
     sem_t started;
     enum status start_status;
@@ -215,21 +215,17 @@ static enum status prepare(struct background *background, struct error *err)
 
 static enum status start_thread(struct background *background, struct error *err)
 {
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int fault = pthread_create(&background->thread, NULL, run, background);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (fault != 0)
-        return error_set(err, STATUS_IO, "monitor: cannot create thread: %s", strerror(fault));
-    (void)pthread_setname_np(background->thread, "inferstat");
+    enum status status = thread_start(&background->thread, "monitor", run, background, err);
+    if (status != STATUS_OK)
+        return status;
+    (void)pthread_setname_np(background->thread.id, "inferstat");
 
     while (sem_wait(&background->started) != 0) {
         // Interrupted by a signal: wait again.
     }
     if (background->start_status == STATUS_OK)
         return STATUS_OK;
-    (void)pthread_join(background->thread, NULL);
+    thread_join(&background->thread);
     return error_set(err, background->start_status, "%s", background->start_error.text);
 }
 
@@ -261,7 +257,7 @@ struct background_end background_stop(struct background *background, uint64_t ti
     atomic_store_explicit(&background->stopping, true, memory_order_release);
     const uint64_t one = 1;
     (void)!write(background->wake_fd, &one, sizeof one);
-    (void)pthread_join(background->thread, NULL);
+    thread_join(&background->thread);
     const struct background_end end = background->end;
     free_background(background);
     return end;

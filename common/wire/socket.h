@@ -1,5 +1,5 @@
 // Message sockets over ZeroMQ (ROUTER and DEALER) with CURVE keys; only socket*.c include zmq.h.
-// A socket is used only by the thread that created it.
+// A socket is used by one thread at a time; it may be handed to a thread that starts afterwards.
 //
 // libzmq bounds the memory per peer in messages, not bytes.  Receiving: `queue_in` messages of at
 // most `frame_max` bytes each, the message being assembled, and a few hundred kilobytes of

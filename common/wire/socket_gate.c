@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "common/sys/thread.h"
 #include "common/wire/socket_lines.h"
 
 enum {
@@ -48,8 +48,7 @@ enum request {
 struct gate {
     void *zmq;
     int wake_fd;
-    bool started;
-    pthread_t thread;
+    struct thread thread;
     pthread_mutex_t turn; // held by the thread whose request it is
     pthread_mutex_t lock; // of the request
     pthread_cond_t done;
@@ -333,21 +332,19 @@ enum status gate_new(struct gate **out, void *zmq, struct error *err)
     (void)pthread_cond_init(&gate->done, NULL);
     gate->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
-    // The socket goes over to the thread, which begins after it.  The mask is what
-    // libzmq's own threads and this one inherit: signals are for others.
-    sigset_t all, before;
+    // The socket goes over to the thread, which begins after it.
     int linger = 0;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     gate->zap = zmq_socket(zmq, ZMQ_REP);
-    gate->started = gate->wake_fd >= 0 && gate->zap &&
-                    zmq_setsockopt(gate->zap, ZMQ_LINGER, &linger, sizeof linger) == 0 &&
-                    zmq_bind(gate->zap, "inproc://zeromq.zap.01") == 0 &&
-                    pthread_create(&gate->thread, NULL, run, gate) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!gate->started) {
+    enum status status = STATUS_OK;
+    if (gate->wake_fd < 0 || !gate->zap ||
+        zmq_setsockopt(gate->zap, ZMQ_LINGER, &linger, sizeof linger) != 0 ||
+        zmq_bind(gate->zap, "inproc://zeromq.zap.01") != 0)
+        status = error_set(err, STATUS_IO, "sockets: cannot listen to requests of libzmq");
+    if (status == STATUS_OK)
+        status = thread_start(&gate->thread, "sockets", run, gate, err);
+    if (status != STATUS_OK) {
         gate_free(gate);
-        return error_set(err, STATUS_IO, "sockets: the thread that guards them does not start");
+        return status;
     }
     *out = gate;
     return STATUS_OK;
@@ -357,9 +354,9 @@ void gate_free(struct gate *gate)
 {
     if (!gate)
         return;
-    if (gate->started) {
+    if (gate->thread.running) {
         (void)ask(gate, REQUEST_STOP, NULL);
-        (void)pthread_join(gate->thread, NULL);
+        thread_join(&gate->thread);
     } else if (gate->zap) {
         (void)zmq_close(gate->zap);
     }

@@ -48,7 +48,6 @@ struct collector {
     struct ingest *ingest;
     struct query_service *queries;
     struct live *live;
-    struct job *stop; // for the writer, if ingest did not start
 };
 
 // Creates the store's folder if it is missing; with `all` its parents, too.  Otherwise the
@@ -200,8 +199,9 @@ static void stop_threads(struct collector *collector)
     if (collector->ingest) {
         ingest_stop(collector->ingest);
     } else if (collector->writer) { // ingest never started: stop the writer here
-        if (queue_push(collector->channels->inbox, collector->stop, sizeof *collector->stop))
-            collector->stop = NULL;
+        struct job *stop = collector->channels->stop;
+        if (queue_push(collector->channels->inbox, stop, sizeof *stop))
+            collector->channels->stop = NULL;
     }
     writer_join(collector->writer);
     ingest_join(collector->ingest);
@@ -217,7 +217,6 @@ static void end(struct collector *collector, void (*release)(struct lock *lock))
     explicit_bzero(&collector->endpoints.keys, sizeof collector->endpoints.keys);
     for (unsigned i = 0; i <= ENDPOINTS_MAX; i++)
         release(&collector->locks[i]);
-    job_free(collector->stop);
     free(collector);
 }
 
@@ -233,10 +232,7 @@ enum status collector_start(struct collector **out, const struct options *option
     memcpy(collector->endpoints.addresses, options->listen, sizeof options->listen);
     collector->endpoints.count = options->listen_count;
     allow_connections(collector);
-    collector->stop = job_new(JOB_STOP);
-    enum status status = collector->stop ? STATUS_OK : error_no_memory(err, "collector");
-    if (status == STATUS_OK)
-        status = acquire_locks(collector, err);
+    enum status status = acquire_locks(collector, err);
     if (status == STATUS_OK)
         status = open_shared(collector, keys, err);
     if (status == STATUS_OK)
@@ -264,8 +260,8 @@ enum status collector_reload(struct collector *collector, struct error *err)
 bool collector_is_alive(struct collector *collector, uint64_t within_ns)
 {
     const uint64_t now_ns = clock_monotonic_ns();
-    const uint64_t heartbeats[] = {ingest_heartbeat_ns(collector->ingest),
-                                   writer_heartbeat_ns(collector->writer)};
+    const uint64_t heartbeats[] = {atomic_load(&collector->channels->ingest_beat_ns),
+                                   atomic_load(&collector->channels->writer_beat_ns)};
     for (unsigned i = 0; i < sizeof heartbeats / sizeof *heartbeats; i++)
         if (now_ns > heartbeats[i] && now_ns - heartbeats[i] > within_ns)
             return false;

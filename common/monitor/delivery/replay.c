@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "common/core/base/text.h"
 #include "common/monitor/delivery/publisher.h"
 #include "common/sys/clock.h"
+#include "common/sys/thread.h"
 
 enum {
     SILENT_MAX = 16, // unresponsive collectors remembered during a round
@@ -359,7 +359,7 @@ enum status replay_all(const struct replay_settings *settings, const _Atomic boo
 
 struct replay {
     struct replay_settings settings;
-    pthread_t thread;
+    struct thread thread;
     int wake_fd;
     _Atomic bool stopping;
     struct named named;
@@ -415,21 +415,16 @@ enum status replay_start(struct replay **out, const struct replay_settings *sett
         return error_no_memory(err, "replay");
     replay->settings = *settings;
     replay->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int fault = replay->wake_fd < 0 ? errno : 0;
-    if (fault == 0) {
-        sigset_t all, before;
-        (void)sigfillset(&all);
-        (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-        fault = pthread_create(&replay->thread, NULL, run, replay);
-        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    }
-    if (fault != 0) {
+    enum status status = replay->wake_fd < 0
+                             ? error_set(err, STATUS_IO, "replay: eventfd: %s", strerror(errno))
+                             : thread_start(&replay->thread, "replay", run, replay, err);
+    if (status != STATUS_OK) {
         if (replay->wake_fd >= 0)
             (void)close(replay->wake_fd);
         free(replay);
-        return error_set(err, STATUS_IO, "replay: cannot create a thread: %s", strerror(fault));
+        return status;
     }
-    (void)pthread_setname_np(replay->thread, "inferstat-past");
+    (void)pthread_setname_np(replay->thread.id, "inferstat-past");
     *out = replay;
     return STATUS_OK;
 }
@@ -441,7 +436,7 @@ void replay_stop(struct replay *replay)
     atomic_store_explicit(&replay->stopping, true, memory_order_release);
     const uint64_t one = 1;
     (void)!write(replay->wake_fd, &one, sizeof one);
-    (void)pthread_join(replay->thread, NULL);
+    thread_join(&replay->thread);
     (void)close(replay->wake_fd);
     free(replay);
 }

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "common/sys/clock.h"
+#include "common/sys/thread.h"
 #include "common/wire/codec.h"
 #include "server/collector/threads/limits.h"
-#include "server/collector/threads/service.h"
 #include "server/collector/threads/job.h"
 
 enum {
@@ -20,14 +20,12 @@ enum {
 enum wish { WISH_RUN, WISH_DRAIN, WISH_END };
 
 struct ingest {
-    const struct endpoints *endpoints;
     const unsigned char *store;
     struct channels *channels;
-    struct service service;
+    struct thread thread;
     struct admission admission;
     struct job *pending; // decoded, waiting for room in the inbox
     size_t pending_bytes;
-    struct job *stop; // JOB_STOP, until it is queued
     // Set by main, read by the thread after it was woken; publishes nothing else: relaxed.
     atomic_int wish;
 };
@@ -191,8 +189,8 @@ static void pass_stop(struct ingest *ingest)
     uint32_t ready = 0;
     while (!flush_pending(ingest))
         wire_wait(ingest->admission.sockets, 0, -1, ROOM_WAIT_NS, &ready);
-    struct job *stop = ingest->stop;
-    ingest->stop = NULL;
+    struct job *stop = ingest->channels->stop;
+    ingest->channels->stop = NULL;
     hand_over(ingest, stop, sizeof *stop);
     while (!flush_pending(ingest))
         wire_wait(ingest->admission.sockets, 0, -1, ROOM_WAIT_NS, &ready);
@@ -201,24 +199,18 @@ static void pass_stop(struct ingest *ingest)
 static void *ingest_body(void *context)
 {
     struct ingest *ingest = context;
-    struct error err = {0};
-    enum status status =
-        admission_open(&ingest->admission, ingest->endpoints, ADDRESS_INGEST, &err);
-    service_report(&ingest->service, status, &err);
-    if (status == STATUS_OK) {
-        while (atomic_load_explicit(&ingest->wish, memory_order_relaxed) == WISH_RUN) {
-            service_set_heartbeat(&ingest->service, clock_monotonic_ns());
-            wait_and_receive(ingest);
-            answer_send_queued(ingest->admission.sockets, ingest->channels->acks);
-        }
-        pass_stop(ingest);
-        while (atomic_load_explicit(&ingest->wish, memory_order_relaxed) != WISH_END) {
-            queue_wait(ingest->channels->acks, IDLE_WAIT_NS);
-            answer_send_queued(ingest->admission.sockets, ingest->channels->acks);
-        }
+    while (atomic_load_explicit(&ingest->wish, memory_order_relaxed) == WISH_RUN) {
+        atomic_store_explicit(&ingest->channels->ingest_beat_ns, clock_monotonic_ns(),
+                              memory_order_relaxed);
+        wait_and_receive(ingest);
         answer_send_queued(ingest->admission.sockets, ingest->channels->acks);
     }
-    admission_close(&ingest->admission);
+    pass_stop(ingest);
+    while (atomic_load_explicit(&ingest->wish, memory_order_relaxed) != WISH_END) {
+        queue_wait(ingest->channels->acks, IDLE_WAIT_NS);
+        answer_send_queued(ingest->admission.sockets, ingest->channels->acks);
+    }
+    answer_send_queued(ingest->admission.sockets, ingest->channels->acks);
     return NULL;
 }
 
@@ -237,25 +229,17 @@ enum status ingest_start(struct ingest **out, const struct endpoints *endpoints,
     struct ingest *ingest = calloc(1, sizeof *ingest);
     if (!ingest)
         return error_no_memory(err, "ingest");
-    ingest->endpoints = endpoints;
     ingest->store = store;
     ingest->channels = channels;
-    ingest->stop = job_new(JOB_STOP);
-    enum status status = ingest->stop ? STATUS_OK : error_no_memory(err, "ingest");
+    enum status status = admission_open(&ingest->admission, endpoints, ADDRESS_INGEST, err);
     if (status == STATUS_OK)
-        status = service_start(&ingest->service, ingest_body, ingest, err);
+        status = thread_start(&ingest->thread, "ingest", ingest_body, ingest, err);
     if (status != STATUS_OK) {
-        job_free(ingest->stop);
-        free(ingest);
+        ingest_join(ingest);
         return status;
     }
     *out = ingest;
     return STATUS_OK;
-}
-
-uint64_t ingest_heartbeat_ns(struct ingest *ingest)
-{
-    return service_heartbeat_ns(&ingest->service);
 }
 
 void ingest_stop(struct ingest *ingest)
@@ -268,8 +252,8 @@ void ingest_join(struct ingest *ingest)
     if (!ingest)
         return;
     set_wish(ingest, WISH_END);
-    service_join(&ingest->service);
+    thread_join(&ingest->thread);
+    admission_close(&ingest->admission);
     job_free(ingest->pending);
-    job_free(ingest->stop);
     free(ingest);
 }

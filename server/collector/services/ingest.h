@@ -18,10 +18,7 @@ MUST_CHECK enum status ingest_start(struct ingest **out, const struct endpoints 
                                     const unsigned char *store, struct channels *channels,
                                     struct error *err);
 
-// Time of the thread's last heartbeat (monotonic).  Any thread.
-uint64_t ingest_heartbeat_ns(struct ingest *ingest);
-
-// Makes the thread stop receiving and queue JOB_STOP for the writer.
+// Makes the thread stop receiving and queue channels->stop for the writer.
 void ingest_stop(struct ingest *ingest);
 
 // After the writer has ended: sends the remaining acknowledgements, closes the sockets and

@@ -7,10 +7,10 @@
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
+#include "common/sys/thread.h"
 #include "common/wire/codec.h"
 #include "common/store/read/reader.h"
 #include "common/store/query/query_list.h"
-#include "server/collector/threads/service.h"
 #include "server/collector/threads/job.h"
 
 enum {
@@ -34,10 +34,8 @@ struct reader {
 };
 
 struct live {
-    const struct endpoints *endpoints;
-    const char *path;
     struct channels *channels;
-    struct service service;
+    struct thread thread;
     struct admission admission;
     struct store *store;
     struct commit_ids published; // last ids that readers got or missed
@@ -292,16 +290,8 @@ static void run_once(struct live *live)
 static void *live_body(void *context)
 {
     struct live *live = context;
-    struct error err = {0};
-    enum status status = store_open(&live->store, live->path, &err);
-    if (status == STATUS_OK)
-        status = admission_open(&live->admission, live->endpoints, ADDRESS_LIVE, &err);
-    channels_read_commit(live->channels, &live->published);
-    service_report(&live->service, status, &err);
-    while (status == STATUS_OK && !atomic_load_explicit(&live->stop, memory_order_relaxed))
+    while (!atomic_load_explicit(&live->stop, memory_order_relaxed))
         run_once(live);
-    admission_close(&live->admission);
-    store_close(live->store);
     return NULL;
 }
 
@@ -311,12 +301,15 @@ enum status live_start(struct live **out, const struct endpoints *endpoints, con
     struct live *live = calloc(1, sizeof *live);
     if (!live)
         return error_no_memory(err, "live feed");
-    live->endpoints = endpoints;
-    live->path = path;
     live->channels = channels;
-    enum status status = service_start(&live->service, live_body, live, err);
+    enum status status = store_open(&live->store, path, err);
+    if (status == STATUS_OK)
+        status = admission_open(&live->admission, endpoints, ADDRESS_LIVE, err);
+    channels_read_commit(channels, &live->published);
+    if (status == STATUS_OK)
+        status = thread_start(&live->thread, "live feed", live_body, live, err);
     if (status != STATUS_OK) {
-        free(live);
+        live_stop(live);
         return status;
     }
     *out = live;
@@ -329,6 +322,8 @@ void live_stop(struct live *live)
         return;
     atomic_store_explicit(&live->stop, true, memory_order_relaxed);
     channels_wake_live(live->channels);
-    service_join(&live->service);
+    thread_join(&live->thread);
+    admission_close(&live->admission);
+    store_close(live->store);
     free(live);
 }

@@ -6,10 +6,10 @@
 #include "common/store/store.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
+#include "common/sys/thread.h"
 #include "common/wire/codec.h"
 #include "server/collector/access/files_under.h"
 #include "server/collector/threads/reply.h"
-#include "server/collector/threads/service.h"
 #include "server/collector/services/query_worker.h"
 #include "server/collector/threads/job.h"
 
@@ -17,9 +17,9 @@ enum { QUERY_BUDGET_SECONDS = 4 };
 
 struct query_service {
     const struct endpoints *endpoints;
-    const char *path, *files_under;
+    const char *files_under;
     struct channels *channels;
-    struct service service;
+    struct thread thread;
     struct admission admission; // query, then admin
     struct store *store;
     struct query_worker *slow, *scans; // for queries of minutes; for scans of all records
@@ -239,36 +239,28 @@ static void run_once(struct query_service *service)
 
 // ---- The thread -----------------------------------------------------------------------
 
-static enum status open_all(struct query_service *service, struct error *err)
+static enum status open_all(struct query_service *service, const char *path, struct error *err)
 {
-    const struct endpoints *endpoints = service->endpoints;
-    enum status status = store_open(&service->store, service->path, err);
+    enum status status = store_open(&service->store, path, err);
     if (status != STATUS_OK)
         return status;
     store_set_budget(service->store, QUERY_BUDGET_SECONDS * UINT64_C(1000000000));
-    status = query_worker_start(&service->slow, service->path, 1, service->channels, err);
+    status = query_worker_start(&service->slow, path, 1, service->channels, err);
     if (status == STATUS_OK)
-        status = query_worker_start(&service->scans, service->path, QUERY_WORKER_ROOM_MAX,
-                                    service->channels, err);
+        status = query_worker_start(&service->scans, path, QUERY_WORKER_ROOM_MAX, service->channels,
+                                    err);
     if (status == STATUS_OK)
-        status = admission_open(&service->admission, endpoints, ADDRESS_QUERY, err);
+        status = admission_open(&service->admission, service->endpoints, ADDRESS_QUERY, err);
     if (status == STATUS_OK)
-        status = admission_open(&service->admission, endpoints, ADDRESS_ADMIN, err);
+        status = admission_open(&service->admission, service->endpoints, ADDRESS_ADMIN, err);
     return status;
 }
 
 static void *query_body(void *context)
 {
     struct query_service *service = context;
-    struct error err = {0};
-    enum status status = open_all(service, &err);
-    service_report(&service->service, status, &err);
-    while (status == STATUS_OK && !atomic_load_explicit(&service->stop, memory_order_relaxed))
+    while (!atomic_load_explicit(&service->stop, memory_order_relaxed))
         run_once(service);
-    admission_close(&service->admission);
-    query_worker_stop(service->slow);
-    query_worker_stop(service->scans);
-    store_close(service->store);
     return NULL;
 }
 
@@ -280,13 +272,14 @@ enum status query_service_start(struct query_service **out, const struct endpoin
     if (!service)
         return error_no_memory(err, "query service");
     service->endpoints = endpoints;
-    service->path = path;
     service->files_under = files_under;
     service->channels = channels;
     service->started_at_ns = clock_monotonic_ns();
-    enum status status = service_start(&service->service, query_body, service, err);
+    enum status status = open_all(service, path, err);
+    if (status == STATUS_OK)
+        status = thread_start(&service->thread, "query service", query_body, service, err);
     if (status != STATUS_OK) {
-        free(service);
+        query_service_stop(service);
         return status;
     }
     *out = service;
@@ -299,6 +292,10 @@ void query_service_stop(struct query_service *service)
         return;
     atomic_store_explicit(&service->stop, true, memory_order_relaxed);
     answer_wake(service->channels->replies); // if that fails, it checks within a second anyway
-    service_join(&service->service);
+    thread_join(&service->thread);
+    admission_close(&service->admission);
+    query_worker_stop(service->slow);
+    query_worker_stop(service->scans);
+    store_close(service->store);
     free(service);
 }

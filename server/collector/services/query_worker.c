@@ -10,10 +10,10 @@
 #include "common/store/transfer/import.h"
 #include "common/store/rollup/rollup.h"
 #include "common/store/store.h"
+#include "common/sys/thread.h"
 #include "server/collector/access/files_under.h"
 #include "server/collector/threads/import_request.h"
 #include "server/collector/threads/reply.h"
-#include "server/collector/threads/service.h"
 
 struct request {
     struct job_return to;
@@ -22,10 +22,12 @@ struct request {
 };
 
 struct query_worker {
-    struct service service; // its lock guards the members below, its condition signals changes
+    struct thread thread;
     const char *path;
     unsigned room;
     struct channels *channels;
+    pthread_mutex_t lock;   // of the members below
+    pthread_cond_t changed; // some of them
     bool stop;
     struct request requests[QUERY_WORKER_ROOM_MAX]; // a ring buffer of `count` entries
     unsigned first, count;                          // the first is running, or next
@@ -78,10 +80,10 @@ static const struct slow_query *limits_of(const struct request *request)
 // only during a query: an idle worker holds no memory of it.  Returns false when stopping.
 static bool publish_store(struct query_worker *worker, struct store *store)
 {
-    (void)pthread_mutex_lock(&worker->service.lock);
+    (void)pthread_mutex_lock(&worker->lock);
     worker->store = store;
     const bool goes_on = !worker->stop;
-    (void)pthread_mutex_unlock(&worker->service.lock);
+    (void)pthread_mutex_unlock(&worker->lock);
     return goes_on;
 }
 
@@ -197,10 +199,10 @@ static void answer(struct query_worker *worker)
             ? NULL
             : reply_encode(&request->to, request->asked.id, status, result, &err);
     // Before the reply is queued: its client may send the next query at once.
-    (void)pthread_mutex_lock(&worker->service.lock);
+    (void)pthread_mutex_lock(&worker->lock);
     worker->first = (worker->first + 1) % QUERY_WORKER_ROOM_MAX;
     worker->count--;
-    (void)pthread_mutex_unlock(&worker->service.lock);
+    (void)pthread_mutex_unlock(&worker->lock);
     answer_submit(worker->channels->replies, encoded);
     result_free(result);
 }
@@ -208,18 +210,17 @@ static void answer(struct query_worker *worker)
 // Waits for a query; false when stopping.
 static bool wait_for_query(struct query_worker *worker)
 {
-    (void)pthread_mutex_lock(&worker->service.lock);
+    (void)pthread_mutex_lock(&worker->lock);
     while (worker->count == 0 && !worker->stop)
-        (void)pthread_cond_wait(&worker->service.changed, &worker->service.lock);
+        (void)pthread_cond_wait(&worker->changed, &worker->lock);
     const bool goes_on = !worker->stop;
-    (void)pthread_mutex_unlock(&worker->service.lock);
+    (void)pthread_mutex_unlock(&worker->lock);
     return goes_on;
 }
 
 static void *worker_body(void *context)
 {
     struct query_worker *worker = context;
-    service_report(&worker->service, STATUS_OK, NULL);
     while (wait_for_query(worker))
         answer(worker);
     return NULL;
@@ -235,11 +236,13 @@ enum status query_worker_start(struct query_worker **out, const char *path, unsi
     worker->path = path;
     worker->room = room;
     worker->channels = channels;
+    (void)pthread_mutex_init(&worker->lock, NULL);
+    (void)pthread_cond_init(&worker->changed, NULL);
     enum status status = fd_path_allow(err);
     if (status == STATUS_OK)
-        status = service_start(&worker->service, worker_body, worker, err);
+        status = thread_start(&worker->thread, "query worker", worker_body, worker, err);
     if (status != STATUS_OK) {
-        free(worker);
+        query_worker_stop(worker);
         return status;
     }
     *out = worker;
@@ -250,15 +253,15 @@ enum status query_worker_ask(struct query_worker *worker, const struct job_retur
                              const struct message_query *asked, const char *below,
                              struct error *err)
 {
-    (void)pthread_mutex_lock(&worker->service.lock);
+    (void)pthread_mutex_lock(&worker->lock);
     const bool is_free = worker->count < worker->room;
     const char *at_work = limits_of(&worker->requests[worker->first])->name; // where it is not free
     if (is_free) {
         worker->requests[(worker->first + worker->count++) % QUERY_WORKER_ROOM_MAX] =
             (struct request){.to = *to, .asked = *asked, .below = below};
-        (void)pthread_cond_signal(&worker->service.changed);
+        (void)pthread_cond_signal(&worker->changed);
     }
-    (void)pthread_mutex_unlock(&worker->service.lock);
+    (void)pthread_mutex_unlock(&worker->lock);
     if (is_free)
         return STATUS_OK;
     if (worker->room > 1)
@@ -274,12 +277,14 @@ void query_worker_stop(struct query_worker *worker)
 {
     if (!worker)
         return;
-    (void)pthread_mutex_lock(&worker->service.lock);
+    (void)pthread_mutex_lock(&worker->lock);
     worker->stop = true;
     if (worker->store)
         store_cancel(worker->store);
-    (void)pthread_cond_signal(&worker->service.changed);
-    (void)pthread_mutex_unlock(&worker->service.lock);
-    service_join(&worker->service);
+    (void)pthread_cond_signal(&worker->changed);
+    (void)pthread_mutex_unlock(&worker->lock);
+    thread_join(&worker->thread);
+    (void)pthread_cond_destroy(&worker->changed);
+    (void)pthread_mutex_destroy(&worker->lock);
     free(worker);
 }

@@ -20,6 +20,9 @@ enum status channels_new(struct channels **out, struct error *err)
     enum status status = STATUS_OK;
     if (channels->commit_fd < 0)
         status = error_set(err, STATUS_IO, "eventfd: %s", strerror(errno));
+    channels->stop = job_new(JOB_STOP);
+    if (status == STATUS_OK && !channels->stop)
+        status = error_no_memory(err, "collector");
     if (status == STATUS_OK)
         status = queue_new(&channels->inbox, CHANNELS_INBOX_JOBS, CHANNELS_INBOX_BYTES, err);
     if (status == STATUS_OK)
@@ -38,6 +41,7 @@ void channels_free(struct channels *channels)
 {
     if (!channels)
         return;
+    job_free(channels->stop);
     queue_free(channels->inbox, job_free);
     queue_free(channels->acks, answer_free);
     queue_free(channels->replies, answer_free);

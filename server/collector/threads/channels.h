@@ -32,6 +32,9 @@ struct channels {
     struct queue *replies; // struct answer, from the writer and query workers to the query service
     struct reject_counters rejects;
     struct peer_credit credit;
+    struct job *stop; // JOB_STOP, until ingest or main has queued it
+    // When the threads were last known to be alive (monotonic); publish nothing: relaxed.
+    atomic_uint_fast64_t ingest_beat_ns, writer_beat_ns;
     int commit_fd; // readable after a commit or channels_wake_live; for the live thread
 
     pthread_mutex_t lock; // of the members below

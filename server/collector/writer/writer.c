@@ -10,11 +10,11 @@
 #include "common/store/schema/open_marker.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
+#include "common/sys/thread.h"
 #include "common/store/schema/database_open.h"
 #include "server/collector/maintenance/maintenance.h"
 #include "server/collector/rollup/rollups.h"
 #include "server/collector/threads/job.h"
-#include "server/collector/threads/service.h"
 #include "server/collector/writer/writer_batch.h"
 #include "server/collector/writer/writer_insert.h"
 #include "server/collector/writer/writer_jobs.h"
@@ -38,7 +38,7 @@ enum {
 
 struct writer {
     struct writer_config config;
-    struct service service;
+    struct thread thread;
     sqlite3 *db;
     struct runs *runs;
     struct inserter *inserter;
@@ -125,6 +125,7 @@ static void close_store(struct writer *writer)
     struct error err;
     if (writer->db && open_marker_clear(writer->db, &err) != STATUS_OK)
         log_write(LOG_LEVEL_DEBUG, "%s", err.text);
+    maintenance_free(writer->maintenance);
     batches_free(writer->batches);
     runs_free(writer->runs);
     inserter_free(writer->inserter);
@@ -431,16 +432,11 @@ static int64_t timeout_ns(const struct writer *writer)
 static void *writer_body(void *context)
 {
     struct writer *writer = context;
-    struct error err = {0};
-    enum status status = open_store(writer, &err);
-    if (status == STATUS_OK)
-        post_ids(writer);
-    writer->ticked_at_ns = clock_monotonic_ns();
-    service_report(&writer->service, status, &err);
-    while (status == STATUS_OK && !writer->stop) {
+    while (!writer->stop) {
         // If it stays out of memory, the watchdog restarts the process.
         if (!writer->starved && !maintenance_is_starved(writer->maintenance))
-            service_set_heartbeat(&writer->service, clock_monotonic_ns());
+            atomic_store_explicit(&writer->config.channels->writer_beat_ns, clock_monotonic_ns(),
+                                  memory_order_relaxed);
         queue_wait(writer->config.channels->inbox, timeout_ns(writer));
         run_group(writer);
         const struct maintenance_load load = load_of(writer);
@@ -450,9 +446,7 @@ static void *writer_body(void *context)
     }
     maintenance_free(writer->maintenance);
     writer->maintenance = NULL;
-    if (status == STATUS_OK)
-        flush_rollups(writer);
-    close_store(writer);
+    flush_rollups(writer);
     return NULL;
 }
 
@@ -462,9 +456,14 @@ enum status writer_start(struct writer **out, const struct writer_config *config
     if (!writer)
         return error_no_memory(err, "writer");
     writer->config = *config;
-    enum status status = service_start(&writer->service, writer_body, writer, err);
+    enum status status = open_store(writer, err);
+    if (status == STATUS_OK) {
+        post_ids(writer);
+        writer->ticked_at_ns = clock_monotonic_ns();
+        status = thread_start(&writer->thread, "writer", writer_body, writer, err);
+    }
     if (status != STATUS_OK) {
-        free(writer);
+        writer_join(writer);
         return status;
     }
     *out = writer;
@@ -476,15 +475,11 @@ const unsigned char *writer_store_uuid(const struct writer *writer)
     return writer->store;
 }
 
-uint64_t writer_heartbeat_ns(struct writer *writer)
-{
-    return service_heartbeat_ns(&writer->service);
-}
-
 void writer_join(struct writer *writer)
 {
     if (!writer)
         return;
-    service_join(&writer->service);
+    thread_join(&writer->thread);
+    close_store(writer);
     free(writer);
 }

@@ -29,16 +29,13 @@ struct writer_config {
     bool no_rollups; // do not write rollups
 };
 
-// Starts the thread, which opens or creates the store.
+// Opens or creates the store and starts the thread.  channels->writer_beat_ns is not set while it
+// is out of memory.
 MUST_CHECK enum status writer_start(struct writer **out, const struct writer_config *config,
                                     struct error *err);
 
 // The store's UUID; constant.
 const unsigned char *writer_store_uuid(const struct writer *writer);
-
-// Time of the thread's last heartbeat (monotonic); it has none while it is out of memory.  Any
-// thread.
-uint64_t writer_heartbeat_ns(struct writer *writer);
 
 // Waits until the thread has received JOB_STOP, has committed the jobs before it and has
 // closed the store.  Accepts NULL.

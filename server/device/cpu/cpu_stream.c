@@ -1,7 +1,6 @@
 #include "server/device/cpu/cpu_stream.h"
 
 #include <assert.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,18 +52,6 @@ static void *run_stream(void *argument)
     }
 }
 
-// Signals are for the threads that wait for them.
-static int start_thread(struct cpu_stream *stream)
-{
-    sigset_t all;
-    sigset_t before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    int fault = pthread_create(&stream->thread, NULL, run_stream, stream);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return fault;
-}
-
 enum status cpu_stream_begin(struct cpu_stream *stream, struct device *device, const char *name,
                              unsigned int threads, struct error *err)
 {
@@ -74,23 +61,23 @@ enum status cpu_stream_begin(struct cpu_stream *stream, struct device *device, c
     enum status status = command_queue_new(&stream->queue, err);
     if (status != STATUS_OK)
         return status;
-    int fault = start_thread(stream);
-    if (fault != 0)
-        return error_set(err, STATUS_IO, "stream '%s': cannot create a thread: %s", name,
-                         strerror(fault));
-    stream->started = true;
+    char what[64];
+    (void)snprintf(what, sizeof what, "stream '%.40s'", name);
+    status = thread_start(&stream->thread, what, run_stream, stream, err);
+    if (status != STATUS_OK)
+        return status;
     char title[16];
     (void)snprintf(title, sizeof title, "stream-%.8s", name);
-    (void)pthread_setname_np(stream->thread, title);
+    (void)pthread_setname_np(stream->thread.id, title);
     return STATUS_OK;
 }
 
 void cpu_stream_end(struct cpu_stream *stream)
 {
-    if (stream->started) {
+    if (stream->thread.running) {
         static const struct command last = {.name = "end", .always = true};
         command_queue_push(stream->queue, &last);
-        (void)pthread_join(stream->thread, NULL);
+        thread_join(&stream->thread);
     }
     command_queue_free(stream->queue);
     thread_pool_free(stream->pool);

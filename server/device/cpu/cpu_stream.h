@@ -7,10 +7,10 @@
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_CPU_STREAM_H
 #define INFERSTAT_SERVER_DEVICE_CPU_CPU_STREAM_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "common/sys/thread.h"
 #include "server/device/cpu/command_queue.h"
 #include "server/device/cpu/fence.h"
 #include "server/device/cpu/thread_pool.h"
@@ -22,8 +22,7 @@ struct cpu_stream {
     unsigned int threads; // of the pool
     struct command_queue *queue;
     struct thread_pool *pool; // for kernels; NULL until the first one
-    pthread_t thread;
-    bool started;
+    struct thread thread;
     // Set once by the stream's thread with release order after writing `failure`; read with
     // acquire order.
     atomic_bool failed;
