@@ -94,9 +94,18 @@ enum status delivery_producer_stream(struct delivery_producer *producer,
                                                  .released = released,
                                                  .spooled = released,
                                                  .acknowledged = released,
-                                                 .sent = released};
+                                                 .sent = released,
+                                                 .ring_records = producer->config.ring_records};
     producer->stream_count++;
     return STATUS_OK;
+}
+
+void delivery_producer_ring_fits(struct delivery_producer *producer, uint32_t stream,
+                                 uint32_t records)
+{
+    const size_t at = delivery_find_stream(producer, stream);
+    if (at < producer->stream_count)
+        producer->flows[at].ring_records = records;
 }
 
 void delivery_producer_spool_holds(struct delivery_producer *producer, uint32_t stream,

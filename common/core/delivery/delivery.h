@@ -61,7 +61,7 @@ struct delivery_config {
     // A dead run is replayed from its files.  After a host crash the collector may have more
     // records than the files: its answer to Hello is trusted.
     bool replay;
-    // 0: no spool.  Else records are spooled when their ring (of `ring_records` slots) is half
+    // 0: no spool.  Else records are spooled when their ring (of `ring_records` records) is half
     // full of unacknowledged ones, and every spool_after_ns while the collector is unreachable.
     uint64_t spool_after_ns;
     uint64_t spool_retry_ns; // delay after a failed append
@@ -103,6 +103,11 @@ void delivery_producer_free(struct delivery_producer *producer);
 MUST_CHECK enum status delivery_producer_stream(struct delivery_producer *producer,
                                                 const struct delivery_stream *state,
                                                 uint64_t released);
+
+// Sets how many records of their present sizes fit the stream's ring, at first
+// config->ring_records.
+void delivery_producer_ring_fits(struct delivery_producer *producer, uint32_t stream,
+                                 uint32_t records);
 
 // For a replay: the spool holds records `released` + 1 to `spooled` of the stream.  Call it
 // directly after delivery_producer_stream, which sets `released`.

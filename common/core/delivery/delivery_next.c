@@ -196,7 +196,7 @@ static bool spool_is_due(const struct delivery_producer *producer, size_t at)
     const uint64_t waiting = producer->streams[at].produced - flow->spooled;
     if (waiting == 0)
         return false;
-    return producer->spool_all || waiting >= producer->config.ring_records / RING_PART ||
+    return producer->spool_all || waiting >= flow->ring_records / RING_PART ||
            (producer->contact == DELIVERY_CONTACT_LOST && flow->spooled < flow->sweep_to);
 }
 

@@ -29,6 +29,7 @@ struct delivery_flow {
     uint64_t sent;          // highest number sent since the last Hello
     uint64_t last_sequence; // sequence of the stream's last batch
     uint64_t since_ns;      // records have been in flight without progress since then
+    uint32_t ring_records;  // that fit the ring
     uint64_t sweep_to;      // `produced` when the current sweep began
     int64_t forgotten_ns;   // wall clock when the store was found to lack released records
 };

@@ -284,6 +284,12 @@ uint64_t ring_released(const struct ring *ring)
     return atomic_load_explicit(&released_position(ring)->records, memory_order_relaxed);
 }
 
+uint64_t ring_used_slots(const struct ring *ring)
+{
+    const uint64_t produced = atomic_load_explicit(&ring->produced, memory_order_acquire);
+    return next_position(ring, produced) - atomic_load_explicit(&ring->freed, memory_order_relaxed);
+}
+
 void ring_free_parts(struct ring *ring, struct ring_part parts[2])
 {
     const uint64_t produced = atomic_load_explicit(&ring->produced, memory_order_acquire);

@@ -64,6 +64,9 @@ void ring_release(struct ring *ring, uint64_t number);
 // The highest number released.
 uint64_t ring_released(const struct ring *ring);
 
+// The slots of all records in the ring; those being pushed may be counted or not.
+uint64_t ring_used_slots(const struct ring *ring);
+
 // The unused parts of the ring's memory, each possibly empty.  Their contents may be discarded
 // while the producer does not push.
 struct ring_part {

@@ -260,6 +260,15 @@ static uint64_t poll_pause(const struct publisher *publisher)
                                                                               : poll_ns;
 }
 
+// The number of records of their present sizes that fit the ring: some take two slots.
+static uint32_t ring_fits(const struct ring *ring)
+{
+    const uint64_t records = ring_produced(ring) - ring_released(ring);
+    const uint64_t slots = ring_used_slots(ring);
+    return slots > records ? (uint32_t)(ring_capacity(ring) * records / slots)
+                           : ring_capacity(ring);
+}
+
 // Polls the rings: passes new records to the state machine, then the names, so that the names
 // of all these records are included.
 static void poll_rings(struct publisher *publisher)
@@ -282,6 +291,7 @@ static void poll_rings(struct publisher *publisher)
                 : delivery_producer_stream(publisher->producer, &state, ring_released(ring));
         if (status != STATUS_OK)
             break;
+        delivery_producer_ring_fits(publisher->producer, i, ring_fits(ring));
     }
     delivery_producer_names(publisher->producer, names_count(runfile_names(settings->file)));
     report_losses(publisher);

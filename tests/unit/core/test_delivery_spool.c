@@ -131,6 +131,19 @@ TEST_CASE(test_half_a_ring_goes_to_the_spool)
     rig_free(&rig);
 }
 
+// Records of two slots fill a ring twice as soon.
+TEST_CASE(test_half_a_ring_of_large_records)
+{
+    struct rig rig = rig_new_with_spool(10, 40);
+    produce(&rig, 0, 10);
+    contact_new(&rig);
+    expect_batch(&rig, 0, 1, 10);
+    expect_nothing(&rig);
+    delivery_producer_ring_fits(rig.producer, 0, 20);
+    expect_spool(&rig, 0, 1, 10);
+    rig_free(&rig);
+}
+
 TEST_CASE(test_a_spool_that_cannot_be_written)
 {
     struct rig rig = rig_new_with_spool(10, 20);
@@ -303,7 +316,7 @@ TEST_CASE(test_many_ranges)
 }
 
 TEST_MAIN(test_lost_contact_spools_what_waits, test_contact_ends_spooling,
-          test_half_a_ring_goes_to_the_spool, test_a_spool_that_cannot_be_written,
-          test_an_owner_who_leaves, test_lost_ranges_are_told_and_jumped,
-          test_older_collectors_know_no_damage, test_lost_under_way, test_another_store,
-          test_what_cannot_be_lost, test_many_ranges)
+          test_half_a_ring_goes_to_the_spool, test_half_a_ring_of_large_records,
+          test_a_spool_that_cannot_be_written, test_an_owner_who_leaves,
+          test_lost_ranges_are_told_and_jumped, test_older_collectors_know_no_damage,
+          test_lost_under_way, test_another_store, test_what_cannot_be_lost, test_many_ranges)

@@ -230,6 +230,7 @@ TEST_CASE(test_two_slots)
         }
         assert_int_equal(ring_produced(ring), produced);
         assert_int_equal(ring_dropped(ring), dropped);
+        assert_int_equal(ring_used_slots(ring), taken);
         if (test_random(&random) % 16 == 0)
             assert_int_equal(ring_attach(&ring, memory, ring_size(CAPACITY)), STATUS_OK);
 
