@@ -20,30 +20,19 @@ enum part {
 void delivery_run_deinit(struct delivery_run *run)
 {
     free(run->lanes);
-    free(run->sorted);
     *run = (struct delivery_run){0};
 }
 
-// The index of the stream in `sorted`, or where it would be inserted.
-static size_t rank_of(const struct delivery_run *run, uint32_t stream)
-{
-    size_t low = 0, high = run->lane_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (run->lanes[run->sorted[middle]].stream < stream)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
+// Fast path: streams are usually added in order.
 size_t delivery_run_find(const struct delivery_run *run, uint32_t stream)
 {
-    const size_t rank = rank_of(run, stream);
-    if (rank < run->lane_count && run->lanes[run->sorted[rank]].stream == stream)
-        return run->sorted[rank];
-    return run->lane_count;
+    size_t at = stream;
+    if (at < run->lane_count && run->lanes[at].stream == stream)
+        return at;
+    for (at = 0; at < run->lane_count; at++)
+        if (run->lanes[at].stream == stream)
+            break;
+    return at;
 }
 
 enum status delivery_run_restore(struct delivery_run *run, const struct delivery_lane *lane)
@@ -52,13 +41,8 @@ enum status delivery_run_restore(struct delivery_run *run, const struct delivery
         return STATUS_INVALID;
     if (run->lane_count == DELIVERY_STREAMS_MAX)
         return STATUS_FULL;
-    if (!ARRAY_RESERVE(&run->lanes, &run->lane_room, run->lane_count + 1) ||
-        !ARRAY_RESERVE(&run->sorted, &run->sorted_room, run->lane_count + 1))
+    if (!ARRAY_RESERVE(&run->lanes, &run->lane_room, run->lane_count + 1))
         return STATUS_NOMEM;
-    const size_t rank = rank_of(run, lane->stream);
-    memmove(&run->sorted[rank + 1], &run->sorted[rank],
-            (run->lane_count - rank) * sizeof *run->sorted);
-    run->sorted[rank] = (uint16_t)run->lane_count;
     run->lanes[run->lane_count++] = *lane;
     return STATUS_OK;
 }

@@ -31,8 +31,7 @@ struct delivery_lane {
 // committed state.
 struct delivery_run {
     struct delivery_lane *lanes; // in the order of their first use
-    uint16_t *sorted;            // their indexes, by stream
-    size_t lane_count, lane_room, sorted_room;
+    size_t lane_count, lane_room;
     enum record_run_end end;
     int64_t ended_ns;    // 0: not known
     int64_t goodbye_ns;  // end time of a Goodbye that waits for missing records; 0: none

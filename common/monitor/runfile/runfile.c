@@ -294,26 +294,24 @@ void runfile_remove(struct runfile *file)
 
 // ---- Opening the file of a dead process -------------------------------------------
 
+const struct runfile_text runfile_texts[RUNFILE_TEXTS] = {
+#define RUN_TEXT(member)                                                                           \
+    {                                                                                              \
+        offsetof(struct runfile_run, member), sizeof(((struct runfile_run *)NULL)->member)         \
+    }
+    RUN_TEXT(program),           RUN_TEXT(collector),      RUN_TEXT(host.host),
+    RUN_TEXT(host.os),           RUN_TEXT(host.kernel),    RUN_TEXT(host.cpu),
+    RUN_TEXT(host.cpu_governor), RUN_TEXT(host.container),
+#undef RUN_TEXT
+};
+
 // Whether all texts are terminated and UTF-8.
 static bool run_is_valid(const struct runfile_run *run)
 {
-    const struct process_host *host = &run->host;
-    const struct {
-        const char *text;
-        size_t size;
-    } texts[] = {
-        {run->program, sizeof run->program},
-        {run->collector, sizeof run->collector},
-        {host->host, sizeof host->host},
-        {host->os, sizeof host->os},
-        {host->kernel, sizeof host->kernel},
-        {host->cpu, sizeof host->cpu},
-        {host->cpu_governor, sizeof host->cpu_governor},
-        {host->container, sizeof host->container},
-    };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        const size_t size = strnlen(texts[i].text, texts[i].size);
-        if (size == texts[i].size || (size > 0 && !text_is_utf8(texts[i].text, size)))
+    for (size_t i = 0; i < RUNFILE_TEXTS; i++) {
+        const char *text = (const char *)run + runfile_texts[i].offset;
+        const size_t size = strnlen(text, runfile_texts[i].size);
+        if (size == runfile_texts[i].size || (size > 0 && !text_is_utf8(text, size)))
             return false;
     }
     return true;

@@ -59,6 +59,12 @@ struct runfile_run {
     struct process_host host;
 };
 
+// Where its texts are; each ends with a zero within `size` bytes.
+enum { RUNFILE_TEXTS = 8 };
+extern const struct runfile_text {
+    size_t offset, size;
+} runfile_texts[RUNFILE_TEXTS];
+
 // Mutable state of the run.  Any thread.
 struct runfile_state {
     _Atomic uint32_t streams;       // number of streams; stored with release

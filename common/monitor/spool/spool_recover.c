@@ -117,7 +117,7 @@ static void on_entry(struct recovery *recovery, struct spool_segment *segment,
     case SEGMENT_STATE:
         on_states(spool, entry, spool->loaded.bytes + offset);
         break;
-    case SEGMENT_KINDS:
+    default: // as read: there is no other
         break;
     }
 }

@@ -17,21 +17,7 @@ struct segment_header {
     uint32_t number;
 };
 
-struct segment_entry_header {
-    uint32_t magic;
-    uint32_t size;
-    uint32_t kind;
-    uint32_t stream;
-    uint64_t first;
-    uint64_t previous;
-    uint32_t count;
-    uint32_t body_crc;
-    int64_t since_ns, until_ns;
-    uint32_t reserved;
-    uint32_t crc; // of the bytes before it
-};
-
-_Static_assert(sizeof(struct segment_entry_header) == SEGMENT_ENTRY_HEADER, "part of the format");
+_Static_assert(sizeof(struct segment_entry) == SEGMENT_ENTRY_HEADER, "part of the format");
 _Static_assert(sizeof(struct segment_state_row) == 56, "part of the format");
 _Static_assert(SEGMENT_ENTRY_HEADER + SEGMENT_STATE_HEAD +
                        DELIVERY_STREAMS_MAX * sizeof(struct segment_state_row) <=
@@ -48,20 +34,7 @@ static size_t padded(size_t size)
 
 // ---- The run's description ------------------------------------------------------
 
-static const struct {
-    size_t offset, size;
-} run_texts[] = {
-#define RUN_TEXT(member)                                                                           \
-    {                                                                                              \
-        offsetof(struct runfile_run, member), sizeof(((struct runfile_run *)NULL)->member)         \
-    }
-    RUN_TEXT(program),           RUN_TEXT(collector),      RUN_TEXT(host.host),
-    RUN_TEXT(host.os),           RUN_TEXT(host.kernel),    RUN_TEXT(host.cpu),
-    RUN_TEXT(host.cpu_governor), RUN_TEXT(host.container),
-#undef RUN_TEXT
-};
-
-enum { RUN_TEXTS = sizeof run_texts / sizeof *run_texts, RUN_NUMBERS = 4 };
+enum { RUN_NUMBERS = 4 };
 
 static size_t write_run(unsigned char *out, const struct runfile_run *run)
 {
@@ -71,9 +44,9 @@ static size_t write_run(unsigned char *out, const struct runfile_run *run)
     memcpy(out, run->uuid, sizeof run->uuid);
     memcpy(out + used, numbers, sizeof numbers);
     used += sizeof numbers;
-    for (size_t i = 0; i < RUN_TEXTS; i++) {
-        const char *text = (const char *)run + run_texts[i].offset;
-        const uint16_t size = (uint16_t)strnlen(text, run_texts[i].size - 1);
+    for (size_t i = 0; i < RUNFILE_TEXTS; i++) {
+        const char *text = (const char *)run + runfile_texts[i].offset;
+        const uint16_t size = (uint16_t)strnlen(text, runfile_texts[i].size - 1);
         memcpy(out + used, &size, sizeof size);
         memcpy(out + used + sizeof size, text, size);
         used += sizeof size + size;
@@ -94,16 +67,16 @@ static bool read_run(struct runfile_run *run, const unsigned char *bytes, size_t
     run->started_ns = numbers[1];
     run->host.cpu_count = numbers[2];
     run->host.memory_bytes = numbers[3];
-    for (size_t i = 0; i < RUN_TEXTS; i++) {
+    for (size_t i = 0; i < RUNFILE_TEXTS; i++) {
         uint16_t length;
         if (size - used < sizeof length)
             return false;
         memcpy(&length, bytes + used, sizeof length);
         used += sizeof length;
-        if (length >= run_texts[i].size || length > size - used ||
+        if (length >= runfile_texts[i].size || length > size - used ||
             !text_is_utf8((const char *)bytes + used, length))
             return false;
-        memcpy((char *)run + run_texts[i].offset, bytes + used, length);
+        memcpy((char *)run + runfile_texts[i].offset, bytes + used, length);
         used += length;
     }
     return true;
@@ -166,6 +139,9 @@ uint64_t segment_entry_last(const struct segment_entry *entry)
 // Validates the fields of an entry.
 static bool entry_is_valid(const struct segment_entry *entry)
 {
+    if (entry->size < SEGMENT_ENTRY_HEADER || entry->size > SEGMENT_ENTRY_MAX ||
+        entry->size % 8 != 0)
+        return false;
     const size_t body = entry->size - SEGMENT_ENTRY_HEADER;
     switch (entry->kind) {
     case SEGMENT_RECORDS:
@@ -182,32 +158,17 @@ static bool entry_is_valid(const struct segment_entry *entry)
     case SEGMENT_STATE:
         return entry->count <= DELIVERY_STREAMS_MAX &&
                body == SEGMENT_STATE_HEAD + entry->count * sizeof(struct segment_state_row);
-    case SEGMENT_KINDS:
-        break;
+    default:
+        return false;
     }
-    return false;
 }
 
 static bool read_entry(struct segment_entry *entry, const unsigned char *bytes, uint32_t seed)
 {
-    struct segment_entry_header header;
-    memcpy(&header, bytes, sizeof header);
-    if (header.magic != entry_magic ||
-        header.crc != crc32c(seed, bytes, offsetof(struct segment_entry_header, crc)))
-        return false;
-    if (header.size < SEGMENT_ENTRY_HEADER || header.size > SEGMENT_ENTRY_MAX ||
-        header.size % 8 != 0 || header.kind == 0 || header.kind >= SEGMENT_KINDS)
-        return false;
-    *entry = (struct segment_entry){.kind = (enum segment_kind)header.kind,
-                                    .size = header.size,
-                                    .stream = header.stream,
-                                    .count = header.count,
-                                    .first = header.first,
-                                    .previous = header.previous,
-                                    .since_ns = header.since_ns,
-                                    .until_ns = header.until_ns,
-                                    .body_crc = header.body_crc};
-    return entry_is_valid(entry);
+    memcpy(entry, bytes, sizeof *entry);
+    return entry->magic == entry_magic &&
+           entry->crc == crc32c(seed, bytes, offsetof(struct segment_entry, crc)) &&
+           entry_is_valid(entry);
 }
 
 bool segment_next_entry(struct segment_entry *entry, const unsigned char *segment, size_t size,
@@ -220,20 +181,19 @@ bool segment_next_entry(struct segment_entry *entry, const unsigned char *segmen
 }
 
 // Whether a RECORDS or NAMES body has `count` valid items; the padding of records is theirs.
-static bool items_are_sound(enum segment_kind kind, const unsigned char *bytes, size_t size,
-                            uint32_t count)
+static bool items_are_sound(bool records, const unsigned char *bytes, size_t size, uint32_t count)
 {
     for (; count > 0; count--) {
         struct record record;
         struct segment_name name;
-        const size_t item = kind == SEGMENT_RECORDS ? segment_record_read(&record, bytes, size)
-                                                    : segment_name_read(&name, bytes, size);
+        const size_t item = records ? segment_record_read(&record, bytes, size)
+                                    : segment_name_read(&name, bytes, size);
         if (item == 0)
             return false;
         bytes += item;
         size -= item;
     }
-    return size < (kind == SEGMENT_RECORDS ? 1 : 8);
+    return size < (records ? 1 : 8);
 }
 
 static bool states_are_sound(const unsigned char *bytes, uint32_t count)
@@ -261,32 +221,21 @@ bool segment_body_is_sound(const struct segment_entry *entry, const unsigned cha
     switch (entry->kind) {
     case SEGMENT_RECORDS:
     case SEGMENT_NAMES:
-        return items_are_sound(entry->kind, body, size, entry->count);
+        return items_are_sound(entry->kind == SEGMENT_RECORDS, body, size, entry->count);
     case SEGMENT_STATE:
         return states_are_sound(body, entry->count);
-    case SEGMENT_MARK:
-    case SEGMENT_KINDS:
-        break;
+    default:
+        return true;
     }
-    return true;
 }
 
-void segment_entry_write(unsigned char *bytes, const struct segment_entry *entry, uint32_t seed)
+void segment_entry_write(unsigned char *bytes, struct segment_entry *entry, uint32_t seed)
 {
-    struct segment_entry_header header = {
-        .magic = entry_magic,
-        .size = entry->size,
-        .kind = (uint32_t)entry->kind,
-        .stream = entry->stream,
-        .first = entry->first,
-        .previous = entry->previous,
-        .count = entry->count,
-        .since_ns = entry->since_ns,
-        .until_ns = entry->until_ns,
-        .body_crc = crc32c(seed, bytes + SEGMENT_ENTRY_HEADER, entry->size - SEGMENT_ENTRY_HEADER),
-    };
-    header.crc = crc32c(seed, &header, offsetof(struct segment_entry_header, crc));
-    memcpy(bytes, &header, sizeof header);
+    entry->magic = entry_magic;
+    entry->body_crc =
+        crc32c(seed, bytes + SEGMENT_ENTRY_HEADER, entry->size - SEGMENT_ENTRY_HEADER);
+    entry->crc = crc32c(seed, entry, offsetof(struct segment_entry, crc));
+    memcpy(bytes, entry, sizeof *entry);
 }
 
 // ---- Bodies ---------------------------------------------------------------------

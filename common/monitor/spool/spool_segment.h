@@ -6,7 +6,7 @@
 //   header  struct segment_header, then the run's description (numbers, then texts with
 //           a 2-byte length prefix), zero-padded to a multiple of 8.  The checksum
 //           covers all of it, with the checksum field as 0.
-//   entry   struct segment_entry_header, then its body, with a checksum (CRC-32C) each.
+//   entry   struct segment_entry, then its body, with a checksum (CRC-32C) each.
 //           Their initial value is the segment's seed, computed from the run's UUID and the
 //           segment's number, so that an entry of another segment does not match.
 //
@@ -66,19 +66,22 @@ enum segment_kind {
     SEGMENT_MARK,
     SEGMENT_NAMES,
     SEGMENT_STATE,
-    SEGMENT_KINDS
 };
 
+// As it is in the file.
 struct segment_entry {
-    enum segment_kind kind;
-    uint32_t size;   // with its header; a multiple of 8
-    uint32_t stream; // RECORDS and MARK
-    uint32_t count;
+    uint32_t magic;
+    uint32_t size;     // with this header; a multiple of 8
+    uint32_t kind;     // enum segment_kind
+    uint32_t stream;   // RECORDS and MARK
     uint64_t first;    // RECORDS: the first of `count` numbers
     uint64_t previous; // RECORDS and MARK
-    int64_t since_ns;  // the earliest and the latest started_ns of the records
-    int64_t until_ns;
+    uint32_t count;
     uint32_t body_crc;
+    int64_t since_ns; // the earliest and the latest started_ns of the records
+    int64_t until_ns;
+    uint32_t reserved;
+    uint32_t crc; // of the bytes before it
 };
 
 // The number of the last record of a RECORDS entry.
@@ -95,8 +98,9 @@ bool segment_next_entry(struct segment_entry *entry, const unsigned char *segmen
 bool segment_body_is_sound(const struct segment_entry *entry, const unsigned char *bytes,
                            uint32_t seed);
 
-// Writes the header of an entry before its body, which is already there, padded.
-void segment_entry_write(unsigned char *bytes, const struct segment_entry *entry, uint32_t seed);
+// Writes the header of an entry before its body, which is already there, padded.  Sets magic
+// and checksums.
+void segment_entry_write(unsigned char *bytes, struct segment_entry *entry, uint32_t seed);
 
 // ---- Bodies ---------------------------------------------------------------------
 

@@ -31,10 +31,9 @@ void run_free(struct run *run)
 
 size_t run_size(const struct run *run)
 {
-    size_t size =
-        sizeof *run + run->stream_room * sizeof *run->streams +
-        run->delivery.lane_room * (sizeof *run->delivery.lanes + sizeof *run->delivery.sorted) +
-        run->name_room * sizeof *run->names;
+    size_t size = sizeof *run + run->stream_room * sizeof *run->streams +
+                  run->delivery.lane_room * sizeof *run->delivery.lanes +
+                  run->name_room * sizeof *run->names;
     for (size_t i = 0; i < run->stream_count; i++) {
         const struct run_stream *stream = &run->streams[i];
         size += stream->range.detail ? strlen(stream->range.detail) : 0;
@@ -48,8 +47,7 @@ void run_drop_details(struct run *run)
     struct delivery_run kept = run->delivery;
     run->names_told = kept.names_known;
     kept.lanes = NULL;
-    kept.sorted = NULL;
-    kept.lane_count = kept.lane_room = kept.sorted_room = 0;
+    kept.lane_count = kept.lane_room = 0;
     kept.names_known = 0;
     delivery_run_deinit(&run->delivery);
     run->delivery = kept;
