@@ -1,7 +1,5 @@
-// inferstat: the client.  Sets up streams, terminal and locale for cli_run.
+// inferstat: the client.  Sets up streams and terminal for cli_run.
 #include <errno.h>
-#include <langinfo.h>
-#include <locale.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -23,16 +21,8 @@ static unsigned terminal_width(void)
     return 0;
 }
 
-// Names are UTF-8 in any locale; character widths need a UTF-8 LC_CTYPE.
-static void set_locale(void)
-{
-    if (!setlocale(LC_CTYPE, "") || strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
-        (void)setlocale(LC_CTYPE, "C.UTF-8");
-}
-
 int main(int argc, char **argv)
 {
-    set_locale();
     (void)signal(SIGXFSZ, SIG_IGN); // writing past the file size limit fails like a full disk
     log_open("inferstat", LOG_LEVEL_WARNING);
     struct cli_environment env = {

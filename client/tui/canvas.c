@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "client/tui/glyph.h"
+#include "common/core/base/glyph.h"
 
 enum { ELLIPSIS = 0x2026 };
 
@@ -121,7 +121,7 @@ void canvas_fit(struct canvas *canvas, struct rect area, int x, int y, int width
 {
     if (width <= 0)
         return;
-    int needed = canvas_text_width(text);
+    int needed = glyph_text_width(text);
     if (needed <= width) {
         int shift = align == ALIGN_RIGHT ? width - needed : 0;
         (void)canvas_put(canvas, area, x + shift, y, style, text);
@@ -147,36 +147,4 @@ void canvas_blank(struct canvas *canvas, struct rect area)
 {
     for (int y = 0; y < area.height; y++)
         canvas_line(canvas, area, 0, y, area.width, STYLE_PLAIN, ' ');
-}
-
-int canvas_text_width(const char *text)
-{
-    int width = 0;
-    for (uint32_t code; (code = glyph_next(&text)) != 0;)
-        width += glyph_width(code);
-    return width;
-}
-
-char *canvas_text(const struct canvas *canvas)
-{
-    size_t row_size = (size_t)canvas->width * GLYPH_BYTES_MAX + 1;
-    char *text = malloc((size_t)canvas->height * row_size + 1);
-    if (!text)
-        return NULL;
-    char *end = text;
-    for (int y = 0; y < canvas->height; y++) {
-        char *trimmed = end; // behind the last character that is not a space
-        for (int x = 0; x < canvas->width; x++) {
-            const struct cell *cell = canvas_cell(canvas, x, y);
-            if (cell->width == 0)
-                continue;
-            end += glyph_encode(end, cell->code);
-            if (cell->code != ' ')
-                trimmed = end;
-        }
-        end = trimmed;
-        *end++ = '\n';
-    }
-    *end = '\0';
-    return text;
 }

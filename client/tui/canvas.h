@@ -1,5 +1,4 @@
-// Off-screen buffer of character cells: views draw on it, the screen shows it, tests read it as
-// text.  Pure.
+// Off-screen buffer of character cells: views draw on it, the screen shows it.  Pure.
 //
 // Drawing functions have a clip rectangle `area`; coordinates are relative to it.
 #ifndef INFERSTAT_TUI_CANVAS_H
@@ -80,12 +79,5 @@ void canvas_line(struct canvas *canvas, struct rect area, int x, int y, int widt
 
 // Fills the area with spaces.
 void canvas_blank(struct canvas *canvas, struct rect area);
-
-// Display width of text in columns.
-int canvas_text_width(const char *text);
-
-// The canvas as text: one line per row, ended by a line feed, without trailing spaces.  The caller
-// frees it; NULL when out of memory.
-char *canvas_text(const struct canvas *canvas);
 
 #endif

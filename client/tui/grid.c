@@ -8,6 +8,7 @@
 
 #include "common/core/base/text.h"
 #include "common/core/base/unit.h"
+#include "common/core/base/glyph.h"
 
 enum { GAP = 2, GAP_TIGHT = 1, CELL_TEXT_SIZE = 512 };
 
@@ -155,7 +156,7 @@ static int natural_width(const struct grid *grid, const struct grid_column *colu
                          const struct result *result, int found)
 {
     int width = column->width;
-    int heading = canvas_text_width(column->heading);
+    int heading = glyph_text_width(column->heading);
     if (column->is_text && heading > width)
         width = heading;
     size_t rows = result && found >= 0 ? result_row_count(result) : 0;
@@ -167,7 +168,7 @@ static int natural_width(const struct grid *grid, const struct grid_column *colu
         format_cell(text, column, unit_of(result, found), value, 0); // clocks are all of one width
         if (deserves_look(grid, column, result, row))
             mark(text);
-        int needed = canvas_text_width(text);
+        int needed = glyph_text_width(text);
         if (column->is_text && needed > column->width_max)
             needed = column->width_max;
         if (needed > width)
@@ -247,7 +248,7 @@ static void fit(const struct grid *grid, const struct grid_state *state,
         const struct grid_column *column = &grid->columns[i];
         fitted->found[i] = result ? result_find(result, column->key) : -1;
         fitted->width[i] = natural_width(grid, column, result, fitted->found[i]);
-        int sorted_heading = canvas_text_width(column->heading) + 1; // with its mark
+        int sorted_heading = glyph_text_width(column->heading) + 1; // with its mark
         if ((int)i == state->sort && fitted->width[i] < sorted_heading)
             fitted->width[i] = sorted_heading;
     }
@@ -359,7 +360,7 @@ static void draw_row(const struct grid *grid, const struct fitted *fitted,
             style = STYLE_WARNING;
             mark(text);
         }
-        if (!column->is_text && canvas_text_width(text) > fitted->width[i])
+        if (!column->is_text && glyph_text_width(text) > fitted->width[i])
             (void)snprintf(text, sizeof text, "…"); // digits of a number would be another one
         canvas_fit(canvas, area, fitted->x[i], y, fitted->width[i],
                    column->is_text ? ALIGN_LEFT : ALIGN_RIGHT, style, text);

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "common/core/base/unit.h"
+#include "common/core/base/glyph.h"
 
 enum {
     EIGHTHS = 8,           // of a cell that block characters can fill
@@ -101,9 +102,9 @@ static struct waterfall_columns waterfall_columns(struct rect area, const struct
                                                   size_t count)
 {
     struct waterfall_columns columns = {
-        .name = canvas_text_width("other"), .duration = 8, .share = 8};
+        .name = glyph_text_width("other"), .duration = 8, .share = 8};
     for (size_t i = 0; i < count; i++) {
-        int width = canvas_text_width(stages[i].name);
+        int width = glyph_text_width(stages[i].name);
         if (width > columns.name)
             columns.name = width;
     }

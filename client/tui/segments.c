@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "common/core/base/glyph.h"
+
 void segments_add(struct segments *segments, unsigned rank, enum style style, const char *format,
                   ...)
 {
@@ -35,7 +37,7 @@ void segments_add_key(struct segments *segments, unsigned rank, const char *key,
 
 static int text_width(const struct segment *item)
 {
-    int width = canvas_text_width(item->text);
+    int width = glyph_text_width(item->text);
     return item->width_max > 0 && width > item->width_max ? item->width_max : width;
 }
 
@@ -43,7 +45,7 @@ static int item_width(const struct segment *item)
 {
     int width = text_width(item);
     if (item->key[0])
-        width += canvas_text_width(item->key) + 1;
+        width += glyph_text_width(item->key) + 1;
     return width;
 }
 
@@ -58,7 +60,7 @@ static int total_width(const struct segments *segments, unsigned limit)
         shown++;
     }
     if (shown > 1)
-        width += (shown - 1) * canvas_text_width(segments->separator);
+        width += (shown - 1) * glyph_text_width(segments->separator);
     return width;
 }
 

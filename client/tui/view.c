@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "common/core/base/glyph.h"
+
 static const struct view *const all_views[] = {
     [VIEW_OVERVIEW] = &view_overview,
     [VIEW_PIPELINES] = &view_pipelines,
@@ -81,7 +83,7 @@ static void draw_title(const struct model *model, const struct panel *panel,
     if (page > 0 && rows > page) {
         (void)snprintf(text, sizeof text, " %zu-%zu of %zu ", state->top + 1, state->top + page,
                        rows);
-        right -= canvas_text_width(text);
+        right -= glyph_text_width(text);
         (void)canvas_put(canvas, area, right, 0, STYLE_DIM, text);
         right--;
     }
@@ -132,7 +134,7 @@ void view_draw_lines(struct canvas *canvas, struct rect area, const struct view_
 {
     int width = 0;
     for (int i = 0; i < count; i++) {
-        int needed = canvas_text_width(lines[i].text);
+        int needed = glyph_text_width(lines[i].text);
         if (needed > width)
             width = needed;
     }

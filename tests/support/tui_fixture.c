@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/tui/view.h"
+#include "common/core/base/text.h"
 #include "common/sys/when.h"
 
 enum { CELL_SIZE = 512, TEXT_SIZE = 65536 };
@@ -344,14 +345,35 @@ void fixture_pipelines(struct model *model)
                    "0|0|0|-|-|-|-|-|-\n");
 }
 
+char *fixture_text(const struct canvas *canvas)
+{
+    enum { BYTES_MAX = 4 }; // of a character
+    const size_t row_size = (size_t)canvas->width * BYTES_MAX + 1;
+    char *text = malloc((size_t)canvas->height * row_size + 1), *end = text;
+    must(text ? STATUS_OK : STATUS_NOMEM);
+    for (int y = 0; y < canvas->height; y++) {
+        char *trimmed = end; // behind the last character that is not a space
+        for (int x = 0; x < canvas->width; x++) {
+            const struct cell *cell = canvas_cell(canvas, x, y);
+            if (cell->width > 0)
+                end += text_encode(end, cell->code);
+            if (cell->width > 0 && cell->code != ' ')
+                trimmed = end;
+        }
+        end = trimmed;
+        *end++ = '\n';
+    }
+    *end = '\0';
+    return text;
+}
+
 char *fixture_screen(const struct model *model, bool ascii)
 {
     struct canvas canvas;
     canvas_init(&canvas, ascii);
     must(canvas_resize(&canvas, model->width, model->height));
     view_draw(model, &canvas);
-    char *text = canvas_text(&canvas);
+    char *text = fixture_text(&canvas);
     canvas_deinit(&canvas);
-    must(text ? STATUS_OK : STATUS_NOMEM);
     return text;
 }

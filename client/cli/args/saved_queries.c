@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/cli/args/time_arg.h"
-#include "client/cli/output/width.h"
+#include "common/core/base/glyph.h"
 #include "common/core/base/parse.h"
 #include "common/core/base/text.h"
 #include "common/core/query/query_text.h"
@@ -121,8 +121,8 @@ static void point(FILE *notes, const char *line, struct query_place place)
     char *before = text_escape_new(line, place.at);
     char *marked = text_escape_new(line + place.at, place.size);
     if (all && before && marked) {
-        (void)fprintf(notes, "  %s\n  %*s^", all, (int)width_of(before), "");
-        for (unsigned i = 1; i < width_of(marked); i++)
+        (void)fprintf(notes, "  %s\n  %*s^", all, glyph_text_width(before), "");
+        for (int i = 1; i < glyph_text_width(marked); i++)
             (void)fputc('~', notes);
         (void)fputc('\n', notes);
     }

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/output/width.h"
 #include "common/core/base/array.h"
+#include "common/core/base/glyph.h"
 #include "common/core/base/text.h"
 #include "common/core/base/unit.h"
 
@@ -147,7 +147,7 @@ static void draw_line(char line[LINE_SIZE], const struct stages *stages, const s
     bool is_stage = stage->name.type == VALUE_TEXT;
     if (is_stage)
         (void)text_escape(name, sizeof name, stage->name.text.bytes, stage->name.text.size);
-    unsigned used = width_of(name);
+    unsigned used = (unsigned)glyph_text_width(name);
     unsigned blanks = used < NAME_WIDTH ? NAME_WIDTH - used : 0;
 
     char duration[UNIT_TEXT_SIZE];

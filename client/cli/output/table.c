@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/output/width.h"
 #include "common/core/base/array.h"
+#include "common/core/base/glyph.h"
 #include "common/core/base/text.h"
 #include "common/core/base/unit.h"
 
@@ -176,10 +176,10 @@ void table_add_below(struct table *table, const char *line)
 static void measure(const struct table *table, struct layout *layout)
 {
     for (unsigned i = 0; i < layout->count; i++)
-        layout->columns[i].needed = width_of(table->columns[i].title);
+        layout->columns[i].needed = (unsigned)glyph_text_width(table->columns[i].title);
     for (size_t i = 0; i < table->cell_count; i++) {
         struct laid *laid = &layout->columns[i % layout->count];
-        unsigned needed = width_of(table->cells[i]);
+        unsigned needed = (unsigned)glyph_text_width(table->cells[i]);
         if (needed > laid->needed)
             laid->needed = needed;
     }
@@ -279,7 +279,7 @@ static void print_blanks(FILE *out, unsigned count)
 static void print_cell(FILE *out, const char *text, unsigned width, enum table_align align,
                        bool last)
 {
-    unsigned needed = width_of(text);
+    unsigned needed = (unsigned)glyph_text_width(text);
     unsigned blanks = needed < width ? width - needed : 0;
     if (align == TABLE_RIGHT)
         print_blanks(out, blanks);
@@ -287,7 +287,7 @@ static void print_cell(FILE *out, const char *text, unsigned width, enum table_a
         (void)fputs(text, out);
     } else {
         unsigned mark = sizeof cut_mark - 1 < width ? sizeof cut_mark - 1 : width;
-        size_t bytes = width_cut(text, width - mark);
+        size_t bytes = glyph_cut(text, (int)(width - mark));
         (void)fwrite(text, 1, bytes, out);
         (void)fwrite(cut_mark, 1, mark, out);
     }

@@ -7,6 +7,7 @@
 
 #include "client/tui/key_bindings.h"
 #include "common/core/base/unit.h"
+#include "common/core/base/glyph.h"
 
 static const struct {
     enum style style;
@@ -43,8 +44,8 @@ static void draw_source(const struct model *model, struct canvas *canvas, struct
                         int room)
 {
     enum { GAP = 2 };
-    const int wanted = canvas_text_width(model->filter_text);
-    int name = canvas_text_width(model->name);
+    const int wanted = glyph_text_width(model->filter_text);
+    int name = glyph_text_width(model->name);
     if (room < SOURCE_NAME_MIN)
         return;
     if (!model->filtered) {
@@ -64,7 +65,7 @@ static void draw_source(const struct model *model, struct canvas *canvas, struct
 // Minimum width of the source: a filter must not be truncated, a name may.
 static int source_width(const struct model *model)
 {
-    return model->filtered ? canvas_text_width(model->filter_text) : SOURCE_NAME_MIN;
+    return model->filtered ? glyph_text_width(model->filter_text) : SOURCE_NAME_MIN;
 }
 
 enum { VIEW_NAME_SIZE = 64, VIEW_GAP = 2 };
@@ -88,7 +89,7 @@ static int views_width(const struct model *model, bool brief)
     int width = 0;
     (void)views(&count);
     for (unsigned i = 0; i < count; i++)
-        width += canvas_text_width(view_name(text, model, i, brief)) + VIEW_GAP;
+        width += glyph_text_width(view_name(text, model, i, brief)) + VIEW_GAP;
     return width;
 }
 
@@ -129,7 +130,7 @@ static void lay_out_title(struct title *title, const struct model *model, struct
     segments_add(right, 1, STYLE_PLAIN, "%s", clock_text(clock, model->wall_now_ns));
     title->right_room = area.width - 2 * TITLE_MARGIN;
     const int end = area.width - TITLE_MARGIN - segments_width(right, title->right_room);
-    title->views_x = TITLE_MARGIN + canvas_text_width(program) + VIEW_GAP;
+    title->views_x = TITLE_MARGIN + glyph_text_width(program) + VIEW_GAP;
     title->room = end - VIEW_GAP - title->views_x;
     title->brief = views_width(model, false) + source_width(model) > title->room;
 }
@@ -156,7 +157,7 @@ bool view_frame_view_at(const struct model *model, struct rect area, int x, int 
     (void)views(&count);
     int from = area.x + title.views_x;
     for (unsigned i = 0; i < count; i++) {
-        const int width = canvas_text_width(view_name(text, model, i, title.brief));
+        const int width = glyph_text_width(view_name(text, model, i, title.brief));
         *number = i;
         if (x >= from && x < from + width)
             return true;

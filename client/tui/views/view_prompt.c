@@ -5,6 +5,7 @@
 
 #include "client/tui/prompt.h"
 #include "common/core/base/text.h"
+#include "common/core/base/glyph.h"
 
 enum { WIDTH = 76, HEIGHT = 7, INDENT = 2 };
 
@@ -14,7 +15,7 @@ static int columns_of(const char *text, size_t size)
     char part[PROMPT_SIZE];
     memcpy(part, text, size);
     part[size] = '\0';
-    return canvas_text_width(part);
+    return glyph_text_width(part);
 }
 
 // The first byte shown, so that the cursor is among `width` columns.

@@ -1,12 +1,11 @@
 #include "tests/support/test.h"
 
-#include <locale.h>
 #include <math.h>
 
 #include "client/cli/output/csv.h"
 #include "client/cli/output/rows.h"
 #include "client/cli/output/table.h"
-#include "client/cli/output/width.h"
+#include "common/core/base/glyph.h"
 
 // What was written to a stream in memory.
 struct written {
@@ -112,7 +111,7 @@ TEST_CASE(test_width)
 {
     static const struct {
         const char *text;
-        unsigned width;
+        int width;
     } cases[] = {
         {"", 0},
         {"abc", 3},
@@ -123,10 +122,10 @@ TEST_CASE(test_width)
         {"\xff\xfe", 2}, // malformed: a column a byte
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++)
-        assert_int_equal(width_of(cases[i].text), cases[i].width);
-    assert_int_equal(width_cut("\xe6\x97\xa5\xe6\x9c\xac", 3), 3); // never half a character
-    assert_int_equal(width_cut("\xe6\x97\xa5\xe6\x9c\xac", 1), 0);
-    assert_int_equal(width_cut("e\xcc\x81z", 1), 3);
+        assert_int_equal(glyph_text_width(cases[i].text), cases[i].width);
+    assert_int_equal(glyph_cut("\xe6\x97\xa5\xe6\x9c\xac", 3), 3); // never half a character
+    assert_int_equal(glyph_cut("\xe6\x97\xa5\xe6\x9c\xac", 1), 0);
+    assert_int_equal(glyph_cut("e\xcc\x81z", 1), 3);
 }
 
 static const struct column three[] = {
@@ -260,11 +259,5 @@ TEST_CASE(test_table_keeps_names_whole)
     table_free(NULL);
 }
 
-int main(void)
-{
-    if (!setlocale(LC_CTYPE, "C.UTF-8"))
-        return 77;
-    return TEST_RUN(test_json_rows, test_csv, test_width, test_table_aligns, test_table_narrows,
-                    test_table_leaves_minor_columns_out, test_table_of_a_result,
-                    test_table_keeps_names_whole);
-}
+TEST_MAIN(test_json_rows, test_csv, test_width, test_table_aligns, test_table_narrows,
+          test_table_leaves_minor_columns_out, test_table_of_a_result, test_table_keeps_names_whole)

@@ -24,7 +24,7 @@ static char *drawn_grid(const struct grid *shown, const struct result *result,
     canvas_init(&canvas, false);
     assert_int_equal(canvas_resize(&canvas, width, height), STATUS_OK);
     grid_draw(shown, &state, result, FIXTURE_WALL_NS, &canvas, canvas_area(&canvas));
-    char *text = canvas_text(&canvas);
+    char *text = fixture_text(&canvas);
     canvas_deinit(&canvas);
     return text;
 }
@@ -232,7 +232,7 @@ TEST_CASE(marks_what_deserves_a_look)
     assert_int_equal(canvas_resize(&canvas, 20, 4), STATUS_OK);
     struct grid_state unsorted = {.sort = GRID_UNSORTED};
     grid_draw(&judged, &unsorted, result, FIXTURE_WALL_NS, &canvas, canvas_area(&canvas));
-    char *text = canvas_text(&canvas);
+    char *text = fixture_text(&canvas);
     assert_string_equal(text, "host   cover lost\n"
                               "a    !50.0 %    7\n"
                               "b     51.0 %    0\n"

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "client/tui/plots.h"
+#include "tests/support/tui_fixture.h"
 
 static struct canvas make(int width, int height, bool ascii)
 {
@@ -15,8 +16,7 @@ static struct canvas make(int width, int height, bool ascii)
 
 static void finish(struct canvas *canvas, const char *expected)
 {
-    char *text = canvas_text(canvas);
-    assert_non_null(text);
+    char *text = fixture_text(canvas);
     assert_string_equal(text, expected);
     free(text);
     canvas_deinit(canvas);

@@ -7,6 +7,7 @@
 #include "client/tui/key_bindings.h"
 #include "client/tui/view.h"
 #include "tests/support/tui_fixture.h"
+#include "common/core/base/glyph.h"
 
 static void nothing_yet(struct model *model)
 {
@@ -331,7 +332,7 @@ TEST_CASE(every_size_draws)
                 char *screen = fixture_screen(&model, width % 2);
                 int rows = 0;
                 for (char *line = strtok(screen, "\n"); line; line = strtok(NULL, "\n")) {
-                    assert_true(canvas_text_width(line) <= width);
+                    assert_true(glyph_text_width(line) <= width);
                     for (const char *c = line; *c; c++)
                         assert_true((unsigned char)*c >= 0x20 && *c != 0x7F);
                     rows++;

@@ -1,4 +1,4 @@
-#include "client/tui/glyph.h"
+#include "common/core/base/glyph.h"
 
 #include <stddef.h>
 
@@ -84,11 +84,6 @@ uint32_t glyph_next(const char **text)
     return code;
 }
 
-int glyph_encode(char out[GLYPH_BYTES_MAX], uint32_t code)
-{
-    return (int)text_encode(out, code);
-}
-
 int glyph_width(uint32_t code)
 {
     if (code >= 0x20 && code < 0x7F)
@@ -96,6 +91,25 @@ int glyph_width(uint32_t code)
     if (range_holds(invisible, sizeof invisible / sizeof *invisible, code))
         return 0;
     return range_holds(wide, sizeof wide / sizeof *wide, code) ? 2 : 1;
+}
+
+int glyph_text_width(const char *text)
+{
+    int width = 0;
+    for (uint32_t code; (code = glyph_next(&text)) != 0;)
+        width += glyph_width(code);
+    return width;
+}
+
+size_t glyph_cut(const char *text, int columns)
+{
+    const char *end = text, *next = text;
+    for (uint32_t code; (code = glyph_next(&next)) != 0; end = next) {
+        columns -= glyph_width(code);
+        if (columns < 0)
+            break;
+    }
+    return (size_t)(end - text);
 }
 
 uint32_t glyph_ascii(uint32_t code)
