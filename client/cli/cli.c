@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "client/cli/args/help.h"
 #include "client/cli/args/query_line.h"
 #include "common/core/base/text.h"
 
@@ -181,19 +180,6 @@ static enum status run_command(struct cli *cli, struct error *err)
     return status == STATUS_OK ? cli->command->run(cli, err) : status;
 }
 
-// `inferstat --help`, `inferstat COMMAND --help`.
-static enum status show_help(struct cli *cli, struct error *err)
-{
-    if (!cli->options.command) {
-        help_write(cli->env.out);
-        return STATUS_OK;
-    }
-    enum status status = cli_command_find(&cli->command, cli->options.command, err);
-    if (status == STATUS_OK)
-        help_write_command(cli->env.out, cli->command);
-    return status;
-}
-
 enum status cli_run(const struct cli_environment *env, int argc, char *const *argv,
                     struct error *err)
 {
@@ -202,7 +188,7 @@ enum status cli_run(const struct cli_environment *env, int argc, char *const *ar
     if (status != STATUS_OK)
         return status;
     if (option_given(&cli.options, OPTION_HELP))
-        return show_help(&cli, err);
+        return cli_show_help(&cli, cli.options.command, err);
     if (option_given(&cli.options, OPTION_VERSION)) {
         (void)fprintf(env->out, "inferstat %s\n", INFERSTAT_VERSION);
         return STATUS_OK;

@@ -104,6 +104,15 @@ MUST_CHECK enum status cli_ask_of_file(struct cli *cli, struct query *query, con
 // Sends a comparison query and prints the answer; the status is the verdict.
 MUST_CHECK enum status cli_compare(struct cli *cli, const struct query *query, struct error *err);
 
+// Prints the help of a command, or of the program (`name` NULL).
+MUST_CHECK enum status cli_show_help(struct cli *cli, const char *name, struct error *err);
+
+// The plural ending of a noun after a count: "" for one, else "s".
+static inline const char *cli_plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 // export --bundle: asks the collector or store file to write the bundle.
 MUST_CHECK enum status cli_bundle(struct cli *cli, struct error *err);
 
@@ -133,5 +142,10 @@ MUST_CHECK enum status command_keys(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_baseline(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_compare(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_completion(struct cli *cli, struct error *err);
+
+// Variants of `inferences` and `loads`: --slowest N; --average; --compare A B.
+MUST_CHECK enum status command_slowest(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_load_average(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_load_comparison(struct cli *cli, struct error *err);
 
 #endif

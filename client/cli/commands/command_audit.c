@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "client/cli/commands/record_pages.h"
-#include "client/cli/output/number.h"
 #include "common/core/base/text.h"
 
 enum { BALANCED_SHOWN = 20, LINE_SIZE = 512 };
@@ -85,7 +84,7 @@ static void add_rows(struct audit *audit)
 static void print_counts(const struct audit *audit)
 {
     FILE *out = audit->cli->env.out;
-    (void)fprintf(out, "%" PRIu64 " run%s: ", audit->runs, number_plural((int64_t)audit->runs));
+    (void)fprintf(out, "%" PRIu64 " run%s: ", audit->runs, cli_plural((int64_t)audit->runs));
     for (size_t i = 0; i < VERDICTS; i++)
         (void)fprintf(out, "%s%" PRIu64 " %s", i ? ", " : "", audit->counts[i], verdicts[i]);
     if (audit->counts[BALANCED] > BALANCED_SHOWN)

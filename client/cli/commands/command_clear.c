@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/output/number.h"
 #include "common/core/base/text.h"
 
 // Prints what would be deleted: "ALL records" or "the records of model stories15M, ...".
@@ -60,7 +59,6 @@ enum status command_clear(struct cli *cli, struct error *err)
     if (cli->options.format == FORMAT_JSON)
         (void)fprintf(cli->env.out, "{\"cleared\": %" PRId64 "}\n", cleared);
     else
-        (void)fprintf(cli->env.out, "%" PRId64 " record%s cleared\n", cleared,
-                      number_plural(cleared));
+        (void)fprintf(cli->env.out, "%" PRId64 " record%s cleared\n", cleared, cli_plural(cleared));
     return STATUS_OK;
 }

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/output/number.h"
 #include "client/cli/output/rows.h"
 #include "common/core/base/text.h"
 
@@ -47,7 +46,7 @@ enum status cli_ask_of_file(struct cli *cli, struct query *query, const char *pa
 static void print_records(FILE *out, const struct result *answer)
 {
     const int64_t records = result_integer(answer, 0, "records", 0);
-    (void)fprintf(out, "%" PRId64 " record%s", records, number_plural(records));
+    (void)fprintf(out, "%" PRId64 " record%s", records, cli_plural(records));
     const char *before = " (";
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++) {
         const char *name = record_kind_info((enum record_kind)kind)->name;
@@ -83,17 +82,17 @@ static void print_copy(struct cli *cli, const struct result *answer)
                       ? text_escape(path, sizeof path, named.text.bytes, named.text.size)
                       : "-",
                   unit_format_int(size, UNIT_BYTES, result_integer(answer, 0, "bytes", 0)), runs,
-                  number_plural(runs));
+                  cli_plural(runs));
     print_records(out, answer);
     const int64_t rollups = result_integer(answer, 0, "rollups", 0);
     if (cli->options.bundle && rollups > 0) // those of a backup are of what it has
-        (void)fprintf(out, ", %" PRId64 " rollup%s", rollups, number_plural(rollups));
+        (void)fprintf(out, ", %" PRId64 " rollup%s", rollups, cli_plural(rollups));
     const int64_t left_out = result_integer(answer, 0, "left_out", 0);
     if (left_out > 0)
         (void)fprintf(out, "; %" PRId64 " more of these runs are left out", left_out);
     const int64_t baselines = result_integer(answer, 0, "baselines", 0);
     if (cli->options.bundle && baselines > 0)
-        (void)fprintf(out, "; %" PRId64 " baseline%s", baselines, number_plural(baselines));
+        (void)fprintf(out, "; %" PRId64 " baseline%s", baselines, cli_plural(baselines));
     (void)fprintf(
         out, "; checked, in %s\n",
         unit_format_int(time, UNIT_DURATION, result_integer(answer, 0, "duration_ns", 0)));

@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "client/cli/args/kinds.h"
 #include "client/cli/commands/record_pages.h"
 #include "client/cli/args/saved_queries.h"
 #include "client/cli/output/output.h"
@@ -15,7 +14,7 @@ struct wanted {
 
 static enum status check_kinds(struct cli *cli, uint32_t *kinds, struct error *err)
 {
-    enum status status = kinds_parse(kinds, cli, err);
+    enum status status = record_pages_kinds(kinds, cli, err);
     if (status != STATUS_OK)
         return status;
     if (cli->options.format == FORMAT_CSV && (*kinds == 0 || (*kinds & (*kinds - 1)) != 0))

@@ -8,7 +8,6 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/commands/llama_bench.h"
-#include "client/cli/output/number.h"
 #include "common/core/base/text.h"
 #include "common/sys/files.h"
 
@@ -40,7 +39,7 @@ static void print_import(struct cli *cli, const struct result *answer)
     const int64_t records = result_integer(answer, 0, "records", 0);
     const int64_t runs = result_integer(answer, 0, "runs", 0);
     (void)fprintf(out, "%" PRId64 " record%s of %" PRId64 " run%s imported", records,
-                  number_plural(records), runs, number_plural(runs));
+                  cli_plural(records), runs, cli_plural(runs));
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         const int64_t count = result_integer(answer, 0, parts[i].key, 0);
         if (count > 0)
@@ -58,7 +57,7 @@ static void print_import(struct cli *cli, const struct result *answer)
     if (refused > 0)
         (void)fprintf(cli->env.notes,
                       "inferstat: import: %" PRId64 " run%s or record%s not taken, the first: %s\n",
-                      refused, number_plural(refused), refused == 1 ? " was" : "s were", text);
+                      refused, cli_plural(refused), refused == 1 ? " was" : "s were", text);
     else
         (void)fprintf(cli->env.notes, "inferstat: import: %s\n", text);
 }

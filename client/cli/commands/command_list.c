@@ -1,5 +1,4 @@
 // inferstat inferences | operations | pipelines | devices | runs
-#include "client/cli/commands/insight.h"
 #include "client/cli/commands/record_pages.h"
 
 enum status command_list(struct cli *cli, struct error *err)

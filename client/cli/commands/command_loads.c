@@ -1,5 +1,4 @@
 // inferstat loads
-#include "client/cli/commands/insight.h"
 #include "client/cli/commands/record_pages.h"
 #include "client/cli/commands/stages.h"
 

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/commands/insight.h"
 #include "client/cli/commands/record_pages.h"
 #include "client/cli/args/saved_queries.h"
 #include "common/core/query/query_text.h"

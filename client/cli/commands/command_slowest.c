@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/commands/insight.h"
+#include "client/cli/cli.h"
 #include "common/core/record/throttle.h"
 
 // A part below this share of the excess is not mentioned.

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/output/number.h"
 #include "common/core/base/text.h"
 #include "common/monitor/delivery/replay.h"
 #include "common/sys/log.h"
@@ -198,7 +197,7 @@ static void on_report(void *context, const struct replay_report *report)
     (void)fprintf(
         out, "%.8s  %s  %" PRIu64 " record%s  %s%s%s%s\n", uuid,
         text_escape(host, sizeof host, report->run->host.host, strlen(report->run->host.host)),
-        report->records, number_plural((int64_t)report->records), how, report->collector,
+        report->records, cli_plural((int64_t)report->records), how, report->collector,
         *report->trouble ? ": " : "",
         text_escape(trouble, sizeof trouble, report->trouble, strlen(report->trouble)));
     (void)fflush(out);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/commands/insight.h"
+#include "client/cli/cli.h"
 #include "client/cli/args/time_arg.h"
 #include "common/core/base/text.h"
 #include "common/core/query/query_text.h"

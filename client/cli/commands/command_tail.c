@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/cli.h"
-#include "client/cli/args/kinds.h"
-#include "client/cli/output/number.h"
+#include "client/cli/commands/record_pages.h"
 #include "client/cli/output/columns.h"
 #include "common/sys/stop.h"
 
@@ -96,7 +94,7 @@ static void tell_missed(struct tail *tail, uint64_t missed)
         return;
     (void)fprintf(tail->cli->env.notes,
                   "inferstat: warning: %" PRIu64 " record%s missed: this reader was too slow\n",
-                  missed - tail->missed, number_plural((int64_t)(missed - tail->missed)));
+                  missed - tail->missed, cli_plural((int64_t)(missed - tail->missed)));
     tail->missed = missed;
 }
 
@@ -151,7 +149,7 @@ static enum status follow(struct tail *tail, struct remote *remote, struct error
 enum status command_tail(struct cli *cli, struct error *err)
 {
     uint32_t kinds;
-    enum status status = kinds_parse(&kinds, cli, err);
+    enum status status = record_pages_kinds(&kinds, cli, err);
     if (status == STATUS_OK)
         status = stop_install(err);
     if (status != STATUS_OK)

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/args/kinds.h"
 #include "client/cli/output/columns.h"
 #include "common/core/base/array.h"
+#include "common/core/base/parse.h"
 #include "common/sys/clock.h"
 
 enum { PAGE_ROWS = 1000, NEWEST_FOR_PEOPLE = 20 };
@@ -15,6 +15,44 @@ enum { PAGE_ROWS = 1000, NEWEST_FOR_PEOPLE = 20 };
 // client's audit.
 #define BUSY_LIMIT_NS UINT64_C(10000000000)
 #define BUSY_PAUSE_NS UINT64_C(100000000)
+
+// ---- Kinds ------------------------------------------------------------------------
+
+// Finds a kind by its name, singular or plural ("loads"); RECORD_KIND_COUNT: unknown.
+static enum record_kind find_kind(const char *word)
+{
+    enum record_kind kind = record_kind_find(word);
+    size_t size = strlen(word);
+    char singular[64];
+    if (kind != RECORD_KIND_COUNT || size < 2 || size >= sizeof singular || word[size - 1] != 's')
+        return kind;
+    memcpy(singular, word, size - 1);
+    singular[size - 1] = '\0';
+    return record_kind_find(singular);
+}
+
+enum status record_pages_kinds(uint32_t *out, const struct cli *cli, struct error *err)
+{
+    *out = 0;
+    for (unsigned i = 0; i < cli->options.argument_count; i++) {
+        const char *word = cli->options.arguments[i];
+        enum record_kind kind = find_kind(word);
+        if (kind != RECORD_KIND_COUNT) {
+            *out |= UINT32_C(1) << kind;
+            continue;
+        }
+        const char *names[RECORD_KIND_COUNT];
+        for (int k = 0; k < (int)RECORD_KIND_COUNT; k++)
+            names[k] = record_kind_info((enum record_kind)k)->name;
+        const char *nearest = parse_nearest(word, names, RECORD_KIND_COUNT);
+        return error_set(err, STATUS_INVALID, "%s: unknown kind of records: %s (%s%s%s)",
+                         cli->command->name, word, nearest ? "did you mean " : "see inferstat ",
+                         nearest ? nearest : "metrics --columns", nearest ? "?" : "");
+    }
+    return STATUS_OK;
+}
+
+// ---- Pages ------------------------------------------------------------------------
 
 // Rows of the next page, of `limit` (0: all) after `done`.
 static uint32_t page_rows(uint32_t limit, uint64_t done)
@@ -151,7 +189,7 @@ static enum status end(struct cli *cli, struct rows *rows, enum status status, s
 
 enum status record_pages_list(struct cli *cli, record_pages_add *add, struct error *err)
 {
-    const enum record_kind kind = kinds_find(cli->command->name);
+    const enum record_kind kind = find_kind(cli->command->name);
     struct listing listing = {.cli = cli, .add = add, .rows = cli_rows(cli, columns_of(kind))};
     enum status status = record_pages_read(cli, kind, NULL, cli->query.records.oldest_first,
                                            page_limit(cli), on_page, &listing, err);

@@ -7,6 +7,10 @@
 
 #include "client/cli/cli.h"
 
+// Parses the command's arguments as a set of kinds (bit k: enum record_kind k), singular or plural;
+// 0 without arguments.  STATUS_INVALID: unknown kind; the message suggests the nearest one.
+MUST_CHECK enum status record_pages_kinds(uint32_t *out, const struct cli *cli, struct error *err);
+
 // Callback for each page, which it owns; a status other than STATUS_OK ends the reading.
 typedef enum status record_pages_on_page(void *context, struct result *page, struct error *err);
 
