@@ -10,36 +10,25 @@
 #include "common/store/read/reader.h"
 #include "common/store/read/session_state.h"
 
-// The heading is "*** in database main ***".
-const char *integrity_finding(char out[INTEGRITY_FINDING_SIZE], const char *text)
-{
-    if (strncmp(text, "***", 3) == 0 && strchr(text, '\n'))
-        text = strchr(text, '\n') + 1;
-    (void)snprintf(out, INTEGRITY_FINDING_SIZE, "%.*s", (int)strcspn(text, "\n"), text);
-    return out;
-}
-
-static enum status report(const struct store *store, const char *text, struct error *err)
-{
-    char finding[INTEGRITY_FINDING_SIZE];
-    return database_is_damaged(store->path, integrity_finding(finding, text), err);
-}
-
-static enum status check_file(struct store *store, struct error *err)
+enum status integrity_pragma(char finding[INTEGRITY_FINDING_SIZE], sqlite3 *db, const char *pragma,
+                             struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
-    enum status status =
-        database_prepare(store->db, &stmt, "PRAGMA integrity_check(1)", false, err);
+    enum status status = database_prepare(db, &stmt, pragma, false, err);
     if (status != STATUS_OK)
         return status;
     const int rc = sqlite3_step(stmt);
     const char *text = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
     if (rc != SQLITE_ROW)
-        status = database_error(store->db, "store", err);
+        status = database_error(db, "store", err);
     else if (!text)
         status = error_no_memory(err, "store");
-    else if (strcmp(text, "ok") != 0)
-        status = report(store, text, err);
+    else if (strncmp(text, "***", 3) == 0 && strchr(text, '\n')) // "*** in database main ***"
+        text = strchr(text, '\n') + 1;
+    if (status == STATUS_OK && strcmp(text, "ok") == 0)
+        text = "";
+    if (status == STATUS_OK)
+        (void)snprintf(finding, INTEGRITY_FINDING_SIZE, "%.*s", (int)strcspn(text, "\n"), text);
     (void)sqlite3_finalize(stmt);
     return status;
 }
@@ -60,7 +49,10 @@ static enum status check_rollup(void *context, sqlite3_stmt *row, struct error *
 
 enum status integrity_check(struct store *store, struct error *err)
 {
-    enum status status = check_file(store, err);
+    char finding[INTEGRITY_FINDING_SIZE];
+    enum status status = integrity_pragma(finding, store->db, "PRAGMA integrity_check(1)", err);
+    if (status == STATUS_OK && finding[0])
+        status = database_is_damaged(store->path, finding, err);
     if (status != STATUS_OK)
         return status;
     sqlite3_str *sql = sqlite3_str_new(store->db);

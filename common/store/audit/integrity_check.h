@@ -4,6 +4,7 @@
 
 #include "common/core/base/error.h"
 
+struct sqlite3;
 struct store;
 
 // Reads every page of the file and compares tables with their indexes; then verifies each rollup's
@@ -11,9 +12,10 @@ struct store;
 // store's budget.
 MUST_CHECK enum status integrity_check(struct store *store, struct error *err);
 
-// Extracts the first finding of SQLite's integrity check, without the heading line, as one line of
-// at most 199 bytes.
+// Runs one of SQLite's own checks, "PRAGMA integrity_check(1)" or "PRAGMA quick_check(1)".
+// `finding`: what is damaged, on one line; "": nothing.
 enum { INTEGRITY_FINDING_SIZE = 200 };
-const char *integrity_finding(char out[INTEGRITY_FINDING_SIZE], const char *text);
+MUST_CHECK enum status integrity_pragma(char finding[INTEGRITY_FINDING_SIZE], struct sqlite3 *db,
+                                        const char *pragma, struct error *err);
 
 #endif

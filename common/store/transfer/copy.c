@@ -107,25 +107,6 @@ static int is_over_budget(void *store)
     return store_is_over_budget(store);
 }
 
-static enum status check_structure(struct sqlite3 *db, const char *path, struct error *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    enum status status = database_prepare(db, &stmt, "PRAGMA quick_check(1)", false, err);
-    if (status != STATUS_OK)
-        return status;
-    char finding[INTEGRITY_FINDING_SIZE];
-    const int rc = sqlite3_step(stmt);
-    const char *found = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
-    if (rc != SQLITE_ROW)
-        status = database_error(db, "store: the copy", err);
-    else if (!found || strcmp(found, "ok") != 0)
-        status = error_set(err, STATUS_CORRUPT,
-                           "%s: not kept: the store it was copied from is damaged: %s", path,
-                           found ? integrity_finding(finding, found) : "");
-    (void)sqlite3_finalize(stmt);
-    return status;
-}
-
 // What the copy holds: records by kind, counted.
 struct counts {
     int64_t runs, records, rollups, baselines;
@@ -159,13 +140,18 @@ static enum status check_copy(struct counts *counts, struct store *store,
                               const struct atomic_file *file, struct error *err)
 {
     struct sqlite3 *db = NULL;
+    char finding[INTEGRITY_FINDING_SIZE] = "";
     enum status status = copying_open(&db, file->partial, err);
     if (status == STATUS_OK)
         sqlite3_progress_handler(db, STEPS_PER_LOOK, is_over_budget, store);
     if (status == STATUS_OK)
         status = database_exec(db, "DELETE FROM meta WHERE key = 'open'", err);
     if (status == STATUS_OK)
-        status = check_structure(db, file->path, err);
+        status = integrity_pragma(finding, db, "PRAGMA quick_check(1)", err);
+    if (status == STATUS_OK && finding[0])
+        status = error_set(err, STATUS_CORRUPT,
+                           "%s: not kept: the store it was copied from is damaged: %s", file->path,
+                           finding);
     if (status == STATUS_OK)
         status = count_rows(counts, db, err);
     database_close(db);
@@ -178,16 +164,12 @@ static enum status save_environment(const struct atomic_file *file, const char *
                                     struct error *err)
 {
     struct sqlite3 *db = NULL;
-    sqlite3_stmt *stmt = NULL;
     enum status status = copying_open(&db, file->partial, err);
-    if (status == STATUS_OK)
-        status =
-            database_prepare(db, &stmt, "INSERT INTO meta VALUES('fingerprint', ?)", false, err);
-    if (status == STATUS_OK) {
-        (void)sqlite3_bind_text(stmt, 1, json, -1, SQLITE_STATIC);
-        status = database_run(db, stmt, err);
-    }
-    (void)sqlite3_finalize(stmt);
+    if (status != STATUS_OK)
+        return status;
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendf(sql, "INSERT INTO meta VALUES('fingerprint', %Q)", json);
+    status = database_exec_built(db, sql, err);
     database_close(db);
     return status;
 }
@@ -211,7 +193,7 @@ static enum status add_environment(const struct atomic_file *file, struct error 
 
 // ---- The answer -----------------------------------------------------------------------
 
-static enum status add_columns(struct result *answer)
+static enum status new_answer(struct result **out, struct error *err)
 {
     static const struct answer_column first[] = {
         {"path", UNIT_NONE},       {"bytes", UNIT_BYTES},
@@ -219,14 +201,16 @@ static enum status add_columns(struct result *answer)
         {"rollups", UNIT_COUNT},   {"left_out", UNIT_COUNT},
         {"baselines", UNIT_COUNT}, {"baselines_left_out", UNIT_COUNT},
         {"log_bytes", UNIT_BYTES}, {"duration_ns", UNIT_DURATION}};
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof first / sizeof *first && status == STATUS_OK; i++)
-        status = result_add_column(answer, first[i].key, first[i].unit);
+    enum status status = answer_new(out, first, sizeof first / sizeof *first, err);
+    if (status != STATUS_OK)
+        return status;
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
          kind++)
         status =
-            result_add_column(answer, record_kind_info((enum record_kind)kind)->name, UNIT_COUNT);
-    return status == STATUS_OK ? result_add_row(answer) : status;
+            result_add_column(*out, record_kind_info((enum record_kind)kind)->name, UNIT_COUNT);
+    if (status == STATUS_OK)
+        status = result_add_row(*out);
+    return status == STATUS_OK ? status : error_no_memory(err, "store");
 }
 
 static enum status fill_answer(struct result **out, const struct copying *copying,
@@ -234,12 +218,10 @@ static enum status fill_answer(struct result **out, const struct copying *copyin
 {
     const char *path = copying->query->file.path;
     struct result *answer = NULL;
-    enum status status = result_new(&answer);
-    if (status == STATUS_OK)
-        status = add_columns(answer);
+    enum status status = new_answer(&answer, err);
     if (status != STATUS_OK) {
         result_free(answer);
-        return error_set(err, status, "store: out of memory");
+        return status;
     }
     *out = answer;
     answer_int(answer, "bytes", database_file_bytes(path));

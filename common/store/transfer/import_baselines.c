@@ -14,13 +14,6 @@
 // Of all samples of one baseline.
 #define SAMPLE_BYTES_MAX (INT64_C(256) << 20)
 
-// A baseline of the file.
-struct kept {
-    int64_t id;
-    int64_t bytes; // of its samples
-    char name[QUERY_KEY_SIZE];
-};
-
 static void refuse(struct importing *importing, const char *name, const char *why)
 {
     char note[QUERY_KEY_SIZE + ERROR_TEXT_SIZE + 8];
@@ -32,79 +25,35 @@ static void refuse(struct importing *importing, const char *name, const char *wh
                       strlen(note));
 }
 
-// ---- Which there are --------------------------------------------------------------------
-
 // Copies the name; empty where it is not a valid one.
-static void take_name(struct kept *kept, sqlite3_stmt *row)
+static void take_name(char name[QUERY_KEY_SIZE], sqlite3_stmt *row)
 {
     struct query query = {.kind = QUERY_BASELINE_DELETE};
     struct error err;
-    const char *name = (const char *)sqlite3_column_text(row, 1);
+    const char *text = (const char *)sqlite3_column_text(row, 1);
     const size_t size = (size_t)sqlite3_column_bytes(row, 1);
-    kept->name[0] = '\0';
-    if (!name || size >= sizeof query.baseline.name || strlen(name) != size)
+    name[0] = '\0';
+    if (!text || size >= sizeof query.baseline.name || strlen(text) != size)
         return;
-    memcpy(query.baseline.name, name, size);
+    memcpy(query.baseline.name, text, size);
     if (query_check(&query, &err) == STATUS_OK)
-        memcpy(kept->name, query.baseline.name, sizeof kept->name);
+        memcpy(name, query.baseline.name, QUERY_KEY_SIZE);
 }
 
-// Reads the baseline after `*kept`; id 0: there is none.
-static enum status next_kept(struct importing *importing, struct kept *kept, struct error *err)
-{
-    sqlite3 *db = importing->from->db;
-    sqlite3_stmt *row = NULL;
-    enum status status = database_prepare(
-        db, &row,
-        "SELECT b.id, b.name, (SELECT coalesce(sum(length(s.samples)), 0) FROM baseline_sample s"
-        " WHERE s.baseline = b.id) FROM baseline b WHERE b.id > ? ORDER BY b.id LIMIT 1",
-        false, err);
-    if (status != STATUS_OK)
-        return status;
-    (void)sqlite3_bind_int64(row, 1, kept->id);
-    const int rc = sqlite3_step(row);
-    kept->id = 0;
-    if (rc == SQLITE_ROW) {
-        kept->id = sqlite3_column_int64(row, 0);
-        kept->bytes = sqlite3_column_int64(row, 2);
-        take_name(kept, row);
-    } else if (rc != SQLITE_DONE) {
-        status = database_error(db, "store", err);
-    }
-    (void)sqlite3_finalize(row);
-    return status;
-}
-
-// ---- What is here already ---------------------------------------------------------------
-
-enum here { HERE_NONE, HERE_SAME, HERE_OTHER };
+enum here { HERE_NONE, HERE_OTHER, HERE_SAME };
 
 static enum status look_here(struct importing *importing, const struct baseline *baseline,
-                             enum here *here, struct error *err)
+                             int64_t *here, struct error *err)
 {
-    sqlite3 *db = importing->store->db;
-    sqlite3_stmt *row = NULL;
-    enum status status =
-        database_prepare(db, &row,
-                         "SELECT created_ns = ?2 AND since_ns = ?3 AND until_ns = ?4"
-                         " AND filter = ?5 FROM baseline WHERE name = ?1",
-                         false, err);
-    if (status != STATUS_OK)
-        return status;
-    (void)sqlite3_bind_text(row, 1, baseline->name, -1, SQLITE_STATIC);
-    (void)sqlite3_bind_int64(row, 2, baseline->created_ns);
-    (void)sqlite3_bind_int64(row, 3, baseline->since_ns);
-    (void)sqlite3_bind_int64(row, 4, baseline->until_ns);
-    (void)sqlite3_bind_text(row, 5, baseline->filter, -1, SQLITE_STATIC);
-    const int rc = sqlite3_step(row);
-    *here = rc != SQLITE_ROW ? HERE_NONE : sqlite3_column_int(row, 0) ? HERE_SAME : HERE_OTHER;
-    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        status = database_error(db, "store", err);
-    (void)sqlite3_finalize(row);
+    char *sql = sqlite3_mprintf("SELECT 1 + (created_ns = %lld AND since_ns = %lld AND until_ns ="
+                                " %lld AND filter = %Q) FROM baseline WHERE name = %Q",
+                                (long long)baseline->created_ns, (long long)baseline->since_ns,
+                                (long long)baseline->until_ns, baseline->filter, baseline->name);
+    enum status status = sql ? database_integer(importing->store->db, sql, here, err)
+                             : error_no_memory(err, "store");
+    sqlite3_free(sql);
     return status;
 }
-
-// ---- One of them ------------------------------------------------------------------------
 
 // Adds the names of a group of samples: its subject and its device.
 static enum status add_names(struct importing *importing, const struct sample_key *key,
@@ -148,15 +97,17 @@ static enum status send(struct importing *importing, struct baseline *baseline, 
     return status;
 }
 
-static enum status take(struct importing *importing, const struct kept *kept, struct error *err)
+// `bytes`: of its samples.
+static enum status take(struct importing *importing, const char *name, int64_t bytes,
+                        struct error *err)
 {
     struct baseline *baseline = NULL;
-    enum here here = HERE_NONE;
-    if (!kept->name[0])
+    int64_t here = HERE_NONE;
+    if (!name[0])
         return error_set(err, STATUS_INVALID, "a name that no baseline can have");
-    if (kept->bytes > SAMPLE_BYTES_MAX)
+    if (bytes > SAMPLE_BYTES_MAX)
         return error_set(err, STATUS_INVALID, "it has more samples than a baseline can");
-    enum status status = baseline_load(&baseline, importing->from, kept->name, err);
+    enum status status = baseline_load(&baseline, importing->from, name, err);
     if (status == STATUS_OK && (strlen(baseline->filter) > IMPORT_TEXT_MAX ||
                                 !text_is_utf8(baseline->filter, strlen(baseline->filter))))
         status = error_set(err, STATUS_INVALID, "its filter is too long, or not UTF-8");
@@ -167,7 +118,7 @@ static enum status take(struct importing *importing, const struct kept *kept, st
         status = error_set(err, STATUS_INVALID,
                            "this store has another of that name (forget that with inferstat"
                            " baseline delete %s, and import again)",
-                           kept->name);
+                           name);
     if (status == STATUS_OK && here == HERE_NONE)
         status = send(importing, baseline, err);
     baseline_free(baseline);
@@ -176,16 +127,29 @@ static enum status take(struct importing *importing, const struct kept *kept, st
 
 enum status import_send_baselines(struct importing *importing, struct error *err)
 {
-    struct kept kept = {.id = 0};
-    enum status status = next_kept(importing, &kept, err);
-    while (status == STATUS_OK && kept.id != 0) {
-        status = take(importing, &kept, err);
+    sqlite3_stmt *row = NULL;
+    int64_t id = 0;
+    enum status status = database_prepare(
+        importing->from->db, &row,
+        "SELECT b.id, b.name, (SELECT coalesce(sum(length(s.samples)), 0) FROM baseline_sample s"
+        " WHERE s.baseline = b.id) FROM baseline b WHERE b.id > ? ORDER BY b.id LIMIT 1",
+        false, err);
+    int rc = SQLITE_DONE;
+    while (status == STATUS_OK && sqlite3_bind_int64(row, 1, id) == SQLITE_OK &&
+           (rc = sqlite3_step(row)) == SQLITE_ROW) {
+        char name[QUERY_KEY_SIZE];
+        id = sqlite3_column_int64(row, 0);
+        take_name(name, row);
+        const int64_t bytes = sqlite3_column_int64(row, 2);
+        (void)sqlite3_reset(row);
+        status = take(importing, name, bytes, err);
         if (status == STATUS_INVALID || status == STATUS_CORRUPT) {
-            refuse(importing, kept.name[0] ? kept.name : "?", err->text);
+            refuse(importing, name[0] ? name : "?", err->text);
             status = STATUS_OK;
         }
-        if (status == STATUS_OK)
-            status = next_kept(importing, &kept, err);
     }
+    if (status == STATUS_OK && rc != SQLITE_DONE)
+        status = database_error(importing->from->db, "store", err);
+    (void)sqlite3_finalize(row);
     return status;
 }

@@ -193,10 +193,8 @@ static void close_file(struct importing *importing)
         (void)sqlite3_finalize(all[i]);
     for (unsigned i = 0; i < IMPORT_RECORD; i++)
         (void)sqlite3_finalize(importing->select[i]);
-    (void)sqlite3_exec(importing->store->db,
-                       "DROP TABLE IF EXISTS temp.import_here;"
-                       "DROP TABLE IF EXISTS temp.import_run",
-                       NULL, NULL, NULL);
+    (void)sqlite3_exec(importing->store->db, "DROP TABLE IF EXISTS temp.import_here", NULL, NULL,
+                       NULL);
     import_rows_close(&importing->rows);
     free(importing->runs);
     store_close(importing->from);

@@ -55,30 +55,6 @@ static enum status add_record(struct importing *importing, struct coming *coming
     return status;
 }
 
-// Lists the runs of this store that the file may complete.
-static enum status list_runs(struct importing *importing, struct error *err)
-{
-    sqlite3 *db = importing->store->db;
-    sqlite3_stmt *insert = NULL;
-    // Those of an import that was cancelled may be left.
-    static const char tables[] =
-        "CREATE TEMP TABLE IF NOT EXISTS import_run(run INTEGER PRIMARY KEY);"
-        "CREATE TEMP TABLE IF NOT EXISTS import_here(run INTEGER, stream INTEGER,"
-        " number INTEGER, PRIMARY KEY(run, stream, number)) WITHOUT ROWID;"
-        "DELETE FROM import_run";
-    enum status status = database_exec(db, tables, err);
-    if (status == STATUS_OK)
-        status = database_prepare(db, &insert, "INSERT INTO import_run VALUES(?)", false, err);
-    for (size_t i = 0; i < importing->run_count && status == STATUS_OK; i++) {
-        if (!importing->runs[i].is_here)
-            continue;
-        (void)sqlite3_bind_int64(insert, 1, importing->runs[i].to);
-        status = database_run(db, insert, err);
-    }
-    (void)sqlite3_finalize(insert);
-    return status;
-}
-
 // Prepares the check whether this store has a record of a run that is here already, or had it
 // until it expired: rollups still count expired records.  A record is known by its number
 // alone, wherever the file says that it started.
@@ -87,11 +63,18 @@ static enum status prepare_here(struct importing *importing, enum record_kind ki
 {
     sqlite3 *db = importing->store->db;
     sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql,
-                        "DELETE FROM import_here; INSERT INTO import_here"
-                        " SELECT run, stream, number FROM \"%w\" NOT INDEXED"
-                        " WHERE run IN (SELECT run FROM import_run)",
-                        record_kind_info(kind)->name);
+    // What an import left that was cancelled goes first.
+    sqlite3_str_appendf(
+        sql,
+        "CREATE TEMP TABLE IF NOT EXISTS import_here(run INTEGER, stream INTEGER,"
+        " number INTEGER, PRIMARY KEY(run, stream, number)) WITHOUT ROWID;"
+        "DELETE FROM import_here; INSERT INTO import_here SELECT run, stream,"
+        " number FROM \"%w\" NOT INDEXED WHERE run IN (SELECT value FROM json_each('[0",
+        record_kind_info(kind)->name);
+    for (size_t i = 0; i < importing->run_count; i++)
+        if (importing->runs[i].is_here)
+            sqlite3_str_appendf(sql, ", %lld", (long long)importing->runs[i].to);
+    sqlite3_str_appendall(sql, "]'))");
     struct gap_kept kept;
     enum status status = database_exec_built(db, sql, err);
     if (status == STATUS_OK)
@@ -142,7 +125,7 @@ static enum status send_kind(struct importing *importing, enum record_kind kind,
 // In the order of the kinds: stages find their model by their load.
 enum status import_send_records(struct importing *importing, struct error *err)
 {
-    enum status status = list_runs(importing, err);
+    enum status status = STATUS_OK;
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
          kind++)
         status = send_kind(importing, (enum record_kind)kind, err);

@@ -26,18 +26,11 @@ struct coming *import_find_run(struct importing *importing, int64_t from)
 {
     if (importing->at_run && importing->at_run->from == from)
         return importing->at_run;
-    size_t low = 0, high = importing->run_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (importing->runs[middle].from < from)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == importing->run_count || importing->runs[low].from != from)
-        return NULL;
-    importing->at_run = &importing->runs[low];
-    return importing->at_run;
+    struct coming *run =
+        array_find(importing->runs, importing->run_count, sizeof *importing->runs, from);
+    if (run)
+        importing->at_run = run;
+    return run;
 }
 
 // Whether this store has all ranges that the file has stored of the run.
