@@ -12,13 +12,23 @@
 #include "server/worker/worker.h"
 #include "server/workload/encode/run.h"
 
+// The options of the command line, where they are used; complete_options adds the rest.
 static struct {
-    int encoder, type, from, sync; // -1: not given
-    const char *input, *output;
-    int64_t qubits, batch_size, batches, prefetch, chunk_mb, pool_size, fillers, seed, repeats;
+    struct encoding_options encoding;
+    int64_t repeats;
     double until_steady;
-    bool check, force, json;
-} options = {.qubits = 16, .batch_size = 64, .seed = 1, .encoder = -1, .type = -1};
+    bool json;
+} options = {
+    .encoding = {.inputs = {.encoder = ENCODER_COUNT, // not given
+                            .qubits = 16,
+                            .type = -1,
+                            .batch = 64,
+                            .seed = 1},
+                 .wishes = {.pool_metrics = -1, .overlap_tracking = -1},
+                 .cancelled = stop_requested},
+};
+
+_Static_assert(sizeof(size_t) == sizeof(int64_t), "--batch-size is parsed into a size_t");
 
 #define OPTION_TARGET __typeof__(options)
 
@@ -46,34 +56,37 @@ static const char *sync_word(unsigned i)
 
 static const struct option rows[] = {
     {"encoder", "amplitude|angle|basis|phase|iqp-z|iqp", "the encoding (required)",
-     CHOICE_AT(encoder, encoder_word)},
+     CHOICE_AT(encoding.inputs.encoder, encoder_word)},
     {"qubits", "N", "a state has 2^N amplitudes (default 16)",
-     INTEGER_AT(qubits, 1, ENCODE_QUBITS_MAX)},
-    {"batch-size", "B", "samples per launch (default 64)", INTEGER_AT(batch_size, 1, 1 << 24)},
+     UINT32_AT(encoding.inputs.qubits, 1, ENCODE_QUBITS_MAX)},
+    {"batch-size", "B", "samples per launch (default 64)",
+     INTEGER_AT(encoding.inputs.batch, 1, 1 << 24)},
     {"batches", "K", "number of batches (default 16; with a file: all rows)",
-     INTEGER_AT(batches, 1, 1LL << 40)},
+     INTEGER_AT(encoding.inputs.batches, 1, 1LL << 40)},
     {"type", "f64|f32", "number type (default f64; with a file: its own)",
-     CHOICE_AT(type, type_word)},
-    {"input", "FILE.npy", "samples, one per row (default: generated)", TEXT_AT(input)},
+     CHOICE_AT(encoding.inputs.type, type_word)},
+    {"input", "FILE.npy", "samples, one per row (default: generated)",
+     TEXT_AT(encoding.inputs.path)},
     {"from", "generator|pageable|pinned",
      "generate samples on demand, or in advance in such memory (default generator)",
-     CHOICE_AT(from, from_word)},
-    {"seed", "S", "seed of generated samples (default 1)", INTEGER_AT(seed, 0, INT32_MAX)},
-    {"output", "FILE.npy", "write the states to FILE", TEXT_AT(output)},
-    {"force", NULL, "replace an existing output", FLAG_AT(force)},
-    {"check", NULL, "compare every state with a plain reference", FLAG_AT(check)},
+     CHOICE_AT(encoding.inputs.from, from_word)},
+    {"seed", "S", "seed of generated samples (default 1)",
+     INTEGER_AT(encoding.inputs.seed, 0, INT32_MAX)},
+    {"output", "FILE.npy", "write the states to FILE", TEXT_AT(encoding.output)},
+    {"force", NULL, "replace an existing output", FLAG_AT(encoding.replace)},
+    {"check", NULL, "compare every state with a plain reference", FLAG_AT(encoding.check)},
     {"chunk-mb", "M", "size of a copy, 1 to 256 (also INFERSTAT_CHUNK_MB; default: by the device)",
-     INTEGER_AT(chunk_mb, 1, TUNING_CHUNK_MB_MAX)},
+     UINT32_AT(encoding.wishes.chunk_mb, 1, TUNING_CHUNK_MB_MAX)},
     {"pool-size", "S",
      "1 to 16 pinned slots (also INFERSTAT_POOL_SIZE; default: by the host's memory)",
-     INTEGER_AT(pool_size, 1, POOL_SLOTS_MAX)},
+     UINT32_AT(encoding.wishes.pool_size, 1, POOL_SLOTS_MAX)},
     {"prefetch", "P", "fill at most 1 to 64 chunks ahead (default: the pool's size)",
-     INTEGER_AT(prefetch, 1, PIPELINE_PREFETCH_MAX)},
+     UINT32_AT(encoding.wishes.prefetch, 1, PIPELINE_PREFETCH_MAX)},
     {"fillers", "N", "1 to 32 threads that fill slots (default: determined by a trial)",
-     INTEGER_AT(fillers, 1, PIPELINE_FILLERS_MAX)},
+     UINT32_AT(encoding.wishes.fillers, 1, PIPELINE_FILLERS_MAX)},
     {"sync", "events|periodic",
      "reuse a slot after its copy's event, or after whole streams (default events)",
-     CHOICE_AT(sync, sync_word)},
+     CHOICE_AT(encoding.sync, sync_word)},
     {"until-steady", "RATIO", "repeat the run " REPEATS_RATIO_HELP,
      REAL_AT(until_steady, REPEATS_RATIO_LEAST, 1)},
     {"repeats", "N", REPEATS_MOST_HELP, INTEGER_AT(repeats, CONVERGENCE_RUNS_MIN, REPEATS_MAX)},
@@ -85,50 +98,28 @@ static const struct option_table table = {
 
 // ---- Validating options ------------------------------------------------
 
-static enum status make_options(struct encoding_options *out, const struct worker_options *worker,
-                                char *const *words, int count, struct error *err)
+static enum status complete_options(const struct worker_options *worker, char *const *words,
+                                    int count, struct repeats *repeats, struct error *err)
 {
     enum { BATCHES = 16 };
-    *out = (struct encoding_options){
-        .inputs = {.encoder = (enum encoder)options.encoder,
-                   .type = options.type,
-                   .from = (enum inputs_from)options.from,
-                   .qubits = (unsigned int)options.qubits,
-                   .batch = (size_t)options.batch_size,
-                   .batches = (uint64_t)options.batches,
-                   .path = options.input,
-                   .seed = (uint64_t)options.seed},
-        .device = {.spec = worker->device,
-                   .threads = (unsigned int)worker->threads,
-                   .spin = worker->wait == WORKER_WAIT_SPIN},
-        .sync = (enum pipeline_sync)options.sync,
-        .output = options.output,
-        .replace = options.force,
-        .check = options.check,
-        .wishes = {.chunk_mb = (unsigned int)options.chunk_mb,
-                   .pool_size = (unsigned int)options.pool_size,
-                   .fillers = (unsigned int)options.fillers,
-                   .prefetch = (unsigned int)options.prefetch,
-                   .pool_metrics = -1,
-                   .overlap_tracking = -1},
-        .cancelled = stop_requested,
-    };
+    const char *output = options.encoding.output;
     if (count > 0)
         return error_set(err, STATUS_INVALID, "encode: unexpected '%.60s' (see --help)", words[0]);
-    if (options.output && strcmp(options.output, "-") == 0)
+    if (output && strcmp(output, "-") == 0)
         return error_set(err, STATUS_INVALID,
                          "--output -: figures go to standard output, states do not (name a file or "
                          "a named pipe)");
-    if (options.output && options.until_steady > 0.0)
+    if (output && options.until_steady > 0.0)
         return error_set(
             err, STATUS_INVALID,
             "--until-steady: every repeat makes the same states (write them to --output "
             "in a run without it)");
-    if (!options.input && options.batches == 0)
-        out->inputs.batches = BATCHES;
-    if (options.encoder < 0)
+    if (options.encoding.inputs.encoder == ENCODER_COUNT)
         return error_set(err, STATUS_INVALID, "encode: no encoder (give --encoder, see --help)");
-    return STATUS_OK;
+    if (!options.encoding.inputs.path && options.encoding.inputs.batches == 0)
+        options.encoding.inputs.batches = BATCHES;
+    options.encoding.device = worker->device;
+    return repeats_init(repeats, options.until_steady, options.repeats, err);
 }
 
 // ---- Output ---------------------------------------------------------------
@@ -160,7 +151,6 @@ static void write_pool(struct json_writer *json, const struct pool_figures *pool
     json_write_uint(json, "pool_acquires", pool->acquires);
     json_write_uint(json, "pool_waits", pool->waits);
     json_write_uint(json, "pool_wait_ns", pool->wait_ns);
-    json_write_real(json, "pool_starvation_ratio", ratio(pool->waits, pool->acquires));
     json_write_uint(json, "pool_available_min", pool->available_min);
     json_write_uint(json, "pool_available_max", pool->available_max);
     // Waits of less than 2 us, less than 4, 8 and so on; the last of all above.
@@ -175,10 +165,7 @@ static void write_overlap(struct json_writer *json, const struct pipeline_figure
     json_write_uint(json, "copy_busy_ns", f->overlap.busy_ns[OVERLAP_COPY]);
     json_write_uint(json, "compute_busy_ns", f->overlap.busy_ns[OVERLAP_COMPUTE]);
     json_write_uint(json, "both_busy_ns", f->overlap.both_ns);
-    json_write_real(json, "overlap_ratio", overlap_of(&f->overlap));
-    json_write_uint(json, "exposed_copy_ns", f->overlap.exposed_copy_ns);
     json_write_uint(json, "idle_ns", f->overlap.idle_ns);
-    json_write_uint(json, "copy_starved_ns", f->copy_starved_ns);
     json_write_uint(json, "unmeasured_chunks", f->overlap.unmeasured);
 }
 
@@ -201,28 +188,33 @@ static const char *status_word(enum status status)
     return status == STATUS_OK ? "ok" : status == STATUS_CANCELLED ? "cancelled" : "error";
 }
 
+// Members of the whole run, and of each device's share.
+static void write_speed(struct json_writer *json, const struct encoding_figures *figures)
+{
+    const struct pipeline_figures *f = &figures->pipeline;
+    json_write_uint(json, "items", figures->items);
+    json_write_uint(json, "batches", figures->batches);
+    json_write_uint(json, "duration_ns", f->duration_ns);
+    json_write_real(json, "items_per_second", ratio(figures->items, f->duration_ns) * 1e9);
+    json_write_real(json, "overlap_ratio", overlap_of(&f->overlap));
+    json_write_uint(json, "exposed_copy_ns", f->overlap.exposed_copy_ns);
+    json_write_uint(json, "copy_starved_ns", f->copy_starved_ns);
+    json_write_real(json, "pool_starvation_ratio", ratio(f->pool.waits, f->pool.acquires));
+    write_time(json, "item_p50_ns", f->group_p50_ns);
+    write_time(json, "item_p95_ns", f->group_p95_ns);
+    write_time(json, "item_p99_ns", f->group_p99_ns);
+}
+
 // One object per device; the enclosing object has the sums.
 static void write_devices(struct json_writer *json, const struct outcome *o)
 {
     json_write_begin_list(json, "devices");
     for (unsigned int i = 0; i < o->description.devices; i++) {
         const struct encoding_share *share = encoding_get_share(o->encoding, i);
-        const struct pipeline_figures *f = &share->figures.pipeline;
         json_write_begin(json, NULL);
         json_write_text(json, "device", share->device.name);
         json_write_text(json, "status", status_word(share->status));
-        json_write_uint(json, "items", share->figures.items);
-        json_write_uint(json, "batches", share->figures.batches);
-        json_write_uint(json, "duration_ns", f->duration_ns);
-        json_write_real(json, "items_per_second",
-                        ratio(share->figures.items, f->duration_ns) * 1e9);
-        json_write_real(json, "overlap_ratio", overlap_of(&f->overlap));
-        json_write_uint(json, "exposed_copy_ns", f->overlap.exposed_copy_ns);
-        json_write_uint(json, "copy_starved_ns", f->copy_starved_ns);
-        json_write_real(json, "pool_starvation_ratio", ratio(f->pool.waits, f->pool.acquires));
-        write_time(json, "item_p50_ns", f->group_p50_ns);
-        write_time(json, "item_p95_ns", f->group_p95_ns);
-        write_time(json, "item_p99_ns", f->group_p99_ns);
+        write_speed(json, &share->figures);
         json_write_end(json);
     }
     json_write_end_list(json);
@@ -236,16 +228,13 @@ static void write_figures(const struct outcome *o)
     struct json_writer json = files_json(stdout);
     json_write_begin(&json, NULL);
     json_write_text(&json, "workload", "encode");
-    json_write_text(&json, "encoder", encoder_word((unsigned)options.encoder));
+    json_write_text(&json, "encoder", encoder_name(options.encoding.inputs.encoder));
     json_write_text(&json, "type", encode_type_name(d->inputs->type));
-    json_write_uint(&json, "qubits", (uint64_t)options.qubits);
+    json_write_uint(&json, "qubits", options.encoding.inputs.qubits);
     json_write_uint(&json, "batch_size", d->batch);
     json_write_text(&json, "device", o->devices);
     json_write_text(&json, "status", status_word(o->status));
-    json_write_uint(&json, "items", o->figures.items);
-    json_write_uint(&json, "batches", o->figures.batches);
-    json_write_uint(&json, "duration_ns", f->duration_ns);
-    json_write_real(&json, "items_per_second", ratio(o->figures.items, f->duration_ns) * 1e9);
+    write_speed(&json, &o->figures);
     json_write_uint(&json, "chunk_bytes", plan->chunk_bytes);
     json_write_uint(&json, "pool_size", plan->pool_size);
     json_write_uint(&json, "prefetch", plan->prefetch);
@@ -256,9 +245,6 @@ static void write_figures(const struct outcome *o)
     json_write_uint(&json, "bytes_d2h", f->bytes_d2h);
     write_overlap(&json, f);
     write_pool(&json, &f->pool);
-    write_time(&json, "item_p50_ns", f->group_p50_ns);
-    write_time(&json, "item_p95_ns", f->group_p95_ns);
-    write_time(&json, "item_p99_ns", f->group_p99_ns);
     json_write_uint(&json, "load_duration_ns", d->load_ns);
     json_write_uint(&json, "generate_ns", d->generate_ns);
     json_write_uint(&json, "fill_ns", f->fill_ns);
@@ -267,9 +253,7 @@ static void write_figures(const struct outcome *o)
     write_check(&json, &o->figures);
     write_devices(&json, o);
     repeats_write(&json, &o->repeats, "items_per_second");
-    json_write_uint(&json, "records_produced", o->totals.produced);
-    json_write_uint(&json, "records_acknowledged", o->totals.acknowledged);
-    json_write_uint(&json, "records_dropped", o->totals.dropped);
+    worker_write_totals(&json, &o->totals);
     json_write_end(&json);
     (void)fputc('\n', stdout);
 }
@@ -318,8 +302,8 @@ static void print_overlap(const struct outcome *o)
 
 static void print_figures(const struct outcome *o)
 {
-    (void)printf("%s, %" PRId64 " qubit%s, %s on %s: ", encoder_word((unsigned)options.encoder),
-                 options.qubits, options.qubits == 1 ? "" : "s",
+    (void)printf("%s, %u qubit%s, %s on %s: ", encoder_name(options.encoding.inputs.encoder),
+                 options.encoding.inputs.qubits, options.encoding.inputs.qubits == 1 ? "" : "s",
                  encode_type_name(o->description.inputs->type), o->devices);
     // A failed run has no speed.
     if (o->last != STATUS_OK && o->last != STATUS_CANCELLED) {
@@ -354,24 +338,19 @@ static enum status run_all(struct encoding *encoding, struct outcome *outcome, s
     }
 }
 
-static enum status encode(const struct encoding_options *encoding_options,
-                          struct inferstat_monitor *monitor, struct outcome *outcome,
+static enum status encode(struct inferstat_monitor *monitor, struct outcome *outcome,
                           struct encoding **encoding, struct error *err)
 {
-    enum status status = encoding_new(encoding, encoding_options, monitor, err);
+    enum status status = encoding_new(encoding, &options.encoding, monitor, err);
     if (status != STATUS_OK)
         return status;
     encoding_describe(*encoding, &outcome->description);
     outcome->encoding = *encoding;
     const struct device_description *first = &encoding_get_share(*encoding, 0)->device;
     outcome->devices =
-        outcome->description.devices > 1 ? encoding_options->device.spec : first->name;
-    for (unsigned int i = 0; i < outcome->description.devices; i++) {
-        const struct device_description *device = &encoding_get_share(*encoding, i)->device;
-        log_write(device->fell_back ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
-                  "device %s: %s (kernels: %s, threads: %u)", device->name, device->reason,
-                  device->kernels, device->threads);
-    }
+        outcome->description.devices > 1 ? options.encoding.device.spec : first->name;
+    for (unsigned int i = 0; i < outcome->description.devices; i++)
+        worker_log_device(&encoding_get_share(*encoding, i)->device);
     status = run_all(*encoding, outcome, err);
     if (status == STATUS_OK)
         encoding_get_to_know_devices(*encoding);
@@ -397,7 +376,7 @@ static void warn(const struct encoding_share *share)
                   "of the time (try %sa larger --pool-size)",
                   share->device.name, unit_format(text, UNIT_RATIO, overlap),
                   unit_format(alone, UNIT_RATIO, exposed),
-                  options.sync == PIPELINE_SYNC_EVENTS ? "" : "--sync events, ");
+                  options.encoding.sync == PIPELINE_SYNC_EVENTS ? "" : "--sync events, ");
     if (starved > starved_most)
         log_write(LOG_LEVEL_WARNING,
                   "encode on %s: copies waited for samples for %s of the time (try "
@@ -426,21 +405,16 @@ static int report(const struct outcome *outcome)
 static int run(const struct worker_options *worker, char *const *words, int count)
 {
     struct error err = {0};
-    struct encoding_options encoding_options;
     struct inferstat_monitor *monitor = NULL;
     struct encoding *encoding = NULL;
     struct outcome outcome = {0};
-    enum status status = make_options(&encoding_options, worker, words, count, &err);
-    if (status == STATUS_OK)
-        status = repeats_init(&outcome.repeats, options.until_steady, options.repeats, &err);
-    if (status == STATUS_OK)
-        status = stop_install(&err);
+    enum status status = complete_options(worker, words, count, &outcome.repeats, &err);
     if (status == STATUS_OK)
         status = worker_open_monitor(&monitor, worker, &err);
     if (status != STATUS_OK)
         return worker_fail(&err);
 
-    outcome.status = encode(&encoding_options, monitor, &outcome, &encoding, &err);
+    outcome.status = encode(monitor, &outcome, &encoding, &err);
     worker_close_monitor(monitor, &outcome.totals);
     // A stopped or failed run has figures, too.
     int code = WORKER_DONE;

@@ -18,30 +18,34 @@
 #include "server/workload/llm/load.h"
 #include "server/workload/llm/serve.h"
 
+// The options of the command line, where they are used; complete_options adds the rest.
 static struct {
-    const char *model, *prompt, *prompt_file, *requests;
-    int64_t tokens, seed, context, repeats;
-    double rate, temperature, top_p, until_steady;
+    struct llm_load_options load;
+    struct llm_serve_options serve;
+    const char *prompt, *prompt_file, *requests;
+    int64_t repeats;
+    double until_steady;
     bool json;
-} options = {.tokens = 128, .seed = 1, .top_p = 1.0};
+} options = {.serve = {.tokens = 128, .sampler = {.seed = 1, .top_p = 1.0}}};
 
 #define OPTION_TARGET __typeof__(options)
 
 static const struct option rows[] = {
-    {"model", "FILE.gguf", "the model to run", TEXT_AT(model)},
+    {"model", "FILE.gguf", "the model to run", TEXT_AT(load.path)},
     {"prompt", "TEXT", "the prompt (default \"Once upon a time\")", TEXT_AT(prompt)},
     {"prompt-file", "FILE", "one prompt per line; - is standard input", TEXT_AT(prompt_file)},
-    {"tokens", "N", "maximum tokens per request (default 128)", INTEGER_AT(tokens, 1, 1 << 24)},
+    {"tokens", "N", "maximum tokens per request (default 128)",
+     UINT32_AT(serve.tokens, 1, 1 << 24)},
     {"requests", "N|forever", "number of requests (default: each prompt once)", TEXT_AT(requests)},
     {"rate", "R", "requests per second, at even intervals (default: one after the other)",
-     REAL_AT(rate, 1e-6, 1e6)},
+     REAL_AT(serve.rate, 1e-6, 1e6)},
     {"temperature", "T", "sampling temperature; 0 takes the most likely token (default 0)",
-     REAL_AT(temperature, 0, 100)},
+     REAL_AT(serve.sampler.temperature, 0, 100)},
     {"top-p", "P", "sample from the most likely tokens with this total share (default 1)",
-     REAL_AT(top_p, 1e-6, 1)},
-    {"seed", "S", "seed of sampling (default 1)", INTEGER_AT(seed, 0, INT32_MAX)},
+     REAL_AT(serve.sampler.top_p, 1e-6, 1)},
+    {"seed", "S", "seed of sampling (default 1)", INTEGER_AT(serve.sampler.seed, 0, INT32_MAX)},
     {"context", "N", "maximum tokens of prompt and answer (default: the model's, at most 4096)",
-     INTEGER_AT(context, 1, 1 << 24)},
+     UINT32_AT(serve.context, 1, 1 << 24)},
     {"until-steady", "RATIO", "repeat requests " REPEATS_RATIO_HELP,
      REAL_AT(until_steady, REPEATS_RATIO_LEAST, 1)},
     {"repeats", "N", REPEATS_MOST_HELP, INTEGER_AT(repeats, CONVERGENCE_RUNS_MIN, REPEATS_MAX)},
@@ -52,113 +56,7 @@ static const struct option rows[] = {
 static const struct option_table table = {
     .options = rows, .count = sizeof rows / sizeof *rows, .target = &options};
 
-// ---- Validating options ------------------------------------------------
-
-struct plan {
-    uint64_t requests; // 0: until the prompts end or a stop is requested
-    bool repeat;       // repeat the prompts of a file
-    const char *prompt_file;
-    const char *delay_stage;
-    uint64_t delay_ns;
-    char delay_text[64];
-};
-
-static enum status plan_requests(struct plan *plan, struct error *err)
-{
-    plan->requests = plan->prompt_file ? 0 : 1;
-    if (!options.requests)
-        return STATUS_OK;
-    plan->repeat = true;
-    plan->requests = 0;
-    if (strcmp(options.requests, "forever") == 0)
-        return STATUS_OK;
-    int64_t count;
-    enum status status = parse_int(&count, options.requests, 1, INT64_MAX, "--requests", err);
-    if (status == STATUS_OK)
-        plan->requests = (uint64_t)count;
-    return status;
-}
-
-// Repeats prompts until the speed has converged.
-static enum status plan_repeats(struct plan *plan, struct repeats *repeats, struct error *err)
-{
-    enum status status = repeats_init(repeats, options.until_steady, options.repeats, err);
-    if (status != STATUS_OK || !(options.until_steady > 0.0))
-        return status;
-    if (options.requests)
-        return error_set(err, STATUS_INVALID,
-                         "--requests: not with --until-steady (say how many at most with "
-                         "--repeats)");
-    if (options.tokens == 1)
-        return error_set(err, STATUS_INVALID,
-                         "--until-steady: with --tokens 1 there are no tokens/s after the first "
-                         "one (give more)");
-    plan->repeat = true;
-    plan->requests = 0;
-    return STATUS_OK;
-}
-
-// For tests: INFERSTAT_TEST_STAGE_DELAY=STAGE:MS delays a stage of the load.
-static enum status plan_delay(struct plan *plan, struct error *err)
-{
-    static const char variable[] = "INFERSTAT_TEST_STAGE_DELAY";
-    const char *text = getenv(variable);
-    if (!text || !*text)
-        return STATUS_OK;
-    const char *colon = strchr(text, ':');
-    int64_t ms = 0;
-    if (!colon || (size_t)(colon - text) >= sizeof plan->delay_text)
-        return error_set(err, STATUS_INVALID, "%s: not of the form STAGE:MS", variable);
-    memcpy(plan->delay_text, text, (size_t)(colon - text));
-    if (!llm_is_stage(plan->delay_text))
-        return error_set(err, STATUS_INVALID, "%s: '%s' is no stage", variable, plan->delay_text);
-    enum status status = parse_int(&ms, colon + 1, 0, 600000, variable, err);
-    plan->delay_stage = plan->delay_text;
-    plan->delay_ns = (uint64_t)ms * 1000000U;
-    return status;
-}
-
-// A model runs on one device.
-static enum status check_device(const char *spec, struct error *err)
-{
-    struct device_list list;
-    enum status status = device_list_parse(&list, spec, err);
-    if (status == STATUS_OK && list.count > 1)
-        return error_set(err, STATUS_INVALID,
-                         "llm: --device %.40s: a model runs on one device (choose one, as "
-                         "--device %s)",
-                         spec, list.specs[0]);
-    return status;
-}
-
-static enum status make_plan(struct plan *plan, const struct worker_options *worker,
-                             char *const *words, int count, struct error *err)
-{
-    memset(plan, 0, sizeof *plan);
-    if (!options.model)
-        return error_set(err, STATUS_INVALID, "llm: no model (give --model FILE.gguf)");
-    if (check_device(worker->device, err) != STATUS_OK)
-        return STATUS_INVALID;
-    bool standard_input = count == 1 && strcmp(words[0], "-") == 0;
-    if (count > 0 && !standard_input)
-        return error_set(err, STATUS_INVALID, "llm: unexpected '%.60s' (see --help)", words[0]);
-    plan->prompt_file = standard_input ? "-" : options.prompt_file;
-    if ((options.prompt != NULL) + (options.prompt_file != NULL) + standard_input > 1)
-        return error_set(err, STATUS_INVALID,
-                         "llm: prompts from several places (give one of --prompt, --prompt-file "
-                         "and -)");
-    enum status status = plan_requests(plan, err);
-    return status == STATUS_OK ? plan_delay(plan, err) : status;
-}
-
-static enum status open_prompts(struct prompts **out, const struct plan *plan, struct error *err)
-{
-    if (plan->prompt_file)
-        return prompts_from_file(out, plan->prompt_file, plan->repeat, stop_fd(), err);
-    return prompts_from_text(out, options.prompt ? options.prompt : "Once upon a time", err);
-}
-
-// ---- Output ---------------------------------------------------------------
+// ---- What the server calls ------------------------------------------------
 
 // Writes all bytes; a stop signal ends the wait for a reader.  A pipe that polls as writable
 // accepts PIPE_BUF bytes without blocking.
@@ -196,31 +94,112 @@ static double per_second(uint64_t count, uint64_t ns)
     return count > 0 && ns > 0 ? (double)count * 1e9 / (double)ns : (double)NAN;
 }
 
+static bool request_served(void *context, uint64_t tokens, uint64_t ns)
+{
+    return repeats_add(context, per_second(tokens, ns));
+}
+
+// ---- Validating options ------------------------------------------------
+
+// A model runs on one device.
+static enum status check_device(const char *spec, struct error *err)
+{
+    struct device_list list;
+    enum status status = device_list_parse(&list, spec, err);
+    if (status == STATUS_OK && list.count > 1)
+        return error_set(err, STATUS_INVALID,
+                         "llm: --device %.40s: a model runs on one device (choose one, as "
+                         "--device %s)",
+                         spec, list.specs[0]);
+    return status;
+}
+
+// Each prompt once, unless a number is given or prompts repeat until the speed has converged.
+static enum status set_requests(struct repeats *repeats, struct error *err)
+{
+    const bool steady = options.until_steady > 0.0;
+    enum status status = repeats_init(repeats, options.until_steady, options.repeats, err);
+    if (status != STATUS_OK)
+        return status;
+    if (steady && options.requests)
+        return error_set(err, STATUS_INVALID,
+                         "--requests: not with --until-steady (say how many at most with "
+                         "--repeats)");
+    if (steady && options.serve.tokens == 1)
+        return error_set(err, STATUS_INVALID,
+                         "--until-steady: with --tokens 1 there are no tokens/s after the first "
+                         "one (give more)");
+    int64_t count = options.prompt_file || steady ? 0 : 1;
+    if (options.requests && strcmp(options.requests, "forever") == 0)
+        count = 0;
+    else if (options.requests)
+        status = parse_int(&count, options.requests, 1, INT64_MAX, "--requests", err);
+    options.serve.requests = (uint64_t)count;
+    return status;
+}
+
+static enum status complete_options(const struct worker_options *worker, char *const *words,
+                                    int count, struct repeats *repeats, struct error *err)
+{
+    static int text_fd;
+    if (!options.load.path)
+        return error_set(err, STATUS_INVALID, "llm: no model (give --model FILE.gguf)");
+    if (check_device(worker->device.spec, err) != STATUS_OK)
+        return STATUS_INVALID;
+    bool standard_input = count == 1 && strcmp(words[0], "-") == 0;
+    if (count > 0 && !standard_input)
+        return error_set(err, STATUS_INVALID, "llm: unexpected '%.60s' (see --help)", words[0]);
+    if ((options.prompt != NULL) + (options.prompt_file != NULL) + standard_input > 1)
+        return error_set(err, STATUS_INVALID,
+                         "llm: prompts from several places (give one of --prompt, --prompt-file "
+                         "and -)");
+    if (standard_input)
+        options.prompt_file = "-";
+    text_fd = options.json ? STDERR_FILENO : STDOUT_FILENO;
+    options.load.device = worker->device;
+    options.load.cancelled = stop_requested;
+    options.load.delay = getenv("INFERSTAT_TEST_STAGE_DELAY");
+    options.serve.terminal = isatty(text_fd) == 1;
+    options.serve.write = write_text;
+    options.serve.write_context = &text_fd;
+    options.serve.failed = request_failed;
+    options.serve.served = options.until_steady > 0.0 ? request_served : NULL;
+    options.serve.served_context = repeats;
+    return set_requests(repeats, err);
+}
+
+// ---- Output ---------------------------------------------------------------
+
 static double mean(uint64_t sum, uint64_t count)
 {
     return count > 0 ? (double)sum / (double)count : (double)NAN;
 }
 
-// The figures of a finished run.
-struct outcome {
+// A run: what is open, and its figures.
+struct run {
+    struct inferstat_monitor *monitor;
+    struct prompts *prompts;
+    struct llm *llm; // NULL: not loaded
+    struct llm_server *server;
+    struct repeats repeats;
     struct llm_figures figures;
     struct inferstat_summary summary;
     struct inferstat_totals totals;
-    struct repeats repeats;
-    struct device_description device;
-    char model[sizeof((struct llm *)0)->name];
 };
 
-static void write_figures(const struct outcome *o)
+static void write_figures(const struct run *run)
 {
-    const struct llm_figures *f = &o->figures;
+    const struct llm_figures *f = &run->figures;
+    struct device_description device = {.name = ""};
+    if (run->llm)
+        device_describe(run->llm->device, &device);
     struct json_writer json = files_json(stdout);
     json_write_begin(&json, NULL);
     json_write_text(&json, "workload", "llm");
-    json_write_text(&json, "model", o->model);
-    json_write_text(&json, "device", o->device.name);
-    json_write_uint(&json, "load_duration_ns", o->summary.last_load.duration_ns);
-    json_write_uint(&json, "startup_duration_ns", o->summary.startup_ns);
+    json_write_text(&json, "model", run->llm ? run->llm->name : "");
+    json_write_text(&json, "device", device.name);
+    json_write_uint(&json, "load_duration_ns", run->summary.last_load.duration_ns);
+    json_write_uint(&json, "startup_duration_ns", run->summary.startup_ns);
     json_write_uint(&json, "duration_ns", f->duration_ns);
     json_write_uint(&json, "requests", f->requests);
     json_write_uint(&json, "completed", f->completed);
@@ -235,89 +214,37 @@ static void write_figures(const struct outcome *o)
                                             : (double)NAN);
     json_write_real(&json, "tokens_per_second", per_second(f->decoded_tokens, f->decode_ns));
     json_write_real(&json, "output_tokens_per_second", per_second(f->generated_tokens, f->e2e_ns));
-    repeats_write(&json, &o->repeats, "tokens_per_second");
-    json_write_uint(&json, "records_produced", o->totals.produced);
-    json_write_uint(&json, "records_acknowledged", o->totals.acknowledged);
-    json_write_uint(&json, "records_dropped", o->totals.dropped);
+    repeats_write(&json, &run->repeats, "tokens_per_second");
+    worker_write_totals(&json, &run->totals);
     json_write_end(&json);
     (void)fputc('\n', stdout);
 }
 
 // ---- Running --------------------------------------------------------------
 
-// All open resources, closed in one place.
-struct running {
-    struct inferstat_monitor *monitor;
-    struct llm *llm;
-    struct llm_server *server;
-    struct prompts *prompts;
-};
-
-static void stop_running(struct running *r)
+static enum status open_prompts(struct prompts **out, struct error *err)
 {
-    llm_server_free(r->server);
-    llm_free(r->llm);
-    prompts_free(r->prompts);
-}
-
-static enum status load_model(struct running *r, const struct worker_options *worker,
-                              const struct plan *plan, struct error *err)
-{
-    const struct llm_load_options load = {
-        .path = options.model,
-        .device = {.spec = worker->device,
-                   .threads = (unsigned int)worker->threads,
-                   .spin = worker->wait == WORKER_WAIT_SPIN},
-        .cancelled = stop_requested,
-        .delay_stage = plan->delay_stage,
-        .delay_ns = plan->delay_ns,
-    };
-    return llm_load(&r->llm, &load, r->monitor, err);
-}
-
-static bool request_served(void *context, uint64_t tokens, uint64_t ns)
-{
-    return repeats_add(context, per_second(tokens, ns));
-}
-
-static enum status prepare_server(struct running *r, const struct plan *plan,
-                                  struct repeats *repeats, struct error *err)
-{
-    static int text_fd;
-    text_fd = options.json ? STDERR_FILENO : STDOUT_FILENO;
-    const struct llm_serve_options serve = {
-        .requests = plan->requests,
-        .tokens = (uint32_t)options.tokens,
-        .rate = options.rate,
-        .context = (size_t)options.context,
-        .sampler = {.temperature = options.temperature,
-                    .top_p = options.top_p,
-                    .seed = (uint64_t)options.seed},
-        .terminal = isatty(text_fd) == 1,
-        .write = write_text,
-        .write_context = &text_fd,
-        .failed = request_failed,
-        .served = repeats->ratio > 0.0 ? request_served : NULL,
-        .served_context = repeats,
-    };
-    enum status status = llm_server_new(&r->server, r->llm, &serve, r->monitor, err);
-    return status == STATUS_OK ? status : error_prefix(err, status, "%s", options.model);
+    const bool repeat = options.requests || options.until_steady > 0.0;
+    if (options.prompt_file)
+        return prompts_from_file(out, options.prompt_file, repeat, stop_fd(), err);
+    return prompts_from_text(out, options.prompt ? options.prompt : "Once upon a time", err);
 }
 
 // The process's start-up, recorded in stages; the stages of a load are inside load_model.
-static enum status get_ready(struct running *r, const struct worker_options *worker,
-                             const struct plan *plan, struct repeats *repeats, struct error *err)
+static enum status get_ready(struct run *run, struct error *err)
 {
-    struct inferstat_startup *startup = inferstat_startup_begin(r->monitor);
+    struct inferstat_startup *startup = inferstat_startup_begin(run->monitor);
     inferstat_startup_start_stage(startup, "open_prompts");
-    enum status status = open_prompts(&r->prompts, plan, err);
+    enum status status = open_prompts(&run->prompts, err);
     if (status == STATUS_OK) {
         inferstat_startup_start_stage(startup, "load_model");
-        status = load_model(r, worker, plan, err);
+        status = llm_load(&run->llm, &options.load, run->monitor, err);
     }
     if (status == STATUS_OK) {
         inferstat_startup_start_stage(startup, "prepare_session");
-        status = prepare_server(r, plan, repeats, err);
+        status = llm_server_new(&run->server, run->llm, &options.serve, run->monitor, err);
+        if (status != STATUS_OK)
+            (void)error_prefix(err, status, "%s", options.load.path);
     }
     if (status == STATUS_OK)
         inferstat_startup_end(startup);
@@ -326,61 +253,55 @@ static enum status get_ready(struct running *r, const struct worker_options *wor
     return status;
 }
 
-static enum status serve(struct running *r, const struct worker_options *worker,
-                         const struct plan *plan, struct outcome *outcome, struct error *err)
+static enum status serve(struct run *run, struct error *err)
 {
-    enum status status = get_ready(r, worker, plan, &outcome->repeats, err);
+    enum status status = get_ready(run, err);
     if (status != STATUS_OK)
         return status;
-    device_describe(r->llm->device, &outcome->device);
-    memcpy(outcome->model, r->llm->name, sizeof outcome->model);
-    log_write(outcome->device.fell_back ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
-              "device %s: %s (kernels: %s, threads: %u)", outcome->device.name,
-              outcome->device.reason, outcome->device.kernels, outcome->device.threads);
-    status = llm_server_run(r->server, r->prompts, &outcome->figures, err);
-    if (status == STATUS_OK && r->monitor)
-        device_get_to_know(r->llm->device);
+    struct device_description device;
+    device_describe(run->llm->device, &device);
+    worker_log_device(&device);
+    status = llm_server_run(run->server, run->prompts, &run->figures, err);
+    if (status == STATUS_OK && run->monitor)
+        device_get_to_know(run->llm->device);
     return status;
 }
 
-static int report(const struct outcome *outcome)
+static int report(const struct run *run)
 {
     if (options.json)
-        write_figures(outcome);
+        write_figures(run);
     else
-        repeats_print(stderr, &outcome->repeats, UNIT_TOKENS_PER_SECOND);
-    if (outcome->figures.failed == 0)
+        repeats_print(stderr, &run->repeats, UNIT_TOKENS_PER_SECOND);
+    if (run->figures.failed == 0)
         return WORKER_DONE;
     log_write(LOG_LEVEL_ERROR, "requests: %llu of %llu failed",
-              (unsigned long long)outcome->figures.failed,
-              (unsigned long long)outcome->figures.requests);
+              (unsigned long long)run->figures.failed, (unsigned long long)run->figures.requests);
     return WORKER_CHECK_FAILED;
 }
 
-static int run(const struct worker_options *worker, char *const *words, int count)
+static int run_llm(const struct worker_options *worker, char *const *words, int count)
 {
     struct error err = {0};
-    struct plan plan;
-    struct running r = {0};
-    struct outcome outcome = {0};
-    enum status status = make_plan(&plan, worker, words, count, &err);
+    struct run run = {0};
+    enum status status = complete_options(worker, words, count, &run.repeats, &err);
     if (status == STATUS_OK)
-        status = plan_repeats(&plan, &outcome.repeats, &err);
-    if (status == STATUS_OK)
-        status = stop_install(&err);
-    if (status == STATUS_OK)
-        status = worker_open_monitor(&r.monitor, worker, &err);
+        status = worker_open_monitor(&run.monitor, worker, &err);
     if (status != STATUS_OK)
         return worker_fail(&err);
 
-    status = serve(&r, worker, &plan, &outcome, &err);
-    inferstat_get_summary(r.monitor, &outcome.summary);
-    stop_running(&r);
-    worker_close_monitor(r.monitor, &outcome.totals);
+    status = serve(&run, &err);
+    inferstat_get_summary(run.monitor, &run.summary);
+    llm_server_free(run.server);
+    worker_close_monitor(run.monitor, &run.totals);
+    int code;
     // A stop while loading, and no prompts, are normal ends.
-    if (status != STATUS_OK && status != STATUS_CANCELLED && status != STATUS_NO_DATA)
-        return worker_fail(&err);
-    int code = report(&outcome);
+    if (status == STATUS_OK || status == STATUS_CANCELLED || status == STATUS_NO_DATA)
+        code = report(&run);
+    else
+        code = worker_fail(&err);
+    llm_free(run.llm);
+    prompts_free(run.prompts);
     if (status != STATUS_NO_DATA)
         return code;
     log_write(LOG_LEVEL_WARNING, "%s", err.text);
@@ -392,5 +313,5 @@ const struct worker_command command_llm = {
     .summary = "load a model and answer prompts",
     .words = "[-]",
     .options = &table,
-    .run = run,
+    .run = run_llm,
 };

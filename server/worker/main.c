@@ -39,9 +39,9 @@ static const struct option rows[] = {
     {"device", "auto|cpu|cuda[:N,...]",
      "device (default auto); encode takes several: cuda:0,1, or cpu:0 to cpu:15, which "
      "share the processors",
-     TEXT_AT(device)},
+     TEXT_AT(device.spec)},
     {"threads", "N", "threads of all cpu devices together (default: processors allowed)",
-     INTEGER_AT(threads, 1, 1024)},
+     UINT32_AT(device.threads, 1, 1024)},
     {"wait", "block|spin", "how host threads wait for a device: blocked (default) or spinning",
      CHOICE_AT(wait, wait_word)},
     {"log-level", "LEVEL", "error, warning, info or debug (default warning)",
@@ -153,6 +153,7 @@ int main(int argc, char **argv)
     const struct worker_command *command = NULL;
     enum status status = read_arguments(&command, argv, argc, &words, &err);
     log_open("inferstat-worker", options.log_level);
+    options.device.spin = options.wait == WORKER_WAIT_SPIN;
     if (status != STATUS_OK)
         return worker_fail(&err);
     if (options.version) {

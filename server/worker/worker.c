@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/sys/log.h"
+#include "common/sys/stop.h"
 
 // How long the program waits at exit for the collector to commit the remaining records.
 #define CLOSE_TIMEOUT_NS UINT64_C(2000000000)
@@ -40,6 +41,8 @@ enum status worker_open_monitor(struct inferstat_monitor **out,
     settings.program = "inferstat-worker " INFERSTAT_VERSION;
     settings.log = log_of_library;
 
+    if (stop_install(err) != STATUS_OK)
+        return err->status;
     struct inferstat_error why;
     enum inferstat_status status = inferstat_open(out, &settings, &why);
     if (status == INFERSTAT_OK)
@@ -54,4 +57,18 @@ void worker_close_monitor(struct inferstat_monitor *monitor, struct inferstat_to
         log_write(LOG_LEVEL_WARNING,
                   "the collector has committed %llu of %llu records: the rest stays on this host",
                   (unsigned long long)totals->acknowledged, (unsigned long long)totals->produced);
+}
+
+void worker_write_totals(struct json_writer *json, const struct inferstat_totals *totals)
+{
+    json_write_uint(json, "records_produced", totals->produced);
+    json_write_uint(json, "records_acknowledged", totals->acknowledged);
+    json_write_uint(json, "records_dropped", totals->dropped);
+}
+
+void worker_log_device(const struct device_description *device)
+{
+    log_write(device->fell_back ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
+              "device %s: %s (kernels: %s, threads: %u)", device->name, device->reason,
+              device->kernels, device->threads);
 }

@@ -6,9 +6,11 @@
 
 #include "common/core/base/error.h"
 #include "common/core/base/status.h"
+#include "common/core/query/json_writer.h"
 #include "common/monitor/inferstat.h"
 #include "common/sys/log.h"
 #include "common/sys/option_table.h"
+#include "server/device/device.h"
 
 // The --wait option: a thread that waits for a device sleeps or spins.
 enum worker_wait { WORKER_WAIT_BLOCK, WORKER_WAIT_SPIN };
@@ -21,9 +23,8 @@ struct worker_options {
     int64_t spool_bytes; // 0: the default
     const char *key, *server_key;
     bool insecure;
-    const char *device;
-    int64_t threads; // 0: as many as the process may use
-    int wait;        // enum worker_wait
+    struct device_options device; // `spin` follows from `wait`
+    int wait;                     // enum worker_wait
     enum log_level log_level;
     bool help, version;
 };
@@ -55,11 +56,18 @@ extern const struct worker_command command_make_model;
 // Prints an error and returns the exit code of its status.
 int worker_fail(const struct error *err);
 
-// Opens the process's monitor with these options; its messages go to the log.
+// Handles stop signals from now on (common/sys/stop.h) and opens the process's monitor with these
+// options; its messages go to the log.
 MUST_CHECK enum status worker_open_monitor(struct inferstat_monitor **out,
                                            const struct worker_options *options, struct error *err);
 
 // Closes it within a deadline and fills `totals`.  Accepts NULL.
 void worker_close_monitor(struct inferstat_monitor *monitor, struct inferstat_totals *totals);
+
+// Writes the totals as members of a JSON object.
+void worker_write_totals(struct json_writer *json, const struct inferstat_totals *totals);
+
+// Logs which device was chosen and why; as a warning when another one failed before.
+void worker_log_device(const struct device_description *device);
 
 #endif

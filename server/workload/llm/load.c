@@ -161,15 +161,15 @@ static const struct stage {
 
 enum { STAGE_COUNT = sizeof stages / sizeof stages[0] };
 
-bool llm_is_stage(const char *name)
-{
-    for (size_t i = 0; i < STAGE_COUNT; i++)
-        if (strcmp(stages[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 // ---- The whole ------------------------------------------------------------
+
+static void delay_stage(const char *delay, const char *stage)
+{
+    const size_t length = strlen(stage);
+    if (delay && strncmp(delay, stage, length) == 0 && delay[length] == ':')
+        clock_sleep_until_ns(clock_monotonic_ns() +
+                             strtoul(delay + length + 1, NULL, 10) * 1000000U);
+}
 
 static enum status run_stages(struct loading *l, struct error *err)
 {
@@ -177,8 +177,7 @@ static enum status run_stages(struct loading *l, struct error *err)
     enum status status = STATUS_OK;
     for (size_t i = 0; i < STAGE_COUNT && status == STATUS_OK; i++) {
         inferstat_load_start_stage(l->load, stages[i].name);
-        if (options->delay_stage && strcmp(options->delay_stage, stages[i].name) == 0)
-            clock_sleep_until_ns(clock_monotonic_ns() + options->delay_ns);
+        delay_stage(options->delay, stages[i].name);
         if (options->cancelled && options->cancelled())
             return error_set(err, STATUS_CANCELLED, "stopped while loading");
         range_begin(stages[i].name);

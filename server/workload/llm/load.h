@@ -22,9 +22,7 @@ struct llm_load_options {
     const char *path;
     struct device_options device;
     bool (*cancelled)(void); // polled; NULL: never cancelled
-    // For tests: sleeps `delay_ns` in the stage `delay_stage`; NULL: in none.
-    const char *delay_stage;
-    uint64_t delay_ns;
+    const char *delay;       // for tests: "STAGE:MS" sleeps in that stage; NULL: in none
 };
 
 // A loaded model, used by one thread.
@@ -44,8 +42,5 @@ MUST_CHECK enum status llm_load(struct llm **out, const struct llm_load_options 
 
 // Accepts NULL.
 void llm_free(struct llm *llm);
-
-// True when a stage has this name.
-bool llm_is_stage(const char *name);
 
 #endif

@@ -17,7 +17,7 @@ struct llm_serve_options {
     uint64_t requests; // 0: until prompts end or a stop is requested
     uint32_t tokens;   // generated per request, at most
     double rate;       // arrivals per second, evenly spaced; 0: each after the one before ended
-    size_t context;    // positions; 0: the model's own, at most LLAMA_CONTEXT_DEFAULT
+    uint32_t context;  // positions; 0: the model's own, at most LLAMA_CONTEXT_DEFAULT
     struct token_sampler_options sampler;
     bool terminal; // text goes to a terminal: no control characters
     // Writes text as it is generated, whole UTF-8 characters; a newline follows each request's
