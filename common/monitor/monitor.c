@@ -435,18 +435,6 @@ void monitor_set_text(struct record *record, unsigned column, const char *text)
     (void)record_set_text(record, column, text, text_cut(text, strlen(text), MONITOR_TEXT_MAX));
 }
 
-static void set_count(struct record *record, unsigned column, int64_t value)
-{
-    if (value >= 0)
-        record_set_int(record, column, monitor_plausible(value));
-}
-
-static void set_rate(struct record *record, unsigned column, double value)
-{
-    if (value >= 0 && value <= (double)INT64_MAX * 1e6) // neither NaN nor infinite
-        record_set_real(record, column, value);
-}
-
 void inferstat_device_init(struct inferstat_device *device)
 {
     if (!device)
@@ -479,16 +467,17 @@ uint32_t inferstat_add_device(struct inferstat_monitor *monitor,
     record_set_int(&record, DEVICE_ORDINAL, device->ordinal);
     record_set_name(&record, DEVICE_NAME, name);
     record_set_int(&record, DEVICE_MEMORY_BYTES, monitor_plausible(device->memory_bytes));
-    set_count(&record, DEVICE_PCIE_GENERATION, device->pcie_generation);
-    set_count(&record, DEVICE_PCIE_WIDTH, device->pcie_width);
-    set_count(&record, DEVICE_PCIE_GENERATION_MAX, device->pcie_generation_max);
-    set_count(&record, DEVICE_PCIE_WIDTH_MAX, device->pcie_width_max);
-    set_rate(&record, DEVICE_MEMORY_BANDWIDTH, device->memory_bandwidth_bytes_per_second);
-    set_rate(&record, DEVICE_H2D, device->h2d_bytes_per_second);
-    set_rate(&record, DEVICE_FLOPS, device->flops_per_second);
-    set_rate(&record, DEVICE_POWER_CAP, device->power_cap_watts);
-    set_count(&record, DEVICE_SM_CLOCK_MAX, device->sm_clock_max_hz);
-    set_count(&record, DEVICE_MEMORY_CLOCK_MAX, device->memory_clock_max_hz);
+    monitor_set_optional(&record, DEVICE_PCIE_GENERATION, device->pcie_generation);
+    monitor_set_optional(&record, DEVICE_PCIE_WIDTH, device->pcie_width);
+    monitor_set_optional(&record, DEVICE_PCIE_GENERATION_MAX, device->pcie_generation_max);
+    monitor_set_optional(&record, DEVICE_PCIE_WIDTH_MAX, device->pcie_width_max);
+    monitor_set_optional_real(&record, DEVICE_MEMORY_BANDWIDTH,
+                              device->memory_bandwidth_bytes_per_second);
+    monitor_set_optional_real(&record, DEVICE_H2D, device->h2d_bytes_per_second);
+    monitor_set_optional_real(&record, DEVICE_FLOPS, device->flops_per_second);
+    monitor_set_optional_real(&record, DEVICE_POWER_CAP, device->power_cap_watts);
+    monitor_set_optional(&record, DEVICE_SM_CLOCK_MAX, device->sm_clock_max_hz);
+    monitor_set_optional(&record, DEVICE_MEMORY_CLOCK_MAX, device->memory_clock_max_hz);
     monitor_set_text(&record, DEVICE_COMPUTE_CAPABILITY, device->compute_capability);
     monitor_set_text(&record, DEVICE_UUID, device->uuid);
     atomic_fetch_add_explicit(&runfile_state(monitor->file)->devices, 1, memory_order_relaxed);
@@ -514,10 +503,10 @@ uint32_t inferstat_add_model(struct inferstat_monitor *monitor, const struct inf
     struct record record;
     record_init(&record, RECORD_KIND_MODEL, clock_wall_ns());
     record_set_name(&record, MODEL_NAME, name);
-    set_count(&record, MODEL_PARAMETERS, model->parameters);
-    set_count(&record, MODEL_FILE_BYTES, model->file_bytes);
-    set_count(&record, MODEL_CONTEXT, model->context);
-    set_count(&record, MODEL_KV_BYTES, model->kv_bytes_per_token);
+    monitor_set_optional(&record, MODEL_PARAMETERS, model->parameters);
+    monitor_set_optional(&record, MODEL_FILE_BYTES, model->file_bytes);
+    monitor_set_optional(&record, MODEL_CONTEXT, model->context);
+    monitor_set_optional(&record, MODEL_KV_BYTES, model->kv_bytes_per_token);
     monitor_set_text(&record, MODEL_FORMAT,
                      model->format && *model->format ? model->format : "unknown");
     monitor_set_text(&record, MODEL_ARCHITECTURE, model->architecture);

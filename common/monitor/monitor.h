@@ -2,6 +2,7 @@
 #ifndef INFERSTAT_MONITOR_MONITOR_H
 #define INFERSTAT_MONITOR_MONITOR_H
 
+#include <float.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,6 +74,13 @@ static inline void monitor_set_optional(struct record *record, unsigned column, 
 {
     if (value >= 0)
         record_set_int(record, column, monitor_plausible(value));
+}
+
+// As monitor_set_optional; values that are not finite leave it absent too.
+static inline void monitor_set_optional_real(struct record *record, unsigned column, double value)
+{
+    if (value >= 0 && value <= DBL_MAX)
+        record_set_real(record, column, value);
 }
 
 // Returns `name` if it is a valid id, else the id of "unknown".

@@ -140,16 +140,16 @@ enum status delivery_producer_lost(struct delivery_producer *producer,
     struct delivery_range lost = *range;
     lost.first = max_u64(lost.first, flow->released + 1);
     lost.last = min_u64(lost.last, flow->spooled);
-    if (lost.first > lost.last)
+    if (lost.first > lost.last ||
+        delivery_dropped_count(&producer->dropped, lost.stream, lost.first, lost.last) ==
+            lost.last - lost.first + 1)
         return STATUS_OK;
     if (!reserve_drops(producer, 2 * producer->dropped.count + 1))
         return STATUS_NOMEM;
     const enum status status = delivery_dropped_add(&producer->dropped, &lost);
-    if (status != STATUS_OK)
-        return status;
     delivery_list_drops(producer);
-    producer->drops_due = producer->drop_count > 0;
-    return STATUS_OK;
+    producer->drops_due |= status == STATUS_OK && producer->drop_count > 0;
+    return status;
 }
 
 void delivery_producer_names(struct delivery_producer *producer, uint32_t count)

@@ -127,7 +127,7 @@ void delivery_producer_spool_all(struct delivery_producer *producer);
 // unreadable (DELIVERY_SPOOL_DAMAGED).  They become a dropped range, merged with an
 // adjacent one if possible, and sending continues after it.  Excludes records that were
 // reported before, were released, or are still in the ring.  STATUS_FULL: there are
-// DELIVERY_DROPS_MAX ranges; nothing was changed; call again after further
+// DELIVERY_DROPS_MAX ranges, and a part of this one may be missing: call again after further
 // acknowledgements.  STATUS_INVALID: no such stream.
 MUST_CHECK enum status delivery_producer_lost(struct delivery_producer *producer,
                                               const struct delivery_range *range);

@@ -98,9 +98,9 @@ static void remove_at(struct delivery_dropped *dropped, size_t at)
             (dropped->count - at) * sizeof *dropped->ranges);
 }
 
-// Puts a range that overlaps no other before the one at `at`.  There is room.
-static void insert_at(struct delivery_dropped *dropped, size_t at,
-                      const struct delivery_range *range)
+// Puts a range that overlaps no other before the one at `at`, or extends those beside it.
+static enum status insert_at(struct delivery_dropped *dropped, size_t at,
+                             const struct delivery_range *range)
 {
     struct delivery_range *before = at > 0 ? &dropped->ranges[at - 1] : NULL;
     struct delivery_range *after = at < dropped->count ? &dropped->ranges[at] : NULL;
@@ -113,17 +113,22 @@ static void insert_at(struct delivery_dropped *dropped, size_t at,
             widen_times(before, after);
             remove_at(dropped, at);
         }
-        return;
+        return STATUS_OK;
     }
     if (joins_after) {
         after->first = range->first;
         widen_times(after, range);
-        return;
+        return STATUS_OK;
     }
+    if (dropped->count == DELIVERY_DROPS_MAX)
+        return STATUS_FULL;
+    if (!ARRAY_RESERVE(&dropped->ranges, &dropped->room, dropped->count + 1))
+        return STATUS_NOMEM;
     memmove(&dropped->ranges[at + 1], &dropped->ranges[at],
             (dropped->count - at) * sizeof *dropped->ranges);
     dropped->ranges[at] = *range;
     dropped->count++;
+    return STATUS_OK;
 }
 
 // The first part of `range` that is not dropped yet, from `from` on; false: there is none.
@@ -140,34 +145,15 @@ static bool next_part(const struct delivery_dropped *dropped, const struct deliv
     return true;
 }
 
-static bool joins(const struct delivery_dropped *dropped, const struct delivery_range *part)
-{
-    const size_t at = place_of(dropped, part->stream, part->first);
-    return (at > 0 && touches(&dropped->ranges[at - 1], part)) ||
-           (at < dropped->count && touches(part, &dropped->ranges[at]));
-}
-
-static enum status make_room(struct delivery_dropped *dropped, size_t added)
-{
-    if (dropped->count + added > DELIVERY_DROPS_MAX)
-        return STATUS_FULL;
-    return ARRAY_RESERVE(&dropped->ranges, &dropped->room, dropped->count + added) ? STATUS_OK
-                                                                                   : STATUS_NOMEM;
-}
-
 enum status delivery_dropped_add(struct delivery_dropped *dropped,
                                  const struct delivery_range *range)
 {
     struct delivery_range part;
-    size_t added = 0;
-    for (uint64_t from = range->first; next_part(dropped, range, from, &part); from = part.last + 1)
-        added += !joins(dropped, &part);
-    const enum status status = make_room(dropped, added);
-    if (status != STATUS_OK)
-        return status;
-    for (uint64_t from = range->first; next_part(dropped, range, from, &part); from = part.last + 1)
-        insert_at(dropped, place_of(dropped, part.stream, part.first), &part);
-    return STATUS_OK;
+    enum status status = STATUS_OK;
+    for (uint64_t from = range->first;
+         status == STATUS_OK && next_part(dropped, range, from, &part); from = part.last + 1)
+        status = insert_at(dropped, place_of(dropped, part.stream, part.first), &part);
+    return status;
 }
 
 void delivery_dropped_settle(struct delivery_dropped *dropped, uint32_t stream, uint64_t last)

@@ -18,7 +18,7 @@ struct delivery_dropped {
 void delivery_dropped_deinit(struct delivery_dropped *dropped);
 
 // Adds the parts of the range that the set lacks; a part adjacent to a range of the same
-// reason extends it.  STATUS_FULL or STATUS_NOMEM: nothing was changed.
+// reason extends it.  STATUS_FULL or STATUS_NOMEM: some of these parts are missing.
 MUST_CHECK enum status delivery_dropped_add(struct delivery_dropped *dropped,
                                             const struct delivery_range *range);
 

@@ -40,6 +40,12 @@ static enum status add_place(struct orphans_list *list, size_t *room, const char
     memcpy(uuid, name, UUID_TEXT);
     if (!text_to_uuid(place.uuid, uuid))
         return STATUS_OK;
+    for (size_t i = 0; is_spool && i < list->count; i++) {
+        if (memcmp(list->places[i].uuid, place.uuid, sizeof place.uuid) == 0) {
+            list->places[i].has_spool = true;
+            return STATUS_OK;
+        }
+    }
     if (!ARRAY_RESERVE(&list->places, room, list->count + 1))
         return STATUS_NOMEM;
     list->places[list->count++] = place;
@@ -90,24 +96,6 @@ static int compare_places(const void *a, const void *b)
                   RUNFILE_UUID_SIZE);
 }
 
-// Sorts the places and merges those of the same run.
-static void merge_places(struct orphans_list *list)
-{
-    size_t kept = 0;
-    if (list->count)
-        qsort(list->places, list->count, sizeof *list->places, compare_places);
-    for (size_t i = 0; i < list->count; i++) {
-        struct orphans_place *before = kept ? &list->places[kept - 1] : NULL;
-        if (before && compare_places(before, &list->places[i]) == 0) {
-            before->has_file |= list->places[i].has_file;
-            before->has_spool |= list->places[i].has_spool;
-        } else {
-            list->places[kept++] = list->places[i];
-        }
-    }
-    list->count = kept;
-}
-
 enum status orphans_find(struct orphans_list *out, const struct orphans_folders *folders,
                          struct error *err)
 {
@@ -118,8 +106,8 @@ enum status orphans_find(struct orphans_list *out, const struct orphans_folders 
         status = find_in(out, &room, folders->spools, true, err);
     if (status != STATUS_OK)
         orphans_deinit(out);
-    else
-        merge_places(out);
+    else if (out->count > 0)
+        qsort(out->places, out->count, sizeof *out->places, compare_places);
     return status;
 }
 

@@ -48,8 +48,6 @@ static enum status make_producer(struct publisher *publisher)
     enum status status = delivery_producer_new(&publisher->producer, &config);
     if (status == STATUS_OK)
         status = table_builder_new(&publisher->builder);
-    if (status == STATUS_OK && settings->replay)
-        status = publisher_note_death(publisher);
     return status;
 }
 
@@ -85,8 +83,6 @@ void publisher_close(struct publisher *publisher)
     uplink_close(publisher->uplink);
     table_builder_free(publisher->builder);
     delivery_producer_free(publisher->producer);
-    free(publisher->death.activities);
-    free(publisher->death.texts);
     free(publisher->names);
     free(publisher);
 }

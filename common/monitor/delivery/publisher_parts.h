@@ -16,13 +16,6 @@ enum { PUBLISHER_ACTIVITY_SIZE = 320 };
 // the clock offset.
 #define PUBLISHER_HEARTBEAT_NS UINT64_C(500000000)
 
-// The last activities of a killed run's threads, for its Goodbye.
-struct publisher_death {
-    struct wire_activity *activities;
-    char (*texts)[PUBLISHER_ACTIVITY_SIZE];
-    size_t count;
-};
-
 struct publisher {
     struct publisher_settings settings;
     struct uplink *uplink;
@@ -33,7 +26,6 @@ struct publisher {
     size_t names_room;
     struct wire_drop drops[DELIVERY_DROPS_MAX];
     char activity[PUBLISHER_ACTIVITY_SIZE]; // of the run, at this step
-    struct publisher_death death;           // of a run that was killed
     uint64_t states_sent_ns;                // when the states of all streams were last sent
     uint64_t answered_ns;                   // when the last valid acknowledgement arrived
     uint64_t poll_at_ns;                    // when the rings are next polled
@@ -59,8 +51,5 @@ const struct record *publisher_record(const struct publisher *publisher, uint32_
 // Sends the message of a SEND action.  STATUS_NO_DATA: some of its records are lost.
 MUST_CHECK enum status publisher_send(struct publisher *publisher,
                                       const struct delivery_action *action);
-
-// Reads the last activities of a killed run from its run file.
-MUST_CHECK enum status publisher_note_death(struct publisher *publisher);
 
 #endif

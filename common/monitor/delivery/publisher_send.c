@@ -181,21 +181,59 @@ static int64_t ended_at(const struct publisher *publisher, bool *killed)
     return started > 0 ? started : 1;
 }
 
+// Converts a monotonic time of the dead run to wall clock; 0 if the values from its file are
+// invalid.
+static int64_t wall_at(uint64_t monotonic_ns, int64_t offset_ns)
+{
+    const uint64_t sum = monotonic_ns + (uint64_t)offset_ns;
+    return sum <= INT64_MAX ? (int64_t)sum : 0;
+}
+
+// The last activities of a killed run's threads, as its run file has them.
+struct death {
+    size_t count;
+    struct wire_activity activities[DELIVERY_STREAMS_MAX];
+    char texts[DELIVERY_STREAMS_MAX][PUBLISHER_ACTIVITY_SIZE];
+};
+
+static void read_death(struct death *death, struct runfile *file)
+{
+    const int64_t offset =
+        atomic_load_explicit(&runfile_state(file)->wall_offset_ns, memory_order_relaxed);
+    for (uint32_t i = 0; i < runfile_stream_count(file); i++) {
+        char *text = death->texts[death->count];
+        if (!*runfile_activity_text(text, PUBLISHER_ACTIVITY_SIZE, file, i))
+            continue;
+        const uint64_t since = atomic_load_explicit(
+            &runfile_stream(file, i).header->activity_since_ns, memory_order_relaxed);
+        death->activities[death->count++] = (struct wire_activity){
+            .stream = i, .text = text_bytes(text), .since_ns = wall_at(since, offset)};
+    }
+}
+
 static enum status send_goodbye(struct publisher *publisher, const struct delivery_action *action)
 {
+    struct runfile *file = publisher->settings.file;
     struct message message = {.kind = MESSAGE_GOODBYE};
     struct message_goodbye *goodbye = &message.goodbye;
+    struct death *death = NULL;
     *goodbye = (struct message_goodbye){.sequence = action->sequence};
     goodbye->ended_ns = ended_at(publisher, &goodbye->killed);
-    memcpy(goodbye->run, runfile_run(publisher->settings.file)->uuid, sizeof goodbye->run);
+    memcpy(goodbye->run, runfile_run(file)->uuid, sizeof goodbye->run);
     goodbye->streams = delivery_producer_streams(publisher->producer, &goodbye->stream_count);
     goodbye->drop_count = fill_drops(publisher);
     goodbye->drops = publisher->drops;
     if (goodbye->killed) {
-        goodbye->activities = publisher->death.activities;
-        goodbye->activity_count = publisher->death.count;
+        death = calloc(1, sizeof *death);
+        if (!death)
+            return STATUS_NOMEM;
+        read_death(death, file);
+        goodbye->activities = death->activities;
+        goodbye->activity_count = death->count;
     }
-    return send_message(publisher, &message);
+    const enum status status = send_message(publisher, &message);
+    free(death);
+    return status;
 }
 
 enum status publisher_send(struct publisher *publisher, const struct delivery_action *action)
@@ -216,37 +254,4 @@ enum status publisher_send(struct publisher *publisher, const struct delivery_ac
         break;
     }
     return STATUS_INVALID;
-}
-
-// ---- Killed runs ------------------------------------------------------------------
-
-// Converts a monotonic time of the dead run to wall clock; 0 if the values from its file are
-// invalid.
-static int64_t wall_at(uint64_t monotonic_ns, int64_t offset_ns)
-{
-    const uint64_t sum = monotonic_ns + (uint64_t)offset_ns;
-    return sum <= INT64_MAX ? (int64_t)sum : 0;
-}
-
-enum status publisher_note_death(struct publisher *publisher)
-{
-    struct runfile *file = publisher->settings.file;
-    struct publisher_death *death = &publisher->death;
-    const uint32_t count = runfile_stream_count(file);
-    death->activities = calloc(count + 1, sizeof *death->activities);
-    death->texts = calloc(count + 1, sizeof *death->texts);
-    if (!death->activities || !death->texts)
-        return STATUS_NOMEM;
-    const int64_t offset =
-        atomic_load_explicit(&runfile_state(file)->wall_offset_ns, memory_order_relaxed);
-    for (uint32_t i = 0; i < count; i++) {
-        char *text = death->texts[death->count];
-        if (!*runfile_activity_text(text, PUBLISHER_ACTIVITY_SIZE, file, i))
-            continue;
-        const uint64_t since = atomic_load_explicit(
-            &runfile_stream(file, i).header->activity_since_ns, memory_order_relaxed);
-        death->activities[death->count++] = (struct wire_activity){
-            .stream = i, .text = text_bytes(text), .since_ns = wall_at(since, offset)};
-    }
-    return STATUS_OK;
 }

@@ -69,29 +69,16 @@ static void empty_into(struct itl_histogram *gaps, struct itl_span *span)
     }
 }
 
-// Zeroes the request's buckets.
-static void forget(struct itl_histogram *gaps)
+static void zero_buckets(uint64_t touched[ITL_WORDS], uint32_t counts[SKETCH_NS_BUCKETS])
 {
     for (uint32_t word = 0; word < ITL_WORDS; word++) {
-        if (gaps->touched[word])
-            memset(&gaps->counts[(size_t)word * ITL_WORD_BITS], 0,
-                   ITL_WORD_BITS * sizeof *gaps->counts);
-        gaps->touched[word] = 0;
+        if (touched[word])
+            memset(&counts[(size_t)word * ITL_WORD_BITS], 0, ITL_WORD_BITS * sizeof *counts);
+        touched[word] = 0;
     }
 }
 
 // ---- Records -------------------------------------------------------------------
-
-static void span_reset(struct itl_span *span)
-{
-    for (uint32_t word = 0; word < ITL_WORDS; word++) {
-        if (span->touched[word])
-            memset(&span->counts[(size_t)word * ITL_WORD_BITS], 0,
-                   ITL_WORD_BITS * sizeof *span->counts);
-        span->touched[word] = 0;
-    }
-    span->count = 0;
-}
 
 static void span_to_sketch(const struct itl_span *span, struct sketch *sketch)
 {
@@ -124,7 +111,8 @@ static void write_span(struct itl_span *span, int64_t wall_offset_ns, struct rin
         (void)record_set_blob(&record, ITL_SKETCH, bytes, size);
         (void)ring_push(ring, &record, 1);
     }
-    span_reset(span);
+    zero_buckets(span->touched, span->counts);
+    span->count = 0;
 }
 
 // ---- Engine thread ---------------------------------------------------------------
@@ -189,7 +177,7 @@ uint64_t itl_histogram_finish(struct itl_histogram *gaps, struct itl_sums *sums,
     if (sums)
         add_to_sums(gaps, sums, place);
     else
-        forget(gaps);
+        zero_buckets(gaps->touched, gaps->counts);
 
     *max_ns = gaps->max_ns;
     const uint64_t p99_ns = bucket_ns(p99, gaps->max_ns);

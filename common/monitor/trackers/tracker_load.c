@@ -122,12 +122,6 @@ void inferstat_load_set_h2d_rate(struct inferstat_load *load, double bytes_per_s
         load->h2d_rate = bytes_per_second;
 }
 
-static void set_real_maybe(struct record *record, unsigned column, double value)
-{
-    if (value >= 0 && isfinite(value))
-        record_set_real(record, column, value);
-}
-
 static void log_load(const struct inferstat_load *load, uint64_t duration, int64_t memory_after,
                      const char *error)
 {
@@ -158,9 +152,9 @@ static void record_load(const struct inferstat_load *load, struct thread_slot *s
     record_set_int(&record, LOAD_HOST_MEMORY_AFTER, memory_after);
     monitor_set_optional(&record, LOAD_DEVICE_MEMORY_BEFORE, load->device_memory_before);
     monitor_set_optional(&record, LOAD_DEVICE_MEMORY_AFTER, device_memory_now(monitor));
-    set_real_maybe(&record, LOAD_STORAGE_RATE, load->storage_rate);
-    set_real_maybe(&record, LOAD_H2D_RATE, load->h2d_rate);
-    set_real_maybe(&record, LOAD_PAGE_CACHE_RATIO, load->page_cache_ratio);
+    monitor_set_optional_real(&record, LOAD_STORAGE_RATE, load->storage_rate);
+    monitor_set_optional_real(&record, LOAD_H2D_RATE, load->h2d_rate);
+    monitor_set_optional_real(&record, LOAD_PAGE_CACHE_RATIO, load->page_cache_ratio);
     monitor_set_text(&record, LOAD_ERROR, error);
     load_stages_push(&load->stages, monitor, slot, &record);
 }
