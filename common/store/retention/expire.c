@@ -246,6 +246,15 @@ enum status expire_want_sums(sqlite3 *db, enum record_kind kind, int64_t *before
     return database_end(db, status == STATUS_NO_DATA ? STATUS_OK : status, err);
 }
 
+enum status expire_awaits_sums(sqlite3 *db, bool *out, struct error *err)
+{
+    int64_t count = 0;
+    enum status status = ask(db, "SELECT count(*) FROM rollup_gap WHERE why = ?1",
+                             (int64_t[NUMBERS_MAX]){ROLLUP_EXPIRING}, &count, err);
+    *out = count > 0;
+    return status;
+}
+
 // ---- Rollups ----------------------------------------------------------------------------
 
 #define OF_LEVEL " FROM rollup WHERE metric = ?1 AND grouping = ?2 AND level = ?3"

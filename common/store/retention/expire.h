@@ -38,6 +38,9 @@ MUST_CHECK enum status expire_last_id(struct sqlite3 *db, enum record_kind kind,
 MUST_CHECK enum status expire_want_sums(struct sqlite3 *db, enum record_kind kind,
                                         int64_t *before_ns, bool *changed, struct error *err);
 
+// Whether some of these have not been built yet.
+MUST_CHECK enum status expire_awaits_sums(struct sqlite3 *db, bool *out, struct error *err);
+
 // A batch of rows to expire: rows of a kind that started before `before_ns` with ids up to
 // `last_id`.
 struct expire_rows {

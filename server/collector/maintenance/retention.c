@@ -39,12 +39,12 @@ struct retention {
     struct slice_size *used; // by the last slice
     bool ended_early;        // it deleted fewer rows than its size allows
     uint64_t due_ns;
-    bool resting;     // the last step ended a pass
-    bool wants_sums;  // the last step requested sums of days
-    bool awaits_sums; // a step did; the pass after they are built may expire more
-    bool is_retry;    // this is that pass
-    unsigned waits;   // passes in a row that did not shrink the store, to await sums
-    bool over_bytes;  // and that was logged
+    bool resting;    // the last step ended a pass
+    bool wants_sums; // the last step requested sums of days
+    bool asked_sums; // a step did; the pass after they are built may expire more
+    bool is_retry;   // this is that pass
+    unsigned waits;  // passes in a row that did not shrink the store, to await sums
+    bool over_bytes; // and that was logged
 };
 
 enum status retention_new(struct retention **out, struct sqlite3 *db,
@@ -272,15 +272,19 @@ static enum status step_bytes(struct retention *retention, int64_t wall_ns, unsi
                               struct error *err)
 {
     struct expire_room room = {0};
+    bool awaits_sums = false;
     enum status status = STATUS_OK;
     if (retention->sweeping)
         return sweep(retention, wall_ns, gone, err);
     if (retention->rules.bytes > 0)
         status = expire_room(retention->db, &room, err);
+    if (retention->rules.bytes > 0 && status == STATUS_OK)
+        status = expire_awaits_sums(retention->db, &awaits_sums, err);
+    if (!awaits_sums)
+        retention->waits = 0;
     const bool is_over = room.bytes - room.free > retention->rules.bytes;
     // Anything else is newer than the records that await their sums, or cannot be built again.
-    if (status == STATUS_OK && is_over && retention->awaits_sums &&
-        retention->waits++ < WAITS_MAX) {
+    if (status == STATUS_OK && is_over && awaits_sums && retention->waits++ < WAITS_MAX) {
         next_phase(retention);
         return STATUS_OK;
     }
@@ -351,7 +355,7 @@ static enum status step(struct retention *retention, int64_t wall_ns, bool *chan
     *changed = gone > 0 || retention->wants_sums;
     // A retry where nothing expires does not ask for another: these sums cannot be built.
     retention->is_retry = retention->is_retry && gone == 0;
-    retention->awaits_sums |= retention->wants_sums && !retention->is_retry;
+    retention->asked_sums |= retention->wants_sums && !retention->is_retry;
     return status;
 }
 
@@ -388,10 +392,9 @@ void retention_record_time(struct retention *retention, uint64_t began_ns, uint6
 
 void retention_sums_built(struct retention *retention)
 {
-    if (!retention->awaits_sums)
+    if (!retention->asked_sums)
         return;
-    retention->awaits_sums = false;
-    retention->waits = 0;
+    retention->asked_sums = false;
     retention->is_retry = true;
     retention->phase = PHASE_ROOM;
     next_phase(retention);

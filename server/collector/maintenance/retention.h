@@ -38,8 +38,8 @@ MUST_CHECK enum status retention_step(struct retention *retention, int64_t wall_
 void retention_record_time(struct retention *retention, uint64_t began_ns, uint64_t ended_ns,
                            bool is_busy);
 
-// All sums of days that were requested are built, as far as they can be.  If records were
-// waiting for them, the next pass is due at once; after that pass the minute's rest applies.
+// Rebuilding has ended: what sums of days were requested are built, as far as they can be.  If a
+// pass requested some, the next pass is due at once; after that pass the minute's rest applies.
 void retention_sums_built(struct retention *retention);
 
 #endif
