@@ -259,7 +259,6 @@ static void free_monitor(struct inferstat_monitor *monitor, bool remove_files)
         (void)munmap(monitor->area, names_area_size());
     }
     listeners_deinit(&monitor->listeners);
-    trust_source_deinit(&monitor->trust);
     free(monitor->run_folder);
     free(monitor->spool_folder);
     free(monitor);

@@ -498,17 +498,24 @@ static void drain(struct wire_socket *socket)
     (void)zmq_msg_close(&part);
 }
 
+_Static_assert(sizeof(((struct wire_frame *)NULL)->part) == sizeof(zmq_msg_t), "a message fits");
+
+static zmq_msg_t *part_of(struct wire_frame *frame)
+{
+    return (zmq_msg_t *)(void *)frame->part;
+}
+
 // Sets the sender's key, from the gate's reply when the sender connected.
 static enum status take_sender(struct wire_socket *socket, struct wire_frame *frame)
 {
     if (!socket->post)
         return STATUS_OK;
     const bool is_guarded = gate_is_guarded(socket->post);
-    const char *user = is_guarded ? zmq_msg_gets(frame->handle, "User-Id") : NULL;
+    const char *user = is_guarded ? zmq_msg_gets(part_of(frame), "User-Id") : NULL;
     frame->has_key = user && wire_key_parse(frame->key, user);
     if (is_guarded && !frame->has_key)
         return STATUS_INVALID;
-    gate_heard(socket->post, zmq_msg_get(frame->handle, ZMQ_SRCFD),
+    gate_heard(socket->post, zmq_msg_get(part_of(frame), ZMQ_SRCFD),
                frame->has_key ? frame->key : NULL);
     return STATUS_OK;
 }
@@ -527,18 +534,14 @@ enum status wire_receive(struct wire_socket *socket, struct wire_frame *frame)
     if (!payload_follows)
         return STATUS_INVALID;
 
-    zmq_msg_t *part = malloc(sizeof *part);
-    if (!part) {
-        drain(socket);
-        return STATUS_NOMEM;
-    }
+    zmq_msg_t *part = part_of(frame);
     (void)zmq_msg_init(part);
+    frame->is_held = true;
     status = receive_part(socket->zmq, part);
     if (status == STATUS_OK && zmq_msg_more(part)) {
         drain(socket);
         status = STATUS_INVALID;
     }
-    frame->handle = part;
     if (status == STATUS_OK)
         status = take_sender(socket, frame);
     if (status != STATUS_OK) {
@@ -552,11 +555,9 @@ enum status wire_receive(struct wire_socket *socket, struct wire_frame *frame)
 
 void wire_frame_release(struct wire_frame *frame)
 {
-    if (frame->handle) {
-        (void)zmq_msg_close(frame->handle);
-        free(frame->handle);
-    }
-    frame->handle = NULL;
+    if (frame->is_held)
+        (void)zmq_msg_close(part_of(frame));
+    frame->is_held = false;
     frame->bytes = NULL;
     frame->size = 0;
 }

@@ -164,7 +164,8 @@ struct wire_frame {
     unsigned char key[WIRE_KEY_SIZE]; // the sender's public key
     const void *bytes;
     size_t size;
-    void *handle;
+    bool is_held; // libzmq's message, which owns the bytes, is in `part`
+    _Alignas(void *) unsigned char part[64];
 };
 
 // Receives one frame; never blocks.  STATUS_NO_DATA: there is none.  STATUS_INVALID: a message with

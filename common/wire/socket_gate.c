@@ -31,9 +31,9 @@ struct gate_post {
     enum address_service service;
     struct wire_guard guard;
     bool is_guarded;
-    struct lines *lines; // of the gate's thread, but for lines_heard
+    struct lines *lines; // of the gate's thread, but for what any thread may call
     void *monitor;       // of the gate's thread: where libzmq's events come in
-    _Atomic uint64_t connections, over_limit, strangers, unheard;
+    _Atomic uint64_t strangers;
 };
 
 // What a socket's thread asks the gate's thread to do, one at a time.
@@ -189,15 +189,6 @@ static bool stays(void *context, const unsigned char key[WIRE_KEY_SIZE])
 
 // ---- Connections -------------------------------------------------------------------
 
-static void publish_lines(struct gate_post *post)
-{
-    struct lines_counters counters;
-    lines_count(post->lines, &counters);
-    atomic_store(&post->connections, counters.open);
-    atomic_store(&post->over_limit, counters.over_limit);
-    atomic_store(&post->unheard, counters.unheard);
-}
-
 // Takes one event of the post's socket, if there is one.
 static bool take_event(struct gate_post *post)
 {
@@ -215,7 +206,6 @@ static bool take_event(struct gate_post *post)
         lines_opened(post->lines, value);
     else
         lines_closed(post->lines, value);
-    publish_lines(post);
     return true;
 }
 
@@ -277,7 +267,6 @@ static bool serve_request(struct gate *gate)
     case REQUEST_HANG_UP:
         take_events(post); // whoever was admitted is among them
         lines_hang_up(post->lines, stays, post);
-        publish_lines(post);
         break;
     case REQUEST_LEAVE:
         leave(gate, post);
@@ -442,13 +431,14 @@ void gate_hang_up(struct gate_post *post)
 
 void gate_count(const struct gate_post *post, struct wire_counters *out)
 {
-    // Strangers are counted before their connections end.
-    const uint64_t unheard = atomic_load(&post->unheard);
+    struct lines_counters lines;
+    lines_count(post->lines, &lines); // first: strangers are counted before their connections end
     const uint64_t strangers = atomic_load(&post->strangers);
-    *out = (struct wire_counters){.connections = atomic_load(&post->connections),
-                                  .over_limit = atomic_load(&post->over_limit),
+    *out = (struct wire_counters){.connections = lines.open,
+                                  .over_limit = lines.over_limit,
                                   .strangers = strangers,
-                                  .handshakes = unheard > strangers ? unheard - strangers : 0};
+                                  .handshakes =
+                                      lines.unheard > strangers ? lines.unheard - strangers : 0};
 }
 
 bool gate_is_guarded(const struct gate_post *post)

@@ -17,11 +17,10 @@ struct lines {
     char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; // ipc; else empty
     uint16_t port;                                          // tcp
     uint64_t opened;                                        // in all
-    uint64_t open;                                          // now
-    uint64_t over_limit;                                    // shut down for it
-    uint64_t unheard;                                       // ended without a message
-    int highest;                                            // descriptor so far
-    uint64_t since[FDS_MAX];                                // `opened` when it came; 0: not open
+    // Of those open now, shut down for the limit, ended without a message.
+    _Atomic uint64_t open, over_limit, unheard;
+    int highest;             // descriptor so far
+    uint64_t since[FDS_MAX]; // `opened` when it came; 0: not open
     // Bit of a descriptor: it was heard.  Written by the socket's thread and read by
     // the gate's: a bit that is seen late, or is meant for a connection before this
     // one, costs at worst the wrong one of two connections.
@@ -176,6 +175,7 @@ void lines_hang_up(struct lines *lines,
 
 void lines_count(const struct lines *lines, struct lines_counters *out)
 {
-    *out = (struct lines_counters){
-        .open = lines->open, .over_limit = lines->over_limit, .unheard = lines->unheard};
+    *out = (struct lines_counters){.open = atomic_load(&lines->open),
+                                   .over_limit = atomic_load(&lines->over_limit),
+                                   .unheard = atomic_load(&lines->unheard)};
 }

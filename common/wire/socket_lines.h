@@ -1,6 +1,6 @@
 // Connection table of one listening socket, by file descriptor, with a connection limit.  libzmq
 // owns the descriptors: this module only calls shutdown on them, which libzmq sees as a
-// disconnected peer.  One thread, except for lines_heard.
+// disconnected peer.  One thread, except where it says otherwise.
 #ifndef INFERSTAT_WIRE_SOCKET_LINES_H
 #define INFERSTAT_WIRE_SOCKET_LINES_H
 
@@ -38,6 +38,7 @@ void lines_hang_up(struct lines *lines,
                    bool (*stays)(void *context, const unsigned char key[LINES_KEY_SIZE]),
                    void *context);
 
+// Reads the counters.  Any thread.
 void lines_count(const struct lines *lines, struct lines_counters *out);
 
 #endif

@@ -6,7 +6,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "common/wire/keys.h"
 #include "common/wire/text_file.h"
 
 static const char system_list[] = "/etc/inferstat/known_collectors";
@@ -77,7 +76,7 @@ static enum status read_list(struct keyring *ring, const char *path, const struc
 static enum status read_lists(struct keyring *ring, const struct address *address,
                               const char *own_list, struct error *err)
 {
-    enum status status = own_list ? read_list(ring, own_list, address, err) : STATUS_OK;
+    enum status status = own_list[0] ? read_list(ring, own_list, address, err) : STATUS_OK;
     return status == STATUS_OK ? read_list(ring, system_list, address, err) : status;
 }
 
@@ -89,62 +88,31 @@ static const char *option_or_environment(const char *option, const char *variabl
     return value && value[0] ? value : NULL;
 }
 
-// A file of the configuration folder; NULL where there is no such folder.
-static const char *configured(char path[KEYS_PATH_SIZE], const char *name)
+// Copies a text, "" for NULL; false if it is too long.
+static bool copy_text(char out[KEYS_PATH_SIZE], const char *text)
 {
-    return keys_default_path(path, KEYS_PATH_SIZE, name, NULL) == STATUS_OK ? path : NULL;
+    return snprintf(out, KEYS_PATH_SIZE, "%s", text ? text : "") < KEYS_PATH_SIZE;
 }
 
-static size_t size_of(const char *text)
+// The path of a file of the configuration folder; "" if there is no such folder.
+static void use_default(char out[KEYS_PATH_SIZE], const char *name)
 {
-    return text ? strlen(text) + 1 : 0;
-}
-
-// Moves a text to `*to`, and that behind it.
-static const char *place(char **to, const char *text)
-{
-    if (!text)
-        return NULL;
-    const char *placed = memcpy(*to, text, strlen(text) + 1);
-    *to += strlen(text) + 1;
-    return placed;
-}
-
-enum status trust_source_copy(struct trust_source *out, const struct trust_source *from,
-                              struct error *err)
-{
-    *out = (struct trust_source){0};
-    char *to = malloc(1 + size_of(from->key_file) + size_of(from->server_key) +
-                      size_of(from->known_collectors));
-    if (!to)
-        return error_no_memory(err, "trust");
-    *out = *from;
-    out->memory = to;
-    out->key_file = place(&to, from->key_file);
-    out->server_key = place(&to, from->server_key);
-    out->known_collectors = place(&to, from->known_collectors);
-    return STATUS_OK;
+    if (keys_default_path(out, KEYS_PATH_SIZE, name, NULL) != STATUS_OK)
+        out[0] = '\0';
 }
 
 enum status trust_source_read(struct trust_source *out, const struct trust_options *options,
                               struct error *err)
 {
-    char key[KEYS_PATH_SIZE], list[KEYS_PATH_SIZE];
-    const char *named = option_or_environment(options->key_file, "INFERSTAT_KEY");
-    const struct trust_source found = {
-        .key_file = named ? named : configured(key, "key"),
-        .key_is_named = named != NULL,
-        .server_key = option_or_environment(options->server_key, "INFERSTAT_SERVER_KEY"),
-        .known_collectors = configured(list, "known_collectors"),
-        .insecure = options->insecure,
-    };
-    return trust_source_copy(out, &found, err);
-}
-
-void trust_source_deinit(struct trust_source *source)
-{
-    free(source->memory);
-    *source = (struct trust_source){0};
+    const char *key = option_or_environment(options->key_file, "INFERSTAT_KEY");
+    const char *server_key = option_or_environment(options->server_key, "INFERSTAT_SERVER_KEY");
+    *out = (struct trust_source){.key_is_named = key != NULL, .insecure = options->insecure};
+    if (!copy_text(out->key_file, key) || !copy_text(out->server_key, server_key))
+        return error_set(err, STATUS_INVALID, "a key file's path is too long");
+    if (!key)
+        use_default(out->key_file, "key");
+    use_default(out->known_collectors, "known_collectors");
+    return STATUS_OK;
 }
 
 // ---- Deciding ----------------------------------------------------------------------
@@ -153,7 +121,7 @@ static enum status find_server_keys(struct keyring *ring, const struct address *
                                     const struct trust_source *source, struct error *err)
 {
     const char *named = source->server_key;
-    if (!named)
+    if (!named[0])
         return read_lists(ring, address, source->known_collectors, err);
     // A path may look like a key; a key that is the name of a file does not happen.
     if (access(named, F_OK) != 0 && wire_key_parse(ring->keys[0], named)) {
@@ -169,7 +137,7 @@ static enum status read_own_key(struct wire_keypair *out, const struct trust_sou
                                 struct error *err)
 {
     enum status status = STATUS_NOT_FOUND;
-    if (source->key_file)
+    if (source->key_file[0])
         status = keys_read(out, source->key_file, err);
     if (status != STATUS_NOT_FOUND || source->key_is_named)
         return status;
@@ -234,7 +202,6 @@ enum status trust_resolve(struct trust *out, const struct address *address,
     enum status status = trust_source_read(&source, options, err);
     if (status == STATUS_OK)
         status = trust_decide(out, address, &source, err);
-    trust_source_deinit(&source);
     return status;
 }
 

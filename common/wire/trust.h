@@ -17,6 +17,7 @@
 
 #include "common/core/base/error.h"
 #include "common/wire/address.h"
+#include "common/wire/keys.h"
 #include "common/wire/socket.h"
 
 enum {
@@ -32,28 +33,20 @@ struct trust_options {
     bool insecure;
 };
 
-// The options, completed from the environment.  All texts are copies, so that a thread can call
-// trust_decide again while other threads change the environment.
+// The options, completed from the environment, so that a thread can call trust_decide again while
+// other threads change the environment.  An empty text: none.
 struct trust_source {
-    const char *key_file;         // NULL: no configuration folder
-    bool key_is_named;            // given by an option or a variable: the file must exist
-    const char *server_key;       // NULL: look it up in known_collectors
-    const char *known_collectors; // path of this user's list; NULL: no configuration folder
+    char key_file[KEYS_PATH_SIZE];
+    bool key_is_named;                     // given by an option or a variable: the file must exist
+    char server_key[KEYS_PATH_SIZE];       // empty: look it up in known_collectors
+    char known_collectors[KEYS_PATH_SIZE]; // path of this user's list
     bool insecure;
-    char *memory; // owns all these texts
 };
 
 // Copies the options and the environment, which no other thread may change during the call.
-// STATUS_NOMEM is the only error; call trust_source_deinit also after it.
+// STATUS_INVALID: one of the texts is too long.
 MUST_CHECK enum status trust_source_read(struct trust_source *out,
                                          const struct trust_options *options, struct error *err);
-
-// Copies `*from`.  Errors as in trust_source_read.
-MUST_CHECK enum status trust_source_copy(struct trust_source *out, const struct trust_source *from,
-                                         struct error *err);
-
-// Accepts a zeroed source.
-void trust_source_deinit(struct trust_source *source);
 
 struct trust {
     // One pass per known server key, to try in turn, all with this user's key; none: plain.

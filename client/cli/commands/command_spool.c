@@ -251,7 +251,6 @@ static enum status flush_runs(struct cli *cli, const struct places *places, stru
     settings.trust = &trust;
     if (status == STATUS_OK)
         status = replay_all(&settings, NULL, -1, on_report, &flush, &counts, err);
-    trust_source_deinit(&trust);
     if (status != STATUS_OK)
         return status;
     const unsigned sent = counts.ends[REPLAY_SENT];

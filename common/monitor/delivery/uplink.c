@@ -39,9 +39,8 @@ enum status uplink_open(struct uplink **out, const struct address *address,
     uplink->patience_ns = renew_min_ns;
     uplink->address = *address;
     (void)address_endpoint(uplink->endpoint, address, ADDRESS_INGEST);
-    enum status status = trust_source_copy(&uplink->source, trust, err);
-    if (status == STATUS_OK)
-        status = trust_decide(&uplink->trust, address, &uplink->source, err);
+    uplink->source = *trust;
+    enum status status = trust_decide(&uplink->trust, address, &uplink->source, err);
     if (status == STATUS_OK)
         status = wire_context_new(&uplink->context, err);
     if (status == STATUS_OK)
@@ -61,7 +60,6 @@ void uplink_close(struct uplink *uplink)
     wire_close(uplink->socket);
     wire_context_free(uplink->context);
     explicit_bzero(&uplink->trust, sizeof uplink->trust);
-    trust_source_deinit(&uplink->source);
     free(uplink);
 }
 

@@ -241,7 +241,7 @@ STATE_CASE(test_wrong_shapes, struct fixture *fixture)
         struct wire_frame frame;
         wait_for(router);
         assert_int_equal(wire_receive(router, &frame), STATUS_INVALID);
-        assert_null(frame.handle);
+        assert_false(frame.is_held);
         wait_for(router);
         assert_int_equal(wire_receive(router, &frame), STATUS_OK);
         assert_int_equal(frame.size, 5);
