@@ -11,7 +11,6 @@
 #include "common/store/read/filter.h"
 #include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/read/reader.h"
-#include "common/store/read/run_list.h"
 #include "common/sys/clock.h"
 #include "common/store/read/session_state.h"
 #include "common/store/read/session.h"
@@ -176,58 +175,47 @@ static enum status read_losses(struct reading *reading, struct error *err)
 
 // ---- What was stored, by the ledgers -----------------------------------------------------
 
-struct ledgers {
-    const struct reading *reading;
-    const struct run_list *runs;
-};
+enum { LEDGER_ID, LEDGER_HOST, LEDGER_BEGAN, LEDGER_HEARD, LEDGER_SUSPECTS, LEDGER_STORED };
 
-static bool is_inside(const struct reading *reading, const struct listed_run *run)
-{
-    const struct query_filter *filter = &reading->query.filter;
-    if (!filter->since_ns && !filter->until_ns)
-        return true;
-    return !run->has_suspects && run->started_ns >= reading->window.first_ns &&
-           run->heard_ns <= reading->window.last_ns;
-}
-
-static enum status take_ledger(void *context, sqlite3_stmt *row, struct error *err)
+// Adds what a run stored where all of it lies in the window.
+static enum status take_run(void *context, sqlite3_stmt *row, struct error *err)
 {
     (void)err;
-    const struct ledgers *ledgers = context;
-    const struct listed_run *run = run_list_find(ledgers->runs, sqlite3_column_int64(row, 0));
-    struct share *share = run ? find_share(ledgers->reading->of, run->host, run->run, 0) : NULL;
-    if (share && !share->wants_count)
-        share->stored = saturate_add(share->stored, sqlite3_column_int64(row, 1));
+    struct reading *reading = context;
+    const struct query_filter *filter = &reading->query.filter;
+    const bool is_inside = (!filter->since_ns && !filter->until_ns) ||
+                           (sqlite3_column_int64(row, LEDGER_SUSPECTS) == 0 &&
+                            sqlite3_column_int64(row, LEDGER_BEGAN) >= reading->window.first_ns &&
+                            sqlite3_column_int64(row, LEDGER_HEARD) <= reading->window.last_ns);
+    struct share *share = find_share(reading->of, sqlite3_column_int64(row, LEDGER_HOST),
+                                     sqlite3_column_int64(row, LEDGER_ID), 0);
+    if (share && is_inside)
+        share->stored = saturate_add(share->stored, sqlite3_column_int64(row, LEDGER_STORED));
+    else if (share)
+        share->wants_count = true;
     return STATUS_OK;
 }
 
 // Sums where all runs of a share lie in the window, and else says that it has to be counted.
 static enum status read_ledgers(struct reading *reading, bool *wants_count, struct error *err)
 {
-    struct run_list runs;
     const struct coverage *coverage = reading->of;
-    enum status status = run_list_read(&runs, reading->store, &reading->query.filter, err);
-    for (size_t i = 0; i < runs.count && status == STATUS_OK; i++) {
-        struct share *share = find_share(coverage, runs.list[i].host, runs.list[i].run, 0);
-        if (share && !is_inside(reading, &runs.list[i]))
-            share->wants_count = true;
-    }
-    bool wants_sum = false;
     *wants_count = coverage->step_ns > 0;
+    if (*wants_count)
+        return STATUS_OK;
+    sqlite3_str *sql = sqlite3_str_new(reading->store->db);
+    sqlite3_str_appendall(sql, "SELECT t.run, t.host, t.started_ns, t.heard_ns, t.clock_suspects,"
+                               " (SELECT CAST(total(l.stored - l.cleared) AS INTEGER)"
+                               " FROM ledger l WHERE l.run = t.run) FROM run t");
+    filter_where_run(sql, &reading->query.filter);
+    const enum status status =
+        reader_scan(reading->store, sql, &reading->query.filter, take_run, reading, err);
     for (size_t i = 0; i < groups_count(coverage->shares); i++) {
-        const struct share *share = groups_at(coverage->shares, i)->data;
+        struct share *share = groups_at(coverage->shares, i)->data;
+        if (share->wants_count)
+            share->stored = 0;
         *wants_count |= share->wants_count;
-        wants_sum |= !share->wants_count;
     }
-    if (status == STATUS_OK && wants_sum && runs.count > 0) {
-        struct ledgers ledgers = {reading, &runs};
-        const int64_t of[] = {runs.list[0].run, runs.list[runs.count - 1].run};
-        sqlite3_str *sql = sqlite3_str_new(reading->store->db);
-        sqlite3_str_appendall(sql, "SELECT run, CAST(total(stored - cleared) AS INTEGER)"
-                                   " FROM ledger WHERE run BETWEEN $1 AND $2 GROUP BY run");
-        status = reader_scan_bound(reading->store, sql, of, 2, take_ledger, &ledgers, err);
-    }
-    run_list_deinit(&runs);
     return status;
 }
 

@@ -146,7 +146,8 @@ static uint32_t name_in_row(const struct wire_column *column, size_t row)
 }
 
 // Neighbours are of one series, mostly.
-static enum status add_series(struct rollup_memtable *memtable, const struct rollup_batch *batch)
+static enum status add_series(struct rollup_memtable *memtable, const struct rollup_batch *batch,
+                              int64_t host)
 {
     const struct wire_table *table = batch->table;
     const struct wire_column *columns[DIMENSIONS];
@@ -162,7 +163,7 @@ static enum status add_series(struct rollup_memtable *memtable, const struct rol
             int64_t ids[DIMENSIONS];
             for (size_t d = 0; d < DIMENSIONS; d++)
                 ids[d] = names[d] ? batch->names[names[d] - 1] : 0;
-            const struct rollup_series full = {ids[0], batch->host, ids[1], ids[2]};
+            const struct rollup_series full = {ids[0], host, ids[1], ids[2]};
             if (find_series(memtable, &full, &series) != STATUS_OK)
                 return STATUS_NOMEM;
             memcpy(before, names, sizeof names);
@@ -207,11 +208,12 @@ static enum status add_column(struct rollup_memtable *memtable, struct rollup_co
     return STATUS_OK;
 }
 
-enum status rollup_memtable_add(struct rollup_memtable *memtable, const struct rollup_batch *batch)
+enum status rollup_memtable_add(struct rollup_memtable *memtable, const struct rollup_batch *batch,
+                                int64_t host)
 {
     const struct wire_table *table = batch->table;
     const size_t first = batch->first_row, count = table->count - first;
-    if (map_arrays(memtable) != STATUS_OK || add_series(memtable, batch) != STATUS_OK)
+    if (map_arrays(memtable) != STATUS_OK || add_series(memtable, batch, host) != STATUS_OK)
         return STATUS_NOMEM;
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
         if (memtable->columns[c].used &&

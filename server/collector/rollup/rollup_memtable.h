@@ -69,18 +69,20 @@ struct rollup_series rollup_memtable_series(const struct rollup_memtable *memtab
 // Whether `count` more records fit.
 bool rollup_memtable_fits(const struct rollup_memtable *memtable, size_t count);
 
-// A batch of one run.
+// A batch of records of one run.
 struct rollup_batch {
     const struct wire_table *table;
-    size_t first_row;     // rows before it are left out
-    int64_t first_id;     // of that row; ids follow each other
-    int64_t host;         // name id
+    size_t first_row; // rows before it are left out
+    int64_t first_id; // of that row; ids follow each other
+    int64_t run;
     const int64_t *names; // [i]: the store's id of the run's name i + 1
+    uint64_t now_ns;      // monotonic
 };
 
-// Adds the rows of a batch; they must fit.  On STATUS_NOMEM none is added.
+// Adds the rows of a batch, whose run is of that host (a name id); they must fit.  On STATUS_NOMEM
+// none is added.
 MUST_CHECK enum status rollup_memtable_add(struct rollup_memtable *memtable,
-                                           const struct rollup_batch *batch);
+                                           const struct rollup_batch *batch, int64_t host);
 
 // Prepares a statement for rollup_memtable_read: the records of a kind, whose table is `t`,
 // limited by `tail`.

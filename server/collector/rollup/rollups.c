@@ -207,7 +207,7 @@ static bool find_host(struct rollups *rollups, int64_t run, int64_t *out)
 }
 
 static enum status take(struct rollups *rollups, struct of_kind *kind,
-                        const struct rollups_batch *batch)
+                        const struct rollup_batch *batch)
 {
     int64_t host = 0;
     if (!rollup_memtable_fits(&kind->memtable, batch->table->count - batch->first_row) ||
@@ -215,15 +215,10 @@ static enum status take(struct rollups *rollups, struct of_kind *kind,
         return STATUS_FULL;
     if (kind->memtable.count == 0)
         kind->since_ns = batch->now_ns;
-    return rollup_memtable_add(&kind->memtable,
-                               &(struct rollup_batch){.table = batch->table,
-                                                      .first_row = batch->first_row,
-                                                      .first_id = batch->first_id,
-                                                      .host = host,
-                                                      .names = batch->names});
+    return rollup_memtable_add(&kind->memtable, batch, host);
 }
 
-void rollups_add(struct rollups *rollups, const struct rollups_batch *batch)
+void rollups_add(struct rollups *rollups, const struct rollup_batch *batch)
 {
     struct of_kind *kind = &rollups->kinds[batch->table->kind];
     const size_t count = batch->table->count - batch->first_row;

@@ -19,7 +19,7 @@
 
 #include "common/core/base/error.h"
 #include "common/core/record/record.h"
-#include "common/wire/message.h"
+#include "server/collector/rollup/rollup_memtable.h"
 
 struct sqlite3;
 struct rollups;
@@ -30,16 +30,8 @@ void rollups_free(struct rollups *rollups); // NULL is fine
 // `is_awaited` returns true if jobs wait for the thread: slices are short then.  NULL: never.
 void rollups_watch(struct rollups *rollups, bool (*is_awaited)(void *context), void *context);
 
-// Records that were inserted, in the transaction under way.
-struct rollups_batch {
-    const struct wire_table *table;
-    size_t first_row; // rows before it were not
-    int64_t first_id; // of that row; ids follow each other
-    int64_t run;
-    const int64_t *names; // [i]: the store's id of the run's name i + 1
-    uint64_t now_ns;      // monotonic
-};
-void rollups_add(struct rollups *rollups, const struct rollups_batch *batch);
+// Adds records that were inserted, in the transaction under way.
+void rollups_add(struct rollups *rollups, const struct rollup_batch *batch);
 
 // After a rollback: drops what is in memory, which may never have been stored.
 void rollups_forget(struct rollups *rollups);

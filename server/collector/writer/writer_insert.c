@@ -126,12 +126,12 @@ enum status insert_table(struct inserter *inserter, const struct insert_run *run
         return status;
     if (inserter->rollups)
         rollups_add(inserter->rollups,
-                    &(struct rollups_batch){.table = table,
-                                            .first_row = begin,
-                                            .first_id = inserter->last_id[table->kind] + 1,
-                                            .run = run->run,
-                                            .names = run->names,
-                                            .now_ns = clock_monotonic_ns()});
+                    &(struct rollup_batch){.table = table,
+                                           .first_row = begin,
+                                           .first_id = inserter->last_id[table->kind] + 1,
+                                           .run = run->run,
+                                           .names = run->names,
+                                           .now_ns = clock_monotonic_ns()});
     inserter->last_id[table->kind] += (int64_t)(table->count - begin);
     *stored += (int64_t)(table->count - begin);
     for (size_t row = begin; row < table->count; row++)

@@ -85,9 +85,8 @@ TEST_CASE(sheets_have_what_came)
             }
             const struct rollup_batch from = {.table = table_builder_tables(builder, &tables),
                                               .first_id = (int64_t)first + 1,
-                                              .host = 1,
                                               .names = names};
-            assert_int_equal(rollup_memtable_add(&sheet, &from), STATUS_OK);
+            assert_int_equal(rollup_memtable_add(&sheet, &from, 1), STATUS_OK);
         }
         check_sheet(&sheet, records);
         rollup_memtable_clear(&sheet, round % 3 ? SIZE_MAX : 0);
