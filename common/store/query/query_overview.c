@@ -5,12 +5,12 @@
 
 #include <sqlite3.h>
 
+#include "common/core/base/key_index.h"
 #include "common/store/rollup/rollup_row.h"
 #include "common/store/aggregate/coverage.h"
 #include "common/store/read/filter.h"
 #include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/read/reader.h"
-#include "common/store/read/run_list.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/query/query_list.h"
 #include "common/store/read/session_state.h"
@@ -64,11 +64,12 @@ struct figures {
 
 struct overview {
     struct store *store;
-    struct run_list touching; // the runs whose life touches the window
-    struct coverage coverage; // of the window, by host
-    struct groups *groups;    // by host, device, model: struct figures
-    struct groups *open;      // by these and run: open runs that are counted there
-    struct groups *busy;      // by run: open runs that have loaded or answered
+    bool wants_idle;
+    struct coverage coverage;  // of the window, by host
+    struct groups *groups;     // by host, device, model: struct figures
+    struct groups *open;       // by these and run: open runs that are counted there
+    struct groups *busy;       // by run: open runs that have loaded or answered
+    struct key_index has_some; // by host: a run whose life touches the window has stored something
     struct sketch_budget budget;
 };
 
@@ -215,25 +216,37 @@ static enum status read_records(struct overview *overview, const struct query_fi
     return status;
 }
 
+enum { ROW_HOST, ROW_RUN, ROW_END, ROW_STORED };
+
 // Open runs that have neither loaded nor answered yet stand in a row of their
 // host without device and model, unless the filter asks for these.
-static enum status add_idle_runs(struct overview *overview, const struct query_filter *filter,
-                                 struct error *err)
+static enum status take_run(void *context, sqlite3_stmt *row, struct error *err)
 {
-    if (filter->by[QUERY_BY_MODEL][0] || filter->by[QUERY_BY_DEVICE][0])
+    struct overview *overview = context;
+    const int64_t host = sqlite3_column_int64(row, ROW_HOST);
+    const int64_t run = sqlite3_column_int64(row, ROW_RUN);
+    const int64_t keys[KEYS] = {host, GROUP_KEY_NONE, GROUP_KEY_NONE};
+    struct figures *figures = NULL;
+    size_t place;
+    if (sqlite3_column_int64(row, ROW_STORED) > 0 &&
+        key_index_add(&overview->has_some, &host, &place) != STATUS_OK)
+        return error_no_memory(err, "store");
+    if (!overview->wants_idle || sqlite3_column_int64(row, ROW_END) != RECORD_RUN_END_OPEN ||
+        groups_get(overview->busy, &run))
         return STATUS_OK;
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < overview->touching.count && status == STATUS_OK; i++) {
-        const struct listed_run *run = &overview->touching.list[i];
-        const int64_t keys[KEYS] = {run->host, GROUP_KEY_NONE, GROUP_KEY_NONE};
-        struct figures *figures = NULL;
-        if (!run->open || groups_get(overview->busy, &run->run))
-            continue;
-        status = find_figures(overview, keys, &figures, err);
-        if (status == STATUS_OK)
-            figures->runs_open++;
-    }
+    const enum status status = find_figures(overview, keys, &figures, err);
+    if (status == STATUS_OK)
+        figures->runs_open++;
     return status;
+}
+
+static enum status read_runs(struct overview *overview, const struct query_filter *filter,
+                             struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(overview->store->db);
+    sqlite3_str_appendall(sql, "SELECT t.host, t.run, t.\"end\", t.stored FROM run t");
+    filter_where_run(sql, filter);
+    return reader_scan(overview->store, sql, filter, take_run, overview, err);
 }
 
 // ---- The answer ---------------------------------------------------------------------
@@ -264,15 +277,6 @@ static void set_figures(struct result *answer, const struct figures *figures)
         answer_int(answer, "last_ns", figures->last_ns);
 }
 
-// Whether there is anything that a coverage could be of.
-static bool has_stored(const struct overview *overview, int64_t host)
-{
-    for (size_t i = 0; i < overview->touching.count; i++)
-        if (overview->touching.list[i].host == host && overview->touching.list[i].stored > 0)
-            return true;
-    return false;
-}
-
 static enum status add_row(struct overview *overview, struct result *answer,
                            const struct group *group, struct error *err)
 {
@@ -286,9 +290,10 @@ static enum status add_row(struct overview *overview, struct result *answer,
     set_figures(answer, group->data);
     int64_t lost;
     double ratio;
+    size_t place;
     coverage_of(&overview->coverage, group->keys[COLUMN_HOST], GROUP_KEY_NONE, 0, &ratio, &lost);
     answer_int(answer, "lost", lost);
-    if (lost > 0 || has_stored(overview, group->keys[COLUMN_HOST]))
+    if (lost > 0 || key_index_find(&overview->has_some, &group->keys[COLUMN_HOST], &place))
         answer_real(answer, "coverage_ratio", ratio);
     return status;
 }
@@ -303,11 +308,9 @@ static enum status read_overview(struct overview *overview, const struct query_f
     const struct query by_host = {.filter = *filter, .group_by = {QUERY_BY_HOST}, .group_count = 1};
     enum status status = coverage_read(&overview->coverage, overview->store, &by_host, err);
     if (status == STATUS_OK)
-        status = run_list_read(&overview->touching, overview->store, filter, err);
-    if (status == STATUS_OK)
         status = read_records(overview, filter, err);
     if (status == STATUS_OK)
-        status = add_idle_runs(overview, filter, err);
+        status = read_runs(overview, filter, err);
     return status;
 }
 
@@ -320,9 +323,14 @@ static int by_idleness(const struct group *a, const struct group *b, const void 
 enum status query_overview(struct store *store, const struct query *query, struct result **out,
                            struct error *err)
 {
-    struct overview overview = {.store = store, .budget = {.left = QUANTILE_BYTES_MAX}};
+    const struct query_filter *filter = &query->filter;
+    struct overview overview = {.store = store,
+                                .wants_idle = !filter->by[QUERY_BY_MODEL][0] &&
+                                              !filter->by[QUERY_BY_DEVICE][0],
+                                .has_some = {.width = 1},
+                                .budget = {.left = QUANTILE_BYTES_MAX}};
     const uint32_t limit = query->limit ? query->limit : QUERY_ROWS_MAX;
-    enum status status = read_overview(&overview, &query->filter, err);
+    enum status status = read_overview(&overview, filter, err);
     if (status == STATUS_OK)
         status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
     if (status == STATUS_OK)
@@ -333,6 +341,6 @@ enum status query_overview(struct store *store, const struct query *query, struc
     groups_free(overview.open);
     groups_free(overview.busy);
     coverage_deinit(&overview.coverage);
-    run_list_deinit(&overview.touching);
+    key_index_deinit(&overview.has_some);
     return status;
 }
