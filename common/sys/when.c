@@ -15,7 +15,7 @@ static const int64_t unix_seconds_least = 100000000;
 
 // What a calendar time says, before any zone.
 struct calendar {
-    int year, month, day, hour, minute, second;
+    struct tm parts;
     int64_t fraction_ns;
     bool zoned; // an offset was given
     int offset_seconds;
@@ -29,32 +29,32 @@ static enum status refuse(const char *text, const char *what, struct error *err)
                      what, text);
 }
 
-// Reads exactly `digits` digits; moves `*text` behind them.
-static bool take_digits(const char **text, int digits, int *out)
+// Reads a text as `pattern` has it: each row of zeroes is a number of so many digits, all else is
+// itself.  Moves `*text` behind it; leaves it where it was if it differs.
+static bool take_pattern(const char **text, const char *pattern, int *numbers)
 {
-    int value = 0;
-    for (int i = 0; i < digits; i++) {
-        if (!isdigit((unsigned char)(*text)[i]))
+    const char *at = *text;
+    unsigned count = 0;
+    for (; *pattern; pattern++, at++) {
+        if (*pattern != '0') {
+            if (*at != *pattern)
+                return false;
+            continue;
+        }
+        if (!isdigit((unsigned char)*at))
             return false;
-        value = value * 10 + ((*text)[i] - '0');
+        const bool is_first = at == *text || pattern[-1] != '0';
+        numbers[count] = (is_first ? 0 : numbers[count] * 10) + (*at - '0');
+        count += pattern[1] != '0';
     }
-    *text += digits;
-    *out = value;
-    return true;
-}
-
-static bool take_char(const char **text, char c)
-{
-    if (**text != c)
-        return false;
-    (*text)++;
+    *text = at;
     return true;
 }
 
 // Reads ".5" as 500000000; digits beyond nanoseconds are passed over.
 static bool take_fraction(const char **text, int64_t *out_ns)
 {
-    if (!take_char(text, '.'))
+    if (!take_pattern(text, ".", NULL))
         return true;
     if (!isdigit((unsigned char)**text))
         return false;
@@ -67,86 +67,66 @@ static bool take_fraction(const char **text, int64_t *out_ns)
 // Reads "Z", "+02:00", "-0530" or nothing.
 static bool take_offset(const char **text, struct calendar *calendar)
 {
-    if (take_char(text, 'Z') || take_char(text, 'z')) {
-        calendar->zoned = true;
+    int offset[2];
+    const char sign = **text;
+    calendar->zoned = sign != '\0';
+    if (take_pattern(text, "Z", NULL) || take_pattern(text, "z", NULL) || sign == '\0')
         return true;
-    }
-    int sign = **text == '+' ? 1 : **text == '-' ? -1 : 0;
-    if (sign == 0)
-        return true;
-    (*text)++;
-    int hours, minutes;
-    if (!take_digits(text, 2, &hours))
+    if (!take_pattern(text, "+", NULL) && !take_pattern(text, "-", NULL))
         return false;
-    (void)take_char(text, ':');
-    if (!take_digits(text, 2, &minutes) || hours > 23 || minutes > 59)
+    if (!take_pattern(text, "00:00", offset) &&
+        !(take_pattern(text, "00", offset) && take_pattern(text, "00", offset + 1)))
         return false;
-    calendar->zoned = true;
-    calendar->offset_seconds = sign * (hours * 3600 + minutes * 60);
-    return true;
+    calendar->offset_seconds = (sign == '-' ? -1 : 1) * (offset[0] * 3600 + offset[1] * 60);
+    return offset[0] <= 23 && offset[1] <= 59;
 }
 
-static bool take_date(const char **text, struct calendar *calendar)
+static bool take_calendar(const char **text, struct calendar *calendar)
 {
-    return take_digits(text, 4, &calendar->year) && take_char(text, '-') &&
-           take_digits(text, 2, &calendar->month) && take_char(text, '-') &&
-           take_digits(text, 2, &calendar->day);
+    int date[3], clock[3] = {0};
+    if (!take_pattern(text, "0000-00-00", date))
+        return false;
+    const bool has_clock = take_pattern(text, "T00:00", clock) ||
+                           take_pattern(text, "t00:00", clock) ||
+                           take_pattern(text, " 00:00", clock); // else midnight
+    if (has_clock && take_pattern(text, ":00", clock + 2) &&
+        !take_fraction(text, &calendar->fraction_ns))
+        return false;
+    calendar->parts = (struct tm){.tm_year = date[0] - 1900,
+                                  .tm_mon = date[1] - 1,
+                                  .tm_mday = date[2],
+                                  .tm_hour = clock[0],
+                                  .tm_min = clock[1],
+                                  .tm_sec = clock[2]};
+    return !has_clock || take_offset(text, calendar);
 }
 
-static bool take_clock(const char **text, struct calendar *calendar)
+static bool is_same(const struct tm *a, const struct tm *b)
 {
-    if (!take_char(text, 'T') && !take_char(text, 't') && !take_char(text, ' '))
-        return true; // the date alone: midnight
-    if (!take_digits(text, 2, &calendar->hour) || !take_char(text, ':') ||
-        !take_digits(text, 2, &calendar->minute))
-        return false;
-    if (take_char(text, ':') &&
-        (!take_digits(text, 2, &calendar->second) || !take_fraction(text, &calendar->fraction_ns)))
-        return false;
-    return take_offset(text, calendar);
+    return a->tm_year == b->tm_year && a->tm_mon == b->tm_mon && a->tm_mday == b->tm_mday &&
+           a->tm_hour == b->tm_hour && a->tm_min == b->tm_min && a->tm_sec == b->tm_sec;
 }
 
-static bool calendar_is_sound(const struct calendar *calendar)
+// Whether a calendar has such a day, and a day such a time: timegm would carry what is too much.
+static bool is_sound(const struct tm *parts)
 {
-    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    if (calendar->year < YEAR_FIRST || calendar->year > YEAR_LAST || calendar->month < 1 ||
-        calendar->month > 12)
-        return false;
-    int year = calendar->year;
-    bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    int last = days[calendar->month - 1] + (calendar->month == 2 && leap ? 1 : 0);
-    return calendar->day >= 1 && calendar->day <= last && calendar->hour <= 23 &&
-           calendar->minute <= 59 && calendar->second <= 59;
-}
-
-static struct tm calendar_tm(const struct calendar *calendar)
-{
-    return (struct tm){
-        .tm_year = calendar->year - 1900,
-        .tm_mon = calendar->month - 1,
-        .tm_mday = calendar->day,
-        .tm_hour = calendar->hour,
-        .tm_min = calendar->minute,
-        .tm_sec = calendar->second,
-    };
+    struct tm carried = *parts;
+    (void)timegm(&carried);
+    return parts->tm_year >= YEAR_FIRST - 1900 && parts->tm_year <= YEAR_LAST - 1900 &&
+           is_same(&carried, parts);
 }
 
 // Finds the instant of a local time: the first or the last of those that the
 // zone's clocks show as this time; false where they skip it.
-static bool local_instant(const struct calendar *calendar, bool latest, time_t *out)
+static bool local_instant(const struct tm *parts, bool latest, time_t *out)
 {
     bool found = false;
     for (int dst = -1; dst <= 1; dst++) {
-        struct tm asked = calendar_tm(calendar);
+        struct tm asked = *parts, shown;
         asked.tm_isdst = dst;
         time_t instant = mktime(&asked);
-        struct tm shown;
-        if (!localtime_r(&instant, &shown))
-            continue;
-        bool same = shown.tm_year == calendar->year - 1900 && shown.tm_mon == calendar->month - 1 &&
-                    shown.tm_mday == calendar->day && shown.tm_hour == calendar->hour &&
-                    shown.tm_min == calendar->minute && shown.tm_sec == calendar->second;
-        if (same && (!found || (latest ? instant > *out : instant < *out))) {
+        if (localtime_r(&instant, &shown) && is_same(&shown, parts) &&
+            (!found || (latest ? instant > *out : instant < *out))) {
             *out = instant;
             found = true;
         }
@@ -159,16 +139,15 @@ static enum status parse_calendar(int64_t *out_ns, const char *text, bool latest
 {
     struct calendar calendar = {0};
     const char *rest = text;
-    if (!take_date(&rest, &calendar) || !take_clock(&rest, &calendar) || *rest != '\0')
+    if (!take_calendar(&rest, &calendar) || *rest != '\0')
         return refuse(text, what, err);
-    if (!calendar_is_sound(&calendar))
+    if (!is_sound(&calendar.parts))
         return error_set(err, STATUS_INVALID, "%s: there is no such time: '%s'", what, text);
 
     time_t instant = 0;
     if (calendar.zoned) {
-        struct tm utc = calendar_tm(&calendar);
-        instant = timegm(&utc) - calendar.offset_seconds;
-    } else if (!local_instant(&calendar, latest, &instant)) {
+        instant = timegm(&calendar.parts) - calendar.offset_seconds;
+    } else if (!local_instant(&calendar.parts, latest, &instant)) {
         return error_set(err, STATUS_INVALID,
                          "%s: '%s' does not exist here: the clocks skip it (give an offset from "
                          "UTC, as in 2026-03-29T02:30:00+01:00)",
