@@ -8,35 +8,16 @@
 
 enum { TEXT_SIZE = 512 };
 
-// The meaning of a unit; NULL where its name suffices.
-static const char *unit_meaning(enum unit unit)
-{
-    switch (unit) {
-    case UNIT_DURATION:
-        return "nanoseconds; tables show 850ns, 12.3ms, 2m 30s";
-    case UNIT_TIME:
-        return "nanoseconds since 1970-01-01 UTC";
-    case UNIT_BYTES:
-        return "bytes; tables show MB of 1024 * 1024 bytes";
-    case UNIT_RATIO:
-        return "0 to 1, or more where several run concurrently; tables show percent";
-    case UNIT_NONE:
-    case UNIT_COUNT:
-    case UNIT_TOKENS:
-    case UNIT_TOKENS_PER_SECOND:
-    case UNIT_ITEMS_PER_SECOND:
-    case UNIT_BYTES_PER_SECOND:
-    case UNIT_FLOPS:
-    case UNIT_CELSIUS:
-    case UNIT_WATTS:
-    case UNIT_JOULES:
-    case UNIT_TOKENS_PER_JOULE:
-    case UNIT_HERTZ:
-    case UNIT_COUNT_OF:
-        break;
-    }
-    return NULL;
-}
+// The units whose names do not suffice.
+static const struct {
+    enum unit unit;
+    const char *meaning;
+} units[] = {
+    {UNIT_DURATION, "nanoseconds; tables show 850ns, 12.3ms, 2m 30s"},
+    {UNIT_TIME, "nanoseconds since 1970-01-01 UTC"},
+    {UNIT_BYTES, "bytes; tables show MB of 1024 * 1024 bytes"},
+    {UNIT_RATIO, "0 to 1, or more where several run concurrently; tables show percent"},
+};
 
 static void put_head(void)
 {
@@ -111,12 +92,9 @@ static void put_units(void)
 {
     roff_macro("SH", "UNITS");
     roff_text("JSON, CSV and the store have base units; tables are scaled.");
-    for (unsigned unit = 0; unit < UNIT_COUNT_OF; unit++) {
-        const char *meaning = unit_meaning((enum unit)unit);
-        if (!meaning)
-            continue;
-        roff_tag(unit_name((enum unit)unit), "");
-        roff_text("%s.", meaning);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        roff_tag(unit_name(units[i].unit), "");
+        roff_text("%s.", units[i].meaning);
     }
 }
 

@@ -84,7 +84,7 @@ static void collector_close(void *source)
 }
 
 static enum status collector_open(void **source, const struct remote_target *target,
-                                  struct error *err)
+                                  const char **name, const char **warning, struct error *err)
 {
     struct collector *collector = calloc(1, sizeof *collector);
     if (!collector)
@@ -107,8 +107,9 @@ static enum status collector_open(void **source, const struct remote_target *tar
                                             .address = &collector->address,
                                             .trust = &collector->trust,
                                             .service = (enum address_service)i};
-    (void)address_text(collector->name, &collector->address);
     *source = collector;
+    *name = address_text(collector->name, &collector->address);
+    *warning = collector->trust.warning;
     return STATUS_OK;
 }
 
@@ -116,18 +117,6 @@ static void collector_wake_on(void *source, int wake_fd)
 {
     struct collector *collector = source;
     collector->wake_fd = wake_fd;
-}
-
-static const char *collector_name(const void *source)
-{
-    const struct collector *collector = source;
-    return collector->name;
-}
-
-static const char *collector_warning(const void *source)
-{
-    const struct collector *collector = source;
-    return collector->trust.warning;
 }
 
 static enum status send_message(const struct link *link, const struct message *message,
@@ -528,8 +517,6 @@ const struct source_ops source_collector = {
     .close = collector_close,
     .query = collector_query,
     .wake_on = collector_wake_on,
-    .name = collector_name,
-    .warning = collector_warning,
     .subscribe = collector_subscribe,
     .live_next = collector_live_next,
 };

@@ -40,7 +40,8 @@ static void file_close(void *source)
     free(file);
 }
 
-static enum status file_open(void **source, const struct remote_target *target, struct error *err)
+static enum status file_open(void **source, const struct remote_target *target, const char **name,
+                             const char **warning, struct error *err)
 {
     struct file *file = calloc(1, sizeof *file);
     if (file)
@@ -55,19 +56,9 @@ static enum status file_open(void **source, const struct remote_target *target, 
         return status;
     }
     *source = file;
+    *name = file->path;
+    *warning = store_warning(file->store);
     return STATUS_OK;
-}
-
-static const char *file_name(const void *source)
-{
-    const struct file *file = source;
-    return file->path;
-}
-
-static const char *file_warning(const void *source)
-{
-    const struct file *file = source;
-    return store_warning(file->store);
 }
 
 static enum status file_clear(const struct file *file, const struct query *query,
@@ -201,8 +192,6 @@ const struct source_ops source_file = {
     .open = file_open,
     .close = file_close,
     .query = file_query,
-    .name = file_name,
-    .warning = file_warning,
     .subscribe = file_subscribe,
     .live_next = file_live_next,
 };

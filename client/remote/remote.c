@@ -7,6 +7,7 @@
 struct remote {
     const struct source_ops *ops;
     void *source;
+    const char *name, *warning; // of the source
 };
 
 enum status remote_open(struct remote **out, const struct remote_target *target, struct error *err)
@@ -15,7 +16,8 @@ enum status remote_open(struct remote **out, const struct remote_target *target,
     if (!remote)
         return error_no_memory(err, "remote");
     remote->ops = target->db ? &source_file : &source_collector;
-    enum status status = remote->ops->open(&remote->source, target, err);
+    enum status status =
+        remote->ops->open(&remote->source, target, &remote->name, &remote->warning, err);
     if (status != STATUS_OK) {
         remote_close(remote);
         return status;
@@ -47,12 +49,12 @@ void remote_wake_on(struct remote *remote, int wake_fd)
 
 const char *remote_name(const struct remote *remote)
 {
-    return remote->ops->name(remote->source);
+    return remote->name;
 }
 
 const char *remote_warning(const struct remote *remote)
 {
-    return remote->ops->warning ? remote->ops->warning(remote->source) : "";
+    return remote->warning;
 }
 
 bool remote_is_file(const struct remote *remote)

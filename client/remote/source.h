@@ -7,14 +7,13 @@
 
 // `source` is the object that `open` creates.  The contracts are those of remote.h.
 struct source_ops {
-    enum status (*open)(void **source, const struct remote_target *target, struct error *err);
+    // `*name` and `*warning` ("": none) are valid until `close`.
+    enum status (*open)(void **source, const struct remote_target *target, const char **name,
+                        const char **warning, struct error *err);
     void (*close)(void *source); // NULL is fine
     enum status (*query)(void *source, const struct query *query, struct result **out,
                          struct error *err);
     void (*wake_on)(void *source, int wake_fd); // NULL: queries do not block
-    const char *(*name)(const void *source);
-    const char *(*warning)(const void *source); // NULL: no warnings
-
     enum status (*subscribe)(void *source, uint32_t kinds, enum remote_live_mode mode,
                              struct error *err);
     enum status (*live_next)(void *source, uint64_t timeout_ns, int wake_fd, enum record_kind *kind,

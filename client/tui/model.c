@@ -61,6 +61,15 @@ double model_age_seconds(const struct model *model)
     return (double)(model->now_ns - model->answered_ns) / 1e9;
 }
 
+enum key_context model_key_context(const struct model *model)
+{
+    static const enum key_context contexts[] = {[OVERLAY_NONE] = KEYS_VIEW,
+                                                [OVERLAY_HELP] = KEYS_HELP,
+                                                [OVERLAY_CLEAR] = KEYS_ASKED,
+                                                [OVERLAY_FILTER] = KEYS_PROMPT};
+    return contexts[model->overlay];
+}
+
 char *model_text(char *out, size_t size, const struct result *result, size_t row, const char *key)
 {
     const struct value value = result_get(result, row, key);

@@ -8,6 +8,7 @@
 
 #include "client/tui/queries.h"
 #include "client/tui/grid.h"
+#include "client/tui/key_bindings.h"
 #include "client/tui/prompt.h"
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
@@ -95,6 +96,9 @@ int64_t model_lost(const struct model *model);
 
 // Seconds since the last answer; 0 before the first.
 double model_age_seconds(const struct model *model);
+
+// The context of the keys: the view, or what lies over it.
+enum key_context model_key_context(const struct model *model);
 
 // Copies a text of the result's row, escaped for the screen; "-" if absent.  Returns `out`.
 char *model_text(char *out, size_t size, const struct result *result, size_t row, const char *key);

@@ -10,6 +10,7 @@
 
 #include "common/sys/clock.h"
 #include "common/sys/thread.h"
+#include "common/sys/thread.h"
 
 static const uint64_t second_ns = UINT64_C(1000000000);
 
@@ -280,7 +281,7 @@ enum status poller_open(struct poller **out, const struct remote_target *target,
 
 enum status poller_start(struct poller *poller, struct error *err)
 {
-    return thread_start(&poller->thread, "poller", poll_on, poller, err);
+    return thread_start(&poller->thread, "dashboard", poll_on, poller, err);
 }
 
 void poller_close(struct poller *poller)

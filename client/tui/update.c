@@ -232,24 +232,9 @@ static unsigned act(struct model *model, enum action action)
     return 0;
 }
 
-static enum key_context context(const struct model *model)
-{
-    switch (model->overlay) {
-    case OVERLAY_HELP:
-        return KEYS_HELP;
-    case OVERLAY_CLEAR:
-        return KEYS_ASKED;
-    case OVERLAY_FILTER:
-        return KEYS_PROMPT;
-    case OVERLAY_NONE:
-        break;
-    }
-    return KEYS_VIEW;
-}
-
 static unsigned take_key(struct model *model, uint32_t code)
 {
-    const enum action action = key_bindings_find(context(model), code);
+    const enum action action = key_bindings_find(model_key_context(model), code);
     const bool everywhere = action == ACTION_QUIT || action == ACTION_REDRAW;
     return model->overlay == OVERLAY_FILTER && !everywhere ? filter_prompt_act(model, action, code)
                                                            : act(model, action);

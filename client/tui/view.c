@@ -187,6 +187,41 @@ static void draw_waiting(const struct model *model, struct canvas *canvas, struc
     view_draw_lines(canvas, area, lines, 2);
 }
 
+void view_empty_draw(const struct model *model, struct canvas *canvas, struct rect area,
+                     const char *promise, const struct view_line *how, int count)
+{
+    enum { INTRODUCTION = 4 };
+    char first[MODEL_NAME_SIZE + 64], where[MODEL_NAME_SIZE + 64];
+    assert(count <= VIEW_HOW_MAX);
+    (void)snprintf(first, sizeof first, "No records in %s yet.", model->name);
+    if (model->is_file) {
+        promise = "A collector writes into the file, and workers report to it:";
+        (void)snprintf(where, sizeof where, "  inferstatd --db %s", model->name);
+        count = 0;
+    } else {
+        (void)snprintf(where, sizeof where, "  export INFERSTAT_COLLECTOR=%s", model->name);
+    }
+    struct view_line lines[INTRODUCTION + VIEW_HOW_MAX] = {
+        {STYLE_STRONG, first}, {STYLE_PLAIN, ""}, {STYLE_PLAIN, promise}, {STYLE_STRONG, where}};
+    for (int i = 0; i < count; i++)
+        lines[INTRODUCTION + i] = how[i];
+    view_draw_lines(canvas, area, lines, INTRODUCTION + count);
+}
+
+static void draw_too_small(struct canvas *canvas)
+{
+    char size[64], least[64];
+    (void)snprintf(size, sizeof size, "it is %d x %d,", canvas->width, canvas->height);
+    (void)snprintf(least, sizeof least, "needed is %d x %d", LAYOUT_WIDTH_MIN, LAYOUT_HEIGHT_MIN);
+    const struct view_line lines[] = {
+        {STYLE_STRONG, "terminal too small:"},
+        {STYLE_PLAIN, size},
+        {STYLE_PLAIN, least},
+        {STYLE_PLAIN, "q quits"},
+    };
+    view_draw_lines(canvas, canvas_area(canvas), lines, 4);
+}
+
 // ---- Everything ----------------------------------------------------------------------
 
 static void draw_body(const struct model *model, struct canvas *canvas, struct rect body)
@@ -217,7 +252,7 @@ void view_draw(const struct model *model, struct canvas *canvas)
 {
     canvas_clear(canvas);
     if (!layout_fits(canvas->width, canvas->height)) {
-        view_small_draw(canvas);
+        draw_too_small(canvas);
         return;
     }
     struct layout_frame frame =

@@ -73,7 +73,6 @@ size_t view_help_rows(struct rect area);
 void view_help_draw(const struct model *model, struct canvas *canvas, struct rect area);
 void view_confirm_draw(const struct model *model, struct canvas *canvas, struct rect area);
 void view_prompt_draw(const struct model *model, struct canvas *canvas, struct rect area);
-void view_small_draw(struct canvas *canvas);
 
 // ---- For views -----------------------------------------------------------------
 

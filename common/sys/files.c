@@ -120,30 +120,30 @@ enum status files_write(const char *path, const char *text, mode_t mode, bool re
     return status;
 }
 
+// "$VARIABLE/inferstat" if that is an absolute path, else "ROOT/inferstat" for root (NULL: as for
+// others), else "$HOME/REST".
+static enum status find_folder(char *out, size_t out_size, const char *variable, const char *root,
+                               const char *rest, struct error *err)
+{
+    const char *base = getenv(variable), *home = getenv("HOME");
+    if (base && base[0] == '/')
+        return files_join(out, out_size, base, "inferstat", err);
+    if (root && geteuid() == 0)
+        return files_join(out, out_size, root, "inferstat", err);
+    if (home && home[0] == '/')
+        return files_join(out, out_size, home, rest, err);
+    return error_set(err, STATUS_NOT_FOUND, "no folder for files: neither %s nor HOME is set",
+                     variable);
+}
+
 enum status files_data_folder(char *out, size_t out_size, struct error *err)
 {
-    const char *data = getenv("XDG_DATA_HOME");
-    if (data && data[0] == '/')
-        return files_join(out, out_size, data, "inferstat", err);
-    if (geteuid() == 0)
-        return files_join(out, out_size, "/var/lib", "inferstat", err);
-    const char *home = getenv("HOME");
-    if (home && home[0] == '/')
-        return files_join(out, out_size, home, ".local/share/inferstat", err);
-    return error_set(err, STATUS_NOT_FOUND,
-                     "no data folder: neither XDG_DATA_HOME nor HOME is set");
+    return find_folder(out, out_size, "XDG_DATA_HOME", "/var/lib", ".local/share/inferstat", err);
 }
 
 enum status files_cache_folder(char *out, size_t out_size, struct error *err)
 {
-    const char *cache = getenv("XDG_CACHE_HOME");
-    if (cache && cache[0] == '/')
-        return files_join(out, out_size, cache, "inferstat", err);
-    const char *home = getenv("HOME");
-    if (home && home[0] == '/')
-        return files_join(out, out_size, home, ".cache/inferstat", err);
-    return error_set(err, STATUS_NOT_FOUND,
-                     "no cache folder: neither XDG_CACHE_HOME nor HOME is set");
+    return find_folder(out, out_size, "XDG_CACHE_HOME", NULL, ".cache/inferstat", err);
 }
 
 static void put_json(void *sink, const char *bytes, size_t size)

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/core/base/text.h"
 #include "common/wire/keys.h"
 
 // A key, or the line of a FILE.pub: a key and a comment.
@@ -41,9 +40,4 @@ enum status key_arg_parse(char key[WIRE_KEY_TEXT_SIZE], const char *word, const 
         return error_prefix(err, status, "%s", what);
     (void)wire_key_text(key, bytes[0]);
     return STATUS_OK;
-}
-
-const char *key_arg_path_text(char text[KEY_ARG_PATH_TEXT_SIZE], const char *path)
-{
-    return text_escape(text, KEY_ARG_PATH_TEXT_SIZE, path, strlen(path));
 }

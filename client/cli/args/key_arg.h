@@ -5,15 +5,10 @@
 #include "common/core/base/error.h"
 #include "common/wire/socket.h"
 
-enum { KEY_ARG_PATH_TEXT_SIZE = 1024 };
-
 // Accepts a public key in Z85, a line that begins with one, or the path of a file with one (such
 // as FILE.pub of `inferstat keygen`); an existing path wins.  Writes the key in Z85.  `what` names
 // the argument in errors.
 MUST_CHECK enum status key_arg_parse(char key[WIRE_KEY_TEXT_SIZE], const char *word,
                                      const char *what, struct error *err);
-
-// Escapes a path for the terminal and truncates it to fit.  Returns `text`.
-const char *key_arg_path_text(char text[KEY_ARG_PATH_TEXT_SIZE], const char *path);
 
 #endif

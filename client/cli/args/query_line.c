@@ -137,12 +137,7 @@ static const struct query_verb *find_verb(const struct query_line *from)
         word = "slowest";
     if (option_given(from->options, OPTION_AVERAGE) || option_given(from->options, OPTION_COMPARE))
         word = "stages";
-    unsigned count;
-    const struct query_verb *verbs = query_verbs(&count);
-    for (unsigned i = 0; i < count; i++)
-        if (strcmp(verbs[i].word, word) == 0)
-            return &verbs[i];
-    return NULL;
+    return query_verb_find(word);
 }
 
 // Writes the subject of the verb: a metric, or the baseline that is compared.

@@ -18,16 +18,6 @@ static const char name_characters[] =
 
 // ---- The file ----------------------------------------------------------------------
 
-static bool is_verb(const char *word)
-{
-    unsigned count;
-    const struct query_verb *verbs = query_verbs(&count);
-    for (unsigned i = 0; i < count; i++)
-        if (strcmp(verbs[i].word, word) == 0)
-            return true;
-    return record_kind_find(word) != RECORD_KIND_COUNT;
-}
-
 static int find(const struct result *list, const char *name)
 {
     for (size_t row = 0; row < result_row_count(list); row++) {
@@ -52,7 +42,7 @@ static enum status add_line(void *context, const char *name, const char *text, s
         return error_set(err, STATUS_INVALID,
                          "invalid name \"%.60s\": 1 to %d characters of a-z A-Z 0-9 . _ -", name,
                          NAME_SIZE - 1);
-    if (is_verb(name))
+    if (query_verb_find(name))
         return error_set(err, STATUS_INVALID,
                          "\"%s\" is a verb of the query language and cannot be a name", name);
     if (find(list, name) >= 0)
@@ -203,7 +193,7 @@ enum status saved_queries_read(const struct cli *cli, const char *text, struct q
 {
     // Only a single word can be a name: for other text the file is not read.
     const bool may_be_name = text[0] != '\0' && text[strspn(text, name_characters)] == '\0';
-    enum status status = may_be_name && !is_verb(text) ? read_word(cli, text, out, err)
-                                                       : read_text(cli, text, out, err);
+    enum status status = may_be_name && !query_verb_find(text) ? read_word(cli, text, out, err)
+                                                               : read_text(cli, text, out, err);
     return status == STATUS_OK ? status : error_prefix(err, status, "%s", cli->command->name);
 }

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/args/key_arg.h"
+#include "common/core/base/text.h"
 #include "common/sys/files.h"
 #include "common/wire/keys.h"
 
@@ -68,8 +68,9 @@ static void print_for_people(const struct cli *cli, const char *path, const char
 {
     FILE *out = cli->env.out;
     const bool is_server = option_given(&cli->options, OPTION_SERVER);
-    char text[KEY_ARG_PATH_TEXT_SIZE];
-    (void)fprintf(out, "key file     %s (readable by you only)\n", key_arg_path_text(text, path));
+    char text[KEYS_PATH_SIZE];
+    (void)fprintf(out, "key file     %s (readable by you only)\n",
+                  text_escape(text, sizeof text, path, strlen(path)));
     (void)fprintf(out, "public key   %s\n", key);
     if (is_server)
         (void)fprintf(out,

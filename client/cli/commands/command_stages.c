@@ -329,9 +329,10 @@ static bool have_common(const struct result *a, const struct result *b, unsigned
     return false;
 }
 
-static enum status compare_sides(struct cli *cli, struct query_filter sides[2], struct error *err)
+static enum status compare_sides(struct cli *cli, struct error *err)
 {
     const struct cli_options *options = &cli->options;
+    struct query_filter sides[2];
     struct result *answers[2] = {NULL, NULL}, *both = NULL;
     enum query_dimension group_by[GROUPS_MAX];
     unsigned groups = 0;
@@ -362,10 +363,5 @@ enum status command_load_comparison(struct cli *cli, struct error *err)
         return error_set(err, STATUS_INVALID,
                          "loads --compare: give two sides, such as \"host=a\" \"host=b\" (see "
                          "inferstat loads --help)");
-    struct query_filter *sides = calloc(2, sizeof *sides);
-    if (!sides)
-        return error_no_memory(err, "loads");
-    enum status status = compare_sides(cli, sides, err);
-    free(sides);
-    return status;
+    return compare_sides(cli, err);
 }

@@ -6,6 +6,7 @@
 #include "client/cli/cli.h"
 #include "client/cli/args/key_arg.h"
 #include "client/cli/output/output.h"
+#include "common/core/base/text.h"
 #include "common/sys/files.h"
 #include "common/wire/address.h"
 #include "common/wire/keys.h"
@@ -101,8 +102,9 @@ enum status command_trust(struct cli *cli, struct error *err)
         status = write_list(&list, err);
     if (status != STATUS_OK)
         return status;
-    char text[KEY_ARG_PATH_TEXT_SIZE];
-    (void)fprintf(cli->env.out, "%s %s\n", key_arg_path_text(text, list.path),
+    char text[KEYS_PATH_SIZE];
+    (void)fprintf(cli->env.out, "%s %s\n",
+                  text_escape(text, sizeof text, list.path, strlen(list.path)),
                   list.is_there ? "has that key already" : "now has that key");
     return STATUS_OK;
 }

@@ -285,11 +285,7 @@ static void draw_footer(const struct model *model, struct canvas *canvas, struct
         return;
     }
     struct segments left = {.separator = "  "};
-    static const unsigned contexts[] = {[OVERLAY_NONE] = KEYS_VIEW,
-                                        [OVERLAY_HELP] = KEYS_HELP,
-                                        [OVERLAY_CLEAR] = KEYS_ASKED,
-                                        [OVERLAY_FILTER] = KEYS_PROMPT};
-    const unsigned where = contexts[model->overlay];
+    const unsigned where = model_key_context(model);
     unsigned count;
     const struct key_binding *bindings = key_bindings(&count);
     for (unsigned i = 0; i < count; i++)

@@ -65,8 +65,7 @@ const struct query_verb *query_verb_of(const struct query *query)
     return NULL;
 }
 
-// A kind of records is a verb in singular and plural.
-static const struct query_verb *find_verb(const char *word)
+const struct query_verb *query_verb_find(const char *word)
 {
     for (unsigned i = 0; i < VERB_COUNT; i++) {
         const size_t size = strlen(verbs[i].word);
@@ -532,7 +531,7 @@ static enum status parse_verb(struct reader *reader)
 {
     if (reader->word.kind != QUERY_WORD_TEXT)
         return missing(reader, "a verb (such as avg, summary, loads)");
-    const struct query_verb *verb = find_verb(reader->word.text);
+    const struct query_verb *verb = query_verb_find(reader->word.text);
     if (!verb) {
         const char *words[VERB_COUNT];
         for (unsigned i = 0; i < VERB_COUNT; i++)

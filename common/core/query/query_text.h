@@ -87,6 +87,9 @@ struct query_verb {
     unsigned clauses;             // accepted ones; bit i: enum query_clause i
 };
 
+// The verb of a word, a kind of records in singular or plural; NULL: none.
+const struct query_verb *query_verb_find(const char *word);
+
 // The verb of a query; NULL if its kind has none.
 const struct query_verb *query_verb_of(const struct query *query);
 
