@@ -1,6 +1,5 @@
 #include "server/pipeline/pipeline.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "server/pipeline/pipeline_parts.h"
@@ -98,26 +97,15 @@ static enum status new_timeline(struct pipeline *pipeline, struct timeline **out
     return plan->overlap_tracking ? timeline_new(out, pipeline->device, most + 1, err) : STATUS_OK;
 }
 
+// With lent memory slots have none, and only limit the copies in flight.
 static enum status new_slots(struct pipeline *pipeline, struct error *err)
 {
     const struct pipeline_plan *plan = &pipeline->plan;
-    enum status status = STATUS_OK;
-    if (!plan->borrows)
-        status = slot_pool_new(&pipeline->slots, pipeline->device, plan->pool_size,
-                               plan->chunk_bytes, plan->pool_metrics, err);
-    if (status == STATUS_OK)
-        status = slot_pool_new(&pipeline->tokens, pipeline->device, plan->pool_size, 0, false, err);
+    enum status status = slot_pool_new(&pipeline->slots, pipeline->device, plan->pool_size,
+                                       plan->borrows ? 0 : plan->chunk_bytes,
+                                       plan->pool_metrics && !plan->borrows, err);
     if (status == STATUS_OK)
         status = new_timeline(pipeline, &pipeline->timeline, plan, err);
-    return status;
-}
-
-// Shrinking does not fail.
-static enum status resize_slots(struct pipeline *pipeline, unsigned int slots, struct error *err)
-{
-    enum status status = slot_pool_resize(pipeline->tokens, slots, err);
-    if (status == STATUS_OK && pipeline->slots)
-        status = slot_pool_resize(pipeline->slots, slots, err);
     return status;
 }
 
@@ -172,7 +160,6 @@ void pipeline_free(struct pipeline *pipeline)
     }
     result_drain_free(pipeline->drain);
     slot_pool_free(pipeline->slots);
-    slot_pool_free(pipeline->tokens);
     timeline_free(pipeline->timeline);
     free(pipeline);
 }
@@ -184,11 +171,9 @@ static enum status change_slots(struct pipeline *pipeline, const struct pipeline
     struct timeline *timeline = NULL;
     enum status status = new_timeline(pipeline, &timeline, adopted, err);
     if (status == STATUS_OK)
-        status = resize_slots(pipeline, adopted->pool_size, err);
+        status = slot_pool_resize(pipeline->slots, adopted->pool_size, err);
     if (status != STATUS_OK) {
         timeline_free(timeline);
-        const enum status back = resize_slots(pipeline, pipeline->plan.pool_size, NULL);
-        assert(back == STATUS_OK); // no more than there were
         return status;
     }
     timeline_free(pipeline->timeline);

@@ -58,7 +58,7 @@ struct pipeline_plan {
     size_t result_bytes;    // of a group's results on the device; 0: none
     size_t out_bytes;       // of a group's results on the host, pinned; 0: none are copied out
     enum pipeline_sync sync;
-    bool borrows;          // all jobs have `borrow`: no slots are allocated
+    bool borrows;          // all jobs have `borrow`, else none: slots have no memory
     bool pool_metrics;     // off: costs one branch per acquire
     bool overlap_tracking; // off: no timed events
 };

@@ -20,8 +20,7 @@ struct pipeline {
     struct pipeline_plan plan;
     bool failed; // the device failed: no work can be queued
     struct device_stream *copy, *compute, *out;
-    struct slot_pool *slots;  // NULL with plan.borrows
-    struct slot_pool *tokens; // slots without memory: limit copies in flight with plan.borrows
+    struct slot_pool *slots;
     struct buffer buffers[PIPELINE_BUFFERS_MAX];
     struct result_drain *drain; // NULL without buffers
     struct timeline *timeline;  // NULL without overlap_tracking

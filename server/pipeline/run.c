@@ -14,7 +14,6 @@ struct run {
     const struct pipeline_job *job;
     struct pipeline_figures *figures;
     struct fill_workers *workers; // NULL where the job lends memory
-    struct slot_pool *pool;       // slots, or tokens
     uint64_t chunk, group;        // the next
     struct buffer *buffer;        // of the group begun; NULL between groups
     size_t offset;                // bytes of it that are filled
@@ -79,14 +78,14 @@ static enum status take_lent(struct run *run, struct chunk *chunk, struct error 
     const size_t size = job->chunk_size(job->context, run->chunk);
     if (size == 0)
         return STATUS_OK;
-    const enum status status = slot_pool_acquire(run->pool, &chunk->slot, err);
+    const enum status status = slot_pool_acquire(run->pipeline->slots, &chunk->slot, err);
     if (status != STATUS_OK)
         return status;
     chunk->from = job->borrow(job->context, run->chunk);
     chunk->size = size;
     if (chunk->from)
         return STATUS_OK;
-    slot_pool_release(run->pool, chunk->slot);
+    slot_pool_release(run->pipeline->slots, chunk->slot);
     return error_set(err, STATUS_INVALID, "%s: chunk %llu: borrow() returned no memory", job->name,
                      (unsigned long long)run->chunk);
 }
@@ -166,7 +165,7 @@ static enum status queue_copy(struct run *run, const struct chunk *chunk, struct
         status = begin_group(run, err);
     void *to = status == STATUS_OK ? destination(run, chunk->size, err) : NULL;
     if (!to) {
-        slot_pool_release(run->pool, chunk->slot);
+        slot_pool_release(run->pipeline->slots, chunk->slot);
         return status == STATUS_OK ? STATUS_INVALID : status;
     }
     if (pipeline->timeline)
@@ -177,7 +176,7 @@ static enum status queue_copy(struct run *run, const struct chunk *chunk, struct
     if (pipeline->plan.sync == PIPELINE_SYNC_PERIODIC)
         run->used[run->used_count++] = chunk->slot;
     else
-        slot_pool_lend(run->pool, chunk->slot);
+        slot_pool_lend(run->pipeline->slots, chunk->slot);
     if (status != STATUS_OK)
         return status;
     run->offset += chunk->size;
@@ -302,7 +301,7 @@ static enum status wait_for_streams(struct run *run, struct error *err)
     if (status == STATUS_OK)
         status = device_stream_synchronize(pipeline->compute, err);
     while (status == STATUS_OK && run->used_count > 0)
-        slot_pool_release(run->pool, run->used[--run->used_count]);
+        slot_pool_release(run->pipeline->slots, run->used[--run->used_count]);
     return status;
 }
 
@@ -336,8 +335,9 @@ static enum status check_job(const struct pipeline *pipeline, const struct pipel
         return error_set(err, STATUS_IO, "%s: the device failed before", job->name);
     if (!job->chunk_size || !job->fill == !job->borrow)
         wrong = "must either fill chunks or lend them";
-    else if (job->fill && pipeline->plan.borrows)
-        wrong = "fills chunks, but the pipeline has no slots";
+    else if (!job->fill != pipeline->plan.borrows)
+        wrong = job->fill ? "fills chunks, but the slots have no memory"
+                          : "lends chunks, but the pipeline is not made for that";
     else if (!job->place && pipeline->plan.group_bytes == 0)
         wrong = "has groups, but the pipeline has no buffers";
     if (wrong)
@@ -352,9 +352,9 @@ static enum status begin(struct run *run, struct error *err)
     enum status status = STATUS_OK;
     if (pipeline->timeline)
         status = timeline_begin(pipeline->timeline, pipeline->copy, err);
-    slot_pool_reopen(run->pool);
+    slot_pool_reopen(run->pipeline->slots);
     if (status == STATUS_OK && run->job->fill)
-        status = fill_workers_start(&run->workers, run->job, run->pool, plan->fillers,
+        status = fill_workers_start(&run->workers, run->job, run->pipeline->slots, plan->fillers,
                                     plan->prefetch, err);
     return status;
 }
@@ -364,8 +364,8 @@ static enum status drain(struct run *run, struct error *err)
 {
     struct pipeline *pipeline = run->pipeline;
     while (run->used_count > 0)
-        slot_pool_lend(run->pool, run->used[--run->used_count]);
-    enum status status = slot_pool_drain(run->pool, err); // copies
+        slot_pool_lend(run->pipeline->slots, run->used[--run->used_count]);
+    enum status status = slot_pool_drain(run->pipeline->slots, err); // copies
     for (unsigned int i = 0; i < pipeline->plan.buffers; i++) {
         struct buffer *buffer = &pipeline->buffers[i];
         if (!buffer->in)
@@ -411,7 +411,7 @@ static enum status end(struct run *run, enum status status, bool is_draining, st
     if (pipeline->timeline)
         timeline_finish(pipeline->timeline, &figures->overlap, &figures->copy_starved_ns);
     if (run->workers)
-        slot_pool_figures(run->pool, &figures->pool);
+        slot_pool_figures(run->pipeline->slots, &figures->pool);
     log_waits(run->job->name, &figures->pool);
     return status;
 }
@@ -427,7 +427,6 @@ enum status pipeline_run(struct pipeline *pipeline, const struct pipeline_job *j
         .pipeline = pipeline,
         .job = job,
         .figures = figures,
-        .pool = job->fill ? pipeline->slots : pipeline->tokens,
     };
     const uint64_t begun_ns = clock_monotonic_ns();
     bool is_draining = false;

@@ -1,5 +1,3 @@
-#if defined(__x86_64__)
-
 #define KERNELS        encode_kernels_avx512_f32
 #define KERNELS_NAME   "avx512"
 #define KERNELS_TARGET target("avx512f,avx512dq,avx512vl,avx512bw"),
@@ -7,9 +5,3 @@
 #define REAL_SIZE      4
 #define VECTOR_SIZE    64
 #include "server/device/cpu/encode_template.h"
-
-#else
-
-#include "server/device/cpu/encode_kernels.h"
-
-#endif

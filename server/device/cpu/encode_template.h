@@ -4,7 +4,7 @@
 //   KERNELS        name of the table, KERNELS_NAME as text
 //   REAL           float or double
 //   REAL_SIZE      4 or 8
-//   VECTOR_SIZE    16, 32 or 64 bytes
+//   VECTOR_SIZE    16, 32 or 64 bytes; the larger ones are empty on other processors than x86-64
 //   KERNELS_TARGET attributes of the functions ("target(...)," or nothing)
 //
 // All widths round identically, since no fused multiply-add is used: including files are compiled
@@ -20,6 +20,8 @@
 #endif
 
 #include "server/device/cpu/encode_kernels.h"
+
+#if VECTOR_SIZE == 16 || defined(__x86_64__)
 
 #define KERNEL        __attribute__((KERNELS_TARGET noinline)) static
 #define KERNEL_INLINE __attribute__((KERNELS_TARGET always_inline)) static inline
@@ -284,4 +286,5 @@ const struct encode_kernels KERNELS = {
     .fence = fence,
 };
 
+#endif
 #endif
