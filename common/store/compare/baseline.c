@@ -90,13 +90,12 @@ static enum status read_coverage(struct baseline *baseline, struct store *store,
 static enum status read_expired(struct baseline *baseline, struct store *store,
                                 const struct query_filter *filter, struct error *err)
 {
-    unsigned count = 0;
-    const struct sampled *metrics = samples_metrics(&count);
+    const struct sampled *sampled;
     enum status status = STATUS_OK;
-    for (unsigned i = 0; i < count && status == STATUS_OK; i++)
-        if (i == 0 || metrics[i].kind != metrics[i - 1].kind)
-            status = expiry_info_until(store, metrics[i].kind, filter,
-                                       &baseline->expired_ns[metrics[i].kind], err);
+    for (unsigned i = 0; (sampled = samples_sampled(i)) && status == STATUS_OK; i++)
+        if (i == 0 || sampled->kind != samples_sampled(i - 1)->kind)
+            status = expiry_info_until(store, sampled->kind, filter,
+                                       &baseline->expired_ns[sampled->kind], err);
     return status;
 }
 
@@ -378,10 +377,8 @@ static enum status insert_samples(sqlite3 *db, const struct baseline *baseline, 
                          "INSERT INTO baseline_sample(baseline, metric, model, device, count,"
                          " samples) VALUES(?, ?, ?, ?, ?, ?)",
                          false, err);
-    unsigned metrics = 0;
-    (void)samples_metrics(&metrics);
     for (size_t i = 0; i < samples_count(&baseline->samples); i++)
-        for (unsigned place = 0; place < metrics && status == STATUS_OK; place++)
+        for (unsigned place = 0; samples_sampled(place) && status == STATUS_OK; place++)
             status = insert_sample(db, stmt, id, samples_at(&baseline->samples, i), place, err);
     (void)sqlite3_finalize(stmt);
     return status;

@@ -45,9 +45,11 @@ static const struct answer_column columns[] = {
     {"p95_verdict", UNIT_NONE},
 };
 
+enum { BEFORE, AFTER, SIDES };
+
 // What is compared with what.
 struct pair {
-    const struct sample_group *before, *after;
+    const struct sample_group *of[SIDES];
 };
 
 struct side {
@@ -59,7 +61,7 @@ struct side {
 struct comparison {
     struct store *store;
     const struct query *query;
-    struct side before, after;
+    struct side sides[SIDES];
     int only; // place of the only metric that is asked for; -1: all
     double margin;
     struct pair *pairs;
@@ -117,7 +119,7 @@ static size_t find_only(const struct side *side, const struct sample_group *of,
 // Pairs groups that are so alike where there is but one of them on either side.
 static void pair_alike(struct comparison *comparison, enum likeness likeness)
 {
-    struct side *before = &comparison->before, *after = &comparison->after;
+    struct side *before = &comparison->sides[BEFORE], *after = &comparison->sides[AFTER];
     for (size_t i = 0; i < samples_count(&before->baseline->samples); i++) {
         const struct sample_group *group = samples_at(&before->baseline->samples, i);
         if (before->paired[i] || find_only(before, group, likeness) != i)
@@ -128,7 +130,7 @@ static void pair_alike(struct comparison *comparison, enum likeness likeness)
         before->paired[i] = true;
         after->paired[other] = true;
         comparison->pairs[comparison->pair_count++] =
-            (struct pair){group, samples_at(&after->baseline->samples, other)};
+            (struct pair){{group, samples_at(&after->baseline->samples, other)}};
     }
 }
 
@@ -136,12 +138,15 @@ static void pair_alike(struct comparison *comparison, enum likeness likeness)
 // with the only one.
 static enum status pair_all(struct comparison *comparison, struct error *err)
 {
-    const size_t before = samples_count(&comparison->before.baseline->samples);
-    const size_t after = samples_count(&comparison->after.baseline->samples);
-    comparison->before.paired = calloc(before + 1, sizeof(bool));
-    comparison->after.paired = calloc(after + 1, sizeof(bool));
-    comparison->pairs = calloc(before + 1, sizeof *comparison->pairs);
-    if (!comparison->before.paired || !comparison->after.paired || !comparison->pairs)
+    for (unsigned i = 0; i < SIDES; i++) {
+        struct side *side = &comparison->sides[i];
+        side->paired = calloc(samples_count(&side->baseline->samples) + 1, sizeof(bool));
+        if (!side->paired)
+            return error_no_memory(err, "store");
+    }
+    comparison->pairs = calloc(samples_count(&comparison->sides[BEFORE].baseline->samples) + 1,
+                               sizeof *comparison->pairs);
+    if (!comparison->pairs)
         return error_no_memory(err, "store");
     pair_alike(comparison, LIKE_ALL);
     if (!comparison->query->compare.force)
@@ -195,8 +200,8 @@ static enum status refuse(sqlite3_str *text, const char *what, struct error *err
 // Refuses what cannot be compared; else keeps in words what differs.
 static enum status look_at_differences(struct comparison *comparison, struct error *err)
 {
-    const struct environment *before = &comparison->before.baseline->environment;
-    const struct environment *after = &comparison->after.baseline->environment;
+    const struct environment *before = &comparison->sides[BEFORE].baseline->environment;
+    const struct environment *after = &comparison->sides[AFTER].baseline->environment;
     struct store *store = comparison->store;
     sqlite3_str *text = sqlite3_str_new(store->db);
     enum status status = environment_append_differences(text, store, before, after, true, err);
@@ -204,8 +209,8 @@ static enum status look_at_differences(struct comparison *comparison, struct err
         return refuse(text, "the fingerprints are unlike", err);
     if (status == STATUS_OK)
         status = environment_append_differences(text, store, before, after, false, err);
-    append_unpaired(comparison, text, &comparison->before);
-    append_unpaired(comparison, text, &comparison->after);
+    append_unpaired(comparison, text, &comparison->sides[BEFORE]);
+    append_unpaired(comparison, text, &comparison->sides[AFTER]);
     if (status == STATUS_OK && comparison->pair_count == 0)
         return refuse(text, "the two have nothing in common", err);
     if (status == STATUS_OK && sqlite3_str_errcode(text) != SQLITE_OK)
@@ -216,118 +221,115 @@ static enum status look_at_differences(struct comparison *comparison, struct err
 
 // ---- One row --------------------------------------------------------------------------
 
-// The medians, or tails, of both sides of a pair for one metric.
+struct row {
+    const struct comparison *comparison;
+    const struct pair *pair;
+    unsigned place; // of the metric among the sampled ones
+    const struct sampled *sampled;
+    const struct query_metric *metric;
+    enum stats_direction direction;
+    bool is_judged; // what explains another figure is judged only where it alone is asked for
+    sqlite3_str *note;
+};
+
+// Of both sides, for one metric.
 struct medians {
-    struct stats_median before, after;
+    struct stats_median of[SIDES];
 };
 
 typedef enum status find_one(struct stats_median *out, const double *values,
                              const uint16_t *sources, size_t count, enum stats_sampling sampling);
 
-static enum status find_both(struct medians *medians, const struct pair *pair, unsigned place,
+// `find`: stats_median_of or stats_tail_of.
+static enum status find_both(struct medians *medians, const struct row *row, unsigned place,
                              find_one *find, struct error *err)
 {
-    unsigned count = 0;
-    const enum stats_sampling sampling = samples_metrics(&count)[place].sampling;
-    const struct sample *before = &pair->before->samples[place];
-    const struct sample *after = &pair->after->samples[place];
-    if (find(&medians->before, before->values, before->sources, before->kept, sampling) !=
-            STATUS_OK ||
-        find(&medians->after, after->values, after->sources, after->kept, sampling) != STATUS_OK)
-        return error_no_memory(err, "store");
+    for (unsigned i = 0; i < SIDES; i++) {
+        const struct sample *sample = &row->pair->of[i]->samples[place];
+        if (find(&medians->of[i], sample->values, sample->sources, sample->kept,
+                 samples_sampled(place)->sampling) != STATUS_OK)
+            return error_no_memory(err, "store");
+    }
     return STATUS_OK;
 }
 
-static enum status find_medians(struct medians *medians, const struct pair *pair, unsigned place,
-                                struct error *err)
-{
-    return find_both(medians, pair, place, stats_median_of, err);
-}
-
-static enum status find_effect(struct stats_effect *out, const struct comparison *comparison,
-                               const struct pair *pair, unsigned place,
+static enum status find_effect(struct stats_effect *out, const struct row *row,
                                const struct medians *medians, struct error *err)
 {
-    unsigned count = 0;
-    const struct query_metric *metric = samples_metric(place);
-    const enum stats_direction direction = stats_direction(metric->name, metric->unit);
-    const struct sample *before = &pair->before->samples[place];
-    const struct sample *after = &pair->after->samples[place];
-    if (samples_metrics(&count)[place].sampling == STATS_INDEPENDENT)
+    const struct sample *before = &row->pair->of[BEFORE]->samples[row->place];
+    const struct sample *after = &row->pair->of[AFTER]->samples[row->place];
+    const double margin = row->comparison->margin;
+    if (row->sampled->sampling == STATS_INDEPENDENT)
         return stats_compare_few(out, before->values, before->kept, after->values, after->kept,
-                                 direction, comparison->margin) == STATUS_OK
+                                 row->direction, margin) == STATUS_OK
                    ? STATUS_OK
                    : error_no_memory(err, "store");
-    *out = stats_compare(&medians->before, &medians->after, direction, comparison->margin);
+    *out = stats_compare(&medians->of[BEFORE], &medians->of[AFTER], row->direction, margin);
     return STATUS_OK;
+}
+
+static const char *separator(sqlite3_str *text)
+{
+    return sqlite3_str_length(text) ? "; " : "";
 }
 
 // By how much the work of two sides may differ.
 #define WORK_MARGIN 1.1
 
-// Whether the medians differ by more than that, with confidence.
-static bool is_other_work(const struct medians *medians)
+// Says where what the metric depends on is not the same on both sides: the medians differ by more
+// than that, with confidence.
+static enum status note_work(const struct row *row, struct error *err)
 {
-    return medians->after.low > WORK_MARGIN * medians->before.high ||
-           medians->before.low > WORK_MARGIN * medians->after.high;
-}
-
-// Says where what a metric depends on is not the same on both sides.
-static enum status note_work(sqlite3_str *note, const struct pair *pair, unsigned depends,
-                             struct error *err)
-{
-    unsigned count = 0;
-    const struct sampled *metrics = samples_metrics(&count);
-    for (unsigned i = 0; i < count; i++) {
+    const struct sampled *work;
+    for (unsigned i = 0; (work = samples_sampled(i)); i++) {
         struct medians medians;
-        if (!(metrics[i].work & depends))
+        const struct stats_median *before = &medians.of[BEFORE], *after = &medians.of[AFTER];
+        if (!(work->work & row->sampled->depends))
             continue;
-        enum status status = find_medians(&medians, pair, i, err);
+        enum status status = find_both(&medians, row, i, stats_median_of, err);
         if (status != STATUS_OK)
             return status;
-        if (is_other_work(&medians))
-            sqlite3_str_appendf(note, "%sthe work differs: median %s %.6g / %.6g",
-                                sqlite3_str_length(note) ? "; " : "", metrics[i].name,
-                                medians.before.median, medians.after.median);
+        if (after->low > WORK_MARGIN * before->high || before->low > WORK_MARGIN * after->high)
+            sqlite3_str_appendf(row->note, "%sthe work differs: median %s %.6g / %.6g",
+                                separator(row->note), work->name, before->median, after->median);
     }
     return STATUS_OK;
 }
 
-static void note_count(sqlite3_str *note, const struct medians *medians, size_t needed)
+static void note_count(const struct row *row, const struct medians *medians, size_t needed)
 {
-    if (medians->before.count < needed || medians->after.count < needed)
-        sqlite3_str_appendf(note, "%stoo few values: %llu and %llu, where %llu are needed",
-                            sqlite3_str_length(note) ? "; " : "",
-                            (unsigned long long)medians->before.count,
-                            (unsigned long long)medians->after.count, (unsigned long long)needed);
+    const size_t before = medians->of[BEFORE].count, after = medians->of[AFTER].count;
+    if (row->is_judged && (before < needed || after < needed))
+        sqlite3_str_appendf(row->note, "%stoo few values: %llu and %llu, where %llu are needed",
+                            separator(row->note), (unsigned long long)before,
+                            (unsigned long long)after, (unsigned long long)needed);
 }
 
 // What of the row's kind no side can tell of any more.
-static void note_expired(sqlite3_str *note, const struct comparison *comparison,
-                         enum record_kind kind)
+static void note_expired(const struct row *row)
 {
-    const struct side *sides[] = {&comparison->before, &comparison->after};
-    for (unsigned i = 0; i < 2; i++) {
-        const int64_t expired_ns = sides[i]->baseline->expired_ns[kind];
+    for (unsigned i = 0; i < SIDES; i++) {
+        const struct side *side = &row->comparison->sides[i];
+        const int64_t expired_ns = side->baseline->expired_ns[row->metric->kind];
         char text[EXPIRY_TEXT_SIZE];
         if (expired_ns)
-            sqlite3_str_appendf(note, "%sof %s, %s", sqlite3_str_length(note) ? "; " : "",
-                                sides[i]->title, expiry_info_text(text, expired_ns));
+            sqlite3_str_appendf(row->note, "%sof %s, %s", separator(row->note), side->title,
+                                expiry_info_text(text, expired_ns));
     }
 }
 
 // Sets a cell to a name, or to two where the sides have different ones.
-static enum status set_names(struct comparison *comparison, const char *key, int64_t before,
-                             int64_t after, struct error *err)
+static enum status set_names(const struct row *row, const char *key, int64_t before, int64_t after,
+                             struct error *err)
 {
     char first[QUERY_TEXT_SIZE], second[QUERY_TEXT_SIZE], both[2 * QUERY_TEXT_SIZE + 4];
-    (void)answer_name_text(comparison->store, before, first);
-    (void)answer_name_text(comparison->store, after, second);
+    (void)answer_name_text(row->comparison->store, before, first);
+    (void)answer_name_text(row->comparison->store, after, second);
     if (!first[0] && !second[0])
         return STATUS_OK;
     (void)snprintf(both, sizeof both, "%s%s%s", first, before == after ? "" : " / ",
                    before == after ? "" : second);
-    return answer_text(comparison->answer, key, both, err);
+    return answer_text(row->comparison->answer, key, both, err);
 }
 
 // The metric's name as queries take it: with its kind where that is needed.
@@ -344,41 +346,18 @@ static enum status set_metric(struct result *answer, const struct query_metric *
     return status == STATUS_OK ? answer_text(answer, "unit", unit_name(metric->unit), err) : status;
 }
 
-static void set_sides(const struct comparison *comparison)
+static enum status set_texts(const struct row *row, struct error *err)
 {
-    struct result *answer = comparison->answer;
-    const struct baseline *before = comparison->before.baseline;
-    const struct baseline *after = comparison->after.baseline;
-    answer_int(answer, "before_runs", before->environment.runs);
-    answer_int(answer, "after_runs", after->environment.runs);
-    answer_real(answer, "before_coverage_ratio", before->coverage_ratio);
-    answer_real(answer, "after_coverage_ratio", after->coverage_ratio);
-}
-
-static void set_effect(struct comparison *comparison, const struct medians *medians,
-                       const struct stats_effect *effect)
-{
-    struct result *answer = comparison->answer;
-    answer_real(answer, "before_median", medians->before.median);
-    answer_real(answer, "after_median", medians->after.median);
-    answer_real(answer, "ratio", effect->ratio);
-    answer_real(answer, "ratio_low", effect->low);
-    answer_real(answer, "ratio_high", effect->high);
-    answer_real(answer, "confidence", STATS_CONFIDENCE);
-    answer_real(answer, "margin", comparison->margin);
-}
-
-static enum status set_texts(struct comparison *comparison, const struct pair *pair,
-                             const struct query_metric *metric, struct error *err)
-{
-    const struct sample_key *before = &pair->before->key, *after = &pair->after->key;
+    const struct comparison *comparison = row->comparison;
+    const struct sample_key *before = &row->pair->of[BEFORE]->key;
+    const struct sample_key *after = &row->pair->of[AFTER]->key;
     enum status status =
-        set_names(comparison, samples_are_of_models(metric->kind) ? "model" : "operation",
+        set_names(row, samples_are_of_models(row->metric->kind) ? "model" : "operation",
                   before->subject, after->subject, err);
     if (status == STATUS_OK)
-        status = set_names(comparison, "device", before->device, after->device, err);
+        status = set_names(row, "device", before->device, after->device, err);
     if (status == STATUS_OK)
-        status = set_metric(comparison->answer, metric, err);
+        status = set_metric(comparison->answer, row->metric, err);
     if (before->batch_items && before->batch_items == after->batch_items)
         answer_int(comparison->answer, "batch_items", before->batch_items);
     if (status == STATUS_OK && comparison->differences)
@@ -386,92 +365,95 @@ static enum status set_texts(struct comparison *comparison, const struct pair *p
     return status;
 }
 
-// Takes the note's text over; NULL is none.
-static enum status set_note(struct comparison *comparison, sqlite3_str *note, struct error *err)
+static void set_sides(const struct row *row)
 {
-    const int size = sqlite3_str_length(note);
-    char *text = sqlite3_str_finish(note);
-    enum status status = STATUS_OK;
-    if (text)
-        status = answer_text(comparison->answer, "note", text, err);
-    else if (size > 0)
-        status = error_no_memory(err, "store");
-    sqlite3_free(text);
-    return status;
+    static const char *const keys[SIDES][3] = {
+        [BEFORE] = {"before_runs", "before_coverage_ratio", "before_count"},
+        [AFTER] = {"after_runs", "after_coverage_ratio", "after_count"},
+    };
+    for (unsigned i = 0; i < SIDES; i++) {
+        const struct baseline *baseline = row->comparison->sides[i].baseline;
+        answer_int(row->comparison->answer, keys[i][0], baseline->environment.runs);
+        answer_real(row->comparison->answer, keys[i][1], baseline->coverage_ratio);
+        answer_int(row->comparison->answer, keys[i][2],
+                   (int64_t)row->pair->of[i]->samples[row->place].count);
+    }
 }
 
-// What explains another figure has no verdict, but where it alone is asked for.
-static enum status set_verdict(struct comparison *comparison, const struct sampled *sampled,
-                               const struct stats_effect *effect, struct error *err)
+// `keys`: of both medians, of the ratio and of its interval, and of the verdict.
+static enum status set_effect(const struct row *row, const char *const keys[6],
+                              const struct medians *medians, const struct stats_effect *effect,
+                              bool is_judged, struct error *err)
 {
-    if (sampled->explains && comparison->only < 0)
-        return STATUS_OK;
-    return answer_text(comparison->answer, "verdict", stats_verdict_text(effect->verdict), err);
-}
-
-// Of times: where the slowest 5 % begin.  (Of rates they would be the fastest.)
-static enum status judge_tail(struct comparison *comparison, const struct pair *pair,
-                              unsigned place, bool is_judged, struct error *err)
-{
-    struct result *answer = comparison->answer;
-    const struct query_metric *metric = samples_metric(place);
-    struct medians tails;
-    if (stats_direction(metric->name, metric->unit) != STATS_LESS)
-        return STATUS_OK;
-    enum status status = find_both(&tails, pair, place, stats_tail_of, err);
-    if (status != STATUS_OK)
-        return status;
-    struct stats_effect effect =
-        stats_compare(&tails.before, &tails.after, STATS_LESS, comparison->margin);
-    answer_real(answer, "before_p95", tails.before.median);
-    answer_real(answer, "after_p95", tails.after.median);
-    answer_real(answer, "p95_ratio", effect.ratio);
-    answer_real(answer, "p95_ratio_low", effect.low);
-    answer_real(answer, "p95_ratio_high", effect.high);
-    return is_judged ? answer_text(answer, "p95_verdict", stats_verdict_text(effect.verdict), err)
+    const double values[] = {medians->of[BEFORE].median, medians->of[AFTER].median, effect->ratio,
+                             effect->low, effect->high};
+    for (unsigned i = 0; i < sizeof values / sizeof *values; i++)
+        answer_real(row->comparison->answer, keys[i], values[i]);
+    return is_judged ? answer_text(row->comparison->answer, keys[5],
+                                   stats_verdict_text(effect->verdict), err)
                      : STATUS_OK;
 }
 
-static enum status judge(struct comparison *comparison, const struct pair *pair,
-                         const struct sampled *sampled, unsigned place, sqlite3_str *note,
-                         struct error *err)
+// Of times: where the slowest 5 % begin.  (Of rates they would be the fastest.)
+static enum status set_tail(const struct row *row, bool is_judged, struct error *err)
 {
-    struct result *answer = comparison->answer;
-    const struct query_metric *metric = samples_metric(place);
-    const size_t needed = stats_samples_min(sampled->sampling);
-    struct medians medians;
-    struct stats_effect effect;
-    enum status status = find_medians(&medians, pair, place, err);
-    if (status == STATUS_OK)
-        status = find_effect(&effect, comparison, pair, place, &medians, err);
-    if (status == STATUS_OK)
-        status = note_work(note, pair, sampled->depends, err);
+    static const char *const keys[] = {"before_p95",    "after_p95",      "p95_ratio",
+                                       "p95_ratio_low", "p95_ratio_high", "p95_verdict"};
+    struct medians tails;
+    if (row->direction != STATS_LESS)
+        return STATUS_OK;
+    enum status status = find_both(&tails, row, row->place, stats_tail_of, err);
     if (status != STATUS_OK)
         return status;
-    const bool is_comparable = sqlite3_str_length(note) == 0 || comparison->query->compare.force;
-    if (!is_comparable)
-        effect.verdict = STATS_UNDECIDED;
-    if (!sampled->explains || comparison->only >= 0)
-        note_count(note, &medians, needed);
-    note_expired(note, comparison, metric->kind);
-    status = set_texts(comparison, pair, metric, err);
-    if (status == STATUS_OK)
-        status = set_verdict(comparison, sampled, &effect, err);
-    if (status == STATUS_OK)
-        status = judge_tail(comparison, pair, place, is_comparable && !sampled->explains, err);
-    if (status != STATUS_OK)
-        return status;
-    answer_int(answer, "before_count", (int64_t)pair->before->samples[place].count);
-    answer_int(answer, "after_count", (int64_t)pair->after->samples[place].count);
-    answer_int(answer, "needed_count", (int64_t)needed);
-    set_effect(comparison, &medians, &effect);
-    set_sides(comparison);
-    return STATUS_OK;
+    const struct stats_effect effect =
+        stats_compare(&tails.of[BEFORE], &tails.of[AFTER], STATS_LESS, row->comparison->margin);
+    return set_effect(row, keys, &tails, &effect, is_judged, err);
 }
 
-static enum status add_row(struct comparison *comparison, const struct pair *pair,
-                           const struct sampled *sampled, unsigned place, struct error *err)
+static enum status judge(const struct row *row, struct error *err)
 {
+    static const char *const keys[] = {"before_median", "after_median", "ratio",
+                                       "ratio_low",     "ratio_high",   "verdict"};
+    const struct comparison *comparison = row->comparison;
+    const size_t needed = stats_samples_min(row->sampled->sampling);
+    struct medians medians;
+    struct stats_effect effect;
+    enum status status = find_both(&medians, row, row->place, stats_median_of, err);
+    if (status == STATUS_OK)
+        status = find_effect(&effect, row, &medians, err);
+    if (status == STATUS_OK)
+        status = note_work(row, err);
+    if (status != STATUS_OK)
+        return status;
+    const bool is_comparable =
+        sqlite3_str_length(row->note) == 0 || comparison->query->compare.force;
+    if (!is_comparable)
+        effect.verdict = STATS_UNDECIDED;
+    note_count(row, &medians, needed);
+    note_expired(row);
+    set_sides(row);
+    answer_int(comparison->answer, "needed_count", (int64_t)needed);
+    answer_real(comparison->answer, "confidence", STATS_CONFIDENCE);
+    answer_real(comparison->answer, "margin", comparison->margin);
+    status = set_texts(row, err);
+    if (status == STATUS_OK)
+        status = set_effect(row, keys, &medians, &effect, row->is_judged, err);
+    if (status == STATUS_OK)
+        status = set_tail(row, is_comparable && !row->sampled->explains, err);
+    return status;
+}
+
+static enum status add_row(const struct comparison *comparison, const struct pair *pair,
+                           unsigned place, struct error *err)
+{
+    const struct query_metric *metric = samples_metric(place);
+    struct row row = {.comparison = comparison,
+                      .pair = pair,
+                      .place = place,
+                      .sampled = samples_sampled(place),
+                      .metric = metric,
+                      .direction = stats_direction(metric->name, metric->unit)};
+    row.is_judged = !row.sampled->explains || comparison->only >= 0;
     if (result_row_count(comparison->answer) == QUERY_ROWS_MAX)
         return error_set(err, STATUS_FULL,
                          "store: the comparison has more than %d rows (narrow it with --model, "
@@ -479,31 +461,32 @@ static enum status add_row(struct comparison *comparison, const struct pair *pai
                          QUERY_ROWS_MAX);
     if (result_add_row(comparison->answer) != STATUS_OK)
         return error_no_memory(err, "store");
-    sqlite3_str *note = sqlite3_str_new(comparison->store->db);
-    enum status status = judge(comparison, pair, sampled, place, note, err);
-    if (status != STATUS_OK) {
-        sqlite3_free(sqlite3_str_finish(note));
-        return status;
-    }
-    return set_note(comparison, note, err);
+    row.note = sqlite3_str_new(comparison->store->db);
+    enum status status = judge(&row, err);
+    if (status == STATUS_OK && sqlite3_str_errcode(row.note) != SQLITE_OK)
+        status = error_no_memory(err, "store");
+    char *note = sqlite3_str_finish(row.note); // NULL where it is empty
+    if (status == STATUS_OK && note)
+        status = answer_text(comparison->answer, "note", note, err);
+    sqlite3_free(note);
+    return status;
 }
 
 // ---- All rows --------------------------------------------------------------------------
 
-static enum status add_rows(struct comparison *comparison, struct error *err)
+static enum status add_rows(const struct comparison *comparison, struct error *err)
 {
-    unsigned count = 0;
-    const struct sampled *metrics = samples_metrics(&count);
+    const struct sampled *sampled;
     enum status status = STATUS_OK;
     for (size_t i = 0; i < comparison->pair_count; i++) {
         const struct pair *pair = &comparison->pairs[i];
-        for (unsigned place = 0; place < count && status == STATUS_OK; place++) {
+        for (unsigned k = 0; (sampled = samples_sampled(k)) && status == STATUS_OK; k++) {
             const bool is_there =
-                pair->before->samples[place].kept > 0 && pair->after->samples[place].kept > 0;
-            const bool is_wanted = comparison->only < 0 ? metrics[place].work == 0
-                                                        : place == (unsigned)comparison->only;
+                pair->of[BEFORE]->samples[k].kept > 0 && pair->of[AFTER]->samples[k].kept > 0;
+            const bool is_wanted =
+                comparison->only < 0 ? sampled->work == 0 : k == (unsigned)comparison->only;
             if (is_there && is_wanted)
-                status = add_row(comparison, pair, &metrics[place], place, err);
+                status = add_row(comparison, pair, k, err);
         }
     }
     if (status == STATUS_OK && result_row_count(comparison->answer) == 0)
@@ -520,17 +503,16 @@ static enum status find_metric(struct comparison *comparison, struct error *err)
     enum status status = query_metric_find(&metric, comparison->query->metric, err);
     if (status != STATUS_OK)
         return status;
-    unsigned count = 0;
-    const struct sampled *metrics = samples_metrics(&count);
     comparison->only = samples_find_metric(comparison->query->metric);
-    if (comparison->only >= 0 && metrics[comparison->only].work == 0)
+    if (comparison->only >= 0 && samples_sampled((unsigned)comparison->only)->work == 0)
         return STATUS_OK;
     char names[256] = "";
-    for (unsigned i = 0; i < count; i++) {
+    const struct sampled *sampled;
+    for (unsigned i = 0; (sampled = samples_sampled(i)); i++) {
         const size_t used = strlen(names);
-        if (metrics[i].work == 0)
+        if (sampled->work == 0)
             (void)snprintf(names + used, sizeof names - used, "%s%s.%s", used ? ", " : "",
-                           record_kind_info(metrics[i].kind)->name, metrics[i].name);
+                           record_kind_info(sampled->kind)->name, sampled->name);
     }
     return error_set(err, STATUS_INVALID, "%s is not compared (these are: %s)", metric->name,
                      names);
@@ -546,22 +528,14 @@ static enum status read_side(struct side *side, struct store *store, const char 
     return status;
 }
 
-static void deinit_side(struct side *side)
-{
-    baseline_free(side->baseline);
-    free(side->paired);
-}
-
 static enum status compare(struct comparison *comparison, struct error *err)
 {
     const struct query *query = comparison->query;
+    const struct query_filter *const filters[SIDES] = {&query->filter, &query->compare.other};
     enum status status = find_metric(comparison, err);
-    if (status == STATUS_OK)
-        status = read_side(&comparison->before, comparison->store, query->compare.baseline[0],
-                           &query->filter, err);
-    if (status == STATUS_OK)
-        status = read_side(&comparison->after, comparison->store, query->compare.baseline[1],
-                           &query->compare.other, err);
+    for (unsigned i = 0; i < SIDES && status == STATUS_OK; i++)
+        status = read_side(&comparison->sides[i], comparison->store, query->compare.baseline[i],
+                           filters[i], err);
     if (status == STATUS_OK)
         status = pair_all(comparison, err);
     if (status == STATUS_OK)
@@ -577,13 +551,14 @@ enum status query_compare(struct store *store, const struct query *query, struct
     struct comparison comparison = {
         .store = store,
         .query = query,
-        .before.title = "the first",
-        .after.title = "the second",
+        .sides = {{.title = "the first"}, {.title = "the second"}},
         .margin = query->compare.margin > 0 ? query->compare.margin : STATS_MARGIN_DEFAULT,
     };
     enum status status = compare(&comparison, err);
-    deinit_side(&comparison.before);
-    deinit_side(&comparison.after);
+    for (unsigned i = 0; i < SIDES; i++) {
+        baseline_free(comparison.sides[i].baseline);
+        free(comparison.sides[i].paired);
+    }
     free(comparison.pairs);
     sqlite3_free(comparison.differences);
     *out = comparison.answer;

@@ -65,10 +65,9 @@ _Static_assert((int)RECORD_FINISH_STOP == 0 && (int)RECORD_FINISH_LENGTH == 1 &&
                    (int)RECORD_STATUS_OK == 0,
                "what the conditions say");
 
-const struct sampled *samples_metrics(unsigned *count)
+const struct sampled *samples_sampled(unsigned place)
 {
-    *count = METRIC_COUNT;
-    return metrics;
+    return place < METRIC_COUNT ? &metrics[place] : NULL;
 }
 
 bool samples_are_of_models(enum record_kind kind)

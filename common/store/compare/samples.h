@@ -30,12 +30,12 @@ struct sampled {
     bool explains;
 };
 
-enum { SAMPLED_MAX = 20 };
+enum { SAMPLED_MAX = 20 }; // more than there are
 
-// All sampled metrics, `*count` at most SAMPLED_MAX, ordered by kind; static.
-const struct sampled *samples_metrics(unsigned *count);
+// The sampled metric at an index below SAMPLED_MAX, ordered by kind; static.  NULL behind the last.
+const struct sampled *samples_sampled(unsigned place);
 
-// The metric at an index of that table.
+// The same as a metric of queries.
 const struct query_metric *samples_metric(unsigned place);
 
 // The index of the metric with that name, "ttft_ns" or "load.duration_ns"; -1: none.
