@@ -35,7 +35,6 @@ struct entry {
 
 struct gguf {
     unsigned char *header; // the file's first bytes; names and values lie in it
-    uint32_t version;
     struct entry *entries; // sorted by name
     size_t entry_count, entry_capacity;
     struct gguf_tensor *tensors; // sorted by name
@@ -79,11 +78,6 @@ const struct gguf_tensor *gguf_tensor_at(const struct gguf *gguf, size_t index)
     return &gguf->tensors[index];
 }
 
-uint32_t gguf_version(const struct gguf *gguf)
-{
-    return gguf->version;
-}
-
 // ---- Values ---------------------------------------------------------------
 
 bool gguf_has(const struct gguf *gguf, const char *key)
@@ -91,45 +85,38 @@ bool gguf_has(const struct gguf *gguf, const char *key)
     return find_key(gguf, key) != NULL;
 }
 
-static enum status missing(const char *key, struct error *err)
+// Finds a key whose value has one of `types`, a bit for each enum gguf_value_type; `wanted` names
+// them in the error.
+static enum status find_value(const struct gguf *gguf, const char *key, unsigned int types,
+                              const char *wanted, const struct entry **out, struct error *err)
 {
-    return error_set(err, STATUS_NOT_FOUND, "key '%s' is missing", key);
-}
-
-static enum status wrong_type(const char *key, const char *wanted, const struct entry *entry,
-                              struct error *err)
-{
+    const struct entry *entry = find_key(gguf, key);
+    *out = entry;
+    if (!entry)
+        return error_set(err, STATUS_NOT_FOUND, "key '%s' is missing", key);
+    if (types & 1U << entry->type)
+        return STATUS_OK;
     return error_set(
         err, STATUS_CORRUPT, "key '%s' should be %s, is %s%s", key, wanted,
         entry->type == GGUF_ARRAY ? "an array of " : "",
         gguf_value_type_name(entry->type == GGUF_ARRAY ? entry->element : entry->type));
 }
 
-// Reads an integer as sign and magnitude.  Returns false for other types.
-static bool read_integer(const struct entry *entry, bool *negative, uint64_t *magnitude)
-{
-    uint64_t bits = 0;
-    size_t size = gguf_value_type_size(entry->type);
-    memcpy(&bits, entry->value, size < sizeof bits ? size : sizeof bits);
-    bool is_signed = entry->type == GGUF_INT8 || entry->type == GGUF_INT16 ||
-                     entry->type == GGUF_INT32 || entry->type == GGUF_INT64;
-    bool is_unsigned = entry->type == GGUF_UINT8 || entry->type == GGUF_UINT16 ||
-                       entry->type == GGUF_UINT32 || entry->type == GGUF_UINT64;
-    *negative = is_signed && (bits >> (8 * size - 1) & 1U);
-    *magnitude = bits;
-    return is_signed || is_unsigned;
-}
-
 enum status gguf_get_uint(const struct gguf *gguf, const char *key, uint64_t minimum,
                           uint64_t maximum, uint64_t *out, struct error *err)
 {
-    const struct entry *entry = find_key(gguf, key);
-    if (!entry)
-        return missing(key, err);
-    bool negative;
-    uint64_t value;
-    if (!read_integer(entry, &negative, &value))
-        return wrong_type(key, "an integer", entry, err);
+    const unsigned int is_signed =
+        1U << GGUF_INT8 | 1U << GGUF_INT16 | 1U << GGUF_INT32 | 1U << GGUF_INT64;
+    const unsigned int is_unsigned =
+        1U << GGUF_UINT8 | 1U << GGUF_UINT16 | 1U << GGUF_UINT32 | 1U << GGUF_UINT64;
+    const struct entry *entry;
+    enum status status = find_value(gguf, key, is_signed | is_unsigned, "an integer", &entry, err);
+    if (status != STATUS_OK)
+        return status;
+    uint64_t value = 0;
+    const size_t size = gguf_value_type_size(entry->type);
+    memcpy(&value, entry->value, size);
+    const bool negative = (is_signed & 1U << entry->type) && (value >> (8 * size - 1) & 1U);
     if (negative || value < minimum || value > maximum)
         return error_set(err, STATUS_CORRUPT,
                          "key '%s' is %s%" PRIu64 ", outside %" PRIu64 "..%" PRIu64, key,
@@ -141,19 +128,18 @@ enum status gguf_get_uint(const struct gguf *gguf, const char *key, uint64_t min
 enum status gguf_get_float(const struct gguf *gguf, const char *key, double minimum, double maximum,
                            double *out, struct error *err)
 {
-    const struct entry *entry = find_key(gguf, key);
-    if (!entry)
-        return missing(key, err);
+    const struct entry *entry;
+    enum status status =
+        find_value(gguf, key, 1U << GGUF_FLOAT32 | 1U << GGUF_FLOAT64, "a float", &entry, err);
+    if (status != STATUS_OK)
+        return status;
     double value;
     float single;
-    if (entry->type == GGUF_FLOAT32) {
-        memcpy(&single, entry->value, sizeof single);
+    memcpy(&single, entry->value, sizeof single);
+    if (entry->type == GGUF_FLOAT32)
         value = (double)single;
-    } else if (entry->type == GGUF_FLOAT64) {
+    else
         memcpy(&value, entry->value, sizeof value);
-    } else {
-        return wrong_type(key, "a float", entry, err);
-    }
     if (!isfinite(value) || value < minimum || value > maximum)
         return error_set(err, STATUS_CORRUPT, "key '%s' is %g, outside %g..%g", key, value, minimum,
                          maximum);
@@ -163,11 +149,10 @@ enum status gguf_get_float(const struct gguf *gguf, const char *key, double mini
 
 enum status gguf_get_bool(const struct gguf *gguf, const char *key, bool *out, struct error *err)
 {
-    const struct entry *entry = find_key(gguf, key);
-    if (!entry)
-        return missing(key, err);
-    if (entry->type != GGUF_BOOL)
-        return wrong_type(key, "a bool", entry, err);
+    const struct entry *entry;
+    enum status status = find_value(gguf, key, 1U << GGUF_BOOL, "a bool", &entry, err);
+    if (status != STATUS_OK)
+        return status;
     unsigned char byte = entry->value[0];
     if (byte > 1)
         return error_set(err, STATUS_CORRUPT, "key '%s': a bool is %u", key, (unsigned int)byte);
@@ -185,11 +170,10 @@ static struct gguf_text text_at(const unsigned char *at)
 enum status gguf_get_text(const struct gguf *gguf, const char *key, struct gguf_text *out,
                           struct error *err)
 {
-    const struct entry *entry = find_key(gguf, key);
-    if (!entry)
-        return missing(key, err);
-    if (entry->type != GGUF_STRING)
-        return wrong_type(key, "a string", entry, err);
+    const struct entry *entry;
+    enum status status = find_value(gguf, key, 1U << GGUF_STRING, "a string", &entry, err);
+    if (status != STATUS_OK)
+        return status;
     *out = text_at(entry->value);
     return STATUS_OK;
 }
@@ -197,18 +181,15 @@ enum status gguf_get_text(const struct gguf *gguf, const char *key, struct gguf_
 enum status gguf_get_array(const struct gguf *gguf, const char *key, enum gguf_value_type type,
                            struct gguf_array *out, struct error *err)
 {
+    char wanted[SHOWN_SIZE];
+    (void)snprintf(wanted, sizeof wanted, "an array of %s", gguf_value_type_name(type));
     const struct entry *entry = find_key(gguf, key);
-    if (!entry)
-        return missing(key, err);
-    if (entry->type != GGUF_ARRAY || entry->element != type) {
-        char wanted[SHOWN_SIZE];
-        (void)snprintf(wanted, sizeof wanted, "an array of %s", gguf_value_type_name(type));
-        return wrong_type(key, wanted, entry, err);
-    }
-    const unsigned char *data = entry->value;
-    *out =
-        (struct gguf_array){.type = type, .count = entry->count, .data = data, .end = entry->end};
-    return STATUS_OK;
+    const bool fits = entry && entry->type == GGUF_ARRAY && entry->element == type;
+    enum status status = find_value(gguf, key, fits ? 1U << GGUF_ARRAY : 0, wanted, &entry, err);
+    if (status == STATUS_OK)
+        *out = (struct gguf_array){
+            .type = type, .count = entry->count, .data = entry->value, .end = entry->end};
+    return status;
 }
 
 float gguf_array_float(const struct gguf_array *array, size_t index)
@@ -473,7 +454,7 @@ static void take_tensors(struct reader *reader, struct gguf *gguf, uint64_t coun
 
 // ---- The whole ------------------------------------------------------------
 
-static void take_version(struct reader *reader, struct gguf *gguf)
+static void take_version(struct reader *reader)
 {
     const unsigned char *magic = take(reader, 4);
     if (!magic || memcmp(magic, "GGUF", 4) != 0) {
@@ -481,26 +462,26 @@ static void take_version(struct reader *reader, struct gguf *gguf)
                                    magic ? "it does not begin with 'GGUF'" : "too short");
         return;
     }
-    gguf->version = take_u32(reader);
+    const uint32_t version = take_u32(reader);
     if (reader->status != STATUS_OK)
         return;
-    uint32_t swapped = __builtin_bswap32(gguf->version);
+    uint32_t swapped = __builtin_bswap32(version);
     if (swapped >= 1 && swapped <= VERSION_MAX)
         reader->status = error_set(reader->err, STATUS_UNSUPPORTED,
                                    "big-endian GGUF is not supported (convert the file)");
-    else if (gguf->version < VERSION_MIN || gguf->version > VERSION_MAX)
+    else if (version < VERSION_MIN || version > VERSION_MAX)
         reader->status =
             error_set(reader->err, STATUS_UNSUPPORTED,
                       "GGUF version %" PRIu32 " is not supported, only %d and %d (convert the "
                       "file)",
-                      gguf->version, VERSION_MIN, VERSION_MAX);
+                      version, VERSION_MIN, VERSION_MAX);
 }
 
 static enum status parse(struct gguf *gguf, struct reader *reader)
 {
     gguf->entry_count = 0;
     gguf->tensor_count = 0;
-    take_version(reader, gguf);
+    take_version(reader);
     uint64_t tensors = take_u64(reader);
     uint64_t keys = take_u64(reader);
     take_entries(reader, gguf, keys);

@@ -28,8 +28,6 @@ MUST_CHECK enum status gguf_read(struct gguf **out, const struct byte_source *so
 // Accepts NULL.
 void gguf_free(struct gguf *gguf);
 
-uint32_t gguf_version(const struct gguf *gguf);
-
 // ---- Keys -----------------------------------------------------------------
 
 bool gguf_has(const struct gguf *gguf, const char *key);

@@ -53,7 +53,7 @@ static enum status open_file(struct loading *l, struct error *err)
 {
     enum status status = byte_source_open(&l->source, l->options->path, err);
     if (status != STATUS_OK)
-        return error_prefix(err, status, "%s", l->options->path);
+        return status;
     inferstat_load_set_model_bytes(l->load, (int64_t)l->source.size);
     l->cached = byte_source_cached_ratio(&l->source);
     if (l->cached >= 0.0)
@@ -63,14 +63,12 @@ static enum status open_file(struct loading *l, struct error *err)
 
 static enum status read_header(struct loading *l, struct error *err)
 {
-    enum status status = gguf_read(&l->gguf, &l->source, err);
-    return status == STATUS_OK ? status : error_prefix(err, status, "%s", l->options->path);
+    return gguf_read(&l->gguf, &l->source, err);
 }
 
 static enum status init_tokenizer(struct loading *l, struct error *err)
 {
-    enum status status = tokenizer_new(&l->llm->tokenizer, l->gguf, err);
-    return status == STATUS_OK ? status : error_prefix(err, status, "%s", l->options->path);
+    return tokenizer_new(&l->llm->tokenizer, l->gguf, err);
 }
 
 static void describe_model(const struct loading *l)
@@ -142,12 +140,9 @@ static enum status build_model(struct loading *l, struct error *err)
         status = llama_load(&l->llm->llama, l->llm->device, &l->source, l->gguf, &config,
                             l->options->cancelled, &transfer, err);
     record_transfer(l, status, &transfer);
-    if (status == STATUS_CANCELLED)
-        return status;
-    if (status != STATUS_OK)
-        return error_prefix(err, status, "%s", l->options->path);
-    describe_model(l);
-    return STATUS_OK;
+    if (status == STATUS_OK)
+        describe_model(l);
+    return status;
 }
 
 static const struct stage {
@@ -183,6 +178,9 @@ static enum status run_stages(struct loading *l, struct error *err)
         range_begin(stages[i].name);
         status = stages[i].run(l, err);
         range_end();
+        // All stages but the choice of a device fail because of the file.
+        if (status != STATUS_OK && status != STATUS_CANCELLED && l->llm->device)
+            (void)error_prefix(err, status, "%s", options->path);
     }
     return status;
 }

@@ -12,7 +12,6 @@
 struct llm_server {
     const struct llm *llm;
     struct llm_serve_options options;
-    struct inferstat_monitor *monitor;
     struct llama_session *session;
     struct token_sampler *sampler;
     struct inferstat_inference *inference;
@@ -36,11 +35,6 @@ struct request {
 
 // ---- Creating --------------------------------------------------------
 
-static size_t context_of(const struct llm_serve_options *options, const struct llm *llm)
-{
-    return options->context > 0 ? options->context : llama_default_context(llm->llama);
-}
-
 enum status llm_server_new(struct llm_server **out, const struct llm *llm,
                            const struct llm_serve_options *options,
                            struct inferstat_monitor *monitor, struct error *err)
@@ -50,14 +44,12 @@ enum status llm_server_new(struct llm_server **out, const struct llm *llm,
         return error_no_memory(err, "requests");
     server->llm = llm;
     server->options = *options;
-    server->monitor = monitor;
     uint32_t vocabulary = tokenizer_count(llm->tokenizer);
     server->logits = calloc(vocabulary, sizeof *server->logits);
-    enum status status = STATUS_OK;
-    if (!server->logits)
-        status = error_no_memory(err, "requests");
+    size_t context = options->context > 0 ? options->context : llama_default_context(llm->llama);
+    enum status status = server->logits ? STATUS_OK : error_no_memory(err, "requests");
     if (status == STATUS_OK)
-        status = llama_session_new(&server->session, llm->llama, context_of(options, llm), err);
+        status = llama_session_new(&server->session, llm->llama, context, err);
     if (status == STATUS_OK)
         status = token_sampler_new(&server->sampler, &options->sampler, vocabulary, err);
     if (status != STATUS_OK) {

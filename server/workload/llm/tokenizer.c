@@ -91,11 +91,6 @@ uint32_t tokenizer_count(const struct tokenizer *tokenizer)
     return tokenizer->vocabulary.count;
 }
 
-uint32_t tokenizer_bos(const struct tokenizer *tokenizer)
-{
-    return tokenizer->vocabulary.bos;
-}
-
 bool tokenizer_is_end(const struct tokenizer *tokenizer, uint32_t id)
 {
     return id != TOKEN_NONE &&

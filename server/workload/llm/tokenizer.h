@@ -26,9 +26,6 @@ void tokenizer_free(struct tokenizer *tokenizer);
 
 uint32_t tokenizer_count(const struct tokenizer *tokenizer);
 
-// The token that starts a text; TOKEN_NONE if there is none.
-uint32_t tokenizer_bos(const struct tokenizer *tokenizer);
-
 // True when the token ends generation.
 bool tokenizer_is_end(const struct tokenizer *tokenizer, uint32_t id);
 

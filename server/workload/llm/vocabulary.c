@@ -238,7 +238,8 @@ static enum status read_flags(struct vocabulary *vocabulary, const struct gguf *
     return status;
 }
 
-static enum status fill(struct vocabulary *vocabulary, const struct gguf *gguf, struct error *err)
+enum status vocabulary_init(struct vocabulary *vocabulary, const struct gguf *gguf,
+                            struct error *err)
 {
     static const char key[] = "tokenizer.ggml.tokens";
     struct gguf_array texts;
@@ -266,21 +267,10 @@ static enum status fill(struct vocabulary *vocabulary, const struct gguf *gguf, 
     return list_special(vocabulary, err);
 }
 
-enum status vocabulary_init(struct vocabulary *vocabulary, const struct gguf *gguf,
-                            struct error *err)
-{
-    memset(vocabulary, 0, sizeof *vocabulary);
-    enum status status = fill(vocabulary, gguf, err);
-    if (status != STATUS_OK)
-        vocabulary_deinit(vocabulary);
-    return status;
-}
-
 void vocabulary_deinit(struct vocabulary *vocabulary)
 {
     free(vocabulary->tokens);
     free(vocabulary->texts);
     free(vocabulary->slots);
     free(vocabulary->special);
-    memset(vocabulary, 0, sizeof *vocabulary);
 }

@@ -48,13 +48,13 @@ struct vocabulary {
     bool add_bos, add_eos, add_space_prefix;
 };
 
-// Copies the vocabulary from a file's header.  Fails with STATUS_NOT_FOUND on a missing key,
+// Copies the vocabulary from a file's header into a zeroed structure; vocabulary_deinit frees it,
+// also after a failure.  Fails with STATUS_NOT_FOUND on a missing key,
 // STATUS_CORRUPT on inconsistent keys, STATUS_UNSUPPORTED on a tokenizer other than "llama",
 // STATUS_NOMEM.
 MUST_CHECK enum status vocabulary_init(struct vocabulary *vocabulary, const struct gguf *gguf,
                                        struct error *err);
 
-// Accepts a zeroed or half-built vocabulary and zeroes it.
 void vocabulary_deinit(struct vocabulary *vocabulary);
 
 // The id of the token with this text, the last one of duplicates; TOKEN_NONE if there is none.
