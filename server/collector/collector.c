@@ -54,23 +54,12 @@ struct collector {
 // parent must exist, so that a mistyped path creates no tree.
 static enum status make_store_folder(const char *db, bool all, struct error *err)
 {
-    char folder[PATH_MAX];
-    const char *slash = strrchr(db, '/');
-    if (!slash || slash == db)
-        return STATUS_OK;
-    const size_t size = (size_t)(slash - db);
-    if (size >= sizeof folder)
-        return error_set(err, STATUS_INVALID, "store %s: the path is too long", db);
-    memcpy(folder, db, size);
-    folder[size] = '\0';
-    char *above = strrchr(folder, '/');
-    if (!all && above && above != folder && access(folder, F_OK) != 0) {
-        *above = '\0';
-        if (access(folder, F_OK) != 0)
-            return error_set(err, STATUS_NOT_FOUND,
-                             "store %s: there is no folder %s (make it first)", db, folder);
-        *above = '/';
-    }
+    char folder[PATH_MAX], above[PATH_MAX];
+    files_folder_of(folder, sizeof folder, db);
+    files_folder_of(above, sizeof above, folder);
+    if (!all && access(folder, F_OK) != 0 && access(above, F_OK) != 0)
+        return error_set(err, STATUS_NOT_FOUND, "store %s: there is no folder %s (make it first)",
+                         db, above);
     enum status status = files_make_folder(folder, FOLDER_MODE, err);
     return status == STATUS_OK ? STATUS_OK : error_prefix(err, status, "store %s", db);
 }

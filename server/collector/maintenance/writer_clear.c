@@ -5,7 +5,7 @@
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "server/collector/rollup/rollups.h"
-#include "server/collector/threads/reply.h"
+#include "server/collector/threads/job.h"
 
 // Creates the result, one number.
 static enum status make_result(struct result **out, uint64_t cleared)

@@ -9,7 +9,6 @@
 #include "common/sys/thread.h"
 #include "common/wire/codec.h"
 #include "server/collector/access/files_under.h"
-#include "server/collector/threads/reply.h"
 #include "server/collector/services/query_worker.h"
 #include "server/collector/threads/job.h"
 

@@ -13,7 +13,7 @@
 #include "common/sys/thread.h"
 #include "server/collector/access/files_under.h"
 #include "server/collector/threads/import_request.h"
-#include "server/collector/threads/reply.h"
+#include "server/collector/threads/job.h"
 
 struct request {
     struct job_return to;

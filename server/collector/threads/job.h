@@ -5,7 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/core/base/error.h"
 #include "common/core/query/query.h"
+#include "common/core/query/result.h"
 #include "common/wire/message.h"
 #include "common/wire/socket.h"
 #include "server/collector/threads/peer_credit.h"
@@ -83,5 +85,11 @@ void answer_wake(struct queue *queue);
 
 // Encodes `message` as an answer; NULL when out of memory or too large to encode.
 struct answer *answer_encode(const struct job_return *to, const struct message *message);
+
+// Encodes the reply to query `id`: `result` when `status` is STATUS_OK, else the error `why`.
+// A result too large for a message becomes the error REPLY_TOO_LARGE.  Returns NULL when out of
+// memory.
+struct answer *reply_encode(const struct job_return *to, uint64_t id, enum status status,
+                            struct result *result, const struct error *why);
 
 #endif

@@ -249,14 +249,6 @@ static void end_group(struct writer *writer, enum status status, struct error *e
 
 // ---- Jobs ------------------------------------------------------------------------------
 
-static enum status process_message(struct writer *writer, const struct job *job, struct error *err)
-{
-    enum status status = begin(writer, err);
-    if (status == STATUS_OK)
-        status = batches_apply(writer->batches, job, err);
-    return status;
-}
-
 // True for a batch without records, names and losses, which needs no transaction.
 static bool is_heartbeat(const struct job *job)
 {
@@ -268,20 +260,11 @@ static bool is_heartbeat(const struct job *job)
 
 static enum status process(struct writer *writer, const struct job *job, struct error *err)
 {
-    switch (job->kind) {
-    case JOB_MESSAGE:
-        if (is_heartbeat(job))
-            return batches_apply(writer->batches, job, err);
-        return process_message(writer, job, err);
-    case JOB_STOP:
-        writer->stop = true;
+    writer->stop = job->kind == JOB_STOP;
+    if (writer->stop)
         return STATUS_OK;
-    case JOB_CLEAR:
-    case JOB_BASELINE:
-    case JOB_IMPORT:
-        break; // not within a group
-    }
-    return STATUS_OK;
+    enum status status = is_heartbeat(job) ? STATUS_OK : begin(writer, err);
+    return status == STATUS_OK ? batches_apply(writer->batches, job, err) : status;
 }
 
 // The group's next job.  Under load a group waits briefly for more, so that one commit covers
@@ -299,7 +282,7 @@ static struct job *next_job(struct writer *writer, uint64_t began_ns)
 // True for jobs with transactions of their own.
 static bool is_apart(const struct job *job)
 {
-    return job->kind == JOB_CLEAR || job->kind == JOB_BASELINE || job->kind == JOB_IMPORT;
+    return job->kind != JOB_MESSAGE && job->kind != JOB_STOP;
 }
 
 // Runs such a job and consumes it.
@@ -350,22 +333,17 @@ static void run_group(struct writer *writer)
 
 // ---- Silence ---------------------------------------------------------------------------
 
-// Parameters of the check for silent runs.
-struct check {
-    uint64_t now_ns;
-    uint64_t away_ns; // time since the last check in which the writer received nothing
-    bool drained;     // all received messages have been processed
-};
-
-static void check_silence(void *context, struct run *run)
+// `away_ns`: time since the last check in which the writer received nothing.
+static void check_silence(const struct writer *writer, struct run *run, uint64_t now_ns,
+                          uint64_t away_ns)
 {
-    const struct check *check = context;
     if (run->delivery.end != RECORD_RUN_END_OPEN)
         return;
-    run->heard_at_ns += check->away_ns;
-    if (run->heard_at_ns > check->now_ns)
-        run->heard_at_ns = check->now_ns;
-    if (check->drained && check->now_ns - run->heard_at_ns > (uint64_t)SILENT_SECONDS * SECOND_NS) {
+    run->heard_at_ns += away_ns;
+    if (run->heard_at_ns > now_ns)
+        run->heard_at_ns = now_ns;
+    // Only once all received messages have been processed.
+    if (writer->drained && now_ns - run->heard_at_ns > (uint64_t)SILENT_SECONDS * SECOND_NS) {
         delivery_run_silence(&run->delivery);
     } else if (run->heard_ns - run->flushed_heard_ns > HEARD_SAVE_SECONDS * SECOND_NS) {
         run->dirty = true;
@@ -378,12 +356,10 @@ static void tick(struct writer *writer)
     if (now_ns - writer->ticked_at_ns < TICK_NS)
         return;
     const uint64_t since_ns = now_ns - writer->ticked_at_ns;
-    struct check check = {.now_ns = now_ns,
-                          .away_ns = since_ns > AWAY_NS ? since_ns - TICK_NS : 0,
-                          .drained = writer->drained};
     writer->ticked_at_ns = now_ns;
     retry_load(writer, now_ns);
-    runs_each(writer->runs, check_silence, &check);
+    for (struct run *run = NULL; (run = runs_next(writer->runs, run));)
+        check_silence(writer, run, now_ns, since_ns > AWAY_NS ? since_ns - TICK_NS : 0);
     const bool count = now_ns - writer->counted_at_ns >= COUNT_NS &&
                        reject_counters_are_unsaved(&writer->config.channels->rejects);
     if (runs_are_dirty(writer->runs) || count) {

@@ -9,7 +9,6 @@
 #include "common/store/schema/schema.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
-#include "server/collector/writer/writer_rows.h"
 
 enum {
     CREDIT_TOTAL = 262144, // records in flight, of all runs together
@@ -280,8 +279,7 @@ static enum status store(struct batches *batches, struct run *run, const struct 
     const struct insert_run owner = {.run = run->id,
                                      .stream = batch->stream,
                                      .received_ns = job->received_ns,
-                                     .names = run->names,
-                                     .name_count = run->delivery.names_known};
+                                     .names = run->names};
     for (size_t i = 0; i < batch->table_count; i++) {
         int64_t stored = 0;
         enum status status = insert_table(batches->inserter, &owner, &batch->tables[i], step->first,
@@ -376,78 +374,50 @@ static const struct wire_drop *drops_of(const struct message *message, size_t *c
     return is_goodbye ? message->goodbye.drops : message->batch.drops;
 }
 
-// Copies the message's dropped ranges without their details.
-static enum status copy_drops(struct batches *batches, const struct message *message,
-                              struct delivery_message *head)
-{
-    size_t count;
-    const struct wire_drop *drops = drops_of(message, &count);
-    if (!ARRAY_RESERVE(&batches->drops, &batches->drops_room, count))
-        return STATUS_NOMEM;
-    for (size_t i = 0; i < count; i++)
-        batches->drops[i] = drops[i].range;
-    head->drops = batches->drops;
-    head->drop_count = count;
-    return STATUS_OK;
-}
-
-static void describe_hello(struct delivery_message *head, const struct message_hello *hello)
-{
-    *head = (struct delivery_message){
-        .kind = DELIVERY_HELLO,
-        .protocol = hello->protocol,
-        .replay = hello->replay,
-        .streams = hello->streams,
-        .stream_count = hello->stream_count,
-    };
-}
-
-static enum status describe_batch(struct batches *batches, struct delivery_message *head,
-                                  const struct message *message)
-{
-    const struct message_batch *batch = &message->batch;
-    *head = (struct delivery_message){
-        .kind = DELIVERY_BATCH,
-        .streams = batch->streams,
-        .stream_count = batch->stream_count,
-        .stream = batch->stream,
-        .first = batch->first,
-        .last = batch->last,
-        .names_first = batch->names_first,
-        .name_count = batch->name_count,
-    };
-    return copy_drops(batches, message, head);
-}
-
-static enum status describe_goodbye(struct batches *batches, struct delivery_message *head,
-                                    const struct job *job)
-{
-    const struct message_goodbye *goodbye = &job->message.goodbye;
-    *head = (struct delivery_message){
-        .kind = DELIVERY_GOODBYE,
-        .streams = goodbye->streams,
-        .stream_count = goodbye->stream_count,
-        .ended_ns = goodbye->ended_ns > 0 ? goodbye->ended_ns : job->received_ns,
-        .killed = goodbye->killed,
-    };
-    return copy_drops(batches, &job->message, head);
-}
-
+// Describes the message for the delivery protocol; its dropped ranges are copied without their
+// details.  `*run` is whose message it is.
 static enum status describe(struct batches *batches, struct delivery_message *head,
                             const struct job *job, const unsigned char **run)
 {
-    switch ((int)job->message.kind) {
-    case MESSAGE_HELLO:
-        *run = job->message.hello.run;
-        describe_hello(head, &job->message.hello);
+    const struct message *message = &job->message;
+    const struct message_hello *hello = &message->hello;
+    const struct message_batch *batch = &message->batch;
+    const struct message_goodbye *goodbye = &message->goodbye;
+    if (message->kind == MESSAGE_HELLO) {
+        *run = hello->run;
+        *head = (struct delivery_message){.kind = DELIVERY_HELLO,
+                                          .protocol = hello->protocol,
+                                          .replay = hello->replay,
+                                          .streams = hello->streams,
+                                          .stream_count = hello->stream_count};
         return STATUS_OK;
-    case MESSAGE_GOODBYE:
-        *run = job->message.goodbye.run;
-        return describe_goodbye(batches, head, job);
-    default:
-        *run = job->message.batch.run;
-        return describe_batch(batches, head, &job->message);
     }
+    if (message->kind == MESSAGE_GOODBYE) {
+        *run = goodbye->run;
+        *head = (struct delivery_message){.kind = DELIVERY_GOODBYE,
+                                          .streams = goodbye->streams,
+                                          .stream_count = goodbye->stream_count,
+                                          .ended_ns = goodbye->ended_ns > 0 ? goodbye->ended_ns
+                                                                            : job->received_ns,
+                                          .killed = goodbye->killed};
+    } else {
+        *run = batch->run;
+        *head = (struct delivery_message){.kind = DELIVERY_BATCH,
+                                          .streams = batch->streams,
+                                          .stream_count = batch->stream_count,
+                                          .stream = batch->stream,
+                                          .first = batch->first,
+                                          .last = batch->last,
+                                          .names_first = batch->names_first,
+                                          .name_count = batch->name_count};
+    }
+    const struct wire_drop *drops = drops_of(message, &head->drop_count);
+    if (!ARRAY_RESERVE(&batches->drops, &batches->drops_room, head->drop_count))
+        return STATUS_NOMEM;
+    for (size_t i = 0; i < head->drop_count; i++)
+        batches->drops[i] = drops[i].range;
+    head->drops = batches->drops;
+    return STATUS_OK;
 }
 
 // The error with which a message is answered, static text; NULL if it is applied, or if a

@@ -1,16 +1,232 @@
 #include "server/collector/writer/writer_insert.h"
 
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <sqlite3.h>
 
 #include "common/store/sqlite/database.h"
 #include "common/store/rollup/gap_table.h"
 #include "common/store/schema/schema.h"
+#include "common/store/schema/schema_tables.h"
 #include "common/sys/clock.h"
 #include "server/collector/rollup/rollups.h"
-#include "server/collector/writer/writer_rows.h"
+
+// The columns that every kind has, in front of its own.
+enum { PLACE_ID, PLACE_RUN, PLACE_STREAM, PLACE_NUMBER, PLACE_STARTED, PLACE_RECEIVED, PLACE_OWN };
+
+// The content of a kind's virtual table while its statement runs; borrowed.
+struct rows {
+    enum record_kind kind;
+    const struct wire_table *table; // NULL: no rows
+    size_t first_row;               // earlier rows are skipped
+    int64_t first_id;               // of that row; ids are consecutive
+    const struct insert_run *run;
+};
+
+struct rows_table {
+    sqlite3_vtab base;
+    const struct rows *rows;
+};
+
+struct rows_cursor {
+    sqlite3_vtab_cursor base;
+    const struct rows *rows;
+    size_t row, count;
+    bool is_blob[MESSAGE_COLUMNS_MAX];
+    const struct wire_column *columns[MESSAGE_COLUMNS_MAX]; // by index; NULL: no row has it
+};
+
+// ---- The virtual table ------------------------------------------------------------------
+
+static int rows_connect(sqlite3 *db, void *context, int argc, const char *const *argv,
+                        sqlite3_vtab **out, char **error)
+{
+    (void)argc;
+    (void)argv;
+    (void)error;
+    const struct rows *rows = context;
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendall(sql, "CREATE TABLE rows(");
+    schema_append_columns(sql, rows->kind);
+    sqlite3_str_appendall(sql, ")");
+    char *text = sqlite3_str_finish(sql);
+    struct rows_table *table = calloc(1, sizeof *table);
+    const int rc = text && table ? sqlite3_declare_vtab(db, text) : SQLITE_NOMEM;
+    sqlite3_free(text);
+    if (rc != SQLITE_OK) {
+        free(table);
+        return rc;
+    }
+    table->rows = rows;
+    *out = &table->base;
+    return SQLITE_OK;
+}
+
+static int rows_disconnect(sqlite3_vtab *base)
+{
+    free(base); // the first member of struct rows_table
+    return SQLITE_OK;
+}
+
+// There is one way to read it: from the first row to the last.
+static int rows_plan(sqlite3_vtab *base, sqlite3_index_info *info)
+{
+    (void)base;
+    info->estimatedCost = DELIVERY_BATCH_MAX;
+    info->estimatedRows = DELIVERY_BATCH_MAX;
+    return SQLITE_OK;
+}
+
+static int rows_open(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
+{
+    struct rows_cursor *cursor = calloc(1, sizeof *cursor);
+    if (!cursor)
+        return SQLITE_NOMEM;
+    cursor->rows = ((const struct rows_table *)base)->rows;
+    *out = &cursor->base;
+    return SQLITE_OK;
+}
+
+static int rows_close(sqlite3_vtab_cursor *base)
+{
+    free(base); // the first member of struct rows_cursor
+    return SQLITE_OK;
+}
+
+static int rows_rewind(sqlite3_vtab_cursor *base, int plan, const char *text, int argc,
+                       sqlite3_value **argv)
+{
+    (void)plan;
+    (void)text;
+    (void)argc;
+    (void)argv;
+    struct rows_cursor *cursor = (struct rows_cursor *)base;
+    const struct wire_table *table = cursor->rows->table;
+    const struct record_kind_info *info = record_kind_info(cursor->rows->kind);
+    cursor->row = cursor->rows->first_row;
+    cursor->count = table ? table->count : 0;
+    for (size_t i = 0; table && i < table->column_count; i++) {
+        const struct wire_column *column = &table->columns[i];
+        cursor->columns[column->index] = column;
+        cursor->is_blob[column->index] = info->columns[column->index].type == COLUMN_BLOB;
+    }
+    return SQLITE_OK;
+}
+
+static int rows_next(sqlite3_vtab_cursor *base)
+{
+    ((struct rows_cursor *)base)->row++;
+    return SQLITE_OK;
+}
+
+static int rows_eof(sqlite3_vtab_cursor *base)
+{
+    const struct rows_cursor *cursor = (const struct rows_cursor *)base;
+    return cursor->row >= cursor->count;
+}
+
+static void give_bytes(sqlite3_context *out, const struct wire_bytes *bytes, bool is_blob)
+{
+    const char *start = bytes->size ? bytes->bytes : ""; // a null pointer would be NULL
+    if (is_blob)
+        sqlite3_result_blob64(out, start, bytes->size, SQLITE_STATIC);
+    else
+        sqlite3_result_text64(out, start, bytes->size, SQLITE_STATIC, SQLITE_UTF8);
+}
+
+// A value of a kind's own column; NULL where the record has none.
+static void give_own(const struct rows_cursor *cursor, sqlite3_context *out, unsigned index)
+{
+    const struct wire_column *column = cursor->columns[index];
+    const size_t row = cursor->row;
+    if (!column || !wire_has_value(column->present, row))
+        return; // NULL is what a result is at first
+    if (column->ints)
+        sqlite3_result_int64(out, column->ints[row]);
+    else if (column->names)
+        sqlite3_result_int64(out, cursor->rows->run->names[column->names[row] - 1]);
+    else if (column->reals)
+        sqlite3_result_double(out, column->reals[row]);
+    else
+        give_bytes(out, &column->texts[row], cursor->is_blob[index]);
+}
+
+static int rows_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int place)
+{
+    const struct rows_cursor *cursor = (const struct rows_cursor *)base;
+    const struct rows *rows = cursor->rows;
+    switch (place) {
+    case PLACE_ID:
+        sqlite3_result_int64(out, rows->first_id + (int64_t)(cursor->row - rows->first_row));
+        break;
+    case PLACE_RUN:
+        sqlite3_result_int64(out, rows->run->run);
+        break;
+    case PLACE_STREAM:
+        sqlite3_result_int64(out, rows->run->stream);
+        break;
+    case PLACE_NUMBER:
+        sqlite3_result_int64(out, (int64_t)rows->table->numbers[cursor->row]);
+        break;
+    case PLACE_STARTED:
+        sqlite3_result_int64(out, rows->table->started_ns[cursor->row]);
+        break;
+    case PLACE_RECEIVED:
+        sqlite3_result_int64(out, rows->run->received_ns);
+        break;
+    default:
+        give_own(cursor, out, (unsigned)(place - PLACE_OWN));
+        break;
+    }
+    return SQLITE_OK;
+}
+
+static int rows_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *out)
+{
+    *out = (sqlite3_int64)((const struct rows_cursor *)base)->row;
+    return SQLITE_OK;
+}
+
+// Without xCreate it is there by its name alone, in no schema.
+static const sqlite3_module rows_module = {
+    .xConnect = rows_connect,
+    .xDisconnect = rows_disconnect,
+    .xBestIndex = rows_plan,
+    .xOpen = rows_open,
+    .xClose = rows_close,
+    .xFilter = rows_rewind,
+    .xNext = rows_next,
+    .xEof = rows_eof,
+    .xColumn = rows_column,
+    .xRowid = rows_rowid,
+};
+
+// ---- The statement ------------------------------------------------------------------------
+
+// Creates the virtual table of rows->kind, which reads `*rows` when the statement runs, and
+// prepares the statement that inserts all of its rows into the kind's table.
+//
+// OR FAIL: SQLite need not be able to undo the statement alone, for which it would
+// copy pages; whoever runs it undoes the whole transaction.
+static enum status rows_prepare(sqlite3 *db, struct rows *rows, sqlite3_stmt **insert,
+                                struct error *err)
+{
+    const char *kind = record_kind_info(rows->kind)->name;
+    char module[64];
+    (void)snprintf(module, sizeof module, "incoming_%s", kind);
+    if (sqlite3_create_module_v2(db, module, &rows_module, rows, NULL) != SQLITE_OK)
+        return database_error(db, "writer", err);
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendf(sql, "INSERT OR FAIL INTO \"%w\"(", kind);
+    schema_append_columns(sql, rows->kind);
+    sqlite3_str_appendall(sql, ") SELECT ");
+    schema_append_columns(sql, rows->kind);
+    sqlite3_str_appendf(sql, " FROM \"%w\"", module);
+    return database_prepare_built(db, insert, sql, true, err);
+}
+
+// ---- Inserting ------------------------------------------------------------------------------
 
 struct inserter {
     sqlite3 *db;
@@ -116,10 +332,7 @@ enum status insert_table(struct inserter *inserter, const struct insert_run *run
                           .table = table,
                           .first_row = begin,
                           .first_id = inserter->last_id[table->kind] + 1,
-                          .run = run->run,
-                          .stream = run->stream,
-                          .received_ns = run->received_ns,
-                          .names = run->names};
+                          .run = run};
     enum status status = database_run(inserter->db, inserter->insert[table->kind], err);
     rows->table = NULL;
     if (status != STATUS_OK)

@@ -1,5 +1,6 @@
-// Bulk insertion of records: one prepared statement per kind inserts all rows of a batch's
-// table (writer_rows.h).  Writer thread only.
+// Bulk insertion of records.  Each kind has a virtual table of SQLite over a decoded batch; one
+// INSERT ... SELECT inserts a batch's whole table directly from the message's columns, and SQLite's
+// cursors stay at the position of the last row.  Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_INSERT_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_INSERT_H
 
@@ -33,7 +34,6 @@ struct insert_run {
     uint32_t stream;
     int64_t received_ns;
     const int64_t *names; // [i]: the store's id of the run's name i + 1
-    uint32_t name_count;
 };
 
 // Why the batch's tables are invalid, NULL if they are not: a record refers to a name that the

@@ -8,7 +8,7 @@
 #include "common/store/transfer/import.h"
 #include "common/sys/log.h"
 #include "server/collector/rollup/rollups.h"
-#include "server/collector/threads/reply.h"
+#include "server/collector/threads/job.h"
 
 // ---- Baselines --------------------------------------------------------------------------
 

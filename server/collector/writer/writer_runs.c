@@ -11,9 +11,19 @@
 #include "server/collector/writer/writer_runs_inside.h"
 
 // Run ids are random UUIDs: their first bytes serve as a hash.
-static struct run **bucket_of(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE])
+static unsigned bucket_of(const unsigned char uuid[MESSAGE_RUN_SIZE])
 {
-    return &runs->buckets[(uuid[0] | (unsigned)uuid[1] << 8) % RUNS_BUCKETS];
+    return (uuid[0] | (unsigned)uuid[1] << 8) % RUNS_BUCKETS;
+}
+
+struct run *runs_next(const struct runs *runs, const struct run *run)
+{
+    if (run && run->next_in_bucket)
+        return run->next_in_bucket;
+    for (unsigned i = run ? bucket_of(run->uuid) + 1 : 0; i < RUNS_BUCKETS; i++)
+        if (runs->buckets[i])
+            return runs->buckets[i];
+    return NULL;
 }
 
 enum status runs_new(struct runs **out, sqlite3 *db, struct error *err)
@@ -89,19 +99,11 @@ void runs_evict(struct runs *runs, uint64_t before_ns)
     }
 }
 
-void runs_each(struct runs *runs, void (*visit)(void *context, struct run *run), void *context)
-{
-    for (size_t i = 0; i < RUNS_BUCKETS; i++)
-        for (struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
-            visit(context, run);
-}
-
 uint32_t runs_open_count(const struct runs *runs)
 {
     uint32_t count = 0;
-    for (size_t i = 0; i < RUNS_BUCKETS; i++)
-        for (const struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
-            count += run->delivery.end == RECORD_RUN_END_OPEN;
+    for (const struct run *run = NULL; (run = runs_next(runs, run));)
+        count += run->delivery.end == RECORD_RUN_END_OPEN;
     return count;
 }
 
@@ -114,7 +116,7 @@ int64_t runs_last_id(const struct runs *runs)
 
 void runs_insert(struct runs *runs, struct run *run)
 {
-    struct run **bucket = bucket_of(runs, run->uuid);
+    struct run **bucket = &runs->buckets[bucket_of(run->uuid)];
     run->next_in_bucket = *bucket;
     *bucket = run;
     if (run->id > runs->last_id)
@@ -126,7 +128,7 @@ static enum status look_up(struct runs *runs, const unsigned char uuid[MESSAGE_R
                            struct run **out, struct error *err)
 {
     *out = NULL;
-    for (struct run *run = *bucket_of(runs, uuid); run; run = run->next_in_bucket) {
+    for (struct run *run = runs->buckets[bucket_of(uuid)]; run; run = run->next_in_bucket) {
         if (memcmp(run->uuid, uuid, MESSAGE_RUN_SIZE) == 0) {
             *out = run;
             return STATUS_OK;
@@ -153,11 +155,9 @@ size_t runs_size(const struct runs *runs, size_t *complete_count)
 {
     size_t size = 0;
     *complete_count = 0;
-    for (size_t i = 0; i < RUNS_BUCKETS; i++) {
-        for (const struct run *run = runs->buckets[i]; run; run = run->next_in_bucket) {
-            size += run_size(run);
-            *complete_count += run->complete;
-        }
+    for (const struct run *run = NULL; (run = runs_next(runs, run));) {
+        size += run_size(run);
+        *complete_count += run->complete;
     }
     return size;
 }
@@ -170,10 +170,9 @@ void runs_trim(struct runs *runs, size_t limit)
     if (runs_size(runs, &count) <= limit || count == 0)
         return;
     const size_t fair_size = limit / count;
-    for (size_t i = 0; i < RUNS_BUCKETS; i++)
-        for (struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
-            if (run->complete && !run_is_dirty(run) && run_size(run) > fair_size)
-                run_drop_details(run);
+    for (struct run *run = NULL; (run = runs_next(runs, run));)
+        if (run->complete && !run_is_dirty(run) && run_size(run) > fair_size)
+            run_drop_details(run);
 }
 
 enum status runs_load_open(struct runs *runs, uint64_t now_ns, struct error *err)
@@ -194,45 +193,25 @@ enum status runs_load_open(struct runs *runs, uint64_t now_ns, struct error *err
     return status == STATUS_OK ? loaded : status;
 }
 
-// A run that has sent Hello to this collector.
-struct greeting {
-    unsigned char uuid[MESSAGE_RUN_SIZE];
-    bool replayed;
-};
-
-static enum status restore_greetings(struct runs *runs, const struct greeting *greetings,
-                                     size_t count, uint64_t now_ns, struct error *err)
-{
-    enum status status = runs_load_open(runs, now_ns, err);
-    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-        struct run *run = NULL; // none: its Hello was rolled back
-        status = look_up(runs, greetings[i].uuid, &run, err);
-        if (run) {
-            run->delivery.greeted = true;
-            run->delivery.replayed = greetings[i].replayed;
-        }
-    }
-    return status;
-}
-
 enum status runs_reload(struct runs *runs, uint64_t now_ns, struct error *err)
 {
-    size_t count = 0, used = 0;
-    for (size_t i = 0; i < RUNS_BUCKETS; i++)
-        for (const struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
-            count += run->delivery.greeted;
-    struct greeting *greetings = calloc(count ? count : 1, sizeof *greetings);
-    for (size_t i = 0; i < RUNS_BUCKETS && greetings; i++) {
-        for (const struct run *run = runs->buckets[i]; run; run = run->next_in_bucket) {
-            if (!run->delivery.greeted)
-                continue;
-            memcpy(greetings[used].uuid, run->uuid, MESSAGE_RUN_SIZE);
-            greetings[used++].replayed = run->delivery.replayed;
+    struct run *before[RUNS_BUCKETS];
+    memcpy(before, runs->buckets, sizeof before);
+    memset(runs->buckets, 0, sizeof runs->buckets);
+    enum status status = runs_load_open(runs, now_ns, err);
+    for (size_t i = 0; i < RUNS_BUCKETS; i++) {
+        while (before[i]) {
+            struct run *old = before[i], *run = NULL;
+            before[i] = old->next_in_bucket;
+            if (old->delivery.greeted && status == STATUS_OK)
+                status = look_up(runs, old->uuid, &run, err);
+            if (run) { // else its Hello was rolled back
+                run->delivery.greeted = true;
+                run->delivery.replayed = old->delivery.replayed;
+            }
+            run_free(old);
         }
     }
-    runs_forget(runs);
-    enum status status = restore_greetings(runs, greetings, used, now_ns, err);
-    free(greetings);
     return status;
 }
 
@@ -240,20 +219,17 @@ enum status runs_reload(struct runs *runs, uint64_t now_ns, struct error *err)
 
 bool runs_are_dirty(const struct runs *runs)
 {
-    for (size_t i = 0; i < RUNS_BUCKETS; i++)
-        for (const struct run *run = runs->buckets[i]; run; run = run->next_in_bucket)
-            if (run_is_dirty(run))
-                return true;
+    for (const struct run *run = NULL; (run = runs_next(runs, run));)
+        if (run_is_dirty(run))
+            return true;
     return false;
 }
 
 enum status runs_flush(struct runs *runs, struct error *err)
 {
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < RUNS_BUCKETS; i++)
-        for (struct run *run = runs->buckets[i]; run && status == STATUS_OK;
-             run = run->next_in_bucket)
-            if (run_is_dirty(run))
-                status = runs_save(runs, run, err);
+    for (struct run *run = NULL; status == STATUS_OK && (run = runs_next(runs, run));)
+        if (run_is_dirty(run))
+            status = runs_save(runs, run, err);
     return status;
 }

@@ -114,8 +114,9 @@ MUST_CHECK enum status runs_count_unfinished(struct runs *runs, const unsigned c
 MUST_CHECK enum status runs_describe(struct runs *runs, struct run *run,
                                      const struct message_hello *hello, struct error *err);
 
-// Calls `visit` for each run in the cache.
-void runs_each(struct runs *runs, void (*take)(void *context, struct run *run), void *context);
+// Iterates over the runs in the cache: the one after `run`, or the first after NULL; NULL at the
+// end.
+struct run *runs_next(const struct runs *runs, const struct run *run);
 
 // Loads all open runs into the cache, as if heard of at `now_ns`.
 MUST_CHECK enum status runs_load_open(struct runs *runs, uint64_t now_ns, struct error *err);

@@ -187,11 +187,8 @@ void rollup_rig_record(struct record *record, enum record_kind kind, int64_t bas
 void rollup_rig_insert(const struct record *records, unsigned count, int64_t run)
 {
     struct error err = {0};
-    const struct insert_run owner = {.run = run,
-                                     .stream = 0,
-                                     .received_ns = INT64_C(1790000000000000000),
-                                     .names = name_ids,
-                                     .name_count = ROLLUP_RIG_NAMES};
+    const struct insert_run owner = {
+        .run = run, .stream = 0, .received_ns = INT64_C(1790000000000000000), .names = name_ids};
     table_builder_reset(rollup_rig.builder);
     const uint64_t first = rollup_rig.number + 1;
     for (unsigned i = 0; i < count; i++)
