@@ -384,8 +384,8 @@ static enum status insert_samples(sqlite3 *db, const struct baseline *baseline, 
     return status;
 }
 
-static enum status keep(sqlite3 *db, const struct baseline *baseline, bool replace,
-                        struct error *err)
+enum status baseline_insert(sqlite3 *db, const struct baseline *baseline, bool replace,
+                            struct error *err)
 {
     int64_t id = 0;
     enum status status = find(db, baseline->name, &id, err);
@@ -400,33 +400,11 @@ static enum status keep(sqlite3 *db, const struct baseline *baseline, bool repla
     return status == STATUS_OK ? insert_samples(db, baseline, id, err) : status;
 }
 
-enum status baseline_insert(sqlite3 *db, const struct baseline *baseline, struct error *err)
-{
-    return keep(db, baseline, false, err);
-}
-
-static enum status forget(sqlite3 *db, const char *name, struct error *err)
+enum status baseline_delete(sqlite3 *db, const char *name, struct error *err)
 {
     int64_t id = 0;
     enum status status = find(db, name, &id, err);
     if (status == STATUS_OK && id == 0)
         return unknown_name(db, name, err);
     return status == STATUS_OK ? delete_rows(db, id, err) : status;
-}
-
-enum status baseline_keep(sqlite3 *db, const struct baseline *baseline, bool replace,
-                          struct error *err)
-{
-    enum status status = database_exec(db, "BEGIN IMMEDIATE", err);
-    if (status == STATUS_OK)
-        status = keep(db, baseline, replace, err);
-    return database_end(db, status, err);
-}
-
-enum status baseline_forget(sqlite3 *db, const char *name, struct error *err)
-{
-    enum status status = database_exec(db, "BEGIN IMMEDIATE", err);
-    if (status == STATUS_OK)
-        status = forget(db, name, err);
-    return database_end(db, status, err);
 }

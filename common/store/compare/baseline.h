@@ -45,17 +45,13 @@ int64_t baseline_expired_ns(const struct baseline *baseline);
 MUST_CHECK enum status baseline_load(struct baseline **out, struct store *store, const char *name,
                                      struct error *err);
 
-// Stores `baseline` under its name, in its own transaction.  STATUS_INVALID if the name exists,
-// unless `replace`.
-MUST_CHECK enum status baseline_keep(struct sqlite3 *db, const struct baseline *baseline,
-                                     bool replace, struct error *err);
-
-// The same within the caller's transaction.  STATUS_INVALID if the name exists.
+// Stores `baseline` under its name, within the caller's transaction.  STATUS_BUSY if the name
+// exists, unless `replace`.
 MUST_CHECK enum status baseline_insert(struct sqlite3 *db, const struct baseline *baseline,
-                                       struct error *err);
+                                       bool replace, struct error *err);
 
-// Deletes a baseline, in its own transaction.  STATUS_NO_DATA if the name is unknown.
-MUST_CHECK enum status baseline_forget(struct sqlite3 *db, const char *name, struct error *err);
+// Deletes a baseline, within the caller's transaction.  STATUS_NO_DATA if the name is unknown.
+MUST_CHECK enum status baseline_delete(struct sqlite3 *db, const char *name, struct error *err);
 
 // ---- Queries ----------------------------------------------------------------------
 
@@ -63,8 +59,8 @@ MUST_CHECK enum status baseline_forget(struct sqlite3 *db, const char *name, str
 MUST_CHECK enum status baseline_prepare(struct baseline **out, struct store *store,
                                         const struct query *query, struct error *err);
 
-// Executes a QUERY_BASELINE_SAVE (`baseline`: from baseline_prepare) or QUERY_BASELINE_DELETE, and
-// creates its answer.
+// Executes a QUERY_BASELINE_SAVE (`baseline`: from baseline_prepare) or QUERY_BASELINE_DELETE in
+// its own transaction, and creates its answer.
 MUST_CHECK enum status baseline_write(struct sqlite3 *db, const struct query *query,
                                       const struct baseline *baseline, struct result **out,
                                       struct error *err);

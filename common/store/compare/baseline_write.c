@@ -60,8 +60,12 @@ enum status baseline_write(struct sqlite3 *db, const struct query *query,
     enum status status = saves ? answer_saved(&answer, baseline, err)
                                : answer_deleted(&answer, query->baseline.name, err);
     if (status == STATUS_OK)
-        status = saves ? baseline_keep(db, baseline, query->baseline.force, err)
-                       : baseline_forget(db, query->baseline.name, err);
+        status = database_exec(db, "BEGIN IMMEDIATE", err);
+    if (status == STATUS_OK) {
+        status = saves ? baseline_insert(db, baseline, query->baseline.force, err)
+                       : baseline_delete(db, query->baseline.name, err);
+        status = database_end(db, status, err);
+    }
     if (status != STATUS_OK) {
         result_free(answer);
         return status;

@@ -84,48 +84,47 @@ static enum status open_both(struct bundling *bundling, const char *path, struct
 
 // ---- Statements -------------------------------------------------------------------------
 
-// Runs what was appended, with the filter's parameters bound.
-static enum status run(struct bundling *bundling, sqlite3_str *sql, struct error *err)
+// Runs what was appended, with the filter's parameters bound; only frees it after a failure.
+static enum status run_after(struct bundling *bundling, enum status status, sqlite3_str *sql,
+                             struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
-    enum status status = filter_prepare(bundling->db, &stmt, sql, bundling->filter, err);
+    if (status != STATUS_OK) {
+        sqlite3_free(sqlite3_str_finish(sql));
+        return status;
+    }
+    status = filter_prepare(bundling->db, &stmt, sql, bundling->filter, err);
     if (status == STATUS_OK)
         status = database_run(bundling->db, stmt, err);
     (void)sqlite3_finalize(stmt);
     return status;
 }
 
-// The columns of a table, named: files of different ages have them in different
-// orders.
-static enum status append_columns(struct bundling *bundling, sqlite3_str *sql, const char *table,
-                                  const char *prefix, struct error *err)
+static enum status run(struct bundling *bundling, sqlite3_str *sql, struct error *err)
+{
+    return run_after(bundling, STATUS_OK, sql, err);
+}
+
+// Begins "INSERT OR IGNORE INTO bundle.TABLE(...) SELECT ... FROM main.TABLE t".  The columns are
+// named: files of different ages have them in different orders.
+static enum status append_copy(struct bundling *bundling, sqlite3_str *sql, const char *table,
+                               struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
     enum status status = database_prepare(
-        bundling->db, &stmt, "SELECT name FROM pragma_table_info(?, 'bundle') ORDER BY cid", false,
+        bundling->db, &stmt,
+        "SELECT group_concat('\"' || name || '\"') FROM pragma_table_info(?, 'bundle')", false,
         err);
     if (status != STATUS_OK)
         return status;
     (void)sqlite3_bind_text(stmt, 1, table, -1, SQLITE_STATIC);
-    int rc;
-    for (const char *comma = ""; (rc = sqlite3_step(stmt)) == SQLITE_ROW; comma = ", ")
-        sqlite3_str_appendf(sql, "%s%s\"%w\"", comma, prefix, sqlite3_column_text(stmt, 0));
-    if (rc != SQLITE_DONE)
+    if (sqlite3_step(stmt) == SQLITE_ROW)
+        sqlite3_str_appendf(
+            sql, "INSERT OR IGNORE INTO bundle.\"%w\"(%s) SELECT %s FROM main.\"%w\" t", table,
+            sqlite3_column_text(stmt, 0), sqlite3_column_text(stmt, 0), table);
+    else
         status = database_error(bundling->db, "store", err);
     (void)sqlite3_finalize(stmt);
-    return status;
-}
-
-// Begins "INSERT OR IGNORE INTO bundle.TABLE(...) SELECT ... FROM main.TABLE t".
-static enum status append_copy(struct bundling *bundling, sqlite3_str *sql, const char *table,
-                               struct error *err)
-{
-    sqlite3_str_appendf(sql, "INSERT OR IGNORE INTO bundle.\"%w\"(", table);
-    enum status status = append_columns(bundling, sql, table, "", err);
-    sqlite3_str_appendall(sql, ") SELECT ");
-    if (status == STATUS_OK)
-        status = append_columns(bundling, sql, table, "t.", err);
-    sqlite3_str_appendf(sql, " FROM main.\"%w\" t", table);
     return status;
 }
 
@@ -136,10 +135,7 @@ static enum status copy_where(struct bundling *bundling, const char *table, cons
     sqlite3_str *sql = sqlite3_str_new(bundling->db);
     enum status status = append_copy(bundling, sql, table, err);
     sqlite3_str_appendf(sql, " %s", condition);
-    if (status == STATUS_OK)
-        return run(bundling, sql, err);
-    sqlite3_free(sqlite3_str_finish(sql));
-    return status;
+    return run_after(bundling, status, sql, err);
 }
 
 // ---- Records and runs -------------------------------------------------------------------
@@ -152,10 +148,7 @@ static enum status copy_kind(struct bundling *bundling, enum record_kind kind, s
     sqlite3_str *sql = sqlite3_str_new(bundling->db);
     enum status status = append_copy(bundling, sql, record_kind_info(kind)->name, err);
     filter_where(sql, kind, bundling->filter);
-    if (status == STATUS_OK)
-        return run(bundling, sql, err);
-    sqlite3_free(sqlite3_str_finish(sql));
-    return status;
+    return run_after(bundling, status, sql, err);
 }
 
 static enum status copy_records(struct bundling *bundling, struct error *err)

@@ -143,7 +143,7 @@ static enum status apply_baseline(sqlite3 *db, struct baseline *baseline, struct
     if (status == STATUS_OK && sqlite3_reset(row) != SQLITE_OK)
         status = database_error(db, "store", err);
     (void)sqlite3_finalize(row);
-    return status == STATUS_OK ? baseline_insert(db, baseline, err) : status;
+    return status == STATUS_OK ? baseline_insert(db, baseline, false, err) : status;
 }
 
 // ---- Batches ------------------------------------------------------------------------------
