@@ -153,8 +153,7 @@ enum status orphans_look(const struct orphans_folders *folders, const struct orp
         spool_close(spool);
     }
     // The first append of a live run may be in progress.
-    return place->has_file && (status == STATUS_NO_DATA || status == STATUS_NOT_FOUND) ? STATUS_OK
-                                                                                       : status;
+    return place->has_file && status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }
 
 bool orphans_collector(const struct orphans_folders *folders, const struct orphans_place *place,
@@ -210,10 +209,8 @@ static enum status attach_spool(struct orphan *orphan, const struct orphans_fold
     enum status status = file_path(path, folder, place, "", err);
     if (status == STATUS_OK)
         status = spool_attach(&orphan->spool, &settings, path, runfile_run(orphan->file), err);
-    if (status == STATUS_NO_DATA)
-        return spool_discard(path, err);
-    // Another process may have replayed and removed it.  But if its folder is not accessible
-    // from here, sending only the rest would lose the records in it.
+    // It may be empty, or another process has replayed and removed it.  But if its folder is not
+    // accessible from here, sending only the rest would lose the records in it.
     if (status == STATUS_NOT_FOUND && access(folder, R_OK | X_OK) == 0)
         return STATUS_OK;
     if (status == STATUS_NOT_FOUND)
@@ -276,11 +273,6 @@ static enum status open_spool_alone(struct orphan *orphan, const struct orphans_
     enum status status = file_path(path, folders->spools, place, "", err);
     if (status == STATUS_OK)
         status = spool_attach(&orphan->spool, &settings, path, NULL, err);
-    if (status == STATUS_NO_DATA) {
-        status = spool_discard(path, err);
-        return status == STATUS_OK ? error_set(err, STATUS_NOT_FOUND, "%s: it is empty", path)
-                                   : status;
-    }
     if (status == STATUS_OK &&
         memcmp(spool_run(orphan->spool)->uuid, place->uuid, sizeof place->uuid) != 0)
         status = error_set(err, STATUS_CORRUPT, "spool %s: it belongs to another run", path);

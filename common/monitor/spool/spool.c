@@ -83,6 +83,10 @@ static enum status open_there(struct spool **out, const struct spool_settings *s
     status = spool->found ? spool_folder_enter(spool, err) : error_no_memory(err, "spool");
     if (status == STATUS_OK)
         status = spool_recover(spool, known, err);
+    if (status == STATUS_NO_DATA) {
+        spool_remove(spool);
+        return error_set(err, STATUS_NOT_FOUND, "spool %s: it is empty", path);
+    }
     if (status != STATUS_OK) {
         spool_close(spool);
         return status;
@@ -145,21 +149,6 @@ void spool_remove(struct spool *spool)
             (void)rmdir(spool->path);
     }
     spool_close(spool);
-}
-
-enum status spool_discard(const char *path, struct error *err)
-{
-    static const struct spool_settings settings = {.bytes_max = 0};
-    struct spool *spool;
-    enum status status = new_spool_at(&spool, &settings, path, err);
-    if (status != STATUS_OK)
-        return status;
-    status = spool_folder_enter(spool, err);
-    if (status == STATUS_OK)
-        spool_remove(spool);
-    else
-        spool_close(spool);
-    return status;
 }
 
 // ---- Index ------------------------------------------------------------------------

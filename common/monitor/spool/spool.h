@@ -71,8 +71,7 @@ MUST_CHECK enum status spool_open(struct spool **out, const struct spool_setting
 // appended.  `settings->folder` is ignored.  `known` (may be NULL) is the description from the run
 // file, used when those in the segments are unreadable.
 //   STATUS_BUSY       the owner is alive
-//   STATUS_NOT_FOUND  no such folder
-//   STATUS_NO_DATA    a folder without segments; spool_discard removes it
+//   STATUS_NOT_FOUND  no such folder, or one without segments, which is removed
 //   STATUS_DENIED     not a folder of this user's own (0700), or a link
 //   STATUS_TOO_NEW    written by a later version; unchanged
 //   STATUS_CANCELLED  `settings->stop` was set
@@ -83,7 +82,7 @@ MUST_CHECK enum status spool_attach(struct spool **out, const struct spool_setti
                                     struct error *err);
 
 // Opens a spool read-only, without its lock, whether or not the owner is alive.  An
-// append in progress may be seen in part.
+// append in progress may be seen in part.  STATUS_NOT_FOUND: as above, but nothing is removed.
 MUST_CHECK enum status spool_look(struct spool **out, const struct spool_settings *settings,
                                   const char *path, struct error *err);
 
@@ -91,9 +90,6 @@ MUST_CHECK enum status spool_look(struct spool **out, const struct spool_setting
 void spool_close(struct spool *spool);
 // Closes and removes files and folder.
 void spool_remove(struct spool *spool);
-
-// Removes the folder of a spool that holds no segment.  STATUS_BUSY: its owner is alive.
-MUST_CHECK enum status spool_discard(const char *path, struct error *err);
 
 // ---- Writing --------------------------------------------------------------------
 

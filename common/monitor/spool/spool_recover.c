@@ -175,7 +175,7 @@ enum status spool_recover(struct spool *spool, const struct runfile_run *known, 
     struct recovery recovery = {.spool = spool, .err = err};
     enum status status = spool_folder_list(spool, err);
     if (status == STATUS_OK && spool->segment_count == 0)
-        return error_set(err, STATUS_NO_DATA, "spool %s: it is empty", spool->path);
+        return STATUS_NO_DATA;
     for (size_t i = 0; i < spool->segment_count && status == STATUS_OK; i++) {
         if (spool->stop && atomic_load_explicit(spool->stop, memory_order_acquire))
             return error_set(err, STATUS_CANCELLED, "spool %s: reading was cancelled", spool->path);

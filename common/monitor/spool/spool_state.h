@@ -121,8 +121,8 @@ enum status spool_fail(const struct spool *spool, struct error *err, const char 
 
 // ---- spool_recover.c ----------------------------------------------------------------
 
-// Rebuilds the state from the segment files, after spool_folder_enter.  Statuses as in
-// spool_attach.
+// Rebuilds the state from the segment files, after spool_folder_enter.  STATUS_NO_DATA: there
+// are none.  Others as in spool_attach.
 MUST_CHECK enum status spool_recover(struct spool *spool, const struct runfile_run *known,
                                      struct error *err);
 
