@@ -361,65 +361,53 @@ static enum status corrupt(struct error *err, const struct runfile *file, const 
     return error_set(err, STATUS_CORRUPT, "run file %s: %s", file->path, what);
 }
 
-// Maps and validates the header alone, which says how large the rest is; unmapped by the caller.
-static enum status map_header(const struct runfile_header **out, const struct runfile *file,
-                              struct error *err)
+// Reads and validates the header, which says how large the rest is.
+static enum status read_header(struct runfile_header *out, const struct runfile *file,
+                               struct error *err)
 {
     struct stat about;
     if (fstat(file->fd, &about) != 0)
         return fail(err, file->path, "cannot be read");
     if (!S_ISREG(about.st_mode) || about.st_size < RUNFILE_HEADER_SIZE)
         return corrupt(err, file, "too short, or not a regular file");
-    void *memory = mmap(NULL, RUNFILE_HEADER_SIZE, PROT_READ, MAP_SHARED, file->fd, 0);
-    if (memory == MAP_FAILED)
-        return fail(err, file->path, "cannot be mapped");
-    const struct runfile_header *header = memory;
-    if (is_run_file(header) && !is_known_version(header->version)) {
-        const uint32_t version = header->version;
-        (void)munmap(memory, RUNFILE_HEADER_SIZE);
+    if (pread(file->fd, out, sizeof *out, 0) != (ssize_t)sizeof *out)
+        return fail(err, file->path, "cannot be read");
+    if (is_run_file(out) && !is_known_version(out->version))
         return error_set(err, STATUS_UNSUPPORTED,
                          "run file %s: unsupported version %" PRIu32 " (replay it with the program "
                          "that wrote it)",
-                         file->path, version);
-    }
+                         file->path, out->version);
     // Size last: the file of a live process grows before its header is updated.
-    if (fstat(file->fd, &about) != 0 || !header_is_valid(header, (uint64_t)about.st_size)) {
-        (void)munmap(memory, RUNFILE_HEADER_SIZE);
+    if (fstat(file->fd, &about) != 0 || !header_is_valid(out, (uint64_t)about.st_size))
         return corrupt(err, file, "invalid header");
-    }
-    *out = header;
     return STATUS_OK;
 }
 
 static enum status attach_header(struct runfile *file, struct error *err)
 {
-    const struct runfile_header *header;
-    enum status status = map_header(&header, file, err);
+    struct runfile_header header;
+    const enum status status = read_header(&header, file, err);
     if (status != STATUS_OK)
         return status;
-    const uint64_t fixed = header->streams_offset;
-    (void)munmap((void *)(uintptr_t)header, RUNFILE_HEADER_SIZE);
-    file->header = map(file->fd, 0, fixed, 0);
+    file->header = map(file->fd, 0, header.streams_offset, 0);
     return file->header ? STATUS_OK : fail(err, file->path, "cannot be mapped");
 }
 
 enum status runfile_look(struct runfile_run *out, const char *path, struct error *err)
 {
     struct runfile *file = new_runfile();
+    struct runfile_header header;
     if (!file)
         return error_no_memory(err, "run file");
-    const struct runfile_header *header;
     enum status status = set_path(file, path, err);
     if (status == STATUS_OK) {
         // O_NONBLOCK: it may be a FIFO.
         file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         status =
-            file->fd < 0 ? fail(err, path, "cannot be opened") : map_header(&header, file, err);
+            file->fd < 0 ? fail(err, path, "cannot be opened") : read_header(&header, file, err);
     }
-    if (status == STATUS_OK) {
-        *out = header->run;
-        (void)munmap((void *)(uintptr_t)header, RUNFILE_HEADER_SIZE);
-    }
+    if (status == STATUS_OK)
+        *out = header.run;
     runfile_close(file);
     return status;
 }
