@@ -29,28 +29,23 @@ static const int64_t step_ns = INT64_C(10000000);
 // after an unresponsive collector at round_min_ms, because a round reads all files again.
 static const int retry_min_ms = 1000, round_min_ms = 30000, round_max_ms = 480000;
 
-// Runs that were logged.
-struct named {
-    unsigned char uuids[NAMED_MAX][RUNFILE_UUID_SIZE];
-    unsigned count;
-};
-
-// One round over all orphans, or one of its two passes.
+// Rounds over all orphans, each of one or two passes.
 struct round {
     const struct replay_settings *settings;
     const _Atomic bool *stop;
     int stop_fd;
     replay_listener *listener;
     void *context;
-    struct replay_counts *counts;
+    struct replay_counts counts;
     bool hasty; // first pass: runs that cannot be sent immediately are retried in the second
     struct silent {
         char collector[ADDRESS_TEXT_SIZE];
         char trouble[TROUBLE_SIZE]; // the reason, or ""
     } silent[SILENT_MAX];
     unsigned silent_count;
-    char trouble[TROUBLE_SIZE]; // of the current run
-    struct named *named;
+    char trouble[TROUBLE_SIZE];                        // of the current run
+    unsigned char named[NAMED_MAX][RUNFILE_UUID_SIZE]; // runs that were logged, in any round
+    unsigned named_count;
 };
 
 static bool is_stopped(const struct round *round)
@@ -164,12 +159,11 @@ static enum status send_orphan(struct round *round, const struct orphan *orphan,
 // Whether the run was not logged yet; remembers it.
 static bool is_news(struct round *round, const unsigned char uuid[RUNFILE_UUID_SIZE])
 {
-    struct named *named = round->named;
-    for (unsigned i = 0; i < named->count; i++)
-        if (memcmp(named->uuids[i], uuid, RUNFILE_UUID_SIZE) == 0)
+    for (unsigned i = 0; i < round->named_count; i++)
+        if (memcmp(round->named[i], uuid, RUNFILE_UUID_SIZE) == 0)
             return false;
-    if (named->count < NAMED_MAX)
-        memcpy(named->uuids[named->count++], uuid, RUNFILE_UUID_SIZE);
+    if (round->named_count < NAMED_MAX)
+        memcpy(round->named[round->named_count++], uuid, RUNFILE_UUID_SIZE);
     return true;
 }
 
@@ -314,7 +308,7 @@ static void replay_list(struct round *round, struct orphans_list *list)
         if (is_deferred(round, end))
             list->places[kept++] = list->places[i];
         else
-            round->counts->ends[end]++;
+            round->counts.ends[end]++;
     }
     list->count = kept;
 }
@@ -322,6 +316,8 @@ static void replay_list(struct round *round, struct orphans_list *list)
 static enum status replay_round(struct round *round, struct error *err)
 {
     struct orphans_list list;
+    round->counts = (struct replay_counts){{0}};
+    round->silent_count = 0;
     enum status status = orphans_find(&list, &round->settings->folders, err);
     if (status != STATUS_OK)
         return status;
@@ -341,18 +337,16 @@ enum status replay_all(const struct replay_settings *settings, const _Atomic boo
                        int stop_fd, replay_listener *listener, void *context,
                        struct replay_counts *counts, struct error *err)
 {
-    struct named named = {.count = 0};
     struct round round = {
         .settings = settings,
         .stop = stop,
         .stop_fd = stop_fd,
         .listener = listener,
         .context = context,
-        .counts = counts,
-        .named = &named,
     };
-    *counts = (struct replay_counts){{0}};
-    return replay_round(&round, err);
+    const enum status status = replay_round(&round, err);
+    *counts = round.counts;
+    return status;
 }
 
 // ---- In the background -------------------------------------------------------------
@@ -362,7 +356,7 @@ struct replay {
     struct thread thread;
     int wake_fd;
     _Atomic bool stopping;
-    struct named named;
+    struct round round;
 };
 
 // The pause before the next round, given the previous one (`before_ms`, 0: none), with
@@ -383,26 +377,19 @@ static int next_wait_ms(const struct replay_counts *counts, bool failed, int bef
 static void *run(void *context)
 {
     struct replay *replay = context;
+    struct round *round = &replay->round;
     for (int wait_ms = 0;;) {
-        struct replay_counts counts = {{0}};
-        struct round round = {
-            .settings = &replay->settings,
-            .stop = &replay->stopping,
-            .stop_fd = replay->wake_fd,
-            .counts = &counts,
-            .named = &replay->named,
-        };
         struct error err = {.status = STATUS_OK};
-        const bool failed = replay_round(&round, &err) != STATUS_OK;
+        const bool failed = replay_round(round, &err) != STATUS_OK;
         if (failed && wait_ms == 0)
             log_sink_write(&replay->settings.log, INFERSTAT_LOG_WARNING,
                            "replay cannot list ended runs: %s", err.text);
-        wait_ms = next_wait_ms(&counts, failed, wait_ms);
-        if (wait_ms == 0 || is_stopped(&round))
+        wait_ms = next_wait_ms(&round->counts, failed, wait_ms);
+        if (wait_ms == 0 || is_stopped(round))
             return NULL;
         struct pollfd wake = {.fd = replay->wake_fd, .events = POLLIN};
         (void)poll(&wake, 1, wait_ms);
-        if (is_stopped(&round))
+        if (is_stopped(round))
             return NULL;
     }
 }
@@ -415,6 +402,8 @@ enum status replay_start(struct replay **out, const struct replay_settings *sett
         return error_no_memory(err, "replay");
     replay->settings = *settings;
     replay->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    replay->round = (struct round){
+        .settings = &replay->settings, .stop = &replay->stopping, .stop_fd = replay->wake_fd};
     enum status status = replay->wake_fd < 0
                              ? error_set(err, STATUS_IO, "replay: eventfd: %s", strerror(errno))
                              : thread_start(&replay->thread, "replay", run, replay, err);
