@@ -6,6 +6,7 @@
 
 #include "common/sys/clock.h"
 #include "server/device/range.h"
+#include "server/pipeline/pipeline_parts.h"
 
 // How often a waiting driver polls for cancellation.
 enum { ASK_AFTER_MS = 20 };
@@ -48,7 +49,7 @@ static bool claim(struct fill_workers *workers, uint64_t *chunk, size_t *size)
     (void)pthread_mutex_lock(&workers->lock);
     while (!workers->stopping && workers->next_claimed >= workers->next_taken + workers->prefetch)
         (void)pthread_cond_wait(&workers->room, &workers->lock);
-    *size = workers->stopping ? 0 : job->chunk_size(job->context, workers->next_claimed);
+    *size = workers->stopping ? 0 : pipeline_chunk_size(job, workers->next_claimed);
     if (*size > 0)
         *chunk = workers->next_claimed++;
     (void)pthread_mutex_unlock(&workers->lock);
@@ -191,7 +192,7 @@ enum status fill_workers_next(struct fill_workers *workers, struct filled_chunk 
     bool taken = false;
     enum status status = STATUS_OK;
     (void)pthread_mutex_lock(&workers->lock);
-    if (job->chunk_size(job->context, workers->next_taken) > 0) {
+    if (pipeline_chunk_size(job, workers->next_taken) > 0) {
         struct entry *entry = entry_of(workers, workers->next_taken);
         status = await(workers, entry, err);
         if (status == STATUS_OK) {

@@ -71,6 +71,7 @@ struct pipeline_job {
 
     // Bytes of chunk `chunk`, counted from 0; 0 after the last.  No side effects; any thread.
     size_t (*chunk_size)(void *context, uint64_t chunk);
+    uint64_t chunks_max; // ends after so many; 0: no limit
     // Fills a slot.  Called by fill workers, concurrently for different chunks, once for each.
     enum status (*fill)(void *context, uint64_t chunk, void *to, size_t size, struct error *err);
     // Instead of `fill`: returns pinned memory that holds the chunk until the run has ended; no

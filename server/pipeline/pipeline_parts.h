@@ -26,4 +26,12 @@ struct pipeline {
     struct timeline *timeline;  // NULL without overlap_tracking
 };
 
+// Bytes of a job's chunk; 0 after the last.
+static inline size_t pipeline_chunk_size(const struct pipeline_job *job, uint64_t chunk)
+{
+    if (job->chunks_max > 0 && chunk >= job->chunks_max)
+        return 0;
+    return job->chunk_size(job->context, chunk);
+}
+
 #endif

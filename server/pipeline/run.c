@@ -75,7 +75,7 @@ static enum status take_filled(struct run *run, struct chunk *chunk, struct erro
 static enum status take_lent(struct run *run, struct chunk *chunk, struct error *err)
 {
     const struct pipeline_job *job = run->job;
-    const size_t size = job->chunk_size(job->context, run->chunk);
+    const size_t size = pipeline_chunk_size(job, run->chunk);
     if (size == 0)
         return STATUS_OK;
     const enum status status = slot_pool_acquire(run->pipeline->slots, &chunk->slot, err);
@@ -275,7 +275,7 @@ static bool ends_group(const struct run *run, uint64_t chunk)
 {
     const struct pipeline_job *job = run->job;
     return !job->group_ends || job->group_ends(job->context, chunk) ||
-           job->chunk_size(job->context, chunk + 1) == 0;
+           pipeline_chunk_size(job, chunk + 1) == 0;
 }
 
 static enum status end_group(struct run *run, struct error *err)
