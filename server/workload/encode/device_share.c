@@ -55,7 +55,7 @@ static bool group_ends(void *context, uint64_t chunk)
 // Fails for a batch that the run will not reach because another device failed before it.
 static enum status check_reach(const struct device_share *share, uint64_t batch, struct error *err)
 {
-    if (output_order_reaches(share->encoding->order, batch))
+    if (output_order_reaches(&share->encoding->order, batch))
         return STATUS_OK;
     return error_set(err, STATUS_CANCELLED, "another device's pipeline ended early");
 }
@@ -175,11 +175,11 @@ static enum status put_out(struct device_share *share, uint64_t batch, const cha
                            size_t size, struct error *err)
 {
     struct encoding *e = share->encoding;
-    if (!output_order_wait(e->order, batch))
+    if (!output_order_wait(&e->order, batch))
         return check_reach(share, batch, err);
     enum status status = npy_append(e->writer, states, size, err);
     if (status == STATUS_OK)
-        output_order_advance(e->order);
+        output_order_advance(&e->order);
     return status;
 }
 
@@ -215,7 +215,7 @@ static enum status take(void *context, uint64_t group, const void *result, size_
     if (share->take_status == STATUS_OK)
         return STATUS_OK;
     // Immediately, so that no pipeline waits for this batch.
-    output_order_end(share->encoding->order, batch_of(share, group));
+    output_order_end(&share->encoding->order, batch_of(share, group));
     return error_set(err, share->take_status, "%s", share->taken.text);
 }
 
@@ -262,7 +262,7 @@ void device_share_run(struct device_share *share)
         share->why = share->taken;
     }
     if (report->status != STATUS_OK)
-        output_order_end(e->order, batch_of(share, report->figures.batches));
+        output_order_end(&e->order, batch_of(share, report->figures.batches));
 }
 
 void device_share_record(const struct device_share *share)

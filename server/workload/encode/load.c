@@ -320,9 +320,8 @@ enum status encoding_new(struct encoding **out, const struct encoding_options *o
     e->monitor = monitor;
     uint64_t begun = clock_monotonic_ns();
     begin_loads(&l);
-    status = output_order_new(&e->order, &why);
-    if (status == STATUS_OK)
-        status = run_stages(&l, &failed, &why);
+    output_order_init(&e->order);
+    status = run_stages(&l, &failed, &why);
     end_loads(&l, status, failed, &why);
     if (status != STATUS_OK) {
         encoding_free(e);
@@ -347,7 +346,7 @@ void encoding_free(struct encoding *e)
         free(e->shares[i].reference);
         free(e->shares[i].sample);
     }
-    output_order_free(e->order);
+    output_order_deinit(&e->order);
     free(e);
 }
 

@@ -6,17 +6,18 @@
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_OUTPUT_ORDER_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_OUTPUT_ORDER_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/base/error.h"
-#include "common/core/base/status.h"
+struct output_order {
+    pthread_mutex_t lock; // guards all members below
+    pthread_cond_t changed;
+    uint64_t next, end;
+};
 
-struct output_order;
-
-// Fails with STATUS_NOMEM.
-MUST_CHECK enum status output_order_new(struct output_order **out, struct error *err);
-void output_order_free(struct output_order *order); // accepts NULL
+void output_order_init(struct output_order *order);
+void output_order_deinit(struct output_order *order);
 
 // Waits until all earlier batches have been written.  Returns false when the run ends before
 // `batch`.

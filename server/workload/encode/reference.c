@@ -148,22 +148,8 @@ static void phase_of(double out[2], const struct angles *angles, unsigned int qu
     out[1] = scale * sin(theta);
 }
 
-static void sum_directly(double *state, const struct sample *sample)
-{
-    struct angles angles;
-    read_angles(&angles, sample);
-    for (size_t x = 0; x >> sample->qubits == 0; x++) {
-        double phase[2];
-        phase_of(phase, &angles, sample->qubits, x);
-        for (size_t b = 0; b >> sample->qubits == 0; b++) {
-            double sign = __builtin_parityll(x & b) ? -1.0 : 1.0;
-            state[2 * b] += sign * phase[0];
-            state[2 * b + 1] += sign * phase[1];
-        }
-    }
-}
-
-static void sum_by_transform(double *state, const struct sample *sample)
+// The sum over all x by a Walsh-Hadamard transform.
+static enum encode_fault iqp(double *state, const struct sample *sample)
 {
     struct angles angles;
     read_angles(&angles, sample);
@@ -178,28 +164,10 @@ static void sum_by_transform(double *state, const struct sample *sample)
                 state[i] = a + b;
                 state[i + 2 * half] = a - b;
             }
-}
-
-static enum encode_fault iqp(double *state, const struct sample *sample)
-{
-    if (sample->qubits <= REFERENCE_DIRECT_QUBITS)
-        sum_directly(state, sample);
-    else
-        sum_by_transform(state, sample);
     return ENCODE_FAULT_NONE;
 }
 
 // ---- The interface --------------------------------------------------------
-
-// Zeroes the state and checks that the inputs are finite.
-static bool begin(double *state, const struct sample *sample)
-{
-    memset(state, 0, (2 * sizeof *state) << sample->qubits);
-    for (size_t i = 0; i < sample->inputs; i++)
-        if (!isfinite(input_of(sample, i)))
-            return false;
-    return true;
-}
 
 enum encode_fault reference_encode(double *state, enum encoder encoder, unsigned int qubits,
                                    enum encode_type type, const void *in, size_t inputs)
@@ -209,22 +177,11 @@ enum encode_fault reference_encode(double *state, enum encoder encoder, unsigned
         [ENCODER_PHASE] = phase,         [ENCODER_IQP_Z] = iqp_z, [ENCODER_IQP] = iqp,
     };
     const struct sample sample = {qubits, type, in, inputs};
-    if (!begin(state, &sample))
-        return ENCODE_FAULT_NOT_FINITE;
+    memset(state, 0, (2 * sizeof *state) << qubits);
+    for (size_t i = 0; i < inputs; i++)
+        if (!isfinite(input_of(&sample, i)))
+            return ENCODE_FAULT_NOT_FINITE;
     return encoders[encoder](state, &sample);
-}
-
-enum encode_fault reference_iqp(double *state, unsigned int qubits, enum encode_type type,
-                                const void *in, bool direct)
-{
-    const struct sample sample = {qubits, type, in, encoder_inputs(ENCODER_IQP, qubits)};
-    if (!begin(state, &sample))
-        return ENCODE_FAULT_NOT_FINITE;
-    if (direct)
-        sum_directly(state, &sample);
-    else
-        sum_by_transform(state, &sample);
-    return ENCODE_FAULT_NONE;
 }
 
 void reference_compare(struct reference_difference *out, const void *state, enum encode_type type,

@@ -3,25 +3,14 @@
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_REFERENCE_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_REFERENCE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "server/device/encode.h"
-
-enum {
-    // iqp: with at most this many qubits the sum is computed term by term (4^qubits terms), with
-    // more by a Walsh-Hadamard transform.
-    REFERENCE_DIRECT_QUBITS = 8,
-};
 
 // Encodes one sample of `inputs` numbers of `type` (see encoder_inputs).  `state` has
 // 2^(qubits + 1) doubles: 2^qubits complex numbers, all zero for a rejected sample.
 enum encode_fault reference_encode(double *state, enum encoder encoder, unsigned int qubits,
                                    enum encode_type type, const void *in, size_t inputs);
-
-// The same for iqp; `direct` chooses the term-by-term sum.
-enum encode_fault reference_iqp(double *state, unsigned int qubits, enum encode_type type,
-                                const void *in, bool direct);
 
 // The difference between a state and its reference.
 struct reference_difference {

@@ -39,7 +39,7 @@ static unsigned int start_shares(struct encoding *e, pthread_t *threads)
         share->started_ns = inferstat_clock_ns();
         share->report.status =
             error_set(&share->why, STATUS_IO, "encode: cannot start a thread: %s", strerror(code));
-        output_order_end(e->order, 0);
+        output_order_end(&e->order, 0);
     }
     return started;
 }

@@ -53,7 +53,7 @@ struct encoding {
     struct inputs *inputs;
     struct npy_writer *writer; // NULL: no output; used by the share that has the next batch
     bool has_run;
-    struct output_order *order;
+    struct output_order order;
 
     struct encode_job launch; // the kernel launch of a whole batch, without addresses
     size_t batch_size;        // bytes of its inputs

@@ -315,21 +315,20 @@ STATE_CASE(a_lost_device_ends_the_run, struct fixture *fixture)
 
 TEST_CASE(turns_come_in_order)
 {
-    struct output_order *order = NULL;
-    assert_int_equal(output_order_new(&order, NULL), STATUS_OK);
-    assert_true(output_order_wait(order, 0));
-    assert_true(output_order_wait(order, 0));
-    output_order_advance(order);
-    assert_true(output_order_wait(order, 1));
-    assert_true(output_order_reaches(order, UINT64_MAX - 1));
-    output_order_end(order, 5);
-    output_order_end(order, 7); // said before: 5
-    assert_true(output_order_reaches(order, 4));
-    assert_false(output_order_reaches(order, 5));
-    assert_false(output_order_wait(order, 5)); // does not come, and does not wait
-    assert_false(output_order_wait(order, 100));
-    output_order_free(order);
-    output_order_free(NULL);
+    struct output_order order;
+    output_order_init(&order);
+    assert_true(output_order_wait(&order, 0));
+    assert_true(output_order_wait(&order, 0));
+    output_order_advance(&order);
+    assert_true(output_order_wait(&order, 1));
+    assert_true(output_order_reaches(&order, UINT64_MAX - 1));
+    output_order_end(&order, 5);
+    output_order_end(&order, 7); // said before: 5
+    assert_true(output_order_reaches(&order, 4));
+    assert_false(output_order_reaches(&order, 5));
+    assert_false(output_order_wait(&order, 5)); // does not come, and does not wait
+    assert_false(output_order_wait(&order, 100));
+    output_order_deinit(&order);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
