@@ -1,4 +1,5 @@
 // STAGES: the waterfall of model loads, averaged over many of them.
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,7 @@
 #include "common/store/query/query_list.h"
 #include "common/store/read/session_state.h"
 
-enum {
-    LOADS_MAX = 200000, // the newest, where there are more
-    STAGES_MAX = 64,    // different ones of a group
-};
+enum { LOADS_MAX = 200000 }; // the newest, where there are more
 
 // How much of its file a load found in the page cache: cold loads have read nearly all
 // of it from storage, warm ones nearly nothing.
@@ -50,39 +48,33 @@ static const struct answer_column figures[] = {
 
 enum { FIGURE_COUNT = sizeof figures / sizeof *figures };
 
-// One stage of all loads of a group.
-struct stage {
-    int64_t name;
-    struct real_sum ordinals; // where it stands: on average
+// The parts of a load by number; all others are stages, by the id of their name.
+enum { PART_TOTAL = -2, PART_OTHER = -1 };
+
+// A row of the answer: one part of the loads that agree in the dimensions asked for, and in what
+// they found in the page cache (CACHE_ALL: of all of them).
+struct part {
+    const struct part *all, *total; // totals: of the same dimensions; and also of the same cache
     struct aggregate duration;
-};
-
-// The loads of a group that found as much in the page cache.
-struct waterfall {
+    struct real_sum ordinals; // of a stage
+    // Of a total:
     int64_t failed;
-    struct aggregate total, other, storage, cached;
+    struct aggregate storage, cached;
     struct real_sum bytes;
-    struct stage *stages;
-    size_t stage_count;
-};
-
-struct group_data {
-    struct waterfall by_cache[CACHE_COUNT];
 };
 
 // A load that was read, for its stages to find it.
 struct load {
     int64_t run, stream, number;
-    int64_t rest_ns; // that no stage accounts for
-    size_t group;
-    enum cache cache;
+    int64_t rest_ns;           // that no stage accounts for
+    const struct group *total; // of its cache
     bool has_stages;
 };
 
 struct reading {
     struct store *store;
     const struct query *query;
-    struct groups *groups;
+    struct groups *groups; // by dimensions, cache, part: struct part
     struct sketch_budget budget;
     struct load *loads;
     size_t load_count, load_room;
@@ -90,17 +82,38 @@ struct reading {
     int64_t first_ns, last_ns; // between which stages may have begun
 };
 
-static void deinit_group(void *data)
+static void deinit_part(void *data)
 {
-    struct group_data *group = data;
-    for (unsigned i = 0; i < CACHE_COUNT; i++) {
-        struct waterfall *waterfall = &group->by_cache[i];
-        for (size_t k = 0; k < waterfall->stage_count; k++)
-            aggregate_deinit(&waterfall->stages[k].duration);
-        free(waterfall->stages);
-        aggregate_deinit(&waterfall->total);
-        aggregate_deinit(&waterfall->other);
-    }
+    struct part *part = data;
+    aggregate_deinit(&part->duration);
+}
+
+static enum cache group_cache(const struct reading *reading, const struct group *group)
+{
+    return (enum cache)group->keys[reading->query->group_count];
+}
+
+static int64_t group_part(const struct reading *reading, const struct group *group)
+{
+    return group->keys[reading->query->group_count + 1];
+}
+
+// Finds or adds the part of the loads of these dimensions and this cache.
+static enum status find_part(struct reading *reading, const int64_t *dimensions, enum cache cache,
+                             int64_t part, struct group **out, struct error *err)
+{
+    const unsigned count = reading->query->group_count;
+    int64_t keys[GROUP_KEYS_MAX];
+    memcpy(keys, dimensions, count * sizeof *keys);
+    keys[count] = cache;
+    keys[count + 1] = part;
+    enum status status = reader_group(reading->groups, keys, out, err);
+    if (status != STATUS_OK)
+        return status;
+    struct aggregate *duration = &((struct part *)(*out)->data)->duration;
+    if (!duration->sketch && aggregate_want_quantiles(duration, &reading->budget) != STATUS_OK)
+        return error_no_memory(err, "store");
+    return STATUS_OK;
 }
 
 // ---- Reading loads ------------------------------------------------------------------
@@ -113,15 +126,6 @@ static enum cache cache_of(sqlite3_stmt *row, int place)
     if (ratio <= COLD_MOST)
         return CACHE_COLD;
     return ratio >= WARM_LEAST ? CACHE_WARM : CACHE_MIXED;
-}
-
-static enum status add_duration(struct reading *reading, struct aggregate *aggregate, int64_t ns,
-                                struct error *err)
-{
-    if (!aggregate->sketch && aggregate_want_quantiles(aggregate, &reading->budget) != STATUS_OK)
-        return error_no_memory(err, "store");
-    aggregate_add_int(aggregate, ns);
-    return reader_budget(&reading->budget, err);
 }
 
 enum load_place {
@@ -137,19 +141,18 @@ enum load_place {
     PLACE_KEYS
 };
 
-static enum status add_figures(struct reading *reading, struct waterfall *waterfall,
-                               sqlite3_stmt *row, struct error *err)
+static void add_figures(struct part *total, sqlite3_stmt *row)
 {
-    real_sum_add(&waterfall->bytes, sqlite3_column_double(row, PLACE_BYTES));
+    aggregate_add_int(&total->duration, sqlite3_column_int64(row, PLACE_DURATION));
+    real_sum_add(&total->bytes, sqlite3_column_double(row, PLACE_BYTES));
     if (sqlite3_column_type(row, PLACE_CACHED) != SQLITE_NULL)
-        aggregate_add_real(&waterfall->cached, sqlite3_column_double(row, PLACE_CACHED));
+        aggregate_add_real(&total->cached, sqlite3_column_double(row, PLACE_CACHED));
     if (sqlite3_column_type(row, PLACE_STORAGE) != SQLITE_NULL)
-        aggregate_add_real(&waterfall->storage, sqlite3_column_double(row, PLACE_STORAGE));
-    return add_duration(reading, &waterfall->total, sqlite3_column_int64(row, PLACE_DURATION), err);
+        aggregate_add_real(&total->storage, sqlite3_column_double(row, PLACE_STORAGE));
 }
 
-static enum status keep_load(struct reading *reading, sqlite3_stmt *row, size_t group,
-                             enum cache cache, struct error *err)
+static enum status keep_load(struct reading *reading, sqlite3_stmt *row, const struct group *total,
+                             struct error *err)
 {
     if (!ARRAY_RESERVE(&reading->loads, &reading->load_room, reading->load_count + 1))
         return error_no_memory(err, "store");
@@ -161,8 +164,7 @@ static enum status keep_load(struct reading *reading, sqlite3_stmt *row, size_t 
         .stream = sqlite3_column_int64(row, PLACE_STREAM),
         .number = sqlite3_column_int64(row, PLACE_NUMBER),
         .rest_ns = duration,
-        .group = group,
-        .cache = cache,
+        .total = total,
     };
     reading->first_ns = started < reading->first_ns ? started : reading->first_ns;
     reading->last_ns = end > reading->last_ns ? end : reading->last_ns;
@@ -176,26 +178,24 @@ static enum status take_load(void *context, sqlite3_stmt *row, struct error *err
         reading->is_cut = true;
         return STATUS_OK; // the last row there is
     }
-    int64_t keys[GROUP_KEYS_MAX] = {0};
+    int64_t keys[GROUP_KEYS_MAX];
     for (unsigned i = 0; i < reading->query->group_count; i++)
         keys[i] = sqlite3_column_int64(row, PLACE_KEYS + (int)i);
     struct group *group = NULL;
-    enum status status = reader_group(reading->groups, keys, &group, err);
+    enum status status = find_part(reading, keys, CACHE_ALL, PART_TOTAL, &group, err);
     if (status != STATUS_OK)
         return status;
-    struct group_data *data = group->data;
-    const enum cache cache = cache_of(row, PLACE_CACHED);
     if (sqlite3_column_int64(row, PLACE_STATUS) != RECORD_STATUS_OK) {
-        data->by_cache[CACHE_ALL].failed++;
+        ((struct part *)group->data)->failed++;
         return STATUS_OK;
     }
-    size_t place = groups_count(reading->groups) - 1;
-    while (groups_at(reading->groups, place) != group)
-        place--;
-    status = add_figures(reading, &data->by_cache[CACHE_ALL], row, err);
-    if (status == STATUS_OK)
-        status = add_figures(reading, &data->by_cache[cache], row, err);
-    return status == STATUS_OK ? keep_load(reading, row, place, cache, err) : status;
+    add_figures(group->data, row);
+    status = find_part(reading, keys, cache_of(row, PLACE_CACHED), PART_TOTAL, &group, err);
+    if (status != STATUS_OK)
+        return status;
+    add_figures(group->data, row);
+    status = reader_budget(&reading->budget, err);
+    return status == STATUS_OK ? keep_load(reading, row, group, err) : status;
 }
 
 static enum status read_loads(struct reading *reading, struct error *err)
@@ -225,35 +225,21 @@ static int by_identity(const void *left, const void *right)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-static enum status find_stage(struct waterfall *waterfall, int64_t name, struct stage **out,
-                              struct error *err)
+// Adds a part of a load to those of its cache and of all loads.
+static enum status add_part(struct reading *reading, const struct load *load, int64_t name,
+                            double ordinal, int64_t duration_ns, struct error *err)
 {
-    for (size_t i = 0; i < waterfall->stage_count; i++) {
-        *out = &waterfall->stages[i];
-        if ((*out)->name == name)
-            return STATUS_OK;
+    const enum cache caches[] = {CACHE_ALL, group_cache(reading, load->total)};
+    for (unsigned i = 0; i < 2; i++) {
+        struct group *group = NULL;
+        enum status status = find_part(reading, load->total->keys, caches[i], name, &group, err);
+        if (status != STATUS_OK)
+            return status;
+        struct part *part = group->data;
+        real_sum_add(&part->ordinals, ordinal);
+        aggregate_add_int(&part->duration, duration_ns);
     }
-    if (!waterfall->stages)
-        waterfall->stages = calloc(STAGES_MAX, sizeof *waterfall->stages);
-    if (!waterfall->stages)
-        return error_no_memory(err, "store");
-    if (waterfall->stage_count == STAGES_MAX)
-        return error_set(err, STATUS_FULL,
-                         "store: loads of a group have more than %d different stages", STAGES_MAX);
-    *out = &waterfall->stages[waterfall->stage_count++];
-    (*out)->name = name;
-    return STATUS_OK;
-}
-
-static enum status add_stage(struct reading *reading, struct waterfall *waterfall,
-                             sqlite3_stmt *row, struct error *err)
-{
-    struct stage *stage = NULL;
-    enum status status = find_stage(waterfall, sqlite3_column_int64(row, 4), &stage, err);
-    if (status != STATUS_OK)
-        return status;
-    real_sum_add(&stage->ordinals, sqlite3_column_double(row, 3));
-    return add_duration(reading, &stage->duration, sqlite3_column_int64(row, 5), err);
+    return reader_budget(&reading->budget, err);
 }
 
 static enum status take_stage(void *context, sqlite3_stmt *row, struct error *err)
@@ -268,10 +254,8 @@ static enum status take_stage(void *context, sqlite3_stmt *row, struct error *er
     const int64_t duration = sqlite3_column_int64(row, 5);
     load->has_stages = true;
     load->rest_ns = duration < load->rest_ns ? load->rest_ns - (duration > 0 ? duration : 0) : 0;
-    struct group_data *data = groups_at(reading->groups, load->group)->data;
-    enum status status = add_stage(reading, &data->by_cache[CACHE_ALL], row, err);
-    return status == STATUS_OK ? add_stage(reading, &data->by_cache[load->cache], row, err)
-                               : status;
+    return add_part(reading, load, sqlite3_column_int64(row, 4), sqlite3_column_double(row, 3),
+                    duration, err);
 }
 
 static enum status read_stages(struct reading *reading, struct error *err)
@@ -287,137 +271,116 @@ static enum status read_stages(struct reading *reading, struct error *err)
     enum status status = reader_scan(reading->store, sql, NULL, take_stage, reading, err);
     for (size_t i = 0; i < reading->load_count && status == STATUS_OK; i++) {
         const struct load *load = &reading->loads[i];
-        struct group_data *data = groups_at(reading->groups, load->group)->data;
-        if (!load->has_stages)
-            continue;
-        status = add_duration(reading, &data->by_cache[CACHE_ALL].other, load->rest_ns, err);
-        if (status == STATUS_OK)
-            status = add_duration(reading, &data->by_cache[load->cache].other, load->rest_ns, err);
+        if (load->has_stages)
+            status = add_part(reading, load, PART_OTHER, 0, load->rest_ns, err);
     }
     return status;
 }
 
 // ---- The answer -----------------------------------------------------------------------
 
-// One row that is being added.
-struct line {
-    const struct group *group;
-    enum cache cache;
-    const char *part;
-    const struct aggregate *duration;
-};
-
 static double sum_of(const struct aggregate *aggregate)
 {
     return aggregate->count ? aggregate_mean(aggregate) * (double)aggregate->count : 0;
 }
 
-static enum status add_line(const struct reading *reading, struct result *answer,
-                            const struct line *line, struct error *err)
+static void set_durations(struct result *answer, const struct part *part)
 {
-    if (result_row_count(answer) >= QUERY_ROWS_MAX)
-        return error_set(err, STATUS_FULL,
-                         "store: the answer has more than %d rows (narrow it with --since or a "
-                         "filter, or group by less)",
-                         QUERY_ROWS_MAX);
+    answer_int(answer, "loads", (int64_t)part->total->duration.count);
+    answer_int(answer, "count", (int64_t)part->duration.count);
+    if (part->duration.count == 0)
+        return;
+    answer_real(answer, "mean_ns", aggregate_mean(&part->duration));
+    answer_real(answer, "p50_ns", aggregate_quantile(&part->duration, 0.5));
+    answer_int(answer, "max_ns", part->duration.max_integer);
+    answer_real(answer, "share_ratio", sum_of(&part->duration) / sum_of(&part->total->duration));
+}
+
+static enum status set_total(const struct reading *reading, struct result *answer,
+                             const struct part *total, struct error *err)
+{
+    if (total == total->all)
+        answer_int(answer, "failed", total->failed);
+    if (total->duration.count > 0)
+        answer_real(answer, "load_bytes_per_second",
+                    real_sum_total(&total->bytes) * 1e9 / sum_of(&total->duration));
+    answer_real(answer, "storage_bytes_per_second", aggregate_mean(&total->storage));
+    answer_real(answer, "page_cache_ratio", aggregate_mean(&total->cached));
+    return reading->is_cut ? answer_text(answer, "note", "of the newest 200000 loads only", err)
+                           : STATUS_OK;
+}
+
+static enum status add_row(const struct reading *reading, struct result *answer,
+                           const struct group *group, struct error *err)
+{
+    const unsigned count = reading->query->group_count;
+    const int64_t name = group_part(reading, group);
     if (result_add_row(answer) != STATUS_OK)
         return error_no_memory(err, "store");
     enum status status = STATUS_OK;
-    for (unsigned i = 0; i < reading->query->group_count && status == STATUS_OK; i++)
-        status = answer_key(reading->store, answer, i, reading->query->group_by[i],
-                            line->group->keys[i], err);
+    for (unsigned i = 0; i < count && status == STATUS_OK; i++)
+        status =
+            answer_key(reading->store, answer, i, reading->query->group_by[i], group->keys[i], err);
     if (status == STATUS_OK)
-        status = answer_text(answer, "cache", cache_names[line->cache], err);
+        status = answer_text(answer, "cache", cache_names[group_cache(reading, group)], err);
     if (status == STATUS_OK)
-        status = answer_text(answer, "part", line->part, err);
-    if (status != STATUS_OK)
-        return status;
-    const struct group_data *data = line->group->data;
-    const struct waterfall *waterfall = &data->by_cache[line->cache];
-    answer_int(answer, "loads", (int64_t)waterfall->total.count);
-    answer_int(answer, "count", (int64_t)line->duration->count);
-    if (line->duration->count == 0)
-        return STATUS_OK;
-    answer_real(answer, "mean_ns", aggregate_mean(line->duration));
-    answer_real(answer, "p50_ns", aggregate_quantile(line->duration, 0.5));
-    answer_int(answer, "max_ns", line->duration->max_integer);
-    answer_real(answer, "share_ratio", sum_of(line->duration) / sum_of(&waterfall->total));
-    return STATUS_OK;
+        status = answer_text(answer, "part",
+                             name == PART_TOTAL   ? "total"
+                             : name == PART_OTHER ? "other"
+                                                  : "stage",
+                             err);
+    if (status == STATUS_OK && name >= 0)
+        status = answer_name(reading->store, answer, count + 2, name, err);
+    set_durations(answer, group->data);
+    return status == STATUS_OK && name == PART_TOTAL ? set_total(reading, answer, group->data, err)
+                                                     : status;
 }
 
-static enum status add_total(const struct reading *reading, struct result *answer,
-                             const struct line *line, struct error *err)
+// Where a part stands in its load.
+static double order_of(const struct reading *reading, const struct group *group)
 {
-    enum status status = add_line(reading, answer, line, err);
-    if (status != STATUS_OK)
-        return status;
-    const struct group_data *data = line->group->data;
-    const struct waterfall *waterfall = &data->by_cache[line->cache];
-    if (line->cache == CACHE_ALL)
-        answer_int(answer, "failed", waterfall->failed);
-    if (waterfall->total.count > 0)
-        answer_real(answer, "load_bytes_per_second",
-                    real_sum_total(&waterfall->bytes) * 1e9 / sum_of(&waterfall->total));
-    answer_real(answer, "storage_bytes_per_second", aggregate_mean(&waterfall->storage));
-    answer_real(answer, "page_cache_ratio", aggregate_mean(&waterfall->cached));
-    if (!reading->is_cut)
-        return STATUS_OK;
-    return answer_text(answer, "note", "of the newest 200000 loads only", err);
+    const struct part *part = group->data;
+    const int64_t name = group_part(reading, group);
+    if (name < 0)
+        return name == PART_TOTAL ? -HUGE_VAL : HUGE_VAL;
+    return real_sum_total(&part->ordinals) / (double)part->duration.count;
 }
 
-static int by_ordinal(const void *left, const void *right)
-{
-    const struct stage *a = left, *b = right;
-    const double place_a = real_sum_total(&a->ordinals) / (double)a->duration.count;
-    const double place_b = real_sum_total(&b->ordinals) / (double)b->duration.count;
-    return (place_a > place_b) - (place_a < place_b);
-}
-
-static enum status add_waterfall(const struct reading *reading, struct result *answer,
-                                 const struct group *group, enum cache cache, struct error *err)
-{
-    struct group_data *data = group->data;
-    struct waterfall *waterfall = &data->by_cache[cache];
-    if (waterfall->total.count == 0 && waterfall->failed == 0)
-        return STATUS_OK;
-    struct line line = {group, cache, "total", &waterfall->total};
-    enum status status = add_total(reading, answer, &line, err);
-    if (waterfall->stage_count > 1)
-        qsort(waterfall->stages, waterfall->stage_count, sizeof *waterfall->stages, by_ordinal);
-    line.part = "stage";
-    const unsigned stage_column = reading->query->group_count + 2;
-    for (size_t i = 0; i < waterfall->stage_count && status == STATUS_OK; i++) {
-        line.duration = &waterfall->stages[i].duration;
-        status = add_line(reading, answer, &line, err);
-        if (status == STATUS_OK)
-            status =
-                answer_name(reading->store, answer, stage_column, waterfall->stages[i].name, err);
-    }
-    line.part = "other";
-    line.duration = &waterfall->other;
-    if (status == STATUS_OK && waterfall->other.count > 0)
-        status = add_line(reading, answer, &line, err);
-    return status;
-}
-
+// Dimensions with most loads first, among equals by their names' ids.
 static int by_loads(const struct group *a, const struct group *b, const void *context)
 {
-    const struct group_data *data_a = a->data, *data_b = b->data;
-    const uint64_t count_a = data_a->by_cache[CACHE_ALL].total.count;
-    const uint64_t count_b = data_b->by_cache[CACHE_ALL].total.count;
-    (void)context;
-    return (count_b > count_a) - (count_b < count_a);
+    const struct reading *reading = context;
+    const struct part *part_a = a->data, *part_b = b->data;
+    const uint64_t loads_a = part_a->all->duration.count, loads_b = part_b->all->duration.count;
+    if (loads_a != loads_b)
+        return loads_a > loads_b ? -1 : 1;
+    for (unsigned i = 0; i <= reading->query->group_count; i++) // and their cache
+        if (a->keys[i] != b->keys[i])
+            return a->keys[i] < b->keys[i] ? -1 : 1;
+    const double order_a = order_of(reading, a), order_b = order_of(reading, b);
+    return (order_a > order_b) - (order_a < order_b);
 }
 
-static enum status add_groups(const struct reading *reading, struct result *answer,
-                              struct error *err)
+static void find_totals(const struct reading *reading)
+{
+    const unsigned count = reading->query->group_count;
+    for (size_t i = 0; i < groups_count(reading->groups); i++) {
+        struct group key = *groups_at(reading->groups, i);
+        struct part *part = key.data;
+        key.keys[count + 1] = PART_TOTAL;
+        part->total = groups_get(reading->groups, key.keys)->data;
+        key.keys[count] = CACHE_ALL;
+        part->all = groups_get(reading->groups, key.keys)->data;
+    }
+}
+
+static enum status add_rows(const struct reading *reading, struct result *answer, struct error *err)
 {
     enum status status = STATUS_OK;
-    groups_sort(reading->groups, by_loads, NULL);
+    find_totals(reading);
+    groups_sort(reading->groups, by_loads, reading);
     for (size_t i = 0; i < groups_count(reading->groups) && status == STATUS_OK; i++)
-        for (unsigned k = 0; k < CACHE_COUNT && status == STATUS_OK; k++)
-            status =
-                add_waterfall(reading, answer, groups_at(reading->groups, i), (enum cache)k, err);
+        status = add_row(reading, answer, groups_at(reading->groups, i), err);
     return status;
 }
 
@@ -443,7 +406,8 @@ enum status query_stages(struct store *store, const struct query *query, struct 
     enum status status = filter_check_query(RECORD_KIND_LOAD, query, err);
     if (status != STATUS_OK)
         return status;
-    if (groups_new(&reading.groups, query->group_count, sizeof(struct group_data), deinit_group) !=
+    assert(query->group_count + 2 <= GROUP_KEYS_MAX); // loads have five dimensions
+    if (groups_new(&reading.groups, query->group_count + 2, sizeof(struct part), deinit_part) !=
         STATUS_OK)
         return error_no_memory(err, "store");
     status = read_loads(&reading, err);
@@ -454,7 +418,7 @@ enum status query_stages(struct store *store, const struct query *query, struct 
     if (status == STATUS_OK)
         status = new_answer(query, out, err);
     if (status == STATUS_OK)
-        status = add_groups(&reading, *out, err);
+        status = add_rows(&reading, *out, err);
     groups_free(reading.groups);
     free(reading.loads);
     return status;
