@@ -4,6 +4,7 @@
 #include "common/store/compare/baseline.h"
 #include "common/store/transfer/copy.h"
 #include "common/store/query/query_list.h"
+#include "common/store/read/answer_cells.h"
 #include "common/store/read/session.h"
 
 static query_answer *const answers[QUERY_KIND_COUNT] = {
@@ -22,6 +23,8 @@ static enum status answer(struct store *store, const struct query *query, void *
     if (!answers[query->kind])
         return error_set(err, STATUS_INVALID, "store: no query, but a change");
     enum status status = answers[query->kind](store, query, &result, err);
+    if (status == STATUS_OK)
+        status = answer_check(result, err);
     if (status != STATUS_OK) {
         result_free(result);
         return status;

@@ -24,6 +24,7 @@ struct result {
     size_t row_count, cell_room, column_room;
     struct block *blocks;
     uint64_t next_cursor;
+    enum status status;
 };
 
 bool value_is_same(struct value a, struct value b)
@@ -68,31 +69,36 @@ enum status result_add_column(struct result *result, const char *key, enum unit 
 enum status result_add_row(struct result *result)
 {
     const size_t columns = result->column_count;
-    if (!ARRAY_RESERVE(&result->cells, &result->cell_room, (result->row_count + 1) * columns))
-        return STATUS_NOMEM;
+    if (result->status == STATUS_OK &&
+        !ARRAY_RESERVE(&result->cells, &result->cell_room, (result->row_count + 1) * columns))
+        result->status = STATUS_NOMEM;
+    if (result->status != STATUS_OK)
+        return result->status;
     for (size_t i = 0; i < columns; i++)
         result->cells[result->row_count * columns + i] = (struct value){.type = VALUE_NULL};
     result->row_count++;
     return STATUS_OK;
 }
 
-static struct value *last_cell(struct result *result, unsigned column)
+static void set_cell(struct result *result, unsigned column, struct value value)
 {
+    if (result->status != STATUS_OK)
+        return;
     assert(result->row_count > 0 && column < result->column_count);
-    return &result->cells[(result->row_count - 1) * result->column_count + column];
+    result->cells[(result->row_count - 1) * result->column_count + column] = value;
 }
 
 void result_set_int(struct result *result, unsigned column, int64_t value)
 {
-    *last_cell(result, column) = (struct value){.type = VALUE_INT, .i = value};
+    set_cell(result, column, (struct value){.type = VALUE_INT, .i = value});
 }
 
 void result_set_real(struct result *result, unsigned column, double value)
 {
+    struct value cell = {.type = VALUE_NULL};
     if (isfinite(value))
-        *last_cell(result, column) = (struct value){.type = VALUE_REAL, .r = value};
-    else
-        *last_cell(result, column) = (struct value){.type = VALUE_NULL};
+        cell = (struct value){.type = VALUE_REAL, .r = value};
+    set_cell(result, column, cell);
 }
 
 enum status result_set_text(struct result *result, unsigned column, const char *bytes, size_t size)
@@ -102,7 +108,7 @@ enum status result_set_text(struct result *result, unsigned column, const char *
         const size_t room = size > BLOCK_SIZE ? size : BLOCK_SIZE;
         block = malloc(sizeof *block + room);
         if (!block)
-            return STATUS_NOMEM;
+            return result->status = STATUS_NOMEM;
         block->older = result->blocks;
         block->used = 0;
         block->size = room;
@@ -112,11 +118,14 @@ enum status result_set_text(struct result *result, unsigned column, const char *
     if (size > 0)
         memcpy(copy, bytes, size);
     block->used += size;
-    struct value *cell = last_cell(result, column);
-    cell->type = VALUE_TEXT;
-    cell->text.bytes = copy;
-    cell->text.size = size;
-    return STATUS_OK;
+    set_cell(result, column,
+             (struct value){.type = VALUE_TEXT, .text = {.bytes = copy, .size = size}});
+    return result->status;
+}
+
+enum status result_status(const struct result *result)
+{
+    return result->status;
 }
 
 unsigned result_column_count(const struct result *result)

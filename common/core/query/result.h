@@ -39,12 +39,15 @@ void result_free(struct result *result);
 // All columns must be added before the first row.  Keys over 63 bytes are cut.
 MUST_CHECK enum status result_add_column(struct result *result, const char *key, enum unit unit);
 // Adds a row of nulls.
-MUST_CHECK enum status result_add_row(struct result *result);
+enum status result_add_row(struct result *result);
 // Sets cells of the last row.  NaN and infinite reals become null.  Text is copied.
 void result_set_int(struct result *result, unsigned column, int64_t value);
 void result_set_real(struct result *result, unsigned column, double value);
-MUST_CHECK enum status result_set_text(struct result *result, unsigned column, const char *bytes,
-                                       size_t size);
+enum status result_set_text(struct result *result, unsigned column, const char *bytes, size_t size);
+
+// STATUS_NOMEM if rows or texts could not be added: the result is incomplete, and nothing is added
+// to it any more.
+MUST_CHECK enum status result_status(const struct result *result);
 
 unsigned result_column_count(const struct result *result);
 size_t result_row_count(const struct result *result);

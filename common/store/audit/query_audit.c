@@ -60,8 +60,8 @@ static enum status set_identity(struct store *store, struct result *answer,
     if (status == STATUS_OK)
         status = answer_name(store, answer, COLUMN_HOST, run->host, err);
     const char *end = column_enum_text(COLUMN_RUN_END, run->end);
-    if (status == STATUS_OK && end)
-        status = answer_text(answer, "end", end, err);
+    if (end)
+        answer_text(answer, "end", end);
     return status;
 }
 
@@ -69,18 +69,16 @@ static enum status set_identity(struct store *store, struct result *answer,
 static enum status add_row(struct store *store, struct result *answer, const struct audit_run *run,
                            struct error *err)
 {
-    if (result_add_row(answer) != STATUS_OK)
-        return error_no_memory(err, "store");
+    answer_row(answer);
     enum status status = STATUS_OK;
     if (!run->is_stranger) {
         status = set_identity(store, answer, run, err);
         set_counts(answer, run);
     }
     answer_int(answer, "rows", run->rows);
-    if (status == STATUS_OK)
-        status = answer_text(answer, "verdict", audit_verdict_text(audit_verdict(run)), err);
-    if (status == STATUS_OK && run->findings > 0)
-        status = answer_text(answer, "finding", run->finding ? run->finding : "out of memory", err);
+    answer_text(answer, "verdict", audit_verdict_text(audit_verdict(run)));
+    if (run->findings > 0)
+        answer_text(answer, "finding", run->finding ? run->finding : "out of memory");
     return status;
 }
 

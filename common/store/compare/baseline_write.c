@@ -17,12 +17,10 @@ static enum status answer_saved(struct result **out, const struct baseline *base
         {"expired_ns", UNIT_TIME}, // records before are gone; null: none
     };
     enum status status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
-    if (status == STATUS_OK && result_add_row(*out) != STATUS_OK)
-        status = error_no_memory(err, "store");
-    if (status == STATUS_OK)
-        status = answer_text(*out, "baseline", baseline->name, err);
     if (status != STATUS_OK)
         return status;
+    answer_row(*out);
+    answer_text(*out, "baseline", baseline->name);
     size_t values = 0;
     for (size_t i = 0; i < samples_count(&baseline->samples); i++)
         for (unsigned place = 0; place < SAMPLED_MAX; place++)
@@ -34,7 +32,7 @@ static enum status answer_saved(struct result **out, const struct baseline *base
     answer_real(*out, "coverage_ratio", baseline->coverage_ratio);
     if (baseline_expired_ns(baseline))
         answer_int(*out, "expired_ns", baseline_expired_ns(baseline));
-    return STATUS_OK;
+    return answer_check(*out, err);
 }
 
 static enum status answer_deleted(struct result **out, const char *name, struct error *err)
@@ -42,13 +40,12 @@ static enum status answer_deleted(struct result **out, const char *name, struct 
     static const struct answer_column columns[] = {{"baseline", UNIT_NONE},
                                                    {"deleted", UNIT_COUNT}};
     enum status status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
-    if (status == STATUS_OK && result_add_row(*out) != STATUS_OK)
-        status = error_no_memory(err, "store");
-    if (status == STATUS_OK)
-        status = answer_text(*out, "baseline", name, err);
-    if (status == STATUS_OK)
-        answer_int(*out, "deleted", 1);
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    answer_row(*out);
+    answer_text(*out, "baseline", name);
+    answer_int(*out, "deleted", 1);
+    return answer_check(*out, err);
 }
 
 enum status baseline_write(struct sqlite3 *db, const struct query *query,

@@ -18,8 +18,7 @@ enum { COLUMN_COUNT = sizeof columns / sizeof *columns };
 static enum status take_baseline(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct result *answer = context;
-    if (result_add_row(answer) != STATUS_OK)
-        return error_no_memory(err, "store");
+    answer_row(answer);
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < COLUMN_COUNT && status == STATUS_OK; i++)
         status = answer_cell(answer, i, row, (int)i, err);

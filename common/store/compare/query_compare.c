@@ -319,22 +319,20 @@ static void note_expired(const struct row *row)
 }
 
 // Sets a cell to a name, or to two where the sides have different ones.
-static enum status set_names(const struct row *row, const char *key, int64_t before, int64_t after,
-                             struct error *err)
+static void set_names(const struct row *row, const char *key, int64_t before, int64_t after)
 {
     char first[QUERY_TEXT_SIZE], second[QUERY_TEXT_SIZE], both[2 * QUERY_TEXT_SIZE + 4];
     (void)answer_name_text(row->comparison->store, before, first);
     (void)answer_name_text(row->comparison->store, after, second);
     if (!first[0] && !second[0])
-        return STATUS_OK;
+        return;
     (void)snprintf(both, sizeof both, "%s%s%s", first, before == after ? "" : " / ",
                    before == after ? "" : second);
-    return answer_text(row->comparison->answer, key, both, err);
+    answer_text(row->comparison->answer, key, both);
 }
 
 // The metric's name as queries take it: with its kind where that is needed.
-static enum status set_metric(struct result *answer, const struct query_metric *metric,
-                              struct error *err)
+static void set_metric(struct result *answer, const struct query_metric *metric)
 {
     char text[96];
     const struct query_metric *found;
@@ -342,27 +340,23 @@ static enum status set_metric(struct result *answer, const struct query_metric *
     (void)snprintf(text, sizeof text, "%s%s%s",
                    is_alone ? "" : record_kind_info(metric->kind)->name, is_alone ? "" : ".",
                    metric->name);
-    enum status status = answer_text(answer, "metric", text, err);
-    return status == STATUS_OK ? answer_text(answer, "unit", unit_name(metric->unit), err) : status;
+    answer_text(answer, "metric", text);
+    answer_text(answer, "unit", unit_name(metric->unit));
 }
 
-static enum status set_texts(const struct row *row, struct error *err)
+static void set_texts(const struct row *row)
 {
     const struct comparison *comparison = row->comparison;
     const struct sample_key *before = &row->pair->of[BEFORE]->key;
     const struct sample_key *after = &row->pair->of[AFTER]->key;
-    enum status status =
-        set_names(row, samples_are_of_models(row->metric->kind) ? "model" : "operation",
-                  before->subject, after->subject, err);
-    if (status == STATUS_OK)
-        status = set_names(row, "device", before->device, after->device, err);
-    if (status == STATUS_OK)
-        status = set_metric(comparison->answer, row->metric, err);
+    set_names(row, samples_are_of_models(row->metric->kind) ? "model" : "operation",
+              before->subject, after->subject);
+    set_names(row, "device", before->device, after->device);
+    set_metric(comparison->answer, row->metric);
     if (before->batch_items && before->batch_items == after->batch_items)
         answer_int(comparison->answer, "batch_items", before->batch_items);
-    if (status == STATUS_OK && comparison->differences)
-        status = answer_text(comparison->answer, "differences", comparison->differences, err);
-    return status;
+    if (comparison->differences)
+        answer_text(comparison->answer, "differences", comparison->differences);
 }
 
 static void set_sides(const struct row *row)
@@ -381,17 +375,16 @@ static void set_sides(const struct row *row)
 }
 
 // `keys`: of both medians, of the ratio and of its interval, and of the verdict.
-static enum status set_effect(const struct row *row, const char *const keys[6],
-                              const struct medians *medians, const struct stats_effect *effect,
-                              bool is_judged, struct error *err)
+static void set_effect(const struct row *row, const char *const keys[6],
+                       const struct medians *medians, const struct stats_effect *effect,
+                       bool is_judged)
 {
     const double values[] = {medians->of[BEFORE].median, medians->of[AFTER].median, effect->ratio,
                              effect->low, effect->high};
     for (unsigned i = 0; i < sizeof values / sizeof *values; i++)
         answer_real(row->comparison->answer, keys[i], values[i]);
-    return is_judged ? answer_text(row->comparison->answer, keys[5],
-                                   stats_verdict_text(effect->verdict), err)
-                     : STATUS_OK;
+    if (is_judged)
+        answer_text(row->comparison->answer, keys[5], stats_verdict_text(effect->verdict));
 }
 
 // Of times: where the slowest 5 % begin.  (Of rates they would be the fastest.)
@@ -407,7 +400,8 @@ static enum status set_tail(const struct row *row, bool is_judged, struct error 
         return status;
     const struct stats_effect effect =
         stats_compare(&tails.of[BEFORE], &tails.of[AFTER], STATS_LESS, row->comparison->margin);
-    return set_effect(row, keys, &tails, &effect, is_judged, err);
+    set_effect(row, keys, &tails, &effect, is_judged);
+    return STATUS_OK;
 }
 
 static enum status judge(const struct row *row, struct error *err)
@@ -435,12 +429,9 @@ static enum status judge(const struct row *row, struct error *err)
     answer_int(comparison->answer, "needed_count", (int64_t)needed);
     answer_real(comparison->answer, "confidence", STATS_CONFIDENCE);
     answer_real(comparison->answer, "margin", comparison->margin);
-    status = set_texts(row, err);
-    if (status == STATUS_OK)
-        status = set_effect(row, keys, &medians, &effect, row->is_judged, err);
-    if (status == STATUS_OK)
-        status = set_tail(row, is_comparable && !row->sampled->explains, err);
-    return status;
+    set_texts(row);
+    set_effect(row, keys, &medians, &effect, row->is_judged);
+    return set_tail(row, is_comparable && !row->sampled->explains, err);
 }
 
 static enum status add_row(const struct comparison *comparison, const struct pair *pair,
@@ -459,15 +450,14 @@ static enum status add_row(const struct comparison *comparison, const struct pai
                          "store: the comparison has more than %d rows (narrow it with --model, "
                          "--device or another filter)",
                          QUERY_ROWS_MAX);
-    if (result_add_row(comparison->answer) != STATUS_OK)
-        return error_no_memory(err, "store");
+    answer_row(comparison->answer);
     row.note = sqlite3_str_new(comparison->store->db);
     enum status status = judge(&row, err);
     if (status == STATUS_OK && sqlite3_str_errcode(row.note) != SQLITE_OK)
         status = error_no_memory(err, "store");
     char *note = sqlite3_str_finish(row.note); // NULL where it is empty
     if (status == STATUS_OK && note)
-        status = answer_text(comparison->answer, "note", note, err);
+        answer_text(comparison->answer, "note", note);
     sqlite3_free(note);
     return status;
 }

@@ -124,17 +124,12 @@ static enum status add_group_row(struct store *store, struct result *answer,
                                  const struct average *average, const struct group *group,
                                  struct error *err)
 {
-    if (result_add_row(answer) != STATUS_OK)
-        return error_no_memory(err, "store");
+    answer_row(answer);
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < average->query->group_count && status == STATUS_OK; i++)
         status = answer_key(store, answer, i, average->query->group_by[i], group->keys[i], err);
-    if (status == STATUS_OK)
-        status = answer_text(answer, "metric", average->metric->name, err);
-    if (status == STATUS_OK)
-        status = answer_text(answer, "unit", unit_name(average->metric->unit), err);
-    if (status != STATUS_OK)
-        return status;
+    answer_text(answer, "metric", average->metric->name);
+    answer_text(answer, "unit", unit_name(average->metric->unit));
     if (average->query->step_ns > 0)
         answer_int(answer, "started_ns", group->keys[average->query->group_count]);
     if (average->is_goodput)
@@ -144,7 +139,9 @@ static enum status add_group_row(struct store *store, struct result *answer,
     set_coverage(answer, average, group->keys);
     answer_int(answer, "sketches", average->scan.sketches);
     answer_int(answer, "rows", average->scan.rows);
-    return average->scan.note[0] ? answer_text(answer, "note", average->scan.note, err) : STATUS_OK;
+    if (average->scan.note[0])
+        answer_text(answer, "note", average->scan.note);
+    return status;
 }
 
 // The oldest step first, and in it the largest group.

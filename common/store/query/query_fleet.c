@@ -397,24 +397,22 @@ static enum status set_texts(struct fleet *fleet, struct result *result,
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < 3 && status == STATUS_OK; i++)
         status = answer_name(fleet->store, result, i, names[i], err);
-    if (status == STATUS_OK)
-        status = answer_text(result, "metric", member->metric->name, err);
-    if (status == STATUS_OK)
-        status = answer_text(result, "unit", unit_name(member->metric->unit), err);
-    if (status == STATUS_OK)
-        status = answer_text(result, "verdict", verdict_names[member->verdict], err);
+    answer_text(result, "metric", member->metric->name);
+    answer_text(result, "unit", unit_name(member->metric->unit));
+    answer_text(result, "verdict", verdict_names[member->verdict]);
     if (status != STATUS_OK || !stands_out(member))
         return status;
     char reason[FLEET_REASON_SIZE];
     status = find_reason(fleet, member, reason, err);
-    return status == STATUS_OK && reason[0] ? answer_text(result, "reason", reason, err) : status;
+    if (status == STATUS_OK && reason[0])
+        answer_text(result, "reason", reason);
+    return status;
 }
 
 static enum status add_row(struct fleet *fleet, struct result *result, const struct member *member,
                            struct error *err)
 {
-    if (result_add_row(result) != STATUS_OK)
-        return error_no_memory(err, "store");
+    answer_row(result);
     answer_real(result, "value", member->value);
     answer_int(result, "hosts", member->hosts);
     answer_int(result, "count", member->count);

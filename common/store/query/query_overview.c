@@ -280,8 +280,7 @@ static void set_figures(struct result *answer, const struct figures *figures)
 static enum status add_row(struct overview *overview, struct result *answer,
                            const struct group *group, struct error *err)
 {
-    if (result_add_row(answer) != STATUS_OK)
-        return error_no_memory(err, "store");
+    answer_row(answer);
     enum status status = STATUS_OK;
     for (unsigned i = COLUMN_HOST; i <= COLUMN_MODEL && status == STATUS_OK; i++)
         status = answer_name(overview->store, answer, i, group->keys[i], err);

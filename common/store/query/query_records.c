@@ -34,8 +34,7 @@ static enum status take_record(void *context, sqlite3_stmt *row, struct error *e
         listing->more = true;
         return STATUS_CANCELLED;
     }
-    if (result_add_row(listing->answer) != STATUS_OK)
-        return error_no_memory(err, "store");
+    answer_row(listing->answer);
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < listing->columns && status == STATUS_OK; i++) {
         status = answer_cell(listing->answer, i, row, (int)i, err);

@@ -355,9 +355,9 @@ static enum status add_attribution(struct answer *answer, const struct request *
     if (events.throttle_reasons)
         answer_int(answer->result, "throttle_reasons", events.throttle_reasons);
     const enum attribution_part most = attribution_main(parts, attribution.median_ns);
-    if (most == ATTRIBUTION_PART_COUNT || peers->count < PEERS_LEAST)
-        return STATUS_OK;
-    return answer_text(answer->result, "blame", attribution_part_name(most), err);
+    if (most != ATTRIBUTION_PART_COUNT && peers->count >= PEERS_LEAST)
+        answer_text(answer->result, "blame", attribution_part_name(most));
+    return STATUS_OK;
 }
 
 // ---- The answer ----------------------------------------------------------------------
@@ -376,10 +376,9 @@ static enum status set_names(struct answer *answer, const struct request *reques
     enum status status = answer_run(answer->store, answer->result, 0, request->run, err);
     for (unsigned i = 0; i < 3 && status == STATUS_OK; i++)
         status = answer_name(answer->store, answer->result, 1 + i, names[i], err);
-    if (status == STATUS_OK && finish)
-        status = answer_text(answer->result, "finish", finish, err);
-    if (status == STATUS_OK)
-        status = answer_text(answer->result, "metric", answer->metric->name, err);
+    if (finish)
+        answer_text(answer->result, "finish", finish);
+    answer_text(answer->result, "metric", answer->metric->name);
     return status;
 }
 
@@ -404,19 +403,16 @@ static void set_figures(struct answer *answer, const struct request *request)
 
 static enum status add_row(struct answer *answer, const struct request *request, struct error *err)
 {
-    if (result_add_row(answer->result) != STATUS_OK)
-        return error_no_memory(err, "store");
+    answer_row(answer->result);
     enum status status = set_names(answer, request, err);
-    if (status != STATUS_OK)
-        return status;
     set_figures(answer, request);
     const struct peers *peers = &answer->peers[request->peers];
     answer_int(answer->result, "peers", (int64_t)peers->count);
     if (answer->expired_ns)
         answer_int(answer->result, "expired_ns", answer->expired_ns);
     if (peers->count < PEERS_LEAST)
-        status = answer_text(answer->result, "note",
-                             "too few requests of this model and device to say what is usual", err);
+        answer_text(answer->result, "note",
+                    "too few requests of this model and device to say what is usual");
     return status == STATUS_OK ? add_attribution(answer, request, peers, err) : status;
 }
 

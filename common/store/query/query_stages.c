@@ -296,8 +296,8 @@ static void set_durations(struct result *answer, const struct part *part)
     answer_real(answer, "share_ratio", sum_of(&part->duration) / sum_of(&part->total->duration));
 }
 
-static enum status set_total(const struct reading *reading, struct result *answer,
-                             const struct part *total, struct error *err)
+static void set_total(const struct reading *reading, struct result *answer,
+                      const struct part *total)
 {
     if (total == total->all)
         answer_int(answer, "failed", total->failed);
@@ -306,8 +306,8 @@ static enum status set_total(const struct reading *reading, struct result *answe
                     real_sum_total(&total->bytes) * 1e9 / sum_of(&total->duration));
     answer_real(answer, "storage_bytes_per_second", aggregate_mean(&total->storage));
     answer_real(answer, "page_cache_ratio", aggregate_mean(&total->cached));
-    return reading->is_cut ? answer_text(answer, "note", "of the newest 200000 loads only", err)
-                           : STATUS_OK;
+    if (reading->is_cut)
+        answer_text(answer, "note", "of the newest 200000 loads only");
 }
 
 static enum status add_row(const struct reading *reading, struct result *answer,
@@ -315,25 +315,22 @@ static enum status add_row(const struct reading *reading, struct result *answer,
 {
     const unsigned count = reading->query->group_count;
     const int64_t name = group_part(reading, group);
-    if (result_add_row(answer) != STATUS_OK)
-        return error_no_memory(err, "store");
+    answer_row(answer);
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < count && status == STATUS_OK; i++)
         status =
             answer_key(reading->store, answer, i, reading->query->group_by[i], group->keys[i], err);
-    if (status == STATUS_OK)
-        status = answer_text(answer, "cache", cache_names[group_cache(reading, group)], err);
-    if (status == STATUS_OK)
-        status = answer_text(answer, "part",
-                             name == PART_TOTAL   ? "total"
-                             : name == PART_OTHER ? "other"
-                                                  : "stage",
-                             err);
     if (status == STATUS_OK && name >= 0)
         status = answer_name(reading->store, answer, count + 2, name, err);
+    answer_text(answer, "cache", cache_names[group_cache(reading, group)]);
+    answer_text(answer, "part",
+                name == PART_TOTAL   ? "total"
+                : name == PART_OTHER ? "other"
+                                     : "stage");
     set_durations(answer, group->data);
-    return status == STATUS_OK && name == PART_TOTAL ? set_total(reading, answer, group->data, err)
-                                                     : status;
+    if (name == PART_TOTAL)
+        set_total(reading, answer, group->data);
+    return status;
 }
 
 // Where a part stands in its load.

@@ -94,11 +94,8 @@ enum status query_ping(struct store *store, const struct query *query, struct re
         answer_new(out, ping_columns, sizeof ping_columns / sizeof *ping_columns, err);
     if (status != STATUS_OK)
         return status;
-    if (result_add_row(*out) != STATUS_OK)
-        return error_no_memory(err, "store");
-    status = answer_text(*out, "version", INFERSTAT_VERSION, err);
-    if (status != STATUS_OK)
-        return status;
+    answer_row(*out);
+    answer_text(*out, "version", INFERSTAT_VERSION);
     answer_int(*out, "protocol", DELIVERY_PROTOCOL);
     answer_int(*out, "now_ns", clock_wall_ns());
     answer_int(*out, "store_bytes", store_bytes(store));
@@ -359,8 +356,8 @@ static enum status add_newest(struct summary *summary, const struct part *part, 
         return STATUS_OK;
     const unsigned room = sizeof part->newest / sizeof *part->newest;
     for (unsigned i = 0; i < room && part->newest[i].from && status == STATUS_OK; i++)
-        status = answer_value(summary->answer, part->newest[i].to,
-                              result_get(record, 0, part->newest[i].from), err);
+        answer_value(summary->answer, part->newest[i].to,
+                     result_get(record, 0, part->newest[i].from));
     result_free(record);
     return status;
 }
@@ -431,7 +428,8 @@ enum status query_summary(struct store *store, const struct query *query, struct
         answer_new(out, summary_columns, sizeof summary_columns / sizeof *summary_columns, err);
     if (status != STATUS_OK)
         return status;
-    if (result_add_row(*out) != STATUS_OK || groups_new(&summary.models, 1, 0, NULL) != STATUS_OK)
+    answer_row(*out);
+    if (groups_new(&summary.models, 1, 0, NULL) != STATUS_OK)
         return error_no_memory(err, "store");
     summary.answer = *out;
     answer_int(*out, "store_bytes", store_bytes(store));

@@ -32,6 +32,16 @@ static unsigned column_of(const struct result *answer, const char *key)
     return (unsigned)column;
 }
 
+enum status answer_check(const struct result *answer, struct error *err)
+{
+    return result_status(answer) == STATUS_OK ? STATUS_OK : error_no_memory(err, "store");
+}
+
+void answer_row(struct result *answer)
+{
+    (void)result_add_row(answer);
+}
+
 void answer_int(struct result *answer, const char *key, int64_t value)
 {
     result_set_int(answer, column_of(answer, key), value);
@@ -42,25 +52,20 @@ void answer_real(struct result *answer, const char *key, double value)
     result_set_real(answer, column_of(answer, key), value);
 }
 
-enum status answer_text(struct result *answer, const char *key, const char *text, struct error *err)
+void answer_text(struct result *answer, const char *key, const char *text)
 {
-    if (result_set_text(answer, column_of(answer, key), text, strlen(text)) != STATUS_OK)
-        return error_no_memory(err, "store");
-    return STATUS_OK;
+    (void)result_set_text(answer, column_of(answer, key), text, strlen(text));
 }
 
-enum status answer_value(struct result *answer, const char *key, struct value value,
-                         struct error *err)
+void answer_value(struct result *answer, const char *key, struct value value)
 {
     const unsigned column = column_of(answer, key);
     if (value.type == VALUE_INT)
         result_set_int(answer, column, value.i);
     else if (value.type == VALUE_REAL)
         result_set_real(answer, column, value.r);
-    else if (value.type == VALUE_TEXT &&
-             result_set_text(answer, column, value.text.bytes, value.text.size) != STATUS_OK)
-        return error_no_memory(err, "store");
-    return STATUS_OK;
+    else if (value.type == VALUE_TEXT)
+        (void)result_set_text(answer, column, value.text.bytes, value.text.size);
 }
 
 enum status answer_cell(struct result *answer, unsigned column, sqlite3_stmt *row, int place,
@@ -76,8 +81,9 @@ enum status answer_cell(struct result *answer, unsigned column, sqlite3_stmt *ro
     case SQLITE_TEXT: {
         const char *text = (const char *)sqlite3_column_text(row, place);
         const int size = sqlite3_column_bytes(row, place);
-        if (!text || result_set_text(answer, column, text, (size_t)size) != STATUS_OK)
+        if (!text)
             return error_no_memory(err, "store");
+        (void)result_set_text(answer, column, text, (size_t)size);
         return STATUS_OK;
     }
     default:
@@ -140,23 +146,15 @@ bool answer_name_text(struct store *store, int64_t id, char text[QUERY_TEXT_SIZE
     return kept == size;
 }
 
-static enum status answer_status(struct result *answer, unsigned column, int64_t number,
-                                 struct error *err)
-{
-    const char *text = column_enum_text(COLUMN_STATUS, number);
-    if (!text)
-        return STATUS_OK;
-    if (result_set_text(answer, column, text, strlen(text)) != STATUS_OK)
-        return error_no_memory(err, "store");
-    return STATUS_OK;
-}
-
 enum status answer_key(struct store *store, struct result *answer, unsigned column,
                        enum query_dimension dimension, int64_t key, struct error *err)
 {
     if (dimension == QUERY_BY_RUN)
         return answer_run(store, answer, column, key, err);
-    if (dimension == QUERY_BY_STATUS)
-        return answer_status(answer, column, key, err);
-    return answer_name(store, answer, column, key, err);
+    if (dimension != QUERY_BY_STATUS)
+        return answer_name(store, answer, column, key, err);
+    const char *text = column_enum_text(COLUMN_STATUS, key);
+    if (text)
+        (void)result_set_text(answer, column, text, strlen(text));
+    return STATUS_OK;
 }

@@ -22,14 +22,19 @@ struct answer_column {
 MUST_CHECK enum status answer_new(struct result **out, const struct answer_column *columns,
                                   unsigned count, struct error *err);
 
+// STATUS_NOMEM if there was no memory for all that the functions below have added; to be called at
+// the end.  store_query does so for its answers.
+MUST_CHECK enum status answer_check(const struct result *answer, struct error *err);
+
+// Adds a row of nulls.
+void answer_row(struct result *answer);
+
 // Set a cell of the last row; `key` must be one of the columns.
 void answer_int(struct result *answer, const char *key, int64_t value);
 void answer_real(struct result *answer, const char *key, double value); // NaN: null
-MUST_CHECK enum status answer_text(struct result *answer, const char *key, const char *text,
-                                   struct error *err);
+void answer_text(struct result *answer, const char *key, const char *text);
 
-MUST_CHECK enum status answer_value(struct result *answer, const char *key, struct value value,
-                                    struct error *err);
+void answer_value(struct result *answer, const char *key, struct value value);
 
 // Copies a column of the statement's current row into a cell; null stays null.
 MUST_CHECK enum status answer_cell(struct result *answer, unsigned column, struct sqlite3_stmt *row,

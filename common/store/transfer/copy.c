@@ -224,6 +224,7 @@ static enum status fill_answer(struct result **out, const struct copying *copyin
         return status;
     }
     *out = answer;
+    answer_text(answer, "path", path);
     answer_int(answer, "bytes", database_file_bytes(path));
     answer_int(answer, "runs", counts->runs);
     answer_int(answer, "records", counts->records);
@@ -235,7 +236,7 @@ static enum status fill_answer(struct result **out, const struct copying *copyin
     answer_int(answer, "duration_ns", (int64_t)(clock_monotonic_ns() - began_ns));
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++)
         answer_int(answer, record_kind_info((enum record_kind)kind)->name, counts->of[kind]);
-    return answer_text(answer, "path", path, err);
+    return answer_check(answer, err);
 }
 
 // ---- All of it ------------------------------------------------------------------------

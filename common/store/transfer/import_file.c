@@ -134,7 +134,7 @@ static enum status answer_identity(struct result *result, struct store *from, st
         sqlite3_step(stmt) == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
     if (said && text_to_uuid(uuid, said)) {
         text_from_uuid(text, uuid);
-        status = answer_text(result, "store", text, err);
+        answer_text(result, "store", text);
     }
     (void)sqlite3_finalize(stmt);
     return status;
@@ -162,18 +162,13 @@ static enum status answer(struct result **out, struct importing *importing, stru
     }
     struct result *result = NULL;
     enum status status = answer_new(&result, columns, sizeof columns / sizeof *columns, err);
-    if (status == STATUS_OK)
-        status = result_add_row(result) == STATUS_OK ? STATUS_OK : error_no_memory(err, "store");
-    if (status == STATUS_OK)
-        status = answer_identity(result, importing->from, err);
-    if (status == STATUS_OK && importing->note[0])
-        status = answer_text(result, "note", importing->note, err);
-    if (status == STATUS_OK && importing->baseline_note[0])
-        status = answer_text(result, "baseline_note", importing->baseline_note, err);
-    if (status != STATUS_OK) {
-        result_free(result);
+    if (status != STATUS_OK)
         return status;
-    }
+    answer_row(result);
+    if (importing->note[0])
+        answer_text(result, "note", importing->note);
+    if (importing->baseline_note[0])
+        answer_text(result, "baseline_note", importing->baseline_note);
     answer_int(result, "runs", importing->new_runs);
     answer_int(result, "runs_completed", completed);
     answer_int(result, "runs_there", importing->there + known - completed);
@@ -182,8 +177,14 @@ static enum status answer(struct result **out, struct importing *importing, stru
     answer_int(result, "baselines", importing->baselines);
     answer_int(result, "baselines_there", importing->baselines_there);
     answer_int(result, "baselines_refused", importing->baselines_refused);
-    *out = result;
-    return STATUS_OK;
+    status = answer_identity(result, importing->from, err);
+    if (status == STATUS_OK)
+        status = answer_check(result, err);
+    if (status == STATUS_OK)
+        *out = result;
+    else
+        result_free(result);
+    return status;
 }
 
 static void close_file(struct importing *importing)
