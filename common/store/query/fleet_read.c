@@ -17,32 +17,15 @@
 struct reading {
     struct store *store;
     const struct query_filter *filter;
-    struct fleet_place *places;
-    size_t count;
+    struct groups *places;
 };
-
-int fleet_place_compare(const void *left, const void *right)
-{
-    const struct fleet_place *a = left, *b = right;
-    if (a->host != b->host)
-        return a->host < b->host ? -1 : 1;
-    return (a->device > b->device) - (a->device < b->device);
-}
-
-struct fleet_place *fleet_find(struct fleet_place *places, size_t count, int64_t host,
-                               int64_t device)
-{
-    const struct fleet_place key = {.host = host, .device = device};
-    return count > 0 ? bsearch(&key, places, count, sizeof key, fleet_place_compare) : NULL;
-}
 
 // The facts of the host and device in the first two columns of a row; NULL: not asked for.
 static struct fleet_facts *facts_of_row(const struct reading *reading, sqlite3_stmt *row)
 {
-    struct fleet_place *place =
-        fleet_find(reading->places, reading->count, sqlite3_column_int64(row, 0),
-                   sqlite3_column_int64(row, 1));
-    return place ? &place->facts : NULL;
+    const int64_t keys[] = {sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1)};
+    struct group *place = groups_get(reading->places, keys);
+    return place ? place->data : NULL;
 }
 
 static void set_number(double *number, sqlite3_stmt *row, int place)
@@ -78,9 +61,10 @@ static enum status take_run(void *context, sqlite3_stmt *row, struct error *err)
     struct reading *reading = context;
     const int64_t host = sqlite3_column_int64(row, 0);
     (void)err;
-    for (size_t i = 0; i < reading->count; i++) {
-        struct fleet_facts *facts = &reading->places[i].facts;
-        if (reading->places[i].host != host)
+    for (size_t i = 0; i < groups_count(reading->places); i++) {
+        const struct group *place = groups_at(reading->places, i);
+        struct fleet_facts *facts = place->data;
+        if (place->keys[0] != host)
             continue;
         facts->numbers[FLEET_HOST_MEMORY] = sqlite3_column_double(row, 1);
         facts->numbers[FLEET_CPU_COUNT] = sqlite3_column_double(row, 2);
@@ -225,12 +209,12 @@ static enum status read_samples(struct reading *reading, struct error *err)
     return read_slices(reading, first_ns, last_ns, err);
 }
 
-enum status fleet_read(struct fleet_place *places, size_t count, struct store *store,
+enum status fleet_read(struct groups *places, struct store *store,
                        const struct query_filter *filter, struct error *err)
 {
-    struct reading reading = {.store = store, .filter = filter, .places = places, .count = count};
-    for (size_t i = 0; i < count; i++)
-        fleet_facts_init(&places[i].facts);
+    struct reading reading = {.store = store, .filter = filter, .places = places};
+    for (size_t i = 0; i < groups_count(places); i++)
+        fleet_facts_init(groups_at(places, i)->data);
     enum status status = read_runs(&reading, err);
     if (status == STATUS_OK)
         status = read_devices(&reading, err);

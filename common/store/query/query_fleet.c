@@ -11,6 +11,7 @@
 #include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/schema/schema_select.h"
 #include "common/store/read/answer_cells.h"
+#include "common/store/read/reader.h"
 #include "common/store/query/query_list.h"
 
 enum {
@@ -86,8 +87,7 @@ struct fleet {
     size_t metric_count;
     struct member *members;
     size_t count, room;
-    struct fleet_place *places;
-    size_t place_count;
+    struct groups *places; // by host and device: struct fleet_facts
 };
 
 // ---- Medians -------------------------------------------------------------------------
@@ -269,18 +269,16 @@ static bool stands_out(const struct member *member)
 
 static enum status read_places(struct fleet *fleet, struct error *err)
 {
-    fleet->places = calloc(fleet->count, sizeof *fleet->places);
-    if (!fleet->places)
+    if (groups_new(&fleet->places, 2, sizeof(struct fleet_facts), NULL) != STATUS_OK)
         return error_no_memory(err, "store");
-    for (size_t i = 0; i < fleet->count; i++)
-        fleet->places[i] = (struct fleet_place){.host = fleet->members[i].host,
-                                                .device = fleet->members[i].device};
-    qsort(fleet->places, fleet->count, sizeof *fleet->places, fleet_place_compare);
-    for (size_t i = 0; i < fleet->count; i++)
-        if (i == 0 ||
-            fleet_place_compare(&fleet->places[fleet->place_count - 1], &fleet->places[i]) != 0)
-            fleet->places[fleet->place_count++] = fleet->places[i];
-    return fleet_read(fleet->places, fleet->place_count, fleet->store, &fleet->query->filter, err);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < fleet->count && status == STATUS_OK; i++) {
+        const int64_t keys[] = {fleet->members[i].host, fleet->members[i].device};
+        struct group *place = NULL;
+        status = reader_group(fleet->places, keys, &place, err);
+    }
+    return status == STATUS_OK ? fleet_read(fleet->places, fleet->store, &fleet->query->filter, err)
+                               : status;
 }
 
 // What a work fact of a member is: where it stands, and the metric it comes from.
@@ -340,7 +338,8 @@ static enum status read_facts(struct fleet *fleet, struct error *err)
 
 static void facts_of(struct fleet *fleet, const struct member *member, struct fleet_facts *out)
 {
-    *out = fleet_find(fleet->places, fleet->place_count, member->host, member->device)->facts;
+    const int64_t keys[] = {member->host, member->device};
+    *out = *(struct fleet_facts *)groups_get(fleet->places, keys)->data;
     out->numbers[FLEET_CONCURRENT] = member->concurrent;
     out->numbers[FLEET_PROMPT] = member->prompt;
     out->numbers[FLEET_PAGE_CACHE] = member->cached;
@@ -458,7 +457,7 @@ enum status query_fleet(struct store *store, const struct query *query, struct r
         status = answer_new(out, columns, sizeof columns / sizeof *columns, err);
     if (status == STATUS_OK)
         status = add_rows(&fleet, *out, err);
-    free(fleet.places);
+    groups_free(fleet.places);
     free(fleet.members);
     return status;
 }

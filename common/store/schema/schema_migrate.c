@@ -9,7 +9,6 @@
 #include "common/core/base/unit.h"
 #include "common/core/delivery/delivery.h"
 #include "common/store/sqlite/database.h"
-#include "common/store/schema/migration_space.h"
 #include "common/store/schema/schema_rebuild.h"
 #include "common/store/schema/schema_tables.h"
 #include "common/store/schema/file_probe.h"
@@ -377,12 +376,40 @@ static enum status make_tables(sqlite3 *db, bool is_new, struct error *err)
     return database_exec_built(db, sql, err);
 }
 
+// Of a row that was sealed, with its entry in the index on started_ns, rounded up.
+enum { SEALED_ROW_BYTES = 160 };
+
+enum status schema_check_space(sqlite3 *db, int64_t free_bytes, int64_t *needed, struct error *err)
+{
+    char needs[UNIT_TEXT_SIZE], has[UNIT_TEXT_SIZE];
+    int64_t rows = 0;
+    bool rewrites = false, is_sealed = false;
+    *needed = 0;
+    enum status status = has_column(db, "inference", "received_after_ns", &rewrites, err);
+    if (status == STATUS_OK && rewrites)
+        status = database_integer(
+            db, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", needed,
+            err);
+    if (status == STATUS_OK)
+        status = has_column(db, "sealed", "rows", &is_sealed, err);
+    if (status == STATUS_OK && is_sealed) // a damaged count of rows counts nothing
+        status = database_integer(db, "SELECT sum(rows) FROM sealed WHERE rows BETWEEN 1 AND 16384",
+                                  &rows, err);
+    *needed += 2 * rows * SEALED_ROW_BYTES; // in the file, and in the log
+    if (status == STATUS_OK && *needed > free_bytes)
+        status =
+            error_set(err, STATUS_FULL, "migrating it needs %s of free disk space, there are %s",
+                      unit_format_int(needs, UNIT_BYTES, *needed),
+                      unit_format_int(has, UNIT_BYTES, free_bytes));
+    return status;
+}
+
 // Checks the disk space, then does what cannot be one transaction.
 static enum status prepare(sqlite3 *db, const char *path, int64_t version, struct error *err)
 {
     int64_t needed = 0;
     char text[UNIT_TEXT_SIZE];
-    enum status status = migration_check_space(db, database_free_bytes(path), &needed, err);
+    enum status status = schema_check_space(db, database_free_bytes(path), &needed, err);
     if (status != STATUS_OK)
         return status;
     log_write(LOG_LEVEL_INFO,

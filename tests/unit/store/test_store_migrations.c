@@ -8,7 +8,6 @@
 #include "common/core/base/unit.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/transfer/import.h"
-#include "common/store/schema/migration_space.h"
 #include "common/store/schema/schema.h"
 #include "common/store/store.h"
 #include "common/store/schema/unseal.h"
@@ -374,16 +373,16 @@ TEST_CASE(test_a_migration_without_disk_space)
     char words[96], text[UNIT_TEXT_SIZE];
     make_sealed_store();
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(migration_check_space(db, 10000, &needed, &err), STATUS_FULL);
+    assert_int_equal(schema_check_space(db, 10000, &needed, &err), STATUS_FULL);
     assert_int_equal(needed, integer(db, "PRAGMA page_count") * 4096 + 124 * 2 * 160);
     (void)snprintf(words, sizeof words, "needs %s of free disk space, there are 9.8 KB",
                    unit_format_int(text, UNIT_BYTES, needed));
     if (!strstr(err.text, words))
         fail_msg("%s", err.text);
-    assert_int_equal(migration_check_space(db, needed - 1, &again, &err), STATUS_FULL);
-    assert_int_equal(migration_check_space(db, needed, &again, &err), STATUS_OK);
+    assert_int_equal(schema_check_space(db, needed - 1, &again, &err), STATUS_FULL);
+    assert_int_equal(schema_check_space(db, needed, &again, &err), STATUS_OK);
     assert_int_equal(schema_migrate(db, path, &err), STATUS_OK);
-    assert_int_equal(migration_check_space(db, 0, &needed, &err), STATUS_OK);
+    assert_int_equal(schema_check_space(db, 0, &needed, &err), STATUS_OK);
     assert_int_equal(needed, 0);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
