@@ -1,6 +1,5 @@
 #include "common/store/read/session.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,12 +60,8 @@ static enum status look_for_log(struct store *store, struct error *err)
     enum status status = open_marker_lacks_log(store->db, store->path, &lacks, err);
     if (status != STATUS_OK || !lacks)
         return status;
-    const size_t size = sizeof text + 2 * strlen(store->path);
-    store->warning = malloc(size);
-    if (!store->warning)
-        return error_no_memory(err, "store");
-    (void)snprintf(store->warning, size, text, store->path, store->path);
-    return STATUS_OK;
+    store->warning = sqlite3_mprintf(text, store->path, store->path);
+    return store->warning ? STATUS_OK : error_no_memory(err, "store");
 }
 
 enum status store_open(struct store **out, const char *path, struct error *err)
@@ -102,7 +97,7 @@ void store_close(struct store *store)
     (void)sqlite3_finalize(store->uuid);
     statement_cache_end(&store->statements);
     database_close(store->db);
-    free(store->warning);
+    sqlite3_free(store->warning);
     free(store->path);
     free(store);
 }

@@ -56,17 +56,6 @@ static bool name_with(char *out, size_t size, const char *path, const char *opti
     return n > 0 && (size_t)n < size - used;
 }
 
-// The log lies beside the file itself, not beside a link to it.
-static bool has_beside(const char *path, const char *ending)
-{
-    char real[PATH_MAX], beside[PATH_MAX];
-    struct stat st;
-    if (!realpath(path, real))
-        return true;
-    const int n = snprintf(beside, sizeof beside, "%s%s", real, ending);
-    return n < 0 || (size_t)n >= sizeof beside || stat(beside, &st) == 0;
-}
-
 // `alone`: the log's index is kept in this process's memory.
 static enum status open_and_check(sqlite3 **out, const char *name, int flags, bool alone,
                                   const char *path, struct error *err)
@@ -109,9 +98,10 @@ static enum status open_to_read(sqlite3 **out, const char *path, bool attaches, 
     // If no file can be created in the folder, no process writes to the store either, unless
     // the log's index exists.  With a log it is read without locks, which
     // need a file that can be written.
-    if ((status != STATUS_IO && status != STATUS_DENIED) || has_beside(path, "-shm"))
+    if ((status != STATUS_IO && status != STATUS_DENIED) ||
+        database_beside_bytes(path, "-shm") >= 0)
         return status;
-    const bool has_log = has_beside(path, "-wal");
+    const bool has_log = database_beside_bytes(path, "-wal") >= 0;
     if (!name_with(name, sizeof name, path, option[has_log ? 1 : 2]))
         return status;
     return open_and_check(out, name, flags, has_log, path, err);

@@ -1,6 +1,6 @@
 #include "common/store/schema/schema_list.h"
 
-#include <string.h>
+#include <stddef.h>
 
 #include <sqlite3.h>
 
@@ -13,35 +13,29 @@ static const char *text_at(sqlite3_stmt *row, int column)
     return text ? text : "";
 }
 
-static enum status take_row(sqlite3_stmt *row, schema_column_take *take, void *context,
-                            struct error *err)
-{
-    const struct schema_column column = {
-        .table = text_at(row, 0),
-        .sql = text_at(row, 1),
-        .is_view = strcmp(text_at(row, 2), "view") == 0,
-        .is_first = sqlite3_column_int(row, 3) == 0,
-        .name = text_at(row, 4),
-        .type = text_at(row, 5),
-        .may_be_null = sqlite3_column_int(row, 6) == 0 && sqlite3_column_int(row, 7) == 0,
-        .key = sqlite3_column_int(row, 7),
-    };
-    return take(context, &column, err);
-}
-
 static enum status take_rows(sqlite3 *db, schema_column_take *take, void *context,
                              struct error *err)
 {
     static const char sql[] =
-        "SELECT m.name, m.sql, m.type, c.cid, c.name, c.type, c.\"notnull\", c.pk"
-        " FROM sqlite_schema m, pragma_table_xinfo(m.name) c"
+        "SELECT m.name, c.name, c.type, m.type = 'view', c.cid = 0, c.\"notnull\" = 0 AND c.pk = 0,"
+        " c.pk FROM sqlite_schema m, pragma_table_xinfo(m.name) c"
         " WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
         " ORDER BY m.type, m.rowid, c.cid";
     sqlite3_stmt *stmt = NULL;
     enum status status = database_prepare(db, &stmt, sql, false, err);
     int rc = SQLITE_DONE;
-    while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
-        status = take_row(stmt, take, context, err);
+    while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+        const struct schema_column column = {
+            .table = text_at(stmt, 0),
+            .name = text_at(stmt, 1),
+            .type = text_at(stmt, 2),
+            .is_view = sqlite3_column_int(stmt, 3) != 0,
+            .is_first = sqlite3_column_int(stmt, 4) != 0,
+            .may_be_null = sqlite3_column_int(stmt, 5) != 0,
+            .key = sqlite3_column_int(stmt, 6),
+        };
+        status = take(context, &column, err);
+    }
     if (status == STATUS_OK && rc != SQLITE_DONE)
         status = database_error(db, "schema", err);
     (void)sqlite3_finalize(stmt);

@@ -10,7 +10,6 @@ struct schema_column {
     const char *table; // table or view
     const char *name;
     const char *type; // "INTEGER"; "": any
-    const char *sql;  // the CREATE statement of the table or view
     bool is_view;
     bool is_first;    // first column of its table
     bool may_be_null; // known for tables only

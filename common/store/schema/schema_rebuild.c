@@ -1,96 +1,50 @@
 #include "common/store/schema/schema_rebuild.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <sqlite3.h>
 
-#include "common/core/base/array.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/schema/schema_tables.h"
 
 enum { SLICE_ROWS = 20000 };
 
-// The indexes and triggers of a table, by the statements that made them.
-struct extra {
-    char *type, *name, *text;
-};
-
-struct extras {
-    struct extra *list;
-    size_t count, room;
-};
-
-static char *copy_of(sqlite3_stmt *row, int place)
-{
-    const char *text = (const char *)sqlite3_column_text(row, place);
-    return text ? strdup(text) : NULL;
-}
-
-static enum status add_extra(struct extras *extras, sqlite3_stmt *row, struct error *err)
-{
-    if (!ARRAY_RESERVE(&extras->list, &extras->room, extras->count + 1))
-        return error_no_memory(err, "store");
-    struct extra *extra = &extras->list[extras->count++];
-    *extra = (struct extra){copy_of(row, 0), copy_of(row, 1), copy_of(row, 2)};
-    return extra->type && extra->name && extra->text ? STATUS_OK : error_no_memory(err, "store");
-}
-
+// Keeps the statements that made the table's indexes and triggers in a table of this connection.
 // Of a trigger the table's name is as whoever made it wrote it.
-static enum status read_extras(struct extras *extras, sqlite3 *db, const char *table,
-                               struct error *err)
+static enum status keep_extras(sqlite3 *db, const char *table, struct error *err)
 {
-    sqlite3_stmt *stmt = NULL;
-    enum status status =
-        database_prepare(db, &stmt,
-                         "SELECT type, name, sql FROM sqlite_schema WHERE tbl_name = ?"
-                         " COLLATE NOCASE AND type IN ('index', 'trigger') AND sql IS NOT NULL"
-                         " ORDER BY rowid",
-                         false, err);
-    if (status != STATUS_OK)
-        return status;
-    (void)sqlite3_bind_text(stmt, 1, table, -1, SQLITE_STATIC);
-    int rc = SQLITE_DONE;
-    while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
-        status = add_extra(extras, stmt, err);
-    if (status == STATUS_OK && rc != SQLITE_DONE)
-        status = database_error(db, "store", err);
-    (void)sqlite3_finalize(stmt);
-    return status;
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendf(sql,
+                        "CREATE TEMP TABLE extra AS SELECT type, name, sql FROM main.sqlite_schema"
+                        " WHERE tbl_name = %Q COLLATE NOCASE AND type IN ('index', 'trigger')"
+                        " AND sql IS NOT NULL ORDER BY rowid",
+                        table);
+    return database_exec_built(db, sql, err);
 }
 
-// One statement each: what else a text of the file might hold is not run.
-static enum status make_extras(const struct extras *extras, sqlite3 *db, struct error *err)
+// Runs what an expression gives for each of them.  One statement each: what else a text of the
+// file might hold is not run.
+static enum status run_extras(sqlite3 *db, const char *expression, struct error *err)
 {
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < extras->count && status == STATUS_OK; i++) {
-        sqlite3_stmt *stmt = NULL;
-        status = database_prepare(db, &stmt, extras->list[i].text, false, err);
+    int64_t count = 0;
+    enum status status = database_integer(db, "SELECT count(*) FROM temp.extra", &count, err);
+    for (int64_t i = 1; i <= count && status == STATUS_OK; i++) {
+        sqlite3_stmt *ask = NULL, *stmt = NULL;
+        sqlite3_str *sql = sqlite3_str_new(db);
+        sqlite3_str_appendf(sql, "SELECT %s FROM temp.extra WHERE rowid = %lld", expression,
+                            (long long)i);
+        status = database_prepare_built(db, &ask, sql, false, err);
+        if (status == STATUS_OK && sqlite3_step(ask) != SQLITE_ROW)
+            status = database_error(db, "store", err);
+        if (status == STATUS_OK)
+            status =
+                database_prepare(db, &stmt, (const char *)sqlite3_column_text(ask, 0), false, err);
+        (void)sqlite3_finalize(ask); // a change of the schema waits for no reader
         if (status == STATUS_OK)
             status = database_run(db, stmt, err);
         (void)sqlite3_finalize(stmt);
     }
     return status;
-}
-
-static void free_extras(struct extras *extras)
-{
-    for (size_t i = 0; i < extras->count; i++) {
-        free(extras->list[i].type);
-        free(extras->list[i].name);
-        free(extras->list[i].text);
-    }
-    free(extras->list);
-}
-
-// Else each deleted row would update them.
-static enum status drop_indexes(sqlite3 *db, const struct extras *extras, struct error *err)
-{
-    sqlite3_str *sql = sqlite3_str_new(db);
-    for (size_t i = 0; i < extras->count; i++)
-        sqlite3_str_appendf(sql, "DROP %s \"%w\";", extras->list[i].type, extras->list[i].name);
-    return database_exec_built(db, sql, err);
 }
 
 // Foreign columns would be lost, with their contents: then the store stays unchanged.
@@ -183,14 +137,12 @@ static enum status replace(sqlite3 *db, enum record_kind kind, const char *table
 enum status schema_rebuild(sqlite3 *db, enum record_kind kind, struct error *err)
 {
     const char *table = record_kind_info(kind)->name;
-    struct extras extras = {0};
-    enum status status = read_extras(&extras, db, table, err);
-    if (status == STATUS_OK)
-        status = drop_indexes(db, &extras, err);
+    enum status status = keep_extras(db, table, err);
+    if (status == STATUS_OK) // else each deleted row would update the indexes
+        status = run_extras(db, "printf('DROP %s \"%w\"', type, name)", err);
     if (status == STATUS_OK)
         status = replace(db, kind, table, err);
     if (status == STATUS_OK)
-        status = make_extras(&extras, db, err);
-    free_extras(&extras);
-    return status;
+        status = run_extras(db, "sql", err);
+    return status == STATUS_OK ? database_exec(db, "DROP TABLE temp.extra", err) : status;
 }

@@ -1,6 +1,8 @@
 #include "common/store/sqlite/database.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -156,6 +158,18 @@ void database_close(sqlite3 *db)
 }
 
 // ---- Files ----------------------------------------------------------------------------
+
+int64_t database_beside_bytes(const char *path, const char *ending)
+{
+    char real[PATH_MAX], beside[PATH_MAX];
+    struct stat about;
+    if (!realpath(path, real))
+        return -1;
+    const int size = snprintf(beside, sizeof beside, "%s%s", real, ending);
+    return size > 0 && (size_t)size < sizeof beside && stat(beside, &about) == 0
+               ? (int64_t)about.st_size
+               : -1;
+}
 
 int64_t database_file_bytes(const char *path)
 {

@@ -62,6 +62,10 @@ MUST_CHECK enum status database_run(struct sqlite3 *db, struct sqlite3_stmt *stm
 MUST_CHECK enum status database_integer(struct sqlite3 *db, const char *sql, int64_t *out,
                                         struct error *err);
 
+// Size of the file beside the one at `path` with that ending ("-wal"), or -1.  Symbolic links of
+// `path` are resolved first: what lies beside a file does not lie beside a link to it.
+int64_t database_beside_bytes(const char *path, const char *ending);
+
 // Size of the file at `path`, 0 if it is missing; NULL is fine.
 int64_t database_file_bytes(const char *path);
 
