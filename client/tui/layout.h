@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "client/tui/rect.h"
+#include "client/tui/canvas.h"
 
 // On a smaller screen the dashboard shows only a notice.
 enum { LAYOUT_WIDTH_MIN = 60, LAYOUT_HEIGHT_MIN = 16 };

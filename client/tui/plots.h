@@ -16,9 +16,9 @@ void plot_sparkline(struct canvas *canvas, struct rect area, const double *value
 void plot_bar(struct canvas *canvas, struct rect area, int x, int y, int width, enum style style,
               double start, double end);
 
-// One stage of a load.  `name` is borrowed.
+// One stage of a load.
 struct plot_stage {
-    const char *name;
+    char name[96];
     double start_ns; // from the start of the load
     double duration_ns;
 };

@@ -77,33 +77,21 @@ static enum status read_lines(FILE *file, struct reading *reading, struct error 
     return STATUS_OK;
 }
 
-static enum status read_file(struct reading *reading, struct error *err)
+enum status config_read(const char *path, config_take *take, config_complain *complain,
+                        void *context, struct error *err)
 {
-    const char *path = reading->path;
+    struct reading reading = {.path = path, .take = take, .complain = complain, .context = context};
     FILE *file = fopen(path, "re");
     if (!file)
         return error_set(err, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO, "%s: cannot open: %s",
                          path, strerror(errno));
-    enum status status = read_lines(file, reading, err);
+    enum status status = read_lines(file, &reading, err);
     const int reason = errno;
     const bool unreadable = ferror(file) != 0; // a folder, for one: not a line's fault
     (void)fclose(file);
     if (unreadable)
         return error_set(err, STATUS_IO, "%s: cannot read it: %s", path, strerror(reason));
     return status;
-}
-
-enum status config_read(const char *path, config_take *take, void *context, struct error *err)
-{
-    struct reading reading = {.path = path, .take = take, .context = context};
-    return read_file(&reading, err);
-}
-
-enum status config_read_leniently(const char *path, config_take *take, config_complain *complain,
-                                  void *context, struct error *err)
-{
-    struct reading reading = {.path = path, .take = take, .complain = complain, .context = context};
-    return read_file(&reading, err);
 }
 
 // ---- Folders -------------------------------------------------------------------
@@ -136,7 +124,7 @@ enum status config_read_folder(const char *folder, config_take *take, void *cont
         if (status == STATUS_OK)
             status = files_join(path, sizeof path, folder, entries[i]->d_name, err);
         if (status == STATUS_OK)
-            status = config_read(path, take, context, err);
+            status = config_read(path, take, NULL, context, err);
         free(entries[i]);
     }
     free(entries);

@@ -9,17 +9,14 @@
 typedef enum status config_take(void *context, const char *key, const char *value,
                                 struct error *err);
 
-// Reads the file and calls `take` with each pair, in order.  STATUS_INVALID: a line is malformed or
-// longer than 4095 bytes.  Errors of lines and of `take` name the file and the line.
-MUST_CHECK enum status config_read(const char *path, config_take *take, void *context,
-                                   struct error *err);
-
-// As config_read, but continues after an invalid line (STATUS_INVALID): calls `complain` with the
-// error, which names the file and the line.
+// Callback for an invalid line; the error names the file and the line.
 typedef void config_complain(void *context, const struct error *why);
-MUST_CHECK enum status config_read_leniently(const char *path, config_take *take,
-                                             config_complain *complain, void *context,
-                                             struct error *err);
+
+// Reads the file and calls `take` with each pair, in order.  STATUS_INVALID: a line is malformed or
+// longer than 4095 bytes; with `complain` (NULL: none) calls it and continues with the next line.
+// Errors of lines and of `take` name the file and the line.
+MUST_CHECK enum status config_read(const char *path, config_take *take, config_complain *complain,
+                                   void *context, struct error *err);
 
 // Reads all files FOLDER/*.conf in order of name, as config_read does.  Succeeds if the folder does
 // not exist.

@@ -192,13 +192,13 @@ static enum status read_files(struct reading *reading,
 {
     char path[PATH_MAX];
     if (reading->options->config[0])
-        return config_read(reading->options->config, set_from_file, reading, err);
+        return config_read(reading->options->config, set_from_file, NULL, reading, err);
     if (!environment->system_folder)
         return STATUS_OK;
     enum status status =
         files_join(path, sizeof path, environment->system_folder, "inferstatd.conf", err);
     if (status == STATUS_OK && access(path, F_OK) == 0)
-        status = config_read(path, set_from_file, reading, err);
+        status = config_read(path, set_from_file, NULL, reading, err);
     if (status == STATUS_OK)
         status = files_join(path, sizeof path, environment->system_folder, "conf.d", err);
     if (status == STATUS_OK)

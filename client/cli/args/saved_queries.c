@@ -76,7 +76,7 @@ static enum status read_file(struct result *list, FILE *notes, struct error *err
         return error_no_memory(err, "saved queries");
     if (keys_default_path(path, sizeof path, "queries", NULL) != STATUS_OK)
         return STATUS_OK; // no home, no file
-    status = config_read_leniently(path, add_line, complain, &naming, err);
+    status = config_read(path, add_line, complain, &naming, err);
     return status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }
 

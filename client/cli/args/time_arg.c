@@ -16,8 +16,8 @@ static const char *zoned(char text[TIME_SIZE], int64_t time_ns)
     return text;
 }
 
-void time_arg_warn_ambiguous(FILE *notes, const char *text, int64_t now_ns, bool latest,
-                             const char *what)
+static void warn_if_ambiguous(FILE *notes, const char *text, int64_t now_ns, bool latest,
+                              const char *what)
 {
     int64_t first_ns = 0, second_ns = 0;
     if (when_parse(&first_ns, text, now_ns, false, what, NULL) != STATUS_OK ||
@@ -38,6 +38,6 @@ enum status time_arg_parse(FILE *notes, int64_t *out_ns, const char *text, int64
 {
     enum status status = when_parse(out_ns, text, now_ns, latest, what, err);
     if (status == STATUS_OK)
-        time_arg_warn_ambiguous(notes, text, now_ns, latest, what);
+        warn_if_ambiguous(notes, text, now_ns, latest, what);
     return status;
 }

@@ -8,14 +8,10 @@
 
 #include "common/core/base/error.h"
 
-// Calls when_parse, then time_arg_warn_ambiguous on success.
+// Calls when_parse.  Warns on `notes` if `text` is a local time that occurs twice (clocks set
+// back): the message has both instants and says which one is used.
 MUST_CHECK enum status time_arg_parse(FILE *notes, int64_t *out_ns, const char *text,
                                       int64_t now_ns, bool latest, const char *what,
                                       struct error *err);
-
-// Warns on `notes` if `text` is a local time that occurs twice (clocks set back); the message has
-// both instants and says which one is used.  Ignores a text that is not a valid time.
-void time_arg_warn_ambiguous(FILE *notes, const char *text, int64_t now_ns, bool latest,
-                             const char *what);
 
 #endif

@@ -35,7 +35,7 @@ static const struct grid host_grid = {.columns = host_columns,
 
 // ---- The last load -------------------------------------------------------------------
 
-enum { STAGES_MAX = 64, STAGE_NAME_SIZE = 96, NAME_MAX_WIDTH = 24 };
+enum { STAGES_MAX = 64, NAME_MAX_WIDTH = 24 };
 
 static const struct result *last_load(const struct model *model)
 {
@@ -43,10 +43,8 @@ static const struct result *last_load(const struct model *model)
     return loads && result_row_count(loads) > 0 ? loads : NULL;
 }
 
-// The stages of the last load in the answer, in their order.  `names` may be NULL:
-// then they are only counted.
-static size_t stages_of_load(const struct model *model, struct plot_stage *stages,
-                             char (*names)[STAGE_NAME_SIZE])
+// The stages of the last load in the answer, in their order.
+static size_t stages_of_load(const struct model *model, struct plot_stage stages[STAGES_MAX])
 {
     const struct result *load = last_load(model), *all = model_answer(model, POLL_STAGES);
     if (!load || !all)
@@ -58,15 +56,10 @@ static size_t stages_of_load(const struct model *model, struct plot_stage *stage
             result_integer(load, 0, "stream", -1) != result_integer(all, row, "stream", -2) ||
             result_integer(load, 0, "number", -1) != result_integer(all, row, "parent", -2))
             continue;
-        if (names) {
-            (void)model_text(names[count], STAGE_NAME_SIZE, all, row, "stage");
-            stages[count] = (struct plot_stage){
-                .name = names[count],
-                .start_ns = (double)(result_integer(all, row, "started_ns", start_ns) - start_ns),
-                .duration_ns = result_number(all, row, "duration_ns", 0),
-            };
-        }
-        count++;
+        struct plot_stage *stage = &stages[count++];
+        (void)model_text(stage->name, sizeof stage->name, all, row, "stage");
+        stage->start_ns = (double)(result_integer(all, row, "started_ns", start_ns) - start_ns);
+        stage->duration_ns = result_number(all, row, "duration_ns", 0);
     }
     return count;
 }
@@ -132,19 +125,19 @@ static void draw_load_head(const struct model *model, struct canvas *canvas, str
 
 static size_t load_rows(const struct model *model)
 {
-    return last_load(model) ? plot_waterfall_rows(stages_of_load(model, NULL, NULL)) : 0;
+    struct plot_stage stages[STAGES_MAX];
+    return last_load(model) ? plot_waterfall_rows(stages_of_load(model, stages)) : 0;
 }
 
 static void draw_load(const struct model *model, struct canvas *canvas, struct rect area,
                       size_t top)
 {
     struct plot_stage stages[STAGES_MAX];
-    char names[STAGES_MAX][STAGE_NAME_SIZE];
     const struct result *load = last_load(model);
     if (!load)
         return;
-    size_t count = stages_of_load(model, stages, names);
-    plot_waterfall(canvas, area, stages, count, result_number(load, 0, "duration_ns", 0), top);
+    plot_waterfall(canvas, area, stages, stages_of_load(model, stages),
+                   result_number(load, 0, "duration_ns", 0), top);
 }
 
 // ---- Recent inferences -----------------------------------------------------------------
@@ -174,36 +167,27 @@ static const struct grid inference_grid = {
 
 enum { SPEEDS_MAX = 512 };
 
-// Speeds of the newest inferences, oldest first, at most `most` of them; NaN where
-// an inference has none.
-static size_t speeds(const struct model *model, double *values, size_t most)
+// The speeds that a sparkline in the area shows: those of the newest inferences, oldest first, NaN
+// where an inference has none; the lowest and the highest, NaN when it shows nothing.
+struct speeds {
+    double values[SPEEDS_MAX];
+    size_t count;
+    double lowest, highest;
+};
+
+static void read_speeds(struct speeds *out, const struct model *model, struct rect area)
 {
     const struct result *result = model_answer(model, POLL_INFERENCES);
-    size_t count = result ? result_row_count(result) : 0;
-    if (count > most)
-        count = most;
-    for (size_t i = 0; i < count; i++) // the answer has the newest first
-        values[count - 1 - i] = result_number(result, i, "tokens_per_second", NAN);
-    return count;
-}
-
-static size_t plotted(struct rect area)
-{
-    if (area.width <= 0)
-        return 0;
-    return area.width < SPEEDS_MAX ? (size_t)area.width : SPEEDS_MAX;
-}
-
-// Lowest and highest of what the sparkline shows; NaN when it shows nothing.
-static void speed_range(const struct model *model, struct rect area, double *lowest,
-                        double *highest)
-{
-    double values[SPEEDS_MAX];
-    size_t count = speeds(model, values, plotted(area));
-    *lowest = *highest = NAN;
-    for (size_t i = 0; i < count; i++) {
-        *lowest = fmin(*lowest, values[i]); // of a NaN and a number: the number
-        *highest = fmax(*highest, values[i]);
+    const size_t width = area.width < 0 ? 0 : (size_t)area.width;
+    const size_t most = width < SPEEDS_MAX ? width : SPEEDS_MAX;
+    const size_t rows = result ? result_row_count(result) : 0;
+    out->count = rows < most ? rows : most;
+    out->lowest = out->highest = NAN;
+    for (size_t i = 0; i < out->count; i++) { // the answer has the newest first
+        const double speed = result_number(result, i, "tokens_per_second", NAN);
+        out->values[out->count - 1 - i] = speed;
+        out->lowest = fmin(out->lowest, speed); // of a NaN and a number: the number
+        out->highest = fmax(out->highest, speed);
     }
 }
 
@@ -218,15 +202,14 @@ static const char *bare_speed(char *text, double speed)
 static void inference_facts(const struct model *model, struct rect area, struct segments *facts)
 {
     char text[UNIT_TEXT_SIZE];
-    double lowest, highest, last;
-    speed_range(model, area, &lowest, &highest);
-    if (!isfinite(highest))
+    struct speeds speeds;
+    read_speeds(&speeds, model, area);
+    if (!isfinite(speeds.highest))
         return;
-    if (speeds(model, &last, 1) == 1)
-        segments_add(facts, 0, STYLE_STRONG, "last %s",
-                     unit_format(text, UNIT_TOKENS_PER_SECOND, last));
-    segments_add(facts, 1, STYLE_PLAIN, "low %s", bare_speed(text, lowest));
-    segments_add(facts, 1, STYLE_PLAIN, "high %s", bare_speed(text, highest));
+    segments_add(facts, 0, STYLE_STRONG, "last %s",
+                 unit_format(text, UNIT_TOKENS_PER_SECOND, speeds.values[speeds.count - 1]));
+    segments_add(facts, 1, STYLE_PLAIN, "low %s", bare_speed(text, speeds.lowest));
+    segments_add(facts, 1, STYLE_PLAIN, "high %s", bare_speed(text, speeds.highest));
 }
 
 static int speed_rows(const struct model *model, struct rect area)
@@ -244,12 +227,11 @@ static int speed_rows(const struct model *model, struct rect area)
 // A speed of 0 is the ground of the sparkline: equal speeds look equal.
 static void draw_speeds(const struct model *model, struct canvas *canvas, struct rect area)
 {
-    double values[SPEEDS_MAX], lowest, highest;
+    struct speeds speeds;
     struct rect panel = rect_below(area, -1); // with its title, as speed_rows sees it
     struct rect plot = {area.x, area.y, area.width, speed_rows(model, panel)};
-    size_t count = speeds(model, values, plotted(plot));
-    speed_range(model, plot, &lowest, &highest);
-    plot_sparkline(canvas, plot, values, count, highest);
+    read_speeds(&speeds, model, plot);
+    plot_sparkline(canvas, plot, speeds.values, speeds.count, speeds.highest);
 }
 
 // ---- Runs and losses -------------------------------------------------------------------

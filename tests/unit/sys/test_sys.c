@@ -99,27 +99,28 @@ TEST_CASE(test_config)
     struct error err;
     write_file(path_of("a.conf"), "# comment\n\n  listen = ipc:///run/x  \ndb=/a b.db\n\tempty =\n"
                                   "equals = a=b\nlast = 1");
-    assert_int_equal(config_read(path_of("a.conf"), collect, &pairs, &err), STATUS_OK);
+    assert_int_equal(config_read(path_of("a.conf"), collect, NULL, &pairs, &err), STATUS_OK);
     assert_string_equal(pairs.text, "listen=ipc:///run/x;db=/a b.db;empty=;equals=a=b;last=1;");
 
     pairs.refuse = "db";
-    assert_int_equal(config_read(path_of("a.conf"), collect, &pairs, &err), STATUS_INVALID);
+    assert_int_equal(config_read(path_of("a.conf"), collect, NULL, &pairs, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "a.conf:4: unknown key"));
     write_file(path_of("b.conf"), "good = 1\nno equals sign\n");
     pairs.refuse = NULL;
-    assert_int_equal(config_read(path_of("b.conf"), collect, &pairs, &err), STATUS_INVALID);
+    assert_int_equal(config_read(path_of("b.conf"), collect, NULL, &pairs, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "b.conf:2"));
     write_file(path_of("c.conf"), "= value\n");
-    assert_int_equal(config_read(path_of("c.conf"), collect, &pairs, &err), STATUS_INVALID);
+    assert_int_equal(config_read(path_of("c.conf"), collect, NULL, &pairs, &err), STATUS_INVALID);
     char *line = malloc(10000);
     assert_non_null(line);
     memset(line, 'x', 9999);
     line[9999] = '\0';
     write_file(path_of("d.conf"), line);
     free(line);
-    assert_int_equal(config_read(path_of("d.conf"), collect, &pairs, &err), STATUS_INVALID);
-    assert_int_equal(config_read(path_of("none.conf"), collect, &pairs, &err), STATUS_NOT_FOUND);
-    assert_int_equal(config_read(folder, collect, &pairs, &err), STATUS_IO);
+    assert_int_equal(config_read(path_of("d.conf"), collect, NULL, &pairs, &err), STATUS_INVALID);
+    assert_int_equal(config_read(path_of("none.conf"), collect, NULL, &pairs, &err),
+                     STATUS_NOT_FOUND);
+    assert_int_equal(config_read(folder, collect, NULL, &pairs, &err), STATUS_IO);
 }
 
 static void keep_complaint(void *context, const struct error *why)
@@ -141,14 +142,12 @@ TEST_CASE(test_config_leniently)
     memset(text + used, 'x', 5000);
     (void)snprintf(text + used + 5000, sizeof text - used - 5000, "\nb = 2\n= 3\n");
     write_file(path_of("e.conf"), text);
-    assert_int_equal(
-        config_read_leniently(path_of("e.conf"), collect, keep_complaint, &pairs, &err), STATUS_OK);
+    assert_int_equal(config_read(path_of("e.conf"), collect, keep_complaint, &pairs, &err),
+                     STATUS_OK);
     assert_string_equal(pairs.text, "a=1;[e.conf:2:][e.conf:3:][e.conf:4:]b=2;[e.conf:6:]");
-    assert_int_equal(
-        config_read_leniently(path_of("none.conf"), collect, keep_complaint, &pairs, &err),
-        STATUS_NOT_FOUND);
-    assert_int_equal(config_read_leniently(folder, collect, keep_complaint, &pairs, &err),
-                     STATUS_IO);
+    assert_int_equal(config_read(path_of("none.conf"), collect, keep_complaint, &pairs, &err),
+                     STATUS_NOT_FOUND);
+    assert_int_equal(config_read(folder, collect, keep_complaint, &pairs, &err), STATUS_IO);
 }
 
 TEST_CASE(test_folders)

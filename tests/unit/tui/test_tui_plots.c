@@ -110,7 +110,7 @@ TEST_CASE(waterfall_takes_anything)
     for (int round = 0; round < 2000; round++) {
         struct plot_stage any[3];
         for (int i = 0; i < 3; i++)
-            any[i] = (struct plot_stage){i ? "stage" : "千問-模型-七十億-and-more",
+            any[i] = (struct plot_stage){"千問-模型-七十億-and-more",
                                          numbers[test_random(&seed) % COUNT_OF(numbers)],
                                          numbers[test_random(&seed) % COUNT_OF(numbers)]};
         struct canvas canvas =
