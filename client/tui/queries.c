@@ -68,9 +68,7 @@ static bool narrow_to_load(struct query *query, const struct result *loads)
     if (run.type != VALUE_TEXT || run.text.size >= QUERY_TEXT_SIZE || duration_ns < 0 ||
         started_ns <= stage_slack_ns || started_ns > INT64_MAX - duration_ns - stage_slack_ns - 1)
         return false;
-    char *name = query->filter.by[QUERY_BY_RUN];
-    memcpy(name, run.text.bytes, run.text.size);
-    name[run.text.size] = '\0';
+    memcpy(query->filter.by[QUERY_BY_RUN], run.text.bytes, run.text.size + 1);
     query->filter.since_ns = started_ns - stage_slack_ns;
     query->filter.until_ns = started_ns + duration_ns + stage_slack_ns + 1;
     query->records.oldest_first = true;

@@ -20,11 +20,9 @@ static const char name_characters[] =
 
 static int find(const struct result *list, const char *name)
 {
-    for (size_t row = 0; row < result_row_count(list); row++) {
-        const struct value value = result_cell(list, row, 0);
-        if (value.text.size == strlen(name) && memcmp(value.text.bytes, name, strlen(name)) == 0)
+    for (size_t row = 0; row < result_row_count(list); row++)
+        if (strcmp(result_cell(list, row, 0).text.bytes, name) == 0)
             return (int)row;
-    }
     return -1;
 }
 
@@ -132,39 +130,17 @@ static enum status read_text(const struct cli *cli, const char *text, struct que
     return status;
 }
 
-static enum status read_named(const struct cli *cli, const struct result *list, size_t row,
-                              struct query *out, struct error *err)
-{
-    const struct value value = result_cell(list, row, 1);
-    char *text = strndup(value.text.bytes ? value.text.bytes : "", value.text.size);
-    if (!text)
-        return error_no_memory(err, "saved queries");
-    enum status status = read_text(cli, text, out, err);
-    free(text);
-    return status;
-}
-
 // STATUS_INVALID if a saved query has a similar name.
 static enum status unknown_name(const struct result *list, const char *name, struct error *err)
 {
+    const char *names[NAMES_MAX];
     const size_t count = result_row_count(list);
-    char(*copies)[NAME_SIZE] = calloc(count + 1, sizeof *copies);
-    const char **names = calloc(count + 1, sizeof *names);
-    const char *nearest = NULL;
-    for (size_t row = 0; copies && names && row < count; row++) {
-        const struct value value = result_cell(list, row, 0);
-        memcpy(copies[row], value.text.bytes, value.text.size);
-        names[row] = copies[row];
-    }
-    if (copies && names)
-        nearest = parse_nearest(name, names, (unsigned)count);
-    enum status status = STATUS_OK;
-    if (nearest)
-        status =
-            error_set(err, STATUS_INVALID, "%s: unknown query (did you mean %s?)", name, nearest);
-    free(names);
-    free(copies);
-    return status;
+    for (size_t row = 0; row < count; row++)
+        names[row] = result_cell(list, row, 0).text.bytes;
+    const char *nearest = parse_nearest(name, names, (unsigned)count);
+    return nearest ? error_set(err, STATUS_INVALID, "%s: unknown query (did you mean %s?)", name,
+                               nearest)
+                   : STATUS_OK;
 }
 
 static enum status read_word(const struct cli *cli, const char *word, struct query *out,
@@ -176,7 +152,7 @@ static enum status read_word(const struct cli *cli, const char *word, struct que
         return status;
     const int row = find(list, word);
     if (row >= 0) {
-        status = read_named(cli, list, (size_t)row, out, err);
+        status = read_text(cli, result_cell(list, (size_t)row, 1).text.bytes, out, err);
         if (status != STATUS_OK)
             (void)error_prefix(err, status, "%s", word);
     } else {

@@ -6,12 +6,6 @@
 #include "client/cli/args/saved_queries.h"
 #include "client/cli/output/output.h"
 
-// What to write: kinds of records, or the answer of a query.
-struct wanted {
-    uint32_t kinds;
-    const struct query *query; // NULL: the kinds
-};
-
 static enum status check_kinds(struct cli *cli, uint32_t *kinds, struct error *err)
 {
     enum status status = record_pages_kinds(kinds, cli, err);
@@ -44,46 +38,39 @@ static enum status write_kinds(struct cli *cli, uint32_t kinds, struct rows *row
     return STATUS_OK;
 }
 
-static enum status write_rows(struct cli *cli, const struct wanted *wanted, struct rows *rows,
-                              struct error *err)
+// Writes the answer to a query, or (NULL) records of these kinds; there must be some.
+static enum status write_rows(struct cli *cli, const struct query *query, uint32_t kinds,
+                              struct rows *rows, struct error *err)
 {
-    enum status status = wanted->query
-                             ? record_pages_ask(cli, wanted->query, record_pages_to_rows, rows, err)
-                             : write_kinds(cli, wanted->kinds, rows, err);
-    return rows_end(rows, status, err);
+    enum status status = query ? record_pages_ask(cli, query, record_pages_to_rows, rows, err)
+                               : write_kinds(cli, kinds, rows, err);
+    status = rows_end(rows, status, err);
+    return status == STATUS_OK && rows->count == 0 ? cli_no_data(cli, "export", err) : status;
 }
 
-static enum status write_file(struct cli *cli, const struct wanted *wanted, struct rows *rows,
-                              struct error *err)
+// The same to standard output, or to the file of --output.
+static enum status write_out(struct cli *cli, const struct query *query, uint32_t kinds,
+                             struct error *err)
 {
     const char *path = cli->options.output;
-    struct output output;
-    enum status status = output_open(&output, path, err);
-    if (status != STATUS_OK)
-        return status;
-    rows->out = output.out;
-    status = write_rows(cli, wanted, rows, err);
-    if (status == STATUS_OK && rows->count == 0)
-        status = cli_no_data(cli, "export", err);
-    if (status != STATUS_OK)
-        (void)error_prefix(err, status, "%s was not written", path);
-    status = output_close(&output, status, err);
-    if (status == STATUS_OK)
-        (void)fprintf(cli->env.notes, "inferstat: %" PRIu64 " %s written to %s\n", rows->count,
-                      wanted->query ? "rows" : "records", path);
-    return status;
-}
-
-static enum status write_wanted(struct cli *cli, const struct wanted *wanted, struct error *err)
-{
     struct rows rows = {
         .out = cli->env.out,
         .format = cli->options.format == FORMAT_TEXT ? FORMAT_JSONL : cli->options.format,
     };
-    enum status status = cli->options.output ? write_file(cli, wanted, &rows, err)
-                                             : write_rows(cli, wanted, &rows, err);
-    if (status == STATUS_OK && rows.count == 0)
-        return cli_no_data(cli, "export", err);
+    if (!path)
+        return write_rows(cli, query, kinds, &rows, err);
+    struct output output;
+    enum status status = output_open(&output, path, err);
+    if (status != STATUS_OK)
+        return status;
+    rows.out = output.out;
+    status = write_rows(cli, query, kinds, &rows, err);
+    if (status != STATUS_OK)
+        (void)error_prefix(err, status, "%s was not written", path);
+    status = output_close(&output, status, err);
+    if (status == STATUS_OK)
+        (void)fprintf(cli->env.notes, "inferstat: %" PRIu64 " %s written to %s\n", rows.count,
+                      query ? "rows" : "records", path);
     return status;
 }
 
@@ -100,8 +87,7 @@ static enum status export_query(struct cli *cli, struct error *err)
                          "export: --query takes no kinds and no filters beside it (write them in "
                          "its text)");
     enum status status = saved_queries_read(cli, cli->options.query, &cli->query, err);
-    return status == STATUS_OK ? write_wanted(cli, &(struct wanted){.query = &cli->query}, err)
-                               : status;
+    return status == STATUS_OK ? write_out(cli, &cli->query, 0, err) : status;
 }
 
 enum status command_export(struct cli *cli, struct error *err)
@@ -110,11 +96,11 @@ enum status command_export(struct cli *cli, struct error *err)
         return cli_bundle(cli, err);
     if (option_given(&cli->options, OPTION_QUERY))
         return export_query(cli, err);
-    struct wanted wanted = {0};
-    enum status status = check_kinds(cli, &wanted.kinds, err);
+    uint32_t kinds;
+    enum status status = check_kinds(cli, &kinds, err);
     if (status != STATUS_OK)
         return status;
     struct query all = {.kind = QUERY_RECORDS, .filter = cli->query.filter};
     status = query_check(&all, err);
-    return status == STATUS_OK ? write_wanted(cli, &wanted, err) : status;
+    return status == STATUS_OK ? write_out(cli, NULL, kinds, err) : status;
 }

@@ -118,8 +118,7 @@ static enum status print(struct cli *cli, const struct result *result, struct er
     unsigned count = 0;
     const struct value metric = result_get(result, 0, "metric");
     if (metric.type == VALUE_TEXT && metric.text.size < sizeof title) {
-        memcpy(title, metric.text.bytes, metric.text.size);
-        title[metric.text.size] = '\0';
+        memcpy(title, metric.text.bytes, metric.text.size + 1);
         char *unit = strstr(title, "_ns");
         if (unit) // which values say themselves
             *unit = '\0';

@@ -45,8 +45,7 @@ static void narrow(struct query_filter *filter, const struct result *loads)
     filter->since_ns = since > 0 ? since : 0;
     filter->until_ns = until > filter->since_ns ? until + 1 : filter->since_ns + 1;
     if (is_one_run)
-        (void)snprintf(filter->by[QUERY_BY_RUN], QUERY_TEXT_SIZE, "%.*s", (int)run.text.size,
-                       run.text.bytes);
+        memcpy(filter->by[QUERY_BY_RUN], run.text.bytes, run.text.size + 1);
 }
 
 enum status stages_ask(struct stages *stages, struct cli *cli, const struct result *loads,

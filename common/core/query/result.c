@@ -104,8 +104,8 @@ void result_set_real(struct result *result, unsigned column, double value)
 enum status result_set_text(struct result *result, unsigned column, const char *bytes, size_t size)
 {
     struct block *block = result->blocks;
-    if (!block || block->size - block->used < size) {
-        const size_t room = size > BLOCK_SIZE ? size : BLOCK_SIZE;
+    if (!block || block->size - block->used <= size) {
+        const size_t room = size >= BLOCK_SIZE ? size + 1 : BLOCK_SIZE;
         block = malloc(sizeof *block + room);
         if (!block)
             return result->status = STATUS_NOMEM;
@@ -117,7 +117,8 @@ enum status result_set_text(struct result *result, unsigned column, const char *
     char *copy = block->bytes + block->used;
     if (size > 0)
         memcpy(copy, bytes, size);
-    block->used += size;
+    copy[size] = '\0';
+    block->used += size + 1;
     set_cell(result, column,
              (struct value){.type = VALUE_TEXT, .text = {.bytes = copy, .size = size}});
     return result->status;

@@ -17,7 +17,7 @@ struct value {
         int64_t i;
         double r; // never NaN or infinite
         struct {
-            const char *bytes; // UTF-8, not terminated, owned by the result
+            const char *bytes; // UTF-8, terminated, owned by the result
             size_t size;
         } text;
     };
