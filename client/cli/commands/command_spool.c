@@ -66,10 +66,8 @@ static enum status nothing(struct error *err)
 struct row {
     struct runfile_run run;
     const char *state;
-    bool counted;     // `records` is known
-    uint64_t records; // of a live run only those in its spool
-    uint64_t bytes;
-    int64_t since_ns;
+    bool counted;             // `left` is known
+    struct spool_totals left; // records: of a live run only those in its spool
 };
 
 static void add_orphan(struct row *row, const struct orphan *orphan)
@@ -77,12 +75,9 @@ static void add_orphan(struct row *row, const struct orphan *orphan)
     row->state = "dead";
     row->run = *runfile_run(orphan->file);
     row->counted = true;
-    row->records = orphan_records(orphan);
-    if (orphan->spool) {
-        const struct spool_totals totals = spool_totals(orphan->spool);
-        row->bytes = totals.bytes;
-        row->since_ns = totals.since_ns;
-    }
+    if (orphan->spool)
+        row->left = spool_totals(orphan->spool);
+    row->left.records = orphan_records(orphan);
 }
 
 // Reads the state of a run.  False: nothing is left of it.
@@ -90,7 +85,6 @@ static bool read_row(struct row *row, const struct orphans_folders *folders,
                      const struct orphans_place *place)
 {
     struct orphan orphan;
-    struct spool_totals spooled;
     struct error err = {.status = STATUS_OK};
     *row = (struct row){.state = "live"};
     memcpy(row->run.uuid, place->uuid, sizeof place->uuid);
@@ -103,14 +97,11 @@ static bool read_row(struct row *row, const struct orphans_folders *folders,
     } else if (status != STATUS_BUSY) {
         row->state = "unusable";
         log_write(LOG_LEVEL_WARNING, "%s", err.text);
-    } else if (orphans_look(folders, place, &row->run, &spooled, &err) == STATUS_OK) {
-        row->counted = true;
-        row->records = spooled.records;
-        row->bytes = spooled.bytes;
-        row->since_ns = spooled.since_ns;
+    } else {
+        row->counted = orphans_look(folders, place, &row->run, &row->left, &err) == STATUS_OK;
     }
-    if (row->since_ns == 0)
-        row->since_ns = row->run.started_ns;
+    if (row->left.since_ns == 0)
+        row->left.since_ns = row->run.started_ns;
     return true;
 }
 
@@ -129,10 +120,10 @@ static enum status add_row(struct result *result, const struct row *row)
     if (status != STATUS_OK)
         return status;
     if (row->counted)
-        result_set_int(result, RECORDS, (int64_t)row->records);
-    result_set_int(result, BYTES, (int64_t)row->bytes);
-    if (row->since_ns > 0)
-        result_set_int(result, SINCE, row->since_ns);
+        result_set_int(result, RECORDS, (int64_t)row->left.records);
+    result_set_int(result, BYTES, (int64_t)row->left.bytes);
+    if (row->left.since_ns > 0)
+        result_set_int(result, SINCE, row->left.since_ns);
     return STATUS_OK;
 }
 

@@ -25,6 +25,11 @@ enum status delivery_producer_new(struct delivery_producer **out,
     struct delivery_producer *producer = calloc(1, sizeof *producer);
     if (!producer)
         return STATUS_NOMEM;
+    producer->drops = calloc(DELIVERY_DROPS_MAX, sizeof *producer->drops);
+    if (!producer->drops) {
+        free(producer);
+        return STATUS_NOMEM;
+    }
     producer->config = *config;
     producer->wait_ns = config->resend_after_ns;
     *out = producer;
@@ -54,22 +59,12 @@ size_t delivery_find_stream(const struct delivery_producer *producer, uint32_t s
     return at;
 }
 
-// Reserves memory in `drops` for one range per stream and `dropped` others, at most as many as
-// a message carries.
-static bool reserve_drops(struct delivery_producer *producer, size_t dropped)
-{
-    const size_t count = producer->stream_room + dropped;
-    return ARRAY_RESERVE(&producer->drops, &producer->drop_room,
-                         min_u64(count, DELIVERY_DROPS_MAX));
-}
-
 // Reserves memory for one more stream.
 static bool reserve_stream(struct delivery_producer *producer)
 {
     const size_t count = producer->stream_count + 1;
     return ARRAY_RESERVE(&producer->streams, &producer->stream_room, count) &&
-           ARRAY_RESERVE(&producer->flows, &producer->flow_room, count) &&
-           reserve_drops(producer, 2 * producer->dropped.count + 1);
+           ARRAY_RESERVE(&producer->flows, &producer->flow_room, count);
 }
 
 enum status delivery_producer_stream(struct delivery_producer *producer,
@@ -144,11 +139,9 @@ enum status delivery_producer_lost(struct delivery_producer *producer,
         delivery_dropped_count(&producer->dropped, lost.stream, lost.first, lost.last) ==
             lost.last - lost.first + 1)
         return STATUS_OK;
-    if (!reserve_drops(producer, 2 * producer->dropped.count + 1))
-        return STATUS_NOMEM;
     const enum status status = delivery_dropped_add(&producer->dropped, &lost);
-    delivery_list_drops(producer);
-    producer->drops_due |= status == STATUS_OK && producer->drop_count > 0;
+    if (status == STATUS_OK)
+        producer->drops_due = delivery_has_drops(producer);
     return status;
 }
 
@@ -263,7 +256,7 @@ static void found_contact(struct delivery_producer *producer)
 // Ranges beyond what a message carries wait until earlier ones are acknowledged.
 static void list_drop(struct delivery_producer *producer, const struct delivery_range *range)
 {
-    if (producer->drop_count == min_u64(producer->drop_room, DELIVERY_DROPS_MAX))
+    if (producer->drop_count == DELIVERY_DROPS_MAX)
         return;
     struct delivery_range *drop = &producer->drops[producer->drop_count++];
     *drop = *range;
@@ -285,7 +278,8 @@ static void list_dropped(struct delivery_producer *producer, size_t at)
     }
 }
 
-void delivery_list_drops(struct delivery_producer *producer)
+const struct delivery_range *delivery_producer_drops(struct delivery_producer *producer,
+                                                     size_t *count)
 {
     producer->drop_count = 0;
     for (size_t i = 0; i < producer->stream_count; i++) {
@@ -300,6 +294,15 @@ void delivery_list_drops(struct delivery_producer *producer)
         if (producer->dropped.count)
             list_dropped(producer, i);
     }
+    *count = producer->drop_count;
+    return producer->drops;
+}
+
+bool delivery_has_drops(struct delivery_producer *producer)
+{
+    size_t count;
+    (void)delivery_producer_drops(producer, &count);
+    return count > 0;
 }
 
 // ---- Answers ---------------------------------------------------------------------
@@ -324,8 +327,7 @@ static void on_hello_answer(struct delivery_producer *producer, const struct del
         flow->sent = delivery_flow_base(flow);
         flow->forgotten_ns = wall_ns;
     }
-    delivery_list_drops(producer);
-    producer->drops_due = producer->drop_count > 0;
+    producer->drops_due = delivery_has_drops(producer);
     producer->names_asked = false;
     producer->goodbye_sent = false;
     producer->goodbye_not_before_ns = 0;
@@ -365,8 +367,6 @@ static void on_answer(struct delivery_producer *producer, const struct delivery_
         if (at < producer->stream_count)
             advanced |= on_next(producer, at, ack->next[i].next, ack->sequence, now_ns);
     }
-    if (advanced && producer->drop_count)
-        delivery_list_drops(producer);
     if (ack->names_known > producer->names_known)
         producer->names_known = ack->names_known;
     producer->names_asked = false;
@@ -419,13 +419,6 @@ enum status delivery_producer_ack(struct delivery_producer *producer,
         (ack->closed || is_done_without_an_end(producer)))
         producer->phase = DELIVERY_PHASE_CLOSED;
     return STATUS_OK;
-}
-
-const struct delivery_range *delivery_producer_drops(const struct delivery_producer *producer,
-                                                     size_t *count)
-{
-    *count = producer->drop_count;
-    return producer->drops;
 }
 
 const struct delivery_stream *delivery_producer_streams(const struct delivery_producer *producer,

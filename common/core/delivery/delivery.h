@@ -160,7 +160,7 @@ void delivery_producer_unsent(struct delivery_producer *producer,
 // Dropped ranges to send with every Batch and Goodbye until they are acknowledged, at most
 // DELIVERY_DROPS_MAX, with reasons that the collector's protocol version knows; borrowed
 // until the next call.
-const struct delivery_range *delivery_producer_drops(const struct delivery_producer *producer,
+const struct delivery_range *delivery_producer_drops(struct delivery_producer *producer,
                                                      size_t *count);
 
 // All streams, for Hello, Batch and Goodbye; borrowed until the next call.

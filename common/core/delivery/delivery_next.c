@@ -301,5 +301,5 @@ void delivery_producer_unsent(struct delivery_producer *producer,
     case DELIVERY_CLOSED:
         break;
     }
-    producer->drops_due = producer->drop_count > 0;
+    producer->drops_due = delivery_has_drops(producer);
 }

@@ -55,11 +55,10 @@ struct delivery_producer {
     size_t stream_room, flow_room;
     size_t turn;                     // round robin: index of the next stream to send a batch
     struct delivery_dropped dropped; // among unreleased records
-    // Ranges to report until acknowledged: records dropped here, and records that only another
-    // store acknowledged.
+    // What delivery_producer_drops listed last: records dropped here, and records that only
+    // another store acknowledged.  Room for DELIVERY_DROPS_MAX.
     struct delivery_range *drops;
     size_t drop_count;
-    size_t drop_room;
 
     enum delivery_phase phase;
     bool store_known;
@@ -111,7 +110,7 @@ bool delivery_all_acknowledged(const struct delivery_producer *producer);
 // Restarts with Hello, as the next action.
 void delivery_begin_with_hello(struct delivery_producer *producer);
 
-// Rebuilds `drops` after a change of the dropped, released or acknowledged numbers.
-void delivery_list_drops(struct delivery_producer *producer);
+// Whether there are dropped ranges to report.
+bool delivery_has_drops(struct delivery_producer *producer);
 
 #endif
