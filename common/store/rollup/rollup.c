@@ -22,75 +22,51 @@ const char *rollup_level_name(enum rollup_level level)
 
 // ---- Buckets ---------------------------------------------------------------------------
 
-static int64_t floor_to(int64_t value, int64_t step)
+int64_t rollup_step(int64_t step_ns, int64_t time_ns)
 {
-    const int64_t rest = value % step;
-    return value - (rest < 0 ? rest + step : rest);
+    const int64_t rest = time_ns % step_ns;
+    int64_t start;
+    if (__builtin_sub_overflow(time_ns, rest < 0 ? rest + step_ns : rest, &start))
+        return INT64_MIN;
+    return start;
 }
 
-// The calendar: days since 1970-01-01 to year and month, and back.  Source: "days
-// from civil" of Howard Hinnant, chrono-Compatible Low-Level Date Algorithms: years
-// begin in March, eras of 400 years have 146097 days.
-static void month_of_day(int64_t day, int64_t *year, int64_t *month)
+// The first day of the month that holds a day, both since 1970-01-01.  Source: "days from civil"
+// of Howard Hinnant, chrono-Compatible Low-Level Date Algorithms: years begin in March, eras of
+// 400 years have 146097 days.  The first time of 64 bits of nanoseconds is long after year 0.
+static int64_t first_of_month(int64_t day)
 {
-    day += 719468;
-    const int64_t era = floor_to(day, 146097) / 146097;
-    const int64_t of_era = day - era * 146097;
+    const int64_t of_era = (day + 719468) % 146097;
     const int64_t years = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
     const int64_t of_year = of_era - (365 * years + years / 4 - years / 100);
     const int64_t from_march = (5 * of_year + 2) / 153;
-    *month = from_march < 10 ? from_march + 3 : from_march - 9;
-    *year = years + era * 400 + (*month <= 2);
+    return day - (of_year - (153 * from_march + 2) / 5);
 }
 
-static int64_t first_day_of_month(int64_t year, int64_t month)
+// The start of the month that holds the time, or of the next one.
+static int64_t month_start(int64_t time_ns, bool next)
 {
-    year -= month <= 2;
-    const int64_t era = floor_to(year, 400) / 400;
-    const int64_t of_era = year - era * 400;
-    const int64_t of_year = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5;
-    return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
-}
-
-static int64_t in_ns(int64_t day)
-{
-    int64_t ns;
+    // Not rollup_step: the start of the first day of 64 bits does not fit them.
+    int64_t day = first_of_month(time_ns / DAY_NS - (time_ns % DAY_NS < 0)), ns;
+    if (next)
+        day = first_of_month(day + 31);
     if (__builtin_mul_overflow(day, DAY_NS, &ns))
         return day < 0 ? INT64_MIN : INT64_MAX;
     return ns;
 }
 
-// The start of the month that holds the day, or of the one `later` months on.
-static int64_t month_start(int64_t time_ns, int later)
-{
-    int64_t year, month;
-    // Not floor_to: the start of the first day of 64 bits does not fit them.
-    month_of_day(time_ns / DAY_NS - (time_ns % DAY_NS < 0), &year, &month);
-    month += later;
-    if (month > 12) {
-        month -= 12;
-        year++;
-    }
-    return in_ns(first_day_of_month(year, month));
-}
-
 int64_t rollup_bucket(enum rollup_level level, int64_t time_ns)
 {
     assert((unsigned)level < ROLLUP_LEVEL_COUNT);
-    if (level == ROLLUP_MONTH)
-        return month_start(time_ns, 0);
-    const int64_t rest = time_ns % lengths[level];
-    int64_t start;
-    if (__builtin_sub_overflow(time_ns, rest < 0 ? rest + lengths[level] : rest, &start))
-        return INT64_MIN;
-    return start;
+    return level == ROLLUP_MONTH ? month_start(time_ns, false)
+                                 : rollup_step(lengths[level], time_ns);
 }
 
 int64_t rollup_next(enum rollup_level level, int64_t bucket)
 {
     assert((unsigned)level < ROLLUP_LEVEL_COUNT);
     if (level == ROLLUP_MONTH)
-        return month_start(bucket, 1);
+        return month_start(bucket, true);
     if (bucket == INT64_MIN) // the first bucket of 64 bits begins before them
         return bucket / lengths[level] * lengths[level];
     int64_t next;
@@ -101,24 +77,13 @@ int64_t rollup_next(enum rollup_level level, int64_t bucket)
 
 bool rollup_has_kind(enum record_kind kind)
 {
-    switch (kind) {
-    case RECORD_KIND_STARTUP:
-    case RECORD_KIND_LOAD:
-    case RECORD_KIND_INFERENCE:
-    case RECORD_KIND_ITL:
-    case RECORD_KIND_OPERATION:
-    case RECORD_KIND_PIPELINE:
-    case RECORD_KIND_DEVICE_SAMPLE:
-    case RECORD_KIND_PROCESS_SAMPLE:
-        return true;
-    case RECORD_KIND_RUN:
-    case RECORD_KIND_DEVICE:
-    case RECORD_KIND_MODEL:
-    case RECORD_KIND_LOAD_STAGE:
-    case RECORD_KIND_COUNT:
-        break;
-    }
-    return false;
+    static const bool has[RECORD_KIND_COUNT] = {
+        [RECORD_KIND_STARTUP] = true,       [RECORD_KIND_LOAD] = true,
+        [RECORD_KIND_INFERENCE] = true,     [RECORD_KIND_ITL] = true,
+        [RECORD_KIND_OPERATION] = true,     [RECORD_KIND_PIPELINE] = true,
+        [RECORD_KIND_DEVICE_SAMPLE] = true, [RECORD_KIND_PROCESS_SAMPLE] = true,
+    };
+    return (unsigned)kind < RECORD_KIND_COUNT && has[kind];
 }
 
 // The place of a derived metric among those of its kind.
@@ -164,15 +129,9 @@ unsigned rollup_metrics(enum record_kind kind, const struct query_metric *out[RO
 
 struct rollup_series rollup_series_in(enum rollup_grouping grouping, struct rollup_series full)
 {
-    switch (grouping) {
-    case ROLLUP_FULL:
+    if (grouping == ROLLUP_FULL)
         return full;
-    case ROLLUP_MODEL:
-        return (struct rollup_series){.model = full.model};
-    case ROLLUP_GROUPING_COUNT:
-        break;
-    }
-    return (struct rollup_series){0};
+    return (struct rollup_series){.model = full.model};
 }
 
 bool rollup_grouping_for(enum rollup_grouping *out, const struct query *query)

@@ -61,6 +61,10 @@ struct rollup_series {
 // Static: "minute", "hour".
 const char *rollup_level_name(enum rollup_level level);
 
+// The start of the step that contains `time_ns`; INT64_MIN if it is below 64 bits.  Steps start at
+// the multiples of `step_ns`.
+int64_t rollup_step(int64_t step_ns, int64_t time_ns);
+
 // The start of the bucket that contains `time_ns`, and the start of the bucket after `bucket`; also
 // before 1970.  Both saturate at 64 bits.
 int64_t rollup_bucket(enum rollup_level level, int64_t time_ns);

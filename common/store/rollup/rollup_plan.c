@@ -10,15 +10,6 @@ struct maker {
     const struct gap_set *gaps;
 };
 
-int64_t rollup_step(int64_t step_ns, int64_t time_ns)
-{
-    const int64_t rest = time_ns % step_ns;
-    int64_t start;
-    if (__builtin_sub_overflow(time_ns, rest < 0 ? rest + step_ns : rest, &start))
-        return INT64_MIN;
-    return start;
-}
-
 // The last time in the bucket that starts there.
 static int64_t bucket_last(enum rollup_level level, int64_t bucket)
 {

@@ -54,7 +54,4 @@ MUST_CHECK enum status rollup_plan_make(struct rollup_plan *plan,
                                         const struct rollup_question *question);
 void rollup_plan_deinit(struct rollup_plan *plan);
 
-// The start of the step that contains `time_ns`; INT64_MIN if it is below 64 bits.
-int64_t rollup_step(int64_t step_ns, int64_t time_ns);
-
 #endif
