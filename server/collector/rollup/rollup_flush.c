@@ -17,16 +17,13 @@ struct cell {
 
 struct rollup_flush {
     sqlite3 *db;
-    sqlite3_stmt *newest, *find, *insert, *update, *find_series, *insert_series;
+    sqlite3_stmt *find, *insert, *update, *find_series, *insert_series;
     struct rollup_groups groups; // of the slice
     struct cell *cells;          // [group]
     unsigned char *bytes;
     size_t bytes_used, bytes_room;
     struct ratio sum;      // the group or row that is being computed
     struct sketch *sketch; // a record's
-    // The latest buckets there were: rows behind them are new, and not looked for.
-    int64_t last_ns[ROLLUP_LEVEL_COUNT];
-    bool has_last[ROLLUP_LEVEL_COUNT];
 };
 
 static enum status prepare(struct rollup_flush *flush, struct error *err)
@@ -37,8 +34,6 @@ static enum status prepare(struct rollup_flush *flush, struct error *err)
         sqlite3_stmt **stmt;
         const char *sql;
     } all[] = {
-        {&flush->newest, "SELECT max(started_ns) FROM rollup WHERE metric = ? AND grouping = ?"
-                         " AND level = ?"},
         {&flush->find, "SELECT " ROLLUP_ROW_COLUMNS " FROM rollup" OF_KEY},
         {&flush->insert, "INSERT INTO rollup(metric, grouping, level, started_ns, series,"
                          " " ROLLUP_ROW_COLUMNS ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
@@ -96,8 +91,8 @@ void rollup_flush_free(struct rollup_flush *flush)
     if (!flush)
         return;
     rollup_flush_end(flush);
-    sqlite3_stmt *const all[] = {flush->newest, flush->find,        flush->insert,
-                                 flush->update, flush->find_series, flush->insert_series};
+    sqlite3_stmt *const all[] = {flush->find, flush->insert, flush->update, flush->find_series,
+                                 flush->insert_series};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         (void)sqlite3_finalize(all[i]);
     aggregate_deinit(&flush->sum.values);
@@ -402,30 +397,10 @@ static enum status aggregate_groups(struct rollup_flush *flush, const struct rol
 
 // ---- Rows ----------------------------------------------------------------------------------
 
-static enum status find_newest(struct rollup_flush *flush, int metric,
-                               enum rollup_grouping grouping, struct error *err)
-{
-    enum status status = STATUS_OK;
-    for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT && status == STATUS_OK; level++) {
-        database_bind(flush->newest, (int64_t[]){metric, grouping, level}, 3);
-        if (sqlite3_step(flush->newest) == SQLITE_ROW) {
-            flush->has_last[level] = sqlite3_column_type(flush->newest, 0) != SQLITE_NULL;
-            flush->last_ns[level] = sqlite3_column_int64(flush->newest, 0);
-        } else {
-            status = database_error(flush->db, "rollups", err);
-        }
-        (void)sqlite3_reset(flush->newest);
-    }
-    return status;
-}
-
 // Adds the existing row to the sum.  STATUS_CORRUPT: it is damaged.
 static enum status read_row(struct rollup_flush *flush, const struct rollup_row_key *key,
                             const int64_t *numbers, bool *found, struct error *err)
 {
-    *found = false;
-    if (!flush->has_last[key->level] || key->started_ns > flush->last_ns[key->level])
-        return STATUS_OK;
     database_bind(flush->find, numbers, 5);
     const int rc = sqlite3_step(flush->find);
     *found = rc == SQLITE_ROW;
@@ -501,13 +476,11 @@ static enum status write_metric(struct rollup_flush *flush, const struct rollup_
     if (aggregate_groups(flush, metric) != STATUS_OK)
         return error_no_memory(err, "rollups");
     enum status status = STATUS_OK;
-    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++) {
-        status = find_newest(flush, metric->number, (enum rollup_grouping)g, err);
+    for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++)
         for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT && status == STATUS_OK; level++)
             if (levels & 1U << level)
                 status = write_level(flush, metric, (enum rollup_grouping)g,
                                      (enum rollup_level)level, &gaps[g], damaged, err);
-    }
     return status;
 }
 
