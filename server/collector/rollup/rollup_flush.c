@@ -17,7 +17,7 @@ struct cell {
 
 struct rollup_flush {
     sqlite3 *db;
-    sqlite3_stmt *find, *insert, *update, *find_series, *insert_series;
+    sqlite3_stmt *find, *put, *find_series, *insert_series;
     struct rollup_groups groups; // of the slice
     struct cell *cells;          // [group]
     unsigned char *bytes;
@@ -28,23 +28,19 @@ struct rollup_flush {
 
 static enum status prepare(struct rollup_flush *flush, struct error *err)
 {
-#define OF_KEY                                                                                     \
-    " WHERE metric = ?1 AND grouping = ?2 AND level = ?3 AND started_ns = ?4 AND series = ?5"
     const struct {
         sqlite3_stmt **stmt;
         const char *sql;
     } all[] = {
-        {&flush->find, "SELECT " ROLLUP_ROW_COLUMNS " FROM rollup" OF_KEY},
-        {&flush->insert, "INSERT INTO rollup(metric, grouping, level, started_ns, series,"
-                         " " ROLLUP_ROW_COLUMNS ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
-        {&flush->update, "UPDATE rollup SET (" ROLLUP_ROW_COLUMNS ") ="
-                         " (?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)" OF_KEY},
+        {&flush->find, "SELECT " ROLLUP_ROW_COLUMNS " FROM rollup WHERE metric = ? AND grouping = ?"
+                       " AND level = ? AND started_ns = ? AND series = ?"},
+        {&flush->put, "INSERT OR REPLACE INTO rollup(metric, grouping, level, started_ns, series,"
+                      " " ROLLUP_ROW_COLUMNS ") VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
         {&flush->find_series, "SELECT id FROM series WHERE grouping = ? AND model = ?"
                               " AND host = ? AND device = ? AND operation = ?"},
         {&flush->insert_series, "INSERT INTO series(grouping, model, host, device, operation)"
                                 " VALUES(?, ?, ?, ?, ?)"},
     };
-#undef OF_KEY
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof all / sizeof *all && status == STATUS_OK; i++)
         status = database_prepare(flush->db, all[i].stmt, all[i].sql, true, err);
@@ -91,8 +87,7 @@ void rollup_flush_free(struct rollup_flush *flush)
     if (!flush)
         return;
     rollup_flush_end(flush);
-    sqlite3_stmt *const all[] = {flush->find, flush->insert, flush->update, flush->find_series,
-                                 flush->insert_series};
+    sqlite3_stmt *const all[] = {flush->find, flush->put, flush->find_series, flush->insert_series};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         (void)sqlite3_finalize(all[i]);
     aggregate_deinit(&flush->sum.values);
@@ -397,15 +392,14 @@ static enum status aggregate_groups(struct rollup_flush *flush, const struct rol
 
 // ---- Rows ----------------------------------------------------------------------------------
 
-// Adds the existing row to the sum.  STATUS_CORRUPT: it is damaged.
+// Adds the existing row, if any, to the sum.  STATUS_CORRUPT: it is damaged.
 static enum status read_row(struct rollup_flush *flush, const struct rollup_row_key *key,
-                            const int64_t *numbers, bool *found, struct error *err)
+                            const int64_t *numbers, struct error *err)
 {
+    enum status status = STATUS_OK;
     database_bind(flush->find, numbers, 5);
     const int rc = sqlite3_step(flush->find);
-    *found = rc == SQLITE_ROW;
-    enum status status = STATUS_OK;
-    if (*found)
+    if (rc == SQLITE_ROW)
         status = rollup_row_add(&flush->sum, key, flush->find, 0, err);
     else if (rc != SQLITE_DONE)
         status = database_error(flush->db, "rollups", err);
@@ -421,7 +415,6 @@ static enum status write_row(struct rollup_flush *flush, const struct rollup_met
     const int64_t numbers[] = {key->metric, key->grouping, key->level, key->started_ns,
                                key->series};
     enum status status = STATUS_OK;
-    bool found = false;
     reset_sum(flush);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         const struct cell *cell = &flush->cells[members[i].group];
@@ -434,13 +427,12 @@ static enum status write_row(struct rollup_flush *flush, const struct rollup_met
         return error_no_memory(err, "rollups");
     if (flush->sum.values.count == 0)
         return STATUS_OK;
-    status = read_row(flush, key, numbers, &found, err);
-    if (status != STATUS_OK)
-        return status;
-    sqlite3_stmt *stmt = found ? flush->update : flush->insert;
-    database_bind(stmt, numbers, 5);
-    status = rollup_row_bind(stmt, 6, key, &flush->sum, metric->source == ROLLUP_RATIOS, err);
-    return status == STATUS_OK ? database_run(flush->db, stmt, err) : status;
+    status = read_row(flush, key, numbers, err);
+    database_bind(flush->put, numbers, 5);
+    if (status == STATUS_OK)
+        status =
+            rollup_row_bind(flush->put, 6, key, &flush->sum, metric->source == ROLLUP_RATIOS, err);
+    return status == STATUS_OK ? database_run(flush->db, flush->put, err) : status;
 }
 
 static enum status write_level(struct rollup_flush *flush, const struct rollup_metric *metric,
