@@ -5,7 +5,7 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/args/key_arg.h"
-#include "client/cli/output/output.h"
+#include "common/sys/output.h"
 #include "common/core/base/text.h"
 #include "common/sys/files.h"
 #include "common/wire/address.h"

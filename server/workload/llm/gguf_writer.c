@@ -4,17 +4,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include "common/sys/output.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "GGUF numbers are written as they lie in memory");
 
-enum { ALIGNMENT = 32, DIMENSIONS_MATRIX = 2, BUFFER_SIZE = 1 << 20 };
+enum { ALIGNMENT = 32, DIMENSIONS_MATRIX = 2 };
 
 struct gguf_writer {
-    char *path, *temporary;
-    FILE *file;
+    struct output output;
     uint64_t tensor_count, key_count; // written into the header at the end
     uint64_t size;                    // bytes written so far
     uint64_t data_size;               // of the tensors listed so far, padded
@@ -25,7 +24,7 @@ struct gguf_writer {
 static void set_failed(struct gguf_writer *writer, enum status status, const char *what)
 {
     if (writer->error.status == STATUS_OK)
-        (void)error_set(&writer->error, status, "%s: cannot write: %s", writer->path, what);
+        (void)error_set(&writer->error, status, "%s: cannot write: %s", writer->output.path, what);
 }
 
 // ---- Bytes ----------------------------------------------------------------
@@ -33,7 +32,7 @@ static void set_failed(struct gguf_writer *writer, enum status status, const cha
 static void put(struct gguf_writer *writer, const void *data, size_t size)
 {
     if (writer->error.status == STATUS_OK && size > 0 &&
-        fwrite(data, 1, size, writer->file) != size)
+        fwrite(data, 1, size, writer->output.out) != size)
         set_failed(writer, STATUS_IO, strerror(errno));
     writer->size += size;
 }
@@ -63,52 +62,14 @@ static void put_header(struct gguf_writer *writer)
     put_u64(writer, writer->key_count);
 }
 
-// ---- Opening --------------------------------------------------------------
-
-// Creates a file with a unique name and the user's default permissions.
-static FILE *open_temporary(char *temporary)
-{
-    int fd = mkstemp(temporary);
-    if (fd < 0)
-        return NULL;
-    mode_t mask = umask(0);
-    (void)umask(mask);
-    (void)fchmod(fd, 0666 & ~mask);
-    FILE *file = fdopen(fd, "wb");
-    if (!file) {
-        (void)close(fd);
-        (void)unlink(temporary);
-        return NULL;
-    }
-    (void)setvbuf(file, NULL, _IOFBF, BUFFER_SIZE);
-    return file;
-}
-
-static void writer_free(struct gguf_writer *writer)
-{
-    if (writer->file)
-        (void)fclose(writer->file);
-    free(writer->path);
-    free(writer->temporary);
-    free(writer);
-}
-
 enum status gguf_writer_open(struct gguf_writer **out, const char *path, struct error *err)
 {
     struct gguf_writer *writer = calloc(1, sizeof *writer);
     if (!writer)
         return error_no_memory(err, path);
-    writer->path = strdup(path);
-    if (!writer->path || asprintf(&writer->temporary, "%s.XXXXXX", path) < 0) {
-        writer->temporary = NULL;
-        writer_free(writer);
-        return error_no_memory(err, path);
-    }
-    writer->file = open_temporary(writer->temporary);
-    if (!writer->file) {
-        enum status status =
-            error_set(err, STATUS_IO, "%s: cannot write: %s", path, strerror(errno));
-        writer_free(writer);
+    enum status status = output_open(&writer->output, path, err);
+    if (status != STATUS_OK) {
+        free(writer);
         return status;
     }
     put_header(writer); // again at the end, when the counts are known
@@ -214,27 +175,21 @@ enum status gguf_writer_commit(struct gguf_writer *writer, struct error *err)
     gguf_writer_align(writer); // the header, where there is no tensor
     if (writer->data_missing > 0)
         set_failed(writer, STATUS_INVALID, "data of tensors is missing");
-    if (writer->error.status == STATUS_OK && fseek(writer->file, 0, SEEK_SET) != 0)
+    if (writer->error.status == STATUS_OK && fseek(writer->output.out, 0, SEEK_SET) != 0)
         set_failed(writer, STATUS_IO, strerror(errno));
     put_header(writer);
-    if (writer->error.status == STATUS_OK && fflush(writer->file) != 0)
-        set_failed(writer, STATUS_IO, strerror(errno));
-    if (writer->error.status == STATUS_OK && rename(writer->temporary, writer->path) != 0)
-        set_failed(writer, STATUS_IO, strerror(errno));
-
-    struct error first = writer->error;
-    if (first.status == STATUS_OK) {
-        writer_free(writer);
-        return STATUS_OK;
-    }
-    gguf_writer_abandon(writer);
-    return error_set(err, first.status, "%s", first.text);
+    enum status status = writer->error.status;
+    if (status != STATUS_OK)
+        (void)error_set(err, status, "%s", writer->error.text);
+    status = output_close(&writer->output, status, err);
+    free(writer);
+    return status;
 }
 
 void gguf_writer_abandon(struct gguf_writer *writer)
 {
     if (!writer)
         return;
-    (void)unlink(writer->temporary);
-    writer_free(writer);
+    (void)!output_close(&writer->output, STATUS_CANCELLED, NULL);
+    free(writer);
 }

@@ -1,4 +1,4 @@
-#include "client/cli/output/output.h"
+#include "common/sys/output.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 static enum status cannot_write(const struct output *output, struct error *err)
 {
-    return error_set(err, STATUS_IO, "%s: cannot be written: %s", output->path, strerror(errno));
+    return error_set(err, STATUS_IO, "%s: cannot write: %s", output->path, strerror(errno));
 }
 
 static void release(struct output *output)
@@ -46,7 +46,7 @@ enum status output_open(struct output *output, const char *path, struct error *e
     bool exists = stat(path, &old) == 0;
     *output = (struct output){.path = exists ? realpath(path, NULL) : strdup(path)};
     if (!output->path)
-        return error_set(err, STATUS_IO, "%s: cannot be written: %s", path, strerror(errno));
+        return error_set(err, STATUS_IO, "%s: cannot write: %s", path, strerror(errno));
     if (exists && !S_ISREG(old.st_mode))
         output->out = fopen(output->path, "w");
     else if (exists && access(output->path, W_OK) != 0)

@@ -1,7 +1,7 @@
 // Atomic replacement of an output file: writes a temporary file, then syncs and renames it.
 // Terminals, pipes and devices are written to directly.
-#ifndef INFERSTAT_CLIENT_CLI_OUTPUT_OUTPUT_H
-#define INFERSTAT_CLIENT_CLI_OUTPUT_OUTPUT_H
+#ifndef INFERSTAT_SYS_OUTPUT_H
+#define INFERSTAT_SYS_OUTPUT_H
 
 #include <stdio.h>
 
