@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/core/base/crc32c.h"
@@ -27,45 +26,34 @@ void device_properties(const struct device *device, struct device_properties *ou
 // Its text follows from the device and the rates alone.  A file is taken for one of
 // this device only where writing what was read from it gives the same bytes: whatever
 // is damaged, or another device's, is not.
-enum { CACHE_SIZE = 1024, PATH_SIZE = 1024, RATES = 3 };
-
-static const char *const rate_keys[RATES] = {"memory_bytes_per_second", "h2d_bytes_per_second",
-                                             "d2h_bytes_per_second"};
+enum { CACHE_SIZE = 1024, PATH_SIZE = 1024 };
 
 // More than any memory moves in a second.
 #define RATE_MAX 1e15
 
-// Writes who the device is; returns the length.
-static size_t write_identity(char *out, size_t size, const struct device_properties *properties)
+// Writes who the device is, always less than half of `out`.
+static void write_identity(char out[CACHE_SIZE], const struct device_properties *properties)
 {
-    int length =
-        snprintf(out, size,
-                 "# Measured by inferstat; made again when it is removed.\n"
-                 "version = 1\ndevice = %s\nproduct = %s\nuuid = %s\ndriver = %s\n"
-                 "threads = %u\nmemory_bytes = %lld\n",
-                 properties->name, properties->product, properties->uuid, properties->driver,
-                 properties->threads, (long long)properties->memory_bytes);
-    return length > 0 && (size_t)length < size ? (size_t)length : 0;
+    (void)snprintf(out, CACHE_SIZE,
+                   "# Measured by inferstat; made again when it is removed.\n"
+                   "version = 1\ndevice = %s\nproduct = %s\nuuid = %s\ndriver = %s\n"
+                   "threads = %u\nmemory_bytes = %lld\n",
+                   properties->name, properties->product, properties->uuid, properties->driver,
+                   properties->threads, (long long)properties->memory_bytes);
 }
 
-// Returns the length; 0 where it does not fit.
-static size_t write_text(char *out, size_t size, const struct device_properties *properties,
-                         const double rates[RATES], bool steady)
+static void write_text(char out[CACHE_SIZE], const struct device_properties *properties,
+                       const struct device_rates *rates)
 {
-    size_t length = write_identity(out, size, properties);
-    for (size_t i = 0; i < RATES && length > 0; i++) {
-        int more = snprintf(out + length, size - length, "%s = %.0f\n", rate_keys[i], rates[i]);
-        length = more > 0 && (size_t)more < size - length ? length + (size_t)more : 0;
-    }
-    if (length == 0)
-        return 0;
-    int more = snprintf(out + length, size - length, "steady = %d\n", steady);
-    length = more > 0 && (size_t)more < size - length ? length + (size_t)more : 0;
-    if (length == 0)
-        return 0;
-    more = snprintf(out + length, size - length, "check = %08x\n",
-                    (unsigned int)crc32c(0, out, length));
-    return more > 0 && (size_t)more < size - length ? length + (size_t)more : 0;
+    write_identity(out, properties);
+    size_t length = strlen(out);
+    (void)snprintf(out + length, CACHE_SIZE - length,
+                   "memory_bytes_per_second = %.0f\nh2d_bytes_per_second = %.0f\n"
+                   "d2h_bytes_per_second = %.0f\nsteady = %d\n",
+                   rates->memory, rates->h2d, rates->d2h, rates->steady);
+    length = strlen(out);
+    (void)snprintf(out + length, CACHE_SIZE - length, "check = %08x\n",
+                   (unsigned int)crc32c(0, out, length));
 }
 
 // "FOLDER/device-NAME-CHECKSUM.conf": one for each device and driver.
@@ -75,27 +63,14 @@ static enum status cache_path(char *out, size_t size, const char *folder,
     char identity[CACHE_SIZE];
     char plain[DEVICE_NAME_SIZE];
     char name[2 * DEVICE_NAME_SIZE];
-    size_t length = write_identity(identity, sizeof identity, properties);
+    write_identity(identity, properties);
     memcpy(plain, properties->name, sizeof plain);
     for (char *c = plain; *c; c++)
         if (!isalnum((unsigned char)*c))
             *c = '-';
     (void)snprintf(name, sizeof name, "device-%s-%08x.conf", plain,
-                   (unsigned int)crc32c(0, identity, length));
+                   (unsigned int)crc32c(0, identity, strlen(identity)));
     return files_join(out, size, folder, name, NULL);
-}
-
-// The rate behind its key; 0 where there is none.
-static double read_rate(const char *text, const char *key)
-{
-    char start[64];
-    (void)snprintf(start, sizeof start, "\n%s = ", key);
-    const char *found = strstr(text, start);
-    if (!found)
-        return 0.0;
-    char *end = NULL;
-    double rate = strtod(found + strlen(start), &end);
-    return *end == '\n' && rate > 0.0 && rate < RATE_MAX ? rate : 0.0;
 }
 
 static bool read_file(const char *path, char *out, size_t size)
@@ -110,26 +85,34 @@ static bool read_file(const char *path, char *out, size_t size)
     return whole;
 }
 
+static bool is_rate(double rate)
+{
+    return rate > 0.0 && rate < RATE_MAX;
+}
+
 bool device_rates_cached(struct device_properties *properties, const char *folder)
 {
     char path[PATH_SIZE];
     char text[CACHE_SIZE];
     char expected[CACHE_SIZE];
-    double rates[RATES];
+    struct device_rates rates = {0};
+    int steady = 0;
     if (!folder || cache_path(path, sizeof path, folder, properties) != STATUS_OK ||
         !read_file(path, text, sizeof text))
         return false;
-    for (size_t i = 0; i < RATES; i++) {
-        rates[i] = read_rate(text, rate_keys[i]);
-        if (rates[i] == 0.0)
-            return false;
-    }
-    bool steady = strstr(text, "\nsteady = 1\n");
-    if (write_text(expected, sizeof expected, properties, rates, steady) == 0 ||
-        strcmp(text, expected) != 0)
+    const char *found = strstr(text, "\nmemory_bytes_per_second = ");
+    if (!found || sscanf(found,
+                         " memory_bytes_per_second = %lf h2d_bytes_per_second = %lf"
+                         " d2h_bytes_per_second = %lf steady = %d",
+                         &rates.memory, &rates.h2d, &rates.d2h, &steady) != 4)
         return false;
-    properties->rates = (struct device_rates){
-        .memory = rates[0], .h2d = rates[1], .d2h = rates[2], .steady = steady};
+    rates.steady = steady != 0;
+    if (!is_rate(rates.memory) || !is_rate(rates.h2d) || !is_rate(rates.d2h))
+        return false;
+    write_text(expected, properties, &rates);
+    if (strcmp(text, expected) != 0)
+        return false;
+    properties->rates = rates;
     return true;
 }
 
@@ -137,11 +120,9 @@ static void store_rates(const struct device_properties *properties, const char *
 {
     char path[PATH_SIZE];
     char text[CACHE_SIZE];
-    const double rates[RATES] = {properties->rates.memory, properties->rates.h2d,
-                                 properties->rates.d2h};
-    size_t size = write_text(text, sizeof text, properties, rates, properties->rates.steady);
+    write_text(text, properties, &properties->rates);
     // The next process measures again what cannot be stored.
-    if (size > 0 && files_make_folder(folder, 0700, NULL) == STATUS_OK &&
+    if (files_make_folder(folder, 0700, NULL) == STATUS_OK &&
         cache_path(path, sizeof path, folder, properties) == STATUS_OK)
         (void)!files_write(path, text, 0600, true, NULL);
 }
