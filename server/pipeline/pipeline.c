@@ -88,14 +88,10 @@ static enum status new_buffers(struct pipeline *pipeline, struct error *err)
     return status;
 }
 
-// One pair of events for each copy and group in flight, and one more.
-static enum status new_timeline(struct pipeline *pipeline, struct timeline **out,
-                                const struct pipeline_plan *plan, struct error *err)
-{
-    const unsigned int groups = plan->buffers + PIPELINE_GROUPS_BEHIND;
-    const unsigned int most = groups > plan->pool_size ? groups : plan->pool_size;
-    return plan->overlap_tracking ? timeline_new(out, pipeline->device, most + 1, err) : STATUS_OK;
-}
+// One pair of events for each copy and group that may be in flight, and one more.
+enum { PAIRS = PIPELINE_BUFFERS_MAX + PIPELINE_GROUPS_BEHIND + 1 };
+
+_Static_assert((int)PAIRS > (int)POOL_SLOTS_MAX, "a pair for each slot");
 
 // With lent memory slots have none, and only limit the copies in flight.
 static enum status new_slots(struct pipeline *pipeline, struct error *err)
@@ -104,8 +100,8 @@ static enum status new_slots(struct pipeline *pipeline, struct error *err)
     enum status status = slot_pool_new(&pipeline->slots, pipeline->device, plan->pool_size,
                                        plan->borrows ? 0 : plan->chunk_bytes,
                                        plan->pool_metrics && !plan->borrows, err);
-    if (status == STATUS_OK)
-        status = new_timeline(pipeline, &pipeline->timeline, plan, err);
+    if (status == STATUS_OK && plan->overlap_tracking)
+        status = timeline_new(&pipeline->timeline, pipeline->device, PAIRS, err);
     return status;
 }
 
@@ -164,23 +160,6 @@ void pipeline_free(struct pipeline *pipeline)
     free(pipeline);
 }
 
-// Between runs: nothing is pending.
-static enum status change_slots(struct pipeline *pipeline, const struct pipeline_plan *adopted,
-                                struct error *err)
-{
-    struct timeline *timeline = NULL;
-    enum status status = new_timeline(pipeline, &timeline, adopted, err);
-    if (status == STATUS_OK)
-        status = slot_pool_resize(pipeline->slots, adopted->pool_size, err);
-    if (status != STATUS_OK) {
-        timeline_free(timeline);
-        return status;
-    }
-    timeline_free(pipeline->timeline);
-    pipeline->timeline = timeline;
-    return STATUS_OK;
-}
-
 enum status pipeline_adopt(struct pipeline *pipeline, const struct pipeline_plan *plan,
                            struct error *err)
 {
@@ -193,8 +172,7 @@ enum status pipeline_adopt(struct pipeline *pipeline, const struct pipeline_plan
         status = error_set(err, STATUS_IO, "pipeline: the device failed before");
     if (status != STATUS_OK)
         return status;
-    if (adopted.pool_size != pipeline->plan.pool_size)
-        status = change_slots(pipeline, &adopted, err);
+    status = slot_pool_resize(pipeline->slots, adopted.pool_size, err);
     if (status == STATUS_OK)
         pipeline->plan = adopted;
     return status;

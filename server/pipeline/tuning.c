@@ -124,31 +124,12 @@ static enum status check_wishes(const struct tuning_host *host, const struct tun
     return STATUS_OK;
 }
 
-// Pinned bytes of the plan; UINT64_MAX where they do not fit.
-static uint64_t pinned_bytes(const struct pipeline_plan *plan)
+// Pinned bytes of the plan and of the workload; a double holds any product of sizes.
+static double pinned_bytes(const struct pipeline_plan *plan, const struct tuning_host *host)
 {
-    uint64_t slots = 0, results = 0, all = 0;
-    const uint64_t outs = plan->buffers + PIPELINE_GROUPS_BEHIND;
-    if (__builtin_mul_overflow((uint64_t)plan->chunk_bytes, plan->pool_size, &slots) ||
-        __builtin_mul_overflow((uint64_t)plan->out_bytes, outs, &results) ||
-        __builtin_add_overflow(plan->borrows ? 0 : slots, results, &all))
-        return UINT64_MAX;
-    return all;
-}
-
-static enum status over_the_bound(const struct pipeline_plan *plan, const struct tuning_host *host,
-                                  uint64_t bound, struct error *err)
-{
-    uint64_t all = 0;
-    if (__builtin_add_overflow(pinned_bytes(plan), host->pinned_bytes, &all))
-        all = UINT64_MAX;
-    return error_set(err, STATUS_INVALID,
-                     "pinned memory: %" PRIu64 " bytes (%u slots of %zu, %u results of %zu, "
-                     "%" PRIu64 " of samples): more than %" PRIu64
-                     ", 20 %% of the host's memory (ask for a smaller chunk, pool or batch)",
-                     all, plan->borrows ? 0 : plan->pool_size, plan->chunk_bytes,
-                     plan->buffers + PIPELINE_GROUPS_BEHIND, plan->out_bytes, host->pinned_bytes,
-                     bound);
+    const double slots = plan->borrows ? 0 : (double)plan->chunk_bytes * plan->pool_size;
+    const double results = (double)plan->out_bytes * (plan->buffers + PIPELINE_GROUPS_BEHIND);
+    return slots + results + (double)host->pinned_bytes;
 }
 
 // Makes what was chosen smaller until it fits: slots first, then the chunk.
@@ -157,15 +138,20 @@ static enum status fit_pinned(struct pipeline_plan *plan, const struct tuning_ho
 {
     if (host->memory_bytes <= 0)
         return STATUS_OK;
-    const uint64_t bound = (uint64_t)host->memory_bytes / PINNED_SHARE;
-    const uint64_t left = host->pinned_bytes < bound ? bound - host->pinned_bytes : 0;
-    while (host->pinned_bytes > bound || pinned_bytes(plan) > left) {
+    const int64_t bound = host->memory_bytes / PINNED_SHARE;
+    while (pinned_bytes(plan, host) > (double)bound) {
         if (pool_is_free && plan->pool_size > POOL_LEAST_CHOSEN)
             plan->pool_size--;
         else if (chunk_is_free && plan->chunk_bytes > MB)
             plan->chunk_bytes = plan->chunk_bytes / (2 * MB) * MB;
         else
-            return over_the_bound(plan, host, bound, err);
+            return error_set(
+                err, STATUS_INVALID,
+                "pinned memory: %.0f bytes (%u slots of %zu, %u results of %zu, "
+                "%" PRIu64 " of samples): more than %" PRId64
+                ", 20 %% of the host's memory (ask for a smaller chunk, pool or batch)",
+                pinned_bytes(plan, host), plan->borrows ? 0 : plan->pool_size, plan->chunk_bytes,
+                plan->buffers + PIPELINE_GROUPS_BEHIND, plan->out_bytes, host->pinned_bytes, bound);
     }
     return STATUS_OK;
 }
