@@ -237,26 +237,17 @@ static void note_heard(struct run *run, int64_t received_ns, int64_t sent_ns)
         run->heard_ns = sent_ns;
 }
 
-// Rejects an invalid batch for good: records its range as dropped, with the reason.
-static enum status refuse(struct batches *batches, struct run *run,
-                          const struct delivery_step *step, const struct job *job,
-                          const char *reason, struct pending_ack *ack, struct error *err)
+// Notes that an invalid batch is rejected for good.
+static void note_refused(struct run *run, const struct delivery_range *range, const char *reason,
+                         struct pending_ack *ack)
 {
-    const struct delivery_range range = {.stream = job->message.batch.stream,
-                                         .first = step->first,
-                                         .last = step->last,
-                                         .reason = DELIVERY_REFUSED,
-                                         .since_ns = job->received_ns,
-                                         .until_ns = job->received_ns};
     // A warning once per run: a broken producer must not fill the log.
     log_write(run->refused ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING,
               "run %lld, stream %u: records %llu to %llu refused: %s", (long long)run->id,
-              range.stream, (unsigned long long)range.first, (unsigned long long)range.last,
+              range->stream, (unsigned long long)range->first, (unsigned long long)range->last,
               reason);
-    run->refused = saturate_add(run->refused, (int64_t)(range.last - range.first + 1));
-    name_refused(ack, range.stream, range.first, range.last, reason);
-    return run_record_range(batches->runs, run, step->place, SCHEMA_RANGE_DROPPED, &range, reason,
-                            strlen(reason), err);
+    run->refused = saturate_add(run->refused, (int64_t)(range->last - range->first + 1));
+    name_refused(ack, range->stream, range->first, range->last, reason);
 }
 
 enum { DEVICES_MAX = 65536 }; // larger ordinals are not plausible
@@ -272,7 +263,8 @@ static void count_devices(struct run *run, const struct wire_table *table)
     }
 }
 
-static enum status store(struct batches *batches, struct run *run, const struct delivery_step *step,
+// Stores the batch's records from number `first` on.
+static enum status store(struct batches *batches, struct run *run, uint64_t first,
                          const struct job *job, struct error *err)
 {
     const struct message_batch *batch = &job->message.batch;
@@ -282,7 +274,7 @@ static enum status store(struct batches *batches, struct run *run, const struct 
                                      .names = run->names};
     for (size_t i = 0; i < batch->table_count; i++) {
         int64_t stored = 0;
-        enum status status = insert_table(batches->inserter, &owner, &batch->tables[i], step->first,
+        enum status status = insert_table(batches->inserter, &owner, &batch->tables[i], first,
                                           &stored, &run->clock_suspects, err);
         if (status != STATUS_OK)
             return status;
@@ -293,13 +285,7 @@ static enum status store(struct batches *batches, struct run *run, const struct 
         batches->records += (uint32_t)stored;
     }
     run->unknown_columns += batch->unknown_columns;
-    const struct delivery_range range = {.stream = batch->stream,
-                                         .first = step->first,
-                                         .last = step->last,
-                                         .since_ns = job->received_ns,
-                                         .until_ns = job->received_ns};
-    return run_record_range(batches->runs, run, step->place, SCHEMA_RANGE_STORED, &range, NULL, 0,
-                            err);
+    return STATUS_OK;
 }
 
 // True if a record refers to a name of the run that was not stored.
@@ -328,41 +314,6 @@ static const char *fault_of(const struct run *run, const struct message_batch *b
         return run->names_kept >= names_max ? "the run has more names than --max-names"
                                             : "the store has reached its limit of names";
     return fault;
-}
-
-static enum status store_or_refuse(struct batches *batches, struct run *run,
-                                   const struct delivery_step *step, const struct job *job,
-                                   struct pending_ack *ack, struct error *err)
-{
-    const char *fault = fault_of(run, &job->message.batch, batches->limits.names);
-    if (fault)
-        return refuse(batches, run, step, job, fault, ack, err);
-    return store(batches, run, step, job, err);
-}
-
-static enum status record_lost(struct batches *batches, struct run *run,
-                               const struct delivery_step *step, const struct job *job,
-                               struct error *err)
-{
-    const struct delivery_range range = {.stream = run->delivery.lanes[step->place].stream,
-                                         .first = step->first,
-                                         .last = step->last,
-                                         .reason = DELIVERY_HOST_LOST,
-                                         .since_ns = job->received_ns,
-                                         .until_ns = job->received_ns};
-    return run_record_range(batches->runs, run, step->place, SCHEMA_RANGE_DROPPED, &range, NULL, 0,
-                            err);
-}
-
-static enum status record_drop(struct batches *batches, struct run *run,
-                               const struct delivery_step *step, const struct wire_drop *drop,
-                               struct error *err)
-{
-    struct delivery_range range = drop->range;
-    range.first = step->first;
-    range.last = step->last;
-    return run_record_range(batches->runs, run, step->place, SCHEMA_RANGE_DROPPED, &range,
-                            drop->detail.bytes, drop->detail.size, err);
 }
 
 // ---- Applying a message ----------------------------------------------------------------------
@@ -558,18 +509,41 @@ static enum status apply_step(struct batches *batches, struct run *run,
                               struct pending_ack *ack, struct error *err)
 {
     const struct message_batch *batch = &job->message.batch;
+    struct delivery_range range = {.since_ns = job->received_ns, .until_ns = job->received_ns};
+    int state = SCHEMA_RANGE_DROPPED;
+    const char *fault = NULL;
+    struct wire_bytes detail = {0};
+    enum status status = STATUS_OK;
     size_t count;
     switch (step->kind) {
     case DELIVERY_STEP_NAMES:
         return add_names(batches, run, batch, err);
     case DELIVERY_STEP_DROP:
-        return record_drop(batches, run, step, &drops_of(&job->message, &count)[step->index], err);
+        range = drops_of(&job->message, &count)[step->index].range;
+        detail = drops_of(&job->message, &count)[step->index].detail;
+        break;
     case DELIVERY_STEP_LOST:
-        return record_lost(batches, run, step, job, err);
+        range.reason = DELIVERY_HOST_LOST;
+        break;
     case DELIVERY_STEP_STORE:
+        fault = fault_of(run, batch, batches->limits.names);
+        if (!fault) {
+            state = SCHEMA_RANGE_STORED;
+            status = store(batches, run, step->first, job, err);
+        }
         break;
     }
-    return store_or_refuse(batches, run, step, job, ack, err);
+    range.stream = run->delivery.lanes[step->place].stream;
+    range.first = step->first;
+    range.last = step->last;
+    if (fault) {
+        range.reason = DELIVERY_REFUSED;
+        detail = (struct wire_bytes){strlen(fault), fault};
+        note_refused(run, &range, fault, ack);
+    }
+    return status == STATUS_OK
+               ? run_record_range(batches->runs, run, step->place, state, &range, detail, err)
+               : status;
 }
 
 enum status batches_apply(struct batches *batches, const struct job *job, struct error *err)

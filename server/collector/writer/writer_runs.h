@@ -172,8 +172,8 @@ MUST_CHECK enum status run_add_names(struct runs *runs, struct run *run, uint32_
 // Records that the numbers range->first..range->last of the stream at `place`, which follow
 // the last recorded ones, are stored or dropped.
 MUST_CHECK enum status run_record_range(struct runs *runs, struct run *run, size_t place, int state,
-                                        const struct delivery_range *range, const char *detail,
-                                        size_t detail_size, struct error *err);
+                                        const struct delivery_range *range,
+                                        struct wire_bytes detail, struct error *err);
 
 // Records the unnumbered losses that the last message reported, if any: they happened
 // after the previous report and up to `now_ns` of the host's clock.

@@ -93,59 +93,47 @@ enum status runs_save(struct runs *runs, struct run *run, struct error *err)
 
 // True if the next numbers extend the range: same state, reason and detail.
 static bool same_kind(const struct run_range *range, int state, enum delivery_reason reason,
-                      const char *detail, size_t size)
+                      struct wire_bytes detail)
 {
     if (range->first == 0 || range->state != state)
         return false;
     if (state == SCHEMA_RANGE_STORED)
         return true;
     const char *before = range->detail ? range->detail : "";
-    return range->reason == reason && strlen(before) == size &&
-           (size == 0 || memcmp(before, detail, size) == 0);
-}
-
-static enum status new_range(struct runs *runs, struct run *run, size_t place, int state,
-                             const struct delivery_range *range, const char *detail,
-                             size_t detail_size, struct error *err)
-{
-    char *copy = NULL;
-    if (detail_size) {
-        copy = strndup(detail, detail_size);
-        if (!copy)
-            return error_no_memory(err, "writer");
-    }
-    struct run_stream *stream = &run->streams[place];
-    enum status status = save_range(runs, run, place, err);
-    free(stream->range.detail);
-    stream->range = (struct run_range){.first = range->first,
-                                       .last = range->last,
-                                       .state = state,
-                                       .reason = range->reason,
-                                       .detail = copy,
-                                       .since_ns = range->since_ns,
-                                       .until_ns = range->until_ns};
-    return status;
+    return range->reason == reason && strlen(before) == detail.size &&
+           (detail.size == 0 || memcmp(before, detail.bytes, detail.size) == 0);
 }
 
 enum status run_record_range(struct runs *runs, struct run *run, size_t place, int state,
-                             const struct delivery_range *range, const char *detail,
-                             size_t detail_size, struct error *err)
+                             const struct delivery_range *range, struct wire_bytes detail,
+                             struct error *err)
 {
-    enum status status = STATUS_OK;
     struct run_stream *stream = &run->streams[place];
-    if (same_kind(&stream->range, state, range->reason, detail, detail_size)) {
-        stream->range.last = range->last;
-        if (range->since_ns < stream->range.since_ns)
-            stream->range.since_ns = range->since_ns;
-        if (range->until_ns > stream->range.until_ns)
-            stream->range.until_ns = range->until_ns;
-    } else {
-        status = new_range(runs, run, place, state, range, detail, detail_size, err);
+    struct run_range *latest = &stream->range;
+    if (!same_kind(latest, state, range->reason, detail)) {
+        enum status status = save_range(runs, run, place, err);
+        char *copy = detail.size ? strndup(detail.bytes, detail.size) : NULL;
+        if (status == STATUS_OK && detail.size && !copy)
+            status = error_no_memory(err, "writer");
+        free(latest->detail);
+        *latest = (struct run_range){.first = range->first,
+                                     .state = state,
+                                     .reason = range->reason,
+                                     .detail = copy,
+                                     .since_ns = range->since_ns,
+                                     .until_ns = range->until_ns};
+        if (status != STATUS_OK)
+            return status;
     }
-    stream->range.dirty = true;
+    latest->last = range->last;
+    if (range->since_ns < latest->since_ns)
+        latest->since_ns = range->since_ns;
+    if (range->until_ns > latest->until_ns)
+        latest->until_ns = range->until_ns;
+    latest->dirty = true;
     stream->dirty = true;
     run->dirty = true;
-    return status;
+    return STATUS_OK;
 }
 
 // Losses are summed in spans of the collector's clock, so that jumps of a host's clock cannot
