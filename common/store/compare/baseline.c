@@ -209,10 +209,7 @@ static enum status unknown_name(sqlite3 *db, const char *name, struct error *err
 // The id of a baseline; 0: there is none.
 static enum status find(sqlite3 *db, const char *name, int64_t *id, struct error *err)
 {
-    char *sql = sqlite3_mprintf("SELECT id FROM baseline WHERE name = %Q", name);
-    enum status status = sql ? database_integer(db, sql, id, err) : error_no_memory(err, "store");
-    sqlite3_free(sql);
-    return status;
+    return database_integerf(db, id, err, "SELECT id FROM baseline WHERE name = %Q", name);
 }
 
 // What is read, and of which store: its fingerprint is JSON, which SQLite takes apart.
@@ -312,12 +309,10 @@ enum status baseline_load(struct baseline **out, struct store *store, const char
 
 static enum status delete_rows(sqlite3 *db, int64_t id, struct error *err)
 {
-    char sql[128];
-    (void)snprintf(sql, sizeof sql,
-                   "DELETE FROM baseline_sample WHERE baseline = %" PRId64
-                   "; DELETE FROM baseline WHERE id = %" PRId64,
-                   id, id);
-    return database_exec(db, sql, err);
+    return database_execf(db, err,
+                          "DELETE FROM baseline_sample WHERE baseline = %lld;"
+                          "DELETE FROM baseline WHERE id = %lld",
+                          (long long)id, (long long)id);
 }
 
 static enum status insert_about(sqlite3 *db, const struct baseline *baseline, int64_t *id,

@@ -1,7 +1,5 @@
 #include "common/store/retention/clear.h"
 
-#include <stdio.h>
-
 #include <sqlite3.h>
 
 #include "common/store/sqlite/database.h"
@@ -36,9 +34,8 @@ static enum status run_filtered(sqlite3 *db, sqlite3_str *sql, const struct quer
 static enum status ask_table(sqlite3 *db, const char *what, enum record_kind kind, int64_t *out,
                              struct error *err)
 {
-    char sql[96];
-    (void)snprintf(sql, sizeof sql, "SELECT %s FROM \"%s\"", what, record_kind_info(kind)->name);
-    return database_integer(db, sql, out, err);
+    return database_integerf(db, out, err, "SELECT %s FROM \"%s\"", what,
+                             record_kind_info(kind)->name);
 }
 
 static enum status begin_rows(struct clearing *clearing, sqlite3 *db, struct error *err)

@@ -77,28 +77,24 @@ _Static_assert(ROLLUP_GROUPING_COUNT == 2, "as needed_from has it");
 static enum status delete_rows(sqlite3 *db, enum record_kind kind, const char *rows,
                                struct error *err)
 {
-    sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql,
-                        "UPDATE ledger SET expired = expired + gone.rows,"
-                        " gone_sum = set_hash_add(gone_sum, gone.sum)"
-                        " FROM (SELECT run, count(*) AS rows, set_hash(stream, number) AS sum"
-                        " FROM (SELECT run, stream, number %s) GROUP BY run) AS gone"
-                        " WHERE ledger.run = gone.run AND ledger.kind = %d;"
-                        "DELETE FROM \"%w\" WHERE id IN (SELECT id %s)",
-                        rows, (int)kind, record_kind_info(kind)->name, rows);
-    return database_exec_built(db, sql, err);
+    return database_execf(db, err,
+                          "UPDATE ledger SET expired = expired + gone.rows,"
+                          " gone_sum = set_hash_add(gone_sum, gone.sum)"
+                          " FROM (SELECT run, count(*) AS rows, set_hash(stream, number) AS sum"
+                          " FROM (SELECT run, stream, number %s) GROUP BY run) AS gone"
+                          " WHERE ledger.run = gone.run AND ledger.kind = %d;"
+                          "DELETE FROM \"%w\" WHERE id IN (SELECT id %s)",
+                          rows, (int)kind, record_kind_info(kind)->name, rows);
 }
 
 // Records that rows of the kind started before a time have expired; only ever moves forward.
 static enum status set_expired_until(sqlite3 *db, enum record_kind kind, int64_t until_ns,
                                      struct error *err)
 {
-    sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql,
-                        "INSERT INTO expiry VALUES(%d, %lld) ON CONFLICT(kind) DO UPDATE SET"
-                        " until_ns = max(until_ns, excluded.until_ns)",
-                        (int)kind, (long long)until_ns);
-    return database_exec_built(db, sql, err);
+    return database_execf(db, err,
+                          "INSERT INTO expiry VALUES(%d, %lld) ON CONFLICT(kind) DO UPDATE SET"
+                          " until_ns = max(until_ns, excluded.until_ns)",
+                          (int)kind, (long long)until_ns);
 }
 
 static enum status expire_in_transaction(sqlite3 *db, const struct expire_rows *rows,
@@ -292,12 +288,11 @@ static enum status delete_level(sqlite3 *db, const struct expire_level *rollups,
         status = set_gap(db, rollups, newest_ns, err);
     if (status != STATUS_OK)
         return status == STATUS_NO_DATA ? STATUS_OK : status;
-    sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql,
-                        "DELETE FROM rollup WHERE metric = %lld AND grouping = %lld"
-                        " AND level = %lld AND started_ns <= %lld",
-                        (long long)of[0], (long long)of[1], (long long)of[2], (long long)last_ns);
-    status = database_exec_built(db, sql, err);
+    status =
+        database_execf(db, err,
+                       "DELETE FROM rollup WHERE metric = %lld AND grouping = %lld"
+                       " AND level = %lld AND started_ns <= %lld",
+                       (long long)of[0], (long long)of[1], (long long)of[2], (long long)last_ns);
     if (status == STATUS_OK)
         *gone = (unsigned)sqlite3_changes(db);
     return status;
@@ -353,7 +348,5 @@ enum status expire_room(sqlite3 *db, struct expire_room *room, struct error *err
 
 enum status expire_give_back(sqlite3 *db, unsigned pages, struct error *err)
 {
-    char sql[64];
-    (void)snprintf(sql, sizeof sql, "PRAGMA incremental_vacuum(%u)", pages);
-    return database_exec(db, sql, err);
+    return database_execf(db, err, "PRAGMA incremental_vacuum(%u)", pages);
 }

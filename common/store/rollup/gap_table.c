@@ -1,6 +1,5 @@
 #include "common/store/rollup/gap_table.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <sqlite3.h>
@@ -107,29 +106,25 @@ enum status gap_request_rebuild(sqlite3 *db, enum record_kind kind, const struct
 
 enum status gap_last_id(sqlite3 *db, enum record_kind kind, int64_t *id, struct error *err)
 {
-    char sql[384];
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT max(coalesce((SELECT max(id) FROM \"%s\"), 0),"
-                   " coalesce((SELECT max(watermark) FROM rollup_state"
-                   " WHERE metric BETWEEN %d AND %d), 0))",
-                   record_kind_info(kind)->name, 256 * (int)kind, 256 * (int)kind + 255);
-    return database_integer(db, sql, id, err);
+    return database_integerf(db, id, err,
+                             "SELECT max(coalesce((SELECT max(id) FROM \"%s\"), 0),"
+                             " coalesce((SELECT max(watermark) FROM rollup_state"
+                             " WHERE metric BETWEEN %d AND %d), 0))",
+                             record_kind_info(kind)->name, 256 * (int)kind, 256 * (int)kind + 255);
 }
 
 enum status gap_read_kept(sqlite3 *db, enum record_kind kind, struct gap_kept *kept,
                           struct error *err)
 {
-    char sql[160];
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT coalesce(max(until_ns), %lld) FROM expiry"
-                   " WHERE kind = %d",
-                   (long long)INT64_MIN, (int)kind);
-    enum status status = database_integer(db, sql, &kept->until_ns, err);
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT max(watermark) FROM rollup_state WHERE metric BETWEEN %d AND %d",
-                   256 * (int)kind, 256 * (int)kind + 255);
+    enum status status = database_integerf(db, &kept->until_ns, err,
+                                           "SELECT coalesce(max(until_ns), %lld) FROM expiry"
+                                           " WHERE kind = %d",
+                                           (long long)INT64_MIN, (int)kind);
     if (status == STATUS_OK)
-        status = database_integer(db, sql, &kept->last_id, err);
+        status = database_integerf(
+            db, &kept->last_id, err,
+            "SELECT max(watermark) FROM rollup_state WHERE metric BETWEEN %d AND %d",
+            256 * (int)kind, 256 * (int)kind + 255);
     if (status == STATUS_OK && kept->last_id > 0 && kept->until_ns != INT64_MIN)
         kept->until_ns = rollup_next(ROLLUP_DAY, rollup_bucket(ROLLUP_DAY, kept->until_ns - 1));
     return status;

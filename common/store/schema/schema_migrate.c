@@ -169,10 +169,8 @@ static enum status insert_identity(sqlite3 *db, struct error *err)
     id[8] = (unsigned char)((id[8] & 0x3f) | 0x80);
     char uuid[37];
     text_from_uuid(uuid, id);
-    sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql, "INSERT INTO meta VALUES('store', %Q), ('created_ns', %lld);", uuid,
-                        (long long)clock_wall_ns());
-    return database_exec_built(db, sql, err);
+    return database_execf(db, err, "INSERT INTO meta VALUES('store', %Q), ('created_ns', %lld);",
+                          uuid, (long long)clock_wall_ns());
 }
 
 // ---- Versions -------------------------------------------------------------------------
@@ -199,12 +197,10 @@ static enum status create_tables(sqlite3 *db, struct error *err)
 static enum status has_column(sqlite3 *db, const char *table, const char *column, bool *has,
                               struct error *err)
 {
-    char sql[192];
     int64_t count = 0;
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT count(*) FROM pragma_table_xinfo('%s') WHERE name = '%s'", table,
-                   column);
-    enum status status = database_integer(db, sql, &count, err);
+    enum status status = database_integerf(
+        db, &count, err, "SELECT count(*) FROM pragma_table_xinfo('%s') WHERE name = '%s'", table,
+        column);
     *has = count > 0;
     return status;
 }
@@ -217,9 +213,7 @@ static enum status add_column(sqlite3 *db, const char *table, const char *column
     enum status status = has_column(db, table, column, &has, err);
     if (status != STATUS_OK || has)
         return status;
-    sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql, "ALTER TABLE \"%w\" ADD COLUMN \"%w\" %s", table, column, type);
-    return database_exec_built(db, sql, err);
+    return database_execf(db, err, "ALTER TABLE \"%w\" ADD COLUMN \"%w\" %s", table, column, type);
 }
 
 // What was cleared before there were set hashes has none.  SCHEMA_NO_SET_HASHES
@@ -370,10 +364,8 @@ static enum status make_tables(sqlite3 *db, bool is_new, struct error *err)
         status = create_views(db, err);
     if (status != STATUS_OK)
         return status;
-    sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql, "PRAGMA application_id=%d;PRAGMA user_version=%d",
-                        SCHEMA_APPLICATION_ID, SCHEMA_VERSION);
-    return database_exec_built(db, sql, err);
+    return database_execf(db, err, "PRAGMA application_id=%d;PRAGMA user_version=%d",
+                          SCHEMA_APPLICATION_ID, SCHEMA_VERSION);
 }
 
 // Of a row that was sealed, with its entry in the index on started_ns, rounded up.

@@ -112,12 +112,10 @@ static enum status move_rows(sqlite3 *db, enum record_kind kind, const char *fro
 // its name.
 static enum status take_place(sqlite3 *db, const char *table, const char *made, struct error *err)
 {
-    sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql,
-                        "DROP TABLE \"%w\"; PRAGMA legacy_alter_table=ON;"
-                        "ALTER TABLE \"%w\" RENAME TO \"%w\"; PRAGMA legacy_alter_table=OFF",
-                        table, made, table);
-    return database_exec_built(db, sql, err);
+    return database_execf(db, err,
+                          "DROP TABLE \"%w\"; PRAGMA legacy_alter_table=ON;"
+                          "ALTER TABLE \"%w\" RENAME TO \"%w\"; PRAGMA legacy_alter_table=OFF",
+                          table, made, table);
 }
 
 static enum status replace(sqlite3 *db, enum record_kind kind, const char *table, struct error *err)

@@ -1,6 +1,7 @@
 #include "common/store/sqlite/database.h"
 
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,6 +85,17 @@ enum status database_exec_built(sqlite3 *db, sqlite3_str *sql, struct error *err
     return status;
 }
 
+enum status database_execf(sqlite3 *db, struct error *err, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *sql = sqlite3_vmprintf(format, arguments);
+    va_end(arguments);
+    enum status status = sql ? database_exec(db, sql, err) : error_no_memory(err, "store");
+    sqlite3_free(sql);
+    return status;
+}
+
 void database_rollback(sqlite3 *db)
 {
     if (!sqlite3_get_autocommit(db))
@@ -143,6 +155,17 @@ enum status database_integer(sqlite3 *db, const char *sql, int64_t *out, struct 
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
         status = database_error(db, "store", err);
     (void)sqlite3_finalize(stmt);
+    return status;
+}
+
+enum status database_integerf(sqlite3 *db, int64_t *out, struct error *err, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *sql = sqlite3_vmprintf(format, arguments);
+    va_end(arguments);
+    enum status status = sql ? database_integer(db, sql, out, err) : error_no_memory(err, "store");
+    sqlite3_free(sql);
     return status;
 }
 

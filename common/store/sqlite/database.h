@@ -34,6 +34,10 @@ MUST_CHECK enum status database_exec(struct sqlite3 *db, const char *sql, struct
 MUST_CHECK enum status database_exec_built(struct sqlite3 *db, struct sqlite3_str *sql,
                                            struct error *err);
 
+// The same for one text, made by sqlite3_mprintf (%Q quotes a text, %w goes between double quotes).
+MUST_CHECK enum status database_execf(struct sqlite3 *db, struct error *err, const char *format,
+                                      ...);
+
 // Rolls back the open transaction, if any.
 void database_rollback(struct sqlite3 *db);
 
@@ -61,6 +65,10 @@ MUST_CHECK enum status database_run(struct sqlite3 *db, struct sqlite3_stmt *stm
 // or the value is null.
 MUST_CHECK enum status database_integer(struct sqlite3 *db, const char *sql, int64_t *out,
                                         struct error *err);
+
+// The same for a text that is made as for database_execf.
+MUST_CHECK enum status database_integerf(struct sqlite3 *db, int64_t *out, struct error *err,
+                                         const char *format, ...);
 
 // Size of the file beside the one at `path` with that ending ("-wal"), or -1.  Symbolic links of
 // `path` are resolved first: what lies beside a file does not lie beside a link to it.

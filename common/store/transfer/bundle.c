@@ -246,22 +246,20 @@ static enum status copy_runs(struct bundling *bundling, struct error *err)
 static enum status account_kind(struct bundling *bundling, enum record_kind kind, struct error *err)
 {
     const char *table = record_kind_info(kind)->name;
-    sqlite3_str *sql = sqlite3_str_new(bundling->db);
     int64_t runs = 0, rows = 0;
-    sqlite3_str_appendf(sql,
-                        "DELETE FROM temp.left_out;"
-                        "INSERT INTO temp.left_out(run) SELECT l.run FROM bundle.ledger l LEFT JOIN"
-                        " (SELECT run, count(*) AS n FROM bundle.\"%w\" GROUP BY run) USING (run)"
-                        " WHERE l.kind = %d AND l.stored - l.expired - l.cleared <> coalesce(n, 0)",
-                        table, (int)kind);
-    enum status status = database_exec_built(bundling->db, sql, err);
+    enum status status =
+        database_execf(bundling->db, err,
+                       "DELETE FROM temp.left_out;"
+                       "INSERT INTO temp.left_out(run) SELECT l.run FROM bundle.ledger l LEFT JOIN"
+                       " (SELECT run, count(*) AS n FROM bundle.\"%w\" GROUP BY run) USING (run)"
+                       " WHERE l.kind = %d AND l.stored - l.expired - l.cleared <> coalesce(n, 0)",
+                       table, (int)kind);
     if (status == STATUS_OK)
         status = database_integer(bundling->db, "SELECT count(*) FROM temp.left_out", &runs, err);
     if (status != STATUS_OK || runs == 0)
         return status;
-    sql = sqlite3_str_new(bundling->db);
-    sqlite3_str_appendf(
-        sql,
+    status = database_execf(
+        bundling->db, err,
         "INSERT OR REPLACE INTO temp.left_out SELECT t.run, count(*),"
         " set_hash(t.stream, t.number) FROM main.\"%w\" t NOT INDEXED WHERE t.run IN"
         " (SELECT run FROM temp.left_out) AND NOT EXISTS (SELECT 1 FROM bundle.\"%w\" b"
@@ -270,7 +268,6 @@ static enum status account_kind(struct bundling *bundling, enum record_kind kind
         " gone_sum = set_hash_add(gone_sum, o.hash) FROM temp.left_out o"
         " WHERE o.run = ledger.run AND kind = %d AND o.rows > 0",
         table, table, (int)kind);
-    status = database_exec_built(bundling->db, sql, err);
     if (status == STATUS_OK)
         status = database_integer(bundling->db, "SELECT sum(rows) FROM temp.left_out", &rows, err);
     bundling->copying->left_out += rows;

@@ -48,16 +48,15 @@ struct expired_sums {
 static enum status add_gap(struct expired_sums *sums, enum rollup_level level, enum rollup_why why,
                            int64_t since_ns, int64_t until_ns, struct error *err)
 {
-    sqlite3_str *sql = sqlite3_str_new(sums->db);
-    if (since_ns < until_ns)
-        sqlite3_str_appendf(
-            sql,
-            "INSERT INTO bundle.rollup_gap(kind, grouping, level, since_ns, why, until_ns)"
-            " VALUES(%d, %d, %d, %lld, %d, %lld)"
-            " ON CONFLICT DO UPDATE SET until_ns = max(until_ns, excluded.until_ns)",
-            (int)sums->kind, (int)sums->to, (int)level, (long long)since_ns, (int)why,
-            (long long)until_ns);
-    return database_exec_built(sums->db, sql, err);
+    if (since_ns >= until_ns)
+        return STATUS_OK;
+    return database_execf(
+        sums->db, err,
+        "INSERT INTO bundle.rollup_gap(kind, grouping, level, since_ns, why, until_ns)"
+        " VALUES(%d, %d, %d, %lld, %d, %lld)"
+        " ON CONFLICT DO UPDATE SET until_ns = max(until_ns, excluded.until_ns)",
+        (int)sums->kind, (int)sums->to, (int)level, (long long)since_ns, (int)why,
+        (long long)until_ns);
 }
 
 // Writes the merged row.  One that is damaged becomes a gap: its records are gone.
@@ -179,14 +178,10 @@ static enum status find_edges(struct expired_sums *sums, struct error *err)
 // rollups of all days but the one that has expired in part.
 static enum status add_records_gap(struct expired_sums *sums, struct error *err)
 {
-    sqlite3_str *sql = sqlite3_str_new(sums->db);
     int64_t last_ns = 0;
-    sqlite3_str_appendf(sql, "SELECT coalesce(max(started_ns), %lld) FROM bundle.\"%w\"",
-                        (long long)INT64_MIN, record_kind_info(sums->kind)->name);
-    char *text = sqlite3_str_finish(sql);
-    enum status status =
-        text ? database_integer(sums->db, text, &last_ns, err) : error_no_memory(err, "store");
-    sqlite3_free(text);
+    enum status status = database_integerf(
+        sums->db, &last_ns, err, "SELECT coalesce(max(started_ns), %lld) FROM bundle.\"%w\"",
+        (long long)INT64_MIN, record_kind_info(sums->kind)->name);
     const int64_t end_ns = last_ns < INT64_MAX ? last_ns + 1 : last_ns;
     const int64_t day_ns = rollup_next(ROLLUP_DAY, rollup_bucket(ROLLUP_DAY, sums->until_ns - 1));
     if (status == STATUS_OK)
@@ -198,15 +193,14 @@ static enum status add_records_gap(struct expired_sums *sums, struct error *err)
 
 static enum status copy_gaps(struct expired_sums *sums, struct error *err)
 {
-    sqlite3_str *sql = sqlite3_str_new(sums->db);
-    sqlite3_str_appendf(sql,
-                        "INSERT INTO bundle.rollup_gap(kind, grouping, level, since_ns, why,"
-                        " until_ns) SELECT kind, %d, level, since_ns, why, until_ns"
-                        " FROM main.rollup_gap WHERE kind = %d AND grouping = %d"
-                        " AND since_ns < %lld AND until_ns > %lld",
-                        (int)sums->to, (int)sums->kind, (int)sums->from, (long long)sums->until_ns,
-                        (long long)sums->since_ns);
-    enum status status = database_exec_built(sums->db, sql, err);
+    enum status status =
+        database_execf(sums->db, err,
+                       "INSERT INTO bundle.rollup_gap(kind, grouping, level, since_ns, why,"
+                       " until_ns) SELECT kind, %d, level, since_ns, why, until_ns"
+                       " FROM main.rollup_gap WHERE kind = %d AND grouping = %d"
+                       " AND since_ns < %lld AND until_ns > %lld",
+                       (int)sums->to, (int)sums->kind, (int)sums->from, (long long)sums->until_ns,
+                       (long long)sums->since_ns);
     if (status == STATUS_OK && sums->since_ns != INT64_MIN)
         status = add_gap(sums, ROLLUP_MONTH, ROLLUP_OLD,
                          rollup_bucket(ROLLUP_MONTH, sums->since_ns), sums->since_ns, err);
@@ -243,12 +237,11 @@ static enum status copy_kind(struct expired_sums *sums, struct error *err)
 {
     const struct query_metric *metrics[ROLLUP_METRICS_MAX];
     const unsigned count = rollup_metrics(sums->kind, metrics);
-    sqlite3_str *sql = sqlite3_str_new(sums->db);
-    sqlite3_str_appendf(sql,
-                        "INSERT INTO bundle.rollup_state(metric, watermark) SELECT metric,"
-                        " watermark FROM main.rollup_state WHERE metric / 256 = %d",
-                        (int)sums->kind);
-    enum status status = database_exec_built(sums->db, sql, err);
+    enum status status =
+        database_execf(sums->db, err,
+                       "INSERT INTO bundle.rollup_state(metric, watermark) SELECT metric,"
+                       " watermark FROM main.rollup_state WHERE metric / 256 = %d",
+                       (int)sums->kind);
     for (unsigned to = 0; to < ROLLUP_GROUPING_COUNT && status == STATUS_OK; to++) {
         sums->to = (enum rollup_grouping)to;
         status = copy_grouping(sums, metrics, count, err);
@@ -264,12 +257,8 @@ static enum status copy_kinds(struct expired_sums *sums, struct error *err)
         sums->kind = (enum record_kind)kind;
         if (!rollup_has_kind(sums->kind) || !filter_applies(sums->kind, sums->filter, &missing))
             continue;
-        sqlite3_str *sql = sqlite3_str_new(sums->db);
-        sqlite3_str_appendf(sql, "SELECT until_ns FROM main.expiry WHERE kind = %u", kind);
-        char *text = sqlite3_str_finish(sql);
-        status = text ? database_integer(sums->db, text, &sums->expired_ns, err)
-                      : error_no_memory(err, "store");
-        sqlite3_free(text);
+        status = database_integerf(sums->db, &sums->expired_ns, err,
+                                   "SELECT until_ns FROM main.expiry WHERE kind = %u", kind);
         if (status == STATUS_OK && sums->expired_ns != 0 &&
             sums->filter->since_ns < sums->expired_ns)
             status = copy_kind(sums, err);

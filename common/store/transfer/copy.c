@@ -118,10 +118,8 @@ static enum status count_rows(struct counts *counts, struct sqlite3 *db, struct 
     *counts = (struct counts){0};
     enum status status = STATUS_OK;
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT && status == STATUS_OK; kind++) {
-        char sql[64];
-        (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM \"%s\"",
-                       record_kind_info((enum record_kind)kind)->name);
-        status = database_integer(db, sql, &counts->of[kind], err);
+        status = database_integerf(db, &counts->of[kind], err, "SELECT count(*) FROM \"%s\"",
+                                   record_kind_info((enum record_kind)kind)->name);
         if (kind == RECORD_KIND_RUN)
             counts->runs = counts->of[kind];
         else
@@ -167,9 +165,7 @@ static enum status save_environment(const struct atomic_file *file, const char *
     enum status status = copying_open(&db, file->partial, err);
     if (status != STATUS_OK)
         return status;
-    sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql, "INSERT INTO meta VALUES('fingerprint', %Q)", json);
-    status = database_exec_built(db, sql, err);
+    status = database_execf(db, err, "INSERT INTO meta VALUES('fingerprint', %Q)", json);
     database_close(db);
     return status;
 }

@@ -80,17 +80,16 @@ static enum status apply_runs(sqlite3 *db, struct import_batch *batch, struct er
 // here.  Of a sum modulo 2^64, -x is ~x + 1.
 static enum status take_from_ledgers(sqlite3 *db, enum record_kind kind, struct error *err)
 {
-    sqlite3_str *sql = sqlite3_str_new(db);
     int64_t runs = 0;
-    sqlite3_str_appendf(sql,
-                        "UPDATE main.ledger SET cleared = cleared - min(cleared, n),"
-                        " expired = expired - (n - min(cleared, n)),"
-                        " gone_sum = set_hash_add(set_hash_add(gone_sum, ~sum), 1)"
-                        " FROM (SELECT run AS back, count(*) AS n, set_hash(stream, number) AS sum"
-                        " FROM batch.record GROUP BY run)"
-                        " WHERE run = back AND kind = %d AND cleared + expired >= n",
-                        (int)kind);
-    enum status status = database_exec_built(db, sql, err);
+    enum status status =
+        database_execf(db, err,
+                       "UPDATE main.ledger SET cleared = cleared - min(cleared, n),"
+                       " expired = expired - (n - min(cleared, n)),"
+                       " gone_sum = set_hash_add(set_hash_add(gone_sum, ~sum), 1)"
+                       " FROM (SELECT run AS back, count(*) AS n, set_hash(stream, number) AS sum"
+                       " FROM batch.record GROUP BY run)"
+                       " WHERE run = back AND kind = %d AND cleared + expired >= n",
+                       (int)kind);
     const int changed = sqlite3_changes(db);
     if (status == STATUS_OK)
         status = database_integer(db, "SELECT count(DISTINCT run) FROM batch.record", &runs, err);

@@ -45,14 +45,11 @@ enum here { HERE_NONE, HERE_OTHER, HERE_SAME };
 static enum status look_here(struct importing *importing, const struct baseline *baseline,
                              int64_t *here, struct error *err)
 {
-    char *sql = sqlite3_mprintf("SELECT 1 + (created_ns = %lld AND since_ns = %lld AND until_ns ="
-                                " %lld AND filter = %Q) FROM baseline WHERE name = %Q",
-                                (long long)baseline->created_ns, (long long)baseline->since_ns,
-                                (long long)baseline->until_ns, baseline->filter, baseline->name);
-    enum status status = sql ? database_integer(importing->store->db, sql, here, err)
-                             : error_no_memory(err, "store");
-    sqlite3_free(sql);
-    return status;
+    return database_integerf(importing->store->db, here, err,
+                             "SELECT 1 + (created_ns = %lld AND since_ns = %lld AND until_ns = %lld"
+                             " AND filter = %Q) FROM baseline WHERE name = %Q",
+                             (long long)baseline->created_ns, (long long)baseline->since_ns,
+                             (long long)baseline->until_ns, baseline->filter, baseline->name);
 }
 
 // Adds the names of a group of samples: its subject and its device.

@@ -87,14 +87,11 @@ static enum status intern(struct store_builder *builder, const char *name, uint3
                           struct error *err)
 {
     int64_t found = 0;
-    sqlite3_str *sql = sqlite3_str_new(builder->db);
-    sqlite3_str_appendf(sql, "INSERT OR IGNORE INTO name(text) VALUES(%Q)", name);
-    enum status status = database_exec_built(builder->db, sql, err);
-    char *find = sqlite3_mprintf("SELECT id FROM name WHERE text = %Q", name);
+    enum status status =
+        database_execf(builder->db, err, "INSERT OR IGNORE INTO name(text) VALUES(%Q)", name);
     if (status == STATUS_OK)
-        status =
-            find ? database_integer(builder->db, find, &found, err) : error_no_memory(err, "store");
-    sqlite3_free(find);
+        status = database_integerf(builder->db, &found, err, "SELECT id FROM name WHERE text = %Q",
+                                   name);
     *id = (uint32_t)found;
     return status;
 }
@@ -110,9 +107,8 @@ enum status store_builder_run(struct store_builder *builder, const struct store_
         status = intern(builder, run->host, &host, err);
     if (status != STATUS_OK)
         return status;
-    sqlite3_str *sql = sqlite3_str_new(builder->db);
-    sqlite3_str_appendf(
-        sql,
+    status = database_execf(
+        builder->db, err,
         "INSERT INTO run(uuid, worker_version, os, kernel, cpu, host, cpu_count, device_count,"
         " started_ns, ended_ns, received_ns, heard_ns, \"end\", pid, protocol, host_memory_bytes,"
         " produced, stored, duplicates)"
@@ -120,7 +116,6 @@ enum status store_builder_run(struct store_builder *builder, const struct store_
         uuid, run->worker_version, run->os, run->kernel, run->cpu, host, (long long)run->cpu_count,
         (long long)run->device_count, (long long)run->started_ns, (long long)run->ended_ns,
         (long long)run->ended_ns, (long long)run->ended_ns, (int)RECORD_RUN_END_CLOSED);
-    status = database_exec_built(builder->db, sql, err);
     builder->run = sqlite3_last_insert_rowid(builder->db);
     builder->ended_ns = run->ended_ns;
     builder->numbers = 0;
@@ -135,11 +130,9 @@ enum status store_builder_name(struct store_builder *builder, const char *name, 
     enum status status = intern(builder, name, id, err);
     if (status != STATUS_OK)
         return status;
-    sqlite3_str *sql = sqlite3_str_new(builder->db);
-    sqlite3_str_appendf(sql,
-                        "INSERT OR IGNORE INTO run_name(run, number, name) VALUES(%lld, %u, %u)",
-                        (long long)builder->run, *id, *id);
-    return database_exec_built(builder->db, sql, err);
+    return database_execf(builder->db, err,
+                          "INSERT OR IGNORE INTO run_name(run, number, name) VALUES(%lld, %u, %u)",
+                          (long long)builder->run, *id, *id);
 }
 
 // ---- Records -------------------------------------------------------------------------------

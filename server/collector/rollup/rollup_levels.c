@@ -88,12 +88,10 @@ void rollup_levels_restart(struct rollup_levels *levels)
 enum status rollup_levels_expired(sqlite3 *db, enum record_kind kind, int64_t *out,
                                   struct error *err)
 {
-    char sql[128];
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT coalesce((SELECT until_ns FROM expiry WHERE kind = %d),"
-                   " -9223372036854775807 - 1)",
-                   (int)kind);
-    return database_integer(db, sql, out, err);
+    return database_integerf(db, out, err,
+                             "SELECT coalesce((SELECT until_ns FROM expiry WHERE kind = %d),"
+                             " -9223372036854775807 - 1)",
+                             (int)kind);
 }
 
 static bool is_over(const struct gap_span *span, int64_t wall_ns)

@@ -1,6 +1,5 @@
 #include "server/collector/rollup/rollups.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include <sqlite3.h>
@@ -86,11 +85,10 @@ static enum status save_watermark(struct rollups *rollups, struct of_kind *kind,
 // have metrics that the table lacks: all days are rebuilt then, but for those that have expired.
 static enum status level_watermarks(struct rollups *rollups, enum record_kind k, struct error *err)
 {
-    char sql[128];
     struct gap_span all = {INT64_MIN, INT64_MIN};
-    (void)snprintf(sql, sizeof sql, "SELECT max(started_ns) FROM \"%s\"",
-                   record_kind_info(k)->name);
-    enum status status = database_integer(rollups->db, sql, &all.until_ns, err);
+    enum status status =
+        database_integerf(rollups->db, &all.until_ns, err, "SELECT max(started_ns) FROM \"%s\"",
+                          record_kind_info(k)->name);
     all.until_ns += all.until_ns < INT64_MAX;
     if (status == STATUS_OK)
         status = rollup_levels_expired(rollups->db, k, &all.since_ns, err);
@@ -106,16 +104,15 @@ static enum status level_watermarks(struct rollups *rollups, enum record_kind k,
 static enum status load_kind(struct rollups *rollups, enum record_kind k, struct error *err)
 {
     struct of_kind *kind = &rollups->kinds[k];
-    char sql[160];
     int64_t level = 0;
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT max(watermark) FROM rollup_state WHERE metric / 256 = %u", (unsigned)k);
-    enum status status = database_integer(rollups->db, sql, &kind->watermark, err);
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT count(*) FROM rollup_state WHERE metric / 256 = %u AND watermark = %lld",
-                   (unsigned)k, (long long)kind->watermark);
+    enum status status = database_integerf(
+        rollups->db, &kind->watermark, err,
+        "SELECT max(watermark) FROM rollup_state WHERE metric / 256 = %u", (unsigned)k);
     if (status == STATUS_OK)
-        status = database_integer(rollups->db, sql, &level, err);
+        status = database_integerf(
+            rollups->db, &level, err,
+            "SELECT count(*) FROM rollup_state WHERE metric / 256 = %u AND watermark = %lld",
+            (unsigned)k, (long long)kind->watermark);
     if (status == STATUS_OK && kind->watermark > 0 && level < (int64_t)kind->metrics->count)
         status = level_watermarks(rollups, k, err);
     kind->fed = kind->watermark;
