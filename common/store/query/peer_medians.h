@@ -7,6 +7,7 @@
 
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
+#include "common/store/rollup/aggregate.h"
 
 struct store;
 
@@ -31,15 +32,15 @@ enum median {
         MEDIAN_COUNT
 };
 
-// A peer group: the requests with one model and device (ids of the table name).
+// A peer group: the requests with one model and device.
 struct peers {
-    int64_t model, device;
-    uint64_t count;               // requests in the group
+    uint64_t count;
     double medians[MEDIAN_COUNT]; // within 1 % (sketch.h); NaN if no request has the metric
 };
 
-// Reads the medians of `count` groups over the records that the filter covers.
-MUST_CHECK enum status peer_medians_read(struct peers *peers, size_t count, struct store *store,
+// Reads the medians of the records that the filter covers: `groups` are by model and device (ids of
+// the table name), their data struct peers.
+MUST_CHECK enum status peer_medians_read(struct groups *groups, struct store *store,
                                          const struct query_filter *filter, struct error *err);
 
 #endif

@@ -79,8 +79,8 @@ static const struct scope scopes[] = {
 
 // One slow request.
 struct request {
-    double value; // of the metric asked for
-    size_t peers; // place of what it is compared with
+    double value;              // of the metric asked for
+    const struct peers *peers; // what it is compared with
     int64_t run, host, model, device, number, finish, started_ns;
     int64_t queue_ns, prefill_ns, e2e_ns;
     int64_t ttft_ns, decode_ns, concurrent; // below 0: absent
@@ -94,9 +94,8 @@ struct answer {
     const struct scope *scope;
     struct request *requests; // the slowest first
     size_t count, limit;
-    struct peers *peers; // of these requests, at most one each
-    size_t peer_count;
-    int64_t expired_ns; // requests that the filter covers, until then; 0: none
+    struct groups *peers; // by model and device: struct peers
+    int64_t expired_ns;   // requests that the filter covers, until then; 0: none
     struct result *result;
 };
 
@@ -190,27 +189,22 @@ static enum status read_requests(struct answer *answer, struct error *err)
     return reader_scan(answer->store, sql, filter, on_request, answer, err);
 }
 
-// The index of a request's peers; the number of peers known so far where they are new.
-static size_t find_peers(const struct answer *answer, const struct request *request)
-{
-    size_t place = 0;
-    while (place < answer->peer_count && (answer->peers[place].model != request->model ||
-                                          answer->peers[place].device != request->device))
-        place++;
-    return place;
-}
-
 static enum status read_peers(struct answer *answer, struct error *err)
 {
-    for (size_t i = 0; i < answer->count; i++) {
+    if (groups_new(&answer->peers, 2, sizeof(struct peers), NULL) != STATUS_OK)
+        return error_no_memory(err, "store");
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < answer->count && status == STATUS_OK; i++) {
         struct request *request = &answer->requests[i];
-        request->peers = find_peers(answer, request);
-        if (request->peers == answer->peer_count)
-            answer->peers[answer->peer_count++] =
-                (struct peers){.model = request->model, .device = request->device};
+        struct group *group = NULL;
+        status =
+            reader_group(answer->peers, (int64_t[]){request->model, request->device}, &group, err);
+        if (status == STATUS_OK)
+            request->peers = group->data;
     }
-    return peer_medians_read(answer->peers, answer->peer_count, answer->store,
-                             &answer->query->filter, err);
+    return status == STATUS_OK
+               ? peer_medians_read(answer->peers, answer->store, &answer->query->filter, err)
+               : status;
 }
 
 // ---- Attribution -----------------------------------------------------------------------
@@ -406,7 +400,7 @@ static enum status add_row(struct answer *answer, const struct request *request,
     answer_row(answer->result);
     enum status status = set_names(answer, request, err);
     set_figures(answer, request);
-    const struct peers *peers = &answer->peers[request->peers];
+    const struct peers *peers = request->peers;
     answer_int(answer->result, "peers", (int64_t)peers->count);
     if (answer->expired_ns)
         answer_int(answer->result, "expired_ns", answer->expired_ns);
@@ -430,11 +424,10 @@ static enum status add_rows(struct answer *answer, struct result **out, struct e
 
 static enum status explain(struct answer *answer, struct result **out, struct error *err)
 {
-    answer->peers = calloc(answer->count + 1, sizeof *answer->peers);
-    enum status status = answer->peers ? read_peers(answer, err) : error_no_memory(err, "store");
+    enum status status = read_peers(answer, err);
     if (status == STATUS_OK)
         status = add_rows(answer, out, err);
-    free(answer->peers);
+    groups_free(answer->peers);
     return status;
 }
 
