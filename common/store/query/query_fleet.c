@@ -2,7 +2,6 @@
 // that are faster or slower.
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/core/base/array.h"
 #include "common/core/stats/stats.h"
@@ -17,6 +16,7 @@
 enum {
     VALUES_LEAST = 10, // of a host, for its median to say something
     LOADS_LEAST = 3,   // the same of loads, which are few
+    WORKS = 3,         // facts about its work
 };
 
 // Medians come from sketches: what is nearer than that is the same.
@@ -77,7 +77,7 @@ struct member {
     double error; // standard error of the value
     double median, spread, deviation, score;
     enum verdict verdict;
-    double concurrent, prompt, cached; // medians of its work; NaN: not known
+    double work[WORKS]; // medians of its work; NaN: not known
 };
 
 struct fleet {
@@ -117,9 +117,7 @@ static enum status add_member(struct fleet *fleet, const struct query_metric *me
         .count = (int64_t)values->count,
         .value = p50,
         .error = median_error(p50, p90, (double)values->count),
-        .concurrent = (double)NAN,
-        .prompt = (double)NAN,
-        .cached = (double)NAN,
+        .work = {(double)NAN, (double)NAN, (double)NAN},
     };
     return STATUS_OK;
 }
@@ -281,29 +279,16 @@ static enum status read_places(struct fleet *fleet, struct error *err)
                                : status;
 }
 
-// What a work fact of a member is: where it stands, and the metric it comes from.
+// What the requests or loads of an outlier were like: its medians of these metrics.
 static const struct {
     enum record_kind kind;
     const char *metric;
-    size_t offset;
-} works[] = {
-    {RECORD_KIND_INFERENCE, "concurrent_requests", offsetof(struct member, concurrent)},
-    {RECORD_KIND_INFERENCE, "prompt_tokens", offsetof(struct member, prompt)},
-    {RECORD_KIND_LOAD, "page_cache_ratio", offsetof(struct member, cached)},
+    enum fleet_number number;
+} works[WORKS] = {
+    {RECORD_KIND_INFERENCE, "concurrent_requests", FLEET_CONCURRENT},
+    {RECORD_KIND_INFERENCE, "prompt_tokens", FLEET_PROMPT},
+    {RECORD_KIND_LOAD, "page_cache_ratio", FLEET_PAGE_CACHE},
 };
-
-// The members are in order by then: one for each metric of the kind, at most.
-static void set_work(struct fleet *fleet, const struct group *group, size_t work)
-{
-    struct member key = {.model = group->keys[0], .device = group->keys[1], .host = group->keys[2]};
-    const double value = aggregate_quantile(&aggregate_scan_ratio(group, 0)->values, 0.5);
-    for (size_t i = 0; i < fleet->metric_count; i++) {
-        key.metric = fleet->metrics[i];
-        struct member *member = bsearch(&key, fleet->members, fleet->count, sizeof key, by_class);
-        if (member && member->metric->kind == works[work].kind)
-            memcpy((char *)member + works[work].offset, &value, sizeof value);
-    }
-}
 
 static enum status read_work(struct fleet *fleet, size_t work, struct error *err)
 {
@@ -317,8 +302,13 @@ static enum status read_work(struct fleet *fleet, size_t work, struct error *err
     struct aggregate_scan scan;
     enum status status =
         aggregate_scan_metric(fleet, &scan, &query, works[work].kind, works[work].metric, err);
-    for (size_t i = 0; status == STATUS_OK && i < groups_count(scan.groups); i++)
-        set_work(fleet, groups_at(scan.groups, i), work);
+    for (size_t i = 0; status == STATUS_OK && i < fleet->count; i++) {
+        struct member *member = &fleet->members[i];
+        const int64_t keys[] = {member->model, member->device, member->host};
+        const struct group *group = groups_get(scan.groups, keys);
+        if (group && member->metric->kind == works[work].kind)
+            member->work[work] = aggregate_quantile(&aggregate_scan_ratio(group, 0)->values, 0.5);
+    }
     aggregate_scan_deinit(&scan);
     return status;
 }
@@ -331,7 +321,7 @@ static enum status read_facts(struct fleet *fleet, struct error *err)
     if (!any)
         return STATUS_OK;
     enum status status = read_places(fleet, err);
-    for (size_t i = 0; i < sizeof works / sizeof *works && status == STATUS_OK; i++)
+    for (size_t i = 0; i < WORKS && status == STATUS_OK; i++)
         status = read_work(fleet, i, err);
     return status;
 }
@@ -340,9 +330,8 @@ static void facts_of(struct fleet *fleet, const struct member *member, struct fl
 {
     const int64_t keys[] = {member->host, member->device};
     *out = *(struct fleet_facts *)groups_get(fleet->places, keys)->data;
-    out->numbers[FLEET_CONCURRENT] = member->concurrent;
-    out->numbers[FLEET_PROMPT] = member->prompt;
-    out->numbers[FLEET_PAGE_CACHE] = member->cached;
+    for (unsigned i = 0; i < WORKS; i++)
+        out->numbers[works[i].number] = member->work[i];
 }
 
 // What sets a member apart from the others of its class that count.

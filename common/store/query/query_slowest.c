@@ -422,23 +422,6 @@ static enum status add_rows(struct answer *answer, struct result **out, struct e
     return status;
 }
 
-static enum status explain(struct answer *answer, struct result **out, struct error *err)
-{
-    enum status status = read_peers(answer, err);
-    if (status == STATUS_OK)
-        status = add_rows(answer, out, err);
-    groups_free(answer->peers);
-    return status;
-}
-
-static enum status say_nothing_matches(const struct answer *answer, struct error *err)
-{
-    if (answer->expired_ns)
-        return expiry_info_error(answer->expired_ns, err);
-    return error_set(err, STATUS_NO_DATA, "no inference.%s in the store that match",
-                     answer->metric->name);
-}
-
 enum status query_slowest(struct store *store, const struct query *query, struct result **out,
                           struct error *err)
 {
@@ -455,9 +438,15 @@ enum status query_slowest(struct store *store, const struct query *query, struct
         status = expiry_info_until(store, RECORD_KIND_INFERENCE, &query->filter, &answer.expired_ns,
                                    err);
     if (status == STATUS_OK && answer.count == 0)
-        status = say_nothing_matches(&answer, err);
+        status = answer.expired_ns
+                     ? expiry_info_error(answer.expired_ns, err)
+                     : error_set(err, STATUS_NO_DATA, "no inference.%s in the store that match",
+                                 answer.metric->name);
     if (status == STATUS_OK)
-        status = explain(&answer, out, err);
+        status = read_peers(&answer, err);
+    if (status == STATUS_OK)
+        status = add_rows(&answer, out, err);
+    groups_free(answer.peers);
     free(answer.requests);
     return status;
 }

@@ -38,14 +38,6 @@ static enum status ask_table(sqlite3 *db, const char *what, enum record_kind kin
                              record_kind_info(kind)->name);
 }
 
-static enum status begin_rows(struct clearing *clearing, sqlite3 *db, struct error *err)
-{
-    int64_t first = 0;
-    enum status status = ask_table(db, "min(id)", (enum record_kind)clearing->kind, &first, err);
-    clearing->after = first - 1;
-    return status;
-}
-
 // Goes on to the next kind that the filter covers, from the last to the first:
 // stages know their model by their load, so they go before it.
 static enum status next_kind(struct clearing *clearing, sqlite3 *db, struct error *err)
@@ -55,10 +47,12 @@ static enum status next_kind(struct clearing *clearing, sqlite3 *db, struct erro
         clearing->kind--;
     while (clearing->kind > RECORD_KIND_RUN &&
            !filter_applies((enum record_kind)clearing->kind, &clearing->filter, &missing));
-    clearing->after = 0;
-    if (clearing->kind == RECORD_KIND_RUN)
-        return STATUS_OK;
-    return begin_rows(clearing, db, err);
+    int64_t first = 1;
+    enum status status = STATUS_OK;
+    if (clearing->kind != RECORD_KIND_RUN)
+        status = ask_table(db, "min(id)", (enum record_kind)clearing->kind, &first, err);
+    clearing->after = first - 1;
+    return status;
 }
 
 enum status clear_begin(struct clearing *clearing, sqlite3 *db, const struct query_filter *filter,

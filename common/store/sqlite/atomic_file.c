@@ -9,10 +9,10 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "common/core/base/unit.h"
+#include "common/store/sqlite/database.h"
 #include "common/sys/files.h"
 
 static void release(struct atomic_file *file)
@@ -149,15 +149,12 @@ enum status atomic_file_begin(struct atomic_file *file, const char *path, unsign
 
 enum status atomic_file_room(const struct atomic_file *file, int64_t bytes, struct error *err)
 {
-    struct statvfs about;
-    if (fstatvfs(file->fd, &about) != 0)
-        return error_set(err, STATUS_IO, "%s: %s", file->path, strerror(errno));
-    const uint64_t room = (uint64_t)about.f_bavail * about.f_frsize;
-    if (bytes <= 0 || room >= (uint64_t)bytes)
+    const int64_t room = database_free_bytes(file->partial);
+    if (room >= bytes)
         return STATUS_OK;
     char left[UNIT_TEXT_SIZE], wanted[UNIT_TEXT_SIZE];
     return error_set(err, STATUS_FULL, "%s: there is room for %s, and it takes %s", file->path,
-                     unit_format(left, UNIT_BYTES, (double)room),
+                     unit_format_int(left, UNIT_BYTES, room),
                      unit_format_int(wanted, UNIT_BYTES, bytes));
 }
 
