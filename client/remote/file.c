@@ -61,34 +61,15 @@ static enum status file_open(void **source, const struct remote_target *target, 
     return STATUS_OK;
 }
 
-static enum status file_clear(const struct file *file, const struct query *query,
-                              struct result **out, struct error *err)
-{
-    uint64_t cleared;
-    enum status status = store_clear(file->path, &query->filter, &cleared, err);
-    if (status != STATUS_OK)
-        return status;
-    struct result *result = NULL;
-    status = result_new(&result);
-    if (status == STATUS_OK)
-        status = result_add_column(result, "cleared", UNIT_COUNT);
-    if (status == STATUS_OK)
-        status = result_add_row(result);
-    if (status != STATUS_OK) {
-        result_free(result);
-        return error_no_memory(err, "remote");
-    }
-    result_set_int(result, 0, (int64_t)cleared);
-    *out = result;
-    return STATUS_OK;
-}
-
 static enum status file_query(void *source, const struct query *query, struct result **out,
                               struct error *err)
 {
     struct file *file = source;
-    if (query->kind == QUERY_CLEAR)
-        return file_clear(file, query, out, err);
+    if (query->kind == QUERY_CLEAR) {
+        uint64_t cleared;
+        enum status status = store_clear(file->path, &query->filter, &cleared, err);
+        return status == STATUS_OK ? clear_answer(out, cleared, err) : status;
+    }
     if (query->kind == QUERY_IMPORT)
         return store_import(file->path, query->file.path, out, err);
     if (query->kind == QUERY_BASELINE_SAVE || query->kind == QUERY_BASELINE_DELETE)

@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include "common/store/sqlite/database.h"
+#include "common/store/read/answer_cells.h"
 #include "common/store/read/filter.h"
 #include "common/store/retention/expire.h"
 #include "common/store/rollup/gap_table.h"
@@ -252,6 +253,23 @@ void clear_took(struct clearing *clearing, uint64_t took_ns)
         clearing->kind == RECORD_KIND_RUN ? &clearing->pages : &clearing->slice;
     if (clearing->is_whole || took_ns > CLEAR_SLICE_NS)
         slice_size_adapt(size, took_ns, CLEAR_SLICE_NS);
+}
+
+enum status clear_answer(struct result **out, uint64_t cleared, struct error *err)
+{
+    static const struct answer_column column = {"cleared", UNIT_COUNT};
+    struct result *answer = NULL;
+    enum status status = answer_new(&answer, &column, 1, err);
+    if (status != STATUS_OK)
+        return status;
+    answer_row(answer);
+    answer_int(answer, "cleared", (int64_t)cleared);
+    status = answer_check(answer, err);
+    if (status == STATUS_OK)
+        *out = answer;
+    else
+        result_free(answer);
+    return status;
 }
 
 static enum status clear_rows(sqlite3 *db, const struct query_filter *filter, uint64_t *cleared,

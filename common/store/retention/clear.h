@@ -10,6 +10,7 @@
 #include "common/core/base/error.h"
 #include "common/core/base/slice_size.h"
 #include "common/core/query/query.h"
+#include "common/core/query/result.h"
 
 struct sqlite3;
 
@@ -44,6 +45,9 @@ MUST_CHECK enum status clear_slice(struct clearing *clearing, struct sqlite3 *db
 // Adapts the batch size to the last batch's duration, aiming at CLEAR_SLICE_NS.  Only full batches
 // may enlarge it: batches of small tables say nothing about large ones.
 void clear_took(struct clearing *clearing, uint64_t took_ns);
+
+// Creates the answer to QUERY_CLEAR: one row with the number of rows deleted.
+MUST_CHECK enum status clear_answer(struct result **out, uint64_t cleared, struct error *err);
 
 // Deletes the matching rows of all kinds (runs, ledgers and names stay) from the file at `path`,
 // and counts them as cleared.  Takes the store's lock: STATUS_BUSY while a collector has it.

@@ -204,8 +204,7 @@ static enum status new_answer(struct result **out, struct error *err)
          kind++)
         status =
             result_add_column(*out, record_kind_info((enum record_kind)kind)->name, UNIT_COUNT);
-    if (status == STATUS_OK)
-        status = result_add_row(*out);
+    answer_row(*out);
     return status == STATUS_OK ? status : error_no_memory(err, "store");
 }
 

@@ -1,32 +1,18 @@
 #include "server/collector/maintenance/writer_clear.h"
 
-#include "common/core/query/result.h"
 #include "common/store/retention/expire.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "server/collector/rollup/rollups.h"
 #include "server/collector/threads/job.h"
 
-// Creates the result, one number.
-static enum status make_result(struct result **out, uint64_t cleared)
-{
-    enum status status = result_new(out);
-    if (status == STATUS_OK)
-        status = result_add_column(*out, "cleared", UNIT_COUNT);
-    if (status == STATUS_OK)
-        status = result_add_row(*out);
-    if (status == STATUS_OK)
-        result_set_int(*out, 0, (int64_t)cleared);
-    return status;
-}
-
 static void reply(struct writer_clear *clear, const struct job *job, enum status status,
                   uint64_t cleared, const struct error *err)
 {
     struct result *result = NULL;
     struct error why = *err;
-    if (status == STATUS_OK && make_result(&result, cleared) != STATUS_OK)
-        status = error_no_memory(&why, "clear");
+    if (status == STATUS_OK)
+        status = clear_answer(&result, cleared, &why);
     // Any failure is the collector's, not the query's.
     const enum status told = status == STATUS_OK ? STATUS_OK : STATUS_IO;
     answer_submit(clear->replies, reply_encode(&job->from, job->query_id, told, result, &why));
