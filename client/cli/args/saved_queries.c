@@ -47,12 +47,10 @@ static enum status add_line(void *context, const char *name, const char *text, s
         return error_set(err, STATUS_INVALID, "\"%s\" is given twice", name);
     if (result_row_count(list) == NAMES_MAX)
         return error_set(err, STATUS_INVALID, "more than %d queries", NAMES_MAX);
-    enum status status = result_add_row(list);
-    if (status == STATUS_OK)
-        status = result_set_text(list, 0, name, strlen(name));
-    if (status == STATUS_OK)
-        status = result_set_text(list, 1, text, strlen(text));
-    return status == STATUS_OK ? STATUS_OK : error_no_memory(err, "saved queries");
+    (void)result_add_row(list);
+    (void)result_set_text(list, 0, name, strlen(name));
+    (void)result_set_text(list, 1, text, strlen(text));
+    return result_status(list) == STATUS_OK ? STATUS_OK : error_no_memory(err, "saved queries");
 }
 
 static void complain(void *context, const struct error *why)

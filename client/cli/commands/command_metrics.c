@@ -5,77 +5,59 @@
 #include "client/cli/cli.h"
 #include "common/core/record/record.h"
 
-// Fills cells of a result and remembers a failed allocation.
-struct filler {
-    struct result *result;
-    enum status status;
-    unsigned column;
-};
-
-static void fill_row(struct filler *filler)
+static void set_text(struct result *result, unsigned column, const char *text)
 {
-    if (filler->status == STATUS_OK)
-        filler->status = result_add_row(filler->result);
-    filler->column = 0;
+    (void)result_set_text(result, column, text, strlen(text));
 }
 
-static void fill_text(struct filler *filler, const char *text)
+static enum status add_keys(struct result *result, const char *const *keys, unsigned count)
 {
-    if (filler->status == STATUS_OK)
-        filler->status = result_set_text(filler->result, filler->column, text, strlen(text));
-    filler->column++;
+    enum status status = STATUS_OK;
+    for (unsigned i = 0; i < count && status == STATUS_OK; i++)
+        status = result_add_column(result, keys[i], UNIT_NONE);
+    return status;
 }
 
-static void fill_int(struct filler *filler, int64_t value)
+static enum status fill_metrics(struct result *result)
 {
-    if (filler->status == STATUS_OK)
-        result_set_int(filler->result, filler->column, value);
-    filler->column++;
-}
-
-static void fill_head(struct filler *filler, const char *const *keys)
-{
-    filler->status = result_new(&filler->result);
-    for (; *keys && filler->status == STATUS_OK; keys++)
-        filler->status = result_add_column(filler->result, *keys, UNIT_NONE);
-}
-
-static void fill_metrics(struct filler *filler)
-{
-    static const char *const keys[] = {"metric", "kind", "unit", "source", "meaning", NULL};
-    fill_head(filler, keys);
+    static const char *const keys[] = {"metric", "kind", "unit", "source", "meaning"};
+    if (add_keys(result, keys, sizeof keys / sizeof *keys) != STATUS_OK)
+        return STATUS_NOMEM;
     unsigned count;
     const struct query_metric *metrics = query_metrics(&count);
     for (unsigned i = 0; i < count; i++) {
-        fill_row(filler);
-        fill_text(filler, metrics[i].name);
-        fill_text(filler, record_kind_info(metrics[i].kind)->name);
-        fill_text(filler, unit_name(metrics[i].unit));
-        fill_text(filler, metrics[i].column < 0 ? "derived" : "stored");
-        fill_text(filler, metrics[i].meaning);
+        (void)result_add_row(result);
+        set_text(result, 0, metrics[i].name);
+        set_text(result, 1, record_kind_info(metrics[i].kind)->name);
+        set_text(result, 2, unit_name(metrics[i].unit));
+        set_text(result, 3, metrics[i].column < 0 ? "derived" : "stored");
+        set_text(result, 4, metrics[i].meaning);
     }
+    return result_status(result);
 }
 
-static void fill_columns(struct filler *filler)
+static enum status fill_columns(struct result *result)
 {
-    static const char *const keys[] = {"kind", "kind_number", "index",   "column", "type",
-                                       "unit", "presence",    "meaning", NULL};
-    fill_head(filler, keys);
+    static const char *const keys[] = {"kind", "kind_number", "index",    "column",
+                                       "type", "unit",        "presence", "meaning"};
+    if (add_keys(result, keys, sizeof keys / sizeof *keys) != STATUS_OK)
+        return STATUS_NOMEM;
     for (int kind = 0; kind < (int)RECORD_KIND_COUNT; kind++) {
         const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
         for (unsigned i = 0; i < info->column_count; i++) {
             const struct record_column *column = &info->columns[i];
-            fill_row(filler);
-            fill_text(filler, info->name);
-            fill_int(filler, kind);
-            fill_int(filler, i);
-            fill_text(filler, column->name);
-            fill_text(filler, column_type_name(column->type));
-            fill_text(filler, unit_name(column->unit));
-            fill_text(filler, column->maybe ? "maybe" : "always");
-            fill_text(filler, column->meaning);
+            (void)result_add_row(result);
+            set_text(result, 0, info->name);
+            result_set_int(result, 1, kind);
+            result_set_int(result, 2, i);
+            set_text(result, 3, column->name);
+            set_text(result, 4, column_type_name(column->type));
+            set_text(result, 5, unit_name(column->unit));
+            set_text(result, 6, column->maybe ? "maybe" : "always");
+            set_text(result, 7, column->meaning);
         }
     }
+    return result_status(result);
 }
 
 // Names are for copying: a narrow terminal truncates the meaning only.
@@ -95,13 +77,12 @@ static enum status print(struct cli *cli, const struct result *result, struct er
 
 enum status command_metrics(struct cli *cli, struct error *err)
 {
-    struct filler filler = {0};
-    if (option_given(&cli->options, OPTION_COLUMNS))
-        fill_columns(&filler);
-    else
-        fill_metrics(&filler);
-    enum status status = filler.status == STATUS_OK ? print(cli, filler.result, err)
-                                                    : error_no_memory(err, "metrics");
-    result_free(filler.result);
+    struct result *result = NULL;
+    enum status status = result_new(&result);
+    if (status == STATUS_OK)
+        status = option_given(&cli->options, OPTION_COLUMNS) ? fill_columns(result)
+                                                             : fill_metrics(result);
+    status = status == STATUS_OK ? print(cli, result, err) : error_no_memory(err, "metrics");
+    result_free(result);
     return status;
 }

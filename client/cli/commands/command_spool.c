@@ -105,7 +105,7 @@ static bool read_row(struct row *row, const struct orphans_folders *folders,
     return true;
 }
 
-static enum status add_row(struct result *result, const struct row *row)
+static void add_row(struct result *result, const struct row *row)
 {
     char uuid[37];
     text_from_uuid(uuid, row->run.uuid);
@@ -113,32 +113,29 @@ static enum status add_row(struct result *result, const struct row *row)
                                         [HOST] = row->run.host.host,
                                         [COLLECTOR] = row->run.collector,
                                         [STATE] = row->state};
-    enum status status = result_add_row(result);
-    for (unsigned i = 0; i < COLUMNS && status == STATUS_OK; i++)
+    (void)result_add_row(result);
+    for (unsigned i = 0; i < COLUMNS; i++)
         if (texts[i] && *texts[i])
-            status = result_set_text(result, i, texts[i], strlen(texts[i]));
-    if (status != STATUS_OK)
-        return status;
+            (void)result_set_text(result, i, texts[i], strlen(texts[i]));
     if (row->counted)
         result_set_int(result, RECORDS, (int64_t)row->left.records);
     result_set_int(result, BYTES, (int64_t)row->left.bytes);
     if (row->left.since_ns > 0)
         result_set_int(result, SINCE, row->left.since_ns);
-    return STATUS_OK;
 }
 
 static enum status add_rows(struct result *result, const struct orphans_folders *folders,
                             const struct orphans_list *list)
 {
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; status == STATUS_OK && i < COLUMNS; i++)
-        status = result_add_column(result, keys[i].key, keys[i].unit);
-    for (size_t i = 0; status == STATUS_OK && i < list->count; i++) {
+    for (unsigned i = 0; i < COLUMNS; i++)
+        if (result_add_column(result, keys[i].key, keys[i].unit) != STATUS_OK)
+            return STATUS_NOMEM;
+    for (size_t i = 0; i < list->count; i++) {
         struct row row;
         if (read_row(&row, folders, &list->places[i]))
-            status = add_row(result, &row);
+            add_row(result, &row);
     }
-    return status;
+    return result_status(result);
 }
 
 static enum status list_runs(struct cli *cli, const struct places *places, struct error *err)

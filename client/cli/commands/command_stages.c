@@ -212,17 +212,15 @@ static size_t find_row(const struct result *in, const struct result *of, size_t 
 }
 
 // Adds a row with the figures of A and B for one part (a row past the end: absent).
-static enum status add_compared(struct result *out, const struct result *a, size_t row_a,
-                                const struct result *b, size_t row_b, unsigned groups)
+static void add_compared(struct result *out, const struct result *a, size_t row_a,
+                         const struct result *b, size_t row_b, unsigned groups)
 {
-    if (result_add_row(out) != STATUS_OK)
-        return STATUS_NOMEM;
     const bool in_a = row_a < result_row_count(a);
+    (void)result_add_row(out);
     for (unsigned i = 0; i < groups + COMPARED_TEXTS; i++) {
         const struct value value = in_a ? result_cell(a, row_a, i) : result_cell(b, row_b, i);
-        if (value.type == VALUE_TEXT &&
-            result_set_text(out, i, value.text.bytes, value.text.size) != STATUS_OK)
-            return STATUS_NOMEM;
+        if (value.type == VALUE_TEXT)
+            (void)result_set_text(out, i, value.text.bytes, value.text.size);
     }
     const unsigned first = groups + COMPARED_TEXTS;
     const double mean_a = result_number(a, row_a, "mean_ns", (double)NAN);
@@ -233,19 +231,6 @@ static enum status add_compared(struct result *out, const struct result *a, size
     result_set_real(out, first + 3, mean_b);
     result_set_real(out, first + 4, mean_b - mean_a);
     result_set_real(out, first + 5, mean_a > 0 ? mean_b / mean_a : (double)NAN);
-    return STATUS_OK;
-}
-
-// Adds the rows that only B has of the group and cache state of a row.
-static enum status add_missing(struct result *out, const struct result *a, const struct result *b,
-                               size_t of, unsigned groups)
-{
-    enum status status = STATUS_OK;
-    for (size_t row = 0; row < result_row_count(b) && status == STATUS_OK; row++)
-        if (same_cells(a, of, b, row, groups + 1) &&
-            find_row(a, b, row, groups) == result_row_count(a))
-            status = add_compared(out, a, result_row_count(a), b, row, groups);
-    return status;
 }
 
 static bool has_kind(const struct result *in, const struct result *of, size_t row, unsigned groups)
@@ -256,7 +241,8 @@ static bool has_kind(const struct result *in, const struct result *of, size_t ro
     return false;
 }
 
-// Joins two answers: the rows of A in order, then those only in B.
+// Joins two answers: the rows of A in order, after those of a group and cache state the ones that
+// only B has of it, and at the end the groups and cache states that only B has.
 static enum status line_up(const struct result *a, const struct result *b, unsigned groups,
                            struct result **out)
 {
@@ -265,16 +251,21 @@ static enum status line_up(const struct result *a, const struct result *b, unsig
         status = result_add_column(*out, result_column(a, i)->key, UNIT_NONE);
     for (unsigned i = 0; i < COMPARED_COUNT && status == STATUS_OK; i++)
         status = result_add_column(*out, compared[i].key, compared[i].unit);
-    const size_t end = result_row_count(a);
-    for (size_t row = 0; row < end && status == STATUS_OK; row++) {
-        status = add_compared(*out, a, row, b, find_row(b, a, row, groups), groups);
-        if (status == STATUS_OK && (row + 1 == end || !same_cells(a, row, a, row + 1, groups + 1)))
-            status = add_missing(*out, a, b, row, groups);
+    if (status != STATUS_OK)
+        return status;
+    const size_t end = result_row_count(a), end_b = result_row_count(b);
+    for (size_t row = 0; row < end; row++) {
+        add_compared(*out, a, row, b, find_row(b, a, row, groups), groups);
+        if (row + 1 < end && same_cells(a, row, a, row + 1, groups + 1))
+            continue;
+        for (size_t i = 0; i < end_b; i++)
+            if (same_cells(a, row, b, i, groups + 1) && find_row(a, b, i, groups) == end)
+                add_compared(*out, a, end, b, i, groups);
     }
-    for (size_t row = 0; row < result_row_count(b) && status == STATUS_OK; row++)
+    for (size_t row = 0; row < end_b; row++)
         if (!has_kind(a, b, row, groups))
-            status = add_compared(*out, a, end, b, row, groups);
-    return status;
+            add_compared(*out, a, end, b, row, groups);
+    return result_status(*out);
 }
 
 // Prints the text of a side, escaped for the terminal.
