@@ -124,9 +124,11 @@ static enum status complete_options(const struct worker_options *worker, char *c
 
 // ---- Output ---------------------------------------------------------------
 
-struct outcome {
-    const struct encoding *encoding;
-    const char *devices; // as given, or the chosen one
+// A run: what is open, and its figures.
+struct run {
+    struct inferstat_monitor *monitor;
+    struct encoding *encoding; // NULL: not made
+    const char *devices;       // as given, or the chosen one
     struct encoding_description description;
     struct encoding_figures figures;
     struct inferstat_totals totals;
@@ -206,11 +208,11 @@ static void write_speed(struct json_writer *json, const struct encoding_figures 
 }
 
 // One object per device; the enclosing object has the sums.
-static void write_devices(struct json_writer *json, const struct outcome *o)
+static void write_devices(struct json_writer *json, const struct run *run)
 {
     json_write_begin_list(json, "devices");
-    for (unsigned int i = 0; i < o->description.devices; i++) {
-        const struct encoding_share *share = encoding_get_share(o->encoding, i);
+    for (unsigned int i = 0; i < run->description.devices; i++) {
+        const struct encoding_share *share = encoding_get_share(run->encoding, i);
         json_write_begin(json, NULL);
         json_write_text(json, "device", share->device.name);
         json_write_text(json, "status", status_word(share->status));
@@ -220,11 +222,11 @@ static void write_devices(struct json_writer *json, const struct outcome *o)
     json_write_end_list(json);
 }
 
-static void write_figures(const struct outcome *o)
+static void write_figures(const struct run *run)
 {
-    const struct encoding_description *d = &o->description;
-    const struct pipeline_plan *plan = &encoding_get_share(o->encoding, 0)->plan;
-    const struct pipeline_figures *f = &o->figures.pipeline;
+    const struct encoding_description *d = &run->description;
+    const struct pipeline_plan *plan = &encoding_get_share(run->encoding, 0)->plan;
+    const struct pipeline_figures *f = &run->figures.pipeline;
     struct json_writer json = files_json(stdout);
     json_write_begin(&json, NULL);
     json_write_text(&json, "workload", "encode");
@@ -232,9 +234,9 @@ static void write_figures(const struct outcome *o)
     json_write_text(&json, "type", encode_type_name(d->inputs->type));
     json_write_uint(&json, "qubits", options.encoding.inputs.qubits);
     json_write_uint(&json, "batch_size", d->batch);
-    json_write_text(&json, "device", o->devices);
-    json_write_text(&json, "status", status_word(o->status));
-    write_speed(&json, &o->figures);
+    json_write_text(&json, "device", run->devices);
+    json_write_text(&json, "status", status_word(run->status));
+    write_speed(&json, &run->figures);
     json_write_uint(&json, "chunk_bytes", plan->chunk_bytes);
     json_write_uint(&json, "pool_size", plan->pool_size);
     json_write_uint(&json, "prefetch", plan->prefetch);
@@ -248,12 +250,12 @@ static void write_figures(const struct outcome *o)
     json_write_uint(&json, "load_duration_ns", d->load_ns);
     json_write_uint(&json, "generate_ns", d->generate_ns);
     json_write_uint(&json, "fill_ns", f->fill_ns);
-    json_write_uint(&json, "take_ns", o->figures.take_ns);
+    json_write_uint(&json, "take_ns", run->figures.take_ns);
     json_write_uint(&json, "device_bytes", (uint64_t)d->device_bytes);
-    write_check(&json, &o->figures);
-    write_devices(&json, o);
-    repeats_write(&json, &o->repeats, "items_per_second");
-    worker_write_totals(&json, &o->totals);
+    write_check(&json, &run->figures);
+    write_devices(&json, run);
+    repeats_write(&json, &run->repeats, "items_per_second");
+    worker_write_totals(&json, &run->totals);
     json_write_end(&json);
     (void)fputc('\n', stdout);
 }
@@ -277,22 +279,22 @@ static void print_share(const struct encoding_share *share)
                  share->status == STATUS_CANCELLED ? ", stopped before the end" : "");
 }
 
-static void print_speed(const struct outcome *o)
+static void print_speed(const struct run *run)
 {
     char text[2][UNIT_TEXT_SIZE];
-    const struct pipeline_figures *f = &o->figures.pipeline;
-    (void)printf(
-        "%" PRIu64 " states in %s (%s)%s\n", o->figures.items,
-        unit_format_int(text[0], UNIT_DURATION, (int64_t)f->duration_ns),
-        unit_format(text[1], UNIT_ITEMS_PER_SECOND, ratio(o->figures.items, f->duration_ns) * 1e9),
-        o->last == STATUS_CANCELLED ? ", stopped before the end" : "");
+    const struct pipeline_figures *f = &run->figures.pipeline;
+    (void)printf("%" PRIu64 " states in %s (%s)%s\n", run->figures.items,
+                 unit_format_int(text[0], UNIT_DURATION, (int64_t)f->duration_ns),
+                 unit_format(text[1], UNIT_ITEMS_PER_SECOND,
+                             ratio(run->figures.items, f->duration_ns) * 1e9),
+                 run->last == STATUS_CANCELLED ? ", stopped before the end" : "");
 }
 
-static void print_overlap(const struct outcome *o)
+static void print_overlap(const struct run *run)
 {
     char text[3][UNIT_TEXT_SIZE];
-    const struct pipeline_figures *f = &o->figures.pipeline;
-    bool tracked = encoding_get_share(o->encoding, 0)->plan.overlap_tracking;
+    const struct pipeline_figures *f = &run->figures.pipeline;
+    bool tracked = encoding_get_share(run->encoding, 0)->plan.overlap_tracking;
     (void)printf("overlap %s, exposed copy %s, pool waits %s\n",
                  unit_format(text[0], UNIT_RATIO, overlap_of(&f->overlap)),
                  unit_format(text[1], UNIT_DURATION,
@@ -300,60 +302,56 @@ static void print_overlap(const struct outcome *o)
                  unit_format(text[2], UNIT_RATIO, ratio(f->pool.waits, f->pool.acquires)));
 }
 
-static void print_figures(const struct outcome *o)
+static void print_figures(const struct run *run)
 {
     (void)printf("%s, %u qubit%s, %s on %s: ", encoder_name(options.encoding.inputs.encoder),
                  options.encoding.inputs.qubits, options.encoding.inputs.qubits == 1 ? "" : "s",
-                 encode_type_name(o->description.inputs->type), o->devices);
+                 encode_type_name(run->description.inputs->type), run->devices);
     // A failed run has no speed.
-    if (o->last != STATUS_OK && o->last != STATUS_CANCELLED) {
-        (void)printf("failed after %" PRIu64 " states\n", o->figures.items);
+    if (run->last != STATUS_OK && run->last != STATUS_CANCELLED) {
+        (void)printf("failed after %" PRIu64 " states\n", run->figures.items);
         return;
     }
-    print_speed(o);
-    print_overlap(o);
-    for (unsigned int i = 0; o->description.devices > 1 && i < o->description.devices; i++)
-        print_share(encoding_get_share(o->encoding, i));
-    if (o->figures.checked > 0)
-        print_check(&o->figures);
-    repeats_print(stdout, &o->repeats, UNIT_ITEMS_PER_SECOND);
+    print_speed(run);
+    print_overlap(run);
+    for (unsigned int i = 0; run->description.devices > 1 && i < run->description.devices; i++)
+        print_share(encoding_get_share(run->encoding, i));
+    if (run->figures.checked > 0)
+        print_check(&run->figures);
+    repeats_print(stdout, &run->repeats, UNIT_ITEMS_PER_SECOND);
 }
 
 // ---- Running --------------------------------------------------------------
 
 // Runs once, or until the speed has converged; stops at the first state that differs.
-static enum status run_all(struct encoding *encoding, struct outcome *outcome, struct error *err)
+static enum status run_all(struct run *run, struct error *err)
 {
-    struct encoding_figures *figures = &outcome->figures;
+    struct encoding_figures *figures = &run->figures;
     for (;;) {
-        outcome->last = encoding_run(encoding, figures, err);
-        if (outcome->last != STATUS_OK)
-            return outcome->last;
+        run->last = encoding_run(run->encoding, figures, err);
+        if (run->last != STATUS_OK)
+            return run->last;
         const double seconds = (double)figures->pipeline.duration_ns / 1e9;
-        if (!repeats_add(&outcome->repeats, (double)figures->items / seconds) ||
-            figures->differing > 0)
+        if (!repeats_add(&run->repeats, (double)figures->items / seconds) || figures->differing > 0)
             return STATUS_OK;
         if (stop_requested())
             return error_set(err, STATUS_CANCELLED, "encode: stopped before it was steady");
     }
 }
 
-static enum status encode(struct inferstat_monitor *monitor, struct outcome *outcome,
-                          struct encoding **encoding, struct error *err)
+static enum status encode(struct run *run, struct error *err)
 {
-    enum status status = encoding_new(encoding, &options.encoding, monitor, err);
+    enum status status = encoding_new(&run->encoding, &options.encoding, run->monitor, err);
     if (status != STATUS_OK)
         return status;
-    encoding_describe(*encoding, &outcome->description);
-    outcome->encoding = *encoding;
-    const struct device_description *first = &encoding_get_share(*encoding, 0)->device;
-    outcome->devices =
-        outcome->description.devices > 1 ? options.encoding.device.spec : first->name;
-    for (unsigned int i = 0; i < outcome->description.devices; i++)
-        worker_log_device(&encoding_get_share(*encoding, i)->device);
-    status = run_all(*encoding, outcome, err);
+    encoding_describe(run->encoding, &run->description);
+    const struct device_description *first = &encoding_get_share(run->encoding, 0)->device;
+    run->devices = run->description.devices > 1 ? options.encoding.device.spec : first->name;
+    for (unsigned int i = 0; i < run->description.devices; i++)
+        worker_log_device(&encoding_get_share(run->encoding, i)->device);
+    status = run_all(run, err);
     if (status == STATUS_OK)
-        encoding_get_to_know_devices(*encoding);
+        encoding_get_to_know_devices(run->encoding);
     return status;
 }
 
@@ -384,46 +382,42 @@ static void warn(const struct encoding_share *share)
                   share->device.name, unit_format(text, UNIT_RATIO, starved));
 }
 
-static int report(const struct outcome *outcome)
+static int report(const struct run *run)
 {
     if (options.json)
-        write_figures(outcome);
+        write_figures(run);
     else
-        print_figures(outcome);
-    for (unsigned int i = 0; outcome->status == STATUS_OK && i < outcome->description.devices; i++)
-        warn(encoding_get_share(outcome->encoding, i));
-    if (outcome->figures.differing == 0)
+        print_figures(run);
+    for (unsigned int i = 0; run->status == STATUS_OK && i < run->description.devices; i++)
+        warn(encoding_get_share(run->encoding, i));
+    if (run->figures.differing == 0)
         return WORKER_DONE;
     log_write(LOG_LEVEL_ERROR,
               "encode: %" PRIu64 " of %" PRIu64
               " states differ from the reference: by up to %g, fidelity down to %.17g",
-              outcome->figures.differing, outcome->figures.checked, outcome->figures.worst.largest,
-              outcome->figures.worst.fidelity);
+              run->figures.differing, run->figures.checked, run->figures.worst.largest,
+              run->figures.worst.fidelity);
     return WORKER_CHECK_FAILED;
 }
 
-static int run(const struct worker_options *worker, char *const *words, int count)
+static int run_encode(const struct worker_options *worker, char *const *words, int count)
 {
     struct error err = {0};
-    struct inferstat_monitor *monitor = NULL;
-    struct encoding *encoding = NULL;
-    struct outcome outcome = {0};
-    enum status status = complete_options(worker, words, count, &outcome.repeats, &err);
+    struct run run = {0};
+    enum status status = complete_options(worker, words, count, &run.repeats, &err);
     if (status == STATUS_OK)
-        status = worker_open_monitor(&monitor, worker, &err);
+        status = worker_open_monitor(&run.monitor, worker, &err);
     if (status != STATUS_OK)
         return worker_fail(&err);
 
-    outcome.status = encode(monitor, &outcome, &encoding, &err);
-    worker_close_monitor(monitor, &outcome.totals);
+    run.status = encode(&run, &err);
+    worker_close_monitor(run.monitor, &run.totals);
     // A stopped or failed run has figures, too.
-    int code = WORKER_DONE;
-    if (encoding)
-        code = report(&outcome);
-    encoding_free(encoding);
-    if (outcome.status == STATUS_OK)
+    int code = run.encoding ? report(&run) : WORKER_DONE;
+    encoding_free(run.encoding);
+    if (run.status == STATUS_OK)
         return code;
-    if (outcome.status != STATUS_CANCELLED)
+    if (run.status != STATUS_CANCELLED)
         return worker_fail(&err);
     return code == WORKER_DONE ? WORKER_STOPPED : code;
 }
@@ -433,5 +427,5 @@ const struct worker_command command_encode = {
     .summary = "encode vectors into amplitudes of quantum states",
     .words = "--encoder NAME",
     .options = &table,
-    .run = run,
+    .run = run_encode,
 };

@@ -167,6 +167,11 @@ static struct gguf_text text_at(const unsigned char *at)
     return (struct gguf_text){.data = (const char *)at + sizeof size, .size = (size_t)size};
 }
 
+bool gguf_text_is(const struct gguf_text *text, const char *word)
+{
+    return text->size == strlen(word) && memcmp(text->data, word, text->size) == 0;
+}
+
 enum status gguf_get_text(const struct gguf *gguf, const char *key, struct gguf_text *out,
                           struct error *err)
 {

@@ -38,6 +38,8 @@ struct gguf_text {
     size_t size;
 };
 
+bool gguf_text_is(const struct gguf_text *text, const char *word);
+
 // Getters of the value of `key`.  They fail with STATUS_NOT_FOUND when the key is missing,
 // STATUS_CORRUPT when its type is wrong, a number is outside minimum..maximum, or a float is not
 // finite.  Integers may have any width.

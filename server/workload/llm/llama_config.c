@@ -14,18 +14,13 @@ enum {
     HEAD_SIZE_MAX = 1024,
 };
 
-static bool text_is(const struct gguf_text *text, const char *word)
-{
-    return text->size == strlen(word) && memcmp(text->data, word, text->size) == 0;
-}
-
 static enum status check_architecture(const struct gguf *gguf, struct error *err)
 {
     struct gguf_text name;
     enum status status = gguf_get_text(gguf, "general.architecture", &name, err);
     if (status != STATUS_OK)
         return status;
-    if (!text_is(&name, "llama"))
+    if (!gguf_text_is(&name, "llama"))
         return error_set(err, STATUS_UNSUPPORTED,
                          "architecture '%.*s' is not supported, only 'llama'",
                          (int)(name.size < 32 ? name.size : 32), name.data);
@@ -71,9 +66,9 @@ static enum status read_rope_scale(struct llama_config *config, const struct ggu
         return STATUS_OK;
     struct gguf_text type;
     enum status status = gguf_get_text(gguf, key, &type, err);
-    if (status != STATUS_OK || text_is(&type, "none"))
+    if (status != STATUS_OK || gguf_text_is(&type, "none"))
         return status;
-    if (!text_is(&type, "linear"))
+    if (!gguf_text_is(&type, "linear"))
         return error_set(err, STATUS_UNSUPPORTED, "rotary scaling '%.*s' is not supported",
                          (int)(type.size < 32 ? type.size : 32), type.data);
     return gguf_get_float(gguf, "llama.rope.scaling.factor", 1e-3, 1e6, &config->rope_scale, err);

@@ -29,37 +29,21 @@ static size_t write_unmarked(char *out, const struct token *token)
     return size;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-// The byte of a token with text "<0x0A>"; -1 for other texts.
-static int byte_of(const struct token *token)
-{
-    if (token->size != 6 || memcmp(token->text, "<0x", 3) != 0 || token->text[5] != '>')
-        return -1;
-    int high = hex_digit(token->text[3]);
-    int low = hex_digit(token->text[4]);
-    return high < 0 || low < 0 ? -1 : high * 16 + low;
-}
-
 size_t tokenizer_piece(const struct tokenizer *tokenizer, uint32_t id, char *out)
 {
     if (id >= tokenizer->vocabulary.count)
         return 0;
-    const struct token *token = &tokenizer->vocabulary.tokens[id];
+    const struct vocabulary *vocabulary = &tokenizer->vocabulary;
+    const struct token *token = &vocabulary->tokens[id];
     if (token->kind == TOKEN_CONTROL || token->kind == TOKEN_UNKNOWN)
         return 0;
-    int byte = token->kind == TOKEN_BYTE ? byte_of(token) : -1;
-    if (byte < 0)
-        return write_unmarked(out, token);
-    out[0] = (char)byte;
-    return 1;
+    for (unsigned int byte = 0; token->kind == TOKEN_BYTE && byte < 256; byte++) {
+        if (vocabulary->bytes[byte] != id)
+            continue;
+        out[0] = (char)byte;
+        return 1;
+    }
+    return write_unmarked(out, token);
 }
 
 // ---- The whole ------------------------------------------------------------

@@ -39,12 +39,11 @@ uint32_t vocabulary_find(const struct vocabulary *vocabulary, const char *text, 
 
 static enum status check_model(const struct gguf *gguf, struct error *err)
 {
-    static const char supported[] = "llama";
     struct gguf_text model;
     enum status status = gguf_get_text(gguf, "tokenizer.ggml.model", &model, err);
     if (status != STATUS_OK)
         return status;
-    if (model.size != strlen(supported) || memcmp(model.data, supported, model.size) != 0)
+    if (!gguf_text_is(&model, "llama"))
         return error_set(err, STATUS_UNSUPPORTED,
                          "tokenizer '%.*s' is not supported yet, only 'llama'",
                          (int)(model.size < 32 ? model.size : 32), model.data);
@@ -206,7 +205,6 @@ static enum status read_ids(struct vocabulary *vocabulary, const struct gguf *gg
         uint32_t fallback;
         uint32_t *out;
     } ids[] = {
-        {"tokenizer.ggml.unknown_token_id", 0, &vocabulary->unknown},
         {"tokenizer.ggml.bos_token_id", 1, &vocabulary->bos},
         {"tokenizer.ggml.eos_token_id", 2, &vocabulary->eos},
         {"tokenizer.ggml.eot_token_id", TOKEN_NONE, &vocabulary->end_of_turn},

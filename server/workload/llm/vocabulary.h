@@ -41,7 +41,7 @@ struct vocabulary {
     uint32_t *slots; // hash table of ids, TOKEN_NONE where empty
     size_t slot_count;
     // TOKEN_NONE if the model has none.
-    uint32_t bos, eos, end_of_turn, unknown;
+    uint32_t bos, eos, end_of_turn;
     uint32_t bytes[256]; // the token of each single byte
     uint32_t *special;   // ids of control, unknown and user-defined tokens, longest first
     uint32_t special_count;
