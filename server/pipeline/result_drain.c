@@ -163,26 +163,20 @@ void result_drain_submit(struct result_drain *drain, struct result_slot *slot)
     (void)pthread_cond_signal(&drain->added);
 }
 
-static uint64_t quantile(const struct sketch *times, double q)
-{
-    double value = 0;
-    return sketch_quantile(times, q, &value) ? (uint64_t)value : 0;
-}
-
-enum status result_drain_end(struct result_drain *drain, struct result_drain_figures *figures,
-                             struct error *err)
+enum status result_drain_end(struct result_drain *drain, struct error *err)
 {
     (void)pthread_mutex_lock(&drain->lock);
     drain->ending = true;
     (void)pthread_mutex_unlock(&drain->lock);
     (void)pthread_cond_signal(&drain->added);
     (void)pthread_join(drain->thread, NULL);
-    *figures = (struct result_drain_figures){
-        .p50_ns = quantile(drain->times, 0.50),
-        .p95_ns = quantile(drain->times, 0.95),
-        .p99_ns = quantile(drain->times, 0.99),
-    };
     if (drain->status != STATUS_OK)
         return error_set(err, drain->status, "%s", drain->error.text);
     return STATUS_OK;
+}
+
+uint64_t result_drain_latency_ns(const struct result_drain *drain, double q)
+{
+    double value = 0;
+    return sketch_quantile(drain->times, q, &value) ? (uint64_t)value : 0;
 }

@@ -43,13 +43,11 @@ MUST_CHECK enum status result_drain_acquire(struct result_drain *drain, struct r
 // Passes a slot, whose event has been recorded, to the completion thread, in order of groups.
 void result_drain_submit(struct result_drain *drain, struct result_slot *slot);
 
-// Percentiles of the groups' latency, from `begun_ns` to the slot's event; 0: no groups.
-struct result_drain_figures {
-    uint64_t p50_ns, p95_ns, p99_ns;
-};
-
 // Waits for all submitted slots, joins the thread, and returns the first error.
-MUST_CHECK enum status result_drain_end(struct result_drain *drain,
-                                        struct result_drain_figures *figures, struct error *err);
+MUST_CHECK enum status result_drain_end(struct result_drain *drain, struct error *err);
+
+// Quantile `q` of the latency of the groups of the last run, from `begun_ns` to the slot's event;
+// 0: no groups.
+uint64_t result_drain_latency_ns(const struct result_drain *drain, double q);
 
 #endif

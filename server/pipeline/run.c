@@ -397,17 +397,17 @@ static enum status end(struct run *run, enum status status, bool is_draining, st
 {
     struct pipeline *pipeline = run->pipeline;
     struct pipeline_figures *figures = run->figures;
-    struct result_drain_figures taken = {0};
     figures->fill_ns = fill_workers_end(run->workers);
-    if (is_draining)
-        keep(&status, result_drain_end(pipeline->drain, &taken, unless_failed(status, err)));
+    if (is_draining) {
+        keep(&status, result_drain_end(pipeline->drain, unless_failed(status, err)));
+        figures->group_p50_ns = result_drain_latency_ns(pipeline->drain, 0.50);
+        figures->group_p95_ns = result_drain_latency_ns(pipeline->drain, 0.95);
+        figures->group_p99_ns = result_drain_latency_ns(pipeline->drain, 0.99);
+    }
     const enum status drained = drain(run, unless_failed(status, err));
     if (drained != STATUS_OK)
         pipeline->failed = true;
     keep(&status, drained);
-    figures->group_p50_ns = taken.p50_ns;
-    figures->group_p95_ns = taken.p95_ns;
-    figures->group_p99_ns = taken.p99_ns;
     if (pipeline->timeline)
         timeline_finish(pipeline->timeline, &figures->overlap, &figures->copy_starved_ns);
     if (run->workers)

@@ -99,12 +99,10 @@ void encode_product_table(double (*table)[2], unsigned int bits, const double fi
     }
 }
 
-static const struct encoder_line {
-    void (*run)(const struct encode_run *run);
-} encoders[] = {
-    [ENCODER_AMPLITUDE] = {encode_amplitude}, [ENCODER_ANGLE] = {encode_product},
-    [ENCODER_BASIS] = {encode_basis},         [ENCODER_PHASE] = {encode_product},
-    [ENCODER_IQP_Z] = {encode_product},       [ENCODER_IQP] = {encode_iqp},
+static void (*const encoders[])(const struct encode_run *run) = {
+    [ENCODER_AMPLITUDE] = encode_amplitude, [ENCODER_ANGLE] = encode_product,
+    [ENCODER_BASIS] = encode_basis,         [ENCODER_PHASE] = encode_product,
+    [ENCODER_IQP_Z] = encode_product,       [ENCODER_IQP] = encode_iqp,
 };
 
 // The set of double precision that belongs to one of any type.
@@ -133,7 +131,7 @@ void cpu_encode_run(const struct encode_job *job, const struct encode_kernels *k
     run.stream = job->samples * run.state_size >= STREAM_SIZE &&
                  run.state_size % ENCODE_ALIGNMENT == 0 &&
                  (uintptr_t)job->out % ENCODE_ALIGNMENT == 0;
-    encoders[job->encoder].run(&run);
+    encoders[job->encoder](&run);
 }
 
 size_t cpu_encode_scratch_size(const struct encode_job *job, unsigned int threads)
