@@ -11,8 +11,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CONVERGENCE_RATIO_DEFAULT 0.03
-
 enum {
     CONVERGENCE_RUNS_MIN = 5,  // fewer values have no meaningful quartiles
     CONVERGENCE_RUNS_MAX = 30, // the interval shrinks slowly beyond this
