@@ -24,6 +24,12 @@ const char *slo_name(enum slo_metric metric)
     return metrics[metric].name;
 }
 
+const char *slo_metric_name(enum slo_metric metric)
+{
+    assert((unsigned)metric < SLO_METRIC_COUNT);
+    return metrics[metric].metric;
+}
+
 // A part of the text without the spaces around it.
 struct word {
     const char *begin;

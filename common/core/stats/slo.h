@@ -30,8 +30,9 @@ struct slo {
     int64_t limit_ns[SLO_METRIC_COUNT]; // -1: no objective
 };
 
-// The name of the objective; static.
+// The name of the objective, and the name of its metric; static.
 const char *slo_name(enum slo_metric metric);
+const char *slo_metric_name(enum slo_metric metric);
 
 // Parses objectives separated by commas; spaces are ignored.  STATUS_INVALID: `err` names the
 // invalid word, and `*at` (may be NULL) is its byte offset in the text.
