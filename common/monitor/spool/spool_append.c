@@ -243,24 +243,24 @@ static void evict_segment(struct spool *spool, struct spool_segment *segment)
 }
 
 // Evicts the oldest records to make room for a new segment.  Their files are removed when the
-// new segment is durable and tells what was evicted; so that there is room for both until then,
-// the space of a further segment stays free.
+// new segment is durable and tells what was evicted.  So that there is room for both until then,
+// the space of a further segment stays free; a batch larger than that has them removed now.
 static enum status evict_oldest(struct spool *spool, struct error *err)
 {
     const uint64_t size = spool->out_used + SEGMENT_ENTRY_MAX; // with a STATE entry
     const uint64_t wanted = 2 * (size > spool->segment_max ? size : spool->segment_max);
+    uint64_t bytes = spool_bytes(spool);
     if (size > spool->bytes_max)
         return error_set(err, STATUS_FULL, "spool %s: the batch exceeds its size limit",
                          spool->path);
-    if (spool_bytes(spool) + size > spool->bytes_max)
-        spool_remove_released(spool); // their removal failed earlier
-    uint64_t bytes = spool_bytes(spool);
-    if (bytes + size > spool->bytes_max && spool_oldest_is_released(spool))
-        return error_set(err, STATUS_IO, "spool %s: old segments cannot be removed", spool->path);
     for (size_t i = 0; i < spool->segment_count && bytes + wanted > spool->bytes_max; i++) {
         bytes -= spool->segments[i].bytes;
         evict_segment(spool, &spool->segments[i]);
     }
+    if (spool_bytes(spool) + size > spool->bytes_max)
+        spool_remove_released(spool);
+    if (spool_bytes(spool) + size > spool->bytes_max)
+        return error_set(err, STATUS_IO, "spool %s: old segments cannot be removed", spool->path);
     return STATUS_OK;
 }
 

@@ -260,6 +260,35 @@ STATE_CASE(test_oldest_make_room, struct fixture *fixture)
     spool_close(spool);
 }
 
+static const char *watched;
+static uint64_t most_bytes;
+
+static int watch_sync(int fd)
+{
+    const uint64_t bytes = rig_disk_bytes(watched);
+    (void)fd;
+    most_bytes = bytes > most_bytes ? bytes : most_bytes;
+    return 0;
+}
+
+// Nor are there more bytes for a moment, when a batch larger than those before needs room.
+STATE_CASE(test_large_after_small, struct fixture *fixture)
+{
+    struct spool_io io = rig_io;
+    io.sync = watch_sync;
+    watched = fixture->path;
+    most_bytes = 0;
+    fixture->settings.io = &io;
+    struct spool *spool = open_spool(fixture);
+    uint64_t next = 1;
+    for (; spool_losses(spool) == 0; next += 100)
+        must_append(fixture, spool, 0, next, 100);
+    must_append(fixture, spool, 0, next, DELIVERY_BATCH_MAX);
+    assert_in_range(most_bytes, SPOOL_BYTES_MIN / 2, SPOOL_BYTES_MIN);
+    assert_true(rig_check(&fixture->model, spool) > DELIVERY_BATCH_MAX);
+    spool_close(spool);
+}
+
 static bool refuse(void *context, const struct delivery_range *range)
 {
     *(struct delivery_range *)context = *range;
@@ -670,9 +699,9 @@ STATE_CASE(test_default_folder, struct fixture *fixture)
 
 TEST_MAIN_EACH(spool_set_up, spool_tear_down, test_nothing_before_the_first, test_kept_and_read,
                test_whose_it_is, test_names, test_names_that_are_missing,
-               test_segments_go_when_released, test_oldest_make_room, test_losses_not_taken,
-               test_no_more_after_attach, test_look, test_lock_is_not_inherited, test_settings,
-               test_attaching_is_broken_off, test_numbers_that_cannot_be,
-               test_records_that_are_not_sound, test_folders_not_ours, test_nothing_to_attach,
-               test_lock_of_another, test_headers, test_free_space, test_file_size_limit,
-               test_full_file_system, test_real_files, test_default_folder)
+               test_segments_go_when_released, test_oldest_make_room, test_large_after_small,
+               test_losses_not_taken, test_no_more_after_attach, test_look,
+               test_lock_is_not_inherited, test_settings, test_attaching_is_broken_off,
+               test_numbers_that_cannot_be, test_records_that_are_not_sound, test_folders_not_ours,
+               test_nothing_to_attach, test_lock_of_another, test_headers, test_free_space,
+               test_file_size_limit, test_full_file_system, test_real_files, test_default_folder)
