@@ -99,7 +99,7 @@ static enum status read_integer(struct aggregate_scan_state *state, const char *
 {
     sqlite3_str *sql = sqlite3_str_new(state->store->db);
     sqlite3_str_appendall(sql, text);
-    return reader_scan_bound(state->store, sql, &of, 1, reader_take_integer, out, err);
+    return reader_scan_with(state->store, sql, NULL, &of, 1, reader_take_integer, out, err);
 }
 
 // The ids of the filter's names; -1 for a name that the store does not know.
@@ -187,8 +187,8 @@ static enum status read_rollups_time(struct aggregate_scan_state *state, struct 
                               state->of->kind,  out->first_ns,   out->last_ns};
         sqlite3_str *sql = sqlite3_str_new(state->store->db);
         sqlite3_str_appendall(sql, text);
-        status = reader_scan_bound(state->store, sql, of, sizeof of / sizeof *of, take_buckets,
-                                   &found, err);
+        status = reader_scan_with(state->store, sql, NULL, of, sizeof of / sizeof *of, take_buckets,
+                                  &found, err);
         if (status != STATUS_OK || found.starts.first_ns > found.starts.last_ns)
             continue;
         if (found.starts.first_ns < out->first_ns || !found.has_gap_before)

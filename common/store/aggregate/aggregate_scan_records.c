@@ -143,7 +143,7 @@ static enum status is_short_tail(struct aggregate_scan_state *state, int64_t low
                         "SELECT count(*) FROM (SELECT 1 FROM \"%w\" WHERE started_ns"
                         " BETWEEN $1 AND $2 LIMIT $3)",
                         name);
-    status = reader_scan_bound(state->store, sql, of, 3, reader_take_integer, &in_window, err);
+    status = reader_scan_with(state->store, sql, NULL, of, 3, reader_take_integer, &in_window, err);
     *out = in_window >= tail / 4;
     return status;
 }

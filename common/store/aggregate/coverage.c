@@ -166,7 +166,7 @@ static enum status read_losses(struct reading *reading, struct error *err)
     for (size_t i = 0; i < sizeof sources / sizeof *sources && status == STATUS_OK; i++) {
         sqlite3_str *sql = sqlite3_str_new(reading->store->db);
         sqlite3_str_appendf(sql, "SELECT " LOSS_OF_RUN "%s", sources[i].from);
-        filter_where_run(sql, &reading->query.filter);
+        filter_where(sql, RECORD_KIND_RUN, &reading->query.filter);
         sqlite3_str_appendall(sql, sources[i].where);
         status = reader_scan(reading->store, sql, &reading->query.filter, take_loss, reading, err);
     }
@@ -207,7 +207,7 @@ static enum status read_ledgers(struct reading *reading, bool *wants_count, stru
     sqlite3_str_appendall(sql, "SELECT t.run, t.host, t.started_ns, t.heard_ns, t.clock_suspects,"
                                " (SELECT CAST(total(l.stored - l.cleared) AS INTEGER)"
                                " FROM ledger l WHERE l.run = t.run) FROM run t");
-    filter_where_run(sql, &reading->query.filter);
+    filter_where(sql, RECORD_KIND_RUN, &reading->query.filter);
     const enum status status =
         reader_scan(reading->store, sql, &reading->query.filter, take_run, reading, err);
     for (size_t i = 0; i < groups_count(coverage->shares); i++) {

@@ -157,7 +157,7 @@ static enum status read_runs(struct audit *audit, struct error *err)
              " t.stored, CAST(total(s.produced) AS INTEGER), CAST(total(s.unnumbered) AS INTEGER),"
              " CAST(total(max(s.produced - max(s.next - 1, 0), 0)) AS INTEGER), count(s.stream)"
              " FROM run t NOT INDEXED LEFT JOIN stream s ON s.run = t.run");
-    filter_where_run(sql, audit->filter);
+    filter_where(sql, RECORD_KIND_RUN, audit->filter);
     sqlite3_str_appendf(sql, " AND t.run > %lld GROUP BY t.run ORDER BY t.run LIMIT %lld",
                         (long long)audit->after, (long long)audit->limit + 1);
     return reader_scan(audit->store, sql, audit->filter, on_run, audit, err);
@@ -172,7 +172,7 @@ static enum status scan_page(struct audit *audit, const char *text, row_take *ta
                                audit->last, DELIVERY_REASON_COUNT};
     sqlite3_str *sql = sqlite3_str_new(audit->store->db);
     sqlite3_str_appendall(sql, text);
-    return reader_scan_bound(audit->store, sql, numbers, 3, take, audit, err);
+    return reader_scan_with(audit->store, sql, NULL, numbers, 3, take, audit, err);
 }
 
 static enum status on_stream(void *context, sqlite3_stmt *row, struct error *err)
@@ -441,7 +441,7 @@ static enum status find_numbers(struct audit *audit, const struct audit_run *run
         "  FROM places p GROUP BY p.stream, p.number)"
         " WHERE times > 1 OR (times = 1 AND state IS NOT 0) OR (times = 0 AND state IS 0 AND $2)"
         " ORDER BY stream, number LIMIT 3");
-    return reader_scan_bound(audit->store, sql, numbers, 2, on_finding, audit, err);
+    return reader_scan_with(audit->store, sql, NULL, numbers, 2, on_finding, audit, err);
 }
 
 // Whether reading the tables a few times more leaves time for the rest.

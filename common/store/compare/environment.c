@@ -273,8 +273,8 @@ static enum status collect_clocks(const struct collecting *collecting, struct er
         append_names(sql, collecting);
         sqlite3_str_appendall(sql, " GROUP BY s.device");
         append_end(sql);
-        status = reader_scan_bound(collecting->store, sql, &collecting->samples->runs[i], 1,
-                                   take_nothing, NULL, err);
+        status = reader_scan_with(collecting->store, sql, NULL, &collecting->samples->runs[i], 1,
+                                  take_nothing, NULL, err);
     }
     return status;
 }

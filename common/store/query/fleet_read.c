@@ -85,7 +85,7 @@ static enum status read_runs(struct reading *reading, struct error *err)
                         " FROM run t WHERE t.run IN (SELECT max(t.run) FROM (SELECT * FROM run"
                         " ORDER BY run DESC LIMIT %d) t",
                         FLEET_RUNS_MAX);
-    filter_where_run(sql, reading->filter);
+    filter_where(sql, RECORD_KIND_RUN, reading->filter);
     sqlite3_str_appendall(sql, " GROUP BY t.host)");
     return reader_scan(reading->store, sql, reading->filter, take_run, reading, err);
 }
@@ -119,7 +119,7 @@ static enum status read_devices(struct reading *reading, struct error *err)
                         " AS is_newest FROM (SELECT * FROM device ORDER BY id DESC LIMIT %d) d"
                         " JOIN run t ON t.run = d.run",
                         FLEET_RUNS_MAX);
-    filter_where_run(sql, reading->filter);
+    filter_where(sql, RECORD_KIND_RUN, reading->filter);
     sqlite3_str_appendall(sql, ") WHERE is_newest GROUP BY host, name");
     return reader_scan(reading->store, sql, reading->filter, take_device, reading, err);
 }

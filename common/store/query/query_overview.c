@@ -245,7 +245,7 @@ static enum status read_runs(struct overview *overview, const struct query_filte
 {
     sqlite3_str *sql = sqlite3_str_new(overview->store->db);
     sqlite3_str_appendall(sql, "SELECT t.host, t.run, t.\"end\", t.stored FROM run t");
-    filter_where_run(sql, filter);
+    filter_where(sql, RECORD_KIND_RUN, filter);
     return reader_scan(overview->store, sql, filter, take_run, overview, err);
 }
 

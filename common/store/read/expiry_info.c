@@ -19,7 +19,7 @@ enum status expiry_info_until(struct store *store, enum record_kind kind,
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendall(sql, "SELECT e.until_ns FROM expiry e WHERE e.kind = $1"
                                " AND e.until_ns > $2 AND EXISTS (SELECT 1 FROM run t");
-    filter_where_run(sql, filter);
+    filter_where(sql, RECORD_KIND_RUN, filter);
     sqlite3_str_appendall(sql, " AND EXISTS (SELECT 1 FROM ledger l WHERE l.run = t.run"
                                " AND l.kind = $1 AND l.expired > 0))");
     return reader_scan_with(store, sql, filter, numbers, sizeof numbers / sizeof *numbers,

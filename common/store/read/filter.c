@@ -82,11 +82,6 @@ void filter_where(sqlite3_str *sql, enum record_kind kind, const struct query_fi
     append_window(sql, kind, filter);
 }
 
-void filter_where_run(sqlite3_str *sql, const struct query_filter *filter)
-{
-    filter_where(sql, RECORD_KIND_RUN, filter);
-}
-
 void filter_where_run_of(sqlite3_str *sql, const struct query_filter *filter)
 {
     // What describes these, for runs whose names are not kept: of imports of before.
@@ -94,7 +89,7 @@ void filter_where_run_of(sqlite3_str *sql, const struct query_filter *filter)
         [QUERY_BY_MODEL] = "model",
         [QUERY_BY_DEVICE] = "device",
     };
-    filter_where_run(sql, filter);
+    filter_where(sql, RECORD_KIND_RUN, filter);
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
         if (!filter->by[i][0] || i == QUERY_BY_HOST || i == QUERY_BY_RUN || i == QUERY_BY_STATUS)
             continue;

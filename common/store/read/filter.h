@@ -31,12 +31,8 @@ MUST_CHECK enum status filter_check_query(enum record_kind kind, const struct qu
 void filter_where(struct sqlite3_str *sql, enum record_kind kind,
                   const struct query_filter *filter);
 
-// Appends the conditions on the run only (host, run, a window that overlaps its lifetime) over a
-// row `t` of the table run.
-void filter_where_run(struct sqlite3_str *sql, const struct query_filter *filter);
-
-// The same; also requires that the run uses the names of the filter's model, device, operation and
-// stage.
+// The same over a row `t` of the table run; also requires that the run uses the names of the
+// filter's model, device, operation and stage.
 void filter_where_run_of(struct sqlite3_str *sql, const struct query_filter *filter);
 
 // Binds the filter's texts and times; the filter is borrowed until the statement is reset.

@@ -41,12 +41,6 @@ enum status reader_scan_with(struct store *store, sqlite3_str *sql,
     return status;
 }
 
-enum status reader_scan_bound(struct store *store, sqlite3_str *sql, const int64_t *numbers,
-                              unsigned count, row_take *take, void *context, struct error *err)
-{
-    return reader_scan_with(store, sql, NULL, numbers, count, take, context, err);
-}
-
 enum status reader_scan(struct store *store, sqlite3_str *sql, const struct query_filter *filter,
                         row_take *take, void *context, struct error *err)
 {

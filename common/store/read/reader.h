@@ -26,12 +26,9 @@ MUST_CHECK enum status reader_scan(struct store *store, struct sqlite3_str *sql,
                                    const struct query_filter *filter, row_take *take, void *context,
                                    struct error *err);
 
-// The same with integers for the parameters $1, $2, ... (at most READER_NUMBERS_MAX), without a
-// filter and with one.
+// The same with integers for the parameters $1, $2, ... (at most READER_NUMBERS_MAX); `filter` may
+// be NULL.
 enum { READER_NUMBERS_MAX = 6 };
-MUST_CHECK enum status reader_scan_bound(struct store *store, struct sqlite3_str *sql,
-                                         const int64_t *numbers, unsigned count, row_take *take,
-                                         void *context, struct error *err);
 MUST_CHECK enum status reader_scan_with(struct store *store, struct sqlite3_str *sql,
                                         const struct query_filter *filter, const int64_t *numbers,
                                         unsigned count, row_take *take, void *context,

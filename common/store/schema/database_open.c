@@ -76,23 +76,17 @@ static enum status open_and_check(sqlite3 **out, const char *name, int flags, bo
     return STATUS_OK;
 }
 
-// `attaches`: other files can be attached and written to.  SQLite takes what may be
-// done with those from the flags, and with the file itself also from its name.
-static enum status open_to_read(sqlite3 **out, const char *path, bool attaches, struct error *err)
+// The flags are those of files that may be attached; of the file itself the name has the last word.
+enum status database_open_reader(sqlite3 **out, const char *path, struct error *err)
 {
-    static const char *const options[2][3] = {
-        {"mode=ro", "vfs=unix-none", "immutable=1"},
-        {"mode=ro", "mode=ro&vfs=unix-none", "mode=ro&immutable=1"}};
-    const char *const *option = options[attaches];
-    const int flags =
-        attaches ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI;
     char name[3 * PATH_MAX];
     enum status status = file_probe_look(path, err);
     if (status != STATUS_OK)
         return status;
     if (faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) != 0)
         return error_set(err, STATUS_DENIED, "store %s: not permitted to read it", path);
-    if (!name_with(name, sizeof name, path, option[0]))
+    if (!name_with(name, sizeof name, path, "mode=ro"))
         return error_set(err, STATUS_INVALID, "store %s: the path is too long", path);
     status = open_and_check(out, name, flags, false, path, err);
     // If no file can be created in the folder, no process writes to the store either, unless
@@ -102,19 +96,10 @@ static enum status open_to_read(sqlite3 **out, const char *path, bool attaches, 
         database_beside_bytes(path, "-shm") >= 0)
         return status;
     const bool has_log = database_beside_bytes(path, "-wal") >= 0;
-    if (!name_with(name, sizeof name, path, option[has_log ? 1 : 2]))
+    if (!name_with(name, sizeof name, path,
+                   has_log ? "mode=ro&vfs=unix-none" : "mode=ro&immutable=1"))
         return status;
     return open_and_check(out, name, flags, has_log, path, err);
-}
-
-enum status database_open_reader(sqlite3 **out, const char *path, struct error *err)
-{
-    return open_to_read(out, path, false, err);
-}
-
-enum status database_open_source(sqlite3 **out, const char *path, struct error *err)
-{
-    return open_to_read(out, path, true, err);
 }
 
 // ---- New stores -------------------------------------------------------------------

@@ -7,14 +7,10 @@
 
 struct sqlite3;
 
-// Opens an existing store read-only and verifies that it is a store of this version (schema_check).
-// A store in a read-only folder (a copy) is opened as immutable, or with its existing write-ahead
-// log.
+// Opens an existing store read-only and verifies that it is a store of this version (schema_check);
+// other database files can be attached and written to.  A store in a read-only folder (a copy) is
+// opened as immutable, or with its existing write-ahead log.
 MUST_CHECK enum status database_open_reader(struct sqlite3 **out, const char *path,
-                                            struct error *err);
-
-// The same for the source of a copy: other database files can be attached and written to.
-MUST_CHECK enum status database_open_source(struct sqlite3 **out, const char *path,
                                             struct error *err);
 
 // Opens the store for writing, in WAL mode with synchronous=FULL.  A missing or empty file becomes

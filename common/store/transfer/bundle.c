@@ -72,7 +72,7 @@ static enum status attach(struct bundling *bundling, const char *path, struct er
 
 static enum status open_both(struct bundling *bundling, const char *path, struct error *err)
 {
-    enum status status = database_open_source(&bundling->db, bundling->copying->store->path, err);
+    enum status status = database_open_reader(&bundling->db, bundling->copying->store->path, err);
     if (status == STATUS_OK)
         status = set_hash_register(bundling->db, err);
     if (status == STATUS_OK)
@@ -177,7 +177,7 @@ static void append_other_runs(sqlite3_str *sql, const struct query_filter *filte
     if (!filter_applies(RECORD_KIND_RUN, filter, &missing))
         return;
     sqlite3_str_appendall(sql, " UNION SELECT t.run FROM main.run t");
-    filter_where_run(sql, filter);
+    filter_where(sql, RECORD_KIND_RUN, filter);
     if (!names_anything(filter) && !filter->since_ns && !filter->until_ns)
         return;
     sqlite3_str_appendall(sql, " AND (EXISTS (SELECT 1 FROM main.stream s WHERE s.run = t.run"
