@@ -203,7 +203,7 @@ static enum status put_table(const struct schema_column *column, struct error *e
     return STATUS_OK;
 }
 
-static enum status take_column(void *context, const struct schema_column *column, struct error *err)
+static enum status on_column(void *context, const struct schema_column *column, struct error *err)
 {
     const struct part *part = context;
     const bool is_record = kind_of(column->table) < RECORD_KIND_COUNT;
@@ -219,7 +219,7 @@ static enum status put_part(const char *title, const char *text, const struct pa
     struct part copy = *part;
     roff_macro("SH", title);
     roff_text("%s", text);
-    return schema_each_column(take_column, &copy, err);
+    return schema_each_column(on_column, &copy, err);
 }
 
 static void put_head(void)

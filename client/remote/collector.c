@@ -318,7 +318,7 @@ static enum status status_of(enum reply_status status)
 }
 
 // Takes the answer out of a reply, which it frees.
-static enum status take_answer(struct message *reply, struct result **out, struct error *err)
+static enum status parse_answer(struct message *reply, struct result **out, struct error *err)
 {
     enum status status = status_of(reply->reply.status);
     if (status != STATUS_OK) {
@@ -357,7 +357,7 @@ static enum status exchange(struct collector *collector, const struct message *q
     struct error why = {0};
     enum status status = ask(&asking, &reply, &why);
     if (status == STATUS_OK)
-        return take_answer(&reply, out, err);
+        return parse_answer(&reply, out, err);
     if (status == STATUS_TIMEOUT) {
         // With it goes what it had queued, and answers still on their way.
         link_drop(asking.link);
@@ -411,8 +411,8 @@ static void give_credit(struct collector *collector)
 }
 
 // Takes the records out of a frame; STATUS_NO_DATA when it holds none.
-static enum status take_records(struct live *live, const struct wire_frame *frame,
-                                enum record_kind *kind, struct result **out)
+static enum status on_records(struct live *live, const struct wire_frame *frame,
+                              enum record_kind *kind, struct result **out)
 {
     struct message message;
     if (codec_decode(&message, frame->bytes, frame->size, NULL) != STATUS_OK)
@@ -446,7 +446,7 @@ static enum status receive_records(struct collector *collector, enum record_kind
             continue;
         if (status != STATUS_OK)
             return status;
-        status = take_records(&collector->live, &frame, kind, out);
+        status = on_records(&collector->live, &frame, kind, out);
         wire_frame_release(&frame);
         collector->live.renew_ns = clock_monotonic_ns() + renew_after_ns;
         if (status == STATUS_OK)

@@ -24,7 +24,7 @@ enum { PAUSE_FACTOR = 4 };
 static const uint64_t retry_ns = UINT64_C(2000000000);
 
 // Requests to the polling thread.
-struct wishes {
+struct commands {
     bool stop;
     bool urgent; // all queries, now
     bool clear;
@@ -47,12 +47,12 @@ struct poller {
     bool failed;          // the last round did
 
     int news_fd; // readable while there are news
-    int wake_fd; // readable while there are wishes
+    int wake_fd; // readable while there are commands
     int stop_fd; // readable once the poller ends
     struct thread thread;
 
     pthread_mutex_t lock; // guards all below
-    struct wishes wishes;
+    struct commands commands;
     struct poller_news news;
 };
 
@@ -109,13 +109,13 @@ int poller_fd(const struct poller *poller)
     return poller->news_fd;
 }
 
-// Moves the wishes to `out`; interval and pause stay.
-static void consume_wishes(struct poller *poller, struct wishes *out)
+// Moves the commands to `out`; interval and pause stay.
+static void consume_commands(struct poller *poller, struct commands *out)
 {
     (void)pthread_mutex_lock(&poller->lock);
     reset(poller->wake_fd);
-    *out = poller->wishes;
-    poller->wishes.urgent = poller->wishes.clear = poller->wishes.refilter = false;
+    *out = poller->commands;
+    poller->commands.urgent = poller->commands.clear = poller->commands.refilter = false;
     (void)pthread_mutex_unlock(&poller->lock);
 }
 
@@ -186,7 +186,7 @@ static void make_clear(struct poller *poller)
 
 // ---- The polling thread --------------------------------------------------------------
 
-// Waits until a time, or a wish; new records make answers stale.
+// Waits until a time, or a command; new records make answers stale.
 static void wait_until(struct poller *poller, uint64_t until_ns)
 {
     const uint64_t now_ns = clock_monotonic_ns();
@@ -213,21 +213,21 @@ static uint64_t next_round_ns(const struct poller *poller, uint64_t interval_ns)
 static void *poll_on(void *argument)
 {
     struct poller *poller = argument;
-    struct wishes wishes;
-    for (consume_wishes(poller, &wishes); !wishes.stop; consume_wishes(poller, &wishes)) {
-        if (wishes.refilter) {
-            poller->filter = wishes.filter;
+    struct commands commands;
+    for (consume_commands(poller, &commands); !commands.stop; consume_commands(poller, &commands)) {
+        if (commands.refilter) {
+            poller->filter = commands.filter;
             poller->filtered = true;
         }
-        if (wishes.clear)
+        if (commands.clear)
             make_clear(poller);
         const uint64_t now_ns = clock_monotonic_ns();
-        const uint64_t round_ns = next_round_ns(poller, wishes.interval_ns);
-        if (wishes.urgent || (!wishes.paused && now_ns >= round_ns))
+        const uint64_t round_ns = next_round_ns(poller, commands.interval_ns);
+        if (commands.urgent || (!commands.paused && now_ns >= round_ns))
             poller->stale = POLL_ALL;
-        if (wishes.urgent || (!wishes.paused && poller->stale && now_ns >= poller->earliest_ns))
+        if (commands.urgent || (!commands.paused && poller->stale && now_ns >= poller->earliest_ns))
             make_round(poller);
-        else if (wishes.paused)
+        else if (commands.paused)
             wait_until(poller, now_ns + second_ns);
         else
             wait_until(poller, poller->stale ? poller->earliest_ns : round_ns);
@@ -269,7 +269,7 @@ enum status poller_open(struct poller **out, const struct remote_target *target,
     if (filter)
         poller->filter = *filter;
     poller->stale = POLL_ALL;
-    poller->wishes.interval_ns = interval_ns(interval_seconds);
+    poller->commands.interval_ns = interval_ns(interval_seconds);
     enum status status = open_remote(poller, target, err);
     if (status != STATUS_OK) {
         poller_close(poller);
@@ -290,7 +290,7 @@ void poller_close(struct poller *poller)
         return;
     if (poller->thread.running) {
         (void)pthread_mutex_lock(&poller->lock);
-        poller->wishes.stop = true;
+        poller->commands.stop = true;
         ring(poller->stop_fd);
         ring(poller->wake_fd);
         (void)pthread_mutex_unlock(&poller->lock);
@@ -319,10 +319,10 @@ bool poller_is_file(const struct poller *poller)
 
 // ---- Wishes ----------------------------------------------------------------------------
 
-static struct wishes *begin_wish(struct poller *poller)
+static struct commands *begin_command(struct poller *poller)
 {
     (void)pthread_mutex_lock(&poller->lock);
-    return &poller->wishes;
+    return &poller->commands;
 }
 
 static void end_wish(struct poller *poller)
@@ -333,28 +333,28 @@ static void end_wish(struct poller *poller)
 
 void poller_query_now(struct poller *poller)
 {
-    begin_wish(poller)->urgent = true;
+    begin_command(poller)->urgent = true;
     end_wish(poller);
 }
 
 void poller_set_interval(struct poller *poller, double interval_seconds, bool paused)
 {
-    struct wishes *wishes = begin_wish(poller);
-    wishes->interval_ns = interval_ns(interval_seconds);
-    wishes->paused = paused;
+    struct commands *commands = begin_command(poller);
+    commands->interval_ns = interval_ns(interval_seconds);
+    commands->paused = paused;
     end_wish(poller);
 }
 
 void poller_set_filter(struct poller *poller, const struct query_filter *filter)
 {
-    struct wishes *wishes = begin_wish(poller);
-    wishes->filter = *filter;
-    wishes->refilter = true;
+    struct commands *commands = begin_command(poller);
+    commands->filter = *filter;
+    commands->refilter = true;
     end_wish(poller);
 }
 
 void poller_clear(struct poller *poller)
 {
-    begin_wish(poller)->clear = true;
+    begin_command(poller)->clear = true;
     end_wish(poller);
 }

@@ -70,7 +70,7 @@ static void read_terminal(struct tui *tui)
     }
 }
 
-static void take_news(struct tui *tui)
+static void consume_news(struct tui *tui)
 {
     struct poller_news news;
     poller_consume(tui->poller, &news);
@@ -117,7 +117,7 @@ static enum status run(struct tui *tui, struct error *err)
         if (!screen_wait(tui->screen, fds, 2, wait_ns))
             break; // the terminal has gone away
         read_terminal(tui);
-        take_news(tui);
+        consume_news(tui);
         if (ticks && !tui->stale)
             happen(tui, &(struct event){.kind = EVENT_TICK});
     }

@@ -232,7 +232,7 @@ static unsigned act(struct model *model, enum action action)
     return 0;
 }
 
-static unsigned take_key(struct model *model, uint32_t code)
+static unsigned on_key(struct model *model, uint32_t code)
 {
     const enum action action = key_bindings_find(model_key_context(model), code);
     const bool everywhere = action == ACTION_QUIT || action == ACTION_REDRAW;
@@ -300,7 +300,7 @@ static void turn_wheel(struct model *model, const struct event *event)
 
 // ---- Answers -----------------------------------------------------------------
 
-static void take_answer(struct model *model, const struct event *event)
+static void on_answer(struct model *model, const struct event *event)
 {
     if (model->paused) {
         result_free(event->result);
@@ -354,7 +354,7 @@ unsigned model_update(struct model *model, const struct event *event)
 
     switch (event->kind) {
     case EVENT_KEY:
-        return take_key(model, event->code);
+        return on_key(model, event->code);
     case EVENT_PRESS:
         press(model, event->x, event->y);
         break;
@@ -369,7 +369,7 @@ unsigned model_update(struct model *model, const struct event *event)
     case EVENT_TICK:
         break;
     case EVENT_ANSWER:
-        take_answer(model, event);
+        on_answer(model, event);
         break;
     case EVENT_ROUND:
         end_round(model, event);

@@ -23,7 +23,8 @@ static char *trim(char *text)
     return text;
 }
 
-static enum status take_line(char *line, config_take *take, void *context, struct error *err)
+static enum status parse_line(char *line, on_config_entry *callback, void *context,
+                              struct error *err)
 {
     char *text = trim(line);
     if (*text == '\0' || *text == '#')
@@ -32,14 +33,14 @@ static enum status take_line(char *line, config_take *take, void *context, struc
     if (!equals || equals == text)
         return error_set(err, STATUS_INVALID, "\"%.60s\" is no \"key = value\"", text);
     *equals = '\0';
-    return take(context, trim(text), trim(equals + 1), err);
+    return callback(context, trim(text), trim(equals + 1), err);
 }
 
 // One reading of a file.
 struct reading {
     const char *path;
     unsigned line; // counted from 1
-    config_take *take;
+    on_config_entry *callback;
     config_complain *complain; // NULL: the first refused line ends it
     void *context;
 };
@@ -55,7 +56,7 @@ static enum status read_line(FILE *file, char *line, const struct reading *readi
                              struct error *err)
 {
     if (strchr(line, '\n') || feof(file))
-        return take_line(line, reading->take, reading->context, err);
+        return parse_line(line, reading->callback, reading->context, err);
     pass_over_rest(file);
     return error_set(err, STATUS_INVALID, "line is longer than %d bytes", LINE_ROOM - 1);
 }
@@ -77,10 +78,11 @@ static enum status read_lines(FILE *file, struct reading *reading, struct error 
     return STATUS_OK;
 }
 
-enum status config_read(const char *path, config_take *take, config_complain *complain,
+enum status config_read(const char *path, on_config_entry *callback, config_complain *complain,
                         void *context, struct error *err)
 {
-    struct reading reading = {.path = path, .take = take, .complain = complain, .context = context};
+    struct reading reading = {
+        .path = path, .callback = callback, .complain = complain, .context = context};
     FILE *file = fopen(path, "re");
     if (!file)
         return error_set(err, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_IO, "%s: cannot open: %s",
@@ -108,7 +110,7 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-enum status config_read_folder(const char *folder, config_take *take, void *context,
+enum status config_read_folder(const char *folder, on_config_entry *callback, void *context,
                                struct error *err)
 {
     struct dirent **entries = NULL;
@@ -124,7 +126,7 @@ enum status config_read_folder(const char *folder, config_take *take, void *cont
         if (status == STATUS_OK)
             status = files_join(path, sizeof path, folder, entries[i]->d_name, err);
         if (status == STATUS_OK)
-            status = config_read(path, take, NULL, context, err);
+            status = config_read(path, callback, NULL, context, err);
         free(entries[i]);
     }
     free(entries);

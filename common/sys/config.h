@@ -6,8 +6,8 @@
 #include "common/core/base/error.h"
 
 // Callback for one pair; a status other than STATUS_OK ends the reading.
-typedef enum status config_take(void *context, const char *key, const char *value,
-                                struct error *err);
+typedef enum status on_config_entry(void *context, const char *key, const char *value,
+                                    struct error *err);
 
 // Callback for an invalid line; the error names the file and the line.
 typedef void config_complain(void *context, const struct error *why);
@@ -15,12 +15,12 @@ typedef void config_complain(void *context, const struct error *why);
 // Reads the file and calls `take` with each pair, in order.  STATUS_INVALID: a line is malformed or
 // longer than 4095 bytes; with `complain` (NULL: none) calls it and continues with the next line.
 // Errors of lines and of `take` name the file and the line.
-MUST_CHECK enum status config_read(const char *path, config_take *take, config_complain *complain,
-                                   void *context, struct error *err);
+MUST_CHECK enum status config_read(const char *path, on_config_entry *callback,
+                                   config_complain *complain, void *context, struct error *err);
 
 // Reads all files FOLDER/*.conf in order of name, as config_read does.  Succeeds if the folder does
 // not exist.
-MUST_CHECK enum status config_read_folder(const char *folder, config_take *take, void *context,
-                                          struct error *err);
+MUST_CHECK enum status config_read_folder(const char *folder, on_config_entry *callback,
+                                          void *context, struct error *err);
 
 #endif

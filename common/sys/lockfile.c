@@ -25,7 +25,7 @@ static void write_holder(int fd)
         (void)!pwrite(fd, text, (size_t)size, 0);
 }
 
-enum status lockfile_take(int *out_fd, const char *path, struct error *err)
+enum status lockfile_acquire(int *out_fd, const char *path, struct error *err)
 {
     const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {

@@ -8,6 +8,6 @@
 // Acquires an exclusive lock on the file at `path` without waiting.  Creates the file (0600) if
 // missing; it is never removed.  Closing `*out_fd` releases the lock.  STATUS_BUSY: another process
 // holds the lock; the message has its pid if known.
-MUST_CHECK enum status lockfile_take(int *out_fd, const char *path, struct error *err);
+MUST_CHECK enum status lockfile_acquire(int *out_fd, const char *path, struct error *err);
 
 #endif

@@ -31,7 +31,7 @@ static enum status refuse(const char *text, const char *what, struct error *err)
 
 // Reads a text as `pattern` has it: each row of zeroes is a number of so many digits, all else is
 // itself.  Moves `*text` behind it; leaves it where it was if it differs.
-static bool take_pattern(const char **text, const char *pattern, int *numbers)
+static bool read_pattern(const char **text, const char *pattern, int *numbers)
 {
     const char *at = *text;
     unsigned count = 0;
@@ -52,9 +52,9 @@ static bool take_pattern(const char **text, const char *pattern, int *numbers)
 }
 
 // Reads ".5" as 500000000; digits beyond nanoseconds are passed over.
-static bool take_fraction(const char **text, int64_t *out_ns)
+static bool read_fraction(const char **text, int64_t *out_ns)
 {
-    if (!take_pattern(text, ".", NULL))
+    if (!read_pattern(text, ".", NULL))
         return true;
     if (!isdigit((unsigned char)**text))
         return false;
@@ -65,32 +65,32 @@ static bool take_fraction(const char **text, int64_t *out_ns)
 }
 
 // Reads "Z", "+02:00", "-0530" or nothing.
-static bool take_offset(const char **text, struct calendar *calendar)
+static bool read_offset(const char **text, struct calendar *calendar)
 {
     int offset[2];
     const char sign = **text;
     calendar->zoned = sign != '\0';
-    if (take_pattern(text, "Z", NULL) || take_pattern(text, "z", NULL) || sign == '\0')
+    if (read_pattern(text, "Z", NULL) || read_pattern(text, "z", NULL) || sign == '\0')
         return true;
-    if (!take_pattern(text, "+", NULL) && !take_pattern(text, "-", NULL))
+    if (!read_pattern(text, "+", NULL) && !read_pattern(text, "-", NULL))
         return false;
-    if (!take_pattern(text, "00:00", offset) &&
-        !(take_pattern(text, "00", offset) && take_pattern(text, "00", offset + 1)))
+    if (!read_pattern(text, "00:00", offset) &&
+        !(read_pattern(text, "00", offset) && read_pattern(text, "00", offset + 1)))
         return false;
     calendar->offset_seconds = (sign == '-' ? -1 : 1) * (offset[0] * 3600 + offset[1] * 60);
     return offset[0] <= 23 && offset[1] <= 59;
 }
 
-static bool take_calendar(const char **text, struct calendar *calendar)
+static bool read_calendar(const char **text, struct calendar *calendar)
 {
     int date[3], clock[3] = {0};
-    if (!take_pattern(text, "0000-00-00", date))
+    if (!read_pattern(text, "0000-00-00", date))
         return false;
-    const bool has_clock = take_pattern(text, "T00:00", clock) ||
-                           take_pattern(text, "t00:00", clock) ||
-                           take_pattern(text, " 00:00", clock); // else midnight
-    if (has_clock && take_pattern(text, ":00", clock + 2) &&
-        !take_fraction(text, &calendar->fraction_ns))
+    const bool has_clock = read_pattern(text, "T00:00", clock) ||
+                           read_pattern(text, "t00:00", clock) ||
+                           read_pattern(text, " 00:00", clock); // else midnight
+    if (has_clock && read_pattern(text, ":00", clock + 2) &&
+        !read_fraction(text, &calendar->fraction_ns))
         return false;
     calendar->parts = (struct tm){.tm_year = date[0] - 1900,
                                   .tm_mon = date[1] - 1,
@@ -98,7 +98,7 @@ static bool take_calendar(const char **text, struct calendar *calendar)
                                   .tm_hour = clock[0],
                                   .tm_min = clock[1],
                                   .tm_sec = clock[2]};
-    return !has_clock || take_offset(text, calendar);
+    return !has_clock || read_offset(text, calendar);
 }
 
 static bool is_same(const struct tm *a, const struct tm *b)
@@ -139,7 +139,7 @@ static enum status parse_calendar(int64_t *out_ns, const char *text, bool latest
 {
     struct calendar calendar = {0};
     const char *rest = text;
-    if (!take_calendar(&rest, &calendar) || *rest != '\0')
+    if (!read_calendar(&rest, &calendar) || *rest != '\0')
         return refuse(text, what, err);
     if (!is_sound(&calendar.parts))
         return error_set(err, STATUS_INVALID, "%s: there is no such time: '%s'", what, text);
@@ -169,7 +169,7 @@ static enum status parse_unix(int64_t *out_ns, const char *text, const char *wha
             return error_set(err, STATUS_INVALID, "%s: '%s' is beyond any time in seconds", what,
                              text);
     }
-    if (!take_fraction(&rest, &fraction_ns) || *rest != '\0')
+    if (!read_fraction(&rest, &fraction_ns) || *rest != '\0')
         return refuse(text, what, err);
     if (seconds < unix_seconds_least)
         return error_set(err, STATUS_INVALID,

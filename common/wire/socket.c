@@ -506,7 +506,7 @@ static zmq_msg_t *part_of(struct wire_frame *frame)
 }
 
 // Sets the sender's key, from the gate's reply when the sender connected.
-static enum status take_sender(struct wire_socket *socket, struct wire_frame *frame)
+static enum status receive_sender(struct wire_socket *socket, struct wire_frame *frame)
 {
     if (!socket->post)
         return STATUS_OK;
@@ -543,7 +543,7 @@ enum status wire_receive(struct wire_socket *socket, struct wire_frame *frame)
         status = STATUS_INVALID;
     }
     if (status == STATUS_OK)
-        status = take_sender(socket, frame);
+        status = receive_sender(socket, frame);
     if (status != STATUS_OK) {
         wire_frame_release(frame);
         return status;

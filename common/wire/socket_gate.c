@@ -190,7 +190,7 @@ static bool stays(void *context, const unsigned char key[WIRE_KEY_SIZE])
 // ---- Connections -------------------------------------------------------------------
 
 // Takes one event of the post's socket, if there is one.
-static bool take_event(struct gate_post *post)
+static bool read_event(struct gate_post *post)
 {
     struct small_frame frames[2];
     uint16_t event;
@@ -209,9 +209,9 @@ static bool take_event(struct gate_post *post)
     return true;
 }
 
-static void take_events(struct gate_post *post)
+static void read_events(struct gate_post *post)
 {
-    while (take_event(post)) {
+    while (read_event(post)) {
         // The next one follows.
     }
 }
@@ -265,7 +265,7 @@ static bool serve_request(struct gate *gate)
         succeeded = watch(gate, post);
         break;
     case REQUEST_HANG_UP:
-        take_events(post); // whoever was admitted is among them
+        read_events(post); // whoever was admitted is among them
         lines_hang_up(post->lines, stays, post);
         break;
     case REQUEST_LEAVE:
@@ -297,7 +297,7 @@ static void *run(void *context)
         // Before the request, which may change the posts.
         for (unsigned i = 0; i < gate->post_count; i++)
             if (items[2 + i].revents)
-                take_events(gate->posts[i]);
+                read_events(gate->posts[i]);
         while (answer_zap(gate)) {
             // The next question follows.
         }

@@ -85,7 +85,7 @@ static enum status lock_store(const struct options *options, struct lock *lock, 
     else if (status == STATUS_OK)
         warn_of_store(options->db);
     if (status == STATUS_OK)
-        status = lock_take_store(lock, options->db, err);
+        status = lock_acquire_store(lock, options->db, err);
     return status;
 }
 
@@ -99,7 +99,7 @@ static enum status lock_folder(const struct address *address, struct lock *lock,
     if (status == STATUS_OK)
         status = files_join(path, sizeof path, address->place, "lock", err);
     if (status == STATUS_OK)
-        status = lock_take(lock, path, err);
+        status = lock_acquire(lock, path, err);
     if (status == STATUS_OK)
         return STATUS_OK;
     return error_prefix(err, status,

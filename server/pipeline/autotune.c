@@ -6,7 +6,7 @@ enum { CHUNKS_A_SLOT = 2, TIMES_AS_LONG = 8 };
 
 enum status autotune_run(struct pipeline *pipeline, const struct pipeline_job *job,
                          struct pipeline_plan *plan, const struct tuning_host *host,
-                         const struct tuning_wishes *wishes, struct pipeline_figures *figures,
+                         const struct tuning_request *request, struct pipeline_figures *figures,
                          struct error *err)
 {
     memset(figures, 0, sizeof *figures);
@@ -15,7 +15,7 @@ enum status autotune_run(struct pipeline *pipeline, const struct pipeline_job *j
     tried.compute = NULL;
     tried.result_size = NULL;
     tried.take = NULL;
-    if (!job->fill || wishes->fillers != 0 || !plan->overlap_tracking ||
+    if (!job->fill || request->fillers != 0 || !plan->overlap_tracking ||
         job->chunk_size(job->context, tried.chunks_max * TIMES_AS_LONG - 1) == 0)
         return STATUS_OK;
     enum status status = pipeline_run(pipeline, &tried, figures, err);
@@ -24,7 +24,7 @@ enum status autotune_run(struct pipeline *pipeline, const struct pipeline_job *j
     if (status != STATUS_OK)
         return status;
     struct pipeline_plan refined = *plan;
-    tuning_refine(&refined, host, wishes, figures);
+    tuning_refine(&refined, host, request, figures);
     struct error why = {.status = STATUS_OK};
     status = pipeline_adopt(pipeline, &refined, &why);
     if (status == STATUS_OK)

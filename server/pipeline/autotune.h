@@ -8,7 +8,7 @@
 
 // Streams the job's first chunks, two per slot, without kernels and results.  Updates `plan`,
 // with which the pipeline was created, from the measured rates (tuning_refine), and applies it
-// to the pipeline (pipeline_adopt).  `host` and `wishes` are those that tuning_plan was given.
+// to the pipeline (pipeline_adopt).  `host` and `request` are those that tuning_plan was given.
 //
 // A job whose chunks have a fixed destination (model weights) is run once, and its first
 // figures->chunks chunks need no second copy.  Other jobs are run twice and the second trial
@@ -21,7 +21,7 @@
 // when the device fails.
 MUST_CHECK enum status autotune_run(struct pipeline *pipeline, const struct pipeline_job *job,
                                     struct pipeline_plan *plan, const struct tuning_host *host,
-                                    const struct tuning_wishes *wishes,
+                                    const struct tuning_request *request,
                                     struct pipeline_figures *figures, struct error *err);
 
 #endif

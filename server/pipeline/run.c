@@ -57,7 +57,7 @@ struct chunk {
     struct slot *slot;   // or token
 };
 
-static enum status take_filled(struct run *run, struct chunk *chunk, struct error *err)
+static enum status pop_filled(struct run *run, struct chunk *chunk, struct error *err)
 {
     struct filled_chunk filled;
     const enum status status = fill_workers_next(run->workers, &filled, err);
@@ -72,7 +72,7 @@ static enum status take_filled(struct run *run, struct chunk *chunk, struct erro
     return status;
 }
 
-static enum status take_lent(struct run *run, struct chunk *chunk, struct error *err)
+static enum status pop_lent(struct run *run, struct chunk *chunk, struct error *err)
 {
     const struct pipeline_job *job = run->job;
     const size_t size = pipeline_chunk_size(job, run->chunk);
@@ -91,13 +91,13 @@ static enum status take_lent(struct run *run, struct chunk *chunk, struct error 
 }
 
 // The next chunk; `chunk->size` 0 behind the last.
-static enum status take_chunk(struct run *run, struct chunk *chunk, struct error *err)
+static enum status pop_chunk(struct run *run, struct chunk *chunk, struct error *err)
 {
     const struct pipeline_job *job = run->job;
     memset(chunk, 0, sizeof *chunk);
     if (job->cancelled && job->cancelled())
         return error_set(err, STATUS_CANCELLED, "%s: cancelled", job->name);
-    return run->workers ? take_filled(run, chunk, err) : take_lent(run, chunk, err);
+    return run->workers ? pop_filled(run, chunk, err) : pop_lent(run, chunk, err);
 }
 
 // Takes the group's buffer: the copy stream waits until the kernels of the group that had
@@ -309,7 +309,7 @@ static enum status stream_chunks(struct run *run, struct error *err)
 {
     const struct pipeline_plan *plan = &run->pipeline->plan;
     struct chunk chunk;
-    enum status status = take_chunk(run, &chunk, err);
+    enum status status = pop_chunk(run, &chunk, err);
     while (status == STATUS_OK && chunk.size > 0) {
         range_begin_at("copy", run->chunk);
         status = queue_copy(run, &chunk, err);
@@ -320,7 +320,7 @@ static enum status stream_chunks(struct run *run, struct error *err)
             status = wait_for_streams(run, err);
         run->chunk++;
         if (status == STATUS_OK)
-            status = take_chunk(run, &chunk, err);
+            status = pop_chunk(run, &chunk, err);
     }
     return status;
 }

@@ -188,7 +188,7 @@ void slot_pool_reopen(struct slot_pool *pool)
 
 // ---- Slots going round ----------------------------------------------------
 
-static struct slot *take_oldest_lent(struct slot_pool *pool)
+static struct slot *pop_oldest_lent(struct slot_pool *pool)
 {
     struct slot *slot = pool->lent[pool->lent_first];
     pool->lent_first = (pool->lent_first + 1) % POOL_SLOTS_MAX;
@@ -207,7 +207,7 @@ static enum status collect(struct slot_pool *pool, struct error *err)
             return status;
         if (!done)
             return STATUS_OK;
-        pool->free[pool->free_count++] = take_oldest_lent(pool);
+        pool->free[pool->free_count++] = pop_oldest_lent(pool);
     }
     return STATUS_OK;
 }
@@ -223,7 +223,7 @@ static enum status take(struct slot_pool *pool, struct slot **out, bool *pending
             return STATUS_OK;
         }
         if (pool->lent_count > 0) {
-            *out = take_oldest_lent(pool);
+            *out = pop_oldest_lent(pool);
             return STATUS_OK;
         }
         (void)pthread_cond_wait(&pool->back, &pool->lock);
@@ -297,7 +297,7 @@ enum status slot_pool_drain(struct slot_pool *pool, struct error *err)
     enum status status = STATUS_OK;
     (void)pthread_mutex_lock(&pool->lock);
     while (pool->lent_count > 0) {
-        struct slot *slot = take_oldest_lent(pool);
+        struct slot *slot = pop_oldest_lent(pool);
         const enum status waited =
             device_event_wait(slot->copied, status == STATUS_OK ? err : NULL);
         if (status == STATUS_OK)

@@ -184,7 +184,8 @@ static void count_starved(struct timeline *timeline, const struct pair *pair, do
         timeline->starved_ns += starved_ns;
 }
 
-static void take_times(struct timeline *timeline, enum overlap_side which, const struct pair *pair)
+static void consume_times(struct timeline *timeline, enum overlap_side which,
+                          const struct pair *pair)
 {
     struct side *side = &timeline->sides[which];
     double start_ns = 0, end_ns = 0;
@@ -231,7 +232,7 @@ static void harvest_side(struct timeline *timeline, enum overlap_side which)
         // The compute that a copy waited for is done: its end is known before the copy's.
         if (which == OVERLAP_COPY)
             harvest_side(timeline, OVERLAP_COMPUTE);
-        take_times(timeline, which, &side->pairs[side->first]);
+        consume_times(timeline, which, &side->pairs[side->first]);
         side->first = (side->first + 1) % timeline->pair_count;
         side->pending--;
         side->harvested++;

@@ -42,42 +42,42 @@ static enum status read_number(const char *name, int64_t minimum, int64_t maximu
     return parse_int(out, text, minimum, maximum, name, err);
 }
 
-static enum status read_unsaid(const char *name, unsigned int maximum, unsigned int *wish,
-                               struct error *err)
+static enum status read_unset(const char *name, unsigned int maximum, unsigned int *setting,
+                              struct error *err)
 {
-    int64_t value = *wish;
-    if (*wish != 0)
+    int64_t value = *setting;
+    if (*setting != 0)
         return STATUS_OK;
     const enum status status = read_number(name, 1, maximum, &value, err);
     if (status == STATUS_OK)
-        *wish = (unsigned int)value;
+        *setting = (unsigned int)value;
     return status;
 }
 
-static enum status read_switch(const char *name, int *wish, struct error *err)
+static enum status read_switch(const char *name, int *setting, struct error *err)
 {
-    int64_t value = *wish;
-    if (*wish >= 0)
+    int64_t value = *setting;
+    if (*setting >= 0)
         return STATUS_OK;
     const enum status status = read_number(name, 0, 1, &value, err);
     if (status == STATUS_OK)
-        *wish = (int)value;
+        *setting = (int)value;
     return status;
 }
 
-enum status tuning_read_environment(struct tuning_wishes *wishes, struct error *err)
+enum status tuning_read_environment(struct tuning_request *request, struct error *err)
 {
     enum status status =
-        read_unsaid("INFERSTAT_CHUNK_MB", TUNING_CHUNK_MB_MAX, &wishes->chunk_mb, err);
+        read_unset("INFERSTAT_CHUNK_MB", TUNING_CHUNK_MB_MAX, &request->chunk_mb, err);
     if (status == STATUS_OK)
-        status = read_unsaid("INFERSTAT_POOL_SIZE", POOL_SLOTS_MAX, &wishes->pool_size, err);
+        status = read_unset("INFERSTAT_POOL_SIZE", POOL_SLOTS_MAX, &request->pool_size, err);
     if (status == STATUS_OK)
-        status = read_unsaid("INFERSTAT_PCIE_GEN", TUNING_PCIE_GENERATION_MAX,
-                             &wishes->pcie_generation, err);
+        status = read_unset("INFERSTAT_PCIE_GEN", TUNING_PCIE_GENERATION_MAX,
+                            &request->pcie_generation, err);
     if (status == STATUS_OK)
-        status = read_switch("INFERSTAT_POOL_METRICS", &wishes->pool_metrics, err);
+        status = read_switch("INFERSTAT_POOL_METRICS", &request->pool_metrics, err);
     if (status == STATUS_OK)
-        status = read_switch("INFERSTAT_OVERLAP_TRACKING", &wishes->overlap_tracking, err);
+        status = read_switch("INFERSTAT_OVERLAP_TRACKING", &request->overlap_tracking, err);
     return status;
 }
 
@@ -101,21 +101,21 @@ static unsigned int chunk_mb_for(unsigned int generation, unsigned int compute_c
     return 16;
 }
 
-static enum status check_wishes(const struct tuning_host *host, const struct tuning_wishes *wishes,
-                                struct error *err)
+static enum status check_request(const struct tuning_host *host,
+                                 const struct tuning_request *request, struct error *err)
 {
     const struct {
         const char *what, *name;
         unsigned int value, maximum;
     } limits[] = {
-        {"chunk in MB", "INFERSTAT_CHUNK_MB", wishes->chunk_mb, TUNING_CHUNK_MB_MAX},
-        {"slots in the pool", "INFERSTAT_POOL_SIZE", wishes->pool_size, POOL_SLOTS_MAX},
-        {"PCIe generation", "INFERSTAT_PCIE_GEN", wishes->pcie_generation,
+        {"chunk in MB", "INFERSTAT_CHUNK_MB", request->chunk_mb, TUNING_CHUNK_MB_MAX},
+        {"slots in the pool", "INFERSTAT_POOL_SIZE", request->pool_size, POOL_SLOTS_MAX},
+        {"PCIe generation", "INFERSTAT_PCIE_GEN", request->pcie_generation,
          TUNING_PCIE_GENERATION_MAX},
         {"PCIe generation", "INFERSTAT_PCIE_GEN", host->pcie_generation,
          TUNING_PCIE_GENERATION_MAX},
-        {"threads that fill", "fillers", wishes->fillers, PIPELINE_FILLERS_MAX},
-        {"chunks read ahead", "prefetch", wishes->prefetch, PIPELINE_PREFETCH_MAX},
+        {"threads that fill", "fillers", request->fillers, PIPELINE_FILLERS_MAX},
+        {"chunks read ahead", "prefetch", request->prefetch, PIPELINE_PREFETCH_MAX},
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         if (limits[i].value > limits[i].maximum)
@@ -170,40 +170,40 @@ static void fill(unsigned int *value, unsigned int wish, unsigned int chosen)
 }
 
 enum status tuning_plan(struct pipeline_plan *plan, const struct tuning_host *host,
-                        const struct tuning_wishes *wishes, struct error *err)
+                        const struct tuning_request *request, struct error *err)
 {
-    enum status status = check_wishes(host, wishes, err);
+    enum status status = check_request(host, request, err);
     if (status != STATUS_OK)
         return status;
-    const bool chunk_is_free = plan->chunk_bytes == 0 && wishes->chunk_mb == 0;
-    const bool pool_is_free = plan->pool_size == 0 && wishes->pool_size == 0;
+    const bool chunk_is_free = plan->chunk_bytes == 0 && request->chunk_mb == 0;
+    const bool pool_is_free = plan->pool_size == 0 && request->pool_size == 0;
     const unsigned int generation =
-        wishes->pcie_generation ? wishes->pcie_generation : host->pcie_generation;
+        request->pcie_generation ? request->pcie_generation : host->pcie_generation;
     if (plan->chunk_bytes == 0)
         plan->chunk_bytes =
-            (size_t)MB * (wishes->chunk_mb ? wishes->chunk_mb
-                                           : chunk_mb_for(generation, host->compute_capability));
-    fill(&plan->pool_size, wishes->pool_size, POOL_CHOSEN);
+            (size_t)MB * (request->chunk_mb ? request->chunk_mb
+                                            : chunk_mb_for(generation, host->compute_capability));
+    fill(&plan->pool_size, request->pool_size, POOL_CHOSEN);
     if (plan->group_bytes > 0)
         fill(&plan->buffers, 0, plan->out_bytes > 0 ? 3 : 2);
-    plan->pool_metrics = wishes->pool_metrics != 0;
-    plan->overlap_tracking = wishes->overlap_tracking != 0;
+    plan->pool_metrics = request->pool_metrics != 0;
+    plan->overlap_tracking = request->overlap_tracking != 0;
 
     status = pipeline_check_plan(plan, err);
     if (status == STATUS_OK)
         status = fit_pinned(plan, host, pool_is_free, chunk_is_free, err);
     if (status != STATUS_OK)
         return status;
-    fill(&plan->fillers, wishes->fillers, fillers_for(host->processors, plan->pool_size));
-    fill(&plan->prefetch, wishes->prefetch, plan->pool_size);
+    fill(&plan->fillers, request->fillers, fillers_for(host->processors, plan->pool_size));
+    fill(&plan->prefetch, request->prefetch, plan->pool_size);
     return pipeline_check_plan(plan, err);
 }
 
 void tuning_refine(struct pipeline_plan *plan, const struct tuning_host *host,
-                   const struct tuning_wishes *wishes, const struct pipeline_figures *measured)
+                   const struct tuning_request *request, const struct pipeline_figures *measured)
 {
     const uint64_t copy_ns = measured->overlap.busy_ns[OVERLAP_COPY];
-    if (copy_ns == 0 || wishes->fillers != 0 || plan->borrows)
+    if (copy_ns == 0 || request->fillers != 0 || plan->borrows)
         return;
     const double wanted = 1.25 * (double)measured->fill_ns / (double)copy_ns;
     const unsigned int most = least(host->processors > 0 ? host->processors : 1,
@@ -215,12 +215,12 @@ void tuning_refine(struct pipeline_plan *plan, const struct tuning_host *host,
     // A slot for each, and two of which copies are under way.
     struct pipeline_plan refined = *plan;
     refined.fillers = fillers;
-    if (wishes->pool_size == 0 && refined.pool_size < fillers + 2)
+    if (request->pool_size == 0 && refined.pool_size < fillers + 2)
         refined.pool_size = least(fillers + 2, POOL_SLOTS_MAX);
-    if (fit_pinned(&refined, host, wishes->pool_size == 0, false, NULL) != STATUS_OK)
+    if (fit_pinned(&refined, host, request->pool_size == 0, false, NULL) != STATUS_OK)
         return;
     refined.fillers = least(refined.fillers, refined.pool_size);
-    if (wishes->prefetch == 0)
+    if (request->prefetch == 0)
         refined.prefetch = refined.pool_size;
     *plan = refined;
 }

@@ -27,7 +27,7 @@ struct tuning_host {
 };
 
 // The user's requested settings; 0: not set.
-struct tuning_wishes {
+struct tuning_request {
     unsigned int chunk_mb, pool_size, pcie_generation, fillers, prefetch;
     int pool_metrics, overlap_tracking; // -1: default, which is on
 };
@@ -39,17 +39,17 @@ void tuning_host_of(struct tuning_host *out, const struct device *device);
 // Reads INFERSTAT_CHUNK_MB, INFERSTAT_POOL_SIZE, INFERSTAT_PCIE_GEN,
 // INFERSTAT_POOL_METRICS and INFERSTAT_OVERLAP_TRACKING (0 or 1) into the settings that are not
 // set.  Fails with STATUS_INVALID on a value out of range, naming the variable and the range.
-MUST_CHECK enum status tuning_read_environment(struct tuning_wishes *wishes, struct error *err);
+MUST_CHECK enum status tuning_read_environment(struct tuning_request *request, struct error *err);
 
 // Replaces the zeros of `plan`.  Fails with STATUS_INVALID on values out of range, an unknown PCIe
 // generation, or pinned memory over the limit, with both sizes.
 MUST_CHECK enum status tuning_plan(struct pipeline_plan *plan, const struct tuning_host *host,
-                                   const struct tuning_wishes *wishes, struct error *err);
+                                   const struct tuning_request *request, struct error *err);
 
 // Chooses fill threads and slots from the metrics of a run with this plan, unless the user set
 // them: enough to fill chunks 25 % faster than they are copied.  Used by autotune.h.  Changes
 // nothing when overlap was not tracked.
 void tuning_refine(struct pipeline_plan *plan, const struct tuning_host *host,
-                   const struct tuning_wishes *wishes, const struct pipeline_figures *measured);
+                   const struct tuning_request *request, const struct pipeline_figures *measured);
 
 #endif

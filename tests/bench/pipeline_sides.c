@@ -202,16 +202,16 @@ static void make_pipeline(enum side side, struct tuning_host *host)
         .borrows = side != SIDE_FILLED,
     };
     const int instruments = side != SIDE_BLIND;
-    const struct tuning_wishes wishes = {.pool_metrics = instruments,
-                                         .overlap_tracking = instruments};
+    const struct tuning_request request = {.pool_metrics = instruments,
+                                           .overlap_tracking = instruments};
     struct error err = {.status = STATUS_OK};
-    check(tuning_plan(plan, host, &wishes, &err), &err);
+    check(tuning_plan(plan, host, &request, &err), &err);
     check(pipeline_new(&bench.pipelines[side], bench.device, plan, &err), &err);
 }
 
 static void make_pipelines(void)
 {
-    const struct tuning_wishes wishes = {.pool_metrics = -1, .overlap_tracking = -1};
+    const struct tuning_request request = {.pool_metrics = -1, .overlap_tracking = -1};
     struct tuning_host host;
     struct side_run run;
     tuning_host_of(&host, bench.device);
@@ -222,7 +222,7 @@ static void make_pipelines(void)
             continue;
         struct pipeline_plan *plan = &bench.plans[side];
         struct error err = {.status = STATUS_OK};
-        tuning_refine(plan, &host, &wishes, &run.pipeline);
+        tuning_refine(plan, &host, &request, &run.pipeline);
         pipeline_free(bench.pipelines[side]);
         check(pipeline_new(&bench.pipelines[side], bench.device, plan, &err), &err);
         side_measure(side, bench.options.chunks, &run);

@@ -28,8 +28,8 @@ static bool was_set(const struct clock_offset *offset, int64_t wall_ns, uint64_t
     return apart_ns > allowed_ns || apart_ns < -allowed_ns;
 }
 
-void clock_offset_take(struct clock_offset *offset, int64_t sent_ns, int64_t answered_ns,
-                       int64_t received_ns, uint64_t now_ns)
+void clock_offset_add_sample(struct clock_offset *offset, int64_t sent_ns, int64_t answered_ns,
+                             int64_t received_ns, uint64_t now_ns)
 {
     if (sent_ns <= 0 || answered_ns <= 0 || received_ns < sent_ns || received_ns > time_max_ns ||
         answered_ns > time_max_ns)

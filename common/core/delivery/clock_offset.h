@@ -23,8 +23,8 @@ struct clock_offset {
 // received before sent) are ignored; an answer that contradicts the estimate starts a new
 // one.  If the host's clock was set since the last answer, the offset is unknown for ten
 // seconds, while older requests are still in flight.
-void clock_offset_take(struct clock_offset *offset, int64_t sent_ns, int64_t answered_ns,
-                       int64_t received_ns, uint64_t now_ns);
+void clock_offset_add_sample(struct clock_offset *offset, int64_t sent_ns, int64_t answered_ns,
+                             int64_t received_ns, uint64_t now_ns);
 
 // Sets the interval's midpoint and half-width (at least 1) at `now_ns`.  False when the offset
 // is unknown or the half-width is above an hour.

@@ -220,10 +220,10 @@ static void on_goodbye(struct delivery_run *run, const struct delivery_message *
         run->lanes[i].touched = true;
 }
 
-enum status delivery_take(struct delivery_taking *taking, struct delivery_run *run,
-                          const struct delivery_message *message)
+enum status delivery_accept(struct delivery_acceptance *taking, struct delivery_run *run,
+                            const struct delivery_message *message)
 {
-    *taking = (struct delivery_taking){.run = run, .message = message};
+    *taking = (struct delivery_acceptance){.run = run, .message = message};
     const enum status status = know_streams(run, message);
     if (status != STATUS_OK)
         return status;
@@ -248,7 +248,7 @@ static void advance(struct delivery_run *run, struct delivery_step *step)
     change(run, lane);
 }
 
-static bool next_names(struct delivery_taking *taking, struct delivery_step *step)
+static bool next_names(struct delivery_acceptance *taking, struct delivery_step *step)
 {
     const struct delivery_message *message = taking->message;
     const uint64_t known = taking->run->names_known;
@@ -262,7 +262,7 @@ static bool next_names(struct delivery_taking *taking, struct delivery_step *ste
 }
 
 // Dropped ranges may be before or after the records of the batch.
-static bool next_drop(struct delivery_taking *taking, struct delivery_step *step)
+static bool next_drop(struct delivery_acceptance *taking, struct delivery_step *step)
 {
     struct delivery_run *run = taking->run;
     const struct delivery_message *message = taking->message;
@@ -287,7 +287,7 @@ static bool next_drop(struct delivery_taking *taking, struct delivery_step *step
     return false;
 }
 
-static bool next_records(struct delivery_taking *taking, struct delivery_step *step)
+static bool next_records(struct delivery_acceptance *taking, struct delivery_step *step)
 {
     struct delivery_run *run = taking->run;
     const struct delivery_message *message = taking->message;
@@ -317,7 +317,7 @@ static bool next_records(struct delivery_taking *taking, struct delivery_step *s
 }
 
 // The final `produced` of the lane, if the message contains it.
-static bool says_last(const struct delivery_taking *taking, size_t place, uint64_t *last)
+static bool says_last(const struct delivery_acceptance *taking, size_t place, uint64_t *last)
 {
     const struct delivery_message *message = taking->message;
     *last = 0;
@@ -333,7 +333,7 @@ static bool says_last(const struct delivery_taking *taking, size_t place, uint64
 
 // A replay's Goodbye contains the last number left of each stream.  Records that the run
 // had reported beyond that were lost with its host.
-static bool next_lost(struct delivery_taking *taking, struct delivery_step *step)
+static bool next_lost(struct delivery_acceptance *taking, struct delivery_step *step)
 {
     struct delivery_run *run = taking->run;
     const bool ends = run->told_all || (taking->message->kind == DELIVERY_GOODBYE && run->replayed);
@@ -354,7 +354,7 @@ static bool next_lost(struct delivery_taking *taking, struct delivery_step *step
     return false;
 }
 
-bool delivery_take_next(struct delivery_taking *taking, struct delivery_step *step)
+bool delivery_accept_next(struct delivery_acceptance *taking, struct delivery_step *step)
 {
     while (taking->part < PART_END) {
         switch ((enum part)taking->part) {

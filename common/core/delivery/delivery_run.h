@@ -130,7 +130,7 @@ struct delivery_step {
 };
 
 // Iterator over the steps of a message.
-struct delivery_taking {
+struct delivery_acceptance {
     struct delivery_run *run;
     const struct delivery_message *message;
     unsigned part;
@@ -139,12 +139,12 @@ struct delivery_taking {
 
 // Starts processing a message that delivery_hear accepted (with this `run`): updates the run
 // and its streams.  On STATUS_NOMEM the caller rolls everything back.
-MUST_CHECK enum status delivery_take(struct delivery_taking *taking, struct delivery_run *run,
-                                     const struct delivery_message *message);
+MUST_CHECK enum status delivery_accept(struct delivery_acceptance *taking, struct delivery_run *run,
+                                       const struct delivery_message *message);
 
 // Returns the next step; it counts as done at the next call.  False when there are no more;
 // the run may then have ended.
-bool delivery_take_next(struct delivery_taking *taking, struct delivery_step *step);
+bool delivery_accept_next(struct delivery_acceptance *taking, struct delivery_step *step);
 
 // ---- Acknowledgement, after the commit -----------------------------------------
 

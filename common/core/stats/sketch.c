@@ -188,19 +188,20 @@ uint64_t sketch_count(const struct sketch *sketch)
     return sketch->count;
 }
 
-static void side_each(const struct side *side, double sign, sketch_take *take, void *context)
+static void side_each(const struct side *side, double sign, sketch_callback *callback,
+                      void *context)
 {
     for (uint32_t bucket = side->low; bucket <= side->high; bucket++)
         if (side_count(side, bucket))
-            take(context, sign * sketch_bucket_value(bucket), side_count(side, bucket));
+            callback(context, sign * sketch_bucket_value(bucket), side_count(side, bucket));
 }
 
-void sketch_each(const struct sketch *sketch, sketch_take *take, void *context)
+void sketch_each(const struct sketch *sketch, sketch_callback *callback, void *context)
 {
-    side_each(&sketch->negative, -1, take, context);
+    side_each(&sketch->negative, -1, callback, context);
     if (sketch->zeros)
-        take(context, 0, sketch->zeros);
-    side_each(&sketch->positive, 1, take, context);
+        callback(context, 0, sketch->zeros);
+    side_each(&sketch->positive, 1, callback, context);
 }
 
 // The value of rank `rank` (from 0) among the sketch's count.

@@ -92,8 +92,8 @@ void sketch_merge(struct sketch *into, const struct sketch *from);
 uint64_t sketch_count(const struct sketch *sketch);
 
 // Calls the visitor `take` for each non-empty bucket, with the value that represents it.
-typedef void sketch_take(void *context, double value, uint64_t count);
-void sketch_each(const struct sketch *sketch, sketch_take *take, void *context);
+typedef void sketch_callback(void *context, double value, uint64_t count);
+void sketch_each(const struct sketch *sketch, sketch_callback *callback, void *context);
 
 // The rank (from 0) of quantile `q` (0..1) among `count` > 0 values, by the nearest-rank
 // method: the smallest value with at least a share `q` of all values at or below it.  p99

@@ -339,7 +339,7 @@ static void on_ack(struct publisher *publisher, const struct message_ack *ack)
     delivery.protocol = ack->protocol;
     if (delivery_producer_ack(publisher->producer, &delivery, now, wall) == STATUS_OK) {
         publisher->answered_ns = now;
-        clock_offset_take(&publisher->clock, ack->echo_sent_ns, ack->sent_ns, wall, now);
+        clock_offset_add_sample(&publisher->clock, ack->echo_sent_ns, ack->sent_ns, wall, now);
     } else if (!publisher->unsound_logged) {
         publisher->unsound_logged = true;
         log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING,

@@ -99,7 +99,7 @@ static enum status read_integer(struct aggregate_scan_state *state, const char *
 {
     sqlite3_str *sql = sqlite3_str_new(state->store->db);
     sqlite3_str_appendall(sql, text);
-    return reader_scan_with(state->store, sql, NULL, &of, 1, reader_take_integer, out, err);
+    return reader_scan_with(state->store, sql, NULL, &of, 1, reader_on_integer, out, err);
 }
 
 // The ids of the filter's names; -1 for a name that the store does not know.
@@ -114,7 +114,7 @@ static enum status read_filter(struct aggregate_scan_state *state, struct error 
         sqlite3_str *sql = sqlite3_str_new(state->store->db);
         sqlite3_str_appendf(sql, "SELECT id FROM name WHERE text = :%s",
                             query_dimension_name((enum query_dimension)i));
-        status = reader_scan(state->store, sql, &state->of->query->filter, reader_take_integer,
+        status = reader_scan(state->store, sql, &state->of->query->filter, reader_on_integer,
                              &state->filter_ids[i], err);
     }
     return status;
@@ -141,7 +141,7 @@ static enum status read_state(struct aggregate_scan_state *state, struct error *
     return status;
 }
 
-static enum status take_bounds(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_bounds(void *context, sqlite3_stmt *row, struct error *err)
 {
     (void)err;
     struct rollup_span *span = context;
@@ -160,12 +160,12 @@ struct buckets {
     bool has_gap_before, has_gap_behind;
 };
 
-static enum status take_buckets(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_buckets(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct buckets *found = context;
     found->has_gap_before = sqlite3_column_int(row, 2) != 0;
     found->has_gap_behind = sqlite3_column_int(row, 3) != 0;
-    return take_bounds(&found->starts, row, err);
+    return on_bounds(&found->starts, row, err);
 }
 
 // The time that rollups cover, as exact as the finest level that is kept at each end.
@@ -187,7 +187,7 @@ static enum status read_rollups_time(struct aggregate_scan_state *state, struct 
                               state->of->kind,  out->first_ns,   out->last_ns};
         sqlite3_str *sql = sqlite3_str_new(state->store->db);
         sqlite3_str_appendall(sql, text);
-        status = reader_scan_with(state->store, sql, NULL, of, sizeof of / sizeof *of, take_buckets,
+        status = reader_scan_with(state->store, sql, NULL, of, sizeof of / sizeof *of, on_buckets,
                                   &found, err);
         if (status != STATUS_OK || found.starts.first_ns > found.starts.last_ns)
             continue;
@@ -211,7 +211,7 @@ static enum status cut_window(struct aggregate_scan_state *state, struct error *
                         "SELECT (SELECT min(started_ns) FROM main.\"%w\"),"
                         " (SELECT max(started_ns) FROM main.\"%w\")",
                         table, table);
-    enum status status = reader_scan(state->store, sql, NULL, take_bounds, &there, err);
+    enum status status = reader_scan(state->store, sql, NULL, on_bounds, &there, err);
     if (status == STATUS_OK && state->has_rollups && state->of->expired_ns != INT64_MIN) {
         struct rollup_span rollups = {INT64_MAX, INT64_MIN};
         status = read_rollups_time(state, &rollups, err);

@@ -43,7 +43,7 @@ static enum status add_value(struct record_reader *reader, struct ratio *ratio,
     return STATUS_OK;
 }
 
-static enum status take_record(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_record(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct record_reader *reader = context;
     struct aggregate_scan_state *state = reader->state;
@@ -116,7 +116,7 @@ static enum status scan_records(struct record_reader *reader, const struct rollu
     if (reader->is_tail)
         sqlite3_str_appendf(sql, " AND %st.id > $3", by_id ? "" : "+");
     const int64_t of[] = {span->first_ns, span->last_ns, low};
-    return reader_scan_with(state->store, sql, &filter, of, reader->is_tail ? 3 : 2, take_record,
+    return reader_scan_with(state->store, sql, &filter, of, reader->is_tail ? 3 : 2, on_record,
                             reader, err);
 }
 
@@ -133,7 +133,7 @@ static enum status is_short_tail(struct aggregate_scan_state *state, int64_t low
     int64_t last = 0, in_window = 0;
     sqlite3_str *sql = sqlite3_str_new(state->store->db);
     sqlite3_str_appendf(sql, "SELECT coalesce(max(id), 0) FROM \"%w\"", name);
-    enum status status = reader_scan(state->store, sql, NULL, reader_take_integer, &last, err);
+    enum status status = reader_scan(state->store, sql, NULL, reader_on_integer, &last, err);
     const int64_t tail = last - (low > 0 ? low : 0);
     if (status != STATUS_OK || tail <= SHORT_TAIL)
         return status;
@@ -143,7 +143,7 @@ static enum status is_short_tail(struct aggregate_scan_state *state, int64_t low
                         "SELECT count(*) FROM (SELECT 1 FROM \"%w\" WHERE started_ns"
                         " BETWEEN $1 AND $2 LIMIT $3)",
                         name);
-    status = reader_scan_with(state->store, sql, NULL, of, 3, reader_take_integer, &in_window, err);
+    status = reader_scan_with(state->store, sql, NULL, of, 3, reader_on_integer, &in_window, err);
     *out = in_window >= tail / 4;
     return status;
 }

@@ -40,7 +40,7 @@ static bool passes_filter(const struct aggregate_scan_state *state, sqlite3_stmt
     return true;
 }
 
-static enum status take_series(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_series(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct members *members = context;
     if (!passes_filter(members->state, row))
@@ -61,7 +61,7 @@ static enum status take_series(void *context, sqlite3_stmt *row, struct error *e
 
 enum { FIRST_ROW_COLUMN = 2 };
 
-static enum status take_row(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct members *members = context;
     struct aggregate_scan_state *state = members->state;
@@ -95,7 +95,7 @@ static enum status read_piece(struct members *members, const struct rollup_piece
     sqlite3_str_appendall(sql, "SELECT started_ns, series, " ROLLUP_ROW_COLUMNS
                                " FROM rollup WHERE metric = $1 AND grouping = $2 AND level = $3"
                                " AND started_ns BETWEEN $4 AND $5");
-    return reader_scan_with(state->store, sql, NULL, of, 5, take_row, members, err);
+    return reader_scan_with(state->store, sql, NULL, of, 5, on_row, members, err);
 }
 
 enum status aggregate_scan_rollups(struct aggregate_scan_state *state, unsigned metric,
@@ -106,8 +106,7 @@ enum status aggregate_scan_rollups(struct aggregate_scan_state *state, unsigned 
     sqlite3_str *sql = sqlite3_str_new(state->store->db);
     sqlite3_str_appendall(sql, "SELECT id, model, host, device, operation FROM series"
                                " WHERE grouping = $1 ORDER BY id");
-    enum status status =
-        reader_scan_with(state->store, sql, NULL, of, 1, take_series, &members, err);
+    enum status status = reader_scan_with(state->store, sql, NULL, of, 1, on_series, &members, err);
     const struct rollup_plan *plan = &state->of->plan;
     for (size_t i = 0; i < plan->count && members.count && status == STATUS_OK; i++)
         if (!plan->pieces[i].is_raw)

@@ -125,7 +125,7 @@ static int64_t within(const struct rollup_span *life, int64_t time_ns)
     return time_ns < life->first_ns ? life->first_ns : time_ns;
 }
 
-static enum status take_loss(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_loss(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct rollup_span life = {sqlite3_column_int64(row, LOSS_BEGAN),
                                sqlite3_column_int64(row, LOSS_HEARD)};
@@ -168,7 +168,7 @@ static enum status read_losses(struct reading *reading, struct error *err)
         sqlite3_str_appendf(sql, "SELECT " LOSS_OF_RUN "%s", sources[i].from);
         filter_where(sql, RECORD_KIND_RUN, &reading->query.filter);
         sqlite3_str_appendall(sql, sources[i].where);
-        status = reader_scan(reading->store, sql, &reading->query.filter, take_loss, reading, err);
+        status = reader_scan(reading->store, sql, &reading->query.filter, on_loss, reading, err);
     }
     return status;
 }
@@ -178,7 +178,7 @@ static enum status read_losses(struct reading *reading, struct error *err)
 enum { LEDGER_ID, LEDGER_HOST, LEDGER_BEGAN, LEDGER_HEARD, LEDGER_SUSPECTS, LEDGER_STORED };
 
 // Adds what a run stored where all of it lies in the window.
-static enum status take_run(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_run(void *context, sqlite3_stmt *row, struct error *err)
 {
     (void)err;
     struct reading *reading = context;
@@ -209,7 +209,7 @@ static enum status read_ledgers(struct reading *reading, bool *wants_count, stru
                                " FROM ledger l WHERE l.run = t.run) FROM run t");
     filter_where(sql, RECORD_KIND_RUN, &reading->query.filter);
     const enum status status =
-        reader_scan(reading->store, sql, &reading->query.filter, take_run, reading, err);
+        reader_scan(reading->store, sql, &reading->query.filter, on_run, reading, err);
     for (size_t i = 0; i < groups_count(coverage->shares); i++) {
         struct share *share = groups_at(coverage->shares, i)->data;
         if (share->wants_count)

@@ -164,7 +164,7 @@ static enum status read_runs(struct audit *audit, struct error *err)
 }
 
 // Scans rows of the page's runs: $1 to $2 are their ids, $3 the number of drop reasons.
-static enum status scan_page(struct audit *audit, const char *text, row_take *take,
+static enum status scan_page(struct audit *audit, const char *text, row_callback *callback,
                              struct error *err)
 {
     const bool is_whole = audit->is_whole || audit->run_count == 0;
@@ -172,7 +172,7 @@ static enum status scan_page(struct audit *audit, const char *text, row_take *ta
                                audit->last, DELIVERY_REASON_COUNT};
     sqlite3_str *sql = sqlite3_str_new(audit->store->db);
     sqlite3_str_appendall(sql, text);
-    return reader_scan_with(audit->store, sql, NULL, numbers, 3, take, audit, err);
+    return reader_scan_with(audit->store, sql, NULL, numbers, 3, callback, audit, err);
 }
 
 static enum status on_stream(void *context, sqlite3_stmt *row, struct error *err)

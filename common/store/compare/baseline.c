@@ -218,7 +218,7 @@ struct reading {
     struct store *store;
 };
 
-static enum status take_about(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_about(void *context, sqlite3_stmt *row, struct error *err)
 {
     const struct reading *reading = context;
     struct baseline *baseline = reading->baseline;
@@ -238,7 +238,7 @@ static enum status take_about(void *context, sqlite3_stmt *row, struct error *er
     return environment_read_json(&baseline->environment, reading->store, json, err);
 }
 
-static enum status take_sample(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_sample(void *context, sqlite3_stmt *row, struct error *err)
 {
     const struct reading *reading = context;
     const char *metric = (const char *)sqlite3_column_text(row, 0);
@@ -272,7 +272,7 @@ static enum status load(struct baseline *baseline, struct store *store, int64_t 
                         "SELECT created_ns, filter, since_ns, until_ns, coverage_ratio,"
                         " fingerprint, json_valid(fingerprint) FROM baseline WHERE id = %lld",
                         (long long)id);
-    enum status status = reader_scan(store, sql, NULL, take_about, &reading, err);
+    enum status status = reader_scan(store, sql, NULL, on_about, &reading, err);
     if (status != STATUS_OK)
         return status;
     sql = sqlite3_str_new(store->db);
@@ -280,7 +280,7 @@ static enum status load(struct baseline *baseline, struct store *store, int64_t 
                         "SELECT metric, model, device, count, samples FROM baseline_sample"
                         " WHERE baseline = %lld",
                         (long long)id);
-    return reader_scan(store, sql, NULL, take_sample, &reading, err);
+    return reader_scan(store, sql, NULL, on_sample, &reading, err);
 }
 
 enum status baseline_load(struct baseline **out, struct store *store, const char *name,

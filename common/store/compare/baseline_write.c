@@ -94,7 +94,7 @@ enum status baseline_write_file(const char *path, const struct query *query, str
     if (status == STATUS_OK)
         status = read_file(&baseline, path, query, err);
     if (status == STATUS_OK)
-        status = lock_take_store(&lock, path, err);
+        status = lock_acquire_store(&lock, path, err);
     if (status == STATUS_OK)
         status = database_open_writer(&db, path, err);
     if (status == STATUS_OK)

@@ -103,7 +103,7 @@ static enum status begin_facts(struct store *store, struct error *err)
                          err);
 }
 
-static enum status take_json(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_json(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct environment *environment = context;
     const char *json = (const char *)sqlite3_column_text(row, 0);
@@ -150,7 +150,7 @@ static enum status end_facts(struct environment *environment, struct store *stor
                                     " FROM temp.fact WHERE subject = %u) o)",
             subjects[i], i, i, i);
     sqlite3_str_appendall(sql, ") WHERE object <> '{}'");
-    return reader_scan(store, sql, NULL, take_json, environment, err);
+    return reader_scan(store, sql, NULL, on_json, environment, err);
 }
 
 // ---- Collecting ----------------------------------------------------------------------
@@ -200,7 +200,7 @@ static void append_end(sqlite3_str *sql)
     sqlite3_str_appendall(sql, ") r, json_each(r.properties) p WHERE p.value <> 0");
 }
 
-static enum status take_nothing(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_nothing(void *context, sqlite3_stmt *row, struct error *err)
 {
     (void)context, (void)row, (void)err;
     return STATUS_OK;
@@ -248,7 +248,7 @@ static enum status collect_subject(const struct collecting *collecting, struct e
         append_names(sql, collecting);
     }
     append_end(sql);
-    return reader_scan(collecting->store, sql, collecting->filter, take_nothing, NULL, err);
+    return reader_scan(collecting->store, sql, collecting->filter, on_nothing, NULL, err);
 }
 
 // The highest clocks of the runs' devices.
@@ -274,7 +274,7 @@ static enum status collect_clocks(const struct collecting *collecting, struct er
         sqlite3_str_appendall(sql, " GROUP BY s.device");
         append_end(sql);
         status = reader_scan_with(collecting->store, sql, NULL, &collecting->samples->runs[i], 1,
-                                  take_nothing, NULL, err);
+                                  on_nothing, NULL, err);
     }
     return status;
 }
@@ -320,7 +320,7 @@ enum status environment_read_json(struct environment *environment, struct store 
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql, "SELECT json_extract(%Q, '$.runs')", json);
     if (status == STATUS_OK)
-        status = reader_scan(store, sql, NULL, reader_take_integer, &environment->runs, err);
+        status = reader_scan(store, sql, NULL, reader_on_integer, &environment->runs, err);
     else
         sqlite3_free(sqlite3_str_finish(sql));
     if (status != STATUS_OK)
@@ -344,7 +344,7 @@ struct differing {
 
 enum { SUBJECT, OF, PROPERTY, BEFORE, AFTER, IS_NEAR };
 
-static enum status take_difference(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_difference(void *context, sqlite3_stmt *row, struct error *err)
 {
     (void)err;
     struct differing *differing = context;
@@ -398,7 +398,7 @@ enum status environment_append_differences(sqlite3_str *text, struct store *stor
                                                             " FROM a JOIN b USING (subject, of, "
                                                             "property) WHERE a.list <> b.list"
                                                             " ORDER BY subject, of, property");
-    enum status status = reader_scan(store, sql, NULL, take_difference, &differing, err);
+    enum status status = reader_scan(store, sql, NULL, on_difference, &differing, err);
     if (differing.found > DIFFERENCES_MAX)
         sqlite3_str_appendf(text, "; and %u more", differing.found - DIFFERENCES_MAX);
     return status;

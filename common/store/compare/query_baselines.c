@@ -15,7 +15,7 @@ static const struct answer_column columns[] = {
 
 enum { COLUMN_COUNT = sizeof columns / sizeof *columns };
 
-static enum status take_baseline(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_baseline(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct result *answer = context;
     answer_row(answer);
@@ -41,5 +41,5 @@ enum status query_baselines(struct store *store, const struct query *query, stru
         " FROM baseline b LEFT JOIN baseline_sample s ON s.baseline = b.id"
         " GROUP BY b.id ORDER BY b.name LIMIT %lld",
         (long long)(limit < QUERY_ROWS_MAX ? limit : QUERY_ROWS_MAX));
-    return reader_scan(store, sql, NULL, take_baseline, *out, err);
+    return reader_scan(store, sql, NULL, on_baseline, *out, err);
 }

@@ -227,8 +227,8 @@ struct collecting {
 
 enum { RUN, STARTED, SUBJECT, DEVICE, BATCH_ITEMS, FIRST_VALUE }; // columns of the rows
 
-static enum status take_value(struct samples *samples, struct sample *sample, double value,
-                              uint16_t source, struct error *err)
+static enum status add_value(struct samples *samples, struct sample *sample, double value,
+                             uint16_t source, struct error *err)
 {
     const size_t room = sample->room;
     if (!isfinite(value))
@@ -244,7 +244,7 @@ static enum status take_value(struct samples *samples, struct sample *sample, do
     return STATUS_OK;
 }
 
-static enum status take_row(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
 {
     const struct collecting *collecting = context;
     struct samples *samples = collecting->samples;
@@ -261,8 +261,8 @@ static enum status take_row(void *context, sqlite3_stmt *row, struct error *err)
         if (metrics[i].kind != collecting->kind)
             continue;
         if (sqlite3_column_type(row, place) != SQLITE_NULL)
-            status = take_value(samples, &group->samples[i], sqlite3_column_double(row, place),
-                                (uint16_t)run, err);
+            status = add_value(samples, &group->samples[i], sqlite3_column_double(row, place),
+                               (uint16_t)run, err);
         place++;
     }
     const int64_t started_ns = sqlite3_column_int64(row, STARTED);
@@ -289,7 +289,7 @@ static enum status collect_kind(struct samples *samples, struct store *store, en
     sqlite3_str_appendf(sql, " FROM main.\"%w\" t", record_kind_info(kind)->name);
     filter_where(sql, kind, filter);
     sqlite3_str_appendf(sql, "%s ORDER BY t.started_ns, t.id", sources[kind].condition);
-    return reader_scan(store, sql, filter, take_row, &collecting, err);
+    return reader_scan(store, sql, filter, on_row, &collecting, err);
 }
 
 enum status samples_collect(struct samples *samples, struct store *store,

@@ -56,7 +56,7 @@ static const char *const run_texts[FLEET_TEXTS] = {
     [FLEET_VERSION] = "worker_version",
 };
 
-static enum status take_run(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_run(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct reading *reading = context;
     const int64_t host = sqlite3_column_int64(row, 0);
@@ -87,12 +87,12 @@ static enum status read_runs(struct reading *reading, struct error *err)
                         FLEET_RUNS_MAX);
     filter_where(sql, RECORD_KIND_RUN, reading->filter);
     sqlite3_str_appendall(sql, " GROUP BY t.host)");
-    return reader_scan(reading->store, sql, reading->filter, take_run, reading, err);
+    return reader_scan(reading->store, sql, reading->filter, on_run, reading, err);
 }
 
 // ---- Devices -------------------------------------------------------------------------
 
-static enum status take_device(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_device(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct fleet_facts *facts = facts_of_row(context, row);
     (void)err;
@@ -121,7 +121,7 @@ static enum status read_devices(struct reading *reading, struct error *err)
                         FLEET_RUNS_MAX);
     filter_where(sql, RECORD_KIND_RUN, reading->filter);
     sqlite3_str_appendall(sql, ") WHERE is_newest GROUP BY host, name");
-    return reader_scan(reading->store, sql, reading->filter, take_device, reading, err);
+    return reader_scan(reading->store, sql, reading->filter, on_device, reading, err);
 }
 
 // ---- Samples -------------------------------------------------------------------------
@@ -139,7 +139,7 @@ static enum status read_devices(struct reading *reading, struct error *err)
 #define REASONS            THROTTLE_REASONS(MAX_BIT) "0"
 
 // The best link seen counts: idle ones are slower.
-static enum status take_samples(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_samples(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct fleet_facts *facts = facts_of_row(context, row);
     (void)err;
@@ -188,7 +188,7 @@ static enum status read_slices(struct reading *reading, int64_t first_ns, int64_
                           " avg((" THROTTLED ") <> 0), coalesce(" REASONS ", 0) FROM (");
     append_slices(sql, first_ns, last_ns);
     sqlite3_str_appendall(sql, ") s GROUP BY 1, 2");
-    return reader_scan(reading->store, sql, NULL, take_samples, reading, err);
+    return reader_scan(reading->store, sql, NULL, on_samples, reading, err);
 }
 
 static enum status read_samples(struct reading *reading, struct error *err)

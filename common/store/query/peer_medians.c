@@ -13,7 +13,7 @@ static const char *const names[MEDIAN_COUNT] = {
 };
 
 // Takes what a scan has found of each group: the metrics from `first` on.
-static void take_medians(struct groups *groups, const struct aggregate_scan *scan, unsigned first)
+static void store_medians(struct groups *groups, const struct aggregate_scan *scan, unsigned first)
 {
     for (size_t i = 0; i < groups_count(scan->groups); i++) {
         const struct group *found = groups_at(scan->groups, i);
@@ -64,7 +64,7 @@ enum status peer_medians_read(struct groups *groups, struct store *store,
             aggregate_scan_want(&scan, names[m], true);
         status = aggregate_scan_run(&scan, store, err);
         if (status == STATUS_OK)
-            take_medians(groups, &scan, first);
+            store_medians(groups, &scan, first);
         aggregate_scan_deinit(&scan);
     }
     return status;

@@ -156,7 +156,7 @@ static enum status read_sums(struct overview *overview, const struct source *sou
 
 enum { PLACE_RUN = KEYS, PLACE_OPEN, PLACE_STARTED, PLACE_MEMORY, PLACE_PROOF };
 
-static enum status take_newest(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_newest(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct overview *overview = context;
     struct figures *figures = NULL;
@@ -197,7 +197,7 @@ static enum status read_newest(struct overview *overview, const struct source *s
     filter_where(sql, source->kind, filter);
     sqlite3_str_appendf(sql, " AND t.id > coalesce((SELECT max(id) FROM main.\"%w\"), 0) - %d",
                         table, NEWEST_RECORDS);
-    return reader_scan(overview->store, sql, filter, take_newest, overview, err);
+    return reader_scan(overview->store, sql, filter, on_newest, overview, err);
 }
 
 static enum status read_records(struct overview *overview, const struct query_filter *filter,
@@ -220,7 +220,7 @@ enum { ROW_HOST, ROW_RUN, ROW_END, ROW_STORED };
 
 // Open runs that have neither loaded nor answered yet stand in a row of their
 // host without device and model, unless the filter asks for these.
-static enum status take_run(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_run(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct overview *overview = context;
     const int64_t host = sqlite3_column_int64(row, ROW_HOST);
@@ -246,7 +246,7 @@ static enum status read_runs(struct overview *overview, const struct query_filte
     sqlite3_str *sql = sqlite3_str_new(overview->store->db);
     sqlite3_str_appendall(sql, "SELECT t.host, t.run, t.\"end\", t.stored FROM run t");
     filter_where(sql, RECORD_KIND_RUN, filter);
-    return reader_scan(overview->store, sql, filter, take_run, overview, err);
+    return reader_scan(overview->store, sql, filter, on_run, overview, err);
 }
 
 // ---- The answer ---------------------------------------------------------------------
@@ -263,7 +263,7 @@ static enum status add_host_memory(struct store *store, struct result *answer, i
                         "  WHERE s.run = t.run ORDER BY s.id DESC LIMIT 1) AS memory"
                         "  FROM run t WHERE t.\"end\" = 0 AND t.host = %lld)",
                         (long long)host);
-    return reader_scan(store, sql, NULL, answer_take_row, answer, err);
+    return reader_scan(store, sql, NULL, answer_on_row, answer, err);
 }
 
 static void set_figures(struct result *answer, const struct figures *figures)

@@ -26,7 +26,7 @@ struct listing {
     bool more;
 };
 
-static enum status take_record(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_record(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct listing *listing = context;
     if (result_row_count(listing->answer) >= listing->limit ||
@@ -73,7 +73,7 @@ static enum status run_listing(struct store *store, struct listing *listing, sql
                                const struct query_filter *filter, struct result **out,
                                struct error *err)
 {
-    enum status status = reader_scan(store, sql, filter, take_record, listing, err);
+    enum status status = reader_scan(store, sql, filter, on_record, listing, err);
     if (status != STATUS_OK && !(status == STATUS_CANCELLED && listing->more))
         return status;
     if (listing->more)
@@ -95,7 +95,7 @@ static enum status append_cursor(sqlite3_str *sql, struct store *store, const st
     sqlite3_str *count = sqlite3_str_new(store->db);
     sqlite3_str_appendf(count, "SELECT count(*) FROM main.\"%w\" t WHERE t.%s = %lld", table, id,
                         (long long)query->cursor);
-    enum status status = reader_scan(store, count, NULL, reader_take_integer, &rows, err);
+    enum status status = reader_scan(store, count, NULL, reader_on_integer, &rows, err);
     if (status == STATUS_OK && rows == 0)
         status =
             error_set(err, STATUS_INVALID,
@@ -180,5 +180,5 @@ enum status store_last_id(struct store *store, enum record_kind kind, int64_t *o
     sqlite3_str_appendf(sql, "SELECT coalesce(max(rowid), 0) FROM \"%w\"",
                         record_kind_info(kind)->name);
     *out = 0;
-    return reader_scan(store, sql, NULL, reader_take_integer, out, err);
+    return reader_scan(store, sql, NULL, reader_on_integer, out, err);
 }

@@ -171,7 +171,7 @@ static enum status keep_load(struct reading *reading, sqlite3_stmt *row, const s
     return STATUS_OK;
 }
 
-static enum status take_load(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_load(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct reading *reading = context;
     if (reading->load_count == LOADS_MAX) {
@@ -210,7 +210,7 @@ static enum status read_loads(struct reading *reading, struct error *err)
     sqlite3_str_appendall(sql, " FROM load t");
     filter_where(sql, RECORD_KIND_LOAD, &reading->query->filter);
     sqlite3_str_appendf(sql, " ORDER BY t.started_ns DESC LIMIT %d", LOADS_MAX + 1);
-    return reader_scan(reading->store, sql, &reading->query->filter, take_load, reading, err);
+    return reader_scan(reading->store, sql, &reading->query->filter, on_load, reading, err);
 }
 
 // ---- Reading stages ------------------------------------------------------------------
@@ -242,7 +242,7 @@ static enum status add_part(struct reading *reading, const struct load *load, in
     return reader_budget(&reading->budget, err);
 }
 
-static enum status take_stage(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_stage(void *context, sqlite3_stmt *row, struct error *err)
 {
     struct reading *reading = context;
     const struct load key = {.run = sqlite3_column_int64(row, 0),
@@ -268,7 +268,7 @@ static enum status read_stages(struct reading *reading, struct error *err)
                         "SELECT t.run, t.stream, t.parent, t.ordinal, t.stage, t.duration_ns"
                         " FROM load_stage t WHERE t.started_ns >= %lld AND t.started_ns <= %lld",
                         (long long)reading->first_ns, (long long)reading->last_ns);
-    enum status status = reader_scan(reading->store, sql, NULL, take_stage, reading, err);
+    enum status status = reader_scan(reading->store, sql, NULL, on_stage, reading, err);
     for (size_t i = 0; i < reading->load_count && status == STATUS_OK; i++) {
         const struct load *load = &reading->loads[i];
         if (load->has_stages)

@@ -102,7 +102,7 @@ enum status query_ping(struct store *store, const struct query *query, struct re
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendall(sql, "SELECT (SELECT value FROM meta WHERE key = 'store') AS store,"
                                " (SELECT count(*) FROM run WHERE \"end\" = 0) AS runs_open");
-    return reader_scan(store, sql, NULL, answer_take_row, *out, err);
+    return reader_scan(store, sql, NULL, answer_on_row, *out, err);
 }
 
 // ---- The parts of the summary ----------------------------------------------------
@@ -121,7 +121,7 @@ static enum status add_drops(struct store *store, const struct query_filter *fil
     sqlite3_str_appendall(sql, " FROM range g JOIN run t ON t.run = g.run");
     filter_where_run_of(sql, filter);
     sqlite3_str_appendf(sql, " AND g.state = %d", SCHEMA_RANGE_DROPPED);
-    enum status status = reader_scan(store, sql, filter, answer_take_row, answer, err);
+    enum status status = reader_scan(store, sql, filter, answer_on_row, answer, err);
     if (status == STATUS_OK)
         answer_int(answer, "dropped_ring_full",
                    saturate_add(result_integer(answer, 0, "dropped_ring_full", 0),
@@ -151,7 +151,7 @@ static enum status add_runs(struct store *store, const struct query_filter *filt
         " FROM run t JOIN v_ledger l ON l.id = t.run");
     filter_where_run_of(sql, filter);
     sqlite3_str_appendall(sql, ")");
-    enum status status = reader_scan(store, sql, filter, answer_take_row, answer, err);
+    enum status status = reader_scan(store, sql, filter, answer_on_row, answer, err);
     if (status != STATUS_OK)
         return status;
     const int64_t lost = saturate_add(result_integer(answer, 0, "dropped", 0),
@@ -170,7 +170,7 @@ static enum status add_refusals(struct store *store, struct result *answer, stru
                                " group_concat(reason || ' ' || count, ', ') AS refusals FROM"
                                " (SELECT reason, count FROM refusal WHERE count > 0"
                                "  ORDER BY count DESC, reason LIMIT 32)");
-    return reader_scan(store, sql, NULL, answer_take_row, answer, err);
+    return reader_scan(store, sql, NULL, answer_on_row, answer, err);
 }
 
 void aggregate_scan_want_inferences(struct aggregate_scan *scan)
@@ -339,7 +339,7 @@ static enum status add_failed(struct summary *summary, const struct part *part, 
                         record_kind_info(part->kind)->name);
     filter_where(sql, part->kind, summary->filter);
     sqlite3_str_appendf(sql, " AND %s", part->failed);
-    return reader_scan(summary->store, sql, summary->filter, answer_take_row, summary->answer, err);
+    return reader_scan(summary->store, sql, summary->filter, answer_on_row, summary->answer, err);
 }
 
 // `last_ns` bounds the search where all such records have expired.
@@ -382,7 +382,7 @@ static enum status add_part(struct summary *summary, const struct part *part, st
     return status;
 }
 
-static enum status take_model(void *context, sqlite3_stmt *row, struct error *err)
+static enum status on_model(void *context, sqlite3_stmt *row, struct error *err)
 {
     const int64_t model = sqlite3_column_int64(row, 0);
     struct group *group = NULL;
@@ -399,8 +399,7 @@ static enum status add_models(struct summary *summary, struct error *err)
         sqlite3_str_appendf(sql, "SELECT DISTINCT %s FROM model t",
                             schema_dimension(RECORD_KIND_MODEL, QUERY_BY_MODEL));
         filter_where(sql, RECORD_KIND_MODEL, summary->filter);
-        status =
-            reader_scan(summary->store, sql, summary->filter, take_model, summary->models, err);
+        status = reader_scan(summary->store, sql, summary->filter, on_model, summary->models, err);
     }
     answer_int(summary->answer, "models", (int64_t)groups_count(summary->models));
     return status;

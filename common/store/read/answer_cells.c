@@ -91,7 +91,7 @@ enum status answer_cell(struct result *answer, unsigned column, sqlite3_stmt *ro
     }
 }
 
-enum status answer_take_row(void *answer, sqlite3_stmt *row, struct error *err)
+enum status answer_on_row(void *answer, sqlite3_stmt *row, struct error *err)
 {
     enum status status = STATUS_OK;
     for (int i = 0; i < sqlite3_column_count(row) && status == STATUS_OK; i++) {

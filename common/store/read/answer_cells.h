@@ -41,7 +41,7 @@ MUST_CHECK enum status answer_cell(struct result *answer, unsigned column, struc
                                    int place, struct error *err);
 
 // Copies each column of a row into the last row's cell of the same name; callback for reader_scan.
-MUST_CHECK enum status answer_take_row(void *answer, struct sqlite3_stmt *row, struct error *err);
+MUST_CHECK enum status answer_on_row(void *answer, struct sqlite3_stmt *row, struct error *err);
 
 // Sets a cell to the text of a name id or to a run's UUID; GROUP_KEY_NONE and unknown ids stay
 // null.

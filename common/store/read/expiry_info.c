@@ -23,7 +23,7 @@ enum status expiry_info_until(struct store *store, enum record_kind kind,
     sqlite3_str_appendall(sql, " AND EXISTS (SELECT 1 FROM ledger l WHERE l.run = t.run"
                                " AND l.kind = $1 AND l.expired > 0))");
     return reader_scan_with(store, sql, filter, numbers, sizeof numbers / sizeof *numbers,
-                            reader_take_integer, until_ns, err);
+                            reader_on_integer, until_ns, err);
 }
 
 const char *expiry_info_text(char text[EXPIRY_TEXT_SIZE], int64_t until_ns)

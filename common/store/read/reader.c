@@ -20,10 +20,11 @@ static void bind_numbers(sqlite3_stmt *stmt, const int64_t *numbers, unsigned co
 
 enum status reader_scan_with(struct store *store, sqlite3_str *sql,
                              const struct query_filter *filter, const int64_t *numbers,
-                             unsigned count, row_take *take, void *context, struct error *err)
+                             unsigned count, row_callback *callback, void *context,
+                             struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
-    enum status status = statement_cache_take(&store->statements, store->db, sql, &stmt, err);
+    enum status status = statement_cache_acquire(&store->statements, store->db, sql, &stmt, err);
     if (status != STATUS_OK)
         return status;
     if (filter)
@@ -31,7 +32,7 @@ enum status reader_scan_with(struct store *store, sqlite3_str *sql,
     bind_numbers(stmt, numbers, count);
     int rc = sqlite3_step(stmt);
     while (rc == SQLITE_ROW && status == STATUS_OK) {
-        status = take(context, stmt, err);
+        status = callback(context, stmt, err);
         if (status == STATUS_OK)
             rc = sqlite3_step(stmt);
     }
@@ -42,12 +43,12 @@ enum status reader_scan_with(struct store *store, sqlite3_str *sql,
 }
 
 enum status reader_scan(struct store *store, sqlite3_str *sql, const struct query_filter *filter,
-                        row_take *take, void *context, struct error *err)
+                        row_callback *callback, void *context, struct error *err)
 {
-    return reader_scan_with(store, sql, filter, NULL, 0, take, context, err);
+    return reader_scan_with(store, sql, filter, NULL, 0, callback, context, err);
 }
 
-enum status reader_take_integer(void *context, sqlite3_stmt *row, struct error *err)
+enum status reader_on_integer(void *context, sqlite3_stmt *row, struct error *err)
 {
     (void)err;
     int64_t *out = context;

@@ -14,24 +14,24 @@ struct store;
 
 // Callback for each row of a scan, on which the statement is positioned; a status other than
 // STATUS_OK ends the scan and is returned.
-typedef enum status row_take(void *context, struct sqlite3_stmt *row, struct error *err);
+typedef enum status row_callback(void *context, struct sqlite3_stmt *row, struct error *err);
 
 // Callback for queries of one integer: sets the int64_t at `context` to the first column, unless it
 // is null.
-row_take reader_take_integer;
+row_callback reader_on_integer;
 
 // Runs `sql`, which it frees (also on failure), with the filter's parameters bound, and calls
 // `take` for each row.
 MUST_CHECK enum status reader_scan(struct store *store, struct sqlite3_str *sql,
-                                   const struct query_filter *filter, row_take *take, void *context,
-                                   struct error *err);
+                                   const struct query_filter *filter, row_callback *callback,
+                                   void *context, struct error *err);
 
 // The same with integers for the parameters $1, $2, ... (at most READER_NUMBERS_MAX); `filter` may
 // be NULL.
 enum { READER_NUMBERS_MAX = 6 };
 MUST_CHECK enum status reader_scan_with(struct store *store, struct sqlite3_str *sql,
                                         const struct query_filter *filter, const int64_t *numbers,
-                                        unsigned count, row_take *take, void *context,
+                                        unsigned count, row_callback *callback, void *context,
                                         struct error *err);
 
 // Like groups_find; also sets the error's message.

@@ -301,7 +301,7 @@ enum status store_clear(const char *path, const struct query_filter *filter, uin
         return status;
     struct lock lock = LOCK_NONE;
     sqlite3 *db = NULL;
-    status = lock_take_store(&lock, path, err);
+    status = lock_acquire_store(&lock, path, err);
     if (status == STATUS_OK)
         status = database_open_writer(&db, path, err);
     if (status == STATUS_OK)

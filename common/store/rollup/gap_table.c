@@ -166,7 +166,7 @@ enum status gap_set_add(struct gap_set *set, enum rollup_level level, int64_t si
 
 enum { GAP_LEVEL, GAP_SINCE, GAP_UNTIL, GAP_WHY };
 
-static enum status take_row(struct gap_set *set, sqlite3_stmt *row, const struct gap_span *but,
+static enum status read_row(struct gap_set *set, sqlite3_stmt *row, const struct gap_span *but,
                             struct error *err)
 {
     const int64_t number = sqlite3_column_int64(row, GAP_LEVEL);
@@ -199,7 +199,7 @@ enum status gap_set_read(struct gap_set *set, sqlite3 *db, enum record_kind kind
     database_bind(stmt, (int64_t[]){(int64_t)kind, (int64_t)grouping}, 2);
     int rc = SQLITE_DONE;
     while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)
-        status = take_row(set, stmt, but, err);
+        status = read_row(set, stmt, but, err);
     if (status == STATUS_OK && rc != SQLITE_DONE)
         status = database_error(db, "store", err);
     (void)sqlite3_finalize(stmt);

@@ -13,8 +13,8 @@ static const char *text_at(sqlite3_stmt *row, int column)
     return text ? text : "";
 }
 
-static enum status take_rows(sqlite3 *db, schema_column_take *take, void *context,
-                             struct error *err)
+static enum status visit_rows(sqlite3 *db, on_schema_column *callback, void *context,
+                              struct error *err)
 {
     static const char sql[] =
         "SELECT m.name, c.name, c.type, m.type = 'view', c.cid = 0, c.\"notnull\" = 0 AND c.pk = 0,"
@@ -34,7 +34,7 @@ static enum status take_rows(sqlite3 *db, schema_column_take *take, void *contex
             .may_be_null = sqlite3_column_int(stmt, 5) != 0,
             .key = sqlite3_column_int(stmt, 6),
         };
-        status = take(context, &column, err);
+        status = callback(context, &column, err);
     }
     if (status == STATUS_OK && rc != SQLITE_DONE)
         status = database_error(db, "schema", err);
@@ -42,14 +42,14 @@ static enum status take_rows(sqlite3 *db, schema_column_take *take, void *contex
     return status;
 }
 
-enum status schema_each_column(schema_column_take *take, void *context, struct error *err)
+enum status schema_each_column(on_schema_column *callback, void *context, struct error *err)
 {
     sqlite3 *db = NULL;
     enum status status = sqlite3_open(":memory:", &db) == SQLITE_OK
                              ? schema_migrate(db, ":memory:", err)
                              : database_error(db, "schema", err);
     if (status == STATUS_OK)
-        status = take_rows(db, take, context, err);
+        status = visit_rows(db, callback, context, err);
     database_close(db);
     return status;
 }

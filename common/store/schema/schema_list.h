@@ -16,12 +16,12 @@ struct schema_column {
     int key;          // position in the primary key, from 1; 0: none
 };
 
-typedef enum status schema_column_take(void *context, const struct schema_column *column,
-                                       struct error *err);
+typedef enum status on_schema_column(void *context, const struct schema_column *column,
+                                     struct error *err);
 
 // Creates a new store in memory and calls `take` for each column of each table, then of each view,
 // in order of creation.  Returns the callback's first error.
-MUST_CHECK enum status schema_each_column(schema_column_take *take, void *context,
+MUST_CHECK enum status schema_each_column(on_schema_column *callback, void *context,
                                           struct error *err);
 
 #endif

@@ -110,7 +110,8 @@ static enum status move_rows(sqlite3 *db, enum record_kind kind, const char *fro
 
 // Renamed as before SQLite 3.26, which leaves views alone: they find the new table by
 // its name.
-static enum status take_place(sqlite3 *db, const char *table, const char *made, struct error *err)
+static enum status replace_table(sqlite3 *db, const char *table, const char *made,
+                                 struct error *err)
 {
     return database_execf(db, err,
                           "DROP TABLE \"%w\"; PRAGMA legacy_alter_table=ON;"
@@ -129,7 +130,7 @@ static enum status replace(sqlite3 *db, enum record_kind kind, const char *table
         status = refuse_columns(db, table, made, err);
     if (status == STATUS_OK)
         status = move_rows(db, kind, table, made, err);
-    return status == STATUS_OK ? take_place(db, table, made, err) : status;
+    return status == STATUS_OK ? replace_table(db, table, made, err) : status;
 }
 
 enum status schema_rebuild(sqlite3 *db, enum record_kind kind, struct error *err)

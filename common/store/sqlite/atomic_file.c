@@ -81,25 +81,27 @@ static bool is_ours(int fd, const char *partial)
            held.st_nlink == 1;
 }
 
-// Keeps others off the partial file, which is open.
-static enum status take(const struct atomic_file *file, struct error *err)
+// Locks the open partial file against other writers.
+static enum status lock_partial(const struct atomic_file *file, struct error *err)
 {
     if (flock(file->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        return error_set(err, STATUS_BUSY, "%s: another is making it (try again)", file->path);
+        return error_set(err, STATUS_BUSY, "%s: another process is writing it (try again)",
+                         file->path);
     if (!is_ours(file->fd, file->partial))
-        return error_set(err, STATUS_BUSY,
-                         "%s: cannot be made: %s is another's (remove it, or name another file)",
-                         file->path, file->partial);
+        return error_set(
+            err, STATUS_BUSY,
+            "%s: cannot be created: %s belongs to another user (remove it, or name another file)",
+            file->path, file->partial);
     return STATUS_OK;
 }
 
-// Removes what a process left that died.
+// Removes the partial file of a process that died.
 static enum status remove_left(struct atomic_file *file, struct error *err)
 {
     file->fd = open(file->partial, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file->fd < 0)
         return errno == ENOENT ? STATUS_OK : cannot_make(file->path, errno, err);
-    enum status status = take(file, err);
+    enum status status = lock_partial(file, err);
     if (status == STATUS_OK && unlink(file->partial) != 0)
         status = cannot_make(file->path, errno, err);
     (void)close(file->fd);
@@ -114,10 +116,11 @@ static enum status open_partial(struct atomic_file *file, unsigned mode, struct 
         return status;
     file->fd = open(file->partial, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, (mode_t)mode);
     if (file->fd < 0 && errno == EEXIST)
-        return error_set(err, STATUS_BUSY, "%s: another is making it (try again)", file->path);
+        return error_set(err, STATUS_BUSY, "%s: another process is writing it (try again)",
+                         file->path);
     if (file->fd < 0)
         return cannot_make(file->path, errno, err);
-    status = take(file, err);
+    status = lock_partial(file, err);
     if (status == STATUS_OK)
         remove_logs(file->partial);
     return status;

@@ -22,7 +22,7 @@ void checkpoint_init(struct checkpoint *checkpoint, uint64_t now_ns)
     checkpoint_note(checkpoint, true, now_ns);
 }
 
-static int take_length(void *context, sqlite3 *db, const char *name, int pages)
+static int on_commit(void *context, sqlite3 *db, const char *name, int pages)
 {
     struct checkpoint *checkpoint = context;
     (void)db;
@@ -36,7 +36,7 @@ static int take_length(void *context, sqlite3 *db, const char *name, int pages)
 void checkpoint_watch(struct checkpoint *checkpoint, sqlite3 *db)
 {
     if (checkpoint)
-        (void)sqlite3_wal_hook(db, take_length, checkpoint);
+        (void)sqlite3_wal_hook(db, on_commit, checkpoint);
     else
         (void)sqlite3_wal_autocheckpoint(db, PAGES_MANY);
 }

@@ -23,18 +23,20 @@ static bool is_at(int fd, const char *path)
            held.st_ino == there.st_ino;
 }
 
-static enum status take_lasting(int *fd, const char *path, struct error *err)
+static enum status acquire_lasting(int *fd, const char *path, struct error *err)
 {
     for (int i = 0; i < TRIES; i++) {
-        enum status status = lockfile_take(fd, path, err);
+        enum status status = lockfile_acquire(fd, path, err);
         if (status != STATUS_OK || is_at(*fd, path))
             return status;
         (void)close(*fd);
     }
-    return error_set(err, STATUS_BUSY, "%s: others take it and let go all the time", path);
+    return error_set(err, STATUS_BUSY,
+                     "%s: cannot be locked: other processes lock and release it all the time",
+                     path);
 }
 
-enum status lock_take(struct lock *lock, const char *path, struct error *err)
+enum status lock_acquire(struct lock *lock, const char *path, struct error *err)
 {
     *lock = LOCK_NONE;
     struct stat before;
@@ -43,7 +45,7 @@ enum status lock_take(struct lock *lock, const char *path, struct error *err)
     if (!copy)
         return error_no_memory(err, path);
     int fd = -1;
-    enum status status = take_lasting(&fd, path, err);
+    enum status status = acquire_lasting(&fd, path, err);
     if (status != STATUS_OK) {
         free(copy);
         return status;
@@ -79,7 +81,7 @@ static enum status resolve(char out[PATH_MAX], const char *path, struct error *e
     return STATUS_OK;
 }
 
-enum status lock_take_store(struct lock *lock, const char *path, struct error *err)
+enum status lock_acquire_store(struct lock *lock, const char *path, struct error *err)
 {
     *lock = LOCK_NONE;
     char real[PATH_MAX], name[PATH_MAX];
@@ -89,7 +91,7 @@ enum status lock_take_store(struct lock *lock, const char *path, struct error *e
     const int n = snprintf(name, sizeof name, "%s.lock", real);
     if (n < 0 || (size_t)n >= sizeof name)
         return error_set(err, STATUS_INVALID, "store %s: the path is too long", path);
-    status = lock_take(lock, name, err);
+    status = lock_acquire(lock, name, err);
     return status == STATUS_OK ? STATUS_OK : error_prefix(err, status, "store %s", path);
 }
 

@@ -45,8 +45,8 @@ static unsigned find_room(const struct statement_cache *statements)
     return best;
 }
 
-enum status statement_cache_take(struct statement_cache *statements, sqlite3 *db, sqlite3_str *sql,
-                                 sqlite3_stmt **out, struct error *err)
+enum status statement_cache_acquire(struct statement_cache *statements, sqlite3 *db,
+                                    sqlite3_str *sql, sqlite3_stmt **out, struct error *err)
 {
     char *text = sqlite3_str_finish(sql);
     if (!text)

@@ -30,9 +30,9 @@ void statement_cache_end(struct statement_cache *statements);
 
 // Consumes `sql` (freed even on failure) and returns its statement, which the caller passes back to
 // statement_cache_release.
-MUST_CHECK enum status statement_cache_take(struct statement_cache *statements, struct sqlite3 *db,
-                                            struct sqlite3_str *sql, struct sqlite3_stmt **out,
-                                            struct error *err);
+MUST_CHECK enum status statement_cache_acquire(struct statement_cache *statements,
+                                               struct sqlite3 *db, struct sqlite3_str *sql,
+                                               struct sqlite3_stmt **out, struct error *err);
 
 // Resets a statement and its parameters; finalizes it if it is not cached.  NULL is fine.
 void statement_cache_release(struct statement_cache *statements, struct sqlite3_stmt *stmt);

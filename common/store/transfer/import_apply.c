@@ -78,7 +78,7 @@ static enum status apply_runs(sqlite3 *db, struct import_batch *batch, struct er
 
 // The records were counted as cleared when their run was inserted, or were cleared or have expired
 // here.  Of a sum modulo 2^64, -x is ~x + 1.
-static enum status take_from_ledgers(sqlite3 *db, enum record_kind kind, struct error *err)
+static enum status subtract_from_ledgers(sqlite3 *db, enum record_kind kind, struct error *err)
 {
     int64_t runs = 0;
     enum status status =
@@ -117,7 +117,7 @@ static enum status apply_records(sqlite3 *db, const struct import_batch *batch, 
     import_append_insert(sql, IMPORT_RECORD, batch->kind, "id, run", ids);
     sqlite3_str_appendall(sql, " ORDER BY b.rowid");
     status = database_exec_built(db, sql, err);
-    return status == STATUS_OK ? take_from_ledgers(db, batch->kind, err) : status;
+    return status == STATUS_OK ? subtract_from_ledgers(db, batch->kind, err) : status;
 }
 
 // ---- Baselines ----------------------------------------------------------------------------
@@ -206,7 +206,7 @@ enum status store_import(const char *into, const char *path, struct result **out
     struct lock lock = LOCK_NONE;
     enum status status = store_open(&store, into, err);
     if (status == STATUS_OK)
-        status = lock_take_store(&lock, into, err);
+        status = lock_acquire_store(&lock, into, err);
     if (status == STATUS_OK)
         status = import_locked(into, store, path, out, err);
     store_close(store);

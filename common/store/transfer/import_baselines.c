@@ -26,7 +26,7 @@ static void refuse(struct importing *importing, const char *name, const char *wh
 }
 
 // Copies the name; empty where it is not a valid one.
-static void take_name(char name[QUERY_KEY_SIZE], sqlite3_stmt *row)
+static void copy_name(char name[QUERY_KEY_SIZE], sqlite3_stmt *row)
 {
     struct query query = {.kind = QUERY_BASELINE_DELETE};
     struct error err;
@@ -94,9 +94,9 @@ static enum status send(struct importing *importing, struct baseline *baseline, 
     return status;
 }
 
-// `bytes`: of its samples.
-static enum status take(struct importing *importing, const char *name, int64_t bytes,
-                        struct error *err)
+// `bytes` is the size of its samples.
+static enum status import_baseline(struct importing *importing, const char *name, int64_t bytes,
+                                   struct error *err)
 {
     struct baseline *baseline = NULL;
     int64_t here = HERE_NONE;
@@ -136,10 +136,10 @@ enum status import_send_baselines(struct importing *importing, struct error *err
            (rc = sqlite3_step(row)) == SQLITE_ROW) {
         char name[QUERY_KEY_SIZE];
         id = sqlite3_column_int64(row, 0);
-        take_name(name, row);
+        copy_name(name, row);
         const int64_t bytes = sqlite3_column_int64(row, 2);
         (void)sqlite3_reset(row);
-        status = take(importing, name, bytes, err);
+        status = import_baseline(importing, name, bytes, err);
         if (status == STATUS_INVALID || status == STATUS_CORRUPT) {
             refuse(importing, name[0] ? name : "?", err->text);
             status = STATUS_OK;

@@ -70,8 +70,8 @@ bool rollup_memtable_fits(const struct rollup_memtable *memtable, size_t count)
            memtable->bytes_used < ROLLUP_MEMTABLE_BYTES;
 }
 
-// Takes an array of items of that size, one a row, from `*at`.
-static void *take_array(unsigned char **at, size_t item_size)
+// Returns an array of items of that size, one a row, at `*at`, which moves past it.
+static void *carve_array(unsigned char **at, size_t item_size)
 {
     void *array = *at;
     *at += ROLLUP_MEMTABLE_ROWS * item_size;
@@ -96,15 +96,15 @@ static enum status map_arrays(struct rollup_memtable *memtable)
     unsigned char *at = memory;
     memtable->memory = memory;
     memtable->memory_size = size;
-    memtable->ids = take_array(&at, sizeof(int64_t));
-    memtable->started_ns = take_array(&at, sizeof(int64_t));
+    memtable->ids = carve_array(&at, sizeof(int64_t));
+    memtable->started_ns = carve_array(&at, sizeof(int64_t));
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
         if (columns[c].used)
-            columns[c].integers = take_array(&at, sizeof(int64_t));
-    memtable->series = take_array(&at, sizeof(uint32_t));
+            columns[c].integers = carve_array(&at, sizeof(int64_t));
+    memtable->series = carve_array(&at, sizeof(uint32_t));
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
         if (columns[c].used)
-            columns[c].has = take_array(&at, 1);
+            columns[c].has = carve_array(&at, 1);
     return STATUS_OK;
 }
 
@@ -258,8 +258,8 @@ enum status rollup_memtable_prepare(sqlite3 *db, enum record_kind kind, const ch
     return database_prepare_built(db, out, sql, true, err);
 }
 
-static enum status take_value(struct rollup_memtable *memtable, struct rollup_column *column,
-                              sqlite3_stmt *row, int place)
+static enum status add_value(struct rollup_memtable *memtable, struct rollup_column *column,
+                             sqlite3_stmt *row, int place)
 {
     const size_t at = memtable->count;
     const bool has = sqlite3_column_type(row, place) != SQLITE_NULL;
@@ -293,7 +293,7 @@ static enum status add_row(struct rollup_memtable *memtable, sqlite3_stmt *row)
     int place = PLACE_OWN;
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
         if (memtable->columns[c].used &&
-            take_value(memtable, &memtable->columns[c], row, place++) != STATUS_OK)
+            add_value(memtable, &memtable->columns[c], row, place++) != STATUS_OK)
             return STATUS_NOMEM;
     memtable->series[memtable->count] = series;
     memtable->ids[memtable->count] = sqlite3_column_int64(row, PLACE_ID);

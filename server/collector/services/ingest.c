@@ -17,7 +17,7 @@ enum {
 };
 
 // The requested state of the thread; a wake-up follows through the queue of Acks.
-enum wish { WISH_RUN, WISH_DRAIN, WISH_END };
+enum state { STATE_RUN, STATE_DRAIN, STATE_END };
 
 struct ingest {
     const unsigned char *store;
@@ -27,7 +27,7 @@ struct ingest {
     struct job *pending; // decoded, waiting for room in the inbox
     size_t pending_bytes;
     // Set by main, read by the thread after it was woken; publishes nothing else: relaxed.
-    atomic_int wish;
+    atomic_int state;
 };
 
 // ---- Answers -----------------------------------------------------------------------
@@ -199,14 +199,14 @@ static void pass_stop(struct ingest *ingest)
 static void *ingest_body(void *context)
 {
     struct ingest *ingest = context;
-    while (atomic_load_explicit(&ingest->wish, memory_order_relaxed) == WISH_RUN) {
+    while (atomic_load_explicit(&ingest->state, memory_order_relaxed) == STATE_RUN) {
         atomic_store_explicit(&ingest->channels->ingest_beat_ns, clock_monotonic_ns(),
                               memory_order_relaxed);
         wait_and_receive(ingest);
         answer_send_queued(ingest->admission.sockets, ingest->channels->acks);
     }
     pass_stop(ingest);
-    while (atomic_load_explicit(&ingest->wish, memory_order_relaxed) != WISH_END) {
+    while (atomic_load_explicit(&ingest->state, memory_order_relaxed) != STATE_END) {
         queue_wait(ingest->channels->acks, IDLE_WAIT_NS);
         answer_send_queued(ingest->admission.sockets, ingest->channels->acks);
     }
@@ -216,10 +216,10 @@ static void *ingest_body(void *context)
 
 // ---- Any thread ------------------------------------------------------------------------
 
-// Sets the wish and wakes the thread with an empty answer.
-static void set_wish(struct ingest *ingest, enum wish wish)
+// Sets the state and wakes the thread with an empty answer.
+static void set_state(struct ingest *ingest, enum state state)
 {
-    atomic_store_explicit(&ingest->wish, (int)wish, memory_order_relaxed);
+    atomic_store_explicit(&ingest->state, (int)state, memory_order_relaxed);
     answer_wake(ingest->channels->acks); // if that fails, the thread checks within a second anyway
 }
 
@@ -244,14 +244,14 @@ enum status ingest_start(struct ingest **out, const struct endpoints *endpoints,
 
 void ingest_stop(struct ingest *ingest)
 {
-    set_wish(ingest, WISH_DRAIN);
+    set_state(ingest, STATE_DRAIN);
 }
 
 void ingest_join(struct ingest *ingest)
 {
     if (!ingest)
         return;
-    set_wish(ingest, WISH_END);
+    set_state(ingest, STATE_END);
     thread_join(&ingest->thread);
     admission_close(&ingest->admission);
     job_free(ingest->pending);

@@ -583,9 +583,9 @@ enum status batches_apply(struct batches *batches, const struct job *job, struct
     if (status != STATUS_OK)
         return status;
 
-    struct delivery_taking taking;
+    struct delivery_acceptance taking;
     struct delivery_step step;
-    if (delivery_take(&taking, &run->delivery, &head) != STATUS_OK)
+    if (delivery_accept(&taking, &run->delivery, &head) != STATUS_OK)
         return error_no_memory(err, "writer");
     status = run_make_streams(run, err);
     if (status == STATUS_OK)
@@ -593,7 +593,7 @@ enum status batches_apply(struct batches *batches, const struct job *job, struct
     if (status == STATUS_OK)
         status =
             run_record_unnumbered(batches->runs, run, job->received_ns, host_now(run, job), err);
-    while (status == STATUS_OK && delivery_take_next(&taking, &step))
+    while (status == STATUS_OK && delivery_accept_next(&taking, &step))
         status = apply_step(batches, run, &step, job, ack, err);
     return status;
 }

@@ -135,12 +135,12 @@ void cpu_stream_free(struct device_stream *stream)
 // ---- Events ---------------------------------------------------------------
 
 // The fence of the newest record, with a reference for the caller; NULL: none.
-static struct fence *take_fence(struct cpu_event *event)
+static struct fence *acquire_fence(struct cpu_event *event)
 {
     (void)pthread_mutex_lock(&event->lock);
     struct fence *fence = event->fence;
     if (fence)
-        fence_take(fence);
+        fence_retain(fence);
     (void)pthread_mutex_unlock(&event->lock);
     return fence;
 }
@@ -222,7 +222,7 @@ static const struct command wait_command = {.name = "wait", .run = run_wait, .al
 enum status cpu_stream_wait(struct device_stream *stream, struct device_event *event,
                             struct error *err)
 {
-    struct fence *fence = take_fence(event_of(event));
+    struct fence *fence = acquire_fence(event_of(event));
     if (!fence) // never recorded
         return stream_status(stream_of(stream), err);
     return cpu_stream_add(stream_of(stream), &wait_command, &fence, sizeof(struct fence *), err);
@@ -230,7 +230,7 @@ enum status cpu_stream_wait(struct device_stream *stream, struct device_event *e
 
 enum status cpu_event_wait(struct device_event *event, struct error *err)
 {
-    struct fence *fence = take_fence(event_of(event));
+    struct fence *fence = acquire_fence(event_of(event));
     if (!fence)
         return STATUS_OK;
     fence_wait(fence, event->device->spin);
@@ -242,7 +242,7 @@ enum status cpu_event_wait(struct device_event *event, struct error *err)
 enum status cpu_event_query(struct device_event *event, bool *done, struct error *err)
 {
     *done = true;
-    struct fence *fence = take_fence(event_of(event));
+    struct fence *fence = acquire_fence(event_of(event));
     if (!fence)
         return STATUS_OK;
     *done = fence_is_done(fence);
@@ -254,7 +254,7 @@ enum status cpu_event_query(struct device_event *event, bool *done, struct error
 // When the event was reached.
 static enum status event_time(struct device_event *event, uint64_t *ns, struct error *err)
 {
-    struct fence *fence = take_fence(event_of(event));
+    struct fence *fence = acquire_fence(event_of(event));
     if (!fence)
         return error_set(err, STATUS_INVALID, "elapsed: an event was never recorded");
     enum status status = STATUS_OK;

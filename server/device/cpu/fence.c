@@ -27,7 +27,7 @@ struct fence *fence_new(unsigned int references)
     return fence;
 }
 
-void fence_take(struct fence *fence)
+void fence_retain(struct fence *fence)
 {
     // Relaxed: the taker knows the fence through a reference that lives.
     (void)atomic_fetch_add_explicit(&fence->references, 1, memory_order_relaxed);

@@ -23,8 +23,8 @@ struct fence {
 // Creates a pending fence with `references` references; NULL when out of memory.
 struct fence *fence_new(unsigned int references);
 
-void fence_take(struct fence *fence); // adds a reference; the caller holds one
-void fence_drop(struct fence *fence); // removes a reference; the last frees it; accepts NULL
+void fence_retain(struct fence *fence); // adds a reference; the caller holds one
+void fence_drop(struct fence *fence);   // removes a reference; the last frees it; accepts NULL
 
 // Marks the fence as done and wakes waiting threads; called once.  `failure` is copied; NULL: none.
 void fence_finish(struct fence *fence, uint64_t time_ns, const char *failure);

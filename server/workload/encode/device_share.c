@@ -183,8 +183,8 @@ static enum status put_out(struct device_share *share, uint64_t batch, const cha
     return status;
 }
 
-static enum status take_states(struct device_share *share, uint64_t group, const void *result,
-                               struct error *err)
+static enum status store_states(struct device_share *share, uint64_t group, const void *result,
+                                struct error *err)
 {
     struct encoding *e = share->encoding;
     const uint64_t batch = batch_of(share, group);
@@ -211,7 +211,7 @@ static enum status take(void *context, uint64_t group, const void *result, size_
 {
     struct device_share *share = context;
     (void)size; // as returned by result_size
-    share->take_status = take_states(share, group, result, &share->taken);
+    share->take_status = store_states(share, group, result, &share->taken);
     if (share->take_status == STATUS_OK)
         return STATUS_OK;
     // Immediately, so that no pipeline waits for this batch.
@@ -243,7 +243,7 @@ enum status device_share_tune(struct device_share *share, struct error *err)
 {
     const struct pipeline_job job = job_of(share);
     struct pipeline_figures tried;
-    return autotune_run(share->pipeline, &job, &share->report.plan, &share->host, &share->wishes,
+    return autotune_run(share->pipeline, &job, &share->report.plan, &share->host, &share->tuning,
                         &tried, err);
 }
 

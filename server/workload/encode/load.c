@@ -128,7 +128,7 @@ static enum status make_plan(struct device_share *share, struct error *err)
         .sync = e->options.sync,
         .borrows = e->options.inputs.from == INPUTS_FROM_PINNED && !e->options.inputs.path,
     };
-    share->wishes = e->options.wishes;
+    share->tuning = e->options.tuning;
     tuning_host_of(&share->host, share->device);
     share->host.memory_bytes /= e->share_count;
     if (e->options.inputs.from == INPUTS_FROM_PINNED) // shares share the samples
@@ -136,9 +136,9 @@ static enum status make_plan(struct device_share *share, struct error *err)
     share->host.processors = part_of(share->host.processors, e->share_count);
     enum status status = lay_out(share, plan, err);
     if (status == STATUS_OK)
-        status = tuning_read_environment(&share->wishes, err);
+        status = tuning_read_environment(&share->tuning, err);
     if (status == STATUS_OK)
-        status = tuning_plan(plan, &share->host, &share->wishes, err);
+        status = tuning_plan(plan, &share->host, &share->tuning, err);
     if (status != STATUS_OK)
         return status;
     // A slot is at most as large as a batch.

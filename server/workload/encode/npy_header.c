@@ -56,7 +56,7 @@ static bool take(struct cursor *c, char wanted)
     return true;
 }
 
-static bool take_word(struct cursor *c, const char *word)
+static bool parse_word(struct cursor *c, const char *word)
 {
     skip_space(c);
     size_t size = strlen(word);
@@ -67,7 +67,7 @@ static bool take_word(struct cursor *c, const char *word)
 }
 
 // A text in single or double quotes, without escapes.
-static bool take_text(struct cursor *c, const char **text, size_t *size)
+static bool parse_text(struct cursor *c, const char **text, size_t *size)
 {
     skip_space(c);
     if (c->at == c->end || (*c->at != '\'' && *c->at != '"'))
@@ -81,7 +81,7 @@ static bool take_text(struct cursor *c, const char **text, size_t *size)
     return true;
 }
 
-static bool take_number(struct cursor *c, uint64_t *out)
+static bool parse_number(struct cursor *c, uint64_t *out)
 {
     skip_space(c);
     const char *first = c->at;
@@ -103,7 +103,7 @@ static enum status parse_type(struct npy_header *out, struct cursor *c, struct e
 {
     const char *text;
     size_t size;
-    if (!take_text(c, &text, &size)) {
+    if (!parse_text(c, &text, &size)) {
         // A list describes the fields of records.
         if (take(c, '['))
             return error_set(err, STATUS_UNSUPPORTED,
@@ -125,9 +125,9 @@ static enum status parse_type(struct npy_header *out, struct cursor *c, struct e
 static enum status parse_order(struct npy_header *out, struct cursor *c, struct error *err)
 {
     (void)out;
-    if (take_word(c, "False"))
+    if (parse_word(c, "False"))
         return STATUS_OK;
-    if (take_word(c, "True"))
+    if (parse_word(c, "True"))
         return error_set(err, STATUS_UNSUPPORTED,
                          "the array is in Fortran order (save it with numpy.ascontiguousarray)");
     return nonsense("order", err);
@@ -141,7 +141,7 @@ static enum status parse_shape(struct npy_header *out, struct cursor *c, struct 
     out->dimensions = 0;
     out->shape[0] = out->shape[1] = 1;
     while (!take(c, ')')) {
-        if (!take_number(c, &value))
+        if (!parse_number(c, &value))
             return nonsense("shape", err);
         if (out->dimensions < 2)
             out->shape[out->dimensions] = value;
@@ -175,7 +175,7 @@ static enum status parse_item(struct npy_header *out, struct cursor *c, unsigned
 {
     const char *text;
     size_t size;
-    if (!take_text(c, &text, &size) || !take(c, ':'))
+    if (!parse_text(c, &text, &size) || !take(c, ':'))
         return nonsense("dictionary", err);
     for (unsigned int i = 0; i < ITEM_COUNT; i++) {
         if (strlen(items[i].name) != size || memcmp(items[i].name, text, size) != 0)

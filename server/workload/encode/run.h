@@ -22,8 +22,8 @@ struct encoding_options {
     bool replace;                 // replaces an existing output file
     bool check;                   // compare every state with the reference
     enum pipeline_sync sync;
-    struct tuning_wishes wishes;
-    size_t chunk_bytes;      // for tests; 0: from `wishes`
+    struct tuning_request tuning;
+    size_t chunk_bytes;      // for tests; 0: from `request`
     bool (*cancelled)(void); // polled; NULL: never cancelled
 };
 

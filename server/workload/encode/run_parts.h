@@ -22,8 +22,8 @@ struct device_share {
     unsigned int number;
     uint32_t device_number;
     struct device *device;
-    struct tuning_host host; // report.plan was computed from host and wishes
-    struct tuning_wishes wishes;
+    struct tuning_host host; // report.plan was computed from host and request
+    struct tuning_request tuning;
     struct pipeline *pipeline;
     double *reference;     // the reference state of the sample being checked
     unsigned char *sample; // its inputs

@@ -259,7 +259,7 @@ static const unsigned char *take(struct reader *reader, uint64_t size)
     return bytes;
 }
 
-static uint64_t take_number(struct reader *reader, size_t size)
+static uint64_t parse_number(struct reader *reader, size_t size)
 {
     uint64_t number = 0;
     const unsigned char *bytes = take(reader, size);
@@ -268,20 +268,20 @@ static uint64_t take_number(struct reader *reader, size_t size)
     return number;
 }
 
-static uint32_t take_u32(struct reader *reader)
+static uint32_t parse_u32(struct reader *reader)
 {
-    return (uint32_t)take_number(reader, sizeof(uint32_t));
+    return (uint32_t)parse_number(reader, sizeof(uint32_t));
 }
 
-static uint64_t take_u64(struct reader *reader)
+static uint64_t parse_u64(struct reader *reader)
 {
-    return take_number(reader, sizeof(uint64_t));
+    return parse_number(reader, sizeof(uint64_t));
 }
 
 // A name of 1..NAME_MAX_SIZE bytes.
-static struct gguf_text take_name(struct reader *reader)
+static struct gguf_text parse_name(struct reader *reader)
 {
-    uint64_t size = take_u64(reader);
+    uint64_t size = parse_u64(reader);
     if (size == 0 || size > NAME_MAX_SIZE)
         fail(reader, "a name's length makes no sense");
     return (struct gguf_text){.data = (const char *)take(reader, size), .size = (size_t)size};
@@ -289,10 +289,10 @@ static struct gguf_text take_name(struct reader *reader)
 
 // ---- Keys -----------------------------------------------------------------
 
-static void take_array(struct reader *reader, struct entry *entry)
+static void parse_array(struct reader *reader, struct entry *entry)
 {
-    uint32_t element = take_u32(reader);
-    uint64_t count = take_u64(reader);
+    uint32_t element = parse_u32(reader);
+    uint64_t count = parse_u64(reader);
     if (element >= GGUF_VALUE_TYPE_COUNT || element == GGUF_ARRAY) {
         fail(reader, "an array of an unknown type");
         return;
@@ -307,13 +307,13 @@ static void take_array(struct reader *reader, struct entry *entry)
     entry->count = (size_t)count;
     entry->value = take(reader, count * size);
     for (uint64_t i = 0; size == 0 && i < count && reader->status == STATUS_OK; i++)
-        (void)take(reader, take_u64(reader));
+        (void)take(reader, parse_u64(reader));
 }
 
-static struct entry take_entry(struct reader *reader)
+static struct entry parse_entry(struct reader *reader)
 {
-    struct entry entry = {.name = take_name(reader)};
-    uint32_t type = take_u32(reader);
+    struct entry entry = {.name = parse_name(reader)};
+    uint32_t type = parse_u32(reader);
     if (type >= GGUF_VALUE_TYPE_COUNT) {
         fail(reader, "a value of an unknown type");
         return entry;
@@ -321,9 +321,9 @@ static struct entry take_entry(struct reader *reader)
     entry.type = (enum gguf_value_type)type;
     entry.value = take(reader, gguf_value_type_size(entry.type)); // where it starts, if it varies
     if (entry.type == GGUF_ARRAY)
-        take_array(reader, &entry);
+        parse_array(reader, &entry);
     else if (entry.type == GGUF_STRING)
-        (void)take(reader, take_u64(reader));
+        (void)take(reader, parse_u64(reader));
     entry.end = reader->data + reader->at;
     return entry;
 }
@@ -334,14 +334,14 @@ static void no_memory(struct reader *reader)
         reader->status = error_no_memory(reader->err, "header");
 }
 
-static void take_entries(struct reader *reader, struct gguf *gguf, uint64_t count)
+static void parse_entries(struct reader *reader, struct gguf *gguf, uint64_t count)
 {
     if (count > (reader->source->size - reader->at) / KEY_BYTES_MIN)
         fail(reader, "more keys than the file can hold (is it complete?)");
     // Grows entry by entry: counts in the file are not trusted.
     while (gguf->entry_count < count && reader->status == STATUS_OK) {
         if (ARRAY_RESERVE(&gguf->entries, &gguf->entry_capacity, gguf->entry_count + 1))
-            gguf->entries[gguf->entry_count++] = take_entry(reader);
+            gguf->entries[gguf->entry_count++] = parse_entry(reader);
         else
             no_memory(reader);
     }
@@ -374,16 +374,16 @@ static void measure(struct reader *reader, struct gguf_tensor *tensor)
         fail(reader, "a tensor's size makes no sense");
 }
 
-static struct gguf_tensor take_tensor(struct reader *reader)
+static struct gguf_tensor parse_tensor(struct reader *reader)
 {
-    struct gguf_tensor tensor = {.name = take_name(reader)};
-    tensor.dimensions = take_u32(reader);
+    struct gguf_tensor tensor = {.name = parse_name(reader)};
+    tensor.dimensions = parse_u32(reader);
     if (tensor.dimensions == 0 || tensor.dimensions > GGUF_DIMENSIONS_MAX)
         fail(reader, "a tensor with an impossible number of dimensions");
     for (uint32_t d = 0; d < GGUF_DIMENSIONS_MAX; d++)
-        tensor.shape[d] = d < tensor.dimensions ? take_u64(reader) : 1;
-    uint32_t type = take_u32(reader);
-    tensor.offset = take_u64(reader);
+        tensor.shape[d] = d < tensor.dimensions ? parse_u64(reader) : 1;
+    uint32_t type = parse_u32(reader);
+    tensor.offset = parse_u64(reader);
     tensor.type = gguf_tensor_type(type);
     if (reader->status == STATUS_OK && !tensor.type)
         reader->status =
@@ -435,13 +435,13 @@ static void place_tensors(struct reader *reader, struct gguf *gguf, uint64_t ali
             misplaced(reader, &gguf->tensors[i], "appears twice");
 }
 
-static void take_tensors(struct reader *reader, struct gguf *gguf, uint64_t count)
+static void parse_tensors(struct reader *reader, struct gguf *gguf, uint64_t count)
 {
     if (count > (reader->source->size - reader->at) / TENSOR_BYTES_MIN)
         fail(reader, "more tensors than the file can hold (is it complete?)");
     while (gguf->tensor_count < count && reader->status == STATUS_OK) {
         if (ARRAY_RESERVE(&gguf->tensors, &gguf->tensor_capacity, gguf->tensor_count + 1))
-            gguf->tensors[gguf->tensor_count++] = take_tensor(reader);
+            gguf->tensors[gguf->tensor_count++] = parse_tensor(reader);
         else
             no_memory(reader);
     }
@@ -459,7 +459,7 @@ static void take_tensors(struct reader *reader, struct gguf *gguf, uint64_t coun
 
 // ---- The whole ------------------------------------------------------------
 
-static void take_version(struct reader *reader)
+static void parse_version(struct reader *reader)
 {
     const unsigned char *magic = take(reader, 4);
     if (!magic || memcmp(magic, "GGUF", 4) != 0) {
@@ -467,7 +467,7 @@ static void take_version(struct reader *reader)
                                    magic ? "it does not begin with 'GGUF'" : "too short");
         return;
     }
-    const uint32_t version = take_u32(reader);
+    const uint32_t version = parse_u32(reader);
     if (reader->status != STATUS_OK)
         return;
     uint32_t swapped = __builtin_bswap32(version);
@@ -486,11 +486,11 @@ static enum status parse(struct gguf *gguf, struct reader *reader)
 {
     gguf->entry_count = 0;
     gguf->tensor_count = 0;
-    take_version(reader);
-    uint64_t tensors = take_u64(reader);
-    uint64_t keys = take_u64(reader);
-    take_entries(reader, gguf, keys);
-    take_tensors(reader, gguf, tensors);
+    parse_version(reader);
+    uint64_t tensors = parse_u64(reader);
+    uint64_t keys = parse_u64(reader);
+    parse_entries(reader, gguf, keys);
+    parse_tensors(reader, gguf, tensors);
     return reader->status;
 }
 

@@ -117,17 +117,17 @@ static enum status fill(void *context, uint64_t chunk, void *to, size_t size, st
 
 struct wish {
     struct tuning_host host;
-    struct tuning_wishes wishes;
+    struct tuning_request request;
 };
 
 static enum status make_plan(const struct transfer *transfer, struct device *device,
                              struct wish *wish, struct pipeline_plan *plan, struct error *err)
 {
-    wish->wishes = (struct tuning_wishes){.pool_metrics = -1, .overlap_tracking = -1};
+    wish->request = (struct tuning_request){.pool_metrics = -1, .overlap_tracking = -1};
     tuning_host_of(&wish->host, device);
-    enum status status = tuning_read_environment(&wish->wishes, err);
+    enum status status = tuning_read_environment(&wish->request, err);
     if (status == STATUS_OK)
-        status = tuning_plan(plan, &wish->host, &wish->wishes, err);
+        status = tuning_plan(plan, &wish->host, &wish->request, err);
     // A slot is at most as large as the largest piece.
     uint64_t largest = 1;
     for (size_t i = 0; i < transfer->count; i++)
@@ -153,7 +153,7 @@ static enum status run_pipeline(struct transfer *transfer, struct pipeline *pipe
     };
     const uint64_t begun_ns = clock_monotonic_ns();
     struct pipeline_figures rest = {0};
-    enum status status = autotune_run(pipeline, &job, &figures->plan, &wish->host, &wish->wishes,
+    enum status status = autotune_run(pipeline, &job, &figures->plan, &wish->host, &wish->request,
                                       &figures->pipeline, err);
     if (status == STATUS_OK) {
         transfer->chunks_before = figures->pipeline.chunks;

@@ -255,11 +255,11 @@ static void take_steps(struct sim *sim, const struct sim_packet *packet,
 {
     struct sim_collector *collector = &sim->collector;
     struct delivery_run *run = &collector->run;
-    struct delivery_taking taking;
+    struct delivery_acceptance taking;
     struct delivery_step step;
     const int64_t duplicates = run->duplicates;
-    sim_check(sim, delivery_take(&taking, run, head) == STATUS_OK, "a message is taken");
-    while (delivery_take_next(&taking, &step)) {
+    sim_check(sim, delivery_accept(&taking, run, head) == STATUS_OK, "a message is taken");
+    while (delivery_accept_next(&taking, &step)) {
         const uint32_t stream =
             step.kind == DELIVERY_STEP_NAMES ? 0 : run->lanes[step.place].stream;
         switch (step.kind) {

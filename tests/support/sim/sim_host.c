@@ -499,8 +499,8 @@ static void hear(struct sim *sim, struct sim_packet *packet)
     const int64_t received_ns = (int64_t)sim->now_ns + sim->host_ahead_ns;
     if (packet->error)
         return;
-    clock_offset_take(&process->offset, packet->echo_ns, packet->answered_ns, received_ns,
-                      sim->now_ns);
+    clock_offset_add_sample(&process->offset, packet->echo_ns, packet->answered_ns, received_ns,
+                            sim->now_ns);
     if (packet->ahead_ns != sim->host_ahead_ns && process->offset.known &&
         process->offset.at_ns == sim->now_ns)
         process->clock_spoiled = true;

@@ -178,7 +178,7 @@ TEST_CASE(test_queries)
     result_free(result);
 
     struct lock lock;
-    assert_int_equal(lock_take_store(&lock, scene.path, NULL), STATUS_OK);
+    assert_int_equal(lock_acquire_store(&lock, scene.path, NULL), STATUS_OK);
     assert_int_equal(remote_query(remote, &query, &result, NULL), STATUS_BUSY);
     lock_release(&lock);
     remote_close(remote);

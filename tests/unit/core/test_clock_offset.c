@@ -52,8 +52,9 @@ TEST_CASE(test_answers)
         uint64_t now_ns = 0;
         for (size_t k = 0; k < COUNT_OF(cases[i].answers) && cases[i].answers[k].now_ns; k++) {
             now_ns = cases[i].answers[k].now_ns;
-            clock_offset_take(&offset, cases[i].answers[k].sent_ns, cases[i].answers[k].answered_ns,
-                              cases[i].answers[k].received_ns, now_ns);
+            clock_offset_add_sample(&offset, cases[i].answers[k].sent_ns,
+                                    cases[i].answers[k].answered_ns,
+                                    cases[i].answers[k].received_ns, now_ns);
         }
         int64_t offset_ns = 0, error_ns = 0;
         const bool known = clock_offset_estimate(&offset, now_ns, &offset_ns, &error_ns);
@@ -67,7 +68,7 @@ TEST_CASE(test_answers)
 TEST_CASE(test_certainty_fades)
 {
     struct clock_offset offset = {0};
-    clock_offset_take(&offset, 1000, 500, 1100, 1);
+    clock_offset_add_sample(&offset, 1000, 500, 1100, 1);
     int64_t offset_ns, error_ns;
     assert_true(clock_offset_estimate(&offset, 1 + 10 * (uint64_t)second, &offset_ns, &error_ns));
     assert_int_equal(offset_ns, 550);
@@ -82,7 +83,7 @@ TEST_CASE(test_a_clock_that_is_set)
     struct clock_offset offset = {0};
     int64_t offset_ns, error_ns;
     const int64_t wide = 100000000, step = 60000000, year = 1000 * second;
-    clock_offset_take(&offset, year, year + wide, year + wide, (uint64_t)second);
+    clock_offset_add_sample(&offset, year, year + wide, year + wide, (uint64_t)second);
     assert_true(clock_offset_estimate(&offset, (uint64_t)second, &offset_ns, &error_ns));
     assert_int_equal(offset_ns, -wide / 2);
     // A second later by all clocks but the host's, which was put ahead: an answer that
@@ -91,7 +92,7 @@ TEST_CASE(test_a_clock_that_is_set)
     for (int64_t seconds = 1; seconds <= 12; seconds++) {
         const int64_t then = year + seconds * second;
         const uint64_t now = (uint64_t)(1 + seconds) * (uint64_t)second;
-        clock_offset_take(&offset, then + step, then + wide, then + step + wide, now);
+        clock_offset_add_sample(&offset, then + step, then + wide, then + step + wide, now);
         assert_int_equal(clock_offset_estimate(&offset, now, &offset_ns, &error_ns), seconds > 10);
     }
     assert_int_equal(offset_ns, step - wide / 2);
@@ -115,7 +116,7 @@ TEST_CASE(test_the_bound_holds)
             const int64_t sent_wall = (int64_t)now + ahead + (int64_t)now * ppm / 1000000;
             const int64_t received_wall =
                 (int64_t)received + ahead + (int64_t)received * ppm / 1000000;
-            clock_offset_take(&offset, sent_wall, (int64_t)answered, received_wall, received);
+            clock_offset_add_sample(&offset, sent_wall, (int64_t)answered, received_wall, received);
             int64_t offset_ns, error_ns;
             now = received + (chance >> 10) % (uint64_t)(10 * second);
             assert_true(clock_offset_estimate(&offset, now, &offset_ns, &error_ns));

@@ -26,10 +26,10 @@ struct taken {
 static struct taken take(const struct delivery_message *message)
 {
     struct taken taken = {0};
-    struct delivery_taking taking;
+    struct delivery_acceptance taking;
     assert_int_equal(delivery_hear(&run, message), DELIVERY_HEARD);
-    assert_int_equal(delivery_take(&taking, &run, message), STATUS_OK);
-    while (delivery_take_next(&taking, &taken.steps[taken.count])) {
+    assert_int_equal(delivery_accept(&taking, &run, message), STATUS_OK);
+    while (delivery_accept_next(&taking, &taken.steps[taken.count])) {
         const struct delivery_step *step = &taken.steps[taken.count];
         if (step->kind == DELIVERY_STEP_NAMES)
             run.names_known = (uint32_t)step->last;

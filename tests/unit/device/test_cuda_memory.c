@@ -54,7 +54,7 @@ static enum status encode(bool failing, struct error *err)
                    .from = INPUTS_FROM_PINNED},
         .device = {.spec = "cuda"},
         .check = true,
-        .wishes = {.chunk_mb = 1, .pool_metrics = -1, .overlap_tracking = -1},
+        .tuning = {.chunk_mb = 1, .pool_metrics = -1, .overlap_tracking = -1},
     };
     enum status status = encoding_new(&encoding, &options, monitor, err);
     if (status == STATUS_OK)

@@ -516,7 +516,8 @@ STATE_CASE(test_lock_of_another, struct fixture *fixture)
     assert_int_equal(mkdir(fixture->path, 0700), 0);
     char lock[FOLDER_PATH_SIZE];
     int fd;
-    assert_int_equal(lockfile_take(&fd, folder_path(lock, fixture->path, "lock"), NULL), STATUS_OK);
+    assert_int_equal(lockfile_acquire(&fd, folder_path(lock, fixture->path, "lock"), NULL),
+                     STATUS_OK);
     struct spool *spool = open_spool(fixture), *other;
     assert_int_equal(append(fixture, spool, 0, 1, 1), STATUS_BUSY);
     assert_int_equal(spool_attach(&other, &fixture->settings, fixture->path, NULL, NULL),

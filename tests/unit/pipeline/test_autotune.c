@@ -6,7 +6,7 @@
 
 enum { SLOTS = 3, CHUNKS = 8 * 2 * SLOTS, CHUNK = 100 };
 
-static const struct tuning_wishes no_wishes = {.pool_metrics = -1, .overlap_tracking = -1};
+static const struct tuning_request no_wishes = {.pool_metrics = -1, .overlap_tracking = -1};
 static const struct tuning_host host = {.processors = 4};
 
 struct bench {
@@ -39,9 +39,9 @@ static void bench_deinit(struct bench *bench)
     device_close(bench->device);
 }
 
-static enum status try_it(struct bench *bench, const struct tuning_wishes *wishes)
+static enum status try_it(struct bench *bench, const struct tuning_request *request)
 {
-    return autotune_run(bench->pipeline, &bench->rig.job, &bench->plan, &host, wishes,
+    return autotune_run(bench->pipeline, &bench->rig.job, &bench->plan, &host, request,
                         &bench->figures, NULL);
 }
 
@@ -116,12 +116,12 @@ TEST_CASE(what_a_trial_places_is_there)
     bench_deinit(&bench);
 }
 
-static void assert_not_tried(struct bench *bench, const struct tuning_wishes *wishes)
+static void assert_not_tried(struct bench *bench, const struct tuning_request *request)
 {
     const struct pipeline_plan before = bench->plan;
     const struct pipeline_figures none = {0};
     memset(&bench->figures, 1, sizeof bench->figures);
-    assert_int_equal(try_it(bench, wishes), STATUS_OK);
+    assert_int_equal(try_it(bench, request), STATUS_OK);
     assert_memory_equal(&bench->plan, &before, sizeof before);
     assert_memory_equal(&bench->figures, &none, sizeof none);
 }
@@ -130,9 +130,9 @@ TEST_CASE(where_nothing_is_to_choose_nothing_is_tried)
 {
     struct bench bench;
     bench_init(&bench, NULL, (size_t)CHUNKS * CHUNK, NULL);
-    struct tuning_wishes wishes = no_wishes;
-    wishes.fillers = 2;
-    assert_not_tried(&bench, &wishes);
+    struct tuning_request request = no_wishes;
+    request.fillers = 2;
+    assert_not_tried(&bench, &request);
     bench.plan.overlap_tracking = false;
     assert_not_tried(&bench, &no_wishes);
     bench.plan.overlap_tracking = true;

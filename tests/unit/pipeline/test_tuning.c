@@ -8,7 +8,7 @@
 #define MB ((size_t)1024 * 1024)
 #define GB ((int64_t)1024 * 1024 * 1024)
 
-static const struct tuning_wishes no_wishes = {.pool_metrics = -1, .overlap_tracking = -1};
+static const struct tuning_request no_wishes = {.pool_metrics = -1, .overlap_tracking = -1};
 
 TEST_CASE(chunks_follow_the_bus)
 {
@@ -33,10 +33,10 @@ TEST_CASE(chunks_follow_the_bus)
         assert_int_equal(plan.buffers, 2);
         assert_true(plan.pool_metrics && plan.overlap_tracking);
         // The user knows the bus better than the device says.
-        struct tuning_wishes wishes = no_wishes;
-        wishes.pcie_generation = 3;
+        struct tuning_request request = no_wishes;
+        request.pcie_generation = 3;
         plan = (struct pipeline_plan){.group_bytes = MB};
-        assert_int_equal(tuning_plan(&plan, &host, &wishes, NULL), STATUS_OK);
+        assert_int_equal(tuning_plan(&plan, &host, &request, NULL), STATUS_OK);
         assert_int_equal(plan.chunk_bytes, 4 * MB);
     }
 }
@@ -58,14 +58,14 @@ TEST_CASE(threads_follow_the_host)
 TEST_CASE(wishes_stand)
 {
     const struct tuning_host host = {.memory_bytes = 64 * GB, .processors = 8};
-    const struct tuning_wishes wishes = {.chunk_mb = 256,
-                                         .pool_size = 16,
-                                         .fillers = 32,
-                                         .prefetch = 64,
-                                         .pool_metrics = 0,
-                                         .overlap_tracking = 0};
+    const struct tuning_request request = {.chunk_mb = 256,
+                                           .pool_size = 16,
+                                           .fillers = 32,
+                                           .prefetch = 64,
+                                           .pool_metrics = 0,
+                                           .overlap_tracking = 0};
     struct pipeline_plan plan = {.group_bytes = MB, .result_bytes = MB, .out_bytes = MB};
-    assert_int_equal(tuning_plan(&plan, &host, &wishes, NULL), STATUS_OK);
+    assert_int_equal(tuning_plan(&plan, &host, &request, NULL), STATUS_OK);
     assert_int_equal(plan.chunk_bytes, 256 * MB);
     assert_int_equal(plan.pool_size, 16);
     assert_int_equal(plan.fillers, 32);
@@ -74,7 +74,7 @@ TEST_CASE(wishes_stand)
     assert_false(plan.pool_metrics || plan.overlap_tracking);
     // What the caller has set stands above all.
     plan = (struct pipeline_plan){.chunk_bytes = 100, .pool_size = 2, .fillers = 1, .prefetch = 9};
-    assert_int_equal(tuning_plan(&plan, &host, &wishes, NULL), STATUS_OK);
+    assert_int_equal(tuning_plan(&plan, &host, &request, NULL), STATUS_OK);
     assert_int_equal(plan.chunk_bytes, 100);
     assert_int_equal(plan.pool_size, 2);
     assert_int_equal(plan.fillers, 1);
@@ -105,36 +105,36 @@ TEST_CASE(what_is_chosen_fits_the_host)
 TEST_CASE(pinned_memory_is_bounded)
 {
     const struct tuning_host host = {.memory_bytes = 1000 * (int64_t)MB, .processors = 2};
-    struct tuning_wishes wishes = no_wishes;
+    struct tuning_request request = no_wishes;
     struct error err = {.status = STATUS_OK};
     // 200 MB and no more.
-    wishes.chunk_mb = 50;
-    wishes.pool_size = 4;
+    request.chunk_mb = 50;
+    request.pool_size = 4;
     struct pipeline_plan plan = {.group_bytes = 1};
-    assert_int_equal(tuning_plan(&plan, &host, &wishes, &err), STATUS_OK);
-    wishes.chunk_mb = 51;
+    assert_int_equal(tuning_plan(&plan, &host, &request, &err), STATUS_OK);
+    request.chunk_mb = 51;
     plan = (struct pipeline_plan){.group_bytes = 1};
-    assert_int_equal(tuning_plan(&plan, &host, &wishes, &err), STATUS_INVALID);
+    assert_int_equal(tuning_plan(&plan, &host, &request, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "213909504 bytes")); // 4 * 51 MB
     assert_non_null(strstr(err.text, "209715200"));       // the bound
     // Results on the host count too; lent memory is not ours.
-    wishes.chunk_mb = 50;
+    request.chunk_mb = 50;
     plan = (struct pipeline_plan){.group_bytes = 1, .result_bytes = 1, .out_bytes = 1};
-    assert_int_equal(tuning_plan(&plan, &host, &wishes, &err), STATUS_INVALID);
+    assert_int_equal(tuning_plan(&plan, &host, &request, &err), STATUS_INVALID);
     plan.borrows = true;
-    assert_int_equal(tuning_plan(&plan, &host, &wishes, &err), STATUS_OK);
+    assert_int_equal(tuning_plan(&plan, &host, &request, &err), STATUS_OK);
     plan = (struct pipeline_plan){
         .group_bytes = 1, .result_bytes = PTRDIFF_MAX, .out_bytes = PTRDIFF_MAX};
     assert_int_equal(tuning_plan(&plan, &host, &no_wishes, &err), STATUS_INVALID);
     // So does what is pinned beside the pipeline, whatever the pipeline takes.
     struct tuning_host lender = host;
     lender.pinned_bytes = 100 * MB;
-    wishes.chunk_mb = 25;
+    request.chunk_mb = 25;
     plan = (struct pipeline_plan){.group_bytes = 1};
-    assert_int_equal(tuning_plan(&plan, &lender, &wishes, &err), STATUS_OK);
+    assert_int_equal(tuning_plan(&plan, &lender, &request, &err), STATUS_OK);
     lender.pinned_bytes++;
     plan = (struct pipeline_plan){.group_bytes = 1};
-    assert_int_equal(tuning_plan(&plan, &lender, &wishes, &err), STATUS_INVALID);
+    assert_int_equal(tuning_plan(&plan, &lender, &request, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "pinned memory: 209715201 bytes"));
     assert_non_null(strstr(err.text, "104857601 of samples"));
     plan = (struct pipeline_plan){.group_bytes = 1};
@@ -156,21 +156,21 @@ TEST_CASE(pinned_memory_is_bounded)
 
 TEST_CASE(ranges_are_checked)
 {
-    struct tuning_wishes wishes[5];
-    for (size_t i = 0; i < COUNT_OF(wishes); i++)
-        wishes[i] = no_wishes;
-    wishes[0].chunk_mb = 257;
-    wishes[1].pool_size = 17;
-    wishes[2].pcie_generation = 7;
-    wishes[3].fillers = 33;
-    wishes[4].prefetch = 65;
+    struct tuning_request request[5];
+    for (size_t i = 0; i < COUNT_OF(request); i++)
+        request[i] = no_wishes;
+    request[0].chunk_mb = 257;
+    request[1].pool_size = 17;
+    request[2].pcie_generation = 7;
+    request[3].fillers = 33;
+    request[4].prefetch = 65;
     static const char *const numbers[] = {"257", "17", "7", "33", "65"};
     static const char *const bounds[] = {"256", "16", "6", "32", "64"};
     const struct tuning_host host = {.processors = 2};
-    for (size_t i = 0; i < COUNT_OF(wishes); i++) {
+    for (size_t i = 0; i < COUNT_OF(request); i++) {
         struct pipeline_plan plan = {.group_bytes = 1};
         struct error err = {.status = STATUS_OK};
-        assert_int_equal(tuning_plan(&plan, &host, &wishes[i], &err), STATUS_INVALID);
+        assert_int_equal(tuning_plan(&plan, &host, &request[i], &err), STATUS_INVALID);
         assert_non_null(strstr(err.text, numbers[i]));
         assert_non_null(strstr(err.text, bounds[i]));
     }
@@ -193,26 +193,26 @@ TEST_FIXTURE(forget_environment)
 static void the_environment_fills_what_is_not_said(void **state)
 {
     (void)forget_environment(state);
-    struct tuning_wishes wishes = no_wishes;
-    assert_int_equal(tuning_read_environment(&wishes, NULL), STATUS_OK);
-    assert_memory_equal(&wishes, &no_wishes, sizeof wishes);
+    struct tuning_request request = no_wishes;
+    assert_int_equal(tuning_read_environment(&request, NULL), STATUS_OK);
+    assert_memory_equal(&request, &no_wishes, sizeof request);
 
     static const char *const values[] = {"32", "3", "4", "0", "1"};
     for (size_t i = 0; i < COUNT_OF(variables); i++)
         assert_int_equal(setenv(variables[i], values[i], 1), 0);
-    assert_int_equal(tuning_read_environment(&wishes, NULL), STATUS_OK);
-    assert_int_equal(wishes.chunk_mb, 32);
-    assert_int_equal(wishes.pool_size, 3);
-    assert_int_equal(wishes.pcie_generation, 4);
-    assert_int_equal(wishes.pool_metrics, 0);
-    assert_int_equal(wishes.overlap_tracking, 1);
+    assert_int_equal(tuning_read_environment(&request, NULL), STATUS_OK);
+    assert_int_equal(request.chunk_mb, 32);
+    assert_int_equal(request.pool_size, 3);
+    assert_int_equal(request.pcie_generation, 4);
+    assert_int_equal(request.pool_metrics, 0);
+    assert_int_equal(request.overlap_tracking, 1);
 
-    struct tuning_wishes said = {.chunk_mb = 1,
-                                 .pool_size = 1,
-                                 .pcie_generation = 1,
-                                 .pool_metrics = 1,
-                                 .overlap_tracking = 0};
-    const struct tuning_wishes before = said;
+    struct tuning_request said = {.chunk_mb = 1,
+                                  .pool_size = 1,
+                                  .pcie_generation = 1,
+                                  .pool_metrics = 1,
+                                  .overlap_tracking = 0};
+    const struct tuning_request before = said;
     assert_int_equal(tuning_read_environment(&said, NULL), STATUS_OK);
     assert_memory_equal(&said, &before, sizeof said);
 }
@@ -228,9 +228,9 @@ static void bad_variables_are_named(void **state)
         for (size_t j = 0; j < COUNT_OF(values[i]); j++) {
             (void)forget_environment(state);
             assert_int_equal(setenv(variables[i], values[i][j], 1), 0);
-            struct tuning_wishes wishes = no_wishes;
+            struct tuning_request request = no_wishes;
             struct error err = {.status = STATUS_OK};
-            assert_int_equal(tuning_read_environment(&wishes, &err), STATUS_INVALID);
+            assert_int_equal(tuning_read_environment(&request, &err), STATUS_INVALID);
             assert_non_null(strstr(err.text, variables[i]));
         }
 }
@@ -264,14 +264,14 @@ TEST_CASE(fillers_keep_up_with_copies)
     // The user's choice stands, and so does the bound.
     const struct tuning_host host = {.memory_bytes = 64 * GB, .processors = 16};
     const struct pipeline_figures slow = {.fill_ns = 9000, .overlap = {.busy_ns = {1000, 0}}};
-    struct tuning_wishes wishes = no_wishes;
-    wishes.fillers = 2;
+    struct tuning_request request = no_wishes;
+    request.fillers = 2;
     struct pipeline_plan plan = {.chunk_bytes = MB, .pool_size = 4, .fillers = 2, .prefetch = 4};
-    tuning_refine(&plan, &host, &wishes, &slow);
+    tuning_refine(&plan, &host, &request, &slow);
     assert_int_equal(plan.fillers, 2);
-    wishes = no_wishes;
-    wishes.pool_size = 4;
-    tuning_refine(&plan, &host, &wishes, &slow);
+    request = no_wishes;
+    request.pool_size = 4;
+    tuning_refine(&plan, &host, &request, &slow);
     assert_int_equal(plan.fillers, 4);
     assert_int_equal(plan.pool_size, 4);
     const struct tuning_host small = {.memory_bytes = 30 * (int64_t)MB, .processors = 16};

@@ -118,7 +118,7 @@ TEST_CASE(test_clear_needs_the_lock)
 {
     struct lock lock;
     struct error err = {0};
-    assert_int_equal(lock_take_store(&lock, path, &err), STATUS_OK);
+    assert_int_equal(lock_acquire_store(&lock, path, &err), STATUS_OK);
     const struct query_filter filter = {0};
     uint64_t cleared = 0;
     assert_int_equal(store_clear(path, &filter, &cleared, &err), STATUS_BUSY);

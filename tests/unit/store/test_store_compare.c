@@ -471,7 +471,7 @@ TEST_CASE(on_a_file)
     struct query query = about(QUERY_BASELINE_SAVE, "x");
     struct result *result = NULL;
     struct lock lock = LOCK_NONE;
-    assert_int_equal(lock_take_store(&lock, path, &err), STATUS_OK);
+    assert_int_equal(lock_acquire_store(&lock, path, &err), STATUS_OK);
     assert_int_equal(baseline_write_file(path, &query, &result, &err), STATUS_BUSY);
     lock_withdraw(&lock);
     assert_int_equal(baseline_write_file(path, &query, &result, &err), STATUS_OK);

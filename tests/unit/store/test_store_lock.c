@@ -39,16 +39,16 @@ static void write_file(const char *name, const void *bytes, size_t size)
 TEST_CASE(test_withdrawn_it_leaves_no_trace)
 {
     struct lock lock;
-    assert_int_equal(lock_take_store(&lock, path, NULL), STATUS_OK);
+    assert_int_equal(lock_acquire_store(&lock, path, NULL), STATUS_OK);
     assert_int_equal(access(lock_path, F_OK), 0);
     lock_withdraw(&lock);
     assert_int_equal(access(lock_path, F_OK), -1);
     lock_withdraw(&lock); // of nothing
     // Released it stays, and what was there before stays, too.
-    assert_int_equal(lock_take_store(&lock, path, NULL), STATUS_OK);
+    assert_int_equal(lock_acquire_store(&lock, path, NULL), STATUS_OK);
     lock_release(&lock);
     assert_int_equal(access(lock_path, F_OK), 0);
-    assert_int_equal(lock_take_store(&lock, path, NULL), STATUS_OK);
+    assert_int_equal(lock_acquire_store(&lock, path, NULL), STATUS_OK);
     lock_withdraw(&lock);
     assert_int_equal(access(lock_path, F_OK), 0);
 }
@@ -66,9 +66,9 @@ TEST_CASE(test_all_paths_meet_one_lock)
     for (size_t held = 0; held < COUNT_OF(paths); held++) {
         struct lock lock, second;
         struct error err = {0};
-        assert_int_equal(lock_take_store(&lock, paths[held], &err), STATUS_OK);
+        assert_int_equal(lock_acquire_store(&lock, paths[held], &err), STATUS_OK);
         for (size_t i = 0; i < COUNT_OF(paths); i++)
-            assert_int_equal(lock_take_store(&second, paths[i], &err), STATUS_BUSY);
+            assert_int_equal(lock_acquire_store(&second, paths[i], &err), STATUS_BUSY);
         assert_non_null(strstr(err.text, "in use by process"));
         lock_withdraw(&lock);
     }
@@ -76,14 +76,14 @@ TEST_CASE(test_all_paths_meet_one_lock)
     // The same where the store is still to be made.
     assert_int_equal(unlink(path), 0);
     struct lock lock, second;
-    assert_int_equal(lock_take_store(&lock, "up/s.db", NULL), STATUS_OK);
-    assert_int_equal(lock_take_store(&second, path, NULL), STATUS_BUSY);
+    assert_int_equal(lock_acquire_store(&lock, "up/s.db", NULL), STATUS_OK);
+    assert_int_equal(lock_acquire_store(&second, path, NULL), STATUS_BUSY);
     assert_int_equal(access(lock_path, F_OK), 0);
     lock_withdraw(&lock);
     struct error err = {0};
-    assert_int_equal(lock_take_store(&lock, link, &err), STATUS_NOT_FOUND);
+    assert_int_equal(lock_acquire_store(&lock, link, &err), STATUS_NOT_FOUND);
     assert_non_null(strstr(err.text, "a link to a file that is not there"));
-    assert_int_equal(lock_take_store(&lock, "no/such.db", &err), STATUS_NOT_FOUND);
+    assert_int_equal(lock_acquire_store(&lock, "no/such.db", &err), STATUS_NOT_FOUND);
     assert_int_equal(chdir(before), 0);
 }
 
@@ -91,12 +91,12 @@ TEST_CASE(test_all_paths_meet_one_lock)
 TEST_CASE(test_a_lock_taken_away_is_made_anew)
 {
     struct lock first, second, third;
-    assert_int_equal(lock_take_store(&first, path, NULL), STATUS_OK);
+    assert_int_equal(lock_acquire_store(&first, path, NULL), STATUS_OK);
     assert_int_equal(unlink(lock_path), 0);
-    assert_int_equal(lock_take_store(&second, path, NULL), STATUS_OK);
-    assert_int_equal(lock_take_store(&third, path, NULL), STATUS_BUSY);
+    assert_int_equal(lock_acquire_store(&second, path, NULL), STATUS_OK);
+    assert_int_equal(lock_acquire_store(&third, path, NULL), STATUS_BUSY);
     lock_release(&first);
-    assert_int_equal(lock_take_store(&third, path, NULL), STATUS_BUSY);
+    assert_int_equal(lock_acquire_store(&third, path, NULL), STATUS_BUSY);
     lock_withdraw(&second);
 }
 

@@ -52,7 +52,7 @@ TEST_CASE(test_lock)
     assert_true(child >= 0);
     if (child == 0) {
         int fd;
-        char answer = lockfile_take(&fd, path_of("a.lock"), NULL) == STATUS_OK;
+        char answer = lockfile_acquire(&fd, path_of("a.lock"), NULL) == STATUS_OK;
         (void)!write(ready[1], &answer, 1);
         pause();
         _exit(0);
@@ -62,16 +62,16 @@ TEST_CASE(test_lock)
     assert_int_equal(answer, 1);
     int fd = -1;
     struct error err;
-    assert_int_equal(lockfile_take(&fd, path_of("a.lock"), &err), STATUS_BUSY);
+    assert_int_equal(lockfile_acquire(&fd, path_of("a.lock"), &err), STATUS_BUSY);
     char pid[32];
     (void)snprintf(pid, sizeof pid, "process %ld", (long)child);
     assert_non_null(strstr(err.text, pid));
 
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    assert_int_equal(lockfile_take(&fd, path_of("a.lock"), &err), STATUS_OK);
+    assert_int_equal(lockfile_acquire(&fd, path_of("a.lock"), &err), STATUS_OK);
     assert_int_equal(close(fd), 0);
-    assert_int_equal(lockfile_take(&fd, path_of("no/such/folder.lock"), &err), STATUS_IO);
+    assert_int_equal(lockfile_acquire(&fd, path_of("no/such/folder.lock"), &err), STATUS_IO);
     (void)close(ready[0]);
     (void)close(ready[1]);
 }

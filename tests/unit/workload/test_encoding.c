@@ -32,7 +32,7 @@ static struct encoding_options options_of(enum encoder encoder, unsigned int qub
                    .batches = batches,
                    .seed = 3},
         .device = {.spec = DEVICE, .threads = 2},
-        .wishes = {.chunk_mb = 1, .pool_metrics = -1, .overlap_tracking = -1},
+        .tuning = {.chunk_mb = 1, .pool_metrics = -1, .overlap_tracking = -1},
     };
 }
 
@@ -135,8 +135,8 @@ STATE_CASE(every_cut_gives_the_same_states, struct fixture *fixture)
             options.replace = true;
             options.check = true;
             options.sync = i % 2 ? PIPELINE_SYNC_PERIODIC : PIPELINE_SYNC_EVENTS;
-            options.wishes.fillers = 1 + (unsigned int)i % 3;
-            options.wishes.pool_size = 1 + (unsigned int)i % 4;
+            options.tuning.fillers = 1 + (unsigned int)i % 3;
+            options.tuning.pool_size = 1 + (unsigned int)i % 4;
             assert_runs(&options, &figures);
             assert_int_equal(figures.items, ROWS);
             assert_int_equal(figures.batches, 3);
@@ -280,7 +280,7 @@ STATE_CASE(what_does_not_fit_is_refused, struct fixture *fixture)
     options = options_of(ENCODER_AMPLITUDE, 4, 1 << 20, UINT64_MAX / 2);
     assert_refused(&options, STATUS_INVALID, "too many");
     options = options_of(ENCODER_AMPLITUDE, 4, 4, 4);
-    options.wishes.chunk_mb = 0;
+    options.tuning.chunk_mb = 0;
     options.chunk_bytes = (size_t)1 << 30;
     assert_refused(&options, STATUS_INVALID, "chunk");
 }
@@ -400,8 +400,8 @@ static void expect_instruments(struct fixture *fixture, int tracking, int metric
                                        PIPELINE_WAITS_4096US};
     struct encoding_figures figures;
     struct encoding_options options = options_of(ENCODER_ANGLE, 5, 4, 6);
-    options.wishes.overlap_tracking = tracking;
-    options.wishes.pool_metrics = metrics;
+    options.tuning.overlap_tracking = tracking;
+    options.tuning.pool_metrics = metrics;
     record_run(fixture, &options, STATUS_OK, &figures);
     const struct fake_row run = row_of(fixture, RECORD_KIND_PIPELINE);
     for (size_t i = 0; i < COUNT_OF(tracked); i++)
@@ -440,7 +440,7 @@ STATE_CASE(a_run_that_is_stopped_is_recorded, struct fixture *fixture)
 {
     struct encoding_figures figures;
     struct encoding_options options = options_of(ENCODER_PHASE, 8, 4, 1000000);
-    options.wishes.fillers = 1; // nothing is tried: it is the run that is stopped
+    options.tuning.fillers = 1; // nothing is tried: it is the run that is stopped
     atomic_store(&asked, 0);
     options.cancelled = cancelled_soon;
     record_run(fixture, &options, STATUS_CANCELLED, &figures);
@@ -461,7 +461,7 @@ static unsigned int questions_of_load(unsigned int fillers)
 {
     struct encoding *encoding = NULL;
     struct encoding_options options = options_of(ENCODER_PHASE, 8, 4, 1000);
-    options.wishes.fillers = fillers;
+    options.tuning.fillers = fillers;
     options.cancelled = never_cancelled;
     atomic_store(&asked, 0);
     assert_int_equal(encoding_new(&encoding, &options, NULL, NULL), STATUS_OK);

@@ -32,7 +32,7 @@ static struct encoding_options options_of(const char *devices, uint64_t batches)
                    .batches = batches,
                    .seed = 5},
         .device = {.spec = devices, .threads = 2},
-        .wishes = {.chunk_mb = 1, .pool_metrics = -1, .overlap_tracking = -1},
+        .tuning = {.chunk_mb = 1, .pool_metrics = -1, .overlap_tracking = -1},
         .replace = true,
     };
 }
@@ -241,7 +241,7 @@ STATE_CASE(a_run_that_is_stopped_is_recorded, struct fixture *fixture)
     char output[FOLDER_PATH_SIZE];
     struct encoding_options options = options_of(BACKEND ":0,1", 1000000);
     options.output = folder_path(output, fixture->folder, "states.npy");
-    options.wishes.fillers = 1; // nothing is tried: it is the run that is stopped
+    options.tuning.fillers = 1; // nothing is tried: it is the run that is stopped
     options.cancelled = cancelled_soon;
     atomic_store(&asked, 0);
     record_run(fixture, &options, STATUS_CANCELLED, &figures, &err);
