@@ -30,7 +30,7 @@ static enum status prepare_insert(struct import_rows *rows, enum import_table ta
                                   struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(rows->db);
-    sqlite3_str_appendf(sql, "INSERT INTO \"%w\" VALUES(?", import_table_name(table));
+    sqlite3_str_appendf(sql, "INSERT OR IGNORE INTO \"%w\" VALUES(?", import_table_name(table));
     for (int i = 1; i < count; i++)
         sqlite3_str_appendall(sql, ", ?");
     sqlite3_str_appendall(sql, ")");

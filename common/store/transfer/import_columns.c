@@ -239,7 +239,8 @@ void import_append_select(sqlite3_str *sql, enum import_table table, enum record
 
 // ---- Batches ------------------------------------------------------------------------------
 
-// The columns have no types: values stay as they are.
+// The columns have no types: values stay as they are.  Of runs with the same UUID the first one
+// stays.
 void import_append_create(sqlite3_str *sql, enum import_table table, enum record_kind kind)
 {
     struct rule rule;
@@ -247,7 +248,7 @@ void import_append_create(sqlite3_str *sql, enum import_table table, enum record
                         table == IMPORT_RUN ? " INTEGER PRIMARY KEY" : "");
     for (size_t i = 0; find_rule(table, kind, i, &rule); i++)
         sqlite3_str_appendf(sql, ", \"%w\"", rule.column.name);
-    sqlite3_str_appendall(sql, ");");
+    sqlite3_str_appendall(sql, table == IMPORT_RUN ? ", UNIQUE(uuid));" : ");");
 }
 
 void import_append_names(sqlite3_str *sql, enum import_table table, enum record_kind kind)

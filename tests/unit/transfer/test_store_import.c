@@ -572,6 +572,18 @@ TEST_CASE(test_lies)
     }
 }
 
+// A file whose runs may share a UUID: the first of them comes.
+TEST_CASE(test_two_runs_of_one_uuid)
+{
+    const char *path = copy_path("twins.db"), *into = empty_store("into.db");
+    copy_make_store(path, 2, 20);
+    copy_exec(path, "PRAGMA legacy_alter_table=ON; CREATE TABLE twin AS SELECT * FROM run;"
+                    "UPDATE twin SET uuid = (SELECT upper(uuid) FROM run WHERE run = 1);"
+                    "DROP TABLE run; ALTER TABLE twin RENAME TO run");
+    expect(into, path, 1, 0, 1, 26);
+    assert_int_equal(copy_integer(into, "SELECT count(DISTINCT run) FROM inference"), 1);
+}
+
 static enum status refuse_batch(void *context, struct import_batch *batch, struct error *err)
 {
     (void)context, (void)batch;
@@ -693,8 +705,8 @@ TEST_MAIN_EACH(copy_set_up, copy_tear_down, test_all_is_brought_once,
                test_halves_complete_each_other, test_what_was_cleared_comes_back,
                test_a_record_with_another_start_is_known, test_what_has_expired_stays_gone,
                test_an_earlier_state_is_left_alone, test_an_open_run_is_silent_here,
-               test_cut_short_anywhere, test_lies, test_a_claim_of_many_records_meets_the_budget,
-               test_what_is_no_store, test_flipped_bytes, test_the_lock_is_kept,
-               test_names_of_runs_come, test_names_are_counted_once,
-               test_baselines_come_and_names_are_mapped, test_baselines_that_stay_out,
-               test_what_sums_still_count_stays_gone)
+               test_cut_short_anywhere, test_lies, test_two_runs_of_one_uuid,
+               test_a_claim_of_many_records_meets_the_budget, test_what_is_no_store,
+               test_flipped_bytes, test_the_lock_is_kept, test_names_of_runs_come,
+               test_names_are_counted_once, test_baselines_come_and_names_are_mapped,
+               test_baselines_that_stay_out, test_what_sums_still_count_stays_gone)
