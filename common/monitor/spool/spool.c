@@ -275,11 +275,14 @@ static bool visit_missing(const struct spool *spool, uint32_t stream, uint64_t n
     const struct spool_stream *about = &spool->streams[stream];
     if (next <= about->seen + 1)
         return true;
+    int64_t since_ns = about->seen_ns ? about->seen_ns : ns;
+    if (since_ns == 0)
+        since_ns = spool->run.started_ns;
     const struct delivery_range gap = {.stream = stream,
                                        .first = about->seen + 1,
                                        .last = next - 1,
-                                       .since_ns = about->seen_ns,
-                                       .until_ns = ns > about->seen_ns ? ns : about->seen_ns};
+                                       .since_ns = since_ns,
+                                       .until_ns = ns > since_ns ? ns : since_ns};
     return visit_gap(spool, &gap, visit, context);
 }
 
@@ -287,7 +290,7 @@ bool spool_each_lost(struct spool *spool, spool_visit *visit, void *context)
 {
     for (uint32_t i = 0; i < spool->stream_count; i++) {
         spool->streams[i].seen = spool->streams[i].released;
-        spool->streams[i].seen_ns = spool->run.started_ns;
+        spool->streams[i].seen_ns = 0;
     }
     for (size_t i = 0; i < spool->segment_count; i++) {
         const struct spool_segment *segment = &spool->segments[i];

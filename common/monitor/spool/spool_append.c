@@ -229,7 +229,7 @@ static void evict_segment(struct spool *spool, struct spool_segment *segment)
         struct delivery_range *evicted = &stream->evicted;
         if (row->last <= stream->released)
             continue;
-        if (evicted->last == 0)
+        if (evicted->last <= stream->released) // none, or of an earlier outage
             *evicted = (struct delivery_range){
                 .first = row->first > stream->released ? row->first : stream->released + 1,
                 .since_ns = row->since_ns,

@@ -34,9 +34,9 @@ struct spool_segment {
 
 struct spool_stream {
     uint64_t spooled, released;
-    // The evicted records; last 0: none.  Those between two evicted ones were released.
+    // The evicted records, all released if `last` is; last 0: none.
     struct delivery_range evicted;
-    // Used by spool_each_lost: the highest number seen, and the time of that record.
+    // Used by spool_each_lost: the highest number seen, and the time of that record (0: none).
     uint64_t seen;
     int64_t seen_ns;
 };

@@ -309,6 +309,43 @@ STATE_CASE(test_losses_not_taken, struct fixture *fixture)
     spool_close(spool);
 }
 
+// Records evicted in a second outage are not reported with the times of the first.
+STATE_CASE(test_two_outages, struct fixture *fixture)
+{
+    struct spool *spool = open_spool(fixture);
+    struct delivery_range range = {.last = 0};
+    uint64_t next = 1;
+    for (; spool_losses(spool) == 0; next += 1000)
+        must_append(fixture, spool, 0, next, 1000);
+    const uint64_t first = next, losses = spool_losses(spool);
+    spool_release(spool, 0, first - 1);
+    for (; spool_losses(spool) == losses; next += 1000)
+        must_append(fixture, spool, 0, next, 1000);
+    assert_false(spool_each_lost(spool, refuse, &range));
+    assert_int_equal(range.first, first);
+    assert_int_equal(range.since_ns, first * 1000);
+    spool_close(spool);
+}
+
+// Damage to the oldest records is reported with the time of those after them, not since the run
+// began.
+STATE_CASE(test_time_of_damage, struct fixture *fixture)
+{
+    struct spool *spool = open_spool(fixture);
+    struct delivery_range range = {.last = 0};
+    char path[FOLDER_PATH_SIZE];
+    uint64_t next = 1;
+    for (; spool_totals(spool).segments < 3; next += 1000)
+        must_append(fixture, spool, 0, next, 1000);
+    assert_int_equal(unlink(folder_path(path, fixture->path, "00000001.seg")), 0);
+    assert_null(spool_at(spool, 0, 1));
+    assert_false(spool_each_lost(spool, refuse, &range));
+    assert_int_equal(range.first, 1);
+    assert_int_equal(range.since_ns, (range.last + 1) * 1000);
+    assert_int_equal(range.until_ns, range.since_ns);
+    spool_close(spool);
+}
+
 // The spool of a dead run is read and released; what was released stays so.
 STATE_CASE(test_no_more_after_attach, struct fixture *fixture)
 {
@@ -701,8 +738,9 @@ STATE_CASE(test_default_folder, struct fixture *fixture)
 TEST_MAIN_EACH(spool_set_up, spool_tear_down, test_nothing_before_the_first, test_kept_and_read,
                test_whose_it_is, test_names, test_names_that_are_missing,
                test_segments_go_when_released, test_oldest_make_room, test_large_after_small,
-               test_losses_not_taken, test_no_more_after_attach, test_look,
-               test_lock_is_not_inherited, test_settings, test_attaching_is_broken_off,
-               test_numbers_that_cannot_be, test_records_that_are_not_sound, test_folders_not_ours,
-               test_nothing_to_attach, test_lock_of_another, test_headers, test_free_space,
-               test_file_size_limit, test_full_file_system, test_real_files, test_default_folder)
+               test_losses_not_taken, test_two_outages, test_time_of_damage,
+               test_no_more_after_attach, test_look, test_lock_is_not_inherited, test_settings,
+               test_attaching_is_broken_off, test_numbers_that_cannot_be,
+               test_records_that_are_not_sound, test_folders_not_ours, test_nothing_to_attach,
+               test_lock_of_another, test_headers, test_free_space, test_file_size_limit,
+               test_full_file_system, test_real_files, test_default_folder)
