@@ -192,8 +192,8 @@ struct asking {
     uint64_t slow_ns;     // of slow_ns()
     uint64_t deadline_ns; // monotonic, as all below
     // A query that may be asked twice is asked again at half-time: the first may have gone to
-    // a collector that was being restarted, and a collector that reopens its connections, since
-    // a key lost a role, loses answers on their way.  0: not, or no more.
+    // a collector that was being restarted, and a collector that closes connections because a
+    // key lost a role closes also those that have sent nothing yet.  0: not, or no more.
     uint64_t again_ns;
     const struct wire_socket *sent; // on which it was sent; NULL: it has to be
     uint64_t heard_ns;              // the last sign of life, and where it is slow

@@ -14,7 +14,7 @@ struct daemon {
 
 // Starts the program with its arguments (the last is NULL; argv[0] is the
 // program) and waits until it says it is ready.  False when it ended instead:
-// then `output` has its words and daemon_wait its exit status.
+// then `output` has its words and daemon_end returns its exit status.
 bool daemon_start(struct daemon *daemon, const char *const *argv);
 
 // Sends a signal, if it is not 0, waits for the end, and returns the exit status,

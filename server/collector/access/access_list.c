@@ -236,7 +236,7 @@ const struct access_key *access_list_named(const struct access_list *list, const
     return NULL;
 }
 
-// A line names all keys that its key replaces (make_line): no chain has to be followed.
+// A line names all keys that its key replaces (access_text_with): no chain has to be followed.
 bool access_list_continues(const struct access_list *list, const unsigned char key[WIRE_KEY_SIZE],
                            const unsigned char owner[WIRE_KEY_SIZE])
 {
