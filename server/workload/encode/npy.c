@@ -41,9 +41,10 @@ static enum status read_header(struct npy_reader *reader, struct error *err)
     unsigned char *bytes = malloc(NPY_HEADER_MAX);
     if (!bytes)
         return error_set(err, STATUS_NOMEM, "out of memory");
-    enum status status = byte_source_read(source, 0, bytes, NPY_PREFIX_SIZE, err);
+    const size_t prefix = source->size < NPY_PREFIX_SIZE ? (size_t)source->size : NPY_PREFIX_SIZE;
+    enum status status = byte_source_read(source, 0, bytes, prefix, err);
     if (status == STATUS_OK)
-        status = npy_header_size(&size, bytes, NPY_PREFIX_SIZE, err);
+        status = npy_header_size(&size, bytes, prefix, err);
     if (status == STATUS_OK)
         status = byte_source_read(source, 0, bytes, size, err);
     if (status == STATUS_OK)

@@ -1,5 +1,6 @@
 #include "server/workload/llm/tokenizer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,9 +38,10 @@ size_t tokenizer_piece(const struct tokenizer *tokenizer, uint32_t id, char *out
     const struct token *token = &vocabulary->tokens[id];
     if (token->kind == TOKEN_CONTROL || token->kind == TOKEN_UNKNOWN)
         return 0;
-    for (unsigned int byte = 0; token->kind == TOKEN_BYTE && byte < 256; byte++) {
-        if (vocabulary->bytes[byte] != id)
-            continue;
+    char spelled[sizeof "<0x0A>"] = "";
+    unsigned int byte;
+    memcpy(spelled, token->text, token->size < sizeof spelled ? token->size : 0);
+    if (token->kind == TOKEN_BYTE && sscanf(spelled, "<0x%2x>", &byte) == 1) {
         out[0] = (char)byte;
         return 1;
     }

@@ -11,7 +11,7 @@
 
 #include "tests/support/test.h"
 
-// ---- A system of our tuning, in place of the C library's -------------------
+// ---- A system of our wishes, in place of the C library's -------------------
 
 static struct {
     int move_fails; // renameat2 and rename do, with this error
@@ -20,31 +20,31 @@ static struct {
     bool mounted;   // every file is a mount point
     int stored;     // how often fsync was called
     mode_t made;    // what a file was like before its mode was set
-} tuning;
+} wishes;
 
 int fchmod(int fd, mode_t mode)
 {
     struct stat info;
     assert_int_equal(fstat(fd, &info), 0);
-    tuning.made = info.st_mode & 0777;
+    wishes.made = info.st_mode & 0777;
     return (int)syscall(SYS_fchmod, fd, mode);
 }
 
 int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned int flags)
 {
-    errno = tuning.move_fails ? tuning.move_fails : tuning.way_fails;
+    errno = wishes.move_fails ? wishes.move_fails : wishes.way_fails;
     return errno ? -1 : (int)syscall(SYS_renameat2, from_fd, from, to_fd, to, flags);
 }
 
 int rename(const char *from, const char *to)
 {
-    errno = tuning.move_fails;
+    errno = wishes.move_fails;
     return errno ? -1 : renameat(AT_FDCWD, from, AT_FDCWD, to);
 }
 
 int fsync(int fd)
 {
-    tuning.stored++;
+    wishes.stored++;
     return (int)syscall(SYS_fsync, fd);
 }
 
@@ -53,7 +53,7 @@ int fstatvfs(int fd, struct statvfs *out)
     (void)fd;
     memset(out, 0, sizeof *out);
     out->f_bsize = out->f_frsize = 4096;
-    if (!tuning.sizeless)
+    if (!wishes.sizeless)
         out->f_blocks = out->f_bavail = 1 << 20;
     return 0;
 }
@@ -62,7 +62,7 @@ int statx(int folder, const char *restrict path, int flags, unsigned int mask,
           struct statx *restrict out)
 {
     int code = (int)syscall(SYS_statx, folder, path, flags, mask, out);
-    if (code == 0 && tuning.mounted)
+    if (code == 0 && wishes.mounted)
         out->stx_attributes |= STATX_ATTR_MOUNT_ROOT;
     return code;
 }
@@ -288,8 +288,9 @@ TEST_CASE(what_is_no_file_is_refused)
     assert_int_equal(npy_open(&reader, place.path, &err), STATUS_NOT_FOUND);
     assert_int_equal(npy_open(&reader, place.folder, &err), STATUS_IO);
     assert_int_equal(npy_open(&reader, "/dev/zero", &err), STATUS_IO);
-    write_file(place.path, "", 0);
+    write_file(place.path, "text", 4);
     assert_int_equal(npy_open(&reader, place.path, &err), STATUS_CORRUPT);
+    assert_non_null(strstr(err.text, "x.npy: not a .npy file"));
     write_file(place.path, "PK\3\4 a zip of arrays", 20);
     assert_int_equal(npy_open(&reader, place.path, &err), STATUS_CORRUPT);
     assert_non_null(strstr(err.text, "x.npy: not a .npy file"));
@@ -401,7 +402,7 @@ static enum status write_row(const char *path, bool replace)
 // A run's work is not thrown away because of a name.
 TEST_CASE(what_cannot_go_to_its_place_stays_beside_it)
 {
-    tuning.move_fails = EBUSY;
+    wishes.move_fails = EBUSY;
     assert_int_equal(write_row(place.path, false), STATUS_IO);
     assert_non_null(strstr(err.text, "(the states are in x.npy.part beside it)"));
     remove_part("x.npy.part", 128 + 32);
@@ -409,7 +410,7 @@ TEST_CASE(what_cannot_go_to_its_place_stays_beside_it)
     assert_int_equal(write_row(place.path, true), STATUS_IO);
     assert_int_equal(size_of(place.path), 3);
     remove_part("x.npy.part", 128 + 32);
-    tuning.move_fails = 0;
+    wishes.move_fails = 0;
 }
 
 // Old kernels, sandboxes and file systems each say it their way.
@@ -418,11 +419,11 @@ TEST_CASE(what_moves_only_the_old_way_moves)
     static const int codes[] = {EINVAL, ENOSYS, EPERM};
     for (size_t i = 0; i < COUNT_OF(codes); i++) {
         err = (struct error){0};
-        tuning.way_fails = codes[i];
-        const int stored = tuning.stored;
+        wishes.way_fails = codes[i];
+        const int stored = wishes.stored;
         assert_int_equal(write_row(place.path, false), STATUS_OK);
         assert_int_equal(size_of(place.path), 128 + 32);
-        assert_int_equal(tuning.stored, stored + 1);
+        assert_int_equal(wishes.stored, stored + 1);
         assert_int_equal(unlink(place.path), 0);
 
         struct npy_writer *writer = NULL;
@@ -432,7 +433,7 @@ TEST_CASE(what_moves_only_the_old_way_moves)
         assert_non_null(strstr(err.text, "File exists"));
         assert_int_equal(size_of(place.path), 3);
         remove_part("x.npy.part", 128);
-        tuning.way_fails = 0;
+        wishes.way_fails = 0;
         assert_int_equal(unlink(place.path), 0);
     }
 }
@@ -448,10 +449,10 @@ TEST_CASE(what_cannot_be_replaced_is_refused)
     assert_int_equal(unlink(place.path), 0);
 
     write_file(place.path, "old", 3);
-    tuning.mounted = true;
+    wishes.mounted = true;
     assert_int_equal(write_row(place.path, true), STATUS_IO);
     assert_non_null(strstr(err.text, "x.npy: a mount point"));
-    tuning.mounted = false;
+    wishes.mounted = false;
     if (geteuid() != 0) {
         assert_int_equal(chmod(place.path, 0444), 0);
         assert_int_equal(write_row(place.path, true), STATUS_IO);
@@ -465,9 +466,9 @@ TEST_CASE(parts_are_private_until_they_have_their_mode)
 {
     write_file(place.path, "old", 3);
     assert_int_equal(chmod(place.path, 0604), 0);
-    tuning.made = 0;
+    wishes.made = 0;
     assert_int_equal(write_row(place.path, true), STATUS_OK);
-    assert_int_equal(tuning.made, 0600);
+    assert_int_equal(wishes.made, 0600);
     struct stat info;
     assert_int_equal(stat(place.path, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0604);
@@ -488,9 +489,9 @@ TEST_CASE(long_names_have_parts_too)
 
 TEST_CASE(a_disk_that_knows_no_size_is_written)
 {
-    tuning.sizeless = true;
+    wishes.sizeless = true;
     assert_int_equal(write_row(place.path, false), STATUS_OK);
-    tuning.sizeless = false;
+    wishes.sizeless = false;
 }
 
 // What has no room is not begun.

@@ -34,6 +34,7 @@ static const struct piece pieces[] = {
     {"<0xC3>", 0, TOKEN_BYTE},           // 16
     {"<|user|><s>", 0, TOKEN_CONTROL},   // 17, longer than the tokens in it
     {"a", -2, TOKEN_NORMAL},             // 18: spelled like 4, and found instead of it
+    {"<0xc3>", 0, TOKEN_BYTE},           // 19: another spelling of 16
 };
 
 struct changes {
@@ -203,10 +204,10 @@ TEST_CASE(pieces_of_tokens)
     static const struct {
         uint32_t id;
         const char *text;
-    } cases[] = {{0, ""},         {1, ""},          {3, " "},
-                 {10, " a"},      {14, "d"},        {9, "abc"},
-                 {16, "\xc3"},    {13, "<|user|>"}, {COUNT_OF(pieces), ""},
-                 {TOKEN_NONE, ""}};
+    } cases[] = {{0, ""},          {1, ""},          {3, " "},
+                 {10, " a"},       {14, "d"},        {9, "abc"},
+                 {16, "\xc3"},     {13, "<|user|>"}, {COUNT_OF(pieces), ""},
+                 {TOKEN_NONE, ""}, {19, "\xc3"}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char piece[TOKEN_SIZE_MAX];
         size_t size = tokenizer_piece(t, cases[i].id, piece);
@@ -227,12 +228,12 @@ TEST_CASE(bad_vocabularies)
         {{.model = "llam"}, STATUS_UNSUPPORTED, "'llam'"},
         {{.no_tokens = 1}, STATUS_NOT_FOUND, "tokenizer.ggml.tokens"},
         {{.no_scores = 1}, STATUS_NOT_FOUND, "tokenizer.ggml.scores"},
-        {{.scores = 1}, STATUS_CORRUPT, "has 18 elements for 19 tokens"},
-        {{.kinds = 2}, STATUS_CORRUPT, "has 17 elements for 19 tokens"},
+        {{.scores = 1}, STATUS_CORRUPT, "has 19 elements for 20 tokens"},
+        {{.kinds = 2}, STATUS_CORRUPT, "has 18 elements for 20 tokens"},
         {{.bad_kind = 7}, STATUS_CORRUPT, "token_type"},
         {{.bad_kind = -1}, STATUS_CORRUPT, "token_type"},
         {{.nan_score = 1}, STATUS_CORRUPT, "number 3 is not a number"},
-        {{.bos = COUNT_OF(pieces)}, STATUS_CORRUPT, "names token 19 of 19"},
+        {{.bos = COUNT_OF(pieces)}, STATUS_CORRUPT, "names token 20 of 20"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct tokenizer *tokenizer = NULL;
