@@ -10,7 +10,6 @@
 
 #include "common/sys/clock.h"
 #include "common/sys/thread.h"
-#include "common/sys/thread.h"
 
 static const uint64_t second_ns = UINT64_C(1000000000);
 

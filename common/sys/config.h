@@ -12,9 +12,9 @@ typedef enum status on_config_entry(void *context, const char *key, const char *
 // Callback for an invalid line; the error names the file and the line.
 typedef void config_complain(void *context, const struct error *why);
 
-// Reads the file and calls `take` with each pair, in order.  STATUS_INVALID: a line is malformed or
-// longer than 4095 bytes; with `complain` (NULL: none) calls it and continues with the next line.
-// Errors of lines and of `take` name the file and the line.
+// Reads the file and calls `callback` with each pair, in order.  STATUS_INVALID: a line is
+// malformed or longer than 4095 bytes; with `complain` (NULL: none) calls it and continues with the
+// next line. Errors of lines and of `callback` name the file and the line.
 MUST_CHECK enum status config_read(const char *path, on_config_entry *callback,
                                    config_complain *complain, void *context, struct error *err);
 

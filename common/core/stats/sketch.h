@@ -91,7 +91,7 @@ void sketch_merge(struct sketch *into, const struct sketch *from);
 
 uint64_t sketch_count(const struct sketch *sketch);
 
-// Calls the visitor `take` for each non-empty bucket, with the value that represents it.
+// Calls `callback` for each non-empty bucket, with the value that represents it.
 typedef void sketch_callback(void *context, double value, uint64_t count);
 void sketch_each(const struct sketch *sketch, sketch_callback *callback, void *context);
 
