@@ -9,7 +9,7 @@
 // given what the collector gives it; the others are one table.  A row's bytes are those that the
 // file grew by, so that a store's other tables are not counted.
 //
-// Records are as trackers give them (common/monitor/tracker_inference.c): ttft_ns is
+// Records are as trackers give them (common/monitor/trackers/tracker_inference.c): ttft_ns is
 // queue_ns + prefill_ns and e2e_ns is ttft_ns + decode_ns, from the same stamps.  One is
 // stored 50 ms after its request has ended.  --longer makes each request's decode longer.
 //
