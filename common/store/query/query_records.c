@@ -74,7 +74,9 @@ static enum status run_listing(struct store *store, struct listing *listing, sql
                                struct error *err)
 {
     enum status status = reader_scan(store, sql, filter, on_record, listing, err);
-    if (status != STATUS_OK && !(status == STATUS_CANCELLED && listing->more))
+    if (status == STATUS_OK || (status == STATUS_CANCELLED && listing->more))
+        status = answer_check(listing->answer, err);
+    if (status != STATUS_OK)
         return status;
     if (listing->more)
         result_set_next_cursor(listing->answer, (uint64_t)listing->last_id);

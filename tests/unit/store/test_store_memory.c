@@ -1,0 +1,93 @@
+// Queries when memory runs out: for each N the N-th allocation fails.  The answer is then an
+// error or has all rows, perhaps without quantiles.  The linker sends calls here (CMakeLists.txt).
+#include "common/store/query/query_list.h"
+#include "common/store/store.h"
+#include "tests/support/test.h"
+#include "tests/unit/store/store_fixture.h"
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *memory, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+
+static long left = -1; // allocations before the one that fails; negative: none does
+
+static bool fails(void)
+{
+    return left >= 0 && left-- == 0;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return fails() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *memory, size_t size)
+{
+    return fails() ? NULL : __real_realloc(memory, size);
+}
+
+#define RECORDS 200U
+
+// What is asked: a query, or NULL for the records between two ids.
+static enum status attempt(const struct query *query, struct result **out)
+{
+    struct error err;
+    return query ? store_query(store, query, out, &err)
+                 : store_records_between(store, RECORD_KIND_INFERENCE, 1, RECORDS, RECORDS, out,
+                                         &err);
+}
+
+static size_t count_rows(const struct query *query, enum status *status)
+{
+    struct result *answer = NULL;
+    *status = attempt(query, &answer);
+    const size_t rows = *status == STATUS_OK ? result_row_count(answer) : 0;
+    result_free(answer);
+    return rows;
+}
+
+static void starve(const struct query *query)
+{
+    enum status status;
+    const size_t all = count_rows(query, &status);
+    assert_true(status == STATUS_OK && all > 0);
+    bool was_asked = true;
+    for (long n = 0; was_asked; n++) {
+        left = n;
+        const size_t rows = count_rows(query, &status);
+        was_asked = left < 0; // for the allocation that fails
+        left = -1;
+        if (status != STATUS_OK)
+            assert_int_equal(status, STATUS_NOMEM);
+        else if (rows != all)
+            fail_msg("allocation %ld failed: %zu rows of %zu", n, rows, all);
+    }
+}
+
+TEST_CASE(test_starved_queries)
+{
+    static const struct query queries[] = {
+        {.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_INFERENCE, .limit = RECORDS},
+        {.kind = QUERY_SUMMARY},
+        {.kind = QUERY_OVERVIEW},
+        {.kind = QUERY_STAGES, .group_by = {QUERY_BY_MODEL}, .group_count = 1},
+        {.kind = QUERY_SLOWEST},
+        {.kind = QUERY_AUDIT},
+    };
+    store_add_one_of_each();
+    exec("DELETE FROM inference");
+    store_add_inferences(RECORDS);
+    starve(NULL);
+    for (size_t i = 0; i < COUNT_OF(queries); i++)
+        starve(&queries[i]);
+}
+
+TEST_MAIN_EACH(store_set_up, store_tear_down, test_starved_queries)
