@@ -70,9 +70,12 @@ static int by_ordinal(const void *a, const void *b)
 static enum status choose_of(struct stages *stages, const struct result *page,
                              const struct result *loads, size_t load, struct error *err)
 {
+    const int64_t number = result_integer(loads, load, "number", -2);
+    const unsigned parent_column = (unsigned)result_find(page, "parent"); // of many, few match
     for (size_t row = 0; row < result_row_count(page); row++) {
-        if (result_integer(page, row, "stream", -1) != result_integer(loads, load, "stream", -2) ||
-            result_integer(page, row, "parent", -1) != result_integer(loads, load, "number", -2) ||
+        const struct value parent = result_cell(page, row, parent_column);
+        if (parent.type != VALUE_INT || parent.i != number ||
+            result_integer(page, row, "stream", -1) != result_integer(loads, load, "stream", -2) ||
             !value_is_same(result_get(page, row, "run"), result_get(loads, load, "run")))
             continue;
         if (!ARRAY_RESERVE(&stages->chosen, &stages->room, stages->count + 1))
