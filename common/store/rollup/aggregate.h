@@ -1,5 +1,6 @@
-// Streaming aggregates: count, exact sum, minimum, maximum and quantiles of a series of numbers,
-// also by group.  Pure: no database.
+// Streaming aggregates: the count, exact sum, minimum, maximum and quantiles of a series of
+// numbers, optionally by group (a hash table).  Used by rollups and by the queries that read them.
+// No I/O; nothing here is shared between threads.
 #ifndef INFERSTAT_STORE_ROLLUP_AGGREGATE_H
 #define INFERSTAT_STORE_ROLLUP_AGGREGATE_H
 
@@ -10,8 +11,9 @@
 #include "common/core/base/status.h"
 #include "common/core/stats/sketch.h"
 
-// Compensated sum of doubles: keeps small terms beside large ones.  What an addition loses is
-// exact (TwoSum: Knuth, The Art of Computer Programming, volume 2, 4.2.2).
+// Compensated sum of doubles: keeps small terms beside large ones.  `lost` sums up the rounding
+// errors of the additions, each of which is exact (TwoSum: Knuth, The Art of Computer Programming,
+// volume 2, 4.2.2).
 struct real_sum {
     double sum, lost;
 };
@@ -26,10 +28,10 @@ static inline void real_sum_add(struct real_sum *sum, double value)
 
 double real_sum_total(const struct real_sum *sum);
 
-// Aggregate of one series: integers are summed exactly in 128 bits, reals with compensation.
+// Aggregate of one series.  Integers are summed exactly in 128 bits, reals with compensation.
 struct aggregate {
     uint64_t count;
-    bool has_reals;
+    bool has_reals; // the values are in `reals`, `min` and `max`, else in the integer members
     __extension__ __int128 integers;
     struct real_sum reals;
     int64_t min_integer, max_integer;
@@ -40,7 +42,8 @@ struct aggregate {
 // Frees the sketch; the caller zeroes the structure before its first use.
 void aggregate_deinit(struct aggregate *aggregate);
 
-// Creates the sketch; its memory counts towards `budget` (borrowed; NULL: no limit).
+// Creates the sketch (a mergeable quantile histogram; sketch.h).  Its memory counts towards
+// `budget`, which is borrowed; NULL: no limit.
 MUST_CHECK enum status aggregate_want_quantiles(struct aggregate *aggregate,
                                                 struct sketch_budget *budget);
 
@@ -48,9 +51,9 @@ void aggregate_add_int(struct aggregate *aggregate, int64_t value);
 void aggregate_add_real(struct aggregate *aggregate, double value);
 // Adds `value` `count` times.
 void aggregate_add_many(struct aggregate *aggregate, double value, uint64_t count);
-// Adds the values of an encoded sketch (sketch.h), each as its bucket's.  Bytes that are no sketch,
-// or count more than 2^40 values, have none, so that no sum of counts overflows.  `scratch` is
-// overwritten.
+// Adds the values of an encoded sketch (sketch.h); each value becomes that of its histogram bucket.
+// Adds nothing if the bytes are not a sketch, or if it has more than 2^40 values, so that no sum of
+// counts overflows.  `scratch` is overwritten.
 void aggregate_add_encoded(struct aggregate *aggregate, struct sketch *scratch, const void *bytes,
                            size_t size);
 
@@ -61,7 +64,8 @@ double aggregate_mean(const struct aggregate *aggregate);
 // Within 1 % of the true quantile and inside [min, max]; NaN if empty or without a sketch.
 double aggregate_quantile(const struct aggregate *aggregate, double q);
 
-// Aggregate of a ratio: its values, and the sums of numerator and denominator.
+// Aggregate of a ratio: the aggregate of its values, and the sums of their numerators and
+// denominators.
 struct ratio {
     struct aggregate values;
     struct real_sum numerator, denominator;
@@ -80,7 +84,7 @@ double ratio_mean_denominator(const struct ratio *ratio);
 
 enum { GROUP_KEYS_MAX = 7, GROUPS_MAX = 10000 };
 
-// Key of an absent value.
+// The key of a group whose records lack the dimension.
 #define GROUP_KEY_NONE INT64_MIN
 
 struct group {
@@ -88,24 +92,27 @@ struct group {
     void *data; // `data_size` zeroed bytes
 };
 
-// Hash table of groups by key, which also keeps their order of insertion.
+// Hash table of groups by key.  It keeps the groups' order of insertion.
 struct groups;
 
-// groups_free calls `deinit` (may be NULL) for each group's data.
+// Creates an empty table.  groups_free calls `deinit` (NULL: none) with each group's data.
 MUST_CHECK enum status groups_new(struct groups **out, unsigned key_count, size_t data_size,
                                   void (*deinit)(void *data));
 void groups_free(struct groups *groups);
 
-// Finds or adds the group with these keys.  STATUS_FULL beyond GROUPS_MAX.
+// Finds or adds the group with these keys.  Returns STATUS_FULL if that would be more than
+// GROUPS_MAX.
 MUST_CHECK enum status groups_find(struct groups *groups, const int64_t *keys, struct group **out);
 
 // Finds the group with these keys; NULL if there is none.
 struct group *groups_get(const struct groups *groups, const int64_t *keys);
 
+// The number of groups, and the group at `index`, in order of insertion or of the last sort.
 size_t groups_count(const struct groups *groups);
 struct group *groups_at(const struct groups *groups, size_t index);
 
-// Sorts the groups by `order` (below, above or equal to 0, as for qsort), equal ones by their keys.
+// Sorts the groups by `order`, which returns a number below, equal to or above 0 as for qsort;
+// groups that compare equal are sorted by their keys.
 typedef int group_order(const struct group *a, const struct group *b, const void *context);
 void groups_sort(struct groups *groups, group_order *order, const void *context);
 

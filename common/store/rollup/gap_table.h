@@ -1,7 +1,8 @@
-// Gap table (rollup_gap): the periods for which a level of rollups is not stored or not valid
-// (rollup.h); used by the writers of rollups.  Also determines the next free record ids.
+// Data access for the table rollup_gap.  A gap is a period for which a level of rollups (rollup.h)
+// is not stored or not valid, so that queries must not use it.  Writers of rollups change gaps;
+// queries read them into a struct gap_set.  The module also looks up the highest record ids in use.
 //
-// Functions that change it run inside the caller's transaction.
+// Functions that change the table run inside the caller's transaction.
 #ifndef INFERSTAT_STORE_ROLLUP_GAP_TABLE_H
 #define INFERSTAT_STORE_ROLLUP_GAP_TABLE_H
 
@@ -34,31 +35,33 @@ MUST_CHECK enum status gap_add(struct sqlite3 *db, const struct gap *gap, struct
 // Subtracts the gap's period from all gaps of the same kind, grouping, level and reason.
 MUST_CHECK enum status gap_remove(struct sqlite3 *db, const struct gap *gap, struct error *err);
 
-// Adds or removes a gap in each grouping.
+// Calls `change` (gap_add or gap_remove) with the gap once for each grouping; gap.grouping is
+// ignored.
 typedef enum status gap_change(struct sqlite3 *db, const struct gap *gap, struct error *err);
 MUST_CHECK enum status gap_each_grouping(struct sqlite3 *db, gap_change *change, struct gap gap,
                                          struct error *err);
 
-// Adds gaps for the months that a period touches, whose days are read instead: months are not
-// rebuilt.
+// Adds a gap for the months that overlap `span`, so that queries use their days instead: rollups of
+// months are not rebuilt.
 MUST_CHECK enum status gap_drop_months(struct sqlite3 *db, enum record_kind kind,
                                        const struct gap_span *span, struct error *err);
 
-// Requests a rebuild of the rollups of all days that overlap the spans (their months' rows are not
-// used again); until then queries read these days' records.  To be called when records that rollups
-// include are changed or deleted; not for new records.
+// Requests a rebuild of the rollups of all days that overlap the spans; until then queries read
+// these days' records.  The rollups of their months are not used again.  To be called when records
+// that rollups include are changed or deleted; not for new records.
 MUST_CHECK enum status gap_request_rebuild(struct sqlite3 *db, enum record_kind kind,
                                            const struct gap_span *spans, size_t count,
                                            struct error *err);
 
-// The highest id ever used by a record of the kind, as far as known: watermarks cover deleted rows.
-// New records get higher ids.
+// Sets `*id` to the highest known id that a record of the kind has ever had; rollup watermarks tell
+// the ids of deleted rows.  New records get higher ids.
 MUST_CHECK enum status gap_last_id(struct sqlite3 *db, enum record_kind kind, int64_t *id,
                                    struct error *err);
 
-// Records of a kind that rollups count for good: those with ids up to `last_id` (the highest
-// watermark) that started before `until_ns`, the end of the day that has begun to expire.  Without
-// rollups `until_ns` is the time in the table expiry; INT64_MIN: nothing has expired.
+// The records of a kind that rollups go on counting after their rows are deleted: those with ids up
+// to `last_id` (the highest watermark) that started before `until_ns` (the end of the last day with
+// expired records).  For a kind without rollups `until_ns` is the time in the table expiry.
+// INT64_MIN: nothing has expired.
 struct gap_kept {
     int64_t last_id, until_ns;
 };
@@ -73,8 +76,9 @@ struct gap_set {
     size_t count[ROLLUP_LEVEL_COUNT], room[ROLLUP_LEVEL_COUNT];
 };
 
-// Reads the gaps of a kind and grouping.  Parts of days to be rebuilt that lie in `but` are
-// omitted: GAP_NO_SPAN omits none, GAP_ALL_TIME all.  `*set` is zeroed or from an earlier call.
+// Reads the gaps of a kind and grouping.  Of gaps to be rebuilt (ROLLUP_CLEARED, ROLLUP_EXPIRING)
+// the part inside `but` is omitted: GAP_NO_SPAN omits nothing, GAP_ALL_TIME omits them all.  `*set`
+// is zeroed or from an earlier call.
 #define GAP_NO_SPAN  (&(const struct gap_span){0, 0})
 #define GAP_ALL_TIME (&(const struct gap_span){INT64_MIN, INT64_MAX})
 MUST_CHECK enum status gap_set_read(struct gap_set *set, struct sqlite3 *db, enum record_kind kind,
@@ -82,20 +86,20 @@ MUST_CHECK enum status gap_set_read(struct gap_set *set, struct sqlite3 *db, enu
                                     struct error *err);
 void gap_set_deinit(struct gap_set *set);
 
-// Adds a gap of a level, or of ROLLUP_MONTHS_ALONE, to those that it makes unusable.  Gaps must
-// come ascending by their start.
+// Adds a gap to the levels that it makes unusable: `level` and all finer ones, or for
+// ROLLUP_MONTHS_ALONE the months only.  Gaps must come in ascending order of their starts.
 MUST_CHECK enum status gap_set_add(struct gap_set *set, enum rollup_level level, int64_t since_ns,
                                    int64_t until_ns);
 
-// The first period of a level that ends after a time; NULL: none.
+// The first gap of a level that ends after `time_ns`; NULL: none.
 const struct gap_span *gap_set_behind(const struct gap_set *set, enum rollup_level level,
                                       int64_t time_ns);
 
-// Whether a level is unusable in all of the period.
+// True if gaps make the level unusable in all of the period.
 bool gap_set_covers(const struct gap_set *set, enum rollup_level level, int64_t since_ns,
                     int64_t until_ns);
 
-// Whether a level is unusable in some of the period.
+// True if gaps make the level unusable in some of the period.
 bool gap_set_touches(const struct gap_set *set, enum rollup_level level, int64_t since_ns,
                      int64_t until_ns);
 

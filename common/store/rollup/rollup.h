@@ -1,6 +1,7 @@
-// Rollups: aggregates of records, materialized in advance, so that an average over a year merges a
-// few thousand sketches (mergeable quantile histograms; sketch.h) and reads no records.  Pure;
-// shared by the writer, which maintains them, and the queries, which read them.
+// Rollups: aggregates of records, materialized in advance (pre-aggregation).  An average over a
+// year merges a few thousand sketches (mergeable quantile histograms; sketch.h) and reads no
+// records.  This header defines levels, groupings and numbers for the writer, which maintains
+// rollups, and for the queries, which read them.  No I/O.
 //
 // A rollup is one row of the table `rollup`: the count, exact sum, minimum, maximum and a sketch of
 // one metric's values in one time bucket and series.  A series is a combination of names; the
@@ -12,10 +13,11 @@
 // late records need no special case, and rollups that a crashed collector had only in memory are
 // rebuilt from records.
 //
-// A level may be missing for a period: it had too few records per row, it was past its retention
+// A level can be missing for a period: it had too few records per row, it was past its retention
 // age, or records were cleared and its days are to be rebuilt.  The table rollup_gap lists these
-// gaps: rows of that level and of finer ones that touch a gap must not be used; queries read the
-// records, or coarser rows.  The table expiry has the time before which records have expired.
+// gaps.  A gap of a level is one of all finer levels, too.  Queries must not use a rollup that
+// overlaps a gap of its level; they read the records, or a coarser level.  The table expiry has,
+// for each kind, the time before which records have expired.
 #ifndef INFERSTAT_STORE_ROLLUP_ROLLUP_H
 #define INFERSTAT_STORE_ROLLUP_ROLLUP_H
 
@@ -34,7 +36,7 @@ enum rollup_level {
     ROLLUP_LEVEL_COUNT,
 };
 
-// Level of a gap that covers months only, no finer level.
+// Level of a gap that makes only the rollups of months unusable, not the finer levels.
 #define ROLLUP_MONTHS_ALONE ((enum rollup_level)ROLLUP_LEVEL_COUNT)
 
 // The dimensions of a series.  Older versions had two more groupings: by host, and of all records.
@@ -65,29 +67,29 @@ const char *rollup_level_name(enum rollup_level level);
 // the multiples of `step_ns`.
 int64_t rollup_step(int64_t step_ns, int64_t time_ns);
 
-// The start of the bucket that contains `time_ns`, and the start of the bucket after `bucket`; also
-// before 1970.  Both saturate at 64 bits.
+// rollup_bucket returns the start of the bucket that contains `time_ns`, rollup_next the start of
+// the bucket after `bucket`.  Times before 1970 are valid.  Both functions saturate at 64 bits.
 int64_t rollup_bucket(enum rollup_level level, int64_t time_ns);
 int64_t rollup_next(enum rollup_level level, int64_t bucket);
 
-// Whether the kind has rollups.  Descriptions (run, device, model) and load stages have none.
+// True if the kind has rollups.  Descriptions (run, device, model) and load stages have none.
 bool rollup_has_kind(enum record_kind kind);
 
-// The stored number of a metric, which never changes: 256 * kind + the column's position, or + 128
-// + its index among the kind's derived metrics (RECORD_DERIVED only grows at its end).  -1: the
-// metric has no rollups.
+// The number that identifies a metric in the table rollup.  It never changes: 256 * kind + the
+// position of the metric's column; for a derived metric 256 * kind + 128 + its index among the
+// kind's derived metrics (RECORD_DERIVED only grows at its end).  -1: the metric has no rollups.
 int rollup_metric_number(const struct query_metric *metric);
 
-// The metrics of a kind that have rollups, at most ROLLUP_METRICS_MAX, in the order of
-// query_metrics.
+// Sets `out` to the metrics of a kind that have rollups, in the order of query_metrics, and returns
+// their count.
 enum { ROLLUP_METRICS_MAX = 32 };
 unsigned rollup_metrics(enum record_kind kind, const struct query_metric *out[ROLLUP_METRICS_MAX]);
 
 // Projects a full series onto a grouping: dimensions that the grouping lacks become 0.
 struct rollup_series rollup_series_in(enum rollup_grouping grouping, struct rollup_series full);
 
-// The coarsest grouping with all dimensions that a query filters or groups by.  False if there is
-// none (runs, stages, workloads, statuses): only records can answer.
+// Sets `*out` to the coarsest grouping that has all dimensions by which a query filters or groups.
+// False if no grouping has them (runs, stages, workloads, statuses): only records can answer.
 bool rollup_grouping_for(enum rollup_grouping *out, const struct query *query);
 
 #endif

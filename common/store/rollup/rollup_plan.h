@@ -1,12 +1,12 @@
-// Query planner for rollups: selects the rollups and the records that answer a time window.  Pure.
+// Query planner for rollups (rollup.h): selects the rollups and the records that answer a query
+// over a time window.  No I/O.
 //
-// Cuts the window into consecutive pieces: inside, the coarsest whole buckets without gaps; finer
-// ones at the edges; records where no rollup fits.  So a year consists of a dozen months, some
-// days, hours and minutes at either end, and the records of two minutes, however many records there
-// are.
+// The plan cuts the window into consecutive pieces.  It uses the coarsest buckets that lie inside
+// the window and have no gap, finer ones at both edges, and records where no bucket fits.  A year
+// is answered by a dozen months, some days, hours and minutes, and the records of two minutes.
 //
-// If records of a piece have expired, the finest available bucket replaces them as a whole, even if
-// it extends beyond the window; the plan reports that.
+// Where records of a piece have expired, the plan uses the finest available bucket as a whole, even
+// if it extends beyond the window, and sets `is_widened`.
 #ifndef INFERSTAT_STORE_ROLLUP_ROLLUP_PLAN_H
 #define INFERSTAT_STORE_ROLLUP_ROLLUP_PLAN_H
 
@@ -23,10 +23,11 @@ struct rollup_span {
     int64_t first_ns, last_ns;
 };
 
+// Input of the planner.
 struct rollup_question {
     struct rollup_span window; // first_ns <= last_ns
-    // Length of a time step; steps start at its multiples, and no bucket spans two steps.  0: one
-    // step.  The window has at most a few thousand steps.
+    // Length of a time step; no bucket may span two steps.  Steps start at multiples of `step_ns`;
+    // 0: the window is one step.  The window has at most a few thousand steps.
     int64_t step_ns;
     const struct gap_set *gaps;
     int64_t expired_ns; // records that started before it have expired; INT64_MIN: none
@@ -42,14 +43,13 @@ struct rollup_piece {
 struct rollup_plan {
     struct rollup_piece *pieces; // ascending and disjoint
     size_t count, room;
-    // Whether whole buckets replace expired records, and their coarsest level; whether some expired
-    // records have no replacement.
-    enum rollup_level widened_to;
-    bool is_widened, is_lacking;
+    bool is_widened;              // whole buckets replace expired records
+    enum rollup_level widened_to; // the coarsest level of these buckets, if is_widened
+    bool is_lacking;              // no bucket replaces some of the expired records
 };
 
-// Makes the plan.  Fails only with STATUS_NOMEM.  `*plan` is zeroed, or an earlier plan whose
-// memory is reused.
+// Makes the plan.  `*plan` is zeroed, or an earlier plan whose memory is reused.  The only error is
+// STATUS_NOMEM.
 MUST_CHECK enum status rollup_plan_make(struct rollup_plan *plan,
                                         const struct rollup_question *question);
 void rollup_plan_deinit(struct rollup_plan *plan);

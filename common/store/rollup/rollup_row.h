@@ -1,14 +1,14 @@
-// Serialization of a rollup: converts between a row of the table rollup and an aggregate in memory
-// (struct ratio of aggregate.h).  Pure except for SQLite statements.
+// Row format of rollups: converts between a row of the table rollup and an aggregate in memory
+// (struct ratio of aggregate.h).  The caller prepares and runs the SQLite statements.
 //
 // A cell is the eight value columns of a row, always in this order:
 //   count        number of values, above 0
 //   sum, carry   of integers the 128-bit sum carry * 2^64 + sum (sum as unsigned); of reals
 //                the sum, with carry 0
 //   min, max     of the type of the sum
-//   numerator, denominator   their sums, of derived metrics; else null
-//   sketch       CRC-32C of the row's key and all its columns (4 bytes, little-endian), then
-//                the sketch (sketch.h), which is omitted if min = max
+//   numerator, denominator   of derived metrics the sums of both; else null
+//   sketch       CRC-32C of the row's key and its other value columns and sketch (4 bytes,
+//                little-endian), then the sketch (sketch.h), which is omitted if min = max
 #ifndef INFERSTAT_STORE_ROLLUP_ROLLUP_ROW_H
 #define INFERSTAT_STORE_ROLLUP_ROLLUP_ROW_H
 
@@ -25,6 +25,7 @@ struct sqlite3_stmt;
 enum { ROLLUP_ROW_COLUMN_COUNT = 8 };
 
 // The key of a row.
+// The primary key of a row.
 struct rollup_row_key {
     int metric;
     enum rollup_grouping grouping;
@@ -32,14 +33,15 @@ struct rollup_row_key {
     int64_t started_ns, series;
 };
 
-// Merges the cell in the statement's current row, whose columns start at `first` (from 0), into
-// `into`.  Skips the sketch if `into` has none.  STATUS_CORRUPT if the checksum is wrong or values
-// are impossible; `into` may then be partly updated.
+// Merges the cell in the current row of `row` into `into`; `first` is the index of its first
+// column, from 0.  Skips the sketch if `into` has none.  Returns STATUS_CORRUPT if the checksum is
+// wrong or a value is impossible; `into` may then be partly updated.
 MUST_CHECK enum status rollup_row_add(struct ratio *into, const struct rollup_row_key *key,
                                       struct sqlite3_stmt *row, int first, struct error *err);
 
-// Binds the cell's columns to the parameters from `first` (from 1).  `cell` has values and a sketch
-// of all of them; `derived`: the metric is a derived one.
+// Binds the cell's columns to consecutive parameters of `stmt`, starting at `first` (from 1).
+// `cell` has at least one value, and its sketch has all values.  `derived`: the metric is a derived
+// one.
 MUST_CHECK enum status rollup_row_bind(struct sqlite3_stmt *stmt, int first,
                                        const struct rollup_row_key *key, const struct ratio *cell,
                                        bool derived, struct error *err);

@@ -1,5 +1,6 @@
-// Opens store files: as a reader, as the source of a copy, or as the writer, which creates new
-// stores and migrates older ones.
+// Opens store files (SQLite databases): database_open_reader for queries and copies,
+// database_open_writer for the collector, which also creates new stores and migrates older ones.
+// The caller closes the connection with database_close and uses it on one thread at a time.
 #ifndef INFERSTAT_STORE_SCHEMA_DATABASE_OPEN_H
 #define INFERSTAT_STORE_SCHEMA_DATABASE_OPEN_H
 
@@ -7,9 +8,9 @@
 
 struct sqlite3;
 
-// Opens an existing store read-only and verifies that it is a store of this version (schema_check);
-// other database files can be attached and written to.  A store in a read-only folder (a copy) is
-// opened as immutable, or with its existing write-ahead log.
+// Opens an existing store read-only and verifies that it is a store of this version (schema_check).
+// The connection may attach other database files and write to those.  A store in a read-only
+// directory is opened as immutable, unless it has a write-ahead log there.
 MUST_CHECK enum status database_open_reader(struct sqlite3 **out, const char *path,
                                             struct error *err);
 

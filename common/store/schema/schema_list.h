@@ -1,4 +1,5 @@
-// Schema introspection: lists the columns of a store's tables and views, for documentation.
+// Schema introspection: lists the columns of a store's tables and views.  Used to generate
+// documentation.
 #ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_LIST_H
 #define INFERSTAT_STORE_SCHEMA_SCHEMA_LIST_H
 
@@ -19,8 +20,8 @@ struct schema_column {
 typedef enum status on_schema_column(void *context, const struct schema_column *column,
                                      struct error *err);
 
-// Creates a new store in memory and calls `take` for each column of each table, then of each view,
-// in order of creation.  Returns the callback's first error.
+// Creates a new store in memory and calls `callback` for each column of each table, then of each
+// view, in order of creation.  Returns the callback's first error.
 MUST_CHECK enum status schema_each_column(on_schema_column *callback, void *context,
                                           struct error *err);
 

@@ -1,4 +1,5 @@
-// Schema migration: creates the tables of a new store and upgrades stores of older versions.
+// Schema migration: creates the tables of a new store and upgrades stores of older versions.  The
+// collector migrates; readers only check.
 #ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_MIGRATE_H
 #define INFERSTAT_STORE_SCHEMA_SCHEMA_MIGRATE_H
 
@@ -8,19 +9,19 @@
 
 struct sqlite3;
 
-// Verifies that the file is a store of this version: STATUS_CORRUPT (not SQLite, or another
-// application's), STATUS_TOO_NEW, STATUS_UNSUPPORTED (an older version, which the collector
-// migrates).  Errors name both versions.
+// Verifies that the file is a store of this version.  Returns STATUS_CORRUPT if it is not SQLite or
+// another application's, STATUS_TOO_NEW for a newer version, STATUS_UNSUPPORTED for an older one,
+// which the collector migrates; `err` names both versions.
 MUST_CHECK enum status schema_check(struct sqlite3 *db, const char *path, struct error *err);
 
 // Creates the tables in an empty file, or migrates an older store to this version, in one
-// transaction; sealed rows are unpacked before it (unseal.h).  STATUS_CORRUPT and STATUS_TOO_NEW as
-// schema_check; STATUS_FULL if the disk has too little space.
+// transaction.  Before that, it unpacks sealed rows (unseal.h).  Returns STATUS_CORRUPT or
+// STATUS_TOO_NEW as schema_check, STATUS_FULL if the disk has too little space.
 MUST_CHECK enum status schema_migrate(struct sqlite3 *db, const char *path, struct error *err);
 
-// Sets `*needed` to the bytes that a migration may write: the rows of sealed segments (unseal.h),
-// and rewritten tables, which go through the write-ahead log.  STATUS_FULL, with both numbers, if
-// it exceeds `free_bytes`.
+// Sets `*needed` to the bytes that a migration may write: unpacked rows of sealed segments
+// (unseal.h), and rewritten tables, which go through the write-ahead log.  Returns STATUS_FULL if
+// that exceeds `free_bytes`; `err` names both sizes.
 MUST_CHECK enum status schema_check_space(struct sqlite3 *db, int64_t free_bytes, int64_t *needed,
                                           struct error *err);
 

@@ -10,9 +10,9 @@ struct sqlite3;
 // Replaces the kind's table by one with the layout of schema_append_table: copies all rows by
 // column name, then recreates the old table's indexes and triggers.  Views refer to it by name.
 //
-// Runs within a transaction.  Memory use is bounded by SQLite's page cache.  The write-ahead log
-// grows by the table's size; the file hardly grows, since copied rows are deleted and their pages
-// reused.  Retention releases the free pages later.
+// Runs within the caller's transaction.  SQLite's page cache bounds the memory use.  The
+// write-ahead log grows by the table's size.  The file hardly grows, since copied rows are deleted
+// and their pages reused; retention returns its free pages later.
 MUST_CHECK enum status schema_rebuild(struct sqlite3 *db, enum record_kind kind, struct error *err);
 
 #endif

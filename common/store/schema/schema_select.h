@@ -1,4 +1,5 @@
-// SQL expressions of record values as users see them, shared by views and queries.
+// SQL expressions for record values in user-visible form: names and enumerations as text, derived
+// metrics.  Shared by the store's views and by queries.
 #ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_SELECT_H
 #define INFERSTAT_STORE_SCHEMA_SCHEMA_SELECT_H
 
@@ -16,9 +17,9 @@ struct sqlite3_str;
 const char *schema_dimension(enum record_kind kind, enum query_dimension dimension);
 
 // Appends the select list of the kind's user-visible columns, over a row `t`: run, host, stream,
-// number, started_ns, received_ns, the kind's columns with names and enumerations as text, columns
-// specific to the kind, derived columns.  Adds a column for each to `columns`, unless that is NULL.
-// STATUS_NOMEM.
+// number, started_ns, received_ns, the kind's columns, columns specific to the kind, derived
+// columns.  Names and enumerations are text.  Also adds each column to `columns`, unless that is
+// NULL.  Returns STATUS_NOMEM when out of memory.
 enum status schema_select_list(struct sqlite3_str *sql, enum record_kind kind,
                                struct result *columns);
 
@@ -27,14 +28,15 @@ void schema_select_enum(struct sqlite3_str *sql, const struct record_column *col
 
 // Appends a derived metric's two expressions "numerator, denominator".
 void append_derived(struct sqlite3_str *sql, const struct record_derived *derived);
-// Appends the expression for a metric of records; null if a derived metric has no denominator.
+// Appends the SQL expression for a metric of records; its value is null if a derived metric has no
+// denominator.
 void schema_select_metric(struct sqlite3_str *sql, const struct query_metric *metric);
 
 // Result columns of lost records, one per reason: "dropped_spool_full".
 #define DROP_COLUMN(name, text) {"dropped_" text, UNIT_COUNT},
 #define DROP_COLUMNS            DELIVERY_REASONS(DROP_COLUMN)
 
-// The key of a reason's column; static.
+// The name of the column of lost records with that reason; static.
 const char *drop_key(enum delivery_reason reason);
 
 #endif

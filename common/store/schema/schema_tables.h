@@ -1,4 +1,5 @@
-// SQL generator for the tables and views of record kinds, from the record table (record.h).
+// SQL generator: CREATE TABLE, CREATE VIEW and INSERT for the kinds of records, from the record
+// table (record.h).  Used by migration, the collector's writer, and copies.
 #ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_TABLES_H
 #define INFERSTAT_STORE_SCHEMA_SCHEMA_TABLES_H
 
@@ -18,8 +19,9 @@ void schema_append_columns(struct sqlite3_str *sql, enum record_kind kind);
 // Appends CREATE VIEW for the kind.
 void schema_append_view(struct sqlite3_str *sql, enum record_kind kind);
 
-// Appends "INSERT INTO KIND(...) VALUES(?1, ...)": id, run, stream, number, started_ns,
-// received_ns, then the kind's columns, stored values as they are.  Not for RECORD_KIND_RUN.
+// Appends "INSERT INTO KIND(...) VALUES(?1, ...)".  The parameters are id, run, stream, number,
+// started_ns, received_ns, then the kind's columns in stored form (names as ids, enumerations as
+// integers).  Not for RECORD_KIND_RUN.
 void schema_insert_sql(struct sqlite3_str *sql, enum record_kind kind);
 enum { SCHEMA_FIRST_COLUMN = 7 }; // the parameter of column 0
 

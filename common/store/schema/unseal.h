@@ -1,5 +1,5 @@
-// Migration of sealed segments (compressed blocks of old rows, schema versions 6 to 8;
-// seal_decoder.h) back into table rows.
+// Migration step for sealed segments (compressed blocks of old rows in stores of schema versions 6
+// to 8; seal_decoder.h): moves their rows back into tables.  Called by schema_migrate.
 #ifndef INFERSTAT_STORE_SCHEMA_UNSEAL_H
 #define INFERSTAT_STORE_SCHEMA_UNSEAL_H
 
@@ -11,8 +11,8 @@ struct sqlite3;
 // under their former ids.  One transaction per segment: a killed migration continues at the next
 // call.
 //
-// A damaged segment is deleted and logged as an error, with the number of its records and their
-// time; the audit reports them as missing.
+// A damaged segment is deleted and logged as an error, with the count of its records and their
+// period; the audit reports these records as missing.
 MUST_CHECK enum status unseal(struct sqlite3 *db, struct error *err);
 
 #endif

@@ -1,5 +1,6 @@
-// Atomic creation of a database file: built under a temporary name, then renamed.  Existing files
-// are never replaced.
+// Atomic creation of a database file: the file is built under a temporary name, then renamed.  An
+// existing file is never replaced.  Used for new stores and for copies of
+// stores (backup, bundle).
 #ifndef INFERSTAT_STORE_SQLITE_ATOMIC_FILE_H
 #define INFERSTAT_STORE_SQLITE_ATOMIC_FILE_H
 
@@ -18,19 +19,20 @@ enum { ATOMIC_FILE_OWNER = 0600, ATOMIC_FILE_USUAL = 0644 };
 
 #define ATOMIC_FILE_NONE ((struct atomic_file){.fd = -1})
 
-// Creates an empty file of that mode at PATH.inferstat-partial, replacing one that a dead process
-// left.  STATUS_INVALID if `path` or a log of such a file exists; STATUS_BUSY if another process is
-// creating it; STATUS_NOT_FOUND without a folder; STATUS_DENIED, STATUS_IO.
+// Creates an empty file with that mode at PATH.inferstat-partial; replaces one that a dead process
+// left.  Returns STATUS_BUSY if `path` or a log beside it (-wal, -journal) exists, or if another
+// process is creating it; STATUS_NOT_FOUND if the directory is missing; STATUS_DENIED; STATUS_FULL;
+// STATUS_IO.
 MUST_CHECK enum status atomic_file_begin(struct atomic_file *file, const char *path, unsigned mode,
                                          struct error *err);
 
-// STATUS_FULL if its file system has fewer than `bytes` free bytes.
+// Returns STATUS_FULL if the file system of `file` has fewer than `bytes` free bytes.
 MUST_CHECK enum status atomic_file_room(const struct atomic_file *file, int64_t bytes,
                                         struct error *err);
 
-// If `status`, the result of building the file, is STATUS_OK: syncs the file and renames it to its
-// path; on another status or an error, removes it.  Returns `status` or the error.  All connections
-// to the file must be closed.  Frees the contents of `file`.
+// Ends the creation.  `status` is the result of building the file: if it is STATUS_OK, syncs the
+// file and renames it to its final path; else, or if that fails, removes it.  Returns `status` or
+// the error.  All connections to the file must be closed before.  Frees the contents of `file`.
 MUST_CHECK enum status atomic_file_end(struct atomic_file *file, enum status status,
                                        struct error *err);
 

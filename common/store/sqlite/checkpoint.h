@@ -1,6 +1,6 @@
-// WAL checkpoint scheduler: moves the write-ahead log into the store's file soon after a commit, so
-// that a copy of the file alone has the records, and seldom enough to cost little.  Used by the
-// writer's thread; callers pass the time.
+// WAL checkpoint scheduler: decides when to move the store's write-ahead log into its file.  It
+// does so soon after a commit, so that a copy of the file alone has the records, but seldom enough
+// to cost little.  Used on the writer's thread only.  `now_ns` is the caller's monotonic clock.
 #ifndef INFERSTAT_STORE_SQLITE_CHECKPOINT_H
 #define INFERSTAT_STORE_SQLITE_CHECKPOINT_H
 
@@ -16,29 +16,30 @@ struct checkpoint {
     uint64_t wanted_at_ns;   // the first of them
     uint64_t changed_at_ns;  // the last commit
     uint64_t recorded_at_ns; // the last commit of records
-    uint64_t tried_at_ns;
-    unsigned pages;       // length of the log after the last commit
-    unsigned pages_tried; // length of the log at the last attempt
+    uint64_t tried_at_ns;    // the last attempt
+    unsigned pages;          // length of the log after the last commit
+    unsigned pages_tried;    // length of the log at the last attempt
 };
 
-// Treats an existing log as a commit at `now_ns`.
+// Initializes; an existing log counts as a commit at `now_ns`.
 void checkpoint_init(struct checkpoint *checkpoint, uint64_t now_ns);
 
-// Installs a hook that reports the length of the log, and turns off SQLite's automatic checkpoints
-// until it is called with NULL.
+// Installs a commit hook that reports the log's length to `checkpoint`.  The hook replaces SQLite's
+// automatic checkpoints; a call with NULL restores these.
 void checkpoint_watch(struct checkpoint *checkpoint, struct sqlite3 *db);
 
-// True if the log is so long that the checkpoint must precede the next commit; otherwise it runs
-// while no job waits.
+// True if the log is so long that checkpoint_tick must run before the next commit; otherwise it can
+// wait until the writer has no job.
 bool checkpoint_presses(const struct checkpoint *checkpoint);
 
 // To be called after each commit; `records`: it stored records.
 void checkpoint_note(struct checkpoint *checkpoint, bool records, uint64_t now_ns);
 
-// To be called several times a second, outside of any transaction.  Runs a passive checkpoint half
-// a second after the last commit, at the latest two seconds after the first; at most one a second,
-// unless the log has grown by some megabytes.  It does not wait for readers: frames that they need
-// remain for the next one.  After half a minute without records a log of more than a megabyte is
+// Runs a checkpoint if one is due.  To be called several times a second, outside of any
+// transaction.  One is due half a second after the last commit, and at the latest two seconds after
+// the first commit since the last checkpoint; at most once a second, unless the log has grown by
+// some megabytes.  It does not wait for readers: log frames that they still need remain for the
+// next checkpoint.  After half a minute without records, a log of more than a megabyte is
 // truncated.
 MUST_CHECK enum status checkpoint_tick(struct checkpoint *checkpoint, struct sqlite3 *db,
                                        uint64_t now_ns, struct error *err);

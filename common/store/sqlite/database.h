@@ -1,5 +1,5 @@
-// SQLite helpers: errors with context, transactions, statements.  A connection belongs to the
-// thread that opened it.
+// SQLite helpers: error messages, transactions, prepared statements, and sizes of database files.
+// Used by all modules of the store.  A connection is used by one thread at a time.
 #ifndef INFERSTAT_STORE_SQLITE_DATABASE_H
 #define INFERSTAT_STORE_SQLITE_DATABASE_H
 
@@ -19,12 +19,13 @@ enum { DATABASE_BUSY_MS = 5000 };
 // NULL is fine.
 void database_close(struct sqlite3 *db);
 
-// Maps SQLite's result code to a status.  database_error also sets "what: why"; if the file is
-// damaged, it names the file.
+// database_status maps SQLite's result code to a status.  database_error does so for the last error
+// of `db` and sets `err` to "WHAT: WHY"; if the file is damaged, to the text of
+// database_is_damaged.
 enum status database_status(int rc);
 enum status database_error(struct sqlite3 *db, const char *what, struct error *err);
 
-// Sets and returns STATUS_CORRUPT: "store PATH: damaged: WHY", with advice on salvaging.
+// Sets `err` to "store PATH: damaged: WHY", with advice on salvaging, and returns STATUS_CORRUPT.
 enum status database_is_damaged(const char *path, const char *why, struct error *err);
 
 // Runs statements without results.
@@ -34,7 +35,8 @@ MUST_CHECK enum status database_exec(struct sqlite3 *db, const char *sql, struct
 MUST_CHECK enum status database_exec_built(struct sqlite3 *db, struct sqlite3_str *sql,
                                            struct error *err);
 
-// The same for one text, made by sqlite3_mprintf (%Q quotes a text, %w goes between double quotes).
+// Runs the statements made from `format` by sqlite3_mprintf: printf's conversions, %Q for a quoted
+// SQL string (or NULL), %w for the text of an identifier between double quotes.
 MUST_CHECK enum status database_execf(struct sqlite3 *db, struct error *err, const char *format,
                                       ...);
 
@@ -45,7 +47,8 @@ void database_rollback(struct sqlite3 *db);
 // the commit's error.
 MUST_CHECK enum status database_end(struct sqlite3 *db, enum status status, struct error *err);
 
-// Prepares one statement; `lasting`: it is kept and run many times (SQLITE_PREPARE_PERSISTENT).
+// Prepares one statement.  `lasting`: the caller keeps it and runs it many times
+// (SQLITE_PREPARE_PERSISTENT).
 MUST_CHECK enum status database_prepare(struct sqlite3 *db, struct sqlite3_stmt **out,
                                         const char *sql, bool lasting, struct error *err);
 
@@ -54,27 +57,28 @@ MUST_CHECK enum status database_prepare_built(struct sqlite3 *db, struct sqlite3
                                               struct sqlite3_str *sql, bool lasting,
                                               struct error *err);
 
-// Binds integers to the first `count` parameters, which the statement has.
+// Binds `count` integers to the parameters ?1, ?2, ...; the statement has at least as many.
 void database_bind(struct sqlite3_stmt *stmt, const int64_t *numbers, int count);
 
 // Runs a prepared statement that returns no rows, and resets it.
 MUST_CHECK enum status database_run(struct sqlite3 *db, struct sqlite3_stmt *stmt,
                                     struct error *err);
 
-// Reads the first column of the first row of a statement without parameters; 0 if there is no row
-// or the value is null.
+// Runs a query without parameters and sets `*out` to the first column of its first row; 0 if there
+// is no row or the value is null.
 MUST_CHECK enum status database_integer(struct sqlite3 *db, const char *sql, int64_t *out,
                                         struct error *err);
 
-// The same for a text that is made as for database_execf.
+// The same for a query made from `format`, as in database_execf.
 MUST_CHECK enum status database_integerf(struct sqlite3 *db, int64_t *out, struct error *err,
                                          const char *format, ...);
 
-// Size of the file beside the one at `path` with that ending ("-wal"), or -1.  Symbolic links of
-// `path` are resolved first: what lies beside a file does not lie beside a link to it.
+// Size of a companion file of the database at `path`: the file with the same name and `ending`
+// ("-wal", ".lock") in the same directory.  Resolves symbolic links of `path` first, since
+// companion files lie beside the target of a link.  -1: there is none.
 int64_t database_beside_bytes(const char *path, const char *ending);
 
-// Size of the file at `path`, 0 if it is missing; NULL is fine.
+// Size of the file at `path`; 0 if it is missing or `path` is NULL.
 int64_t database_file_bytes(const char *path);
 
 // Free bytes for this process on the file's disk; INT64_MAX if unknown.

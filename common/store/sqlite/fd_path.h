@@ -1,9 +1,8 @@
-// File-descriptor paths for SQLite: lets it open files relative to an open directory, as
-// openat(2) does.
-// /proc/self/fd/N/NAME names the file in the directory of descriptor N, even after the directory
-// was renamed or its path replaced.
+// File-descriptor paths for SQLite: lets it open files relative to an open directory, as openat(2)
+// does.  /proc/self/fd/N/NAME is the file NAME in the directory of descriptor N, even after that
+// directory was renamed or its path replaced.
 //
-// By default SQLite resolves such a path to the directory's current name and opens that; an
+// By default SQLite resolves such a path to the directory's current name and opens that name.  An
 // attacker could replace the directory in between (a TOCTOU race).
 #ifndef INFERSTAT_STORE_SQLITE_FD_PATH_H
 #define INFERSTAT_STORE_SQLITE_FD_PATH_H
@@ -12,7 +11,7 @@
 
 #define FD_PATH "/proc/self/fd/"
 
-// Makes SQLite use these paths unresolved, in the whole process.  To be called before any other
+// Makes SQLite open these paths unresolved, in the whole process.  To be called before any other
 // thread opens a database; repeated calls are harmless.
 MUST_CHECK enum status fd_path_allow(struct error *err);
 

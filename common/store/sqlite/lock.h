@@ -1,5 +1,6 @@
-// Removable lock files: lock files that may be unlinked at any time; taking a lock verifies that
-// the locked file is still at its path.
+// Lock files that their holder may remove: an exclusive lock between processes, which lasts until
+// the holder releases it or dies.  Only the holder may unlink the file.  So acquiring a lock
+// verifies that the locked file is still at its path.
 #ifndef INFERSTAT_STORE_SQLITE_LOCK_H
 #define INFERSTAT_STORE_SQLITE_LOCK_H
 
@@ -9,24 +10,25 @@
 
 struct lock {
     int fd;     // -1: not held
-    bool made;  // lock_acquire created the file
+    bool made;  // lock_acquire found no file and created it
     char *path; // NULL: not held
 };
 
 #define LOCK_NONE ((struct lock){.fd = -1})
 
-// Locks the file at `path` (lockfile.h), creating it if missing.  STATUS_BUSY names the holder's
-// pid.
+// Locks the file at `path` (lockfile.h); creates it if it is missing.  Returns STATUS_BUSY if
+// another process holds the lock; `err` names its pid.
 MUST_CHECK enum status lock_acquire(struct lock *lock, const char *path, struct error *err);
 
-// Locks FILE.lock beside the store, against a second writer.  Symbolic links are resolved first, so
-// all paths to a store share one lock.  The store's folder must exist, the store need not.
+// Locks FILE.lock beside the store FILE at `path`, so that it has one writer.  Resolves symbolic
+// links first, so that all paths to a store share one lock.  The store's directory must exist; the
+// store need not.
 MUST_CHECK enum status lock_acquire_store(struct lock *lock, const char *path, struct error *err);
 
 // Releases the lock; the file stays.  LOCK_NONE is fine.
 void lock_release(struct lock *lock);
 
-// Releases the lock; removes the file before that if lock_acquire created it.
+// Removes the file if lock_acquire created it, then releases the lock.
 void lock_withdraw(struct lock *lock);
 
 #endif

@@ -1,5 +1,6 @@
-// Incremental set hash of record numbers: the sum, modulo 2^64, of a hash of each (stream, number).
-// It does not depend on the order; numbers can be added and removed.
+// Incremental set hash of records: the sum, modulo 2^64, of a hash of each record's stream and
+// number.  The audit compares the hash of the rows with that of the stored numbers.  The hash does
+// not depend on the order; records can be added and removed.
 #ifndef INFERSTAT_STORE_SQLITE_SET_HASH_H
 #define INFERSTAT_STORE_SQLITE_SET_HASH_H
 
@@ -9,14 +10,14 @@
 
 struct sqlite3;
 
-// The hash of one number.
+// The hash of one record.
 uint64_t set_hash_of(int64_t stream, int64_t number);
 
 // The same bits as SQLite's signed integer.
 int64_t set_hash_signed(uint64_t bits);
 
-// Registers the SQL functions set_hash(stream, number), an aggregate, and set_hash_add(a, b), which
-// is NULL if an argument is.
+// Registers two SQL functions: set_hash(stream, number), an aggregate function, and set_hash_add(a,
+// b), the sum of two set hashes, which is NULL if an argument is.
 MUST_CHECK enum status set_hash_register(struct sqlite3 *db, struct error *err);
 
 #endif

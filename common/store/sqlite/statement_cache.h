@@ -1,5 +1,5 @@
-// Prepared statement cache, keyed by SQL text, with least-recently-used eviction.  One per
-// connection, used on the connection's thread.
+// Prepared statement cache, keyed by SQL text, with least-recently-used eviction.  A connection has
+// one cache, used on the connection's thread.
 #ifndef INFERSTAT_STORE_SQLITE_STATEMENT_CACHE_H
 #define INFERSTAT_STORE_SQLITE_STATEMENT_CACHE_H
 
@@ -20,7 +20,7 @@ struct statement_cache {
         char *sql;
         struct sqlite3_stmt *stmt;
         uint64_t used; // value of `clock` at the last use
-        bool is_taken;
+        bool is_taken; // between acquire and release
     } kept[STATEMENT_CACHE_SIZE];
     uint64_t clock;
 };
@@ -28,13 +28,14 @@ struct statement_cache {
 // Finalizes all statements; to be called before the connection is closed.
 void statement_cache_end(struct statement_cache *statements);
 
-// Consumes `sql` (freed even on failure) and returns its statement, which the caller passes back to
-// statement_cache_release.
+// Consumes `sql` (freed even on failure) and sets `*out` to a prepared statement with that text.
+// The caller passes it back to statement_cache_release.
 MUST_CHECK enum status statement_cache_acquire(struct statement_cache *statements,
                                                struct sqlite3 *db, struct sqlite3_str *sql,
                                                struct sqlite3_stmt **out, struct error *err);
 
-// Resets a statement and its parameters; finalizes it if it is not cached.  NULL is fine.
+// Resets a statement and clears its parameters; finalizes it if it is not in the cache.  NULL is
+// fine.
 void statement_cache_release(struct statement_cache *statements, struct sqlite3_stmt *stmt);
 
 #endif
