@@ -61,8 +61,8 @@ struct delivery_config {
     // A dead run is replayed from its files.  After a host crash the collector may have more
     // records than the files: its answer to Hello is trusted.
     bool replay;
-    // 0: no spool.  Else records are spooled when their ring (of `ring_records` records) is half
-    // full of unacknowledged ones, and every spool_after_ns while the collector is unreachable.
+    // 0: no spool.  Else records are spooled when half as many wait as fit their ring
+    // (delivery_producer_ring_fits), and every spool_after_ns while the collector is unreachable.
     uint64_t spool_after_ns;
     uint64_t spool_retry_ns; // delay after a failed append
     uint32_t ring_records;

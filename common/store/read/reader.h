@@ -21,7 +21,7 @@ typedef enum status row_callback(void *context, struct sqlite3_stmt *row, struct
 row_callback reader_on_integer;
 
 // Runs `sql`, which it frees (also on failure), with the filter's parameters bound, and calls
-// `take` for each row.
+// `callback` for each row.
 MUST_CHECK enum status reader_scan(struct store *store, struct sqlite3_str *sql,
                                    const struct query_filter *filter, row_callback *callback,
                                    void *context, struct error *err);

@@ -23,7 +23,7 @@ struct encoding_options {
     bool check;                   // compare every state with the reference
     enum pipeline_sync sync;
     struct tuning_request tuning;
-    size_t chunk_bytes;      // for tests; 0: from `request`
+    size_t chunk_bytes;      // for tests; 0: from `tuning`
     bool (*cancelled)(void); // polled; NULL: never cancelled
 };
 

@@ -22,7 +22,7 @@ struct device_share {
     unsigned int number;
     uint32_t device_number;
     struct device *device;
-    struct tuning_host host; // report.plan was computed from host and request
+    struct tuning_host host; // report.plan was computed from host and tuning
     struct tuning_request tuning;
     struct pipeline *pipeline;
     double *reference;     // the reference state of the sample being checked
