@@ -27,7 +27,8 @@ static FILE *open_beside(struct output *output, const struct stat *old)
         output->temporary = NULL;
         return NULL;
     }
-    int fd = open(output->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    (void)unlink(output->temporary); // of a process that ended early, or not ours at all
+    int fd = open(output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
         return NULL;
     if (old)

@@ -9,6 +9,7 @@
 #include "common/sys/config.h"
 #include "common/sys/files.h"
 #include "common/sys/lockfile.h"
+#include "common/sys/output.h"
 #include "common/sys/process.h"
 #include "common/sys/stop.h"
 
@@ -286,6 +287,24 @@ TEST_CASE(test_stop_ignored)
     }
 }
 
-TEST_MAIN_ONCE(make_folder, remove_folder, test_lock, test_config, test_config_leniently,
-               test_folders, test_process, test_driver, test_clock, test_data_folder,
-               test_cache_folder, test_stop_ignored, test_stop)
+// A file that another put under the name of the temporary file is not written to.
+TEST_CASE(test_output)
+{
+    char other[256], name[64];
+    struct output output;
+    struct stat info;
+    (void)snprintf(other, sizeof other, "%s", path_of("other"));
+    (void)snprintf(name, sizeof name, "out.tmp-%ld", (long)getpid());
+    write_file(other, "text");
+    assert_int_equal(link(other, path_of(name)), 0);
+    assert_int_equal(output_open(&output, path_of("out"), NULL), STATUS_OK);
+    assert_int_equal(output_close(&output, STATUS_OK, NULL), STATUS_OK);
+    assert_int_equal(stat(other, &info), 0);
+    assert_int_equal(info.st_size, 4);
+    assert_int_equal(stat(path_of("out"), &info), 0);
+    assert_int_equal(info.st_size, 0);
+}
+
+TEST_MAIN_ONCE(make_folder, remove_folder, test_output, test_lock, test_config,
+               test_config_leniently, test_folders, test_process, test_driver, test_clock,
+               test_data_folder, test_cache_folder, test_stop_ignored, test_stop)
