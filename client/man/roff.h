@@ -1,8 +1,8 @@
-// roff writer: prints man(7) source to standard output.
+// roff writer: prints the source text of a manual page (man(7) macros) to standard output.
 #ifndef INFERSTAT_MAN_ROFF_H
 #define INFERSTAT_MAN_ROFF_H
 
-// Prints one line of text (printf format) with roff's special characters escaped: hyphens,
+// Prints one line of text (printf format) and escapes roff's special characters in it: hyphens,
 // backslashes, quotes, and a dot at the beginning.
 __attribute__((format(printf, 1, 2))) void roff_text(const char *format, ...);
 
@@ -12,7 +12,7 @@ void roff_macro(const char *macro, const char *argument);
 // Begins a tagged paragraph (.TP): `tag` in bold, followed by `behind` in roman.
 void roff_tag(const char *tag, const char *behind);
 
-// Prints an example block (.EX) of lines, escaped and not filled.
+// Prints `lines` as an example block (.EX): escaped, with their line breaks kept.
 void roff_example(const char *lines);
 
 #endif

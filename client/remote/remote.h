@@ -1,5 +1,6 @@
-// Query client: sends queries to a collector, or runs them on a store file, and subscribes to new
-// records.  One thread at a time.
+// Query client: sends queries to a collector, or runs them on a store file (the SQLite file that a
+// collector writes), and subscribes to new records.  The command line and the dashboard use it.  A
+// struct remote is used by one thread at a time.
 #ifndef INFERSTAT_CLIENT_REMOTE_H
 #define INFERSTAT_CLIENT_REMOTE_H
 
@@ -16,29 +17,31 @@ struct remote;
 struct remote_target {
     const char *collector; // address text; NULL: environment, then the default
     const char *db;        // path of a store file; NULL: use the collector
-    uint64_t timeout_ns;   // of a query (slow kinds have longer ones); 0: 3 seconds
+    uint64_t timeout_ns;   // of a query (slow query kinds get a longer one); 0: 3 seconds
     struct trust_options trust;
 };
 
-// Connects in the background: if the collector is unreachable, remote_query fails, not this.
+// Opens the collector or the store file.  Connects in the background: if the collector is
+// unreachable, remote_open succeeds and remote_query fails.
 MUST_CHECK enum status remote_open(struct remote **out, const struct remote_target *target,
                                    struct error *err);
 void remote_close(struct remote *remote);
 
-// A warning to show to the user once, such as "unencrypted connection"; "": none.  Valid until
-// remote_close.
+// A warning that the caller shows to the user once, such as "unencrypted connection"; "": none.
+// Valid until remote_close.
 const char *remote_warning(const struct remote *remote);
 
-// Sends a query and waits for the reply.  STATUS_UNREACHABLE: no reply before the timeout; the
-// next query tries again.  STATUS_DENIED: the collector refuses this user's key, which can also
-// happen on an established connection.  Other errors, and the columns of each answer, are those of
-// store_query (common/store/store.h).  Administrative queries go to the admin service.
-// The answer to QUERY_CLEAR has one row with `cleared`.
+// Sends a query and waits for the reply; the caller frees `*out` with result_free.  Returns
+// STATUS_UNREACHABLE if no reply came before the timeout (the next query tries again),
+// STATUS_DENIED if the collector refuses this user's key, which can also happen on an established
+// connection. Other errors, and the columns of each result, are those of store_query
+// (common/store/store.h). Administrative queries go to the admin service.  The result of
+// QUERY_CLEAR has one row with the column `cleared`.
 MUST_CHECK enum status remote_query(struct remote *remote, const struct query *query,
                                     struct result **out, struct error *err);
 
-// Cancels waiting queries: remote_query returns STATUS_CANCELLED once `wake_fd` (-1: none) is
-// readable.  The descriptor is borrowed until remote_close.
+// Makes queries cancellable: remote_query returns STATUS_CANCELLED once the descriptor `wake_fd`
+// (-1: none) is readable.  `wake_fd` is borrowed until remote_close.
 void remote_wake_on(struct remote *remote, int wake_fd);
 
 // The collector's address or the file's path, for titles and messages.  Valid until remote_close.
@@ -49,17 +52,20 @@ bool remote_is_file(const struct remote *remote);
 
 enum remote_live_mode {
     REMOTE_LIVE_RECORDS,
-    REMOTE_LIVE_IDS, // notifications with the kind of new records only
+    REMOTE_LIVE_IDS, // no records: only notifications, with the kind of the new records
 };
 
-// Subscribes to newly committed records of `kinds` (bit k: enum record_kind k; 0: all).  Polls a
-// store file twice a second.  Reconnects while the collector is unreachable.
+// Subscribes to newly committed records of `kinds` (bit k: enum record_kind k; 0: all kinds).  A
+// collector sends them; the client reconnects if it was unreachable.  A store file is polled twice
+// a second.
 MUST_CHECK enum status remote_subscribe(struct remote *remote, uint32_t kinds,
                                         enum remote_live_mode mode, struct error *err);
 
-// Waits up to `timeout_ns` for new records.  `*out` has rows of `*kind` with the columns of
-// QUERY_RECORDS; NULL with REMOTE_LIVE_IDS.  `*missed`: total of rows that were not delivered to
-// this subscriber.  STATUS_TIMEOUT: no new records.  STATUS_CANCELLED: `wake_fd` (-1: none) became
+// Waits up to `timeout_ns` for new records.  Sets `*kind` to their kind, and `*out` to a result
+// with the columns of QUERY_RECORDS, which the caller frees; with REMOTE_LIVE_IDS `*out` is NULL.
+// Sets
+// `*missed` to the total of records, since the subscription, that were not delivered to it. Returns
+// STATUS_TIMEOUT if there were no new records, STATUS_CANCELLED if `wake_fd` (-1: none) became
 // readable.
 MUST_CHECK enum status remote_live_next(struct remote *remote, uint64_t timeout_ns, int wake_fd,
                                         enum record_kind *kind, struct result **out,

@@ -1,13 +1,14 @@
-// Backend interface of remote.h: one table of operations for a collector, one for a store file.
-// Internal to client/remote.
+// Back-end interface (vtable) of the query client in remote.h: one struct of function pointers for
+// a collector, one for a store file.  Internal to client/remote.
 #ifndef INFERSTAT_CLIENT_REMOTE_SOURCE_H
 #define INFERSTAT_CLIENT_REMOTE_SOURCE_H
 
 #include "client/remote/remote.h"
 
-// `source` is the object that `open` creates.  The contracts are those of remote.h.
+// `source` is the back end's object, which `open` creates.  Each function has the contract of the
+// function in remote.h with its name.
 struct source_ops {
-    // `*name` and `*warning` ("": none) are valid until `close`.
+    // Also sets what remote_name and remote_warning return; both texts are valid until `close`.
     enum status (*open)(void **source, const struct remote_target *target, const char **name,
                         const char **warning, struct error *err);
     void (*close)(void *source); // NULL is fine

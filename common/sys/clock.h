@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <time.h>
 
-// Monotonic clock in nanoseconds; comparable between processes of one host until it
+// Monotonic clock in nanoseconds; processes of one host can compare readings until the host
 // reboots.
 static inline uint64_t clock_monotonic_ns(void)
 {

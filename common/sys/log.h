@@ -1,4 +1,5 @@
-// Logger to standard error with severity levels.  Any thread; each line is one write.
+// Logger: writes messages with severity levels to standard error.  Any thread may call it; each
+// message is one write call.
 #ifndef INFERSTAT_SYS_LOG_H
 #define INFERSTAT_SYS_LOG_H
 
@@ -12,11 +13,11 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 // it before threads start.  `program` is borrowed until the process ends.
 void log_open(const char *program, enum log_level level);
 
-// True if messages of `level` are shown; lets callers skip computing a message that is not.
+// True if messages of `level` are shown; a caller need not compute a message that is not shown.
 bool log_shows(enum log_level level);
 
-// Writes "PROGRAM: text" ("warning: " or "debug: " before the text at these levels) with control
-// characters escaped.
+// Writes "PROGRAM: text", with control characters escaped.  At the levels warning and debug the
+// level's name precedes the text: "PROGRAM: warning: text".
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // The name of a level ("error", "warning", "info", "debug"); NULL after the last one.

@@ -1,5 +1,6 @@
-// Table-driven option parser: one table defines the options for the command line, configuration
-// files, help and completion.
+// Table-driven option parser: one C array of options defines what a program accepts on its command
+// line and in its configuration file, and what its help and shell completion show.  An option
+// stores its value in a member of a structure, the target.
 #ifndef INFERSTAT_SYS_OPTION_TABLE_H
 #define INFERSTAT_SYS_OPTION_TABLE_H
 
@@ -24,7 +25,7 @@ enum option_type {
     OPTION_CUSTOM,  // any type, parsed by `parse`
 };
 
-// Callback: the i-th word that an option accepts; NULL after the last one.
+// Callback: returns the i-th word that an option accepts; NULL after the last one.
 typedef const char *option_choice(unsigned i);
 
 // Callback: parses `value` into `member`.  `what` is the option's name with dashes, for messages.
@@ -36,16 +37,17 @@ struct option {
     const char *argument; // name of its value in help; NULL: the option has no value
     const char *help;     // NULL: not listed in help
     enum option_type type;
-    size_t offset; // of the member in option_table.target
-    double minimum, maximum;
-    option_choice *choices; // OPTION_CHOICE, OPTION_SET; also for completion; NULL: none
-    option_parse *parse;    // OPTION_CUSTOM
-    char letter;            // short form, "-n"; 0: none
-    bool not_in_file;       // not accepted in a configuration file
+    size_t offset;           // of the member in option_table.target
+    double minimum, maximum; // valid range, inclusive, of a number
+    option_choice *choices;  // OPTION_CHOICE, OPTION_SET; also for completion; NULL: none
+    option_parse *parse;     // OPTION_CUSTOM
+    char letter;             // short form, "-n"; 0: none
+    bool not_in_file;        // not accepted in a configuration file
 };
 
-// Initialisers of `type` and `offset` (and range or callbacks) for a member of OPTION_TARGET, which
-// the file with the table defines: {"tokens", "N", "at most N tokens", INTEGER_AT(tokens, 1, 100)}.
+// Initialisers of the last fields of struct option: `type`, `offset`, and the range or callbacks.
+// `member` is a member of OPTION_TARGET; the file with the table must define OPTION_TARGET as the
+// target's type.  Example: {"tokens", "N", "at most N tokens", INTEGER_AT(tokens, 1, 100)}.
 #define OPTION_AT(kind, member) .type = OPTION_##kind, .offset = offsetof(OPTION_TARGET, member)
 #define OPTION_IS_GIVEN         .type = OPTION_GIVEN
 #define FLAG_AT(member)         OPTION_AT(FLAG, member)
@@ -67,33 +69,34 @@ struct option_table {
     bool *given;  // given[i]: options[i] was on the command line; NULL: not recorded
 };
 
-// State of parsing a command line.  Set the first five members, the rest zero.
+// Iterator over a command line.  Set the first five members, the rest zero.
 struct option_reader {
-    const char *program; // for "see PROGRAM --help"
-    char *const *words;
-    int count;
+    const char *program;               // for "see PROGRAM --help"
+    char *const *words;                // of the command line
+    int count;                         // of words
     const struct option_table *tables; // searched in order
     size_t table_count;
     int at;          // index of the next word
     bool words_only; // "--" was read: the rest are arguments
 };
 
-// Parses the next option or argument; call it while `at` < `count`.  An option ("--name value",
-// "--name=value", "-n5", "-n 5", flags as "-yh") is stored in its target, and *word is NULL, as for
-// "--".  An argument (also "-") is returned in *word.  STATUS_INVALID: unknown option (the message
-// suggests the nearest one), missing, unexpected or invalid value.
+// Parses the next option or argument; call it while `at` < `count`.  For an option ("--name value",
+// "--name=value", "-n5", "-n 5", flags as "-yh") stores the value in the table's target and sets
+// `*word` to NULL; also sets it to NULL for "--".  For an argument, also "-", sets `*word` to it.
+// Returns STATUS_INVALID if the option is unknown (`err` suggests the nearest name), or if its
+// value is missing, unexpected or invalid.
 MUST_CHECK enum status option_reader_next(struct option_reader *reader, const char **word,
                                           struct error *err);
 
 // Finds an option by name; NULL: none.
 const struct option *option_find(const struct option_table *table, const char *name);
 
-// Parses `value` into the option's member of `target`.  A flag's value may be NULL.
+// Parses `value` into the option's member of `target`.  `value` may be NULL for a flag.
 MUST_CHECK enum status option_set(const struct option *option, void *target, const char *value,
                                   struct error *err);
 
-// Returns STATUS_INVALID for an unknown option; the message suggests the nearest name.  `prefix`,
-// such as "--", precedes both names in it.
+// Reports that option `name` is unknown: returns STATUS_INVALID, and `err` suggests the nearest
+// name in `tables`.  `prefix`, such as "--", precedes both names in the message.
 enum status option_unknown(const struct option_table *tables, size_t table_count,
                            const char *prefix, const char *name, const char *program,
                            struct error *err);

@@ -1,5 +1,6 @@
-// Atomic replacement of an output file: writes a temporary file, then syncs and renames it.
-// Terminals, pipes and devices are written to directly.
+// Atomic write of an output file that the user named: the program writes to a temporary file, which
+// is then synced and renamed to the target.  If the target is a terminal, a pipe or a device, the
+// program writes to it directly.
 #ifndef INFERSTAT_SYS_OUTPUT_H
 #define INFERSTAT_SYS_OUTPUT_H
 
@@ -13,12 +14,13 @@ struct output {
     char *temporary; // path of the temporary file; NULL if `path` is written directly
 };
 
-// Opens PATH.tmp-PID with the permissions of the existing file at `path`.
+// Opens the temporary file PATH.tmp-PID, with the permissions of the file at `path` if one exists.
 MUST_CHECK enum status output_open(struct output *output, const char *path, struct error *err);
 
-// Renames the temporary file to `path` if `status`, the result of writing it, is STATUS_OK and
-// the flush succeeds; otherwise removes it and leaves the old file unchanged.  Returns `status`,
-// or STATUS_IO if the flush or the rename failed.  Frees the members of `output`.
+// Ends the output.  `status` is the caller's result of writing.  If it is STATUS_OK and the sync
+// succeeds, renames the temporary file to `path`; otherwise removes the temporary file and leaves
+// the old file unchanged.  Returns `status`, or STATUS_IO if the sync or the renaming failed. Frees
+// the members of `output`.
 MUST_CHECK enum status output_close(struct output *output, enum status status, struct error *err);
 
 #endif

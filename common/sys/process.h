@@ -1,4 +1,5 @@
-// Properties of this process and its host; each call reads them again.  Any thread.
+// Facts about this process and its host: memory, CPU time, hardware, operating system; also random
+// bytes.  Nothing is cached: each call asks the kernel again.  Any thread.
 #ifndef INFERSTAT_SYS_PROCESS_H
 #define INFERSTAT_SYS_PROCESS_H
 
@@ -32,8 +33,8 @@ struct process_host {
 
 void process_host_read(struct process_host *out);
 
-// The version of the loaded NVIDIA driver, read from `path` (NULL: the driver's file in /proc); ""
-// if no driver is loaded.
+// Writes the version of the loaded NVIDIA driver to `out`; "" if no driver is loaded.  `path` is
+// the file to read, NULL: the driver's file in /proc.
 void process_driver_read(char out[PROCESS_TEXT_SIZE], const char *path);
 
 #endif

@@ -1,5 +1,5 @@
 // Graceful shutdown: turns SIGINT, SIGTERM and SIGHUP into a stop flag and a readable descriptor
-// (self-pipe).  One per program.
+// (self-pipe).  The state is global: a program has one stop flag.
 #ifndef INFERSTAT_SYS_STOP_H
 #define INFERSTAT_SYS_STOP_H
 
@@ -8,11 +8,12 @@
 #include "common/core/base/error.h"
 
 // Installs the signal handlers, and ignores SIGPIPE and SIGXFSZ, so that writes return errors.  A
-// signal that the parent process ignores (nohup, background jobs) stays ignored.  Main thread,
-// before other threads start.
+// signal that the parent process ignores (nohup, background jobs) stays ignored.  Call it on the
+// main thread, before other threads start.
 MUST_CHECK enum status stop_install(struct error *err);
 
-// Makes a further signal a stop request, unless it is ignored.  Call it after stop_install.
+// Makes another signal a stop request too, unless the process ignores that signal.  Call it after
+// stop_install.
 void stop_on(int number);
 
 // True once a stop was requested.  Any thread.

@@ -1,5 +1,5 @@
-// Threads of the programs and of the library.  Signals are for the threads that wait for them: a
-// thread started here has all of them blocked.
+// Thread wrapper (pthreads): starts and joins a thread of a program or of the library.  The started
+// thread has all signals blocked, so that only the threads of the application handle signals.
 #ifndef INFERSTAT_SYS_THREAD_H
 #define INFERSTAT_SYS_THREAD_H
 
@@ -8,17 +8,18 @@
 
 #include "common/core/base/error.h"
 
-// Zeroed before it is started.
+// Must be zeroed before thread_start.
 struct thread {
     pthread_t id;
-    bool running; // it was started and not joined
+    bool running; // started and not joined yet
 };
 
-// Starts a thread that runs `body`.  STATUS_IO: "what: cannot create a thread: why".
+// Starts a thread that calls `body` with `context`.  Returns STATUS_IO if it cannot be created;
+// `what` is the prefix of the message.
 MUST_CHECK enum status thread_start(struct thread *thread, const char *what,
                                     void *(*body)(void *context), void *context, struct error *err);
 
-// Waits for the end of the thread, if it is running.
+// Waits for the end of the thread; does nothing if it was not started.
 void thread_join(struct thread *thread);
 
 #endif

@@ -1,4 +1,5 @@
-// Time parser: relative, local, RFC 3339 and unix times.  Depends on no state but the time zone.
+// Parser of points in time: relative, local, RFC 3339 and unix times, as in options and queries. It
+// reads no clock; its only global state is the time zone.
 #ifndef INFERSTAT_SYS_WHEN_H
 #define INFERSTAT_SYS_WHEN_H
 
@@ -8,10 +9,10 @@
 #include "common/core/base/error.h"
 
 // Parses "90m" (90 minutes before `now_ns`), "2026-03-29", "2026-03-29 14:30",
-// "2026-03-29 14:30:05.5" (local time; T may replace the space), the same followed by "Z" or
-// "+02:00" (RFC 3339), or unix seconds.  A local time that occurs twice, because clocks are set
-// back, is its first instant, or its second with `latest`; a local time that the clocks skip is
-// rejected.  `what` names the option in errors.
+// "2026-03-29 14:30:05.5" (local time; T may replace the space), such a time followed by "Z" or
+// "+02:00" (RFC 3339), or unix seconds.  Where clocks are set back, a local time occurs twice: it
+// means the first instant, or the second one if `latest`.  A local time that the clocks skip is
+// rejected.  `what` names the option in error messages.
 MUST_CHECK enum status when_parse(int64_t *out_ns, const char *text, int64_t now_ns, bool latest,
                                   const char *what, struct error *err);
 

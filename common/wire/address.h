@@ -1,5 +1,5 @@
-// Collector addresses: parsing, validation and the endpoints of a collector's services.  Pure: no
-// sockets, no name resolution.
+// Collector addresses: parses and validates an address, and derives from it the ZeroMQ endpoint of
+// each service of the collector.  No I/O: opens no sockets and resolves no names.
 #ifndef INFERSTAT_WIRE_ADDRESS_H
 #define INFERSTAT_WIRE_ADDRESS_H
 
@@ -21,17 +21,20 @@ struct address {
     bool is_ipc;
     char place[ADDRESS_TEXT_SIZE]; // ipc: folder of the sockets; tcp: host without brackets
     bool is_ipv6;
-    unsigned port; // tcp: of ingest; the other services use the next ports
+    unsigned port; // tcp: port of ingest; query, live and admin use port + 1, + 2 and + 3
 };
 
 // Parses "ipc:///absolute/folder", "tcp://HOST:PORT", "tcp://[::1]:PORT" or "tcp://HOST" (default
-// port).  STATUS_INVALID: unknown scheme, relative folder, a folder whose socket paths exceed
-// ADDRESS_IPC_PATH_MAX bytes, an invalid host, a port outside 1..65532, or a wildcard.
-// trust_resolve (trust.h) checks whether the address needs keys.
+// port).  Returns STATUS_INVALID for an unknown scheme, a relative folder, a folder whose socket
+// paths exceed ADDRESS_IPC_PATH_MAX bytes, an invalid host, a port outside 1..65532, or a wildcard.
+//
+// This function does not check whether a connection to the address needs keys: trust_resolve
+// (trust.h) does.
 MUST_CHECK enum status address_parse(struct address *out, const char *text, struct error *err);
 
-// As address_parse, for an address to listen on: accepts wildcards ("tcp://*", "tcp://0.0.0.0",
-// "tcp://[::]"), which mean all interfaces, and rejects host names other than localhost.
+// Parses an address to listen on.  Unlike address_parse, it accepts wildcards ("tcp://*",
+// "tcp://0.0.0.0", "tcp://[::]"), which mean all interfaces, and rejects host names other than
+// localhost.
 MUST_CHECK enum status address_parse_listen(struct address *out, const char *text,
                                             struct error *err);
 
@@ -44,13 +47,14 @@ MUST_CHECK enum status address_default(struct address *out, const char *environm
                                        const char *runtime_dir, struct error *err);
 
 // Writes the ZeroMQ endpoint of a service ("ipc:///run/inferstat/query",
-// "tcp://127.0.0.1:5572").  `text` holds ADDRESS_TEXT_SIZE bytes.  Returns it.
+// "tcp://127.0.0.1:5572") to `text`, which holds ADDRESS_TEXT_SIZE bytes.  Returns `text`.
 char *address_endpoint(char *text, const struct address *address, enum address_service service);
 
-// "ingest", "query", "live" or "admin"; static.
+// The name of a service: "ingest", "query", "live" or "admin"; static.
 const char *address_service_name(enum address_service service);
 
-// Formats the address for address_parse.  `text` holds ADDRESS_TEXT_SIZE bytes.  Returns it.
+// Writes the address to `text`, which holds ADDRESS_TEXT_SIZE bytes, in the form that address_parse
+// reads; an address with a wildcard only address_parse_listen can read back.  Returns `text`.
 char *address_text(char *text, const struct address *address);
 
 #endif

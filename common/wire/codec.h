@@ -1,37 +1,41 @@
-// Message codec: encodes and decodes protobuf frames (proto/inferstat.proto) with full validation
-// of input.  Any thread.
+// Message codec: converts the structures of message.h to protobuf frames (proto/inferstat.proto)
+// and back.  Collector, library and clients use it.  All functions may be called from any thread.
 //
-// Decoding validates sizes, counts, enumerations, texts (UTF-8, no NUL), numbers and times.  The
-// tables of a decoded batch cover first..last exactly, each number once and ascending in a table;
-// columns have one value per row, of the column's type; ids of names are in 1..65535, reals
-// finite, durations and counts in 0..MESSAGE_VALUE_MAX.
+// A frame is one encoded message.  Decoding validates sizes, counts, enumerations, texts (UTF-8, no
+// NUL), numbers and times.  A batch carries records of one stream, the records of one ring buffer,
+// numbered 1, 2, 3, ...; its records come in tables, arrays of columns, one table per record kind.
+// In a decoded batch every record number from first to last is in one table, and the numbers of a
+// table ascend.  Columns have one value per row, of the column's type.  Ids of names are in
+// 1..65535, reals are finite, durations and counts are in 0..MESSAGE_VALUE_MAX.
 #ifndef INFERSTAT_WIRE_CODEC_H
 #define INFERSTAT_WIRE_CODEC_H
 
 #include "common/wire/message.h"
 
-// Encodes into memory that the caller releases with free().  STATUS_FULL: the frame would be larger
-// than MESSAGE_SIZE_MAX.
+// Encodes `message` into `*out`, which the caller releases with free().  Returns STATUS_FULL if the
+// frame would be larger than MESSAGE_SIZE_MAX.
 MUST_CHECK enum status codec_encode(unsigned char **out, size_t *size,
                                     const struct message *message, struct error *err);
 
 // Decodes one frame.  On success release `message` with message_free.
 //
-// STATUS_INVALID: the frame is no message, or its address (run, stream, range first..last) is
-// invalid; message->failed_run is the run, if the frame has one.  A range longer than a batch's
-// maximum is an invalid address: refusing the range would drop its numbers.
+// The address of a batch is its run, its stream and its range first..last of record numbers.
+// Returns STATUS_INVALID if the frame is no message, or if the address is invalid;
+// message->failed_run is then the run, if the frame has one.  A range longer than a batch's maximum
+// makes the address invalid: if the collector refused the range, it would drop all records in it.
 //
 // A batch with a valid address but invalid content decodes successfully, with batch.fault set and
-// without tables, so that the collector can refuse its range; valid drops, names and streams are
-// kept.  For a batch without records, which has no range, invalid content is STATUS_INVALID.
+// without tables, so that the collector can refuse the range; valid drops, names and streams are
+// kept.  A batch without records has no range: invalid content is then STATUS_INVALID.
 //
-// A query with invalid values decodes, so that it gets a reply; query_check rejects the values.
+// A query with invalid values decodes successfully, so that the collector can reply to it;
+// query_check rejects the values.
 MUST_CHECK enum status codec_decode(struct message *message, const void *bytes, size_t size,
                                     struct error *err);
 
-// As codec_decode, for frames of untrusted peers: limits the memory to 8 times the frame's size
-// plus 4 MiB, enough for the largest valid counts.  (A frame of empty parts would otherwise need
-// sixty times its size.)  Frees the memory of an invalid batch's tables.
+// Decodes a frame of an untrusted peer.  Unlike codec_decode, it limits the memory to 8 times the
+// frame's size plus 4 MiB, enough for the largest valid counts.  (A frame of empty parts would
+// otherwise need sixty times its size.)  It also frees the memory of an invalid batch's tables.
 MUST_CHECK enum status codec_decode_untrusted(struct message *message, const void *bytes,
                                               size_t size, struct error *err);
 
@@ -42,15 +46,15 @@ size_t message_memory(const struct message *message);
 
 // ---- Columnar tables of records ---------------------------------------------------
 
-// Table builder: converts records of one stream to columnar tables, one per kind.  Reusable; keeps
-// its memory between uses.
+// Table builder: converts records of one stream to columnar tables, one per record kind.  After a
+// reset it can be used again, with the memory that it has allocated.
 struct table_builder;
 
 MUST_CHECK enum status table_builder_new(struct table_builder **out);
 void table_builder_free(struct table_builder *builder);
 void table_builder_reset(struct table_builder *builder);
 
-// Appends a copy of one record.  Numbers must ascend.
+// Appends a copy of the record with this number.  Each number must be above the last one.
 MUST_CHECK enum status table_builder_add(struct table_builder *builder, uint64_t number,
                                          const struct record *record);
 

@@ -1,11 +1,15 @@
-// Internal interface of the protobuf codec (codec*.c, the only users of the generated code).
+// Internal interface of the protobuf codec: only the codec*.c files include it, and only they use
+// the code that protoc-c generates.
 //
-// A body is one variant of the message union.  One function copies a body in both directions:
-// to the protobuf-c structure when packing, from it when reading, which validates.  Texts and
-// arrays are allocated in the arena, or borrowed where possible.  A field stays empty if an
-// allocation fails; the caller checks arena_failed at the end.
+// A body is one variant of the union in struct message.  One function copies a body in both
+// directions: packing copies it to the structure of protobuf-c, reading copies it from that
+// structure and validates it.  Texts and arrays are allocated in the arena, or borrowed where
+// possible.  If an allocation fails, the field stays empty; the caller checks arena_failed at the
+// end.
 //
-// Functions that return a text say what is at fault, NULL when nothing is; packing has no faults.
+// A fault is a static text that says what is invalid.  Functions that return a fault return NULL if
+// everything is valid; packing has no faults.  `wire` names a field of protobuf-c, `own` the same
+// field in message.h.
 #ifndef INFERSTAT_WIRE_CODEC_PARTS_H
 #define INFERSTAT_WIRE_CODEC_PARTS_H
 
@@ -18,11 +22,11 @@ struct codec {
     bool packing; // else reading
 };
 
-// Copies a number between the protobuf-c structure and ours.
+// Copies a number in the codec's direction: from `own` to `wire`, or from `wire` to `own`.
 #define CODEC_COPY(codec, wire, own)                                                               \
     ((codec)->packing ? (void)((wire) = (own)) : (void)((own) = (wire)))
 
-// The fault, unless packing or `sound`.
+// Returns `fault`; NULL if packing or `sound`.
 static inline const char *codec_check(const struct codec *codec, bool sound, const char *fault)
 {
     return codec->packing || sound ? NULL : fault;
@@ -44,14 +48,15 @@ static inline ProtobufCBinaryData codec_pack_bytes(const void *bytes, size_t siz
     return (ProtobufCBinaryData){.len = size, .data = codec_borrow(bytes)};
 }
 
-// A decoded text with its length on the wire, taken from the arena: protobuf-c stores no length, so
-// that a NUL inside a text would truncate it.
+// A decoded text with its length on the wire.  protobuf-c stores no length, so a NUL inside a text
+// would truncate it; the arena knows the length, because protobuf-c allocated the text there.
 struct wire_bytes codec_read_text(const char *text);
 
-// True for at most `size_max` bytes of UTF-8 without NUL.
+// True if `text` is valid UTF-8 without NUL, of at most `size_max` bytes.
 bool codec_text_is_sound(struct wire_bytes text, size_t size_max);
 
-// Copies a text; one that is not sound is left empty, and is the fault.
+// Copies a text.  When reading, returns `fault` and leaves `own` empty if codec_text_is_sound
+// rejects the text.
 const char *codec_copy_text(const struct codec *codec, char **wire, struct wire_bytes *own,
                             size_t size_max, const char *fault);
 
@@ -64,34 +69,36 @@ void *codec_new(struct arena *arena, const ProtobufCMessageDescriptor *type);
 // an allocation fails.
 void *codec_new_list(struct arena *arena, size_t *count, const ProtobufCMessageDescriptor *type);
 
-// A list of structures in a message.
+// Description of a list of structures in a message.
 struct codec_list {
-    const ProtobufCMessageDescriptor *type; // of the elements on the wire
-    size_t own_size;                        // of an element of ours
+    const ProtobufCMessageDescriptor *type; // of an element in `wire`
+    size_t own_size;                        // bytes of an element in `own`
     size_t max;                             // elements that a message may have
-    const char *too_many;                   // the fault of more
+    const char *too_many;                   // the fault if there are more than `max`
     const char *(*copy)(const struct codec *codec, void *wire, void *own); // one element
 };
 
-// Copies a list: an array of pointers on the wire, an array of elements of ours.  `wire` and
-// `own` are the addresses of the pointers to the arrays.  A list at fault is left empty.
+// Copies a list.  In protobuf-c it is an array of pointers, in message.h an array of structures;
+// `wire` and `own` are the addresses of the pointers to these arrays.  A list with a fault is left
+// empty.
 const char *codec_copy_list(const struct codec *codec, const struct codec_list *list, void *wire,
                             size_t *wire_count, void *own, size_t *own_count);
 
 // ---- Bodies ------------------------------------------------------------------------
 
-// `wire` is the protobuf-c structure, `own` the variant of the message union.  The fault
-// status_text(STATUS_NOMEM) means: out of memory.
+// Copies one body; `own` is the variant in struct message.  Out of memory is the fault
+// status_text(STATUS_NOMEM).
 typedef const char *codec_copy_body(const struct codec *codec, void *wire, void *own);
 
-// codec_ingest.c.  A batch with an invalid content but a valid address has no fault, but
-// batch.fault set and no tables.
+// codec_ingest.c.  For a batch with a valid address but invalid content codec_copy_batch returns no
+// fault: it sets batch.fault and leaves out the tables (codec_decode in codec.h).
 codec_copy_body codec_copy_hello, codec_copy_batch, codec_copy_goodbye, codec_copy_ack;
 
 // codec_query.c
 codec_copy_body codec_copy_query, codec_copy_reply, codec_copy_live_credit, codec_copy_live_records;
 
-// codec_table.c: the tables of a batch.  codec_read_tables decodes the arrays of `from` in place.
+// codec_table.c: the columnar tables of a batch.  codec_read_tables decodes the arrays of `from` in
+// place, in the memory of protobuf-c.
 void codec_pack_tables(struct arena *arena, Inferstat__Batch *to,
                        const struct message_batch *batch);
 const char *codec_read_tables(struct arena *arena, struct message_batch *batch,

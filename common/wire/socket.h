@@ -1,10 +1,12 @@
-// Message sockets over ZeroMQ (ROUTER and DEALER) with CURVE keys; only socket*.c include zmq.h.
-// A socket is used by one thread at a time; it may be handed to a thread that starts afterwards.
+// Message sockets: a wrapper of ZeroMQ's ROUTER (server) and DEALER (client) sockets, with CURVE
+// keys for authentication and encryption.  Only socket*.c include zmq.h.  Only one thread may use a
+// socket at a time; the thread that creates it may leave it to a thread that it starts afterwards.
 //
-// libzmq bounds the memory per peer in messages, not bytes.  Receiving: `queue_in` messages of at
-// most `frame_max` bytes each, the message being assembled, and a few hundred kilobytes of
-// libzmq's buffers.  Sending: `queue_out` messages.  A frame larger than `frame_max` closes the
-// connection before the frame is received.
+// Our messages have one frame.  libzmq limits the queues of each peer in messages, not in bytes.
+// For received messages of one frame a peer occupies at most `queue_in` frames of `frame_max`
+// bytes, one frame that is being received, and a few hundred kilobytes of libzmq's buffers.  For
+// sending, `queue_out` messages wait at most.  libzmq closes the connection of a peer that
+// announces a frame larger than `frame_max`, before it receives that frame.
 //
 //   service  frame_max  queue_in  queue_out   received, at most
 //   ingest   8 MiB      8         64          72 MiB
@@ -12,14 +14,15 @@
 //   live     64 KiB     16        64          1.1 MiB
 //   admin    64 KiB     16        8           1.1 MiB
 //
-// Three weaknesses of libzmq 4.3.4 remain; with a guard only admitted peers can exploit them:
-// - The number of frames in a message, and so its size, is unlimited.
+// Three weaknesses of libzmq 4.3.4 remain.  If the socket has a guard (wire_guard, below), only
+// peers that it admits can exploit them:
+// - A peer may send a message of any number of frames: the memory bound above does not hold then.
 // - A peer that fills its queue, then sends a ZeroMQ heartbeat (PING) and disconnects can
 //   crash the program.
 // - A peer that sets the routing id which the ROUTER would assign next (a NUL and a 32-bit
-//   counter) crashes the program.  The counter starts at random, so it cannot be predicted;
-//   but a peer that holds a thousand ids spread over the range hits it after some million
-//   connections.
+//   counter) crashes the program.  The counter starts at a random value, so that a peer cannot
+//   predict the next id; but a peer that holds a thousand ids spread over the range hits the next
+//   id after some million connections.
 #ifndef INFERSTAT_WIRE_SOCKET_H
 #define INFERSTAT_WIRE_SOCKET_H
 
@@ -30,11 +33,11 @@
 #include "common/core/base/error.h"
 #include "common/wire/address.h"
 
-struct wire_context; // one per program or monitor; any thread
+struct wire_context; // libzmq's context; one per program or library handle; any thread
 struct wire_socket;
 
 MUST_CHECK enum status wire_context_new(struct wire_context **out, struct error *err);
-// Close all sockets of the context before.
+// All sockets of the context must be closed before.  NULL is fine.
 void wire_context_free(struct wire_context *context);
 
 // ---- Keys ------------------------------------------------------------------------
@@ -44,7 +47,7 @@ enum {
     WIRE_KEY_TEXT_SIZE = 41, // in Z85, terminating NUL included
 };
 
-// Keys of CURVE (ZeroMQ RFC 26), Curve25519.
+// Key pair of CURVE (ZeroMQ RFC 26), on Curve25519.
 struct wire_keypair {
     unsigned char public_key[WIRE_KEY_SIZE], secret_key[WIRE_KEY_SIZE];
 };
@@ -57,7 +60,7 @@ MUST_CHECK enum status wire_keypair_new(struct wire_keypair *out, struct error *
 bool wire_keypair_fits(const struct wire_keypair *pair);
 
 // Writes a key in Z85 (40 printable characters without space and quotation marks)
-// to WIRE_KEY_TEXT_SIZE bytes.  Returns `text`.
+// to `text`, which holds WIRE_KEY_TEXT_SIZE bytes.  Returns `text`.
 char *wire_key_text(char *text, const unsigned char key[WIRE_KEY_SIZE]);
 
 // Parses a key in Z85, exactly 40 characters; false if invalid or all zero.
@@ -65,15 +68,15 @@ bool wire_key_parse(unsigned char key[WIRE_KEY_SIZE], const char *text);
 
 // ---- Listening -------------------------------------------------------------------
 
-// Access control of a listening socket.  `admit` is called with the peer's public key, once per
-// connection and again by wire_hang_up, on a thread of the context: it must be fast and must not
-// use the context.  To apply a changed decision to existing connections, call wire_hang_up.  Every
-// received frame has its sender's key.
+// Guard: the authenticator of a listening socket.  A thread of the wire_context calls `admit` with
+// the peer's public key, once per connection and again in wire_hang_up; `admit` returns true if the
+// peer may connect.  It must be fast and must not call functions of this header.  After a change of
+// its decisions call wire_hang_up, which applies them to existing connections.
 struct wire_guard {
     struct wire_keypair keys; // the server's own
     bool (*admit)(void *context, enum address_service service,
                   const unsigned char key[WIRE_KEY_SIZE]);
-    void *context; // borrowed until the socket is closed
+    void *context; // passed to `admit`; borrowed until the socket is closed
 };
 
 struct wire_listen {
@@ -82,21 +85,22 @@ struct wire_listen {
     const struct wire_guard *guard; // TCP: admits CURVE peers by this guard (copied).  NULL: no
                                     // keys.  Ignored for ipc, which uses file permissions.
     // Maximum number of connections; 0: no limit.  A connection above the limit closes the
-    // oldest one that has sent no message yet, so that idle strangers cannot lock out other
+    // oldest one that has sent no message yet, so that idle unknown peers cannot lock out other
     // peers; if there is none, the new connection is closed.  RLIMIT_NOFILE must allow
     // a descriptor for each.
     unsigned connections_max;
 };
 
-// Creates a ROUTER bound to an endpoint (address_endpoint).  STATUS_BUSY: the endpoint is in use.
-// Peers must complete their handshake within 5 s.
+// Creates a ROUTER bound to an endpoint (address_endpoint).  Peers must complete their handshake
+// within 5 s.  Returns STATUS_BUSY if the endpoint is in use.
 MUST_CHECK enum status wire_bind(struct wire_socket **out, struct wire_context *context,
                                  const char *endpoint, const struct wire_listen *listen,
                                  struct error *err);
 
-// Closes the connections accepted before the call, of a socket that was bound with a guard or a
-// limit, and keeps listening.  With a guard, those stay open whose last message has a key that is
-// still admitted.  Peers that are admitted reconnect; messages in flight may be lost.
+// Closes the connections of a listening socket that are open at the call, and keeps listening. With
+// a guard, it closes only connections that have sent no message, and connections whose last message
+// has a key that `admit` now rejects.  Peers that `admit` accepts reconnect; messages in flight may
+// be lost.  Does nothing for a socket without a guard and without a connection limit.
 void wire_hang_up(struct wire_socket *socket);
 
 // Connection counters of a socket that was bound with a guard or a limit; zero for other sockets.
@@ -104,9 +108,9 @@ struct wire_counters {
     uint64_t connections; // currently open
     uint64_t over_limit;  // closed because of connections_max
     uint64_t strangers;   // handshakes refused by `admit`
-    uint64_t handshakes;  // closed without a message, not refused by `admit`: another
-                          // mechanism, a wrong server key, no ZeroMQ, a timeout, or a
-                          // port scan
+    uint64_t handshakes;  // closed before any message, though not refused by `admit`: the
+                          // handshake failed (no CURVE, a wrong server key, no ZeroMQ, a
+                          // timeout), or it was a port scan
 };
 
 // Reads the counters.  Any thread, while the socket is open.
@@ -114,14 +118,14 @@ void wire_count(const struct wire_socket *socket, struct wire_counters *out);
 
 // ---- Connecting ------------------------------------------------------------------
 
-// Client keys for a connection to a server with a guard.
+// Pass: the client's credentials for a connection to a server with a guard.
 struct wire_pass {
     struct wire_keypair own;
     unsigned char server_key[WIRE_KEY_SIZE];
 };
 
 // Creates a DEALER that connects to an endpoint in the background, with retries.  `pass` is copied;
-// NULL: no keys.
+// NULL: no keys.  An ipc endpoint ignores it.
 MUST_CHECK enum status wire_connect(struct wire_socket **out, struct wire_context *context,
                                     const char *endpoint, const struct wire_pass *pass,
                                     struct error *err);
@@ -137,7 +141,8 @@ enum wire_handshake {
                             // endlessly or never: create a new socket after a delay
 };
 
-// TCP only, with or without a pass; always NONE for ipc.
+// Returns the result of the last handshake over TCP, with or without a pass; for ipc always
+// WIRE_HANDSHAKE_NONE.
 enum wire_handshake wire_handshake(struct wire_socket *socket);
 
 // ---- Both ------------------------------------------------------------------------
@@ -146,36 +151,38 @@ enum wire_handshake wire_handshake(struct wire_socket *socket);
 // fine.  libzmq closes in the background: the endpoint may stay in use for a moment.
 void wire_close(struct wire_socket *socket);
 
-// Routing id of the peer that a ROUTER received from, for replies; may be copied.
+// Routing id of the peer that sent a message to a ROUTER.  Pass it to wire_send for the reply; it
+// may be copied.
 struct wire_route {
     unsigned char size;
     unsigned char id[255];
 };
 
-// Sends one frame; never blocks.  `route` is NULL on a DEALER.  STATUS_FULL: the queue is full or
-// no peer is connected.  STATUS_UNREACHABLE: the peer of the route has disconnected.
+// Sends one frame; never blocks.  `route` is NULL on a DEALER.  Returns STATUS_FULL if the queue is
+// full or no peer is connected, STATUS_UNREACHABLE if the peer of `route` has disconnected.
 MUST_CHECK enum status wire_send(struct wire_socket *socket, const struct wire_route *route,
                                  const void *bytes, size_t size);
 
 // A received frame: `bytes` is borrowed until wire_frame_release.
 struct wire_frame {
     struct wire_route route;          // ROUTER only
-    bool has_key;                     // a guard admitted the sender
-    unsigned char key[WIRE_KEY_SIZE]; // the sender's public key
+    bool has_key;                     // always true if the socket has a guard and uses TCP
+    unsigned char key[WIRE_KEY_SIZE]; // the sender's public key, if has_key
     const void *bytes;
     size_t size;
-    bool is_held; // libzmq's message, which owns the bytes, is in `part`
+    bool is_held; // `part` has libzmq's message, which owns `bytes`
     _Alignas(void *) unsigned char part[64];
 };
 
-// Receives one frame; never blocks.  STATUS_NO_DATA: there is none.  STATUS_INVALID: a message with
-// a wrong number of frames was discarded (the caller counts it).
+// Receives one frame; never blocks.  Returns STATUS_NO_DATA if there is none, STATUS_INVALID if it
+// discarded a message with a wrong number of frames (the caller counts such messages).
 MUST_CHECK enum status wire_receive(struct wire_socket *socket, struct wire_frame *frame);
 void wire_frame_release(struct wire_frame *frame);
 
-// Waits until one of `sockets` (NULL entries are skipped) or `fd` (-1: none) is readable, or
-// `timeout_ns` has elapsed (negative: no timeout).  Sets bit i of `*ready` for sockets[i] and bit
-// `count` (at most 31) for the fd.  A signal ends the wait with *ready 0.
+// Waits until one of `sockets` (NULL entries are skipped) or the descriptor `fd` (-1: none) is
+// readable, or `timeout_ns` has elapsed (negative: no timeout).  `count` is at most 31.  Sets bit i
+// of `*ready` if sockets[i] is readable, and bit `count` if `fd` is.  A signal ends the wait with
+// `*ready` 0.
 void wire_wait(struct wire_socket *const *sockets, size_t count, int fd, int64_t timeout_ns,
                uint32_t *ready);
 

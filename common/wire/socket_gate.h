@@ -1,6 +1,7 @@
-// Authentication and connection limits for the listening sockets of a context: one thread that
-// answers libzmq's authentication requests (ZAP, ZeroMQ RFC 27), and counts, limits and closes
-// connections by the events of libzmq's socket monitors.  Only socket.c uses it.
+// Authentication and connection limits for the listening sockets of a wire_context.  A gate is one
+// thread with two tasks: it answers libzmq's authentication requests (ZAP, ZeroMQ RFC 27), and it
+// counts, limits and closes connections as libzmq's socket monitors report them.  Only socket.c
+// uses it.
 //
 // Observed behaviour of libzmq 4.3.4:
 //  * libzmq sends one ZAP request per connection, after the peer has proved that it owns
@@ -20,30 +21,31 @@
 
 #include "common/wire/socket.h"
 
-struct gate;      // one per context with listening sockets
-struct gate_post; // one per listening socket
+struct gate;      // one per wire_context
+struct gate_post; // the gate's state of one listening socket with a guard or a limit
 
-// Starts the thread.  `zmq` is libzmq's context.
+// Creates a gate and starts its thread.  `zmq` is libzmq's context.
 MUST_CHECK enum status gate_new(struct gate **out, void *zmq, struct error *err);
-// Close all posts before.
+// Ends the thread.  All posts must be closed before.  NULL is fine.
 void gate_free(struct gate *gate);
 
-// Monitors `socket` (a libzmq socket of this thread, not bound yet) and applies `listen` to it.
+// Creates the post of `socket` and monitors its connections under the rules of `listen`.  `socket`
+// is a libzmq socket that is not bound yet; the calling thread owns it.
 MUST_CHECK enum status gate_open(struct gate_post **out, struct gate *gate, void *socket,
                                  const char *endpoint, const struct wire_listen *listen,
                                  struct error *err);
-// Call it while the socket is still open.  NULL is fine.
+// Ends the monitoring, while the socket is still open.  NULL is fine.
 void gate_close(struct gate_post *post);
 
-// Call it when a message arrived on the connection with descriptor `fd`; `key` is its sender's, or
-// NULL.  The socket's thread.
+// Call it, on the socket's thread, when a message arrived on the connection with descriptor `fd`;
+// `key` is the sender's public key, NULL: none.
 void gate_heard(struct gate_post *post, int fd, const unsigned char *key);
 
-// wire_hang_up and wire_count of the post's socket.
+// The implementations of wire_hang_up and wire_count (socket.h) for the post's socket.
 void gate_hang_up(struct gate_post *post);
 void gate_count(const struct gate_post *post, struct wire_counters *out);
 
-// True if the socket has a guard: peers need a key.
+// True if peers of the socket need a key: it has a guard and listens on TCP.
 bool gate_is_guarded(const struct gate_post *post);
 
 #endif

@@ -1,5 +1,5 @@
-// Line reader for security-relevant text files (keys, trust lists): checks type, size, owner and
-// permissions of the file first.
+// Line reader for security-relevant text files (key files, lists of trusted keys): before reading
+// it checks the file's type, size, owner and permissions.  The caller owns the struct text_file.
 #ifndef INFERSTAT_WIRE_TEXT_FILE_H
 #define INFERSTAT_WIRE_TEXT_FILE_H
 
@@ -10,36 +10,38 @@
 
 struct text_file;
 
-// Required permissions.
+// Permissions that text_file_open requires.
 enum text_file_privacy {
     TEXT_FILE_TRUSTED, // others may read, only the owner may write
     TEXT_FILE_SECRET,  // only the owner may read or write
 };
 
 // Opens and reads a regular file of at most 16 MiB.  The file, and a symbolic link to it, must
-// belong to this user or root.  STATUS_NOT_FOUND: no such file.  STATUS_DENIED: not readable, wrong
-// owner, or permissions too wide (the message says what to do).  STATUS_INVALID: too large, or no
-// regular file.
+// belong to this user or root.  Returns STATUS_NOT_FOUND if there is no such file; STATUS_DENIED if
+// it is not readable, has another owner or wider permissions (`err` says what to do);
+// STATUS_INVALID if it is too large or no regular file.
 MUST_CHECK enum status text_file_open(struct text_file **out, const char *path,
                                       enum text_file_privacy privacy, struct error *err);
 void text_file_close(struct text_file *file); // zeroes the contents first; NULL is fine
 
-// The whole contents with a terminating NUL, `*size` bytes without it (borrowed), and the file's
-// state when it was read.
+// The whole contents with a terminating NUL, which `*size` does not count; borrowed until
+// text_file_close.  text_file_stat: the file's metadata (fstat) at the time of reading.
 const char *text_file_contents(const struct text_file *file, size_t *size);
 const struct stat *text_file_stat(const struct text_file *file);
 
-// The next line, without its line break (borrowed; the caller may modify it).  NULL after the last
-// line, and at an invalid one: longer than KEYS_LINE_SIZE, not UTF-8, or with a control character.
+// The next line, without its line break; borrowed, but the caller may modify it.  NULL after the
+// last line.  Also NULL if the line is invalid: longer than KEYS_LINE_SIZE, not UTF-8, or with a
+// control character.
 char *text_file_next(struct text_file *file);
 
-// As text_file_next, but skips blank lines and lines that begin with '#'.
+// Like text_file_next, but skips blank lines and lines that begin with '#'.
 char *text_file_next_entry(struct text_file *file);
 
-// Number of the line read last, from 1.
+// The line number, from 1, of the line read last.
 unsigned text_file_line(const struct text_file *file);
 
-// STATUS_INVALID, with the line number, if text_file_next returned NULL at an invalid line.
+// Call it after text_file_next returned NULL.  Returns STATUS_INVALID, with the line number in
+// `err`, if the reason was an invalid line, else STATUS_OK.
 MUST_CHECK enum status text_file_status(const struct text_file *file, struct error *err);
 
 // Returns the next word of *line (separated by spaces and tabs) and advances *line past it; NULL if

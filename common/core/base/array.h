@@ -1,4 +1,5 @@
-// Growable array: a pointer from malloc (NULL while empty) and its capacity in items.
+// Growable array: helpers for a pointer from malloc (NULL while empty) and a capacity in items,
+// both owned by the caller, who frees the pointer with free.
 #ifndef INFERSTAT_CORE_ARRAY_H
 #define INFERSTAT_CORE_ARRAY_H
 
@@ -6,17 +7,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Reserves room for at least `wanted` items in `*items`; new items are not initialised.
-// Doubles the capacity.  Returns false and changes nothing when out of memory.
+// Reserves room for at least `wanted` items in `*items`, by doubling `*capacity`; new items are not
+// initialised.  Returns false and changes nothing if memory is out.
 #define ARRAY_RESERVE(items, capacity, wanted)                                                     \
     array_reserve((items), (capacity), (wanted), sizeof **(items))
 
-// Expansion of ARRAY_RESERVE; `items` is the address of the array's pointer.
+// Implementation of ARRAY_RESERVE; `items` is the address of the array's pointer.
 bool array_reserve(void *items, size_t *capacity, size_t wanted, size_t item_size)
     __attribute__((warn_unused_result));
 
 // Binary search for the item whose first field, an int64_t, equals `key`; NULL if there is none.
-// The items must be sorted by that field (qsort with array_compare_first).
+// The items must be sorted by that field: qsort with array_compare_first.
 void *array_find(const void *items, size_t count, size_t item_size, int64_t key);
 int array_compare_first(const void *left, const void *right);
 

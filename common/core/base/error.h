@@ -1,5 +1,5 @@
-// Error value: a status and a message, passed up the call chain to the program, which reports
-// it once.
+// Error value: a status and a message.  A function that fails fills it, its callers pass it up the
+// call chain, and the program reports it once.
 #ifndef INFERSTAT_CORE_ERROR_H
 #define INFERSTAT_CORE_ERROR_H
 
@@ -9,15 +9,16 @@
 
 enum { ERROR_TEXT_SIZE = 512 };
 
-// In the caller's memory.  `text` is always terminated and reads "what was wrong: why (what
-// to do)", without the program's name and a full stop.
+// The caller owns the memory.  `text` is NUL-terminated and reads "what was wrong: why (what to
+// do)"; it has neither the program's name nor a full stop.
 struct error {
     enum status status;
-    int64_t expired_ns; // query, STATUS_NO_DATA: earlier records have expired; 0: none have
+    int64_t expired_ns; // STATUS_NO_DATA of a query: records before this time (unix ns) have
+                        // expired; 0: none have
     char text[ERROR_TEXT_SIZE];
 };
 
-// Fills `err` (may be NULL) and returns `status`.  Text that does not fit is cut.
+// Fills `err` (may be NULL) and returns `status`.  A text that does not fit is cut.
 enum status error_set(struct error *err, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -32,8 +33,8 @@ static inline enum status error_no_memory(struct error *err, const char *what)
     return error_set(err, STATUS_NOMEM, "%s: out of memory", what);
 }
 
-// Prefixes the text of `err` (may be NULL) with "context: " and returns its status, or
-// `status` when `err` is NULL.
+// Puts the formatted text and ": " in front of the text of `err`, and returns err->status.  If
+// `err` is NULL, returns `status`.
 enum status error_prefix(struct error *err, enum status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -1,4 +1,5 @@
-// Display width and ASCII replacement of characters, independent of the locale.
+// Display width of Unicode characters in a terminal, and their replacement by ASCII characters;
+// both independent of the locale.  Tables and the dashboard use it.
 #ifndef INFERSTAT_CORE_GLYPH_H
 #define INFERSTAT_CORE_GLYPH_H
 
@@ -13,8 +14,8 @@ uint32_t glyph_next(const char **text);
 // invisible ones, 1 otherwise.
 int glyph_width(uint32_t code);
 
-// Display width of a text; and the size in bytes of its longest prefix that is at most `columns`
-// wide.
+// glyph_text_width: the display width of a text in columns.  glyph_cut: the size in bytes of the
+// text's longest prefix that is at most `columns` wide.
 int glyph_text_width(const char *text);
 size_t glyph_cut(const char *text, int columns);
 

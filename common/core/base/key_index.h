@@ -1,5 +1,5 @@
-// Hash table that numbers distinct keys, each of a few integers, from 0 in the order in which
-// they first come.
+// Hash table that numbers distinct keys: the first key added gets number 0, the next new key 1, and
+// so on.  A key is a tuple of integers.  Queries and rollups use it to number their groups.
 #ifndef INFERSTAT_CORE_KEY_INDEX_H
 #define INFERSTAT_CORE_KEY_INDEX_H
 
@@ -9,21 +9,23 @@
 
 #include "common/core/base/status.h"
 
-// Zeroed but for `width`: empty.
+// An empty table has `width` set and the other members zero.
 struct key_index {
-    unsigned width;   // integers of a key
-    int64_t *keys;    // [number * width]
-    uint32_t *places; // open addressing, 2 * room of them: number + 1; 0: free
-    size_t count, room;
+    unsigned width;   // integers in a key
+    int64_t *keys;    // key n begins at keys[n * width]
+    uint32_t *places; // open addressing, 2 * room places: a key's number + 1; 0: free
+    size_t count;     // keys in the table
+    size_t room;      // keys that fit
 };
 
-// Finds the number of a key; false if it was never added.
+// Sets `*number` to the number of a key; returns false if the key is not in the table.
 bool key_index_find(const struct key_index *index, const int64_t *key, size_t *number);
 
-// The same, adding the key if it is new.  Fails only with STATUS_NOMEM.
+// Sets `*number` to the number of a key, after adding the key if it is new.  Fails only with
+// STATUS_NOMEM.
 MUST_CHECK enum status key_index_add(struct key_index *index, const int64_t *key, size_t *number);
 
-// Drop all keys; clear keeps the memory.
+// Both functions remove all keys; key_index_clear keeps the memory, key_index_deinit frees it.
 void key_index_clear(struct key_index *index);
 void key_index_deinit(struct key_index *index);
 

@@ -1,18 +1,19 @@
-// Adaptive batch size: a long task runs in slices (batches of items), sized so that each takes
-// about a target time and does not delay other work of its thread.  Pure.
+// Adaptive batch size.  A thread divides a long task into slices (batches of items) and does other
+// work between slices; this module chooses the size of a slice so that it takes about a target
+// time. No I/O, no clock.
 #ifndef INFERSTAT_CORE_SLICE_SIZE_H
 #define INFERSTAT_CORE_SLICE_SIZE_H
 
 #include <stdint.h>
 
 struct slice_size {
-    unsigned now; // items of the next slice
-    unsigned least, most;
+    unsigned now;         // items in the next slice
+    unsigned least, most; // bounds of `now`
 };
 
-// Sets the size of the next slice from the duration of the last one, which was full.  Above
-// `aim_ns` the size shrinks in proportion, to a quarter at least; below half of `aim_ns` it
-// doubles.
+// Adapts the size of the next slice.  The last slice had size->now items and took `took_ns`.  If
+// that is above the target `aim_ns`, the size shrinks in proportion, but not below a quarter.  If
+// it is below half of `aim_ns`, the size doubles.
 void slice_size_adapt(struct slice_size *size, uint64_t took_ns, uint64_t aim_ns);
 
 #endif

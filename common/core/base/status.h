@@ -1,9 +1,9 @@
-// Status codes: the result of a function that can fail.  The value is the class of the error;
+// Status codes: the result of every function that can fail.  A status is the class of the error;
 // the message is in struct error (error.h).
 #ifndef INFERSTAT_CORE_STATUS_H
 #define INFERSTAT_CORE_STATUS_H
 
-// One line per status: suffix of the enumerator, text.
+// One line per status: X(suffix of the enumerator, text).
 #define STATUS_TABLE(X)                                                                            \
     X(OK, "done")                                                                                  \
     X(INVALID, "invalid argument or input")                                                        \

@@ -1,12 +1,12 @@
-// Units of stored values, and their formatting for people, shared by all programs (cases:
-// tests/unit/core/test_unit.c).
+// Units of stored values, and the formatting of values with units for people, the same in all
+// programs (examples: tests/unit/core/test_unit.c).
 #ifndef INFERSTAT_CORE_UNIT_H
 #define INFERSTAT_CORE_UNIT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// One line per unit: suffix of the enumerator, name in JSON and `inferstat metrics`.
+// One line per unit: X(suffix of the enumerator, name in JSON and in `inferstat metrics`).
 #define UNIT_TABLE(X)                                                                              \
     X(NONE, "")                                                                                    \
     X(COUNT, "count")                                                                              \
@@ -37,16 +37,15 @@ const char *unit_name(enum unit unit);
 
 enum { UNIT_TEXT_SIZE = 48 };
 
-// Formats `value`, in the base unit, for people: durations "850ns" "12.3us"
-// "1.5s" "2m 30s" "1h 05m", memory "512.5 MB" (1 MB = 1024 * 1024 bytes), speed
-// "45.23 t/s" (small rates "0.0035 /s"), ratios "97.0 %", times
-// "2026-03-29 02:30:00" in the local zone.
+// Formats `value`, which is in `unit`, for people: durations "850ns" "12.3us" "1.5s" "2m 30s"
+// "1h 05m", memory "512.5 MB" (1 MB = 1024 * 1024 bytes), speed "45.23 t/s" (small rates
+// "0.0035 /s"), ratios "97.0 %", times "2026-03-29 02:30:00" in the local zone.
 // Rounding carries ("1m 00s", never "60.0s"); signs are kept; NaN and infinite
 // values print "-".  `text` holds UNIT_TEXT_SIZE bytes.  Returns `text`.
 char *unit_format(char *text, enum unit unit, double value);
 
-// The same for a 64-bit integer, exact where a double would round (counts and
-// times beyond 2^53).
+// Formats a 64-bit integer like unit_format, but exactly where a double would be rounded: counts
+// and times beyond 2^53.
 char *unit_format_int(char *text, enum unit unit, int64_t value);
 
 #endif
