@@ -1,5 +1,5 @@
-// Command dispatch of the program `inferstat`: the command table, the context of a command, and
-// the functions that commands share.
+// Command dispatcher of the program `inferstat`: the table of commands, the state of the command
+// being run, and helper functions of the commands.  Single-threaded.
 #ifndef INFERSTAT_CLIENT_CLI_CLI_H
 #define INFERSTAT_CLIENT_CLI_CLI_H
 
@@ -13,10 +13,10 @@
 #include "common/core/base/error.h"
 #include "common/core/query/result.h"
 
-// Streams, terminal and clock of the process, set by main.
+// Files, terminal and clock of the process, set by main.
 struct cli_environment {
     FILE *in;
-    FILE *out;
+    FILE *out;   // results
     FILE *notes; // standard error: warnings and questions, never results
     bool in_is_terminal;
     bool out_is_terminal;
@@ -24,45 +24,48 @@ struct cli_environment {
     int64_t now_ns; // wall clock at the start
 };
 
-// One command being run.
+// The command being run.
 struct cli {
     struct cli_environment env;
     struct cli_options options;
     const struct cli_command *command;
     struct query query;    // built from the options, or parsed from a query text
-    struct remote *remote; // the connection or store file, opened by the first query
-    char expired[64];      // the collector's message that the matching records have expired; or ""
+    struct remote *remote; // connection or store file; NULL until the first query opens it
+    char expired[64];      // the collector's message that the matching records have expired, or ""
 };
 
-// A command whose name is a verb of the query language accepts the clauses of that verb.
+// A row of the table of commands.  If `name` is also a verb of the query language, the command's
+// arguments and options are the clauses of that verb.
 struct cli_command {
     const char *name;
-    const char *arguments;          // their names in the usage line; "": none
-    const char *summary;            // one line
-    const char *details;            // further lines of `COMMAND --help`; NULL: none
-    const enum cli_option *options; // those it accepts, ended by OPTION_COUNT
-    unsigned arguments_min, arguments_max;
+    const char *arguments;                 // names of the arguments in the usage line; "": none
+    const char *summary;                   // help, one line
+    const char *details;                   // further lines of `COMMAND --help`; NULL: none
+    const enum cli_option *options;        // accepted options, ended by OPTION_COUNT
+    unsigned arguments_min, arguments_max; // accepted number of arguments
     enum status (*run)(struct cli *cli, struct error *err);
 };
 
 // All commands, in the order of the help text.
 const struct cli_command *cli_commands(unsigned *count);
 
-// Finds a command by name.  STATUS_INVALID: unknown; the message suggests the nearest name.
+// Finds a command by name.  Returns STATUS_INVALID if there is none; `err` suggests the nearest
+// name.
 MUST_CHECK enum status cli_command_find(const struct cli_command **out, const char *name,
                                         struct error *err);
 
-// Parses a command line and runs its command.  Results go to env->out, errors into `err`.
+// Parses a command line and runs its command, which writes its results to env->out.
 MUST_CHECK enum status cli_run(const struct cli_environment *env, int argc, char *const *argv,
                                struct error *err);
 
-// Maps a status to the exit code: 0 success, 1 a check failed, 2 usage error, 3 no data,
-// 4 collector or file unusable, or any other error, 5 comparison undecided.
+// Maps a status to the exit code: 0 success, 1 failed check, 2 usage error, 3 no data, 4 unusable
+// collector or file (and all other errors), 5 undecided comparison.
 int cli_exit_code(enum status status);
 
 // ---- For commands -----------------------------------------------------------------
 
-// Sends a query to the collector or file that the options name.
+// Answers a query: sends it to the collector, or runs it on the store file, that the options name.
+// The caller frees `*out`.
 MUST_CHECK enum status cli_ask(struct cli *cli, const struct query *query, struct result **out,
                                struct error *err);
 
@@ -72,36 +75,40 @@ struct remote_target cli_target(const struct cli *cli);
 // The target's name for messages (remote_name); opens the target if necessary.
 MUST_CHECK enum status cli_source(struct cli *cli, const char **out, struct error *err);
 
-// As cli_ask, but for STATUS_NO_DATA: prints an empty list with --json and returns cli_no_data.
+// Calls cli_ask.  On STATUS_NO_DATA also prints an empty list if --json is given, and sets `err`
+// by cli_no_data.
 MUST_CHECK enum status cli_ask_for(struct cli *cli, const struct query *query, const char *what,
                                    struct result **out, struct error *err);
 
-// The printer of the command's rows: a table with these columns, or JSON or CSV if so requested.
+// Returns the command's printer: JSON or CSV if the options request it, else a text table with
+// `columns`.
 struct rows cli_rows(const struct cli *cli, const struct columns *columns);
 
-// Prints all rows of a result by cli_rows; and an empty list with --json.
+// Prints all rows of `result` with the printer of cli_rows.
 MUST_CHECK enum status cli_print(const struct cli *cli, const struct columns *columns,
                                  const struct result *result, struct error *err);
+
+// Prints an empty JSON list if --json is given, else nothing.
 void cli_print_none(const struct cli *cli);
 
-// Returns STATUS_NO_DATA with the reason: expired records, a window in the future, filters without
-// a match, or an empty store.  `what` begins the message.
+// Returns STATUS_NO_DATA.  `err` begins with `what` and states the reason: the records have
+// expired, the time window is in the future, no record matches the filter, or the store is empty.
 enum status cli_no_data(const struct cli *cli, const char *what, struct error *err);
 
 // Prints "(records before TIME have expired)" if the result's first row has an expired_ns.
 void cli_note_expired(const struct cli *cli, const struct result *result);
 
-// Writes the dimensions of a filter as "model a, host b", preceded by `before`; writes nothing
-// and returns false if the filter has none.
+// Writes `before` and the conditions of `filter`, as in "model a, host b".  Returns false and
+// writes nothing if the filter has no conditions.
 bool cli_write_filter(FILE *out, const struct query_filter *filter, const char *before);
 
-// Sends a query whose parameter is a file's path (made absolute), and prints the one row of the
-// answer: as JSON with --json, else by `print`.
+// Answers a query whose parameter is a file: sets the parameter to the absolute form of `path`.
+// The answer has one row, which is printed as JSON if --json is given, else by `print`.
 MUST_CHECK enum status cli_ask_of_file(struct cli *cli, struct query *query, const char *path,
                                        void (*print)(struct cli *cli, const struct result *answer),
                                        struct error *err);
 
-// Sends a comparison query and prints the answer; the status is the verdict.
+// Answers a comparison query, prints the answer, and returns the verdict as a status.
 MUST_CHECK enum status cli_compare(struct cli *cli, const struct query *query, struct error *err);
 
 // Prints the help of a command, or of the program (`name` NULL).
@@ -113,7 +120,7 @@ static inline const char *cli_plural(int64_t count)
     return count == 1 ? "" : "s";
 }
 
-// export --bundle: asks the collector or store file to write the bundle.
+// Implements `export --bundle`: writes a bundle, which is a store file with the matching records.
 MUST_CHECK enum status cli_bundle(struct cli *cli, struct error *err);
 
 // The functions of the command table (commands.c).

@@ -1,6 +1,8 @@
-// Off-screen buffer of character cells: views draw on it, the screen shows it.  Pure.
+// Off-screen buffer of character cells (back buffer): the views draw on it and the screen
+// (screen.h) shows it.  No I/O, no global state.
 //
-// Drawing functions have a clip rectangle `area`; coordinates are relative to it.
+// Every drawing function clips to the rectangle `area`.  `x` and `y` are relative to the upper left
+// corner of `area`.
 #ifndef INFERSTAT_TUI_CANVAS_H
 #define INFERSTAT_TUI_CANVAS_H
 
@@ -9,7 +11,7 @@
 
 #include "common/core/base/status.h"
 
-// A rectangle of cells.  Empty if width or height is not above zero.
+// A rectangle of cells; empty if its width or height is zero or negative.
 struct rect {
     int x, y, width, height;
 };
@@ -30,8 +32,8 @@ static inline struct rect rect_below(struct rect rect, int rows)
     return (struct rect){rect.x, rect.y + rows, rect.width, rect.height - rows};
 }
 
-// Semantic style of a cell; screen.c maps it to colours and attributes.  Texts convey the same
-// information without it.
+// Meaning of a cell's text; screen.c maps it to colours and attributes.  The text alone conveys the
+// same information.
 enum style {
     STYLE_PLAIN,
     STYLE_DIM,     // secondary: rules, units, hints
@@ -40,7 +42,7 @@ enum style {
     STYLE_FOCUS,   // the title of the focused panel
     STYLE_HEADING, // a column's heading
     STYLE_SORTED,  // the heading of the column sorted by
-    STYLE_KEY,     // a key that can be pressed
+    STYLE_KEY,     // the name of a keyboard key
     STYLE_GOOD,
     STYLE_WARNING,
     STYLE_BAD,
@@ -52,15 +54,15 @@ enum style {
 enum align { ALIGN_LEFT, ALIGN_RIGHT };
 
 struct cell {
-    uint32_t code; // Unicode; 0 in the second column of a wide character
-    uint8_t width; // 1 or 2; 0 in that second column
+    uint32_t code; // Unicode character; 0 in the second column of a wide character
+    uint8_t width; // columns: 1 or 2; 0 in the second column of a wide character
     uint8_t style; // enum style
 };
 
 struct canvas {
     int width, height;
-    bool ascii; // replace other characters by ASCII (glyph_ascii)
-    struct cell *cells;
+    bool ascii;         // characters other than ASCII are replaced (glyph_ascii)
+    struct cell *cells; // row by row
 };
 
 enum { CANVAS_SIDE_MAX = 4096 };
@@ -69,8 +71,8 @@ enum { CANVAS_SIDE_MAX = 4096 };
 void canvas_init(struct canvas *canvas, bool ascii);
 void canvas_deinit(struct canvas *canvas);
 
-// Resizes the canvas (each side clamped to 0..CANVAS_SIDE_MAX) and clears it.
-// STATUS_NOMEM leaves it 0 x 0.
+// Resizes the canvas (each side clamped to 0..CANVAS_SIDE_MAX) and clears it.  Returns STATUS_NOMEM
+// if memory is short; the canvas then has 0 x 0 cells.
 MUST_CHECK enum status canvas_resize(struct canvas *canvas, int width, int height);
 void canvas_clear(struct canvas *canvas);
 
@@ -85,11 +87,12 @@ const struct cell *canvas_cell(const struct canvas *canvas, int x, int y);
 int canvas_put(struct canvas *canvas, struct rect area, int x, int y, enum style style,
                const char *text);
 
-// As canvas_put, for one character.
+// Draws one character.  Returns its width as canvas_put does.
 int canvas_put_code(struct canvas *canvas, struct rect area, int x, int y, enum style style,
                     uint32_t code);
 
-// Draws text aligned in a field of `width` columns; text that is too long ends in "…".
+// Draws text aligned in a field of `width` columns.  Truncates text that is too long, with "…" at
+// the end.
 void canvas_fit(struct canvas *canvas, struct rect area, int x, int y, int width, enum align align,
                 enum style style, const char *text);
 

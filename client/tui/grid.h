@@ -1,5 +1,5 @@
-// Table widget: draws rows of a result with column selection by width, sorting and scrolling.
-// Truncates texts, never numbers.  Pure.
+// Table widget: draws the rows of a query result, sorted and scrolled, and omits columns that do
+// not fit.  Truncates texts, never numbers.  No I/O, no global state.
 #ifndef INFERSTAT_TUI_GRID_H
 #define INFERSTAT_TUI_GRID_H
 
@@ -13,8 +13,8 @@
 // Format of a cell.
 enum grid_format {
     GRID_UNIT,    // a number in the unit of the result's column, or a text
-    GRID_BARE,    // as GRID_UNIT without the unit's name (the heading has it) and
-                  // without decimals that do not fit
+    GRID_BARE,    // like GRID_UNIT, but without the unit's name, which the heading has, and without
+                  // the decimals that do not fit
     GRID_CLOCK,   // a time: "14:03:22" within a day, else the date
     GRID_OUTCOME, // a text; "error", "killed" and "silent" in STYLE_BAD
     GRID_LOSS,    // a count; above 0 in STYLE_BAD
@@ -24,18 +24,18 @@ enum grid_format {
 
 struct grid_column {
     const char *heading;
-    const char *key; // of the result's column
+    const char *key; // name of the result's column
     enum grid_format format;
-    bool is_text;  // left-aligned, as wide as its longest text
+    bool is_text;  // the column is left-aligned and as wide as its longest text
     int width;     // minimum width
     int width_max; // maximum width of a text column
-    unsigned rank; // the highest is omitted first; 0: never omitted
+    unsigned rank; // columns with the highest rank are omitted first; 0: never omitted
 };
 
 struct grid {
     const struct grid_column *columns;
     unsigned count;
-    // True for a cell to mark with "!": a warning, no error.  May be NULL.
+    // True if the cell is to be marked with "!", as a warning.  NULL: no cell is.
     bool (*deserves_look)(const struct result *result, size_t row,
                           const struct grid_column *column);
 };
@@ -43,22 +43,24 @@ struct grid {
 enum {
     GRID_UNSORTED = -1,
     GRID_COLUMNS_MAX = 24,
-    GRID_RANK_LUXURY = 5, // columns from this rank on are omitted before texts are truncated
+    // Columns of this rank and above are omitted before texts are truncated, others after.
+    GRID_RANK_LUXURY = 5,
 };
 
 // A table's scroll position and sorting.
 struct grid_state {
-    size_t top; // first row shown
-    int sort;   // column sorted by, or GRID_UNSORTED: the result's order
-    bool reversed;
+    size_t top;    // index of the first visible row
+    int sort;      // index of the column sorted by; GRID_UNSORTED: order of the result
+    bool reversed; // the sort order is reversed
 };
 
-// Draws headings in the first row and the result's rows below (NULL: headings only).  `now_ns`:
-// wall clock, for GRID_CLOCK.
+// Draws the headings in the first row of `area` and the rows of `result` (NULL: none) below.
+// `now_ns` is the wall clock, for GRID_CLOCK.
 void grid_draw(const struct grid *grid, const struct grid_state *state, const struct result *result,
                int64_t now_ns, struct canvas *canvas, struct rect area);
 
-// The column whose heading is at column `x` of the area, or GRID_UNSORTED.
+// Returns the index of the grid column whose heading is at `x`, relative to `area`, or
+// GRID_UNSORTED if there is none.
 int grid_column_at(const struct grid *grid, const struct grid_state *state,
                    const struct result *result, struct rect area, int x);
 

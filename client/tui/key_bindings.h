@@ -1,10 +1,11 @@
-// Key bindings of the dashboard: one table of keys, contexts, actions and help texts.  Pure.
+// Key bindings of the dashboard: the table from keyboard keys to actions, with their help texts.
+// No I/O, no global state.
 #ifndef INFERSTAT_TUI_KEY_BINDINGS_H
 #define INFERSTAT_TUI_KEY_BINDINGS_H
 
 #include <stdint.h>
 
-// Keys are Unicode characters, and these codes beyond them.
+// A key's code is its Unicode character, or one of these.
 enum {
     KEY_CODE_FIRST = 0x110000,
     KEY_CODE_UP = KEY_CODE_FIRST,
@@ -67,25 +68,25 @@ enum action {
     ACTION_EMPTY,
 };
 
-// Contexts of a binding.
+// Contexts: the part of the dashboard that has the keyboard focus.
 enum key_context {
-    KEYS_VIEW = 1 << 0,   // a view has the focus
+    KEYS_VIEW = 1 << 0,   // a view
     KEYS_HELP = 1 << 1,   // the help screen
-    KEYS_ASKED = 1 << 2,  // a confirmation is open
-    KEYS_PROMPT = 1 << 3, // a line is edited; unbound characters are inserted
+    KEYS_ASKED = 1 << 2,  // a confirmation
+    KEYS_PROMPT = 1 << 3, // the filter prompt, which inserts unbound characters
 };
 
 enum { KEYS_CODES_MAX = 4 };
 
 struct key_binding {
-    unsigned contexts;              // bit set of enum key_context
-    uint32_t codes[KEYS_CODES_MAX]; // 0: unused
+    unsigned contexts;              // bit set of enum key_context in which the binding is active
+    uint32_t codes[KEYS_CODES_MAX]; // the bound keys; 0: unused element
     enum action action;
-    unsigned rank;     // in the footer: the highest is omitted first; 0: not in it
-    const char *keys;  // all keys, for help: "h ? F1"
-    const char *key;   // one key, for the footer: "h"
-    const char *label; // label in the footer: "help"
-    const char *help;  // one line of help; NULL: none
+    unsigned rank;     // the footer omits the highest rank first; 0: not in the footer
+    const char *keys;  // names of all keys, for the help: "h ? F1"
+    const char *key;   // name of one key, for the footer: "h"
+    const char *label; // label of the action in the footer: "help"
+    const char *help;  // line of the help; NULL: none
 };
 
 // All bindings, in the order of the help screen; static.

@@ -1,5 +1,5 @@
-// Screen layout of the dashboard: divides the screen into rectangles by its size.  Pure: no
-// side effects.
+// Screen layout of the dashboard: divides the screen into rectangles.  Used by the views.  No I/O,
+// no global state.
 #ifndef INFERSTAT_TUI_LAYOUT_H
 #define INFERSTAT_TUI_LAYOUT_H
 
@@ -22,29 +22,32 @@ struct layout_frame {
 // True if the screen has the minimum size.
 bool layout_fits(int width, int height);
 
-// The parts of a screen, with or without a banner; all empty if the screen is too small.
+// Computes the parts of a screen, with or without a banner.  All are empty if the screen is too
+// small.
 struct layout_frame layout_frame(int width, int height, bool banner);
 
 // The height requested by one panel of a vertical stack.
 struct layout_want {
-    int minimum;   // rows without which the panel is hidden
-    int wanted;    // rows it can use
-    unsigned rank; // the highest is hidden first and gets rows above `minimum` last
-    bool grows;    // gets the rows that no panel wants
+    int minimum; // rows; the panel is hidden if it cannot have so many
+    int wanted;  // rows that the panel can use
+    unsigned
+        rank;   // panels with the highest rank are hidden first, and get rows up to `wanted` last
+    bool grows; // gets the rows left over when all panels have `wanted`
 };
 
 enum { LAYOUT_STACK_MAX = 8 };
 
-// Divides the rows of `area` among `count` panels, from top to bottom.  A hidden panel gets an
-// empty rectangle.
+// Divides the rows of `area` among `count` panels (LAYOUT_STACK_MAX at most), from top to bottom.
+// A hidden panel gets an empty rectangle.
 void layout_stack(struct rect area, const struct layout_want *wants, unsigned count,
                   struct rect *out);
 
-// Splits `area` into a left and a right part with `gap` columns between them.
+// Splits `area` into a left part of `left_width` columns and a right part, `gap` columns apart.
+// The right part is empty if there is no room for it.
 void layout_beside(struct rect area, int left_width, int gap, struct rect *left,
                    struct rect *right);
 
-// A rectangle of the given size, at most that of `area`, centred in `area`.
+// Returns a rectangle in the centre of `area`, of the given size but at most that of `area`.
 struct rect layout_centre(struct rect area, int width, int height);
 
 #endif

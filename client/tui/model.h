@@ -1,5 +1,5 @@
-// State of the dashboard: model_update (update.h) changes it, views draw it.  Pure; used by the
-// thread that runs tui_run.
+// State of the dashboard (the model of model-view-update): model_update (update.h) changes it and
+// the views draw it.  No I/O, no global state.  Owned by the thread that runs tui_run.
 #ifndef INFERSTAT_TUI_MODEL_H
 #define INFERSTAT_TUI_MODEL_H
 
@@ -20,11 +20,11 @@ enum { MODEL_NAME_SIZE = 512, MODEL_NOTICE_SIZE = 256, MODEL_VIEWS_MAX = 9, MODE
 enum contact {
     CONTACT_NONE, // no round of queries has ended yet
     CONTACT_OK,   // the last round was answered
-    CONTACT_LOST, // the last round got no answer
-    CONTACT_FAULT // the last round was answered with an error
+    CONTACT_LOST, // the last round ended with STATUS_UNREACHABLE or STATUS_TIMEOUT
+    CONTACT_FAULT // the last round ended with another error
 };
 
-// The overlay above the view.
+// The window above the view: none, help, confirmation of clearing, or filter prompt.
 enum overlay { OVERLAY_NONE, OVERLAY_HELP, OVERLAY_CLEAR, OVERLAY_FILTER };
 
 // The last answer to a query.
@@ -35,9 +35,9 @@ struct model_answer {
 
 // A view's focused panel and the state of each panel.
 struct view_state {
-    unsigned focus;
-    bool enlarged; // only the focused panel is shown
-    struct grid_state panels[MODEL_PANELS_MAX];
+    unsigned focus;                             // index of the focused panel in `panels`
+    bool enlarged;                              // only the focused panel is shown
+    struct grid_state panels[MODEL_PANELS_MAX]; // scroll position and sorting
 };
 
 struct model {
@@ -46,36 +46,36 @@ struct model {
     bool is_file;
     bool readonly;
     struct query_filter given; // the initial filter, from the command line
-    query_when *when;          // parses times; its context is the wall clock, an int64_t
+    query_when *when;          // time parser; its `context` is the wall clock, an int64_t
 
     int width, height; // of the screen
 
-    unsigned view;
-    struct view_state views[MODEL_VIEWS_MAX];
+    unsigned view;                            // current view, enum view_number
+    struct view_state views[MODEL_VIEWS_MAX]; // by enum view_number
     enum overlay overlay;
-    size_t help_top; // first row of help shown
+    size_t help_top; // first row of the help that is shown
 
     struct query_filter filter;    // the current filter
     bool filtered;                 // `filter` excludes some records
     char filter_text[PROMPT_SIZE]; // `filter` as text; "": no filter
     struct prompt prompt;          // while OVERLAY_FILTER is open
 
-    struct model_answer answers[POLL_COUNT];
-    uint64_t answered_ns;   // time of the last answer, monotonic; 0: never
-    int64_t answered_at_ns; // time of the last answer, wall clock
+    struct model_answer answers[POLL_COUNT]; // by enum polled_query
+    uint64_t answered_ns;                    // time of the last answer, monotonic; 0: never
+    int64_t answered_at_ns;                  // time of the last answer, wall clock
     enum contact contact;
     char fault[ERROR_TEXT_SIZE]; // error of the last round; escaped
 
     bool paused;
     double interval_seconds;
     char notice[MODEL_NOTICE_SIZE]; // message about the last action; escaped
-    uint64_t notice_until_ns;
+    uint64_t notice_until_ns;       // when the notice disappears, monotonic
 
     uint64_t now_ns;     // monotonic clock
     int64_t wall_now_ns; // wall clock
 };
 
-// Copies `name`, escaped and truncated.
+// Initialises the model.  Copies `name`, escaped and truncated.
 void model_init(struct model *model, const char *name, double interval_seconds);
 void model_deinit(struct model *model);
 
@@ -85,7 +85,8 @@ void model_filter(struct model *model, const struct query_filter *filter, const 
 // The last answer to a query; NULL if there is none.
 const struct result *model_answer(const struct model *model, enum polled_query polled);
 
-// A number of the answer to POLL_SUMMARY by its key; `absent` if there is no answer or no value.
+// The number in column `key` of the answer to POLL_SUMMARY; `absent` if there is no answer or the
+// value is null.
 double model_figure(const struct model *model, const char *key, double absent);
 
 // True if an answer without a filter says that the store has no runs.
@@ -97,10 +98,11 @@ int64_t model_lost(const struct model *model);
 // Seconds since the last answer; 0 before the first.
 double model_age_seconds(const struct model *model);
 
-// The context of the keys: the view, or what lies over it.
+// The context in which the keyboard's keys are looked up: the view, or the overlay above it.
 enum key_context model_key_context(const struct model *model);
 
-// Copies a text of the result's row, escaped for the screen; "-" if absent.  Returns `out`.
+// Copies the text in column `key` of a result's row to `out`, escaped for the screen; "-" if
+// absent.  Returns `out`.
 char *model_text(char *out, size_t size, const struct result *result, size_t row, const char *key);
 
 #endif

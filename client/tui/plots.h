@@ -1,4 +1,5 @@
-// Plots on a canvas: sparklines, bars and waterfall charts of load stages.  Pure.
+// Plots on a canvas: sparklines, bars and waterfall charts of load stages.  Used by the views.  No
+// I/O, no global state.
 #ifndef INFERSTAT_TUI_PLOTS_H
 #define INFERSTAT_TUI_PLOTS_H
 
@@ -6,13 +7,14 @@
 
 #include "client/tui/canvas.h"
 
-// Draws one column per value, the newest (last) at the right edge; omits older values that do not
-// fit.  The y axis is 0..`top`; a value above 0 is always visible.  NaN leaves its column empty.
+// Draws a sparkline: one column per value, with the newest (last) value at the right edge of
+// `area`. Omits older values that do not fit.  The y axis goes from 0 to `top`.  A value above 0 is
+// always visible; NaN leaves a column empty.
 void plot_sparkline(struct canvas *canvas, struct rect area, const double *values, size_t count,
                     double top);
 
-// Draws a bar in row `y` from `start` to `end`, which are fractions (0..1) of the `width` columns
-// from `x` on.  Even an empty bar is drawn with its minimum width.
+// Draws a horizontal bar in row `y` of `area`.  The bar's scale is the `width` columns from `x` on;
+// `start` and `end` are fractions (0..1) of this width.  An empty bar is drawn with minimum width.
 void plot_bar(struct canvas *canvas, struct rect area, int x, int y, int width, enum style style,
               double start, double end);
 
@@ -23,11 +25,13 @@ struct plot_stage {
     double duration_ns;
 };
 
-// Rows of a waterfall chart: one per stage, and one, "other", for the time outside all stages.
+// The number of rows of a waterfall chart of `count` stages: one per stage, and the row "other" for
+// the time outside all stages.
 size_t plot_waterfall_rows(size_t count);
 
-// Draws the rows from `first` on that fit the area: name, a bar from the stage's start to its end,
-// duration, share of `total_ns` (the load's duration).
+// Draws the rows of a waterfall chart, from row `first` on, that fit into `area`.  A row has the
+// stage's name, a bar from its start to its end, its duration, and its share of `total_ns`, the
+// duration of the load.
 void plot_waterfall(struct canvas *canvas, struct rect area, const struct plot_stage *stages,
                     size_t count, double total_ns, size_t first);
 

@@ -1,9 +1,10 @@
-// Background poller: sends the dashboard's queries on its own thread and queues the answers.
+// Background poller: a thread that sends the dashboard's queries and keeps the answers in a
+// mailbox.
 //
-// The thread sends rounds of queries: at each interval, on demand, and, as it subscribes to live
-// records, after new records.  A mailbox holds the newest answer to each query; a newer answer
-// replaces an unread one.  The answers of a round arrive together.  All functions are called by the
-// thread that opened the poller.
+// A round is a group of queries that are sent together.  The background thread starts a round at
+// each interval, on demand, and when live records arrive that make answers stale.  The mailbox
+// holds the newest answer to each query, and gets all answers of a round at once.  Only the thread
+// that opened the poller may call the functions below.
 #ifndef INFERSTAT_TUI_POLLER_H
 #define INFERSTAT_TUI_POLLER_H
 
@@ -27,10 +28,10 @@ MUST_CHECK enum status poller_open(struct poller **out, const struct remote_targ
 // Starts the thread, with all signals blocked.
 MUST_CHECK enum status poller_start(struct poller *poller, struct error *err);
 
-// Stops the thread, interrupting a wait for a reply, and frees the poller.  NULL is fine.
+// Stops the thread, interrupting a wait for a reply, and frees the poller.  Accepts NULL.
 void poller_close(struct poller *poller);
 
-// remote_name and remote_is_file of the poller's remote.
+// Name of the collector or store file (remote_name); true if it is a file (remote_is_file).
 const char *poller_name(const struct poller *poller);
 bool poller_is_file(const struct poller *poller);
 
@@ -40,27 +41,29 @@ void poller_query_now(struct poller *poller);
 // Sets the polling interval, or pauses polling.
 void poller_set_interval(struct poller *poller, double interval_seconds, bool paused);
 
-// Sets the filter (copied) of the next rounds and of poller_clear.
+// Sets the filter of later rounds and of poller_clear.  Copies `filter`.
 void poller_set_filter(struct poller *poller, const struct query_filter *filter);
 
 // Requests to clear the records that match the filter, after the current round.
 void poller_clear(struct poller *poller);
 
-// The events since the last poller_consume.
+// The content of the mailbox.
 struct poller_news {
-    bool answered[POLL_COUNT];
+    bool answered[POLL_COUNT];          // the query has a new answer in `results`
     struct result *results[POLL_COUNT]; // owned by the caller; NULL: no data, or no load
 
-    bool round; // a round has ended, with this error:
-    struct error round_error;
+    bool round;               // a round has ended
+    struct error round_error; // the round's outcome
 
-    bool clear; // a clear has ended, with this error and number of records:
-    struct error clear_error;
-    uint64_t cleared;
+    bool clear;               // the clearing of records has ended
+    struct error clear_error; // the clearing's outcome
+    uint64_t cleared;         // number of records that it deleted
 };
 
-// A descriptor that is readable while there are events; poller_consume moves them to `news`.
+// Returns a descriptor that is readable while the mailbox is not empty.
 int poller_fd(const struct poller *poller);
+
+// Moves the content of the mailbox to `*news`.
 void poller_consume(struct poller *poller, struct poller_news *news);
 
 #endif

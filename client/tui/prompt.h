@@ -1,4 +1,5 @@
-// Single-line text editor: the text, the cursor and the editing operations.  Pure.
+// Single-line text editor: a text, a cursor and the editing operations.  Used by the filter prompt.
+// No I/O, no global state.
 #ifndef INFERSTAT_TUI_PROMPT_H
 #define INFERSTAT_TUI_PROMPT_H
 
@@ -15,23 +16,25 @@ struct prompt {
     char text[PROMPT_SIZE];      // UTF-8
     size_t size;                 // bytes of `text` without the NUL
     size_t cursor;               // insertion point: offset of a character's first byte
-    char error[ERROR_TEXT_SIZE]; // why the text was rejected, escaped; "": no error
+    char error[ERROR_TEXT_SIZE]; // why the query parser rejected the text, escaped; "": no error
     struct query_place place;    // the rejected part of the text
 };
 
-// Starts with `text`, the cursor after it.
+// Sets the text to `text` and the cursor to its end.
 void prompt_open(struct prompt *prompt, const char *text);
 
-// Inserts a character.  Rejects a control character, and any character if the text is full:
-// returns false.  Each change of the text clears the error.
+// Changes of the text clear `error`.
+
+// Inserts a character at the cursor.  Returns false if `code` is a control character or there is no
+// room for it.
 bool prompt_insert(struct prompt *prompt, uint32_t code);
 void prompt_empty(struct prompt *prompt);
 
-// Deletes the character before or after the cursor.
+// Delete the character before the cursor, and the one after it.
 void prompt_erase_before(struct prompt *prompt);
 void prompt_erase_behind(struct prompt *prompt);
 
-// Moves the cursor by one character, or to the start or end of the text.
+// Move the cursor by one character, or to the start or end of the text.
 void prompt_left(struct prompt *prompt);
 void prompt_right(struct prompt *prompt);
 void prompt_home(struct prompt *prompt);

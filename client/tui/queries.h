@@ -1,5 +1,5 @@
-// Query table of the dashboard: the polled queries and the kinds of records that make their
-// answers stale.  Pure.
+// Query table of the dashboard: the queries that the poller repeats, and the kinds of records that
+// make their answers stale.  No I/O, no global state.
 #ifndef INFERSTAT_TUI_QUERIES_H
 #define INFERSTAT_TUI_QUERIES_H
 
@@ -20,18 +20,21 @@ enum polled_query {
     POLL_COUNT
 };
 
-// All queries, as bits.
+// The bit set of all queries; bit i is enum polled_query i.
 enum { POLL_ALL = (1 << POLL_COUNT) - 1 };
 
-// Builds the query of `polled` with the dimensions of `filter` (NULL: no filter) that its records
-// have; a run, for example, has no model.  POLL_STAGES ignores `filter` and selects the stages of
-// the load in `loads`, the last answer to POLL_LOADS; false if `loads` is NULL or has no load.
+// Builds the query `polled` in `*query`.  The query has those conditions of `filter` (NULL: no
+// filter) that apply to its kind of records; runs, for example, have no model.  POLL_STAGES ignores
+// `filter` and selects the stages of the load in `loads`, the last answer to POLL_LOADS.  Returns
+// false if POLL_STAGES cannot be built because `loads` is NULL or empty.
 bool queries_fill(enum polled_query polled, const struct query_filter *filter,
                   const struct result *loads, struct query *query);
 
-// Bit set of the queries whose answers become stale with a new record of `kind`.
-// queries_kinds: bit set of the kinds that make any answer stale.
+// Returns the bit set of the queries whose answers a new record of `kind` makes stale.
 unsigned queries_stale(enum record_kind kind);
+
+// Returns the bit set of the kinds whose new records make any answer stale; bit k is enum
+// record_kind k.
 uint32_t queries_kinds(void);
 
 #endif

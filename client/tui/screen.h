@@ -1,5 +1,5 @@
-// Terminal driver (curses): shows canvases, and reads keys, mouse and terminal size.  Only
-// screen.c uses curses.  Main thread; one screen at a time.
+// Terminal driver (curses): shows a canvas, and reads the keyboard, the mouse and the terminal's
+// size.  Only screen.c uses curses.  Main thread only; one screen at a time.
 #ifndef INFERSTAT_TUI_SCREEN_H
 #define INFERSTAT_TUI_SCREEN_H
 
@@ -17,9 +17,10 @@ struct screen_options {
     bool no_color;
 };
 
-// Initialises the terminal on standard input and output, and restores it on a fatal signal
-// (SIGSEGV, SIGABRT and similar), which is then raised again with its previous handler.
-// STATUS_INVALID: these are not a terminal, or curses does not support it.
+// Initialises the terminal on standard input and output.  From then on, a fatal signal (SIGSEGV,
+// SIGABRT and similar) restores the terminal and is raised again with its previous handler.
+// Returns STATUS_INVALID if standard input or output is no terminal, or curses does not support
+// the terminal.
 MUST_CHECK enum status screen_open(struct screen **out, const struct screen_options *options,
                                    struct error *err);
 
@@ -31,17 +32,19 @@ bool screen_has_unicode(const struct screen *screen);
 
 void screen_size(const struct screen *screen, int *width, int *height);
 
-// Shows the canvas, sending changed cells only; after screen_repaint, all cells.
+// Shows the canvas.  Sends only the cells that have changed.
 void screen_show(struct screen *screen, const struct canvas *canvas);
+
+// Makes the next screen_show send all cells.
 void screen_repaint(struct screen *screen);
 
-// Waits until the terminal has input, its size has changed, one of `count` descriptors (4 at
-// most; negative ones are skipped) is readable, or `timeout_ns` has elapsed.  False: the terminal
-// was closed.
+// Waits until the terminal has input, the terminal's size has changed, one of the `count`
+// descriptors `fds` is readable, or `timeout_ns` has elapsed.  `count` is 4 at most; negative
+// descriptors are skipped.  Returns false if the terminal was closed.
 bool screen_wait(struct screen *screen, const int *fds, unsigned count, uint64_t timeout_ns);
 
-// Reads the next event: EVENT_KEY, EVENT_PRESS, EVENT_WHEEL or EVENT_RESIZE.  The caller sets its
-// times.  False if there is none.
+// Reads the next event without waiting: EVENT_KEY, EVENT_PRESS, EVENT_WHEEL or EVENT_RESIZE.  The
+// caller sets the event's times.  Returns false if there is no event.
 bool screen_read(struct screen *screen, struct event *event);
 
 #endif

@@ -1,5 +1,5 @@
-// Status line of short texts, such as title, totals and footer: omits the texts with the highest
-// ranks until the rest fits.  Pure.
+// Status line widget: draws short texts in one line, such as the totals or the footer, and omits
+// the texts with the highest ranks if the line is too narrow.  No I/O, no global state.
 #ifndef INFERSTAT_TUI_SEGMENTS_H
 #define INFERSTAT_TUI_SEGMENTS_H
 
@@ -11,30 +11,32 @@ struct segment {
     unsigned rank; // the highest is omitted first; 0: never omitted
     enum style style;
     int width_max;              // columns to which the text is truncated; 0: unlimited
-    char key[SEGMENT_KEY_SIZE]; // name of a key, drawn before the text; may be empty
+    char key[SEGMENT_KEY_SIZE]; // name of a keyboard key, drawn before the text; "": none
     char text[SEGMENT_TEXT_SIZE];
 };
 
-// Initialise with zeroes and a separator.
+// The texts of a line.  Initialise `separator` and zero the other members.
 struct segments {
-    const char *separator; // borrowed
+    const char *separator; // drawn between texts; borrowed
     unsigned count;
     struct segment items[SEGMENTS_MAX];
 };
 
-// Adds a text.  Truncates it to SEGMENT_TEXT_SIZE; ignores it if there are SEGMENTS_MAX already.
+// Adds a formatted text.  Truncates the text to SEGMENT_TEXT_SIZE; ignores it if the line already
+// has SEGMENTS_MAX texts.
 void segments_add(struct segments *segments, unsigned rank, enum style style, const char *format,
                   ...) __attribute__((format(printf, 4, 5)));
-// As segments_add, for a text that is not a format; drawn in at most `width_max` columns.
+// Adds the text `name`, which is drawn in at most `width_max` columns.
 void segments_add_name(struct segments *segments, unsigned rank, enum style style, int width_max,
                        const char *name);
-// As segments_add, for a key and the label of its action.
+// Adds a keyboard key and the label of its action.
 void segments_add_key(struct segments *segments, unsigned rank, const char *key, const char *text);
 
-// Columns that segments_draw would use of `width`.
+// Returns the number of columns that segments_draw uses if it has `width` columns.
 int segments_width(const struct segments *segments, int width);
 
-// Draws the texts that fit into `width` columns, in the order added.  Returns the columns used.
+// Draws the texts that fit into `width` columns, from `x` in row `y` of `area`, in the order in
+// which they were added.  Returns the number of columns used.
 int segments_draw(const struct segments *segments, struct canvas *canvas, struct rect area, int x,
                   int y, int width, enum align align);
 

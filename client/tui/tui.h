@@ -2,8 +2,8 @@
 //
 //   queries -> model update -> views -> canvas -> screen
 //
-// The thread of poller.c sends the queries.  The caller's thread owns the model, draws and reads
-// keys, so that an unreachable collector never blocks the screen.
+// A background thread (poller.h) sends the queries.  The caller's thread owns the model, draws, and
+// reads the keyboard.  An unreachable collector therefore never blocks the screen.
 #ifndef INFERSTAT_TUI_TUI_H
 #define INFERSTAT_TUI_TUI_H
 
@@ -28,9 +28,9 @@ struct tui_options {
 };
 
 // Runs the dashboard on standard input and output until the user quits or stop_requested
-// (common/sys/stop.h) is true; then restores the terminal.  Call stop_install before.  Main
-// thread.  STATUS_INVALID: no suitable terminal, or an interval out of range; other errors are
-// those of remote_open.
+// (common/sys/stop.h) is true; then restores the terminal.  Only the main thread may call it, after
+// stop_install.  Returns STATUS_INVALID if standard input or output is no suitable terminal, or
+// the interval is out of range; else errors as remote_open does.
 MUST_CHECK enum status tui_run(const struct tui_options *options, struct error *err);
 
 #endif

@@ -1,5 +1,5 @@
-// Event handler of the dashboard (model-update-view): applies an event to the model and returns
-// the actions to carry out.  Pure.
+// Event handler of the dashboard (the update of model-view-update): applies an event to the model
+// and returns the effects that the caller must carry out.  No I/O, no global state.
 #ifndef INFERSTAT_TUI_UPDATE_H
 #define INFERSTAT_TUI_UPDATE_H
 
@@ -7,23 +7,23 @@
 
 #include "client/tui/model.h"
 
+// Kinds of events.  The comments name the members of struct event that the kind uses.
 enum event_kind {
-    EVENT_KEY,     // `code`
-    EVENT_PRESS,   // the mouse's first button at `x`, `y`
-    EVENT_WHEEL,   // the wheel at `x`, `y`, turned by `turn` rows
-    EVENT_RESIZE,  // to `x` columns and `y` rows
-    EVENT_TICK,    // the clock advances
-    EVENT_ANSWER,  // `polled` was answered with `result` (may be NULL, see poller.h)
-    EVENT_ROUND,   // a round of queries ended with `status`, `text`
-    EVENT_CLEARED, // a clear ended with `status`, `text`, `cleared` records
+    EVENT_KEY,     // the key `code` was pressed
+    EVENT_PRESS,   // the mouse's first button was pressed at `x`, `y`
+    EVENT_WHEEL,   // the mouse's wheel was turned by `turn` rows at `x`, `y`
+    EVENT_RESIZE,  // the screen now has `x` columns and `y` rows
+    EVENT_TICK,    // time has passed
+    EVENT_ANSWER,  // the query `polled` was answered with `result` (may be NULL, see poller.h)
+    EVENT_ROUND,   // a round of queries (poller.h) ended with `status` and the message `text`
+    EVENT_CLEARED, // clearing ended with `status`, the message `text` and `cleared` deleted records
 };
 
-// `now_ns` (monotonic) and `wall_now_ns` are set in every event.
 struct event {
     enum event_kind kind;
-    uint64_t now_ns;
-    int64_t wall_now_ns;
-    uint32_t code;
+    uint64_t now_ns;     // monotonic clock; set in every event
+    int64_t wall_now_ns; // wall clock; set in every event
+    uint32_t code;       // as in key_bindings.h
     int x, y, turn;
     enum polled_query polled;
     struct result *result; // model_update takes ownership
@@ -32,7 +32,7 @@ struct event {
     uint64_t cleared;
 };
 
-// Actions for the caller, as a bit set.
+// Effects for the caller to carry out; a bit set.
 enum effect {
     EFFECT_QUIT = 1 << 0,
     EFFECT_ASK = 1 << 1,     // send all queries now
@@ -42,7 +42,7 @@ enum effect {
     EFFECT_FILTER = 1 << 5,  // apply the changed model->filter
 };
 
-// Applies an event; returns a bit set of enum effect.
+// Applies `event` to `model`; returns a bit set of enum effect.
 unsigned model_update(struct model *model, const struct event *event);
 
 #endif

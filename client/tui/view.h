@@ -1,5 +1,6 @@
-// Views of the dashboard: a table of views, their panels, and the functions that draw them.  Each
-// view has one source file.  Pure.
+// Views of the dashboard (the views of model-view-update): each view is a page of panels that shows
+// the model.  This header has the table of views and the functions that draw views and overlays.
+// Each view has one source file.  No I/O, no global state.
 #ifndef INFERSTAT_TUI_VIEW_H
 #define INFERSTAT_TUI_VIEW_H
 
@@ -8,20 +9,23 @@
 #include "client/tui/model.h"
 #include "client/tui/segments.h"
 
-// A part of a view: a title, a head of fixed height and a scrolling list.
+// A part of a view: from top to bottom, a title line, a head that does not scroll (may be empty),
+// and a list that scrolls.
 struct panel {
     const char *title;
     const char *none;         // text shown while the list is empty
     enum polled_query polled; // the query whose answer the list shows
-    const struct grid *grid;  // the list's columns; NULL: `draw_list` draws the list
+    const struct grid *grid;  // draws the list; NULL: list_rows and draw_list do
 
-    // Adds texts to the title line; may be NULL.
+    // Adds short texts to the title line of a panel in `area`.  NULL: none.
     void (*facts)(const struct model *model, struct rect area, struct segments *facts);
-    // Height of the head in a panel of size `area`; draw_head draws it.  May be NULL.
+    // Returns the height of the head of a panel in `area`.  NULL: no head.
     int (*head_rows)(const struct model *model, struct rect area);
+    // Draws the head.  NULL: no head.
     void (*draw_head)(const struct model *model, struct canvas *canvas, struct rect area);
-    // Without a grid: number of rows; draw_list draws them from row `top` on.
+    // Returns the number of rows of the list.  Used only without a grid.
     size_t (*list_rows)(const struct model *model);
+    // Draws the list from row `top` on.  Used only without a grid.
     void (*draw_list)(const struct model *model, struct canvas *canvas, struct rect area,
                       size_t top);
 };
@@ -36,7 +40,8 @@ struct view {
     void (*draw_empty)(const struct model *model, struct canvas *canvas, struct rect area);
 };
 
-// Indices of views(); the initial view is 0.  The key of a view is its index + 1.
+// Indices of the array views().  The dashboard starts with view 0.  The digit on the keyboard that
+// shows a view is the view's index + 1.
 enum view_number { VIEW_OVERVIEW, VIEW_PIPELINES };
 
 // The table of views (MODEL_VIEWS_MAX at most); static.
@@ -45,13 +50,18 @@ const struct view *const *views(unsigned *count);
 // The current view.
 const struct view *view_current(const struct model *model);
 
-// The areas of the current view's panels: `out` has MODEL_PANELS_MAX elements.  An enlarged panel,
-// or a focused panel that does not fit, fills the view.  All are empty while a notice is shown.
+// Computes the areas of the current view's panels; `out` has MODEL_PANELS_MAX elements.  A focused
+// panel that is enlarged, or would not fit, gets the whole view.  All areas are empty while a
+// notice replaces the panels.
 void view_arrange(const struct model *model, struct rect *out);
 
-// Of a panel's list: its area, headings included; its number of rows; the number of visible rows.
+// Returns the part of the panel's `area` that the list fills, the headings of a grid included.
 struct rect view_panel_list(const struct model *model, const struct panel *panel, struct rect area);
+
+// Returns the number of rows of the panel's list.
 size_t view_panel_rows(const struct model *model, const struct panel *panel);
+
+// Returns the number of rows of the list that are visible in a panel in `area`.
 size_t view_panel_page(const struct model *model, const struct panel *panel, struct rect area);
 
 // Draws the whole screen: frame, view and overlay.
@@ -62,13 +72,19 @@ void view_draw(const struct model *model, struct canvas *canvas);
 extern const struct view view_overview;
 extern const struct view view_pipelines;
 
+// Draws all parts of the screen except the view: title, status, banner and footer.
 void view_frame_draw(const struct model *model, struct canvas *canvas,
                      const struct layout_frame *frame);
+
+// True if there is an error that the banner must show.
 bool view_frame_has_banner(const struct model *model);
-// Finds the view whose name is at a position of the title line `area`; false if there is none.
+
+// Finds the view whose name is at `x`, `y` in the title line `area`, and sets `*number` to its
+// index.  Returns false if there is none.
 bool view_frame_view_at(const struct model *model, struct rect area, int x, int y,
                         unsigned *number);
 
+// Returns the number of rows that the whole help has when it is laid out for `area`.
 size_t view_help_rows(struct rect area);
 void view_help_draw(const struct model *model, struct canvas *canvas, struct rect area);
 void view_confirm_draw(const struct model *model, struct canvas *canvas, struct rect area);
@@ -88,9 +104,10 @@ void view_draw_lines(struct canvas *canvas, struct rect area, const struct view_
 // Clears `box` and draws its border with a title.
 void view_draw_box(struct canvas *canvas, struct rect box, enum style style, const char *title);
 
-// Draws the notice of an empty store: the line `promise`, which says what the view will show, then
-// `count` lines (VIEW_HOW_MAX at most) with commands that produce records.  For a store file, the
-// command that writes into the file replaces them.
+// Draws the notice of an empty store.  For a collector, the notice has the line `promise`, which
+// says what the view will show, and the `count` lines `how` (VIEW_HOW_MAX at most), which are
+// commands that produce records.  For a store file, the notice has a command that starts a
+// collector on the file instead.
 enum { VIEW_HOW_MAX = 4 };
 void view_empty_draw(const struct model *model, struct canvas *canvas, struct rect area,
                      const char *promise, const struct view_line *how, int count);

@@ -1,5 +1,5 @@
-// Command-line options of the program `inferstat`: one table for parsing, help, completion and
-// tests.
+// Command-line options of the program `inferstat`: the option table, from which the parser, the
+// help and the shell completion are made, and the parsed options.
 #ifndef INFERSTAT_CLIENT_CLI_ARGS_CLI_OPTIONS_H
 #define INFERSTAT_CLIENT_CLI_ARGS_CLI_OPTIONS_H
 
@@ -11,8 +11,8 @@
 #include "common/sys/option_table.h"
 #include "common/wire/trust.h"
 
-// One row per option: enumerator, name, letter (0: none), name of its value in help (NULL: the
-// option has no value), type and member of struct cli_options, help.
+// One row per option: enumerator, long name, letter (0: none), name of its value in the help
+// (NULL: the option has no value), type and struct member of its value, help text.
 #define CLI_OPTIONS(X)                                                                             \
     X(COLLECTOR, "collector", 0, "ADDR", TEXT_AT(collector),                                       \
       "ask the collector at ADDR: ipc:///FOLDER or tcp://HOST:PORT (else INFERSTAT_COLLECTOR)")    \
@@ -105,16 +105,16 @@ enum cli_option {
         OPTION_COUNT
 };
 
-// The definition of an option.
+// The table row of an option, for the parser of common/sys/option_table.h.
 const struct option *option_row(enum cli_option option);
 
 enum cli_format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSON, FORMAT_JSONL };
 
 enum { CLI_ARGUMENTS_MAX = 64 };
 
-// The options as given.  Texts are borrowed from argv.
+// The parsed options.  Texts are borrowed from argv.
 struct cli_options {
-    bool given[OPTION_COUNT];
+    bool given[OPTION_COUNT]; // by enum cli_option
     const char *collector;
     const char *db;
     int64_t timeout_ns;  // 0: the default
@@ -130,12 +130,12 @@ struct cli_options {
     enum cli_format format; // of --json, --csv and --format
     const char *output;
     struct trust_options trust;
-    uint32_t roles; // of --role: bit i: enum query_role i
+    uint32_t roles; // of --role; bit i is enum query_role i
     const char *name;
     const char *replaces;
     const char *spool;                        // NULL: the default
-    const char *command;                      // first word; NULL: none
-    const char *arguments[CLI_ARGUMENTS_MAX]; // the words after it
+    const char *command;                      // first word that is no option; NULL: none
+    const char *arguments[CLI_ARGUMENTS_MAX]; // the words after the command
     unsigned argument_count;
 };
 
@@ -144,25 +144,26 @@ static inline bool option_given(const struct cli_options *options, enum cli_opti
     return options->given[option];
 }
 
-// Parses a command line (argv[0] is skipped).  Options and arguments may be mixed; a value
-// follows "=" or is the next word; "--" ends the options.  STATUS_INVALID: the message names the
-// invalid option and the nearest known one.
+// Parses a command line, without argv[0].  Options and arguments may be mixed.  An option's value
+// follows "=" or is the next word.  "--" ends the options.  Returns STATUS_INVALID if an option is
+// invalid; `err` names the option, and the nearest known one.
 MUST_CHECK enum status options_parse(struct cli_options *out, int argc, char *const *argv,
                                      struct error *err);
 
-// STATUS_INVALID if an option was given that is not in `allowed` (ended by OPTION_COUNT);
-// `command` names the command in the message.
+// Returns STATUS_INVALID if an option was given that is not in `allowed` (ended by OPTION_COUNT).
+// `command` names the command in `err`.
 MUST_CHECK enum status options_check(const struct cli_options *options,
                                      const enum cli_option *allowed, const char *command,
                                      struct error *err);
 
-// True if the list (ended by OPTION_COUNT) has the option.
+// True if `list` (ended by OPTION_COUNT) contains `option`.
 bool options_contain(const enum cli_option *list, enum cli_option option);
 
-// The first option of the list (ended by OPTION_COUNT) that was given; OPTION_COUNT: none.
+// Returns the first option of `list` (ended by OPTION_COUNT) that was given, or OPTION_COUNT if
+// none was.
 enum cli_option options_first_given(const struct cli_options *options, const enum cli_option *list);
 
-// Returns STATUS_INVALID with the message that `command` does not accept the option.
+// Returns STATUS_INVALID; `err` says that `command` does not accept `option`.
 enum status options_refuse(enum cli_option option, const char *command, struct error *err);
 
 #endif

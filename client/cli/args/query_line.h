@@ -1,5 +1,5 @@
-// Query builder of the command line: writes the options as one line of the query language, then
-// parses that line.
+// Query builder of the command line: writes a command and its options as one line of the query
+// language, and parses this line.
 #ifndef INFERSTAT_CLIENT_CLI_ARGS_QUERY_LINE_H
 #define INFERSTAT_CLIENT_CLI_ARGS_QUERY_LINE_H
 
@@ -11,14 +11,15 @@
 
 // Input of the query builder.
 struct query_line {
-    const char *command; // the query's verb, if the query language has a verb of that name
+    const char *command; // name of the command, which may also be a verb of the query language
     const struct cli_options *options;
-    FILE *notes; // receives warnings
-    int64_t now_ns;
+    FILE *notes;    // receives warnings
+    int64_t now_ns; // wall clock, for relative times
 };
 
-// Builds the query of the verb from the options that are its clauses.  For a command without a
-// verb the query is a QUERY_SUMMARY with the filter only.  STATUS_INVALID names the invalid option.
+// Builds a query from the options that are clauses of the query language.  If from->command is a
+// verb, `*out` is the query of this verb; else it is a QUERY_SUMMARY that has only the filter.
+// Returns STATUS_INVALID if an option is invalid; `err` names the option.
 MUST_CHECK enum status query_line_read(struct query *out, const struct query_line *from,
                                        struct error *err);
 

@@ -1,5 +1,5 @@
-// Importer for llama-bench results ("llama-bench -o json" or jsonl): converts them to a
-// bundle, a store file for `inferstat import`.
+// Converter of llama-bench results ("llama-bench -o json" or jsonl) to a store file, which
+// `inferstat import` then imports.
 #ifndef INFERSTAT_CLIENT_CLI_COMMANDS_LLAMA_BENCH_H
 #define INFERSTAT_CLIENT_CLI_COMMANDS_LLAMA_BENCH_H
 
@@ -7,12 +7,12 @@
 
 #include "common/core/base/error.h"
 
-// True if the file is readable and begins with '[' or '{'.
+// True if the file at `path` is readable and begins with '[' or '{'.
 bool llama_bench_is_json(const char *path);
 
-// Writes the results in `path` to the bundle `into`.  Each result becomes a run whose UUID is a
-// hash of the result, so that importing a result twice gives the same run.  Each sample of a
-// result becomes an inference:
+// Writes the results in the file `path` to a new store file `into`.  Each result becomes one run.
+// The run's UUID is a hash of the result, so that importing a result twice gives one run.  Each
+// sample of a result becomes an inference record:
 //
 //   prompt tests      prefill_ns is the sample's time; no generated tokens
 //   generation tests  the sample's time is divided into n_gen equal steps: the first is
@@ -20,9 +20,10 @@ bool llama_bench_is_json(const char *path);
 //                     llama-bench's
 //   combined tests    only e2e_ns is known
 //
-// n_depth tokens count as cached prompt tokens.  The host is named "llama-bench" and memory sizes
-// are 0, because llama-bench does not report them.  STATUS_INVALID names the invalid result and
-// key.
+// The n_depth tokens of a test count as cached prompt tokens.  llama-bench reports neither the
+// host nor the memory of its process, so the host is named "llama-bench" and the host memory of
+// the records is 0.  Returns STATUS_INVALID if a result is invalid; `err` names the result and its
+// JSON member.
 MUST_CHECK enum status llama_bench_convert(const char *path, const char *into, struct error *err);
 
 #endif

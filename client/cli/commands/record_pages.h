@@ -1,5 +1,6 @@
-// Paginated record queries: one query per page of rows, so that a listing of any length needs
-// bounded memory in the client and bounded time per query in the collector.
+// Paginated queries: reads a long answer as several pages of rows, with one query per page.  The
+// client's memory and the collector's time per query are then bounded for listings of any length.
+// Used by the commands that list or export records.
 #ifndef INFERSTAT_CLIENT_CLI_COMMANDS_RECORD_PAGES_H
 #define INFERSTAT_CLIENT_CLI_COMMANDS_RECORD_PAGES_H
 
@@ -7,50 +8,53 @@
 
 #include "client/cli/cli.h"
 
-// Parses the command's arguments as a set of kinds (bit k: enum record_kind k), singular or plural;
-// 0 without arguments.  STATUS_INVALID: unknown kind; the message suggests the nearest one.
+// Parses the command's arguments as kinds of records, singular or plural, and sets `*out` to a bit
+// set of them (bit k is enum record_kind k); 0 without arguments.  Returns STATUS_INVALID if a
+// kind is unknown; `err` suggests the nearest one.
 MUST_CHECK enum status record_pages_kinds(uint32_t *out, const struct cli *cli, struct error *err);
 
-// Callback for each page, which it owns; a status other than STATUS_OK ends the reading.
+// Callback for each page; it frees `page`.  A status other than STATUS_OK ends the reading.
 typedef enum status record_pages_on_page(void *context, struct result *page, struct error *err);
 
-// Sends a query and calls `on_page` with the answer.  QUERY_RECORDS and QUERY_AUDIT are answered in
-// pages, records at most query->limit rows in total (0: all).  `on_page` also gets an empty first
-// page, which has the columns.
+// Answers a query and calls `on_page` for each page of the answer.  Only QUERY_RECORDS and
+// QUERY_AUDIT have several pages.  QUERY_RECORDS reads at most query->limit rows in total (0: all).
+// An answer without rows is one empty page, which has the columns.
 MUST_CHECK enum status record_pages_ask(struct cli *cli, const struct query *query,
                                         record_pages_on_page *on_page, void *context,
                                         struct error *err);
 
-// An on_page callback that writes the page to its context, a struct rows.
+// `on_page` callback that prints the page with `rows`, a struct rows.
 MUST_CHECK enum status record_pages_to_rows(void *rows, struct result *page, struct error *err);
 
-// An on_page callback that keeps the page in its context.  Initialise with zeroes, release with
-// record_pages_free.
+// A growable array of pages.  Initialise with zeroes, release with record_pages_free.
 struct record_pages {
     struct result **all;
-    size_t count, room;
+    size_t count, room; // pages; capacity of `all`
 };
+
+// `on_page` callback that appends the page to `pages`, a struct record_pages.
 MUST_CHECK enum status record_pages_keep(void *pages, struct result *page, struct error *err);
 void record_pages_free(struct record_pages *pages);
 
-// Reads records of `kind` that match the filter (NULL: cli->query.filter) page by page.  If all
-// matching records have expired, returns STATUS_OK without calling `on_page`.
+// Reads the records of `kind` that match `filter` (NULL: cli->query.filter), at most `limit`
+// (0: all), page by page.  If all matching records have expired, returns STATUS_OK without calling
+// `on_page`.
 MUST_CHECK enum status record_pages_read(struct cli *cli, enum record_kind kind,
                                          const struct query_filter *filter, bool oldest_first,
                                          uint64_t limit, record_pages_on_page *on_page,
                                          void *context, struct error *err);
 
-// Callback that adds the rows of a page (borrowed) to a table.
+// Callback that adds the rows of `page` (borrowed) to the text table of `rows`.
 typedef enum status record_pages_add(struct cli *cli, struct rows *rows, const struct result *page,
                                      struct error *err);
 
-// Runs a listing command of the kind that the command is named after.  Prints a table of --limit
-// rows (default 20), filled by `add` (NULL: one table row per record); with --json or --csv writes
-// the rows in that format (default: all).
+// Runs the listing command of the kind of record that the command is named after.  Prints a text
+// table of --limit rows (default 20), which `add` fills; NULL: one table row per record.  With
+// --json or --csv writes --limit rows (default: all) in that format, without calling `add`.
 MUST_CHECK enum status record_pages_list(struct cli *cli, record_pages_add *add, struct error *err);
 
-// Sends the query and prints its answer with all columns, at most query->limit rows (0: all).
-// STATUS_NO_DATA: there are none.
+// Answers a query by record_pages_ask and prints all columns of the answer.  Returns
+// STATUS_NO_DATA if the answer has no rows.
 MUST_CHECK enum status record_pages_show(struct cli *cli, const struct query *query,
                                          struct error *err);
 

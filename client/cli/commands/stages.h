@@ -1,4 +1,4 @@
-// Waterfall charts of model loads: start, duration and share of each load stage.
+// Waterfall chart of a model load: start, duration and share of each load stage, as lines of text.
 #ifndef INFERSTAT_CLIENT_CLI_COMMANDS_STAGES_H
 #define INFERSTAT_CLIENT_CLI_COMMANDS_STAGES_H
 
@@ -7,23 +7,22 @@
 // One stage of a load.
 struct stage {
     struct value name;
-    int64_t started_ns;
+    int64_t started_ns; // wall clock
     int64_t duration_ns;
-    int64_t ordinal;
+    int64_t ordinal; // position among the load's stages
 };
 
-// The stages of all loads in one page of results.  Initialise with zeroes.
+// The stages of several loads, and the one load that is drawn.  Initialise with zeroes.
 struct stages {
-    struct record_pages pages;
+    struct record_pages pages; // stage records of all loads
 
-    // The chosen load, and its stages by ordinal.
-    int64_t load_started_ns, load_ns;
-    struct stage *chosen;
-    size_t count, room;
+    int64_t load_started_ns, load_ns; // start and duration of the chosen load
+    struct stage *chosen;             // stages of the chosen load, sorted by ordinal
+    size_t count, room;               // elements and capacity of `chosen`
 };
 
-// Queries the stages of all loads in `loads`, a page of QUERY_RECORDS.  Release with stages_deinit,
-// also after an error.
+// Queries the stages of all loads in `loads`, a page of load records.  Release `*stages` with
+// stages_deinit, also after an error.
 MUST_CHECK enum status stages_ask(struct stages *stages, struct cli *cli,
                                   const struct result *loads, struct error *err);
 void stages_deinit(struct stages *stages);
@@ -32,9 +31,9 @@ void stages_deinit(struct stages *stages);
 MUST_CHECK enum status stages_choose(struct stages *stages, const struct result *loads, size_t row,
                                      struct error *err);
 
-// Formats the waterfall of the chosen load and calls `put` with each line: name, duration, share,
-// and a bar if the terminal is wide enough (`width` columns; 0: no limit).  The last line, "other",
-// is the load's time outside its stages, if any.
+// Formats the chart of the chosen load and calls `put` with each line, one per stage: name,
+// duration, share of the load, and a bar if a terminal of `width` columns (0: no limit) is wide
+// enough.  If the load took longer than its stages, the last line, "other", has the difference.
 void stages_draw(const struct stages *stages, unsigned width,
                  void (*put)(void *context, const char *line), void *context);
 

@@ -1,10 +1,12 @@
-// The columns of the tables that list records, and of the live tail.
+// Column definitions: the columns that the listing commands and `inferstat tail` show for each
+// kind of record (load, inference, ...).
 #ifndef INFERSTAT_CLIENT_CLI_OUTPUT_COLUMNS_H
 #define INFERSTAT_CLIENT_CLI_OUTPUT_COLUMNS_H
 
 #include "client/cli/output/table.h"
 #include "common/core/record/record.h"
 
+// Returns the columns of `kind`; static.
 const struct columns *columns_of(enum record_kind kind);
 
 #endif

@@ -1,5 +1,5 @@
-// Printer of result rows, page by page: as a table, CSV, JSON or JSON Lines.  The caller checks
-// ferror for write errors.
+// Result printer: writes the rows of query results as a text table, CSV, JSON or JSON Lines.  The
+// commands add the rows page by page.  The caller checks ferror for write errors.
 #ifndef INFERSTAT_CLIENT_CLI_OUTPUT_ROWS_H
 #define INFERSTAT_CLIENT_CLI_OUTPUT_ROWS_H
 
@@ -10,29 +10,29 @@
 #include "client/cli/args/cli_options.h"
 #include "client/cli/output/table.h"
 
-// Set the first members as needed, the rest zero.
+// State of one output.  The caller sets the members of the first group and zeroes the others.
 struct rows {
     FILE *out;
     enum cli_format format;
-    const struct columns *columns; // of a table; NULL: all of the first result
-    unsigned width;                // of a table, in terminal columns; 0: no limit
-    const char *kind;              // value of a "kind" member in each row (JSON only); NULL: none
+    const struct columns *columns; // text table: its columns; NULL: all columns of the first result
+    unsigned width;                // text table: terminal columns; 0: no limit
+    const char *kind;              // JSON: value of a member "kind" in each row; NULL: no member
 
-    uint64_t count;      // rows written
-    bool begun;          // the header or opening bracket is written
-    struct table *table; // the rows of a table so far
+    uint64_t count;      // rows written so far
+    bool begun;          // the header or opening bracket has been written
+    struct table *table; // text table: the rows so far
 };
 
-// Writes rows `first` up to `end` (exclusive) of a result; the first call writes the CSV header
-// or JSON's opening bracket before them.  A table is printed by rows_end.
+// Writes rows first..end - 1 of `result`.  The first call writes the CSV header or JSON's opening
+// bracket before them.  A text table is only collected; rows_end prints it.
 void rows_write(struct rows *rows, const struct result *result, size_t first, size_t end);
 
-// Adds a line below the last row of a table.
+// Adds a line below the last row of a text table.
 void rows_add_below(struct rows *rows, const char *line);
 
-// Ends the output if `status`, the result of reading the rows, is STATUS_OK: prints the table,
-// unless it has no rows, or writes JSON's closing bracket, or an empty list.  Frees the table.
-// Returns `status`, or STATUS_NOMEM.
+// Ends the output and frees the table.  `status` is the outcome of reading the rows.  If it is
+// STATUS_OK, prints a table that has rows, or writes JSON's closing bracket (an empty list if
+// there were no rows).  Returns `status`, or STATUS_NOMEM if the table could not be built.
 MUST_CHECK enum status rows_end(struct rows *rows, enum status status, struct error *err);
 
 // Writes one row as a JSON object on one line.

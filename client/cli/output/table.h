@@ -1,5 +1,5 @@
-// Text tables: format rows of results as cells, align them by display width and fit the table to
-// the terminal.
+// Text table formatter: formats rows of query results as cells, aligns them by display width, and
+// narrows the table to the width of the terminal.
 #ifndef INFERSTAT_CLIENT_CLI_OUTPUT_TABLE_H
 #define INFERSTAT_CLIENT_CLI_OUTPUT_TABLE_H
 
@@ -14,55 +14,63 @@ struct column;
 
 enum table_align { TABLE_LEFT, TABLE_RIGHT };
 
-// Callback that formats a cell; the caller frees the text.  NULL when out of memory.
+// Callback that formats the cell of `column` in row `row` of `result`.  Returns a text that the
+// caller frees, or NULL when out of memory.
 typedef char *column_cell(const struct column *column, const struct result *result, size_t row);
 
 struct column {
-    const char *key; // of the result's column; a result that lacks it has "-" there
+    const char
+        *key; // name of the result's column; the cell is "-" if the result has no such column
     const char *title;
     enum table_align align;
-    unsigned minor;    // the highest are left out first on a narrow terminal; 0: last
+    unsigned minor;    // a narrow terminal omits the columns with the highest `minor` first, 0 last
     column_cell *cell; // NULL: column_value
-    bool is_whole;     // texts that are never truncated; others are if aligned left, except times
+    bool is_whole;     // never truncated, like right-aligned columns and "started_ns"
 };
 
 // Initialisers of `align` and `minor`: {"host", "host", COLUMN_LEFT(1)}.
 #define COLUMN_LEFT(rank)  .align = TABLE_LEFT, .minor = (rank)
 #define COLUMN_RIGHT(rank) .align = TABLE_RIGHT, .minor = (rank)
 
-// The columns of a table; `add_below` (NULL: none) adds the lines below a row.
+// The columns of a table.  `add_below` is called for each row and may add lines below it with
+// table_add_below; NULL: none.
 struct columns {
     const struct column *columns;
     unsigned count;
     void (*add_below)(struct table *table, const struct result *result, size_t row);
 };
 
-// Cells: a number in its unit or a text, escaped for the terminal ("-" for a null); the first 8
-// characters of a run's UUID, which filters accept.
+// column_cell callback: formats a number in its column's unit, escapes a text for the terminal,
+// and returns "-" for a null.
 char *column_value(const struct column *column, const struct result *result, size_t row);
+
+// column_cell callback: shortens the UUID of a run to 8 characters, which filters accept.
 char *column_run(const struct column *column, const struct result *result, size_t row);
-// A number in the unit that the row's column "unit" names.
+
+// column_cell callback: formats a number in the unit that column "unit" of the same row names.
 char *column_in_row_unit(const struct column *column, const struct result *result, size_t row);
 
-// The text of a cell, by the column's callback.
+// Calls column->cell, or column_value if that is NULL.
 char *column_text(const struct column *column, const struct result *result, size_t row);
 
-// Formats a value as column_value does.
+// Formats one value in `unit`; column_value does the same with the column's unit.
 char *table_cell_text(struct value value, enum unit unit);
 
-// A table without rows; copies the columns.  NULL when out of memory.  The caller frees it.
+// Creates a table without rows.  Copies `columns`.  Returns NULL when out of memory.
 struct table *table_new(const struct columns *columns);
 void table_free(struct table *table);
 
-// Adds a row of a result and the lines below it.  table_print reports a failed allocation.
+// Adds row `row` of `result`, and the lines of `add_below`.  When out of memory, table_print
+// returns the error.
 void table_add_row(struct table *table, const struct result *result, size_t row);
 
-// Adds a line of text below the last row (copied; not split into cells).
+// Adds a copy of `line` below the last row; the line is not split into cells.
 void table_add_below(struct table *table, const char *line);
 
-// Prints titles and rows in at most `width` terminal columns (0: no limit).  A table that is
-// too wide loses columns with a `minor` above 0, then texts are truncated ("..."), then columns are
-// left out from the right.  A last line counts the columns left out.
+// Prints titles and rows in at most `width` terminal columns (0: no limit).  A table that is too
+// wide is narrowed in three steps: columns with a `minor` above 0 are omitted, texts are truncated
+// ("..."), other columns are omitted from the right.  A last line counts the omitted columns.
+// Returns STATUS_NOMEM if an allocation failed here or while rows were added.
 MUST_CHECK enum status table_print(const struct table *table, FILE *out, unsigned width,
                                    struct error *err);
 
