@@ -325,7 +325,8 @@ void spool_write_states(struct spool *spool)
     struct spool_segment *newest = &spool->segments[spool->segment_count - 1];
     struct append append = {.spool = spool, .seed = segment_seed(spool->run.uuid, newest->number)};
     spool->out_used = 0;
-    if (newest->size == 0 || !put_states(&append) ||
+    // Not over what a failed append left: a part of it would hide what was appended again.
+    if (newest->size == 0 || newest->bytes > newest->size || !put_states(&append) ||
         write_out(spool, newest, false, NULL) != STATUS_OK)
         spool->roll = true;
 }
