@@ -48,6 +48,7 @@
 //
 // Times are in nanoseconds, memory in bytes.  Strings are UTF-8 and are copied.  Every
 // function accepts NULL for the monitor or tracker and then does nothing.
+// Records have the host name that INFERSTAT_HOST gives, else the system's.
 #ifndef INFERSTAT_H
 #define INFERSTAT_H
 
