@@ -4,7 +4,7 @@ find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 pkg_check_modules(ZMQ REQUIRED IMPORTED_TARGET libzmq>=4.3)               # common/wire/socket*.c
 pkg_check_modules(PROTOBUF_C REQUIRED IMPORTED_TARGET libprotobuf-c>=1.3) # common/wire/codec*
-pkg_check_modules(SQLITE3 REQUIRED IMPORTED_TARGET sqlite3>=3.34)         # common/store, collector
+pkg_check_modules(SQLITE3 REQUIRED IMPORTED_TARGET sqlite3>=3.37)         # common/store, collector
 pkg_check_modules(NCURSESW REQUIRED IMPORTED_TARGET ncursesw)             # client/tui/screen.c
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson>=2.13)         # client/cli/commands/llama_bench.c
 find_program(PROTOC_C protoc-c REQUIRED)

@@ -1,5 +1,6 @@
 // SQLite helpers: error messages, transactions, prepared statements, and sizes of database files.
-// Used by all modules of the store.  A connection is used by one thread at a time.
+// Used by all modules of the store, which needs SQLite 3.37.  A connection is used by one thread at
+// a time.
 #ifndef INFERSTAT_STORE_SQLITE_DATABASE_H
 #define INFERSTAT_STORE_SQLITE_DATABASE_H
 
