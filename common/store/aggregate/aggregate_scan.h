@@ -1,10 +1,11 @@
-// Aggregation engine: aggregates the values of one kind of records by group and time step, from
-// rollups (rollup.h) as far as they cover the window, otherwise from records.  Used by averages,
-// summaries and overviews.
+// Aggregation engine: aggregates the values of one kind of records by group and time step.
+// Averages, summaries and overviews use it.
 //
-// Rollups include the records with ids up to a metric's watermark.  Up to it, the answer follows a
-// plan (rollup_plan.h); above it, all records of the window are read.  Without rollups, and for
-// dimensions that they do not separate (runs, stages), only records are read.
+// A rollup (rollup.h) includes the records with ids up to its metric's watermark.  For those the
+// scan follows a plan (rollup_plan.h), which uses rollups as far as they cover the window, and
+// records elsewhere; it also reads all records of the window above the watermark.  It reads records
+// only, if there are no rollups, or if the query filters or groups by a dimension that they do not
+// separate (run, stage).
 #ifndef INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_H
 #define INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_H
 
@@ -20,58 +21,58 @@ struct store;
 
 enum {
     AGGREGATE_SCAN_METRICS_MAX = 6,
-    AGGREGATE_SCAN_SKETCHES_MAX = 2000, // reading more adds a note
+    AGGREGATE_SCAN_SKETCHES_MAX = 2000, // if more rollups are read, the note says why
     AGGREGATE_SCAN_NOTE_SIZE = 512,
 };
 
 struct aggregate_scan_metric {
     const struct query_metric *metric;
     bool wants_quantiles;
-    // The formula of a derived metric; or one set by the caller for a metric without a column, read
-    // from records only.
+    // Formula of a derived metric.  The caller may set one for a metric without a column; such a
+    // metric is read from records only.
     const struct record_derived *derived;
 };
 
 struct aggregate_scan {
-    // Input.  Borrowed; of the query: filter, group_by, step_ns.
+    // Input, borrowed.  The scan uses the query's filter, group_by and step_ns.
     const struct query *query;
     enum record_kind kind;
     struct aggregate_scan_metric metrics[AGGREGATE_SCAN_METRICS_MAX];
     unsigned metric_count;
 
-    // Output.  A group's keys are those of group_by, then the start of its step; its data are
-    // `metric_count` struct ratio.  Some groups may have no values.
+    // Output.  A group's keys are those of group_by, then the start of its step; its data are read
+    // with aggregate_scan_ratio and aggregate_scan_last_ns.  Some groups may have no values.
     struct groups *groups;
     int64_t sketches;          // rollups read
     int64_t rows;              // records read
-    struct rollup_span window; // with steps: cut to the period with records
+    struct rollup_span window; // the query's; with steps: cut to the period with records
     struct rollup_span seen;   // first and last start of the records read
     bool lacks_expired;        // some records of the window have expired and are in no rollup
-    int64_t expired_ns;        // records that started before have expired; INT64_MIN: none
+    int64_t expired_ns;        // records that started before it have expired; INT64_MIN: none
     char note[AGGREGATE_SCAN_NOTE_SIZE]; // remarks on the answer; "": none
 
     struct sketch_budget budget;
     struct rollup_plan plan;
 };
 
-// Adds a metric of the kind by name; the name must exist.
+// Adds the metric of the scan's kind with that name, which must exist, to `metrics`.
 void aggregate_scan_want(struct aggregate_scan *scan, const char *name, bool wants_quantiles);
 
-// Runs the aggregation.  STATUS_INVALID for a dimension that the kind lacks or too many steps;
-// STATUS_FULL for too many groups; errors of SQLite.
+// Runs the aggregation.  Returns STATUS_INVALID for a dimension that the kind lacks or too many
+// steps, STATUS_FULL for too many groups, or errors of SQLite.
 MUST_CHECK enum status aggregate_scan_run(struct aggregate_scan *scan, struct store *store,
                                           struct error *err);
-// To be called also after a failure.
+// Frees the output.  To be called also after a failure.
 void aggregate_scan_deinit(struct aggregate_scan *scan);
 
-// Appends text to the note.
+// Appends `text` to the note.
 void aggregate_scan_say(struct aggregate_scan *scan, const char *text);
 
-// Start of a group's newest record, or of its newest bucket if rollups cover the record; INT64_MIN:
-// none.
+// The start of the group's newest record; if a rollup includes that record, the start of the
+// rollup's bucket.  INT64_MIN: none.
 int64_t aggregate_scan_last_ns(const struct group *group);
 
-// The aggregates of a group's metric.
+// The aggregates of one metric in a group; `metric` is its index in the scan's `metrics`.
 const struct ratio *aggregate_scan_ratio(const struct group *group, unsigned metric);
 
 #endif

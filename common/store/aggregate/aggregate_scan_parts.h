@@ -1,4 +1,5 @@
-// Internal state of an aggregation (aggregate_scan.h), shared by its source files.
+// Internal state of an aggregation (aggregate_scan.h), shared by its source files
+// aggregate_scan*.c.
 #ifndef INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_PARTS_H
 #define INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_PARTS_H
 
@@ -13,22 +14,23 @@ struct aggregate_scan_state {
     struct store *store;
     enum rollup_grouping grouping;
     bool has_rollups;
-    int number[AGGREGATE_SCAN_METRICS_MAX];        // the metric's number in the table rollup
-    int64_t watermark[AGGREGATE_SCAN_METRICS_MAX]; // INT64_MIN: no rollups
+    int number[AGGREGATE_SCAN_METRICS_MAX];        // rollup_metric_number of each metric
+    int64_t watermark[AGGREGATE_SCAN_METRICS_MAX]; // of each metric; INT64_MIN: no rollups
     int64_t filter_ids[QUERY_DIMENSION_COUNT];     // GROUP_KEY_NONE: no filter; -1: unknown name
     int64_t asked_ns; // start of the query's window, before it is cut to existing data
 };
 
-// Finds or adds the group with these keys and the step that contains `time_ns`.
+// Finds or adds the group with these keys and the step that contains `time_ns`; sets `*out` to its
+// ratios, one per metric.
 MUST_CHECK enum status aggregate_scan_find(struct aggregate_scan_state *state, const int64_t *keys,
                                            int64_t time_ns, struct ratio **out, struct error *err);
 
-// Merges one metric's rollups for the plan's rollup pieces (rollup_plan.h).
+// Merges the rollups of one metric (an index) in the plan's rollup pieces (rollup_plan.h).
 MUST_CHECK enum status aggregate_scan_rollups(struct aggregate_scan_state *state, unsigned metric,
                                               struct error *err);
 
-// Adds the records of the plan's raw pieces up to the watermarks, and all records of the window
-// above the watermarks.
+// Adds the records with ids up to the watermarks in the plan's raw pieces, and all records of the
+// window with ids above the watermarks.
 MUST_CHECK enum status aggregate_scan_records(struct aggregate_scan_state *state,
                                               struct error *err);
 

@@ -1,24 +1,26 @@
-// Memory bandwidth utilisation (mbu_ratio): the bandwidth that decoding a request needed, as a
-// share of its device's measured bandwidth; as SQL expressions over a row `t` of inferences.
+// Memory bandwidth utilisation (mbu_ratio): the memory bandwidth that decoding a request needed, as
+// a share of its device's measured bandwidth.  Defined by SQL expressions over a row `t` of the
+// table inference.
 //
-// Token k > 1 of a request with p prompt tokens reads the weights, and the keys and values of
-// positions 1 to p + k - 1.  Decoding produces the tokens 2 .. g and reads
+// A request has p prompt tokens and generates g tokens.  To compute token k > 1, the device reads
+// all weights, and the KV cache of positions 1 to p + k - 1.  So decoding (tokens 2 to g) reads
 //   (g - 1) * weights + kv_bytes_per_token * sum(p + k - 1)
 //    = (g - 1) * (weights + kv_bytes_per_token * (p + g / 2)),
-// in (g - 1) * TPOT = E2E - TTFT: on average each token reads p + g / 2 positions.
+// and takes (g - 1) * TPOT = E2E - TTFT.
 //
-// The weights are those of the run's last successful load; if it has expired or is not in a bundle,
-// the size of the model's file.  If the model's KV cache size is unknown, only the weights count.
-// A request with fewer than two tokens, unknown weights or unknown bandwidth has no value.
+// The weights are the bytes of the run's last successful load; if that load has expired or is not
+// in a bundle, the size of the model's file.  If the model's KV cache size is unknown, only the
+// weights count.  A request with fewer than two tokens, unknown weights or unknown bandwidth has no
+// value.
 #ifndef INFERSTAT_STORE_AGGREGATE_BANDWIDTH_H
 #define INFERSTAT_STORE_AGGREGATE_BANDWIDTH_H
 
 #include "common/core/query/query.h"
 #include "common/core/record/record.h"
 
-extern const struct record_derived bandwidth_used;
+extern const struct record_derived bandwidth_used; // mbu_ratio
 
-// Has the value 1 for each request whose mbu_ratio counts the weights only.
+// Metric with the value 1 for each request whose mbu_ratio counts the weights only.
 extern const struct query_metric bandwidth_of_weights;
 
 #endif

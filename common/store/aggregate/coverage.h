@@ -1,21 +1,22 @@
-// Telemetry coverage of a query's window: stored / (stored + known lost) over all kinds of records,
-// by host, run and time step; never by model, since the model of a lost record is unknown.
+// Telemetry coverage: which share of the records produced in a query's window is stored, stored /
+// (stored + known lost), over all kinds of records.  By host, run and time step; never by model,
+// since the model of a lost record is unknown.
 //
-// Times are the host's clock, as for windows.  A loss counts in the window and in each step that
-// its possible interval overlaps, cut to its run's lifetime (COVERAGE_VAGUE if it reaches beyond
-// the window or a step); a loss without times has its run's lifetime as interval.  The interval by
-// reason:
-//   spool_full, spool_damaged, unspecified  as the producer reported
-//   acknowledged_elsewhere                  any time before the producer noticed
+// A loss has an interval in which it happened, in the host's clock, cut to its run's lifetime;
+// without known times it is the run's lifetime.  The loss counts in full in the window and in each
+// step that its interval overlaps; COVERAGE_VAGUE reports that an interval reaches beyond the
+// window or one step.  The interval of a loss, by its reason:
+//   spool_full, spool_damaged, unspecified  as the producer reported it
+//   acknowledged_elsewhere                  any time before the producer noticed the loss
 //   refused                                 when the collector refused the records
-//   host_lost                               when the run was last heard of
-//   ring_full                               from the table `unnumbered`; none for losses
-//                                           that it lacks, as in stores of older versions
+//   host_lost                               when the collector last heard of the run
+//   ring_full                               as in the table `unnumbered`; unknown for losses that
+//                                           it lacks, as in stores of older versions
 //
-// Stored records are counted only if there are losses.  For runs within the window: from the
-// ledger, expired ones included, cleared ones excluded.  For other runs: from rollups, or record by
-// record if the answer is by run.  Device samples are counted by their most frequent metric in
-// rollups, since none is present in all samples.
+// Stored records are counted only if there are losses.  For a run inside the window the count is
+// that of the ledger: with expired records, without cleared ones.  For other runs it comes from
+// rollups, or from single records if the answer is by run.  Device samples are counted by their
+// most frequent metric in rollups, since no metric is in all samples.
 #ifndef INFERSTAT_STORE_AGGREGATE_COVERAGE_H
 #define INFERSTAT_STORE_AGGREGATE_COVERAGE_H
 
@@ -28,10 +29,10 @@
 
 struct store;
 
-// Remarks on an answer; bits.
+// Remarks on the answer, which are ORed together.
 enum {
-    COVERAGE_VAGUE = 1,   // some losses may lie outside of the window
-    COVERAGE_EXPIRED = 2, // expired records are not counted as stored
+    COVERAGE_VAGUE = 1,   // some losses may lie outside the window or in another step
+    COVERAGE_EXPIRED = 2, // some expired records are not counted as stored
     COVERAGE_UNKNOWN = 4, // stored records not counted: over the budget, or too many groups
 };
 
@@ -39,18 +40,18 @@ struct coverage {
     struct groups *shares; // by host, run and step; only those with losses
     bool by_host, by_run;
     int64_t step_ns;
-    unsigned remarks;
+    unsigned remarks; // COVERAGE_...
 };
 
-// Reads the coverage of the filter's host, run and window, by the query's steps and, of its groups,
-// hosts and runs.  Uses at most half of the store's remaining budget.  `*coverage` must be freed
-// also after a failure.
+// Reads the coverage for the filter's host, run and window, by the query's time steps, and by host
+// or run if the query groups by these.  Uses at most half of the store's remaining time budget.
+// Call coverage_deinit also after a failure.
 MUST_CHECK enum status coverage_read(struct coverage *coverage, struct store *store,
                                      const struct query *query, struct error *err);
 void coverage_deinit(struct coverage *coverage); // accepts a zeroed structure
 
-// Coverage of a group: its host and run, if the query groups by these, and its step's start.
-// `*ratio`: 1 if nothing was lost; NaN: unknown.
+// Sets `*ratio` and `*lost` for a group: its host and run (ignored unless the query groups by
+// these), and its step's start.  `*ratio`: 1 if nothing was lost; NaN: unknown.
 void coverage_of(const struct coverage *coverage, int64_t host, int64_t run, int64_t step_ns,
                  double *ratio, int64_t *lost);
 

@@ -1,4 +1,5 @@
-// Goodput (goodput_per_second): requests per second that met every latency objective (SLO).
+// Goodput (goodput_per_second): the rate of requests that met every latency objective (SLO), per
+// second.  Used by the query AVERAGE, on an aggregation scan (aggregate_scan.h).
 #ifndef INFERSTAT_STORE_AGGREGATE_GOODPUT_H
 #define INFERSTAT_STORE_AGGREGATE_GOODPUT_H
 
@@ -11,19 +12,21 @@
 
 enum { GOODPUT_SQL_SIZE = 1024 };
 
-// SQL expression: 1 if the inference `t` meets the objectives of `slo`, else 0.
+// Writes the SQL expression that is 1 if row `t` of the table inference meets the objectives of
+// `slo` (slo.h), else 0.  Returns STATUS_INVALID if `slo` is invalid.
 MUST_CHECK enum status goodput_sql(char out[GOODPUT_SQL_SIZE], const char *slo, struct error *err);
 
-// Adds the requests' end times to the scan, as its second metric.
+// Adds the time at which each request ended to the scan, as its second metric.
 void goodput_want_ends(struct aggregate_scan *scan);
 
-// End of the request that ended last; NaN without requests.
+// The end of the request that ended last, from that metric; NaN if there are no requests.
 double goodput_end_ns(const struct aggregate_scan *scan);
 
-// The divisor of goodput: the seconds of the query's window; an open window lasts from the first
-// request's start to `end_ns`.  With steps: the seconds of the step at `step_ns` inside the window;
-// a step at an open end counts in full, so that one request in it does not yield thousands per
-// second.  Time whose records have expired is excluded.
+// The divisor of goodput, in seconds.  Without steps it is the length of the query's window; a
+// window that is open at an end is cut to the first request's start and `end_ns` there.  With steps
+// it is the part of the step at `step_ns` that lies in the window; an open end does not cut a step,
+// so that a single request does not yield thousands per second.  Time whose records have expired is
+// excluded.
 double goodput_seconds(const struct query *query, const struct aggregate_scan *scan,
                        int64_t step_ns, double end_ns);
 

@@ -1,10 +1,12 @@
-// Concurrent activity of a request: for how long model loads on its host, and pipelines and
-// throttling on its device, overlapped each of its phases (the host's clock).
+// Concurrent events of a request: for how long model loads on its host, and pipelines and clock
+// throttling on its device, overlapped each of its phases.  All times are the host's clock.
+// Latency attribution (latency_attribution.h) divides the delay of a slow request among these.
 //
-// Reads the last EVENTS_SPANS_MAX loads and the last EVENTS_SPANS_MAX pipelines, of all hosts, that
-// began at most EVENTS_BEFORE_NS before the request and before its end; and the last
-// EVENTS_SAMPLES_MAX device samples, of all hosts, from EVENTS_SAMPLE_NS before to EVENTS_SAMPLE_NS
-// after it.  A sample is valid until its run's next sample, for EVENTS_SAMPLE_NS at most.
+// Only a limited number of records is read, those of all hosts included.  These are the newest
+// EVENTS_SPANS_MAX loads and as many pipelines that started between EVENTS_BEFORE_NS before the
+// request and its end; and the newest EVENTS_SAMPLES_MAX device samples from EVENTS_SAMPLE_NS
+// before the request to EVENTS_SAMPLE_NS after it.  A device sample is valid until the next sample
+// of its run, but for at most EVENTS_SAMPLE_NS.
 #ifndef INFERSTAT_STORE_QUERY_CONCURRENT_EVENTS_H
 #define INFERSTAT_STORE_QUERY_CONCURRENT_EVENTS_H
 
@@ -19,13 +21,14 @@ struct store;
 #define EVENTS_SAMPLE_NS INT64_C(10000000000)
 enum { EVENTS_SPANS_MAX = 4096, EVENTS_SAMPLES_MAX = 20000 };
 
-// A request's host and device (ids of the table name) and the ascending starts of its phases; the
-// last element is the end of the last phase.
+// A request's host and device (ids of the table name), and the starts of its phases, ascending; the
+// last element of `starts_ns` is the end of the last phase.
 struct concurrent_events_request {
     int64_t host, device;
     int64_t starts_ns[ATTRIBUTION_PHASES + 1];
 };
 
+// Result.
 struct concurrent_events {
     int64_t ns[ATTRIBUTION_PHASES][ATTRIBUTION_CAUSES]; // overlap, at most the phase's duration
     int64_t throttle_reasons; // bitwise OR over the request (record/throttle.h)

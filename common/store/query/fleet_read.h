@@ -1,9 +1,9 @@
-// Fleet facts reader: fills fleet.h's facts of hosts and devices from a store: from each host's
-// newest run in the window, each device's newest description (the lowest values if devices share a
-// name), and device samples spread over the window.
+// Fleet facts reader: fills struct fleet_facts (fleet.h) of hosts and devices from a store, for the
+// query FLEET.  It reads each host's newest run in the window, each device's newest description
+// (the lowest values, if devices share a name), and device samples spread over the window.
 //
-// Limits: the FLEET_RUNS_MAX newest runs and descriptions, and the first FLEET_SLICE_SAMPLES
-// samples of each of FLEET_SLICES equal parts of the window.
+// It reads at most the FLEET_RUNS_MAX newest runs and descriptions, and the first
+// FLEET_SLICE_SAMPLES samples in each of FLEET_SLICES equal parts of the window.
 #ifndef INFERSTAT_STORE_QUERY_FLEET_READ_H
 #define INFERSTAT_STORE_QUERY_FLEET_READ_H
 
@@ -16,8 +16,8 @@ struct store;
 
 enum { FLEET_RUNS_MAX = 50000, FLEET_SLICES = 20, FLEET_SLICE_SAMPLES = 5000 };
 
-// Reads the facts of places: `places` are groups by host and device (ids of the table name), their
-// data struct fleet_facts, zeroed.
+// Fills the facts of all groups of `places`.  Their keys are host and device (ids of the table
+// name); their data are a struct fleet_facts.
 MUST_CHECK enum status fleet_read(struct groups *places, struct store *store,
                                   const struct query_filter *filter, struct error *err);
 

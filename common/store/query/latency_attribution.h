@@ -1,33 +1,35 @@
-// Latency attribution: splits a slow request's time beyond the median of its peers (the excess)
-// into phases and causes.  Pure: no database.
+// Latency attribution: splits the excess of a slow request, its time beyond the median of its
+// peers, into phases and causes.  The query SLOWEST uses it.  No I/O.
 //
-// A request's time is queue + prefill + decode.  Each phase's excess over its median is split into
+// A request's time is queue + prefill + decode.  The excess of each phase over the median of that
+// phase is split in three steps.  First, more work takes more time, at most all of the phase's
+// excess:
 //
 //   prompt       more prompt tokens to compute: extra tokens x the median time per token
 //   tokens       more generated tokens: extra tokens x the median time per token
 //
-// each at most the excess of its phase.  The remainder goes to causes that were present during the
-// phase, each at most for as long as it was present:
+// Second, causes that were present during the phase get the remainder, each at most for as long as
+// it was present; in proportion, if together they exceed the remainder:
 //
 //   throttle     the device's clocks were throttled
 //   load         a model was being loaded on the host
 //   copy         a pipeline was copying to or from the device
 //   starvation   a pipeline on the device waited for filled slots
-//   concurrency  more requests than the median were in progress: at most the share
+//   concurrency  more requests than the median were in progress; at most the share
 //                1 - median / requests of the phase
 //
-// in proportion if their sum exceeds the remainder.  The rest stays with the phase (queue, prefill,
-// decode).  `other` is the excess that no phase has: the median of a sum is not the sum of the
-// medians.  Parts are signed; their sum is exactly the excess.
+// Third, the rest stays with the phase itself (queue, prefill, decode).  The part `other` makes up
+// for the fact that the median of the whole time is not the sum of the phases' medians.  Parts can
+// be negative; their sum is exactly the excess.
 //
-// A named cause was present at the time; that it caused the delay is likely, not proven.
+// A cause that got a part was present at the time.  That it caused the delay is likely, not proven.
 #ifndef INFERSTAT_STORE_QUERY_LATENCY_ATTRIBUTION_H
 #define INFERSTAT_STORE_QUERY_LATENCY_ATTRIBUTION_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-// One line per part: enum suffix, name.
+// Expands X(enum suffix, name) for each part.
 #define ATTRIBUTION_PARTS(X)                                                                       \
     X(QUEUE, "queue")                                                                              \
     X(PROMPT, "prompt")                                                                            \
@@ -57,13 +59,13 @@ const char *attribution_part_name(enum attribution_part part);
 
 enum attribution_phase { PHASE_QUEUE, PHASE_PREFILL, PHASE_DECODE, ATTRIBUTION_PHASES };
 
-// One phase of a request, and its peers' medians.  Times in nanoseconds, not negative.
+// One phase of a request, and the medians of its peers.  Times are not negative.
 struct attribution_times {
-    bool known; // both the request's time and the median are known
+    bool known; // the times of the request and of the median are both known
     int64_t took_ns, median_ns;
-    double more_units;                      // tokens minus the median
+    double more_units;                      // the phase's tokens minus their median
     double unit_ns;                         // median time per token; 0: unknown
-    int64_t overlap_ns[ATTRIBUTION_CAUSES]; // presence of each cause during the phase
+    int64_t overlap_ns[ATTRIBUTION_CAUSES]; // for how long each cause was present
 };
 
 struct attribution {
@@ -72,17 +74,17 @@ struct attribution {
 };
 
 // Splits took_ns - median_ns into `parts`, which add up to it.  All times must be at most
-// ATTRIBUTION_TIME_MAX_NS (36 years); callers clamp values from a store.
+// ATTRIBUTION_TIME_MAX_NS (36 years); callers must clamp values from a store.
 #define ATTRIBUTION_TIME_MAX_NS (INT64_C(1) << 60)
 void attribution_split(const struct attribution *attribution,
                        int64_t parts[ATTRIBUTION_PART_COUNT]);
 
-// The time of a phase of `took_ns` that requests above the median may account for; 0 if `requests`
-// is not above it.
+// How much of a phase that took `took_ns` may be due to concurrency: `requests` were in progress,
+// `median` is usual.  0 unless `requests` exceeds `median`.
 int64_t attribution_concurrency_ns(int64_t took_ns, int64_t requests, double median);
 
-// The largest part, if the excess is above ATTRIBUTION_NOTABLE of the median; else
-// ATTRIBUTION_PART_COUNT.
+// The part that explains most: the largest one.  ATTRIBUTION_PART_COUNT if the excess is at most
+// the share ATTRIBUTION_NOTABLE of `median_ns`, the whole request's median.
 #define ATTRIBUTION_NOTABLE 0.1
 enum attribution_part attribution_main(const int64_t parts[ATTRIBUTION_PART_COUNT],
                                        int64_t median_ns);

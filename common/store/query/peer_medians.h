@@ -1,5 +1,5 @@
-// Peer medians: the medians over all requests with the same model and device, the baseline for slow
-// requests.
+// Peer medians: the medians over all requests with the same model and device.  The query SLOWEST
+// compares slow requests with them.
 #ifndef INFERSTAT_STORE_QUERY_PEER_MEDIANS_H
 #define INFERSTAT_STORE_QUERY_PEER_MEDIANS_H
 
@@ -11,7 +11,7 @@
 
 struct store;
 
-// One line per median: enum suffix, the metric of inferences.
+// Expands X(enum suffix, metric of inferences) for each median.
 #define MEDIANS(X)                                                                                 \
     X(E2E, "e2e_ns")                                                                               \
     X(QUEUE, "queue_ns")                                                                           \
@@ -38,8 +38,8 @@ struct peers {
     double medians[MEDIAN_COUNT]; // within 1 % (sketch.h); NaN if no request has the metric
 };
 
-// Reads the medians of the records that the filter covers: `groups` are by model and device (ids of
-// the table name), their data struct peers.
+// Reads the medians of the requests that the filter covers, by model and device.  `groups` is
+// empty; its keys become model and device (ids of the table name), its data struct peers.
 MUST_CHECK enum status peer_medians_read(struct groups *groups, struct store *store,
                                          const struct query_filter *filter, struct error *err);
 

@@ -1,4 +1,6 @@
-// Query handlers, one source file each; store.h lists their answers' columns.
+// Query handlers: one function per query kind, each in its own source file query_KIND.c.
+// store_query calls them in a read transaction (session.h).  store.h lists the columns of the
+// answers.
 #ifndef INFERSTAT_STORE_QUERY_QUERY_LIST_H
 #define INFERSTAT_STORE_QUERY_QUERY_LIST_H
 
@@ -11,6 +13,7 @@
 
 struct store;
 
+// Answers a query; on success the caller frees `*out` with result_free.
 typedef enum status query_answer(struct store *store, const struct query *query,
                                  struct result **out, struct error *err);
 
@@ -23,9 +26,10 @@ query_answer query_slowest;
 query_answer query_stages;
 query_answer query_fleet;
 
-// Metrics shared by SUMMARY and OVERVIEW: aggregate_scan_want_inferences and _loads add them to an
-// aggregation, in this order; answer_inferences and answer_loads set their cells from the
-// aggregates.  A load's mean is that of loads that succeeded: the denominator of their speed.
+// Metrics that SUMMARY and OVERVIEW share.  The enums are their indexes in an aggregation:
+// aggregate_scan_want_inferences and aggregate_scan_want_loads add the metrics in this order.
+// answer_inferences and answer_loads set the cells of the last row from their aggregates `sums`.  A
+// load's mean is over loads that succeeded; these are also the denominator of the speed.
 enum {
     INFERENCE_E2E,
     INFERENCE_TTFT,
@@ -40,13 +44,13 @@ void aggregate_scan_want_loads(struct aggregate_scan *scan);
 void answer_inferences(struct result *answer, const struct ratio *sums);
 void answer_loads(struct result *answer, const struct ratio *sums);
 
-// Reads the records of one kind with ids (in order of arrival) first..last, at most `limit`, oldest
-// first, in the columns of QUERY_RECORDS.  For the live feed.
+// Reads the records of one kind with ids from `first` to `last`, at most `limit`, in order of their
+// ids, which is the order of arrival.  Columns are those of QUERY_RECORDS.  Used by the live feed.
 MUST_CHECK enum status store_records_between(struct store *store, enum record_kind kind,
                                              int64_t first, int64_t last, uint32_t limit,
                                              struct result **out, struct error *err);
 
-// The highest id of a record of that kind, 0 if there is none.
+// Sets `*out` to the highest id of a record of that kind; 0 if there is none.
 MUST_CHECK enum status store_last_id(struct store *store, enum record_kind kind, int64_t *out,
                                      struct error *err);
 

@@ -1,4 +1,5 @@
-// Query result builder: creates a result with named columns and sets cells from values and rows.
+// Query result builder: creates a result (a table of cells; result.h) with named columns, and sets
+// cells from values and SQL rows.  Used by all query handlers.
 #ifndef INFERSTAT_STORE_READ_ANSWER_CELLS_H
 #define INFERSTAT_STORE_READ_ANSWER_CELLS_H
 
@@ -13,6 +14,7 @@
 struct sqlite3_stmt;
 struct store;
 
+// A column of a result: its name, and the unit of its values.
 struct answer_column {
     const char *key;
     enum unit unit;
@@ -22,38 +24,40 @@ struct answer_column {
 MUST_CHECK enum status answer_new(struct result **out, const struct answer_column *columns,
                                   unsigned count, struct error *err);
 
-// STATUS_NOMEM if there was no memory for all that the functions below have added; to be called at
-// the end.  store_query does so for its answers.
+// Returns STATUS_NOMEM if a function below lacked memory; those without a status do not report it
+// themselves.  To be called at the end; store_query does so for its answers.
 MUST_CHECK enum status answer_check(const struct result *answer, struct error *err);
 
 // Adds a row of nulls.
 void answer_row(struct result *answer);
 
-// Set a cell of the last row; `key` must be one of the columns.
+// Set a cell of the last row; `key` must be the name of a column.
 void answer_int(struct result *answer, const char *key, int64_t value);
 void answer_real(struct result *answer, const char *key, double value); // NaN: null
 void answer_text(struct result *answer, const char *key, const char *text);
-
 void answer_value(struct result *answer, const char *key, struct value value);
 
-// Copies a column of the statement's current row into a cell; null stays null.
+// Copies the SQL column `place` of the current row of `row` into the last row's cell at index
+// `column`; null stays null.
 MUST_CHECK enum status answer_cell(struct result *answer, unsigned column, struct sqlite3_stmt *row,
                                    int place, struct error *err);
 
-// Copies each column of a row into the last row's cell of the same name; callback for reader_scan.
+// Row callback for reader_scan, with a struct result as context: copies each SQL column into the
+// last row's cell of the same name.
 MUST_CHECK enum status answer_on_row(void *answer, struct sqlite3_stmt *row, struct error *err);
 
-// Sets a cell to the text of a name id or to a run's UUID; GROUP_KEY_NONE and unknown ids stay
-// null.
+// Set the last row's cell at index `column` to the text of a name id, or to the UUID of a run.
+// GROUP_KEY_NONE and unknown ids leave it null.
 MUST_CHECK enum status answer_name(struct store *store, struct result *answer, unsigned column,
                                    int64_t id, struct error *err);
 MUST_CHECK enum status answer_run(struct store *store, struct result *answer, unsigned column,
                                   int64_t run, struct error *err);
 
-// Writes the text of a name id, cut to fit; "" for unknown ids.  False if it was cut.
+// Writes the text of a name id, cut to fit; "" for an unknown id.  False if it was cut.
 bool answer_name_text(struct store *store, int64_t id, char text[QUERY_TEXT_SIZE]);
 
-// Sets the cell of a grouping key: a run's UUID, a status's word, else the text of a name id.
+// Sets the last row's cell at index `column` from a grouping key (aggregate.h): a run's UUID, the
+// word of a status, else the text of a name id.
 MUST_CHECK enum status answer_key(struct store *store, struct result *answer, unsigned column,
                                   enum query_dimension dimension, int64_t key, struct error *err);
 

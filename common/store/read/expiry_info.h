@@ -1,5 +1,5 @@
-// Expiry lookup for queries: the time before which records of a filter's runs and window have
-// expired (from the table expiry and the ledger).
+// Expiry lookup for queries: since when a filter's records are complete.  Retention deletes old
+// records (they expire); queries report the time before which records are missing.
 #ifndef INFERSTAT_STORE_READ_EXPIRY_INFO_H
 #define INFERSTAT_STORE_READ_EXPIRY_INFO_H
 
@@ -12,17 +12,17 @@
 struct store;
 struct sqlite3_str;
 
-// Sets `*until_ns` to the wall-clock time before which records of the kind have expired, if it is
-// in the filter's window and a run that the filter covers has expired records; else 0.
+// Sets `*until_ns` to the wall-clock time before which records of the kind have expired.  0 if that
+// time is before the filter's window, or if no run that the filter covers has expired records.
 MUST_CHECK enum status expiry_info_until(struct store *store, enum record_kind kind,
                                          const struct query_filter *filter, int64_t *until_ns,
                                          struct error *err);
 
-// "records before 2026-03-28 12:00 UTC have expired".
+// Writes and returns "records before 2026-03-28 12:00 UTC have expired".
 enum { EXPIRY_TEXT_SIZE = 64 };
 const char *expiry_info_text(char text[EXPIRY_TEXT_SIZE], int64_t until_ns);
 
-// Sets and returns STATUS_NO_DATA with that text.
+// Sets `err` to that text and its expired_ns to `until_ns`; returns STATUS_NO_DATA.
 enum status expiry_info_error(int64_t until_ns, struct error *err);
 
 #endif

@@ -1,5 +1,5 @@
 // SQL generator for filters: turns a query's filter into WHERE conditions.  Texts of the filter are
-// only bound as parameters, never part of the SQL.
+// only bound as parameters; they are never part of the SQL (no injection).
 #ifndef INFERSTAT_STORE_READ_FILTER_H
 #define INFERSTAT_STORE_READ_FILTER_H
 
@@ -12,30 +12,31 @@ struct sqlite3;
 struct sqlite3_stmt;
 struct sqlite3_str;
 
-// Whether records of the kind can match: a kind without models never matches a filter by model.  If
-// not, `*missing` is that dimension.
+// True if records of the kind have all dimensions of the filter: records without a model never
+// match a filter by model.  If false, `*missing` is the dimension that they lack.
 bool filter_applies(enum record_kind kind, const struct query_filter *filter,
                     enum query_dimension *missing);
 
-// The same check, as an error; for queries of one kind.
+// Returns STATUS_INVALID if filter_applies is false.  For queries of one kind.
 MUST_CHECK enum status filter_check(enum record_kind kind, const struct query_filter *filter,
                                     struct error *err);
 
-// The same; also checks that the kind has the dimensions that the query groups by.
+// Calls filter_check, and checks that the kind has the dimensions that the query groups by.
 MUST_CHECK enum status filter_check_query(enum record_kind kind, const struct query *query,
                                           struct error *err);
 
-// Appends " WHERE ..." over a row `t` of the kind, at least " WHERE 1".  A run matches a window
-// that overlaps its lifetime (started_ns to heard_ns); any other record a window that contains its
-// started_ns.
+// Appends " WHERE ..." for a row `t` of the kind; " WHERE 1" if the filter is empty.  A record is
+// in the window if the window contains its started_ns; a run, if the window overlaps its lifetime
+// (started_ns to heard_ns).  Dimensions that the kind lacks are ignored.
 void filter_where(struct sqlite3_str *sql, enum record_kind kind,
                   const struct query_filter *filter);
 
-// The same over a row `t` of the table run; also requires that the run uses the names of the
-// filter's model, device, operation and stage.
+// Appends " WHERE ..." for a row `t` of the table run.  In addition to filter_where, the run must
+// have used the names of the filter's model, device, operation and stage in some record.
 void filter_where_run_of(struct sqlite3_str *sql, const struct query_filter *filter);
 
-// Binds the filter's texts and times; the filter is borrowed until the statement is reset.
+// Binds the filter's texts and times to the parameters of these conditions.  The filter is borrowed
+// until the statement is reset.
 void filter_bind(struct sqlite3_stmt *stmt, const struct query_filter *filter);
 
 // Consumes `sql` (freed even on failure), prepares it and binds the filter.

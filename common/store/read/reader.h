@@ -1,4 +1,5 @@
-// Row scans: runs SQL on an open store and calls a callback for each row.
+// Row scans: runs SQL on an open store (session.h) and calls a callback for each row.  Also what
+// such callbacks need: groups and the memory limit for quantiles.  Used by all query handlers.
 #ifndef INFERSTAT_STORE_READ_READER_H
 #define INFERSTAT_STORE_READ_READER_H
 
@@ -12,39 +13,40 @@ struct sqlite3_stmt;
 struct sqlite3_str;
 struct store;
 
-// Callback for each row of a scan, on which the statement is positioned; a status other than
-// STATUS_OK ends the scan and is returned.
+// Called for each row of a scan; `row` is the statement, positioned on that row.  A status other
+// than STATUS_OK ends the scan, which returns it.
 typedef enum status row_callback(void *context, struct sqlite3_stmt *row, struct error *err);
 
-// Callback for queries of one integer: sets the int64_t at `context` to the first column, unless it
-// is null.
+// Row callback for queries of one integer: sets the int64_t at `context` to the first column;
+// leaves it unchanged if the column is null.
 row_callback reader_on_integer;
 
-// Runs `sql`, which it frees (also on failure), with the filter's parameters bound, and calls
-// `callback` for each row.
+// Binds the filter's parameters (filter.h), runs `sql`, and calls `callback` with `context` for
+// each row.  Consumes `sql` (freed even on failure).
 MUST_CHECK enum status reader_scan(struct store *store, struct sqlite3_str *sql,
                                    const struct query_filter *filter, row_callback *callback,
                                    void *context, struct error *err);
 
-// The same with integers for the parameters $1, $2, ... (at most READER_NUMBERS_MAX); `filter` may
-// be NULL.
+// Like reader_scan, and also binds the `count` integers at `numbers` (at most READER_NUMBERS_MAX)
+// to the parameters $1, $2, ...  `filter` may be NULL.
 enum { READER_NUMBERS_MAX = 6 };
 MUST_CHECK enum status reader_scan_with(struct store *store, struct sqlite3_str *sql,
                                         const struct query_filter *filter, const int64_t *numbers,
                                         unsigned count, row_callback *callback, void *context,
                                         struct error *err);
 
-// Like groups_find; also sets the error's message.
+// Calls groups_find (aggregate.h); if it fails, sets `err` to a message for the user.
 MUST_CHECK enum status reader_group(struct groups *groups, const int64_t *keys, struct group **out,
                                     struct error *err);
 
-// Memory limit of all sketches of one answer; a sketch usually takes 4 KB.
+// Memory limit for all quantile sketches (sketch.h) of one answer; a sketch usually takes 4 KB.
 enum { QUANTILE_BYTES_MAX = 64 * 1024 * 1024 };
 
-// STATUS_FULL if the sketches of an answer exceed that limit.
+// Returns STATUS_FULL if the sketches have exceeded `budget`.
 MUST_CHECK enum status reader_budget(const struct sketch_budget *budget, struct error *err);
 
-// Adds the two columns of a derived metric (schema_select.h), unless one is null.
+// Adds one value of a derived metric: its numerator is the SQL column `place` of `row`, its
+// denominator the next column (append_derived in schema_select.h).  Adds nothing if one is null.
 void ratio_add_columns(struct ratio *ratio, struct sqlite3_stmt *row, int place);
 
 #endif

@@ -1,5 +1,5 @@
-// Read session: a store file opened for reading, with read transactions under a time budget.  One
-// thread at a time.
+// Read session: a store file opened for reading, with read transactions (snapshots) under a time
+// budget.  A collector may be writing to the file.  A session is used by one thread at a time.
 #ifndef INFERSTAT_STORE_READ_SESSION_H
 #define INFERSTAT_STORE_READ_SESSION_H
 
@@ -11,9 +11,9 @@
 
 struct store;
 
-// Opens an existing store file for reading; a collector may be writing to it.  STATUS_NOT_FOUND,
-// STATUS_DENIED, STATUS_CORRUPT (not SQLite, or another program's), STATUS_TOO_NEW (names both
-// versions), STATUS_UNSUPPORTED (an older version), STATUS_IO.
+// Opens an existing store file.  Returns STATUS_NOT_FOUND, STATUS_DENIED, STATUS_CORRUPT (not
+// SQLite, or another program's file), STATUS_TOO_NEW (a newer version's; `err` names both
+// versions), STATUS_UNSUPPORTED (an older version's) or STATUS_IO.
 MUST_CHECK enum status store_open(struct store **out, const char *path, struct error *err);
 void store_close(struct store *store);
 
@@ -24,23 +24,26 @@ const char *store_warning(const struct store *store);
 // Sets the time budget: longer queries fail with STATUS_TIMEOUT.  0, the initial value: no limit.
 void store_set_budget(struct store *store, uint64_t budget_ns);
 
-// Sets the log limit: queries during which the store's log grows by more than `bytes` fail with
-// STATUS_FULL, since a reader keeps the log from being reused.  0, the initial value: no limit.
+// Sets the log limit: a query fails with STATUS_FULL if the store's write-ahead log grows by more
+// than `bytes` meanwhile.  A reader's snapshot keeps the log from being reused.  0, the initial
+// value: no limit.
 void store_set_log_limit(struct store *store, int64_t bytes);
 
-// Cancels the query running in another thread and all later ones (STATUS_CANCELLED).  From any
-// thread, until store_close.
+// Cancels the running query and all later ones, which return STATUS_CANCELLED.  May be called by
+// any thread until store_close.
 void store_cancel(struct store *store);
 
-// Whether the running query must stop (budget, log limit, cancelled); for loops outside of SQLite.
+// True if the running query must stop: it is over its budget or log limit, or cancelled.  For loops
+// outside of SQLite, which checks this itself.
 bool store_is_over_budget(const struct store *store);
 
-// Work on one snapshot of the store; its product goes to `*out`.  On failure it frees the product
-// itself.
+// Reads from one snapshot of the store and sets what `out` points to.  On failure it must free its
+// result itself.
 typedef enum status session_work(struct store *store, const struct query *query, void *out,
                                  struct error *err);
 
-// Checks the query, then runs `work` in a read transaction within the store's budget.
+// Validates the query, then calls `work` with `out` in a read transaction within the store's
+// budget.
 MUST_CHECK enum status session_run(struct store *store, session_work *work,
                                    const struct query *query, void *out, struct error *err);
 

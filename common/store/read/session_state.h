@@ -1,4 +1,5 @@
-// Internal state of an open store, for the modules that read it; opaque to all others (session.h).
+// Internal state of a read session (session.h), for the modules that run SQL in it; opaque to all
+// others.
 #ifndef INFERSTAT_STORE_READ_SESSION_STATE_H
 #define INFERSTAT_STORE_READ_SESSION_STATE_H
 
@@ -16,13 +17,14 @@ struct store {
     struct sqlite3_stmt *uuid; // SELECT uuid FROM run WHERE run = ?
     struct statement_cache statements;
     char *path;
-    char *warning;              // or NULL
-    const struct store *limits; // also bounded by this store's running query; NULL: by none
-    uint64_t budget_ns;
+    char *warning; // text of store_warning; NULL: none
+    // A second store whose budget and cancellation also stop this one's queries; NULL: none.
+    const struct store *limits;
+    uint64_t budget_ns;    // max. duration of a query; 0: no limit
     int64_t log_limit;     // max. growth of the log during a query, in bytes; 0: no limit
     int64_t log_before;    // size of the log when the running query began
-    uint64_t deadline_ns;  // of the running query; 0: none
-    atomic_bool cancelled; // no other data depends on it
+    uint64_t deadline_ns;  // of the running query, monotonic clock; 0: none
+    atomic_bool cancelled; // set by store_cancel; no other data depends on it
 };
 
 #endif

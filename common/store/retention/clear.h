@@ -1,6 +1,7 @@
-// Batched delete: removes rows that match a filter in short transactions, counts them as cleared in
-// their runs' ledgers (record counts by run and kind), then returns free pages to the file system
-// (incremental vacuum).
+// Batched delete: deletes the records that match a filter, in short transactions.  It counts them
+// as cleared in their runs' ledgers (per run and kind: records stored, expired, cleared; schema.h),
+// then returns free pages to the file system (incremental vacuum).  The collector's writer runs it
+// between other jobs; store_clear runs it on a file without a collector.
 #ifndef INFERSTAT_STORE_RETENTION_CLEAR_H
 #define INFERSTAT_STORE_RETENTION_CLEAR_H
 
@@ -15,12 +16,12 @@
 struct sqlite3;
 
 enum {
-    CLEAR_SLICE = 50000,       // max. ids visited in one transaction (a batch)
-    CLEAR_SLICE_BUSY = 16384,  // the same while others wait for the writer
-    CLEAR_SLICE_NS = 15000000, // target duration of a batch then
+    CLEAR_SLICE = 50000,       // max. ids visited in a batch (one transaction) by store_clear
+    CLEAR_SLICE_BUSY = 16384,  // the same for the collector, whose other jobs wait meanwhile
+    CLEAR_SLICE_NS = 15000000, // target duration of a batch for the collector
 };
 
-// A delete in progress: the rows of all kinds but runs that match the filter and existed at its
+// A delete in progress.  It covers the matching records of all kinds but runs that existed at its
 // start.
 struct clearing {
     struct query_filter filter;
@@ -28,30 +29,31 @@ struct clearing {
     struct slice_size slice; // ids per batch
     struct slice_size pages; // free pages returned per batch
     bool is_whole;           // the last batch visited its maximum of ids or pages
-    int kind;                // current kind; RECORD_KIND_RUN: only free pages remain
+    int kind;                // current kind, descending; RECORD_KIND_RUN: only free pages remain
     int64_t after;           // ids of that kind up to this one are done
-    int64_t last[RECORD_KIND_COUNT];
+    int64_t last[RECORD_KIND_COUNT]; // per kind, the highest id at the start
 };
 
+// Begins the delete; reads the highest ids.
 MUST_CHECK enum status clear_begin(struct clearing *clearing, struct sqlite3 *db,
                                    const struct query_filter *filter, struct error *err);
 
-// Deletes the next batch of rows and counts them as cleared in their runs' ledgers, in its own
-// transaction; after the last row, returns free pages to the file system.  Sets `*done` when
-// nothing is left.  Earlier batches stay committed if it fails.
+// Runs the next batch in its own transaction: deletes records and counts them in the ledgers; when
+// no records are left, returns free pages.  Sets `*done` when nothing is left.  After a failure
+// earlier batches stay committed.
 MUST_CHECK enum status clear_slice(struct clearing *clearing, struct sqlite3 *db, bool *done,
                                    struct error *err);
 
-// Adapts the batch size to the last batch's duration, aiming at CLEAR_SLICE_NS.  Only full batches
-// may enlarge it: batches of small tables say nothing about large ones.
+// Adapts the batch size to the duration of the last batch, aiming at CLEAR_SLICE_NS.  Only a batch
+// that visited its maximum counts; a small table says nothing about large ones.
 void clear_took(struct clearing *clearing, uint64_t took_ns);
 
-// Creates the answer to QUERY_CLEAR: one row with the number of rows deleted.
+// Creates the answer to QUERY_CLEAR: one row with the number of records deleted.
 MUST_CHECK enum status clear_answer(struct result **out, uint64_t cleared, struct error *err);
 
-// Deletes the matching rows of all kinds (runs, ledgers and names stay) from the file at `path`,
-// and counts them as cleared.  Takes the store's lock: STATUS_BUSY while a collector has it.
-// `*cleared`: rows.
+// Deletes the matching records of all kinds from the file at `path`, and counts them as cleared;
+// runs, ledgers and names stay.  Sets `*cleared` to the number of records deleted.  Takes the
+// store's lock: returns STATUS_BUSY while a collector has it.
 MUST_CHECK enum status store_clear(const char *path, const struct query_filter *filter,
                                    uint64_t *cleared, struct error *err);
 

@@ -1,16 +1,17 @@
-// Retention: deletes old rows in batches, the oldest first, and records it in the runs' ledgers
-// (record counts by run and kind) and the table `expiry`.  Each batch is one transaction; earlier
-// batches stay committed after a failure.
+// Retention: deletes old records in batches, the oldest first (they expire).  It counts them as
+// expired in their runs' ledgers (per run and kind: records stored, expired, cleared; schema.h),
+// and stores the time in the table `expiry`.  The collector decides when and how much.  Each batch
+// is one transaction; earlier batches stay committed after a failure.
 //
-// Rollups of expired rows stay.  These rows never expire:
-//   * runs, devices and models: other rows refer to them
-//   * rows above the watermark of a metric, which its rollups do not include yet
-//   * rows at or after a time whose rollups are to be rebuilt
-// A row that arrives later but is older than the expired ones is stored, counted, and deleted with
-// the next batch.
+// Rollups (rollup.h) of expired records stay.  These records never expire:
+//   * runs, devices and models, since other rows refer to them
+//   * records above the watermark of a metric: its rollups do not include them yet
+//   * records at or after a time whose rollups are to be rebuilt
+// A record that arrives later but is older than the expired ones is stored, counted, and deleted
+// with the next batch.
 //
-// To delete a level of rollups, a gap is first added to the table rollup_gap, then the rows are
-// deleted; so queries are correct at any time.
+// Rollups of a level have a retention age, too.  A batch adds a gap to the table rollup_gap before
+// it deletes rollups, so that queries are correct at any time.
 #ifndef INFERSTAT_STORE_RETENTION_EXPIRE_H
 #define INFERSTAT_STORE_RETENTION_EXPIRE_H
 
@@ -23,40 +24,42 @@
 
 struct sqlite3;
 
-// Whether rows of the kind can expire.
+// True if records of the kind can expire.
 bool expire_has_kind(enum record_kind kind);
 
-// The highest id of a kind that may expire: the lowest watermark of its metrics; INT64_MAX for
-// kinds without rollups.
+// Sets `*out` to the highest id of a kind that may expire, the lowest watermark of its metrics;
+// INT64_MAX for a kind without rollups.
 MUST_CHECK enum status expire_last_id(struct sqlite3 *db, enum record_kind kind, int64_t *out,
                                       struct error *err);
 
-// Requests daily rollups for days before `*before_ns` that have none (ROLLUP_EXPIRING), before
-// their records expire; expire_slice keeps the records until the collector has built them.  Visits
-// a few days per call and lowers `*before_ns` to the end of the last one; `*changed`: some rollups
-// were missing.  Daily gaps of days without records are removed, for records that come late.
+// Before records expire, their days need daily rollups.  Requests them for days before `*before_ns`
+// that lack them (ROLLUP_EXPIRING); expire_slice keeps the records until the collector has built
+// them.  Visits a few days per call, and lowers `*before_ns` to the end of the last one.  Sets
+// `*changed` to true if some rollups were missing.  Also removes daily gaps of days without
+// records, so that records that come late are counted.
 MUST_CHECK enum status expire_want_sums(struct sqlite3 *db, enum record_kind kind,
                                         int64_t *before_ns, bool *changed, struct error *err);
 
-// Whether some of these have not been built yet.
+// Sets `*out` to true if rollups requested by expire_want_sums have not been built yet.
 MUST_CHECK enum status expire_awaits_sums(struct sqlite3 *db, bool *out, struct error *err);
 
 // A batch of rows to expire: rows of a kind that started before `before_ns` with ids up to
 // `last_id`.
 struct expire_rows {
     enum record_kind kind;
-    int64_t before_ns; // a minute's start
-    int64_t last_id;
-    unsigned count; // max. rows in the batch
+    int64_t before_ns; // the start of a minute
+    int64_t last_id;   // from expire_last_id
+    unsigned count;    // max. rows in the batch
 };
 
-// Deletes the oldest of these rows; the kind's time in the table `expiry` becomes the end of the
-// last deleted row's minute, at most `before_ns`.  `*gone`: rows deleted; 0: none are left.
+// Deletes the oldest of these rows.  The kind's time in the table `expiry` becomes the end of the
+// minute of the last deleted row, at most `before_ns`.  Sets `*gone` to the number of rows deleted;
+// 0: none are left.
 MUST_CHECK enum status expire_slice(struct sqlite3 *db, const struct expire_rows *rows,
                                     unsigned *gone, struct error *err);
 
-// Finds the oldest row that may expire: its kind and its start.  `any_id`: includes rows above the
-// watermark.  STATUS_NO_DATA: none.
+// Finds the oldest row that may expire: sets its kind and its start.  `any_id`: also considers rows
+// above the watermark.  Returns STATUS_NO_DATA if there is none.
 MUST_CHECK enum status expire_oldest(struct sqlite3 *db, bool any_id, enum record_kind *kind,
                                      int64_t *started_ns, struct error *err);
 
@@ -67,14 +70,16 @@ struct expire_level {
     enum rollup_grouping grouping;
     enum rollup_level level;
     int64_t before_ns;
-    unsigned count;
+    unsigned count; // max. rollups in the batch
 };
 
-// Adds the gap (ROLLUP_OLD), then deletes up to `count` rollups.  `*gone`: rows deleted.
+// Adds the gap (ROLLUP_OLD) and deletes the oldest of these rollups, at most `count` and all that
+// start at the same time as the last.  Sets `*gone` to the number of rollups deleted.
 MUST_CHECK enum status expire_level_slice(struct sqlite3 *db, const struct expire_level *rollups,
                                           unsigned *gone, struct error *err);
 
-// The start of the oldest bucket of a level.  STATUS_NO_DATA: none.
+// Sets `*started_ns` to the start of the level's oldest bucket.  Returns STATUS_NO_DATA if there is
+// none.
 MUST_CHECK enum status expire_oldest_level(struct sqlite3 *db, enum rollup_level level,
                                            int64_t *started_ns, struct error *err);
 
