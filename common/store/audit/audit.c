@@ -90,20 +90,20 @@ static struct audit_run *find_run(struct audit *audit, int64_t id)
 
 // The same of a run that is not in the table run.  NULL where it is not of this page, or where
 // there are too many such runs.
-static struct audit_run *find_stranger(struct audit *audit, int64_t id)
+static struct audit_run *find_orphan(struct audit *audit, int64_t id)
 {
     if (!audit->is_whole || id <= audit->after || id > audit->last)
         return NULL;
-    for (size_t i = 0; i < audit->stranger_count; i++)
-        if (audit->strangers[i].run == id)
-            return &audit->strangers[i];
-    if (audit->stranger_count == AUDIT_STRANGERS_MAX) {
-        audit->strangers_left_out++;
+    for (size_t i = 0; i < audit->orphan_count; i++)
+        if (audit->orphans[i].run == id)
+            return &audit->orphans[i];
+    if (audit->orphan_count == AUDIT_ORPHANS_MAX) {
+        audit->orphans_left_out++;
         return NULL;
     }
-    struct audit_run *stranger = &audit->strangers[audit->stranger_count++];
-    *stranger = (struct audit_run){.run = id, .host = GROUP_KEY_NONE, .is_stranger = true};
-    return stranger;
+    struct audit_run *orphan = &audit->orphans[audit->orphan_count++];
+    *orphan = (struct audit_run){.run = id, .host = GROUP_KEY_NONE, .is_orphan = true};
+    return orphan;
 }
 
 static struct audit_stream *find_stream(struct audit *audit, const struct audit_run *run,
@@ -255,16 +255,16 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
     const int64_t id = sqlite3_column_int64(row, 0);
     struct audit_run *run = find_run(audit, id);
     if (!run)
-        run = find_stranger(audit, id);
+        run = find_orphan(audit, id);
     if (!run)
         return STATUS_OK;
     run->rows++;
     run->counted[audit->kind]++;
-    if (run->is_stranger)
+    if (run->is_orphan)
         return STATUS_OK;
     struct audit_stream *stream = find_stream(audit, run, sqlite3_column_int64(row, 1));
     if (!stream) {
-        run->strays++;
+        run->orphan_rows++;
         return STATUS_OK;
     }
     const uint64_t hash = set_hash_of(stream->stream, sqlite3_column_int64(row, 2));
@@ -396,7 +396,7 @@ static enum status on_finding(void *context, sqlite3_stmt *row, struct error *er
     if (!text)
         return error_no_memory(err, "store");
     if (!run)
-        run = find_stranger(audit, id);
+        run = find_orphan(audit, id);
     if (run)
         add_finding(run, "%s", text);
     return STATUS_OK;
@@ -470,8 +470,9 @@ static void check_counts(struct audit_run *run)
         add_finding(run, "the run has the unknown end %lld", (long long)run->end);
     if (run->end == RECORD_RUN_END_OPEN && run->has_ended)
         add_finding(run, "the run is open, and has a time at which it ended");
-    if (run->strays > 0)
-        add_finding(run, "%lld rows are of streams that are not there", (long long)run->strays);
+    if (run->orphan_rows > 0)
+        add_finding(run, "%lld rows are of streams that are not there",
+                    (long long)run->orphan_rows);
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++)
         if (run->counted[kind] != run->kept[kind])
             add_finding(run, "%s has %lld rows, the ledger %lld",
@@ -511,19 +512,19 @@ static enum status check_rows(struct audit *audit, struct audit_run *run, struct
     return STATUS_OK;
 }
 
-static void check_strangers(struct audit *audit)
+static void check_orphans(struct audit *audit)
 {
-    for (size_t i = 0; i < audit->stranger_count; i++) {
-        struct audit_run *run = &audit->strangers[i];
+    for (size_t i = 0; i < audit->orphan_count; i++) {
+        struct audit_run *run = &audit->orphans[i];
         for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++)
             if (run->counted[kind] > 0)
                 add_finding(run,
                             "%s has %lld rows of run number %lld, which is not in the table run",
                             record_kind_info((enum record_kind)kind)->name,
                             (long long)run->counted[kind], (long long)run->run);
-        if (i + 1 == AUDIT_STRANGERS_MAX && audit->strangers_left_out > 0)
+        if (i + 1 == AUDIT_ORPHANS_MAX && audit->orphans_left_out > 0)
             add_finding(run, "and %llu rows of still other runs that are not there",
-                        (unsigned long long)audit->strangers_left_out);
+                        (unsigned long long)audit->orphans_left_out);
         end_findings(run);
     }
 }
@@ -571,7 +572,7 @@ enum status audit_page(struct audit *audit, struct store *store, const struct qu
         end_findings(run);
     }
     if (status == STATUS_OK)
-        check_strangers(audit);
+        check_orphans(audit);
     return status;
 }
 
@@ -579,8 +580,8 @@ void audit_deinit(struct audit *audit)
 {
     for (size_t i = 0; i < audit->run_count; i++)
         free(audit->runs[i].finding);
-    for (size_t i = 0; i < audit->stranger_count; i++)
-        free(audit->strangers[i].finding);
+    for (size_t i = 0; i < audit->orphan_count; i++)
+        free(audit->orphans[i].finding);
     free(audit->runs);
     free(audit->streams);
     *audit = (struct audit){0};

@@ -1,27 +1,31 @@
-// Audit: recounts a store's rows and compares them with its ledgers (record counts by run and kind;
-// schema.h).  Reads every row of every kind once; each contradiction becomes a finding, in words.
+// Consistency check of a store (audit): recounts the rows of every kind, and compares them with the
+// store's ledgers (per run and kind: records stored, expired, cleared; schema.h).  A run is the
+// lifetime of one monitored process; each of its threads is a stream, which numbers its records.
+// Each contradiction becomes a finding, in words.
 //
-// For each run:
-//   * the ranges of each stream cover 1 to next - 1 without holes or overlaps, and at least as
-//     many records were produced; exactly as many for a closed or killed run
-//   * run.stored, the stored ranges and the ledger agree, and so do run.produced and the
-//     streams
-//   * each kind's table has stored - expired - cleared rows of the run
-//   * present, expired and cleared rows together are exactly the numbers stored: same count,
-//     same set hash (set_hash.h)
-//   * ranges, streams, ledgers and rows belong to an existing run and stream
-//   * no row counts as expired of a kind without an expiry time (table expiry)
+// An audit checks that:
+//   * the ranges of each stream cover the numbers 1 to next - 1 without holes or overlaps; the
+//     stream has produced at least next - 1 records, and exactly as many if its run was closed or
+//     killed
+//   * run.stored, the total of the stored ranges, and the total of the ledger are equal;
+//     run.produced is the total of the streams
+//   * the table of each kind has stored - expired - cleared rows of the run
+//   * the rows, and the expired and cleared records, together are exactly the stored numbers: their
+//     counts and set hashes (set_hash.h) are equal
+//   * there are no orphan rows: each range, stream, ledger and record belongs to an existing run
+//     and stream
+//   * no ledger counts expired records of a kind that has no time in the table expiry
 //   * an open run has no end time
 //
-// Not checked, since the store has no second copy: the columns of measurements and of the run (its
-// times, its end if nothing is missing, duplicates, refused, key); the reasons, details and times
-// of dropped ranges; unnumbered losses; streams without records; whether a missing row expired or
-// was cleared if both are possible; and the kind of records that are all gone.  For a run that lost
-// rows before schema version 3, only their number is checked, and that no row has a number outside
-// of the run.
+// The store has no second copy of other data.  So an audit cannot check measurements; of a run its
+// times, its duplicates, refused and key, and its end if nothing is missing; of dropped ranges
+// their reasons, details and times; unnumbered losses; streams without records; whether a missing
+// record expired or was cleared if both are possible; and the kind of a run's records if all of
+// them are gone.  For a run that lost rows before schema version 3, set hashes are unknown; the
+// audit checks counts, and that no row's number is outside the stored ranges.
 //
-// Memory: a fixed size for each run and stream of a page.  A page ends after AUDIT_RUNS_MAX runs or
-// AUDIT_STREAMS_MAX streams.
+// An audit proceeds by pages of runs.  It uses a fixed amount of memory for each run and stream of
+// a page.  A page ends after AUDIT_RUNS_MAX runs or AUDIT_STREAMS_MAX streams.
 #ifndef INFERSTAT_STORE_AUDIT_AUDIT_H
 #define INFERSTAT_STORE_AUDIT_AUDIT_H
 
@@ -40,7 +44,7 @@ struct store;
 enum {
     AUDIT_RUNS_MAX = QUERY_ROWS_MAX,
     AUDIT_STREAMS_MAX = 131072,
-    AUDIT_STRANGERS_MAX = 16,
+    AUDIT_ORPHANS_MAX = 16,    // runs with orphan rows that are reported one by one
     AUDIT_FINDING_SIZE = 1024, // text of a run's findings, with the terminating NUL
 };
 
@@ -54,68 +58,73 @@ enum audit_verdict {
 // Static: "balanced", "unbalanced", "open", "unknown".
 const char *audit_verdict_text(enum audit_verdict verdict);
 
+// The counts of one stream.
 struct audit_stream {
     int64_t stream;
-    int64_t rows;      // of all kinds
-    uint64_t sum;      // set hash of its rows
+    int64_t rows;      // found, of all kinds
+    uint64_t sum;      // set hash of these rows
     int64_t stored;    // numbers in stored ranges
     uint64_t expected; // set hash of the stored numbers
-    bool is_too_many;  // far more numbers than rows: `expected` is incomplete
+    bool is_too_many;  // far more stored numbers than rows: `expected` is incomplete
 };
 
+// The counts of one run.
 struct audit_run {
     int64_t run, host, started_ns, end, duplicates;
-    bool has_ended;                   // ended_ns is not null
-    int64_t run_produced, run_stored; // from the table run
-    int64_t ledger_stored;
-    int64_t produced, unnumbered, in_flight; // sums over its streams
+    bool has_ended;                          // ended_ns is not null
+    int64_t run_produced, run_stored;        // from the table run
+    int64_t ledger_stored;                   // from its ledger, of all kinds
+    int64_t produced, unnumbered, in_flight; // totals of its streams
     int64_t stored;                          // numbers in stored ranges
     int64_t dropped[DELIVERY_REASON_COUNT];  // numbers in dropped ranges, by reason
     int64_t expired, cleared;                // from its ledger
     uint64_t gone_sum;                  // set hash of expired and cleared rows, from its ledger
     bool is_gone_unknown;               // its ledger lacks a gone_sum
-    int64_t kept[RECORD_KIND_COUNT];    // expected rows, by kind
-    int64_t counted[RECORD_KIND_COUNT]; // actual rows, by kind
-    uint64_t hashes[RECORD_KIND_COUNT]; // set hashes of the rows, by kind
-    int64_t rows;                       // of all kinds
-    int64_t strays;                     // rows of streams that do not exist
-    struct audit_stream *streams;       // in audit.streams, ascending
+    int64_t kept[RECORD_KIND_COUNT];    // rows that its ledger tells, by kind
+    int64_t counted[RECORD_KIND_COUNT]; // rows found, by kind
+    uint64_t hashes[RECORD_KIND_COUNT]; // set hashes of the rows found, by kind
+    int64_t rows;                       // found, of all kinds
+    int64_t orphan_rows;                // rows of streams that do not exist
+    struct audit_stream *streams;       // its part of audit.streams, ascending
     size_t stream_count;
-    bool is_stranger;        // not in the table run
-    uint64_t findings, told; // findings, and those that fit into `finding`
+    bool is_orphan;          // some rows have its id, but the table run has not
+    uint64_t findings, told; // count of findings, and of those whose text is in `finding`
     char *finding;           // text of the findings; NULL: none
-    size_t finding_size;
+    size_t finding_size;     // length of `finding`
 };
 
+// A page of an audit.  The members from `kind` on are internal.
 struct audit {
     struct store *store;
     const struct query_filter *filter;
-    bool is_whole;          // no filter: rows without a run are audited, too
+    bool is_whole;          // no filter: orphan rows of missing runs are audited, too
     int64_t after, last;    // the page has the runs with after < id <= last
-    bool more;              // there are runs after `last`
+    bool more;              // there are runs above `last`
     uint32_t limit;         // max. runs in the page
     struct audit_run *runs; // ascending by id
     size_t run_count, run_room;
-    struct audit_stream *streams;
+    struct audit_stream *streams; // of all runs of the page
     size_t stream_count;
-    struct audit_run strangers[AUDIT_STRANGERS_MAX]; // not in the table run
-    size_t stranger_count;
-    uint64_t strangers_left_out; // rows of runs beyond AUDIT_STRANGERS_MAX
-    enum record_kind kind;       // kind being read
-    struct audit_run *at_run;    // last one found
-    struct audit_stream *at_stream;
-    uint64_t began_ns;
-    unsigned searches;
+    struct audit_run orphans[AUDIT_ORPHANS_MAX]; // missing runs that have orphan rows
+    size_t orphan_count;
+    uint64_t orphans_left_out;      // orphan rows of further missing runs
+    enum record_kind kind;          // kind being read
+    struct audit_run *at_run;       // last run found
+    struct audit_stream *at_stream; // last stream found
+    uint64_t began_ns;              // monotonic clock
+    unsigned searches;              // runs whose wrong numbers were searched for
 };
 
 // Audits at most `limit` runs with ids above `after` that the filter's host, run and window cover.
-// To audit one snapshot of the store, the caller holds a transaction.  `audit` is the caller's;
-// audit_deinit frees its contents, also after a failure.  STATUS_TIMEOUT over the store's budget.
+// The caller holds a transaction if all pages are to be of one snapshot.  audit_deinit frees the
+// contents of `audit`, also after a failure.  Returns STATUS_TIMEOUT if it exceeds the store's time
+// budget.
 MUST_CHECK enum status audit_page(struct audit *audit, struct store *store,
                                   const struct query_filter *filter, int64_t after, uint32_t limit,
                                   struct error *err);
 void audit_deinit(struct audit *audit);
 
+// The verdict on one run, from its findings and its end.
 enum audit_verdict audit_verdict(const struct audit_run *run);
 
 // Answers QUERY_AUDIT (store.h).

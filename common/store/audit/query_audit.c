@@ -71,7 +71,7 @@ static enum status add_row(struct store *store, struct result *answer, const str
 {
     answer_row(answer);
     enum status status = STATUS_OK;
-    if (!run->is_stranger) {
+    if (!run->is_orphan) {
         status = set_identity(store, answer, run, err);
         set_counts(answer, run);
     }
@@ -88,8 +88,8 @@ static enum status add_rows(struct store *store, struct result *answer, const st
     enum status status = STATUS_OK;
     for (size_t i = 0; i < audit->run_count && status == STATUS_OK; i++)
         status = add_row(store, answer, &audit->runs[i], err);
-    for (size_t i = 0; i < audit->stranger_count && status == STATUS_OK; i++)
-        status = add_row(store, answer, &audit->strangers[i], err);
+    for (size_t i = 0; i < audit->orphan_count && status == STATUS_OK; i++)
+        status = add_row(store, answer, &audit->orphans[i], err);
     if (audit->more)
         result_set_next_cursor(answer, (uint64_t)audit->last);
     return status;

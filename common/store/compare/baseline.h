@@ -1,5 +1,6 @@
-// Baselines: named snapshots of samples and of the environment that they were measured in, stored
-// for later comparison.
+// Baselines: named snapshots of samples (samples.h) and of the environment in which they were
+// measured (environment.h), stored for later comparison.  The queries BASELINES and COMPARE read
+// them; the collector's writer saves and deletes them.
 #ifndef INFERSTAT_STORE_COMPARE_BASELINE_H
 #define INFERSTAT_STORE_COMPARE_BASELINE_H
 
@@ -18,11 +19,11 @@ struct store;
 
 // One side of a comparison: a stored baseline, or the records that a filter covers now.
 struct baseline {
-    char name[QUERY_KEY_SIZE]; // "": none
+    char name[QUERY_KEY_SIZE]; // "": not a stored baseline
     int64_t created_ns;
-    int64_t since_ns, until_ns; // the filter's window; of the records where the window is open
-    double coverage_ratio;      // of the filter's host, run and window; NaN: unknown
-    // Per kind, the time before which records that the filter covers have expired; 0: none, or a
+    int64_t since_ns, until_ns; // the filter's window; an open end is that of the records
+    double coverage_ratio;      // of the filter's host, run and window (coverage.h); NaN: unknown
+    // Per kind, the time before which records in the filter's window have expired; 0: none, or a
     // stored baseline.
     int64_t expired_ns[RECORD_KIND_COUNT];
     char *filter; // the filter in words; "": no filter
@@ -32,57 +33,60 @@ struct baseline {
 
 void baseline_free(struct baseline *baseline); // NULL is fine
 
-// Reads samples and environment of the records that the filter covers, within the store's budget.
-// STATUS_NO_DATA if there are none.
+// Reads samples and environment of the records that the filter covers, within the store's time
+// budget.  Returns STATUS_NO_DATA if there are no such records.
 MUST_CHECK enum status baseline_collect(struct baseline **out, struct store *store,
                                         const struct query_filter *filter, struct error *err);
 
 // The latest of its expired_ns; 0: none.
 int64_t baseline_expired_ns(const struct baseline *baseline);
 
-// Reads a stored baseline.  STATUS_NO_DATA if the name is unknown; STATUS_CORRUPT if its checksum
-// or fingerprint is wrong.
+// Reads a stored baseline.  Returns STATUS_NO_DATA if no baseline has that name, STATUS_CORRUPT if
+// a checksum or the environment's JSON is wrong.
 MUST_CHECK enum status baseline_load(struct baseline **out, struct store *store, const char *name,
                                      struct error *err);
 
-// Stores `baseline` under its name, within the caller's transaction.  STATUS_BUSY if the name
-// exists, unless `replace`.
+// Stores `baseline` under its name, within the caller's transaction; `replace`: also if the name
+// exists.  Else returns STATUS_BUSY for a name that exists.
 MUST_CHECK enum status baseline_insert(struct sqlite3 *db, const struct baseline *baseline,
                                        bool replace, struct error *err);
 
-// Deletes a baseline, within the caller's transaction.  STATUS_NO_DATA if the name is unknown.
+// Deletes a baseline, within the caller's transaction.  Returns STATUS_NO_DATA if no baseline has
+// that name.
 MUST_CHECK enum status baseline_delete(struct sqlite3 *db, const char *name, struct error *err);
 
 // ---- Queries ----------------------------------------------------------------------
 
-// Reads the baseline that a QUERY_BASELINE_SAVE stores, within the store's budget.
+// Reads the records for a QUERY_BASELINE_SAVE into a new baseline, within the store's time budget.
 MUST_CHECK enum status baseline_prepare(struct baseline **out, struct store *store,
                                         const struct query *query, struct error *err);
 
-// Executes a QUERY_BASELINE_SAVE (`baseline`: from baseline_prepare) or QUERY_BASELINE_DELETE in
-// its own transaction, and creates its answer.
+// Executes a QUERY_BASELINE_SAVE or QUERY_BASELINE_DELETE in its own transaction, and creates its
+// answer.  `baseline`: from baseline_prepare; unused for a delete.
 MUST_CHECK enum status baseline_write(struct sqlite3 *db, const struct query *query,
                                       const struct baseline *baseline, struct result **out,
                                       struct error *err);
 
-// Both steps on a file that no collector has open; takes the store's lock.
+// Executes such a query on a file that no collector has open: baseline_prepare, then
+// baseline_write.  Takes the store's lock.
 MUST_CHECK enum status baseline_write_file(const char *path, const struct query *query,
                                            struct result **out, struct error *err);
 
 // ---- Storage format of samples ------------------------------------------------------
 
-// Encodes a sample as a blob: 64-bit floats; if their sources are known, 16 bits for each source,
-// and a byte 1; then the CRC-32C (crc32c.h) of the metric's name, the count (8 bytes) and all
-// preceding bytes.  Little-endian.  `*size` bytes, freed by the caller; NULL when out of memory.
+// Encodes a sample as a blob, little-endian: the values as 64-bit floats; if their sources are
+// known, 16 bits for each source, and a byte 1; then the CRC-32C (crc32c.h) of the metric's name,
+// the count of values added (8 bytes) and all preceding bytes.  Returns `*size` bytes, which the
+// caller frees; NULL when out of memory.
 unsigned char *baseline_encode(const char *metric, const struct sample *sample, size_t *size);
 
-// SQL expression: the number of values in the blob of a row `s`, of 8 bytes each, or of 10 with
-// their sources.
+// SQL expression for the number of values in the blob of a row `s`: a value takes 8 bytes, or 10
+// with its source.
 #define BASELINE_SQL_VALUES                                                                        \
     "(length(s.samples) - 4) / CASE WHEN length(s.samples) & 1 THEN 10 ELSE 8 END"
 
-// Decodes a blob into an empty sample.  STATUS_CORRUPT if the checksum is wrong, a value is not
-// finite, or there are more than STATS_SAMPLES_MAX values.
+// Decodes a blob of `count` values added into an empty sample.  Returns STATUS_CORRUPT if the
+// checksum is wrong, a value is not finite, or there are more than STATS_SAMPLES_MAX values.
 MUST_CHECK enum status baseline_decode(struct sample *sample, const char *metric, uint64_t count,
                                        const void *blob, size_t size, struct error *err);
 

@@ -1,6 +1,6 @@
-// Measurement environment (fingerprint): the hardware, drivers, models and pipeline settings that
-// samples were measured with.  It decides whether two sets of samples are comparable, and is stored
-// with a baseline.
+// Measurement environment: the hardware, drivers, models and pipeline settings with which samples
+// were measured, as facts.  It decides whether two sets of samples are comparable, and is stored
+// with a baseline as its fingerprint (baseline.h).
 #ifndef INFERSTAT_STORE_COMPARE_ENVIRONMENT_H
 #define INFERSTAT_STORE_COMPARE_ENVIRONMENT_H
 
@@ -15,8 +15,8 @@
 struct sqlite3_str;
 struct store;
 
-// The subject of a fact: the runs' machines, one device, one model, or the pipeline settings of one
-// model (or workload).
+// The subject of a fact: the machines of the runs, one device, one model, or the pipeline settings
+// of one model (or workload).  Expands X(enum suffix, name in the JSON).
 #define ENVIRONMENT_SUBJECTS(X)                                                                    \
     X(MACHINE, "machine") X(DEVICE, "device") X(MODEL, "model") X(PIPELINE, "pipeline")
 
@@ -28,29 +28,29 @@ enum environment_subject {
 };
 
 struct environment {
-    // {"runs": 3, "machine": {"driver": ["550.54"], ...}, "device": {"NVIDIA H200":
-    // {"pcie_width": [16], ...}}, "model": {...}}: each property's distinct values, sorted.
+    // Distinct values of each property, sorted: {"runs": 3, "machine": {"driver": ["550.54"], ...},
+    // "device": {"NVIDIA H200": {"pcie_width": [16], ...}}, "model": {...}}
     char *json;
-    int64_t runs; // number of runs
+    int64_t runs; // how many runs the samples are from
 };
 
-// The caller zeroes the structure before its first use.
+// Frees the contents.  The caller zeroes the structure before its first use.
 void environment_deinit(struct environment *environment);
 
 // Reads the facts about the samples' runs, devices and models, and about the pipelines that the
-// filter covers.  Clocks and PCIe generation are the maximum over each run's last samples, since
-// idle devices lower both.
+// filter covers.  Device clocks and PCIe generation are the maximum over the last device samples of
+// each run, since idle devices lower both.
 MUST_CHECK enum status environment_collect(struct environment *environment, struct store *store,
                                            const struct samples *samples,
                                            const struct query_filter *filter, struct error *err);
 
-// Reads stored JSON; unknown members are left out.
+// Reads JSON of a stored baseline; members that this version does not know are left out.
 MUST_CHECK enum status environment_read_json(struct environment *environment, struct store *store,
                                              const char *json, struct error *err);
 
-// Appends the properties that differ between two environments and are known in both: with
-// `decisive` those that make samples incomparable, else those that merely may affect speed.
-// Nothing if they agree: "driver 550.54 / 560.28; model tiny: digest ab12... / cd34...".
+// Appends the properties that are known in both environments but differ: "driver 550.54 / 560.28;
+// model tiny: digest ab12... / cd34...".  `decisive` selects those that make samples incomparable,
+// else those that may only affect speed.  Appends nothing if there are none.
 MUST_CHECK enum status environment_append_differences(struct sqlite3_str *text, struct store *store,
                                                       const struct environment *before,
                                                       const struct environment *after,

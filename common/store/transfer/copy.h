@@ -1,9 +1,10 @@
 // Backup and export: copies a store as one snapshot (backup), or the part that a filter covers as a
-// separate store (bundle).  The copy is one file without a log, created atomically (atomic_file.h).
+// separate store (bundle).  The query COPY uses it.  The copy is one file without a write-ahead
+// log, created atomically (atomic_file.h).
 //
-// A copy reads one snapshot, during which the store's log cannot be checkpointed and grows with
-// each commit; the copy fails when it has grown by COPY_LOG_BYTES_MAX.  The integrity check of the
-// finished copy holds no snapshot.
+// The store's log cannot be checkpointed while a copy reads its snapshot, and grows with each
+// commit.  A copy fails if the log has grown by more than COPY_LOG_BYTES_MAX.  The integrity check
+// of the finished copy holds no snapshot.
 #ifndef INFERSTAT_STORE_TRANSFER_COPY_H
 #define INFERSTAT_STORE_TRANSFER_COPY_H
 
@@ -20,11 +21,10 @@ struct store;
 #define COPY_LOG_BYTES_MAX (INT64_C(1) << 30)
 
 // Answers QUERY_COPY: one row with
-//   path bytes runs records, the records of each kind (keys as the kinds' names),
-//   rollups, left_out (of a bundle: records of its runs that it does not contain, which its
-//   ledger counts as cleared; else 0), baselines, baselines_left_out (of a bundle: those that
-//   its filter does not cover; else 0), log_bytes (growth of the store's log meanwhile),
-//   duration_ns
+//   path, bytes, runs, records (in all), one column per kind named like it (its records),
+//   rollups, left_out (bundle: records of its runs that it lacks, which its ledger counts as
+//   cleared; backup: 0), baselines, baselines_left_out (bundle: those that its filter does
+//   not cover; backup: 0), log_bytes (growth of the store's log meanwhile), duration_ns
 MUST_CHECK enum status query_copy(struct store *store, const struct query *query,
                                   struct result **out, struct error *err);
 
@@ -34,25 +34,24 @@ MUST_CHECK enum status query_copy(struct store *store, const struct query *query
 struct copying {
     struct store *store;
     const struct query *query;
-    char *log;         // path of the store's log
-    int64_t log_began; // its size at the start of the copy
+    char *log;         // path of the store's log; NULL: none
+    int64_t log_began; // its size at the start of the copy, in bytes
     int64_t log_most;  // its largest size since
     int64_t left_out, baselines_left_out;
-    unsigned looks;
 };
 
-// Checks whether to continue: STATUS_TIMEOUT over the budget, STATUS_FULL if the log has grown too
-// much.
+// Checks whether the copy may continue.  Returns STATUS_TIMEOUT if it exceeds the store's time
+// budget, STATUS_FULL if the log has grown too much.
 MUST_CHECK enum status copying_look(struct copying *copying, struct error *err);
 
-// Opens the file that is being made, without a log and unsynced: atomic_file_end syncs it.
+// Opens the copy's file for writing, without a log and without syncing; atomic_file_end syncs it.
 MUST_CHECK enum status copying_open(struct sqlite3 **out, const char *path, struct error *err);
 
-// Copies the records that the query's filter covers into the empty file at `path`.
+// Copies the records that the query's filter covers into the empty file at `path` (a bundle).
 MUST_CHECK enum status bundle_fill(struct copying *copying, const char *path, struct error *err);
 
-// Copies the rollups of the filter's expired records from the database `main` into the empty
-// tables of `bundle`, within a transaction.
+// Copies the rollups of expired records that the filter covers, from the schema `main` of `db` to
+// the empty tables of the attached schema `bundle`.  Runs within the caller's transaction.
 MUST_CHECK enum status bundle_expired(struct sqlite3 *db, const struct query_filter *filter,
                                       struct error *err);
 

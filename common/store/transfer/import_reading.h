@@ -1,4 +1,5 @@
-// Internal state of an import, shared by the source files that read and validate its file.
+// Internal state of an import (import.h): shared by the source files that read and validate the
+// other store's file.  All of it belongs to the reading thread.
 #ifndef INFERSTAT_STORE_TRANSFER_IMPORT_READING_H
 #define INFERSTAT_STORE_TRANSFER_IMPORT_READING_H
 
@@ -24,77 +25,84 @@ enum import_table {
     IMPORT_TABLES,
 };
 
-// A run of the file to be imported: `to` is its id in this store.
+// A run of the file that is imported.  `from` is its id in the file, `to` its id in this store; 0:
+// not inserted yet.
 struct coming {
     int64_t from, to;
-    bool is_here;                       // this store may have some of its records
-    int64_t taken;                      // records imported
-    uint64_t hashes[RECORD_KIND_COUNT]; // set hashes of stored minus removed numbers
+    bool is_here;  // the run exists in this store, which may have some of its records
+    int64_t taken; // records imported
+    // Per kind, set hash (set_hash.h) of the rows that the file has.
+    uint64_t hashes[RECORD_KIND_COUNT];
 };
 
-// Rows for the next batch, in tables of a database in memory.
+// Rows for the next batch, in tables of a SQLite database in memory.
 struct import_rows {
     struct sqlite3 *db;
     struct sqlite3_stmt *insert[IMPORT_TABLES];
     size_t count; // of all tables
 };
 
+// An import in progress.
 struct importing {
-    struct store *store, *from;
+    struct store *store; // this store
+    struct store *from;  // the file
     const struct import_sink *sink;
     struct import_rows rows;
     struct import_batch batch;
-    struct sqlite3_stmt *find;    // this store: finds a run by its UUID
-    struct sqlite3_stmt *covered; // this store: whether a stored range contains another
-    struct sqlite3_stmt *here;    // this store: whether a record is or was stored
-    struct sqlite3_stmt *select[IMPORT_RECORD]; // the file: rows of a run
+    // Statements on this store: find a run by its UUID; find a stored range that contains another;
+    // find a record that is or was stored.
+    struct sqlite3_stmt *find, *covered, *here;
+    struct sqlite3_stmt *select[IMPORT_RECORD]; // on the file: the rows of a run
     struct coming *runs;                        // ascending by `from`
     size_t run_count, run_room;
-    struct coming *at_run; // last one found, or current
+    struct coming *at_run; // last run found, or current one
+    // Counts for the answer; `there`: runs skipped.
     int64_t new_runs, there, refused, records;
     int64_t baselines, baselines_there, baselines_refused;
     char note[IMPORT_NOTE_SIZE], baseline_note[IMPORT_NOTE_SIZE];
 };
 
-// Records the first refusal for the answer.
+// Sets the answer's note to "WHAT: WHY", unless an earlier refusal has set it.
 void import_note(struct importing *importing, const char *what, const char *why);
 
-// Finds a run by its id in the file; NULL if it is not imported.
+// Finds a run by its id in the file; NULL if that run is not imported.
 struct coming *import_find_run(struct importing *importing, int64_t from);
 
 // ---- SQL (import_columns.c) ---------------------------------------------------------------
 
-// `kind`: of IMPORT_RECORD, else RECORD_KIND_RUN.  A table of a batch has the run's id in the file
-// (of records: in this store) as column `run`, then the values, with names as text.
+// `kind` below: the kind of IMPORT_RECORD; RECORD_KIND_RUN for other tables.  A table of a batch
+// has a column `run`, then the values, with names as text.  `run` is the run's id in the file; for
+// IMPORT_RECORD its id in this store.
 
 // Registers the SQL functions that the statements use on the file's connection.
 MUST_CHECK enum status import_register(struct sqlite3 *db, struct importing *importing,
                                        struct error *err);
 
-// Appends "SELECT fault, run, values... FROM table t".  `fault` names the invalid value, or is
-// null.
+// Appends "SELECT fault, run, values... FROM table t".  The column `fault` names the invalid value
+// of a row; it is null if all are valid.
 enum { IMPORT_COLUMN_FAULT, IMPORT_COLUMN_RUN, IMPORT_FIRST_COLUMN };
 void import_append_select(struct sqlite3_str *sql, enum import_table table, enum record_kind kind);
 
-// The name of a batch's table, and its CREATE TABLE.
+// The name of a batch's table; static.
 const char *import_table_name(enum import_table table);
 void import_append_create(struct sqlite3_str *sql, enum import_table table, enum record_kind kind);
 
-// Appends statements that add the new names of a batch's table to the store.
+// Appends statements that insert the new names of a batch's table into the store's table name.
 void import_append_names(struct sqlite3_str *sql, enum import_table table, enum record_kind kind);
 
-// Appends "INSERT INTO table(COLUMNS values...) SELECT FROM values... FROM batch.table b".
+// Appends "INSERT INTO table(COLUMNS values...) SELECT FROM values... FROM batch.table b"; COLUMNS
+// and FROM are the parameters `columns` and `from`.
 void import_append_insert(struct sqlite3_str *sql, enum import_table table, enum record_kind kind,
                           const char *columns, const char *from);
 
 // ---- Rows (import_batch.c) ------------------------------------------------------------------
 
-// Adds the current row of `from` (of import_append_select) to those of the next batch, whose kind
-// is set; `run` takes the place of its run.
+// Adds the current row of `from` (a statement of import_append_select) to the next batch, with
+// `run` as its run.  The caller has set batch.kind.
 MUST_CHECK enum status import_add(struct importing *importing, enum import_table table, int64_t run,
                                   struct sqlite3_stmt *from, struct error *err);
 
-// Has the sink apply the batch with these rows, and drops them.
+// Sends the batch with these rows to the sink, then frees the rows.
 MUST_CHECK enum status import_send(struct importing *importing, struct error *err);
 
 void import_rows_close(struct import_rows *rows); // accepts a zeroed one

@@ -125,10 +125,10 @@ enum status import_validate_runs(struct importing *importing, struct error *err)
         status = audit_page(&audit, importing->from, &all, after, AUDIT_RUNS_MAX, err);
         for (size_t i = 0; i < audit.run_count && status == STATUS_OK; i++)
             status = validate_run(importing, &audit.runs[i], err);
-        for (size_t i = 0; i < audit.stranger_count; i++) {
+        for (size_t i = 0; i < audit.orphan_count; i++) {
             importing->refused++;
             import_note(importing, "a run that is not there",
-                        audit.strangers[i].finding ? audit.strangers[i].finding : "");
+                        audit.orphans[i].finding ? audit.orphans[i].finding : "");
         }
         more = audit.more && audit.last > after;
         after = audit.last;

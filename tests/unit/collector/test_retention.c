@@ -104,7 +104,7 @@ static void expect_balance(void)
     struct audit audit;
     expect_ok(audit_page(&audit, &opened, &all, INT64_MIN, AUDIT_RUNS_MAX, &err), &err);
     assert_int_equal(audit.run_count, 1);
-    assert_int_equal(audit.stranger_count, 0);
+    assert_int_equal(audit.orphan_count, 0);
     if (audit.runs[0].findings > 0)
         fail_msg("%s", audit.runs[0].finding);
     audit_deinit(&audit);

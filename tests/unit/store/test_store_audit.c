@@ -286,8 +286,8 @@ static uint64_t count_findings(void)
     uint64_t findings = 0;
     for (size_t i = 0; i < audit.run_count; i++)
         findings += audit.runs[i].findings;
-    for (size_t i = 0; i < audit.stranger_count; i++)
-        findings += audit.strangers[i].findings;
+    for (size_t i = 0; i < audit.orphan_count; i++)
+        findings += audit.orphans[i].findings;
     audit_deinit(&audit);
     statement_cache_end(&opened.statements);
     return findings;
@@ -543,7 +543,7 @@ TEST_CASE(test_pages_go_on_behind_their_cursor)
 TEST_CASE(test_filters_choose_runs)
 {
     add_small_store();
-    exec("DELETE FROM run WHERE run = 3"); // strangers are nobody's when filtered
+    exec("DELETE FROM run WHERE run = 3"); // orphan rows belong to no filter
     struct query query = {.kind = QUERY_AUDIT};
     (void)snprintf(query.filter.by[QUERY_BY_RUN], QUERY_TEXT_SIZE, "00000002");
     struct result *result = audit_of(&query);
