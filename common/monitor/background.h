@@ -1,5 +1,6 @@
-// Background thread of the library: samples the process, drains the ITL histograms of all
-// threads and runs the publisher.  Its records are stream 0.
+// The library's background thread: samples the process's memory and processor use, drains the
+// histograms of inter-token latencies (ITL) of all threads, and runs the publisher, which sends
+// the records to the collector.  The thread's own records are stream 0 of the run.
 #ifndef INFERSTAT_MONITOR_BACKGROUND_H
 #define INFERSTAT_MONITOR_BACKGROUND_H
 
@@ -17,24 +18,25 @@ struct background_settings {
     struct publisher_settings publisher; // file NULL: nothing is reported
 };
 
-// Starts the thread, with all signals blocked, waits until it has opened the publisher,
-// and returns the status of that.
+// Starts the thread, with all signals blocked, and waits until it has opened the publisher.
+// Returns the status of publisher_open.
 MUST_CHECK enum status background_start(struct background **out,
                                         const struct background_settings *settings,
                                         struct error *err);
 
 // The outcome of background_stop.
 struct background_end {
-    bool finished;         // the collector has committed the run's Goodbye, or nothing is reported
-    uint64_t acknowledged; // records
-    uint64_t in_rings;     // records that are only in the run file
+    // True if the collector has committed Goodbye, the run's last message, or nothing is reported.
+    bool finished;
+    uint64_t acknowledged; // number of acknowledged records
+    uint64_t in_rings;     // number of records that are only in the run file
 };
 
-// Waits up to `timeout_ns` until all records are acknowledged, spools the others and ends
-// the thread.
+// Waits up to `timeout_ns` until all records are acknowledged, moves the others to the spool
+// and ends the thread.
 struct background_end background_stop(struct background *background, uint64_t timeout_ns);
 
-// Records acknowledged so far.  Any thread.
+// Returns the number of records acknowledged so far.  Any thread.
 uint64_t background_acknowledged(const struct background *background);
 
 #endif

@@ -1,11 +1,12 @@
-// libinferstat: the instrumentation API of an inference engine.
+// libinferstat: an instrumentation API for inference engines.
 //
 // A process has one monitor, and trackers for startup, model loads, inferences and
 // operations.  A finished tracker writes one record into the calling thread's ring
-// buffer; the library's publisher thread sends records to the collector and frees them
-// when the collector has committed them.  No call except inferstat_close waits for the
-// collector.  When a ring is full the record is dropped and counted; the count is
-// reported.
+// buffer.  A background thread of the library sends the records to the collector, which
+// commits and acknowledges them.  No call except inferstat_close waits for the collector.
+// When a ring is full, the record is dropped; the collector is told how many were dropped.
+//
+// A run is the time from inferstat_open to inferstat_close, or until the process dies.
 //
 //     struct inferstat_options options;
 //     inferstat_options_init(&options);
@@ -26,29 +27,33 @@
 //     inferstat_inference_free(inference);
 //     inferstat_close(monitor, 2000000000, NULL);
 //
-// Durability: a record is in this thread's ring when the call that creates it (_end,
-// _add_) returns.  The rings are mapped from the run file, on tmpfs: a killed process
-// loses no record.  A slot is freed when the collector has acknowledged its record after
-// the commit.  While the collector is unreachable, records are also written to the spool on
-// disk, when a ring is half full and every two seconds: if the host goes down, only records
-// not yet in the spool are lost.  Records of a dead process are sent, under its run, by the
-// next process that opens a monitor on the host with the same folders, or by `inferstat
-// spool flush`; the run is then marked as killed, with the last activity of each thread.
+// Durability: a record is in the thread's ring when the call that creates it (_end or
+// _add_) returns.  The rings are in the run file, a memory-mapped file on tmpfs: a killed
+// process loses no record.  While the collector is unreachable, the library moves records
+// from the rings to the spool, a write-ahead log on disk: when a ring is half full, and every
+// two seconds.  A ring slot is freed when its record is committed by the collector or synced
+// to the spool.  If the host goes down, only records that were in neither are lost.
 //
-// Threads: a monitor may be used by any number of threads at once.  A tracker
-// belongs to one thread at a time.  A thread's first record allocates its ring buffer
-// (a lock, a system call, memory); later records do not.  When a thread exits, the next new
-// thread reuses its ring.  At most 1023 threads have a ring at a time; records of further
+// Records of a dead process are sent, under its run, by the next process that opens a monitor
+// on the host with the same folders, or by `inferstat spool flush`.  The collector then marks
+// the run as killed and stores the last activity of each of its threads.
+//
+// Threads: any number of threads may use a monitor at once.  A tracker belongs to one
+// thread at a time.  A thread's first record allocates its ring buffer, with a lock, a
+// system call and memory; later records need none of them.  When a thread exits, the next
+// new thread reuses its ring.  At most 1023 threads have a ring at a time; records of further
 // threads are counted as dropped.  No other call with a monitor may run concurrently with
 // its inferstat_open or inferstat_close.
 //
 // fork(): in the child, calls with the parent's monitor do nothing; the parent is not
-// affected.  The child may open its own monitor, which is another run.  vfork() and
-// posix_spawn() are safe.  exec closes all files.
+// affected.  The child may open its own monitor, which begins another run.  vfork() and
+// posix_spawn() are safe.  exec closes the library's files.
 //
 // Times are in nanoseconds, memory in bytes.  Strings are UTF-8 and are copied.  Every
-// function accepts NULL for the monitor or tracker and then does nothing.
-// Records have the host name that INFERSTAT_HOST gives, else the system's.
+// function accepts NULL for the monitor or tracker: it then does nothing and returns 0 or
+// NULL.
+//
+// The name of the host is INFERSTAT_HOST if that is set, else that of the system.
 #ifndef INFERSTAT_H
 #define INFERSTAT_H
 
@@ -75,12 +80,12 @@ enum inferstat_status {
     INFERSTAT_INVALID,    // an argument or option is invalid
     INFERSTAT_NO_MEMORY,  // out of memory
     INFERSTAT_IO,         // the run file or the socket could not be created
-    INFERSTAT_UNFINISHED, // the deadline passed before everything was acknowledged
+    INFERSTAT_UNFINISHED, // inferstat_close timed out before everything was acknowledged
 };
 
 struct inferstat_error {
     enum inferstat_status status;
-    char text[512]; // "what was wrong: why (what to do)"
+    char text[512]; // "what failed: why (what to do)"
 };
 
 // ---- Monitor --------------------------------------------------------------
@@ -89,7 +94,8 @@ enum inferstat_log_level { INFERSTAT_LOG_ERROR, INFERSTAT_LOG_WARNING, INFERSTAT
 
 struct inferstat_options {
     size_t size;                 // sizeof(struct inferstat_options), set by _init
-    const char *collector;       // address; NULL: INFERSTAT_COLLECTOR, else the default folder
+    const char *collector;       // address; NULL: the environment variable INFERSTAT_COLLECTOR,
+                                 // else the sockets in the default folder
     const char *run_folder;      // folder of the run file; NULL: INFERSTAT_RUN_DIR, else tmpfs;
                                  // rejected if any user may delete files in it
     const char *program;         // name and version to report; NULL: "libinferstat VERSION"
@@ -101,13 +107,13 @@ struct inferstat_options {
                                  // 64 to 2^20); a record with a long text takes two
     uint32_t sample_ms;          // sampling interval of memory and processor use (default 1000,
                                  // 0: at the start only)
-    // The spool: a queue on disk, used when the collector is unreachable for longer than
-    // the rings can buffer.  NULL: INFERSTAT_SPOOL, else $XDG_STATE_HOME/inferstat/spool, else
-    // ~/.local/state/inferstat/spool, for root /var/lib/inferstat/spool; "": no spool.
+    // Folder of the spool (see Durability).  NULL: INFERSTAT_SPOOL, else
+    // $XDG_STATE_HOME/inferstat/spool, else ~/.local/state/inferstat/spool, for root
+    // /var/lib/inferstat/spool; "": no spool.
     const char *spool_folder;
-    uint64_t spool_bytes;      // limit for this run; beyond it the oldest records are dropped and
-                               // counted (default 256 MiB, at least 4 MiB)
-    uint64_t spool_free_bytes; // minimum of free space on the file system (default,
+    uint64_t spool_bytes;      // size limit of this run's spool; beyond it the oldest records are
+                               // dropped and reported as lost (default 256 MiB, at least 4 MiB)
+    uint64_t spool_free_bytes; // free space that the spool leaves on the file system (default,
                                // UINT64_MAX: 1 GiB, or 5 % of the file system if less)
     // Authentication for collectors on other hosts; see inferstat-worker(1).
     const char *key_file;   // NULL: INFERSTAT_KEY, else ~/.config/inferstat/key
@@ -128,19 +134,23 @@ INFERSTAT_API enum inferstat_status inferstat_open(struct inferstat_monitor **ou
                                                    struct inferstat_error *err);
 
 struct inferstat_totals {
-    uint64_t produced;     // records created (none without `report`)
-    uint64_t acknowledged; // committed by the collector
-    uint64_t dropped;      // the ring was full, or the thread had none
+    uint64_t produced;     // records written to a ring (0 without `report`)
+    uint64_t acknowledged; // of them, those that the collector has acknowledged
+    uint64_t dropped;      // records not written: the ring was full, or the thread had none
 };
 
-// Sends the remaining records, waits up to `timeout_ns` for the collector to commit them
-// and the end of the run, and frees the monitor.  All trackers must have ended; no other
-// thread may use the monitor.  INFERSTAT_UNFINISHED: the deadline passed; unacknowledged
-// records were written to the spool (which may take longer), or stay in the run file if
-// there is no spool or it is full.  The log says where they are, and the next process sends
-// them; if the host restarts first, the run counts as killed.  A remaining run file keeps
-// only the disk space of its records; that of a killed process keeps 1 MB (rings of 4096
-// slots) for each thread that recorded and for the library's own.  `totals` may be NULL.
+// Ends the run: sends the remaining records, waits up to `timeout_ns` until the collector
+// has committed the records and the end of the run, and frees the monitor.  All trackers
+// must have ended; no other thread may use the monitor.  `totals` may be NULL.
+//
+// Returns INFERSTAT_UNFINISHED if the time passed first.  Then it writes the unacknowledged
+// records to the spool, which may take longer than `timeout_ns`; without a spool, or when the
+// spool is full, they stay in the run file.  The log names the file, which the next process
+// sends.  If the host restarts before that, the run counts as killed.
+//
+// A run file that remains after inferstat_close needs only the memory of its records.  The
+// run file of a killed process needs 1 MB (with rings of 4096 slots) for each of its threads
+// that has written a record, and 1 MB for the background thread.
 INFERSTAT_API enum inferstat_status inferstat_close(struct inferstat_monitor *monitor,
                                                     uint64_t timeout_ns,
                                                     struct inferstat_totals *totals);
@@ -149,18 +159,19 @@ INFERSTAT_API enum inferstat_status inferstat_close(struct inferstat_monitor *mo
 INFERSTAT_API void inferstat_get_totals(struct inferstat_monitor *monitor,
                                         struct inferstat_totals *totals);
 
-// Interns a name (of a model, device, operation or stage) and returns its id, the same for
-// the same text.  0 for NULL and "", and when the run's table (65,535 names, 4 MiB of text)
-// is full.  Text over 255 bytes is cut.  Takes a lock: call it once and keep the id.
+// Interns the name of a model, device, operation or stage and returns its id; the same text
+// has the same id.  Returns 0 for NULL and "", and when the run has 65,535 names or 4 MiB of
+// text.  Text over 255 bytes is cut.  Takes a lock: call it once and keep the id.
 INFERSTAT_API uint32_t inferstat_name(struct inferstat_monitor *monitor, const char *text);
 
-// The library's clock: monotonic, nanoseconds, comparable with the `_ns`
-// arguments below.
+// The library's monotonic clock, in nanoseconds.  arrival_ns and the started_ns of a timer or
+// a pipeline are times of this clock.
 INFERSTAT_API uint64_t inferstat_clock_ns(void);
 
 // ---- Devices and models ---------------------------------------------------
 
-// Numeric members are absent when negative, texts when NULL.
+// Negative numbers (but `ordinal` and `memory_bytes`) and NULL texts are absent in the record;
+// inferstat_device_init sets them.
 struct inferstat_device {
     uint32_t ordinal;
     const char *name;
@@ -168,7 +179,9 @@ struct inferstat_device {
     int64_t memory_bytes; // never absent
     const char *compute_capability;
     int pcie_generation, pcie_width, pcie_generation_max, pcie_width_max;
-    double memory_bandwidth_bytes_per_second, h2d_bytes_per_second, flops_per_second;
+    double memory_bandwidth_bytes_per_second;
+    double h2d_bytes_per_second; // copies from host to device
+    double flops_per_second;
     double power_cap_watts;                       // most power it may draw
     int64_t sm_clock_max_hz, memory_clock_max_hz; // highest clocks it may have
 };
@@ -185,10 +198,10 @@ struct inferstat_model {
     const char *format; // NULL is recorded as "unknown"
     const char *architecture;
     const char *quantisation;
-    int64_t parameters, file_bytes, context; // absent when negative
-    // Bytes of KV cache per position of the context, read again for each later token: 2 (keys
-    // and values) * layers * KV heads * head dimension * bytes per element.  Absent when
-    // negative: MBU (memory bandwidth utilisation) then counts only the weights.
+    int64_t parameters, file_bytes, context; // context: tokens; absent when negative
+    // Bytes of KV cache per token of the context, read again for each later token: 2 (keys
+    // and values) * layers * KV heads * head dimension * bytes per element.  If negative it is
+    // absent, and MBU (memory bandwidth utilisation) counts only the weights.
     int64_t kv_bytes_per_token;
 };
 
@@ -198,14 +211,14 @@ INFERSTAT_API void inferstat_model_init(struct inferstat_model *model);
 INFERSTAT_API uint32_t inferstat_add_model(struct inferstat_monitor *monitor,
                                            const struct inferstat_model *model);
 
-// Sets the device memory in use, for later records; negative: unknown.  Any thread,
-// wait-free.
+// Sets the device memory in use, in bytes, which later records report; negative: unknown.
+// Any thread; wait-free.
 INFERSTAT_API void inferstat_set_device_memory(struct inferstat_monitor *monitor, int64_t bytes);
 
 // ---- Startup --------------------------------------------------------------
 
-// Begins the startup of the process, until it is ready to serve.  Stages are disjoint
-// intervals: each lasts until the next stage starts or the startup ends.
+// Begins the startup of the process, which ends when the process is ready to serve.  A stage
+// lasts until the next stage starts or the startup ends.
 INFERSTAT_API struct inferstat_startup *inferstat_startup_begin(struct inferstat_monitor *monitor);
 INFERSTAT_API void inferstat_startup_start_stage(struct inferstat_startup *startup,
                                                  const char *stage);
@@ -218,31 +231,32 @@ INFERSTAT_API void inferstat_startup_abandon(struct inferstat_startup *startup);
 
 enum inferstat_result { INFERSTAT_RESULT_OK, INFERSTAT_RESULT_ERROR, INFERSTAT_RESULT_CANCELLED };
 
-// Begins a model load.  Allocates.  Has at most 32 stages; further ones are added to the
-// last.
+// Begins a model load; allocates its tracker.  A load has at most 32 stages; the time of
+// further ones is added to the last.  NULL when out of memory.
 INFERSTAT_API struct inferstat_load *inferstat_load_begin(struct inferstat_monitor *monitor,
                                                           uint32_t model, uint32_t device);
 
-// Ends the running stage, if any, and starts the next one, at the same instant.
+// Starts the stage named `stage`, at the instant at which the running stage, if any, ends.
 // Time before the first stage, and after inferstat_load_end_stage, is in no stage and is
 // shown as "other".
 INFERSTAT_API void inferstat_load_start_stage(struct inferstat_load *load, const char *stage);
 INFERSTAT_API void inferstat_load_end_stage(struct inferstat_load *load);
 
-// Sets the model if it becomes known only during the load.
+// Sets the model if it is known only after the load has begun.
 INFERSTAT_API void inferstat_load_set_model(struct inferstat_load *load, uint32_t model);
-// Sets the device if it is chosen only during the load.
+// Sets the device if it is chosen only after the load has begun.
 INFERSTAT_API void inferstat_load_set_device(struct inferstat_load *load, uint32_t device);
 INFERSTAT_API void inferstat_load_set_model_bytes(struct inferstat_load *load, int64_t bytes);
-// Share of the file that was in the page cache before the load, 0..1.
+// Sets the share of the model's file that was in the page cache before the load, 0..1.
 INFERSTAT_API void inferstat_load_set_page_cache_ratio(struct inferstat_load *load, double ratio);
 INFERSTAT_API void inferstat_load_set_storage_rate(struct inferstat_load *load,
                                                    double bytes_per_second);
+// Sets the rate of copies from host to device.
 INFERSTAT_API void inferstat_load_set_h2d_rate(struct inferstat_load *load,
                                                double bytes_per_second);
 
 // Ends the running stage and the load, records the load with its stages, and frees the
-// tracker.  `error`: why the load failed, cut to 255 bytes; NULL: it did not fail.
+// tracker.  `error` says why the load failed, cut to 255 bytes; NULL: it did not fail.
 INFERSTAT_API void inferstat_load_end(struct inferstat_load *load, enum inferstat_result result,
                                       const char *error);
 
@@ -264,8 +278,8 @@ struct inferstat_request {
 };
 
 // Creates a reusable tracker for one request at a time: begin, end, begin, end.  Only _new
-// and _free allocate or free memory; no call between them allocates or makes a system call
-// (except a thread's first, see Threads above).  NULL when out of memory.
+// and _free allocate or free memory.  No call between them allocates or makes a system call,
+// except for a thread's first record (see Threads above).  NULL when out of memory.
 INFERSTAT_API struct inferstat_inference *
 inferstat_inference_new(struct inferstat_monitor *monitor);
 INFERSTAT_API void inferstat_inference_free(struct inferstat_inference *inference);
@@ -274,19 +288,20 @@ INFERSTAT_API void inferstat_inference_free(struct inferstat_inference *inferenc
 INFERSTAT_API void inferstat_inference_begin(struct inferstat_inference *inference,
                                              const struct inferstat_request *request);
 
-// Sets the prompt's length, if the tokenizer runs after the arrival.
+// Sets the prompt's length in tokens, if the tokenizer runs after inferstat_inference_begin.
 INFERSTAT_API void inferstat_inference_set_prompt(struct inferstat_inference *inference,
                                                   uint32_t prompt_tokens,
                                                   uint32_t cached_prompt_tokens);
 
-// Ends the queue time: prefill (computing of the prompt) starts.
+// Ends the request's time in the queue and starts its prefill, the computation of the prompt.
+// Without this call a request that generates tokens counts no queue time.
 INFERSTAT_API void inferstat_inference_start_prefill(struct inferstat_inference *inference);
 
-// Ends prefill: the first token is generated.  For an engine that calls _count_tokens;
+// Ends prefill: the first token is generated.  Only engines that call _count_tokens need it;
 // the first call of _token does the same.
 INFERSTAT_API void inferstat_inference_start_generation(struct inferstat_inference *inference);
 
-// Counts one generated token, with its inter-token latency (one clock read).
+// Counts one generated token and measures its inter-token latency; reads the clock once.
 INFERSTAT_API void inferstat_inference_token(struct inferstat_inference *inference);
 
 // Counts `count` generated tokens without latencies.  Reads the clock only for the first
@@ -294,25 +309,26 @@ INFERSTAT_API void inferstat_inference_token(struct inferstat_inference *inferen
 INFERSTAT_API void inferstat_inference_count_tokens(struct inferstat_inference *inference,
                                                     uint32_t count);
 
-// Ends the request and records it.  Its end is the time of its last token, or now if
-// that is not known.
+// Ends the request and records it.  The request's end is the time of its last token, or now
+// if that time is not known.
 INFERSTAT_API void inferstat_inference_end(struct inferstat_inference *inference,
                                            enum inferstat_finish finish);
 
 // ---- Operations -----------------------------------------------------------
 
-// Timer of an operation, such as tokenising.  In the caller's memory.
+// Timer of an operation, such as tokenising; in the caller's memory.  Between _begin and _end
+// the caller may set `started_ns` to an earlier time, and `device`, `items` and `bytes`.
 struct inferstat_timer {
     struct inferstat_monitor *monitor;
-    uint64_t started_ns;        // may be set to an earlier inferstat_clock_ns() until the end
-    uint32_t operation, device; // device 0: none
-    int64_t items, bytes;       // absent when negative; may be set until the end
+    uint64_t started_ns;        // inferstat_clock_ns() at the start
+    uint32_t operation, device; // ids from inferstat_name; device 0: none
+    int64_t items, bytes;       // processed; absent when negative
 };
 
 INFERSTAT_API void inferstat_timer_begin(struct inferstat_timer *timer,
                                          struct inferstat_monitor *monitor, uint32_t operation);
-// Records the operation.  `extra`: short JSON text (at most 255 bytes), or NULL.
-// Returns the duration.
+// Records the operation.  `extra` is short JSON text (at most 255 bytes), or NULL.
+// Returns the duration in nanoseconds.
 INFERSTAT_API uint64_t inferstat_timer_end(struct inferstat_timer *timer, const char *extra);
 
 // ---- Pipelines ------------------------------------------------------------
@@ -322,9 +338,10 @@ enum inferstat_sync {
     INFERSTAT_SYNC_PERIODIC, // slots are reused after periodic synchronisation of whole streams
 };
 
-// One run of a pipeline that streams data to a device through a pool of pinned slots.
-// Busy times are unions of intervals on the device's clock, from timed events.  Negative
-// values (set by inferstat_pipeline_init) were not measured and are absent in the record.
+// One execution of a pipeline that copies data to a device in chunks, through a pool of slots
+// in pinned host memory.  Busy times are measured with timed events on the device: the length
+// of the union of the intervals in which a copy or kernel ran.  -1 means "not measured":
+// the value is absent in the record.  inferstat_pipeline_init sets all measured values to -1.
 struct inferstat_pipeline {
     uint32_t workload, device; // ids from inferstat_name
     uint32_t model;            // id of the model loaded or computed with; 0: none
@@ -333,34 +350,32 @@ struct inferstat_pipeline {
     uint64_t duration_ns; // until the last result
     int64_t items;        // items processed
     int64_t batch_items;  // items per batch; absent when negative
-    uint64_t chunk_bytes; // of one slot
-    uint32_t pool_size;   // slots
+    uint64_t chunk_bytes; // size of a slot
+    uint32_t pool_size;   // number of slots
     uint32_t prefetch;    // most chunks filled ahead
     enum inferstat_sync sync;
-    uint64_t bytes_h2d; // copied to the device
+    uint64_t bytes_h2d; // copied from host to device
     int64_t copy_busy_ns, compute_busy_ns, both_busy_ns;
     int64_t exposed_copy_ns; // a copy to the device ran and no kernel did
     int64_t copy_starved_ns; // no copy ran because no slot was filled, though slots were free
     int64_t idle_ns;         // neither copy nor kernel ran, between the first and the last of them
-    int64_t pool_acquires, pool_waits, pool_wait_ns;
+    int64_t pool_acquires;   // slots acquired
+    int64_t pool_waits, pool_wait_ns; // of them, those that waited for a free slot; their total
     int64_t pool_waits_below_64us, pool_waits_below_4096us; // the shorter ones of pool_waits
-    int64_t pool_available_min, pool_available_max;
-    int64_t item_p50_ns, item_p95_ns, item_p99_ns; // first copy to result
+    int64_t pool_available_min, pool_available_max;         // free slots
+    int64_t item_p50_ns, item_p95_ns, item_p99_ns; // from an item's first copy to its result
     int64_t unmeasured_chunks;                     // chunks without measured times
 };
 
 INFERSTAT_API void inferstat_pipeline_init(struct inferstat_pipeline *pipeline);
 
-// Records a run of a pipeline that succeeded, failed or was cancelled, with its metrics up to
-// that point.
+// Records an execution of a pipeline: succeeded, failed or cancelled.
 INFERSTAT_API void inferstat_add_pipeline(struct inferstat_monitor *monitor,
                                           const struct inferstat_pipeline *pipeline);
 
-// ---- Local history: the last records, inside this process -----------------
+// ---- Local history: the last events, inside this process ------------------
 
-// Listeners are callbacks for every load, inference and operation that ends, on the thread
-// that ended it; they must be fast.  inferstat_listen returns a handle above 0 for
-// inferstat_unlisten; 0: there are 16 listeners already.
+// An event is a load, inference or operation that has ended.
 enum inferstat_event_kind {
     INFERSTAT_EVENT_LOAD,
     INFERSTAT_EVENT_INFERENCE,
@@ -369,26 +384,31 @@ enum inferstat_event_kind {
 
 struct inferstat_event {
     enum inferstat_event_kind kind;
-    const char *name;                         // model or operation; valid during the call
-    int64_t started_ns;                       // wall clock, UTC
-    uint64_t duration_ns;                     // load, operation: duration; inference: end to end
-    uint64_t ttft_ns;                         // inference; 0: absent
-    uint64_t decode_ns;                       // inference; 0: absent
+    const char *name;     // model or operation; borrowed, valid until the monitor is closed
+    int64_t started_ns;   // wall clock: since 1970, UTC
+    uint64_t duration_ns; // load, operation: duration; inference: end to end
+    uint64_t ttft_ns;     // inference; 0: absent
+    uint64_t decode_ns;   // inference; 0: absent
     uint64_t prompt_tokens, generated_tokens; // inference
     double tokens_per_second;                 // inference; negative: absent
     int64_t host_memory_bytes;
     int status; // load: enum inferstat_result; inference: enum inferstat_finish
 };
 
+// A callback for each event, called on the thread that ended it; it must be fast.
 typedef void inferstat_listener(void *context, const struct inferstat_event *event);
+
+// Adds a listener.  Returns a handle above 0 for inferstat_unlisten, or 0 if there are 16
+// listeners already.
 INFERSTAT_API int inferstat_listen(struct inferstat_monitor *monitor, inferstat_listener *listener,
                                    void *context);
-// When it returns, the listener is not running and will not run again.
-INFERSTAT_API void inferstat_unlisten(struct inferstat_monitor *monitor, int number);
+// Removes the listener with this handle.  When the call returns, the listener is not running
+// on another thread and will not run again.
+INFERSTAT_API void inferstat_unlisten(struct inferstat_monitor *monitor, int handle);
 
-// Copies the last events of a kind, at most `count`, oldest first; returns how many.  The
-// history has the last 100 loads.  `name` of an event stays valid until the monitor is
-// closed.  Any thread.
+// Copies the last events of a kind, at most `count`, oldest first, and returns their number.
+// The history has the last 100 loads; history_operations and history_inferences set the
+// other limits.  Any thread.
 INFERSTAT_API size_t inferstat_history(struct inferstat_monitor *monitor,
                                        enum inferstat_event_kind kind,
                                        struct inferstat_event *events, size_t count);
@@ -401,13 +421,16 @@ INFERSTAT_API int inferstat_operation_mean(struct inferstat_monitor *monitor, co
 struct inferstat_summary {
     int64_t host_memory_bytes;   // of this process
     int64_t device_memory_bytes; // negative: unknown
-    double cpu_ratio;            // processors busy; negative: not sampled yet
+    double cpu_ratio;            // CPU time per wall-clock time of this process, 2: two busy
+                                 // processors; negative: not sampled yet
     int has_load, has_inference, has_startup;
     struct inferstat_event last_load, last_inference;
     uint64_t startup_ns;
-    double mean_tokens_per_second;          // total over total, local history; negative: none
-    uint64_t generated_tokens;              // since the monitor was opened or cleared
-    uint64_t inferences, loads, operations; // likewise
+    // Tokens after the first by decode time, both summed over the local history; negative: none.
+    double mean_tokens_per_second;
+    // Since inferstat_open or the last inferstat_clear.
+    uint64_t generated_tokens;
+    uint64_t inferences, loads, operations;
 };
 
 INFERSTAT_API void inferstat_get_summary(struct inferstat_monitor *monitor,
@@ -416,7 +439,8 @@ INFERSTAT_API void inferstat_get_summary(struct inferstat_monitor *monitor,
 // The current resident memory of this process; negative when it cannot be read.
 INFERSTAT_API int64_t inferstat_process_memory(void);
 
-// Clears the local history and its totals.  Records in flight are not affected.
+// Clears the local history and the summary's counts.  Records for the collector are not
+// affected.
 INFERSTAT_API void inferstat_clear(struct inferstat_monitor *monitor);
 
 #ifdef __cplusplus

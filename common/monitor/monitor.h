@@ -1,4 +1,5 @@
-// Private state of a monitor, the public handle of inferstat.h.
+// Definition of struct inferstat_monitor, the opaque handle of the public API (inferstat.h),
+// and helpers for the trackers, which write records.
 #ifndef INFERSTAT_MONITOR_MONITOR_H
 #define INFERSTAT_MONITOR_MONITOR_H
 
@@ -29,14 +30,14 @@ struct inferstat_monitor {
     struct thread_slots slots;
     struct sampled sampled;
     bool logging;                // the application has set a log function
-    uint32_t unknown_name;       // id of the name "unknown", replaces invalid ids
-    struct names *names;         // in the run file or in `area`
+    uint32_t unknown_name;       // id of the name "unknown", which replaces invalid ids
+    struct names *names;         // the run's names, in the run file or in `area`
     struct runfile *file;        // NULL: nothing is reported
     _Atomic uint64_t startup_ns; // duration of the last startup plus 1; 0: none
     struct listeners listeners;
 
     struct log_sink log;
-    void *area; // of the names if there is no run file
+    void *area; // memory of the names if there is no run file
     struct background *background;
 
     // Where records are sent; unused without `file`.
@@ -44,8 +45,8 @@ struct inferstat_monitor {
     struct trust_source trust; // options and environment, as of inferstat_open
     char *run_folder;
     char *spool_folder;    // NULL: there is no spool
-    struct spool *spool;   // background thread, while it runs
-    struct replay *replay; // NULL: there were no orphans
+    struct spool *spool;   // used only by the background thread while that runs
+    struct replay *replay; // sends the records of dead processes; NULL: there were none
 };
 
 // False for NULL and in a fork()ed child, where calls do nothing.
@@ -54,14 +55,14 @@ static inline bool monitor_is_live(const struct inferstat_monitor *monitor)
     return monitor && !atomic_load_explicit(&monitor->slots.silent, memory_order_relaxed);
 }
 
-// Converts a monotonic time to wall clock.
+// Converts the monotonic time `ns` to wall-clock time.
 static inline int64_t monitor_wall_ns(const struct inferstat_monitor *monitor, uint64_t ns)
 {
     return sampled_wall_ns(&monitor->sampled, ns);
 }
 
-// Clamps a value from the application to what the collector accepts: an invalid value
-// would make it reject the whole batch.
+// Clamps a value from the application to what the collector accepts: the collector rejects a
+// whole batch for one invalid value.
 static inline int64_t monitor_plausible(int64_t value)
 {
     if (value < 0)
@@ -69,14 +70,15 @@ static inline int64_t monitor_plausible(int64_t value)
     return value < MESSAGE_VALUE_MAX ? value : MESSAGE_VALUE_MAX;
 }
 
-// Sets a column to the clamped value; a negative one leaves it absent.
+// Sets a column to the clamped value; a negative value leaves the column absent.
 static inline void monitor_set_optional(struct record *record, unsigned column, int64_t value)
 {
     if (value >= 0)
         record_set_int(record, column, monitor_plausible(value));
 }
 
-// As monitor_set_optional; values that are not finite leave it absent too.
+// Sets a column to the value, which is not clamped; a negative or infinite value or NaN leaves
+// the column absent.
 static inline void monitor_set_optional_real(struct record *record, unsigned column, double value)
 {
     if (value >= 0 && value <= DBL_MAX)

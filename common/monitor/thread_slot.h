@@ -1,9 +1,9 @@
-// Per-thread state of a monitor: the ring, recent events and ITL sums of one application
-// thread, its only writer.
+// Thread slot: the per-thread state of a monitor, which only that application thread writes:
+// its ring, recent events and sums of inter-token latencies (ITL).
 //
-// A thread acquires a slot with its first record and releases it when it exits; the next new
-// thread reuses the slot and continues its stream, so that short-lived threads do not
-// exhaust the streams of the run.
+// A thread acquires a slot at its first call and releases it when it exits.  The next new
+// thread reuses the slot and continues its stream (the sequence of records in the slot's ring),
+// so that short-lived threads do not exhaust the streams of the run.
 #ifndef INFERSTAT_MONITOR_THREAD_SLOT_H
 #define INFERSTAT_MONITOR_THREAD_SLOT_H
 
@@ -24,8 +24,8 @@ struct thread_slot_mark {
 };
 
 struct thread_slot {
-    struct runfile_stream stream; // NULLs: nothing is reported, or no stream is free
-    uint32_t streams_freed;       // thread_slots.streams_freed at the last failed attempt
+    struct runfile_stream stream; // NULL members: nothing is reported, or no stream was free
+    uint32_t streams_freed;       // thread_slots.streams_freed when no stream was free
     // Requests begun minus requests ended by this thread (negative if it ends requests of
     // other threads), and the sum of all other threads at the background thread's last
     // update.
@@ -36,7 +36,7 @@ struct thread_slot {
     struct sketch *sketch; // to encode `sums`; NULL without a stream
 
     struct thread_slot *next; // from here on guarded by thread_slots.lock
-    bool taken;
+    bool taken;               // by a live thread
     struct thread_slot_mark mark;
 };
 
@@ -44,30 +44,29 @@ struct thread_slot {
 struct thread_slots {
     // Read by every call and rarely written.
     _Atomic bool silent;            // in a fork()ed child: do nothing
-    uint64_t serial;                // unique in the process
+    uint64_t serial;                // identifies these slots; unique in the process
     struct runfile *file;           // holds the streams, borrowed; NULL: nothing is reported
     _Atomic uint32_t streams_freed; // incremented when a thread releases its stream
 
-    pthread_mutex_t lock; // guards the list and its marks
+    pthread_mutex_t lock; // guards the list of slots and their marks
     struct thread_slot *first;
     uint32_t limits[EVENT_KINDS]; // events kept of each kind
     struct thread_slots *next;    // in the list of all monitors' slots (thread_slot.c)
 };
 
-// `slots` is all zero; each slot keeps the last `limits[kind]` events of each kind.
+// Initialises `slots`, which is zeroed; a slot keeps the last `limits[kind]` events of each kind.
 void thread_slots_init(struct thread_slots *slots, const uint32_t limits[EVENT_KINDS]);
 
-// Registers the slots for thread exit and fork(); streams come from `file`
-// (borrowed; NULL: nothing is reported).  STATUS_IO: the process has no free
-// thread-specific key or fork handler.
+// Registers the slots for thread exit and fork().  Streams are added to `file` (borrowed; NULL:
+// nothing is reported).  Returns STATUS_IO if the process has no free thread-specific key or
+// fork handler.
 MUST_CHECK enum status thread_slots_open(struct thread_slots *slots, struct runfile *file,
                                          struct error *err);
 
 // Undoes thread_slots_init and thread_slots_open, and frees all slots.
 void thread_slots_deinit(struct thread_slots *slots);
 
-// Thread-local cache of the calling thread's slot in the thread_slots with this serial, so that
-// no call is needed to find it.
+// Thread-local cache: the calling thread's slot in the thread_slots whose serial is `serial`.
 extern __thread struct thread_slot_cache {
     uint64_t serial;
     struct thread_slot *slot;
@@ -77,7 +76,7 @@ extern __thread struct thread_slot_cache {
 // replaces one without a stream if a stream became free.
 struct thread_slot *thread_slot_find(struct thread_slots *slots);
 
-// Whether a slot without a stream may now get one, released by another thread.
+// True if `slot` has no stream and another thread has released one since the last attempt.
 static inline bool thread_slot_may_get_stream(const struct thread_slots *slots,
                                               const struct thread_slot *slot)
 {
@@ -85,8 +84,8 @@ static inline bool thread_slot_may_get_stream(const struct thread_slots *slots,
            slot->streams_freed != atomic_load_explicit(&slots->streams_freed, memory_order_relaxed);
 }
 
-// The calling thread's slot.  NULL when out of memory.  Normally takes a lock only at a
-// thread's first call.
+// Returns the calling thread's slot, or NULL when out of memory.  Normally takes a lock only at
+// a thread's first call.
 static inline struct thread_slot *thread_slot_current(struct thread_slots *slots)
 {
     if (thread_slot_cache.serial == slots->serial &&
@@ -95,19 +94,20 @@ static inline struct thread_slot *thread_slot_current(struct thread_slots *slots
     return thread_slot_find(slots);
 }
 
-// Pushes records, all or none, to the slot's ring.  Returns the number of the first; 0:
-// they were dropped and counted, or nothing is reported.
+// Pushes `count` records to the slot's ring, all or none.  Returns the record number of the
+// first; 0: they were dropped and counted, or nothing is reported.
 uint64_t thread_slot_push(struct thread_slots *slots, struct thread_slot *slot,
                           const struct record *records, uint32_t count);
 
-// Counts records dropped by a thread without a stream.
+// Counts `count` records as dropped by a thread without a stream.
 void thread_slots_count_streamless(const struct thread_slots *slots, uint64_t count);
 
 // Updates open_elsewhere of every slot.  Background thread.
 void thread_slots_share_open_requests(struct thread_slots *slots);
 
-// Only the slot's own thread writes open_requests, so no atomic increment is needed.  A
-// counter shared by all threads would cause contention for its cache line.
+// Counts a request that begins.  Only the slot's own thread writes open_requests, so no atomic
+// increment is needed; a counter shared by all threads would cause contention for its cache
+// line.
 static inline void thread_slot_begin_request(struct thread_slot *slot)
 {
     if (!slot)
@@ -116,8 +116,9 @@ static inline void thread_slot_begin_request(struct thread_slot *slot)
     atomic_store_explicit(&slot->open_requests, open + 1, memory_order_relaxed);
 }
 
-// Returns the number of requests in progress, including the one that ends; those of other
-// threads as of the last update.
+// Counts a request that ends.  Returns the number of requests in progress on all threads, with
+// the one that ends; other threads are counted as of the last
+// thread_slots_share_open_requests.
 static inline int64_t thread_slot_end_request(struct thread_slot *slot)
 {
     if (!slot)
@@ -136,7 +137,8 @@ static inline void thread_slot_set_request(struct thread_slot *slot, uint64_t re
         atomic_store_explicit(&header->request, request, memory_order_relaxed);
 }
 
-// Stores the thread's activity in the run file, for a replay after a crash.
+// Stores the thread's activity, since `now_ns`, in the run file, for a replay after a crash.
+// `name` is the id of a model, operation or stage.
 static inline void thread_slot_set_activity(struct thread_slot *slot, enum activity activity,
                                             uint32_t name, uint64_t now_ns)
 {

@@ -1,4 +1,4 @@
-// Log sink: formats log lines and passes them to the application's callback.
+// Log sink: formats the library's log lines and passes them to the application's log callback.
 #ifndef INFERSTAT_MONITOR_LOG_SINK_H
 #define INFERSTAT_MONITOR_LOG_SINK_H
 

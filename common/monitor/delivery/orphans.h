@@ -1,7 +1,10 @@
-// Orphan discovery: finds and opens the run files and spools of dead processes, which may
-// hold unacknowledged records.  A free file lock, never a process id, shows that the process
-// is dead, also across containers and PID namespaces; if several processes find an orphan,
-// only one acquires its locks.
+// Orphan discovery: finds and opens the run files (memory-mapped rings) and spools
+// (write-ahead logs) of dead processes, which may hold unacknowledged records.  Used by
+// replay.h and by `inferstat spool`.
+//
+// A process holds a file lock while it lives.  A process is dead if its lock is free; process
+// ids are not compared, so this works across containers and PID namespaces.  If several
+// processes find an orphan, only one acquires its locks.
 #ifndef INFERSTAT_MONITOR_ORPHANS_H
 #define INFERSTAT_MONITOR_ORPHANS_H
 
@@ -18,12 +21,12 @@
 struct orphans_folders {
     const char *runs;   // of run files; for a run with only a spool, a run file is created here
     const char *spools; // NULL: spools are ignored
-    // Grace period of a spool without a run file.  Either the host was restarted, or the run
-    // file is in another container: its records would be lost if the run were closed without
-    // them.  If the host has not restarted since the spool's last record, the spool is skipped
-    // for this long after that record.  0: never skipped.
+    // Grace period of a spool without a run file, if the host has not restarted since the spool's
+    // last record: then the run file may be in another container, and the records in that file
+    // would be lost if this process closed the run.  Such a spool is skipped for this long after
+    // its last record.  0: never skipped.
     int64_t patience_ns;
-    const _Atomic bool *stop; // set to cancel opening an orphan; may be NULL
+    const _Atomic bool *stop; // set it to cancel opening an orphan; may be NULL
 };
 
 #define ORPHANS_FOR_EVER INT64_MAX
@@ -45,14 +48,14 @@ MUST_CHECK enum status orphans_find(struct orphans_list *out, const struct orpha
                                     struct error *err);
 void orphans_deinit(struct orphans_list *list);
 
-// Reads a run's description and the totals of its spool (zero without one), even while its
-// process is alive.
+// Reads a run's description and the totals of its spool (zero without one).  Takes no lock; the
+// run's process may be alive.
 MUST_CHECK enum status orphans_look(const struct orphans_folders *folders,
                                     const struct orphans_place *place, struct runfile_run *run,
                                     struct spool_totals *spooled, struct error *err);
 
-// Copies the address of an orphan's collector (at most ADDRESS_TEXT_SIZE bytes).  False
-// when its process is alive, or it has no run file.
+// Copies the address of an orphan's collector (at most ADDRESS_TEXT_SIZE bytes) to `collector`.
+// False if the run's process is alive or the run has no run file.
 bool orphans_collector(const struct orphans_folders *folders, const struct orphans_place *place,
                        char *collector);
 
@@ -63,14 +66,17 @@ struct orphan {
     bool partial;        // the file was rebuilt from the spool, after a restart of the host
 };
 
-// Acquires a run's locks and reads its files.  STATUS_BUSY: its process is alive, or
-// another process has the locks.  STATUS_NOT_FOUND: it no longer exists.
-// STATUS_TIMEOUT: skipped, see patience_ns.  STATUS_CANCELLED: `stop` was set.  Any other
-// status: its files are unusable, for the reason in `err`, and were not changed.
+// Acquires a run's locks and reads its files.  Returns
+//   STATUS_BUSY       if the run's process is alive, or another process has the locks
+//   STATUS_NOT_FOUND  if the run's files no longer exist
+//   STATUS_TIMEOUT    if the spool is skipped, see patience_ns
+//   STATUS_CANCELLED  if `stop` was set
+// or another status if the files are unusable: `err` names the reason, and the files are
+// unchanged.
 MUST_CHECK enum status orphan_open(struct orphan *out, const struct orphans_folders *folders,
                                    const struct orphans_place *place, struct error *err);
 
-// The number of records not known to be acknowledged.
+// Returns the number of records not known to be acknowledged.
 uint64_t orphan_records(const struct orphan *orphan);
 
 // Releases the locks and keeps the files.

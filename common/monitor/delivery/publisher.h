@@ -1,9 +1,11 @@
-// Publisher: sends a run's records to its collector and frees them once they are committed,
-// as the I/O layer of the producer state machine in common/core/delivery/delivery.h.  The run
-// is that of this process or of a dead one (`replay`); records are read from the rings of its
-// run file and from its spool.
+// Publisher: the network client that sends a run's records to its collector and frees them
+// once the collector has committed them.  The protocol is the producer state machine of
+// common/core/delivery/delivery.h; the publisher does its I/O.
 //
-// Steps never block on the collector or the engine.  One thread opens, uses and closes it.
+// The run belongs to this process, or to a dead one (`replay`).  Records are read from the
+// rings of the run file and from the spool.  publisher_step never blocks on the collector or
+// the engine.  One thread opens, uses and closes a publisher: the background thread, or that
+// of a replay.
 #ifndef INFERSTAT_MONITOR_PUBLISHER_H
 #define INFERSTAT_MONITOR_PUBLISHER_H
 
@@ -19,7 +21,7 @@
 
 // Everything is borrowed until publisher_close.
 struct publisher_settings {
-    struct runfile *file; // of the run; unless `replay`, stream 0 exists
+    struct runfile *file; // of the run; stream 0 exists, unless `replay` is true
     struct spool *spool;  // of the run; NULL: none
     const struct address *address;
     const struct trust_source *trust;
@@ -34,38 +36,39 @@ MUST_CHECK enum status publisher_open(struct publisher **out,
 // NULL is fine.
 void publisher_close(struct publisher *publisher);
 
-// The time until publisher_step must be called again if no message arrives.
+// Returns the time until publisher_step must be called again if no message arrives.
 uint64_t publisher_pause_ns(const struct publisher *publisher);
 
 // Waits until an urgent message arrives, `wake_fd` is readable or `timeout_ns` has
 // passed.
 void publisher_wait(struct publisher *publisher, int wake_fd, int64_t timeout_ns);
 
-// Receives messages, sends batches and spools records as needed.  Records wait up to 25 ms
-// to be batched, which saves system calls here and in the collector.
+// Receives messages, sends batches, and moves records to the spool as needed.  Records wait up
+// to 25 ms to be batched, which saves system calls here and in the collector.
 void publisher_step(struct publisher *publisher);
 
-// The run produces no more records: sends Goodbye once all are acknowledged.
+// Says that the run produces no more records: later steps send Goodbye, the run's last message,
+// once all records are acknowledged.
 void publisher_finish(struct publisher *publisher);
 
-// Moves all unacknowledged records to the spool.  Returns the number that stay in the
-// rings: all without a spool, else those that could not be appended.
+// Moves all unacknowledged records to the spool.  Returns the number of records that stay in
+// the rings: all if there is no spool, else those that could not be appended.
 uint64_t publisher_spool_all(struct publisher *publisher);
 
-// Whether the collector has committed the run's Goodbye.
+// True if the collector has committed the run's Goodbye.
 bool publisher_is_finished(const struct publisher *publisher);
 
-// Whether the collector is answering.
+// True while the collector answers.
 bool publisher_has_contact(const struct publisher *publisher);
 
-// The reason why nothing is delivered (an error of the collector or the connection), as
+// Returns the reason why nothing is delivered (an error of the collector or the connection), as
 // "reason (what to do)"; "" if unknown.
 const char *publisher_trouble(const struct publisher *publisher);
 
-// Whether the collector answers but rejects this run.
+// True if the collector answers but rejects this run.
 bool publisher_is_refused(const struct publisher *publisher);
 
-// Records acknowledged so far.  Any thread.
+// Returns the number of records acknowledged so far.  Any thread.
 uint64_t publisher_acknowledged(const struct publisher *publisher);
 
 #endif

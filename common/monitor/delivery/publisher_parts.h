@@ -1,4 +1,4 @@
-// Private state of a publisher, shared by publisher.c and publisher_send.c.
+// Definition of struct publisher (publisher.h), private to publisher.c and publisher_send.c.
 #ifndef INFERSTAT_MONITOR_PUBLISHER_PARTS_H
 #define INFERSTAT_MONITOR_PUBLISHER_PARTS_H
 
@@ -22,10 +22,10 @@ struct publisher {
     struct delivery_producer *producer;
     struct clock_offset clock;
     struct table_builder *builder;
-    struct wire_bytes *names; // of the message being built
-    size_t names_room;
+    struct wire_bytes *names; // names in the message being built
+    size_t names_room;        // items allocated at `names`
     struct wire_drop drops[DELIVERY_DROPS_MAX];
-    char activity[PUBLISHER_ACTIVITY_SIZE]; // of the run, at this step
+    char activity[PUBLISHER_ACTIVITY_SIZE]; // what the run's threads do, at this step
     uint64_t states_sent_ns;                // when the states of all streams were last sent
     uint64_t answered_ns;                   // when the last valid acknowledgement arrived
     uint64_t poll_at_ns;                    // when the rings are next polled
@@ -33,22 +33,23 @@ struct publisher {
     bool ending;                            // publisher_finish was called: poll without pause
     char error[256];                        // the collector's last error
     unsigned refusals_logged;
-    bool had_contact, has_contact;
-    bool unsound_logged;
-    bool spool_failed;        // the last append failed
-    bool spool_full_told;     // it was logged that the oldest records are evicted
-    bool spool_damage_told;   // it was logged that records are damaged
-    uint64_t losses_reported; // spool_losses when all were reported
-    bool finished;
-    _Atomic uint64_t acknowledged;
+    bool had_contact, has_contact; // the collector has answered once; answers now
+    bool unsound_logged;           // an invalid acknowledgement was logged
+    bool spool_failed;             // the last append failed
+    bool spool_full_told;          // it was logged that the oldest records are evicted
+    bool spool_damage_told;        // it was logged that records are damaged
+    uint64_t losses_reported;      // spool_losses at the last report of the spool's losses
+    bool finished;                 // the collector has committed Goodbye
+    _Atomic uint64_t acknowledged; // number of records
 };
 
-// Returns a record from the ring of its stream or, once released there, from the spool; borrowed
-// until the next call.  NULL: the record is lost.
+// Returns record `number` of `stream` from the stream's ring or, if the ring has released it,
+// from the spool.  It is borrowed until the next call.  NULL: the record is lost.
 const struct record *publisher_record(const struct publisher *publisher, uint32_t stream,
                                       uint64_t number);
 
-// Sends the message of a SEND action.  STATUS_NO_DATA: some of its records are lost.
+// Sends the message of a DELIVERY_SEND_... action.  Returns STATUS_NO_DATA if some of its
+// records are lost.
 MUST_CHECK enum status publisher_send(struct publisher *publisher,
                                       const struct delivery_action *action);
 

@@ -1,7 +1,8 @@
-// Replay: sends the records of dead processes (orphans.h) to their collectors, under their
-// original runs, and removes the files once all records are acknowledged.  The collector
-// deduplicates records, so a replay may be stopped at any point and restarted by any
-// process.
+// Replay: crash recovery of unsent records.  Sends the records of dead processes (orphans.h) to
+// their collectors, under the runs of these processes, and removes a run's files once all of
+// its records are acknowledged.  A monitor replays in the background, `inferstat spool flush`
+// in the foreground.  The collector deduplicates records, so a replay may be stopped at any
+// point and restarted by any process.
 #ifndef INFERSTAT_MONITOR_REPLAY_H
 #define INFERSTAT_MONITOR_REPLAY_H
 
@@ -19,22 +20,22 @@
 struct replay_settings {
     struct orphans_folders folders;
     const struct trust_source *trust;
-    const char *collector; // for all runs; NULL: the collector in each run file
-    // The run of the replaying process: skipped, and orphans of the same collector go
-    // first.  May be NULL.
+    const char *collector; // for all runs; NULL: the collector named in each run file
+    // The run of the replaying process.  It is skipped, and orphans of its collector are replayed
+    // before others.  May be NULL.
     const struct runfile_run *own;
     struct log_sink log;
 };
 
 // The outcome for one run.
 enum replay_end {
-    REPLAY_SENT,     // everything acknowledged, files removed
-    REPLAY_AWAY,     // its collector does not answer or does not accept it
+    REPLAY_SENT,     // all records were acknowledged, the files removed
+    REPLAY_AWAY,     // the collector does not answer, or rejects the run
     REPLAY_HELD,     // skipped during its grace period (orphans_folders.patience_ns); logged
-    REPLAY_LATER,    // temporarily unreadable; logged
-    REPLAY_BUSY,     // its process is alive, or another process replays it
-    REPLAY_UNUSABLE, // damaged or another user's; logged
-    REPLAY_STOPPED,  // cancelled
+    REPLAY_LATER,    // the files are temporarily unreadable; logged
+    REPLAY_BUSY,     // the run's process is alive, or another process replays the run
+    REPLAY_UNUSABLE, // the files are damaged or another user's; logged
+    REPLAY_STOPPED,  // the replay was cancelled
     REPLAY_ENDS
 };
 
@@ -42,7 +43,7 @@ struct replay_report {
     const struct runfile_run *run;
     char collector[ADDRESS_TEXT_SIZE];
     const char *trouble; // REPLAY_AWAY: the reason (publisher_trouble); else ""
-    uint64_t records;    // unacknowledged at the start
+    uint64_t records;    // number of unacknowledged records at the start
     enum replay_end end;
 };
 
@@ -50,12 +51,12 @@ struct replay_report {
 typedef void replay_listener(void *context, const struct replay_report *report);
 
 struct replay_counts {
-    unsigned ends[REPLAY_ENDS];
+    unsigned ends[REPLAY_ENDS]; // [enum replay_end]: number of runs
 };
 
 // Replays all orphans, one after another; those whose collector does not accept them
-// immediately are retried after the others.  `stop` and `stop_fd` cancel it (the
-// descriptor is readable once `*stop` is set); NULL and -1: not cancellable.
+// immediately are retried after the others.  To cancel it, set `*stop` and make `stop_fd`
+// readable; NULL and -1: not cancellable.
 MUST_CHECK enum status replay_all(const struct replay_settings *settings, const _Atomic bool *stop,
                                   int stop_fd, replay_listener *listener, void *context,
                                   struct replay_counts *counts, struct error *err);
@@ -64,8 +65,8 @@ MUST_CHECK enum status replay_all(const struct replay_settings *settings, const 
 
 struct replay;
 
-// Replays orphans on a thread of its own, with all signals blocked; those whose collector
-// is unreachable or that are temporarily unreadable are retried.  A run whose locks are
+// Starts a thread that replays orphans, with all signals blocked.  It retries orphans whose
+// collector is unreachable or whose files are temporarily unreadable.  A run whose locks are
 // held for half a minute counts as alive.  The thread ends when no orphan is left.
 // `settings` is copied.
 MUST_CHECK enum status replay_start(struct replay **out, const struct replay_settings *settings,

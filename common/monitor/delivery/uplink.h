@@ -1,6 +1,6 @@
-// A publisher's connection to its collector (ZeroMQ).  With CURVE encryption it reconnects
-// when no answer comes, with back-off and with each known server key in turn, because libzmq
-// does not retry after a refused handshake.  Used by one thread.
+// Uplink: a publisher's ZeroMQ connection to its collector.  With CURVE encryption the uplink
+// reconnects when no answer comes, with back-off and with each known server key in turn,
+// because libzmq does not retry after a refused handshake.  Used by one thread.
 #ifndef INFERSTAT_MONITOR_UPLINK_H
 #define INFERSTAT_MONITOR_UPLINK_H
 
@@ -11,31 +11,31 @@
 
 struct uplink;
 
-// Chooses keys (trust.h) and starts connecting; the connection is retried without limit.
+// Chooses keys from `trust` and starts connecting; the connection is retried without limit.
 MUST_CHECK enum status uplink_open(struct uplink **out, const struct address *address,
                                    const struct trust_source *trust, uint64_t now_ns,
                                    struct error *err);
 // NULL is fine.
 void uplink_close(struct uplink *uplink);
 
-// A warning for the user about the connection's security; "": none.
+// Returns a warning for the user about the connection's security; "": none.
 const char *uplink_warning(const struct uplink *uplink);
 
-// As wire_send and wire_receive.
+// Call wire_send and wire_receive on the connection's socket.
 MUST_CHECK enum status uplink_send(struct uplink *uplink, const void *bytes, size_t size);
 MUST_CHECK enum status uplink_receive(struct uplink *uplink, struct wire_frame *frame);
 
 // Waits until a message arrives, `wake_fd` is readable or `timeout_ns` has passed.
 void uplink_wait(struct uplink *uplink, int wake_fd, int64_t timeout_ns);
 
-// Call it when a message has arrived, which shows that the keys are right.
+// Says that a message has arrived, which shows that the keys are right.
 void uplink_heard(struct uplink *uplink, uint64_t now_ns);
 
-// Reconnects when due, with keys newly read from the key files.  True: it reconnected, and
-// messages in flight are lost.
+// Reconnects if a reconnection is due, with keys newly read from the key files.  True if it
+// reconnected; then messages in flight are lost.
 bool uplink_renew(struct uplink *uplink, uint64_t now_ns);
 
-// The probable reason for a missing answer, as ": reason (what to do)"; "" if unknown.
+// Returns the probable reason why no answer comes, as ": reason (what to do)"; "" if unknown.
 const char *uplink_trouble(struct uplink *uplink);
 
 #endif

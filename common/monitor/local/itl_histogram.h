@@ -1,9 +1,9 @@
-// Double-buffered histograms of inter-token latencies (the gaps between output tokens):
-// counted per request, summed per thread for a few (model, device) pairs, and written as
-// `itl` records.
+// Double-buffered histograms of inter-token latencies (ITL): the times between output tokens,
+// called gaps here.  Gaps are counted per request, summed per thread for a few (model, device)
+// pairs, and written as records of kind `itl`.
 //
-// Each engine thread adds to one of its two banks and never waits.  The publisher thread
-// switches it to the other bank and drains the first one once the engine has left it.
+// An engine thread has two banks of sums.  It adds to one and never waits.  The background
+// thread switches it to the other bank, and drains the first when the engine has left it.
 #ifndef INFERSTAT_MONITOR_ITL_HISTOGRAM_H
 #define INFERSTAT_MONITOR_ITL_HISTOGRAM_H
 
@@ -17,20 +17,21 @@
 enum {
     ITL_WORD_BITS = 64,
     ITL_WORDS = SKETCH_NS_BUCKETS / ITL_WORD_BITS, // one word of `touched` per octave
-    ITL_KEYS = 8,                                  // (model, device) pairs per thread and bank
+    ITL_KEYS = 8,                                  // (model, device) pairs per bank
 };
 
 _Static_assert(ITL_WORDS *ITL_WORD_BITS == SKETCH_NS_BUCKETS, "touched covers all buckets");
 
-// The gaps of the request in progress; all zero when there is none.
+// The histogram of the request in progress; all zero when there is none.
 struct itl_histogram {
-    uint64_t pending_ns; // the last gap, not in the counts yet; 0: none
-    uint64_t count;
-    uint64_t max_ns;
+    uint64_t pending_ns;         // the last gap, not in the counts yet; 0: none
+    uint64_t count;              // of gaps
+    uint64_t max_ns;             // the longest gap
     uint64_t touched[ITL_WORDS]; // bitmap of non-empty buckets
     uint32_t counts[SKETCH_NS_BUCKETS];
 };
 
+// Counts the pending gap.
 static inline void itl_histogram_count_pending(struct itl_histogram *gaps)
 {
     const uint64_t ns = gaps->pending_ns;
@@ -41,8 +42,8 @@ static inline void itl_histogram_count_pending(struct itl_histogram *gaps)
         gaps->touched[bucket / ITL_WORD_BITS] |= UINT64_C(1) << bucket % ITL_WORD_BITS;
 }
 
-// Adds a gap (0 ns counts as 1 ns).  It is counted at the next call: that work does not depend
-// on the clock just read, so the processor overlaps it with the read.
+// Adds a gap of `ns` (0 ns counts as 1 ns) and counts the one before it.  Counting the gap
+// before does not depend on the clock just read, so the processor overlaps both.
 static inline void itl_histogram_add(struct itl_histogram *gaps, uint64_t ns)
 {
     if (__builtin_expect(gaps->pending_ns != 0, 1))
@@ -50,16 +51,17 @@ static inline void itl_histogram_add(struct itl_histogram *gaps, uint64_t ns)
     gaps->pending_ns = ns + (ns == 0);
 }
 
-// The number of gaps.
+// Returns the number of gaps, with the pending one.
 static inline uint64_t itl_histogram_total(const struct itl_histogram *gaps)
 {
     return gaps->count + (gaps->pending_ns != 0);
 }
 
-// A span: the gaps of one (model, device) pair in an interval of time; unused if `count` is 0.
+// A span: the histogram of one (model, device) pair in an interval of time; unused if `count`
+// is 0.
 struct itl_span {
-    uint32_t model, device;
-    uint64_t first_ns, last_ns; // monotonic
+    uint32_t model, device;     // ids of names
+    uint64_t first_ns, last_ns; // the interval, monotonic
     uint64_t count;
     uint64_t touched[ITL_WORDS];
     uint32_t counts[SKETCH_NS_BUCKETS]; // cannot overflow while `count` fits 32 bits
@@ -68,10 +70,10 @@ struct itl_span {
 // The sums of a thread, double-buffered.  187 kB, of which only the pages of used spans and
 // octaves become resident: about 12 kB per (model, device) pair.
 struct itl_sums {
-    _Atomic uint32_t turn; // bit 0: the engine's bank; written by the publisher
+    _Atomic uint32_t turn; // bit 0: the engine's bank; written by the background thread
     _Atomic uint64_t busy; // odd while the engine writes to its bank; written by the engine
-    bool waiting;          // publisher: switched banks while the engine was writing
-    uint64_t waited_for;   // publisher: `busy` at that switch
+    bool waiting;          // the engine was writing at the last switch; background thread
+    uint64_t waited_for;   // `busy` at that switch; background thread
     struct itl_span banks[2][ITL_KEYS]; // in each, used spans come first
 };
 
@@ -84,14 +86,14 @@ struct itl_place {
     struct sketch *sketch;      // scratch memory of the thread, to encode spans
 };
 
-// Moves `gaps` to the thread's sums (NULL: discards them), returns their 99th percentile (0:
-// no gaps) and sets `*max_ns` to the longest.  If other (model, device) pairs use all spans,
-// the least recently used one is first written to `place->ring`.  Engine thread.
+// Moves `gaps` to `sums` (NULL: discards them), returns their 99th percentile (0: no gaps) and
+// sets `*max_ns` to the longest gap.  If other (model, device) pairs use all spans, the least
+// recently used span is first written to `place->ring`.  Engine thread.
 uint64_t itl_histogram_finish(struct itl_histogram *gaps, struct itl_sums *sums,
                               const struct itl_place *place, uint64_t *max_ns);
 
-// Switches banks and writes the sums of the previous one as records to `ring`.  False: the
-// engine is still writing to it, call again later.  Publisher thread.
+// Switches banks and writes the sums of the previous bank as records to `ring`.  False if the
+// engine is still writing to that bank: call it again later.  Background thread.
 bool itl_histogram_drain(struct itl_sums *sums, int64_t wall_offset_ns, struct ring *ring,
                          struct sketch *sketch);
 

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-// A listener's number is its slot in the low bits and the slot's serial above them.
+// A listener's handle is its slot in the low bits and the slot's serial above them.
 enum { PLACE_BITS = 4, SERIAL_MAX = INT32_MAX >> PLACE_BITS };
 
 _Static_assert(LISTENERS_MAX == 1 << PLACE_BITS, "a place fits its bits");
@@ -30,20 +30,20 @@ void listeners_deinit(struct listeners *listeners)
 
 int listeners_add(struct listeners *listeners, inferstat_listener *function, void *context)
 {
-    int number = 0;
+    int handle = 0;
     (void)pthread_mutex_lock(&listeners->lock);
-    for (int i = 0; i < LISTENERS_MAX && number == 0; i++) {
+    for (int i = 0; i < LISTENERS_MAX && handle == 0; i++) {
         struct listener *listener = &listeners->places[i];
         if (listener->function)
             continue;
         listeners->next_serial = listeners->next_serial % SERIAL_MAX + 1;
         *listener = (struct listener){
             .function = function, .context = context, .serial = listeners->next_serial};
-        number = (int)(listener->serial << PLACE_BITS) | i;
+        handle = (int)(listener->serial << PLACE_BITS) | i;
         atomic_fetch_add_explicit(&listeners->count, 1, memory_order_relaxed);
     }
     (void)pthread_mutex_unlock(&listeners->lock);
-    return number;
+    return handle;
 }
 
 static uint32_t own_calls(const struct listener *listener)
@@ -54,12 +54,12 @@ static uint32_t own_calls(const struct listener *listener)
     return count;
 }
 
-void listeners_remove(struct listeners *listeners, int number)
+void listeners_remove(struct listeners *listeners, int handle)
 {
-    if (number <= 0)
+    if (handle <= 0)
         return;
-    struct listener *listener = &listeners->places[number & (LISTENERS_MAX - 1)];
-    const uint32_t serial = (uint32_t)number >> PLACE_BITS;
+    struct listener *listener = &listeners->places[handle & (LISTENERS_MAX - 1)];
+    const uint32_t serial = (uint32_t)handle >> PLACE_BITS;
 
     (void)pthread_mutex_lock(&listeners->lock);
     if (listener->function && listener->serial == serial && !listener->leaving) {

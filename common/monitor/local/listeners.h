@@ -1,4 +1,5 @@
-// Observer registry: at most 16 event callbacks of the application.
+// Observer registry: the application's callbacks for events (inferstat_listen), at most 16.
+// Any thread may use it.
 #ifndef INFERSTAT_MONITOR_LISTENERS_H
 #define INFERSTAT_MONITOR_LISTENERS_H
 
@@ -11,9 +12,9 @@
 enum { LISTENERS_MAX = 16 };
 
 struct listeners {
-    _Atomic uint32_t count; // active listeners, read without the lock
-    pthread_mutex_t lock;   // guards the fields below
-    pthread_cond_t returned;
+    _Atomic uint32_t count;  // active listeners, read without the lock
+    pthread_mutex_t lock;    // guards the members below
+    pthread_cond_t returned; // a call of a listener that is being removed has returned
     struct listener {
         inferstat_listener *function; // NULL: free
         void *context;
@@ -27,12 +28,12 @@ struct listeners {
 void listeners_init(struct listeners *listeners);
 void listeners_deinit(struct listeners *listeners);
 
-// As inferstat_listen and inferstat_unlisten.  A listener may remove itself: listeners_remove
-// then does not wait for the calling listener's own calls.
+// Implement inferstat_listen and inferstat_unlisten.  A listener may remove itself:
+// listeners_remove waits for its calls on other threads, not for those on the calling thread.
 int listeners_add(struct listeners *listeners, inferstat_listener *function, void *context);
-void listeners_remove(struct listeners *listeners, int number);
+void listeners_remove(struct listeners *listeners, int handle);
 
-// Calls every listener once.  Any thread.
+// Calls every listener once, on the calling thread.
 void listeners_tell(struct listeners *listeners, const struct inferstat_event *event);
 
 #endif

@@ -1,16 +1,16 @@
-// Fork-safe lock files: a held flock shows that its process is alive.
+// Fork-safe lock files: a process holds an flock on a file while it lives, and a forked child
+// does not inherit it.  Used for run files and spools.
 //
-// An flock belongs to the open file description, which a forked child shares: if the
-// child kept it open, a dead parent would look alive while the child runs.  A fork
-// handler therefore closes these descriptors in the child; exec closes them too
-// (O_CLOEXEC).
+// An flock belongs to the open file description, which a forked child shares.  If the child
+// kept the description open, a dead parent would look alive while the child runs.  A fork
+// handler therefore closes these descriptors in the child; exec closes them too (O_CLOEXEC).
 #ifndef INFERSTAT_MONITOR_FORK_SAFE_LOCK_H
 #define INFERSTAT_MONITOR_FORK_SAFE_LOCK_H
 
 #include <sys/types.h>
 
-// open(2) with O_CLOEXEC and O_NOFOLLOW; the caller locks the file.  Returns a descriptor
-// for fork_safe_lock_close, or -1 with errno set.  Any thread.
+// Calls open(2) with O_CLOEXEC and O_NOFOLLOW too; the caller locks the file.  Returns a
+// descriptor for fork_safe_lock_close, or -1 with errno set.  Any thread.
 int fork_safe_lock_open(const char *path, int flags, mode_t mode);
 
 // Closes the descriptor, which releases its lock.  -1 is fine.

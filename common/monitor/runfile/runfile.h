@@ -1,9 +1,12 @@
-// Run file: a memory-mapped file on tmpfs with a process's ring buffers, which hold the
-// records that the collector has not committed, so that a killed process loses none.
+// Run file: a memory-mapped file on tmpfs with the ring buffers of one run.  A run is the time
+// from inferstat_open to inferstat_close, or until the process dies; a stream is the sequence
+// of records of one thread, with a ring of its own.  The rings hold the records that are
+// neither committed by the collector nor in the spool (spool.h): a killed process loses none.
+// When the host goes down, the run file is lost and the spool is not.
 //
-// FOLDER/RUN-UUID.run, mode 0600, in the host's byte order (a run file never leaves its
-// host).  Named RUN-UUID.run.new during initialisation, then renamed; a process that dies
-// before the rename leaves the .new file behind (orphans_find removes it).  Layout:
+// The file is FOLDER/RUN-UUID.run, mode 0600, in the host's byte order (it never leaves its
+// host).  It is named RUN-UUID.run.new during initialisation, then renamed; orphans_find
+// removes the .new file of a process that died before the rename.  Layout:
 //
 //   0                 struct runfile_header
 //   names_offset      the interning table (names.h), sparse, allocated as it grows
@@ -11,20 +14,15 @@
 //                     the first RUNFILE_STREAM_HEADER are struct runfile_stream_header
 //                     and the rest is a ring (common/core/record/ring.h)
 //
-// Apparent size: 4.3 MB, mostly the sparse interning table, plus 1 MB per stream with
-// rings of 4096 slots.  Allocated while the run lives: 36 kB, the names, and the
-// streams.
+// With rings of 4096 slots the apparent size is 4.3 MB, mostly the sparse interning table, and
+// 1 MB per stream.  While the run lives, 36 kB, the names and the streams are allocated.
+// Every byte is allocated (posix_fallocate) before it is written: a full tmpfs is an error
+// when a stream is added, never a SIGBUS.
 //
-// Every byte is allocated (posix_fallocate) before it is written, so that a full tmpfs is
-// an error when a stream is added and never a SIGBUS.
-//
-// The process holds a flock on the file while it lives, through a descriptor that a
-// fork()ed child closes (fork_safe_lock.h): a process that acquires the lock knows that
-// the writer is dead and may read and release its records.  Unlike process ids, locks
-// work across containers.
-//
-// A record is in the file as soon as it is in its ring.  When the host goes down the
-// file is lost; the spool (spool.h) is not.
+// The process holds an flock on the file while it lives, through a descriptor that a
+// fork()ed child closes (fork_safe_lock.h).  Another process that acquires the lock knows that
+// the writer is dead, and may read and release its records.  Unlike process ids, locks work
+// across containers.
 #ifndef INFERSTAT_MONITOR_RUNFILE_H
 #define INFERSTAT_MONITOR_RUNFILE_H
 
@@ -49,7 +47,7 @@ enum {
     RUNFILE_SPOOL_SIZE = 1024, // of a spool folder's path, with its terminator
 };
 
-// The run's description, as in Hello.
+// The run's description, which its first message (Hello) tells the collector.
 struct runfile_run {
     unsigned char uuid[RUNFILE_UUID_SIZE];
     int64_t pid;
@@ -59,7 +57,7 @@ struct runfile_run {
     struct process_host host;
 };
 
-// Where its texts are; each ends with a zero within `size` bytes.
+// Positions of the texts in struct runfile_run; each text ends with a zero within `size` bytes.
 enum { RUNFILE_TEXTS = 8 };
 extern const struct runfile_text {
     size_t offset, size;
@@ -68,8 +66,8 @@ extern const struct runfile_text {
 // Mutable state of the run.  Any thread.
 struct runfile_state {
     _Atomic uint32_t streams;       // number of streams; stored with release
-    _Atomic uint32_t devices;       // device records written
-    _Atomic uint64_t streamless;    // records dropped by threads without a stream
+    _Atomic uint32_t devices;       // number of device records written
+    _Atomic uint64_t streamless;    // number of records dropped by threads without a stream
     _Atomic int64_t ended_ns;       // wall clock of inferstat_close; 0: not closed
     uint64_t reserved[2];           // earlier versions: UUID of the store that last acknowledged
     _Atomic int64_t alive_ns;       // wall clock of the publisher's last step
@@ -112,24 +110,26 @@ struct runfile;
 // created (0700) and belongs to this user alone.
 MUST_CHECK enum status runfile_default_folder(char *out, size_t out_size, struct error *err);
 
-// Creates a configured folder of run files if it is missing.  STATUS_DENIED: any user may
-// delete files in it.
+// Creates the folder of run files at `path` if it is missing.  Returns STATUS_DENIED if any user
+// may delete files in it.
 MUST_CHECK enum status runfile_make_folder(const char *path, struct error *err);
 
 // Creates and locks the file of a run in `folder`.  Each stream's ring has `ring_records`
-// slots.  STATUS_BUSY: the run's file exists.
+// slots.  Returns STATUS_BUSY if the run's file exists.
 MUST_CHECK enum status runfile_create(struct runfile **out, const char *folder,
                                       const struct runfile_run *run, uint32_t ring_records,
                                       struct error *err);
 
-// Opens the file of a dead process: acquires its lock (STATUS_BUSY: the process is alive,
-// or another one has the lock) and validates it (STATUS_CORRUPT).  Its rings may be
-// read and released.  STATUS_DENIED: another user's file.  STATUS_NOT_FOUND: no such file
-// (any more).  STATUS_UNSUPPORTED: a format newer than RUNFILE_VERSION or older than
-// RUNFILE_VERSION_MIN.
+// Opens the file of a dead process: acquires the file's lock and validates the file.  Then its
+// rings may be read and released.  Returns
+//   STATUS_BUSY         if the process is alive, or another one has the lock
+//   STATUS_CORRUPT      if the file is invalid
+//   STATUS_DENIED       if the file belongs to another user
+//   STATUS_NOT_FOUND    if there is no such file (any more)
+//   STATUS_UNSUPPORTED  if its version is above RUNFILE_VERSION or below RUNFILE_VERSION_MIN
 MUST_CHECK enum status runfile_attach(struct runfile **out, const char *path, struct error *err);
 
-// Reads the run's description without the lock, even while its process is alive.
+// Reads the run's description without taking the lock; the run's process may be alive.
 MUST_CHECK enum status runfile_look(struct runfile_run *out, const char *path, struct error *err);
 
 // Deallocates the parts of the file that hold no record, if the file system supports it.
@@ -138,7 +138,7 @@ void runfile_trim(struct runfile *file);
 
 // Unmaps, unlocks and frees; keeps the file.  NULL is fine.
 void runfile_close(struct runfile *file);
-// The same, and removes the file.
+// Unmaps, removes, unlocks and frees.  NULL is fine.
 void runfile_remove(struct runfile *file);
 
 const char *runfile_path(const struct runfile *file);
@@ -146,36 +146,36 @@ const struct runfile_run *runfile_run(const struct runfile *file);
 struct runfile_state *runfile_state(struct runfile *file);
 struct names *runfile_names(struct runfile *file);
 
-// The folder that contains this run's spool; "": none.  Set at most once, before the
-// first append.  STATUS_INVALID: the path is too long.
+// The folder that contains this run's spool; "": none.  Set it at most once, before the
+// first append to the spool.  Returns STATUS_INVALID if the path is too long.
 const char *runfile_spool(const struct runfile *file);
 MUST_CHECK enum status runfile_set_spool(struct runfile *file, const char *folder,
                                          struct error *err);
 
-// Adds a stream.  STATUS_FULL: the run has DELIVERY_STREAMS_MAX streams, or the file
+// Adds a stream.  Returns STATUS_FULL if the run has DELIVERY_STREAMS_MAX streams, or the file
 // system is full.  One thread at a time.
 MUST_CHECK enum status runfile_add_stream(struct runfile *file, struct runfile_stream *out,
                                           struct error *err);
 
-// Adds a stream whose records up to `number` were released before.
+// Adds a stream whose records up to record number `number` were released before.
 MUST_CHECK enum status runfile_add_stream_after(struct runfile *file, uint64_t number,
                                                 struct error *err);
 
-// Sums over all streams.  Any thread.
+// Numbers of records of all streams.  Any thread.
 struct runfile_counts {
-    uint64_t produced;
+    uint64_t produced;   // written to a ring
     uint64_t unreleased; // still in a ring; meaningful to the consumer thread only
     uint64_t dropped;    // including those of threads without a stream
 };
 
 struct runfile_counts runfile_counts(const struct runfile *file);
 
-// The number of streams, and one of them.  Any thread.
+// The number of streams, and the stream with that number, from 0.  Any thread.
 uint32_t runfile_stream_count(const struct runfile *file);
 struct runfile_stream runfile_stream(const struct runfile *file, uint32_t stream);
 
-// Formats the activity of a stream's thread ("decode stories260K request 17"); "" when
-// idle.  Returns `text`.
+// Writes the activity of a stream's thread to `text` ("decode stories260K request 17"; "" when
+// idle), which has `size` bytes.  Returns `text`.
 char *runfile_activity_text(char *text, size_t size, const struct runfile *file, uint32_t stream);
 
 #endif

@@ -1,4 +1,5 @@
-// Segment files in memory, and the table of a spool's system calls.
+// Reads a spool's segment files (spool.h) into memory, and defines the vtable of the system
+// calls that a spool makes.
 #ifndef INFERSTAT_MONITOR_SEGMENT_FILE_H
 #define INFERSTAT_MONITOR_SEGMENT_FILE_H
 
@@ -9,8 +10,8 @@
 
 #include "common/core/base/status.h"
 
-// System calls as a function table, so that tests can inject failures.  On failure each
-// returns a negative result and sets errno.
+// Vtable of system calls, so that tests can inject failures.  On failure each function returns a
+// negative result and sets errno.
 struct spool_io {
     int (*open)(int folder, const char *name, int flags, mode_t mode);
     ssize_t (*read)(int fd, void *bytes, size_t size, off_t offset);
@@ -22,25 +23,27 @@ struct spool_io {
     int (*space)(int fd, struct statvfs *out);
 };
 
-// The operating system's.
+// The operating system's calls.
 extern const struct spool_io spool_io_real;
 
-enum { SPOOL_SEGMENT_MAX = 64 * 1024 * 1024 }; // bytes of a segment that are read
+enum { SPOOL_SEGMENT_MAX = 64 * 1024 * 1024 }; // largest segment; bytes beyond are not read
 
-// The contents of one segment file.  Zeroed: none.
+// The contents of one segment file; zeroed: none.
 struct segment_file {
-    uint32_t number; // 0: none
-    size_t size, room;
+    uint32_t number; // of the segment; 0: none
+    size_t size;     // bytes of the file
+    size_t room;     // bytes allocated
     unsigned char *bytes;
 };
 
-// Reads segment `number` of a folder, in place of the one before.  Bytes that cannot be read
-// (a bad sector) are zero, which fails an entry's checksum.  STATUS_NOT_FOUND: no such file,
-// or no regular one.  STATUS_IO: it cannot be opened now; errno is set.  STATUS_NOMEM.
+// Reads segment `number` of the folder (a descriptor) in place of the one before.  Bytes that
+// cannot be read (a bad sector) are zero, which fails an entry's checksum.  Returns
+// STATUS_NOT_FOUND if there is no such regular file, STATUS_IO with errno set if it cannot be
+// opened now, or STATUS_NOMEM.
 MUST_CHECK enum status segment_file_load(struct segment_file *file, const struct spool_io *io,
                                          int folder, uint32_t number);
 
-// The name of a segment's file.
+// Writes the file name of segment `number` to `out`.
 enum { SPOOL_NAME_SIZE = 16, SPOOL_NUMBER_MAX = 99999999 };
 void spool_segment_name(char out[SPOOL_NAME_SIZE], uint32_t number);
 

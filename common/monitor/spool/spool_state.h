@@ -1,4 +1,5 @@
-// Private state of a spool: the in-memory index of segments, the streams and the read cursor.
+// Definition of struct spool (spool.h), private to its implementation: the in-memory index of
+// a write-ahead log's segments, the positions of the streams, and the read cursor.
 #ifndef INFERSTAT_MONITOR_SPOOL_STATE_H
 #define INFERSTAT_MONITOR_SPOOL_STATE_H
 
@@ -7,134 +8,144 @@
 #include "common/monitor/spool/spool_segment.h"
 
 #define SPOOL_LOCK_NAME  "lock"
-#define SPOOL_BYTES_MOST (UINT64_C(512) << 30)
+#define SPOOL_BYTES_MOST (UINT64_C(512) << 30) // largest bytes_max
 
 enum {
     SPOOL_PATH_SIZE = 4096,
-    // bytes_max / SPOOL_SEGMENTS is the size of a segment, within these limits.
+    // A segment's size limit is bytes_max / SPOOL_SEGMENTS, at least SPOOL_SEGMENT_MIN and at
+    // most SPOOL_SEGMENT_MAX.
     SPOOL_SEGMENTS = 256,
     SPOOL_SEGMENT_MIN = 256 * 1024,
 };
 
-// Consecutive records of one stream in one segment.
+// Index row: consecutive records of one stream in one segment.
 struct spool_row {
     uint32_t stream;
-    uint64_t first, last;
-    size_t offset; // of the entry with record `first`
-    int64_t since_ns, until_ns;
+    uint64_t first, last;       // record numbers
+    size_t offset;              // position in the segment of the entry that holds record `first`
+    int64_t since_ns, until_ns; // earliest and latest started_ns of the records
 };
 
 struct spool_segment {
-    uint32_t number;
-    size_t size;    // end of the last entry
-    uint64_t bytes; // on disk; more than `size` when a failed append could not be truncated
-    size_t row_count, row_room;
-    struct spool_row *rows; // in the order of the entries; none once evicted
+    uint32_t number;            // names the segment's file
+    size_t size;                // end of the last entry
+    uint64_t bytes;             // on disk; above `size` if a failed append was not truncated
+    size_t row_count, row_room; // rows used and allocated
+    struct spool_row *rows;     // in the order of the entries; none once evicted
 };
 
 struct spool_stream {
-    uint64_t spooled, released;
-    // The evicted records, all released if `last` is; last 0: none.
+    uint64_t spooled;  // highest record number ever appended
+    uint64_t released; // highest record number released, that is, acknowledged
+    // The range of records that were evicted before their release, ignored once evicted.last is
+    // released.  last 0: none.
     struct delivery_range evicted;
-    // Used by spool_each_lost: the highest number seen, and the time of that record (0: none).
+    // Scratch of spool_each_lost: the highest record number it has passed, and the time of that
+    // record (0: none).
     uint64_t seen;
     int64_t seen_ns;
 };
 
-// The record that is read next: `next` of `stream`, at `place` in a sound entry.
+// Read cursor: the record after the one last read, in an entry whose checksum was verified.
 struct spool_cursor {
-    uint32_t segment; // 0: nowhere
-    uint32_t stream;
-    uint64_t next;
-    size_t offset, place; // of the entry, and of the record, in the segment
-    struct segment_entry entry;
+    uint32_t segment;           // number of the segment; 0: the cursor is nowhere
+    uint32_t stream;            // stream of the record
+    uint64_t next;              // number of the record
+    size_t offset;              // position of the record's entry in the segment
+    size_t place;               // position of the record in the segment
+    struct segment_entry entry; // header of that entry
 };
 
 struct spool {
-    char path[SPOOL_PATH_SIZE]; // of the run's folder
-    size_t folder_size;         // length of FOLDER, a prefix of `path`
+    char path[SPOOL_PATH_SIZE]; // path of the run's folder, FOLDER/RUN-UUID
+    size_t folder_size;         // bytes of FOLDER in `path`; 0 if not from spool_open
     const struct spool_io *io;
     const _Atomic bool *stop;
-    uint64_t bytes_max, segment_max, free_min;
+    uint64_t bytes_max, segment_max, free_min; // limits in bytes; segment_max: of a segment
     struct runfile_run run;
     bool read_only;
 
-    int folder, lock_fd;            // -1: not opened yet
-    struct spool_segment *segments; // in order of numbers
-    size_t segment_count, segment_room;
-    uint64_t losses;
+    int folder, lock_fd;                // descriptors of the run's folder and lock; -1: not open
+    struct spool_segment *segments;     // the index, by ascending number
+    size_t segment_count, segment_room; // segments used and allocated
+    uint64_t losses;                    // result of spool_losses
 
     struct segment_file loaded; // the segment last read
-    struct spool_cursor cursor; // in it
-    struct record record;       // returned by spool_at
+    struct spool_cursor cursor; // a position in `loaded`
+    struct record record;       // the record that spool_at returns
 
-    struct names *names; // after spool_open (borrowed)
-    // After spool_attach: the text of each name found in the segments, or NULL.
+    struct names *names; // names for spool_append; only after spool_open; borrowed
+    // After spool_attach and spool_look: [id]: the text of the name in the segments, or NULL.
     char **found;
     uint32_t found_highest; // highest id of these names
-    size_t found_bytes;     // of all texts
+    size_t found_bytes;     // bytes of their texts
 
-    // Appending, after spool_open.
-    bool roll; // the next append begins a segment, because the last one failed
-    uint32_t next_number;
+    // Appending; used only after spool_open.
+    bool roll;            // the next append begins a segment, because the last write failed
+    uint32_t next_number; // number of the next segment
     uint64_t names_written[(NAMES_MAX + 64) / 64]; // bit set: the newest segment has the name
-    unsigned char *out;                            // encoded entries
-    size_t out_used, out_room;
-    uint32_t states_for; // number of the segment before whose removal states were written
+    unsigned char *out;                            // encoded entries of the append
+    size_t out_used, out_room;                     // bytes used and allocated
+    // Number of the oldest segment when spool_release last wrote a STATE entry, which it does
+    // once before it removes that segment.
+    uint32_t states_for;
 
     uint32_t stream_count;
     struct spool_stream streams[DELIVERY_STREAMS_MAX];
 };
 
-// Bytes of all segments on disk.
+// Returns the bytes of all segments on disk.
 uint64_t spool_bytes(const struct spool *spool);
 
-// Adds records to the segment's index: extends the stream's last row or adds one.  False: out
-// of memory, which cannot be while row_count < row_room.
+// Adds records to the segment's index: extends the stream's last row, or copies `row` if the
+// records do not follow that row's.  False if out of memory; never if row_count < row_room.
 MUST_CHECK bool spool_add_row(struct spool_segment *segment, const struct spool_row *row);
 
-// Returns a stream's state, adding it to stream_count; the caller has checked its number.
+// Returns the state of stream number `stream`, which is below DELIVERY_STREAMS_MAX, and raises
+// stream_count above it.
 struct spool_stream *spool_stream(struct spool *spool, uint32_t stream);
 
-// Whether the oldest segment has no unreleased records.
+// True if spool_remove_released would remove the oldest segment.
 bool spool_oldest_is_released(const struct spool *spool);
 
-// Removes the oldest segments without unreleased records; when their removal fails, a later
-// call tries again.  The newest stays while it tells of evicted records.
+// Removes the oldest segments, up to the first with unreleased records.  The newest segment
+// stays while a stream has unreleased evicted records, because its STATE entry reports them
+// after a crash.  If a file cannot be removed, a later call tries again.
 void spool_remove_released(struct spool *spool);
 
 // ---- spool_folder.c -----------------------------------------------------------------
 
-// Creates and opens the run's folder for its owner and acquires the lock, unless done
-// before.
+// Creates and opens the run's folder and acquires the lock, unless an earlier call did.
 MUST_CHECK enum status spool_folder_make(struct spool *spool, struct error *err);
 
-// Opens the existing folder at spool->path and acquires the lock unless the spool is
+// Opens the existing run's folder at spool->path and acquires the lock, unless the spool is
 // read-only.  Sets the run's UUID from the folder's name.
 MUST_CHECK enum status spool_folder_enter(struct spool *spool, struct error *err);
 
-// Replaces the index: the segments in the folder, in order of numbers, without rows.
+// Replaces the index by a list of the segment files in the run's folder, by ascending number
+// and without rows.
 MUST_CHECK enum status spool_folder_list(struct spool *spool, struct error *err);
 
-// Sets `err` from errno, as "spool PATH: what: why".
+// Sets `err` to "spool PATH: WHAT: reason of errno" and returns its status.
 enum status spool_fail(const struct spool *spool, struct error *err, const char *what);
 
 // ---- spool_recover.c ----------------------------------------------------------------
 
-// Rebuilds the state from the segment files, after spool_folder_enter.  STATUS_NO_DATA: there
-// are none.  Others as in spool_attach.
+// Crash recovery: rebuilds the index and the positions of the streams from the segment files.
+// Call it after spool_folder_enter.  Returns STATUS_NO_DATA if there is no segment; other
+// failures as in spool_attach.
 MUST_CHECK enum status spool_recover(struct spool *spool, const struct runfile_run *known,
                                      struct error *err);
 
-// Adds the records of a sound RECORDS entry at `offset` to the segment's index.  False: out of
-// memory.
+// Adds the records of a RECORDS entry at `offset`, whose header was verified, to the segment's
+// index.  False if out of memory.
 MUST_CHECK bool spool_index_entry(struct spool_segment *segment, const struct segment_entry *entry,
                                   size_t offset);
 
 // ---- spool_append.c -----------------------------------------------------------------
 
-// Writes a STATE entry, before segments are removed.  If the write fails, recovery
-// over-reports losses.
+// Appends a STATE entry with the positions of all streams to the newest segment.  Called before
+// segments are removed; if the write fails, crash recovery reports too many losses.
 void spool_write_states(struct spool *spool);
 
 #endif

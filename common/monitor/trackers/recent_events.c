@@ -105,10 +105,10 @@ int inferstat_listen(struct inferstat_monitor *monitor, inferstat_listener *list
     return listeners_add(&monitor->listeners, listener, context);
 }
 
-void inferstat_unlisten(struct inferstat_monitor *monitor, int number)
+void inferstat_unlisten(struct inferstat_monitor *monitor, int handle)
 {
     if (monitor_is_live(monitor))
-        listeners_remove(&monitor->listeners, number);
+        listeners_remove(&monitor->listeners, handle);
 }
 
 // ---- History --------------------------------------------------------------------

@@ -1,5 +1,5 @@
-// Local event history: the most recent events of each kind in this process, readable by the
-// application even if nothing is reported to a collector.
+// Local event history: the most recent loads, inferences and operations of this process, which
+// the application can read even if nothing is reported to a collector.
 #ifndef INFERSTAT_MONITOR_RECENT_EVENTS_H
 #define INFERSTAT_MONITOR_RECENT_EVENTS_H
 
