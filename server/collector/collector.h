@@ -1,5 +1,6 @@
-// The collector: starts and stops the writer, ingest, query and live threads, which share one
-// store and listen at up to ENDPOINTS_MAX addresses.
+// The collector, the server of inferstatd: starts and stops its threads.  The writer, ingest,
+// query and live threads share one store (an SQLite database) and listen at up to ENDPOINTS_MAX
+// addresses.  Used by the main thread only.
 #ifndef INFERSTAT_COLLECTOR_COLLECTOR_H
 #define INFERSTAT_COLLECTOR_COLLECTOR_H
 
@@ -7,20 +8,22 @@
 
 struct collector;
 
-// Locks the store and each ipc folder, opens everything and starts the threads.  When it
-// returns, producers and readers are served.  Fails with STATUS_BUSY when another collector
-// uses the store or an address.  A failure leaves no new lock file behind.  `options` is borrowed
-// until collector_stop; `keys` are the collector's own, copied and used if options->key is set.
+// Locks the store and each ipc folder, opens the store and the sockets and starts the threads.
+// When the call returns, producers and readers are served.  Returns STATUS_BUSY if another
+// collector uses the store or an address.  A failure leaves no new lock file behind.  `options`
+// is borrowed until collector_stop.  `keys` are the collector's own keys, which are copied and
+// used if options->key is set.
 MUST_CHECK enum status collector_start(struct collector **out, const struct options *options,
                                        const struct wire_keypair *keys, struct error *err);
 
 // Reloads the authorized keys if their file has changed.  Call it every second.
 void collector_poll(struct collector *collector);
 
-// Reloads the authorized keys.  On failure the previous ones stay.
+// Reloads the authorized keys.  On failure the previous keys stay.
 MUST_CHECK enum status collector_reload(struct collector *collector, struct error *err);
 
-// True if the ingest and writer threads had a heartbeat within the last `within_ns`.
+// Watchdog: true if the ingest and writer threads have completed a round of their loops within
+// the last `within_ns`.
 bool collector_is_alive(struct collector *collector, uint64_t within_ns);
 
 // Commits and acknowledges received records, then stops.  Accepts NULL.

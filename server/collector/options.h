@@ -1,4 +1,5 @@
-// The configuration of inferstatd: from options, configuration files and the environment.
+// Configuration of the server inferstatd, read from command-line options, the environment and
+// configuration files.
 #ifndef INFERSTAT_COLLECTOR_OPTIONS_H
 #define INFERSTAT_COLLECTOR_OPTIONS_H
 
@@ -17,11 +18,11 @@ struct options {
     struct address listen[ENDPOINTS_MAX];
     unsigned listen_count;
     char db[PATH_MAX];
-    bool db_is_default;    // not set by an option or a file
-    char config[PATH_MAX]; // empty: the system's files, if they exist
-    char key[PATH_MAX];    // the collector's own keys; empty: none
+    bool db_is_default;    // true if no option or file sets `db`
+    char config[PATH_MAX]; // configuration file; empty: the system's files, if they exist
+    char key[PATH_MAX];    // file of the collector's own keys; empty: none
     char authorized_keys[PATH_MAX];
-    char files_under[PATH_MAX]; // empty: no files over TCP
+    char files_under[PATH_MAX]; // folder of files named over TCP; empty: none may be named
     bool insecure;
     struct limits limits;
     struct retention_rules retention;
@@ -40,13 +41,13 @@ struct options_environment {
 };
 
 // Reads options, the environment and configuration files, in this order of precedence, and sets
-// the rest to defaults.  Fails with STATUS_INVALID on wrong usage.  After --help or --version
+// the rest to defaults.  Returns STATUS_INVALID if the usage is wrong.  After --help or --version
 // it reads nothing else.
 MUST_CHECK enum status options_read(struct options *options, int argc, char *const *argv,
                                     const struct options_environment *environment,
                                     struct error *err);
 
-// Checks that no address is open to other hosts without keys, reads the collector's keys, if
+// Checks that no address is open to other hosts without keys.  Reads the collector's keys, if
 // any, to `*keys`, and checks the file of authorized keys.
 MUST_CHECK enum status options_check(const struct options *options, struct wire_keypair *keys,
                                      struct error *err);

@@ -91,7 +91,7 @@ struct segment_entry {
 uint64_t segment_entry_last(const struct segment_entry *entry);
 
 // Finds the first entry at or after `*offset` (a multiple of 8), in a segment of `size` bytes,
-// whose header has the right checksum and valid members.  Copies the header to `entry` and sets
+// with a header of the right checksum and valid members.  Copies the header to `entry` and sets
 // `*offset` to its position.  Does not check the body.  False if there is no such entry.
 bool segment_next_entry(struct segment_entry *entry, const unsigned char *segment, size_t size,
                         size_t *offset, uint32_t seed);

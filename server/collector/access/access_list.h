@@ -1,14 +1,14 @@
-// Parser and editor for the file of authorized keys.  Pure: parses text to a list, and edits
-// one line of the text so that comments stay.
+// Parser and editor for the file of authorized keys, the allow-list of access.h.  Parses the
+// file's text to a list, and edits one line of the text so that comments stay.  No I/O.
 //
 // A line is
 //
 //   KEY ROLE[,ROLE]... NAME [replaces KEY]...
 //
-// KEY is a public key in Z85, ROLE producer, reader or admin, NAME 1 to 63 of
-// a-z A-Z 0-9 . _ - and unique.  `replaces` names all keys whose runs this one may continue,
-// including those that a replaced key replaced.  Blank lines and lines that begin with '#',
-// which no key does, are skipped.
+// KEY is a public key in Z85; ROLE is producer, reader or admin; NAME is unique, 1 to 63 of
+// a-z A-Z 0-9 . _ -.  `replaces` names all keys whose runs this key may continue, also those
+// that a replaced key replaced.  Blank lines are skipped, and comments: lines that begin with
+// '#', as no key does.
 #ifndef INFERSTAT_COLLECTOR_ACCESS_ACCESS_LIST_H
 #define INFERSTAT_COLLECTOR_ACCESS_ACCESS_LIST_H
 
@@ -21,18 +21,18 @@
 
 enum {
     ACCESS_KEYS_MAX = 65536,            // lines with keys
-    ACCESS_REPLACES_MAX = 16,           // of one line
+    ACCESS_REPLACES_MAX = 16,           // replaced keys in a line
     ACCESS_TEXT_MAX = 16 * 1024 * 1024, // bytes of the file
-    ACCESS_LINE_MAX = 1024,             // of a line with a key
+    ACCESS_LINE_MAX = 1024,             // bytes of a line with a key
 };
 
 struct access_key {
     unsigned char key[WIRE_KEY_SIZE];
     uint32_t roles; // bit i: enum query_role i
     char name[QUERY_KEY_SIZE];
-    unsigned char (*replaces)[WIRE_KEY_SIZE]; // or NULL
+    unsigned char (*replaces)[WIRE_KEY_SIZE]; // replaced keys, or NULL
     unsigned replaces_count;
-    unsigned line;
+    unsigned line; // its number in the file
 };
 
 struct access_list {
@@ -40,40 +40,43 @@ struct access_list {
     size_t count;
 };
 
-// Parses a file's text.  Fails with STATUS_INVALID, naming the file, the line and the error;
-// then `*out` is empty.
+// Parses a file's text; `file` is its name for messages.  Returns STATUS_INVALID if a line is
+// invalid: `err` names file, line and reason, and `*out` is empty.
 MUST_CHECK enum status access_list_parse(struct access_list *out, const char *text, size_t size,
                                          const char *file, struct error *err);
 void access_list_deinit(struct access_list *list); // accepts an empty one
 
-// The entry of the key, or NULL.
+// Returns the entry of `key`, or NULL.
 const struct access_key *access_list_find(const struct access_list *list,
                                           const unsigned char key[WIRE_KEY_SIZE]);
 
-// The entry of that name, or NULL.
+// Returns the entry with that name, or NULL.
 const struct access_key *access_list_named(const struct access_list *list, const char *name);
 
-// True if `key` may continue runs of `owner`: it is the same key, or its line replaces it.
+// True if `key` may continue runs of `owner`: it is the same key, or its line replaces `owner`.
 bool access_list_continues(const struct access_list *list, const unsigned char key[WIRE_KEY_SIZE],
                            const unsigned char owner[WIRE_KEY_SIZE]);
 
 // True if `after` lacks a key of `before`, or one of its roles.
 bool access_list_revokes(const struct access_list *before, const struct access_list *after);
 
-// Returns the text with a line for the key of an administrator's query, in the place of its earlier
-// line or at the end.  STATUS_INVALID: the key, its roles, its name, which must not belong to
-// another key, or the key that it replaces is not valid.  The line replaces the query's key first,
-// then what that one replaced, then what the key replaced before; beyond ACCESS_REPLACES_MAX the
-// last are left out.  The caller frees `*out`.
+// Copies `text`, with a line for the key of an administrator's query in the place of the key's
+// earlier line, or at the end.  Returns STATUS_INVALID if the key, its roles, its name or the key
+// that the query replaces is invalid, or the name belongs to another key.
+//
+// After `replaces` the line has, in this order, the key that the query replaces, the keys that
+// this key replaced, and the keys in the earlier line; beyond ACCESS_REPLACES_MAX the last are
+// left out.  The caller frees `*out`.
 MUST_CHECK enum status access_text_with(char **out, const char *text, size_t size,
                                         const struct access_list *list, const struct query *query,
                                         struct error *err);
 
-// Returns the text without that line, to be freed by the caller.
+// Copies `text` without line number `line`.  The caller frees `*out`.
 MUST_CHECK enum status access_text_without(char **out, const char *text, size_t size, unsigned line,
                                            struct error *err);
 
-// Formats roles as in the file ("producer,reader") in QUERY_KEY_SIZE bytes.  Returns `out`.
+// Writes the roles as in the file ("producer,reader") to `out`, which has QUERY_KEY_SIZE bytes.
+// Returns `out`.
 char *access_roles_text(char *out, uint32_t roles);
 
 // True if `name` is valid for a key.

@@ -1,10 +1,11 @@
-// Background maintenance of the store: flushes, backfills, rebuilds and prunes rollups,
-// deletes expired and cleared records, and checkpoints the write-ahead log (WAL).
+// Background maintenance tasks of the store (vacuum, compaction, checkpoints): flushes,
+// backfills, rebuilds and prunes rollups (pre-aggregated rows), deletes expired and cleared
+// records, and checkpoints the write-ahead log (WAL).  Writer thread only.
 //
-// Tasks run round-robin between the writer's groups, in slices of some milliseconds, each with
-// transactions of its own.  While jobs wait in the inbox, slices take up to a third of the
-// last group's time, but at least one runs, so that maintenance always progresses.  Writer
-// thread only.
+// The tasks run round-robin between the writer's group commits, in slices of some milliseconds,
+// each with transactions of its own.  While jobs wait in the writer's inbox, the slices between
+// two groups take up to a third of the last group's time, but at least one runs, so that
+// maintenance always progresses.
 #ifndef INFERSTAT_COLLECTOR_MAINTENANCE_MAINTENANCE_H
 #define INFERSTAT_COLLECTOR_MAINTENANCE_MAINTENANCE_H
 
@@ -20,36 +21,36 @@ struct rollups;
 struct sqlite3;
 struct maintenance;
 
-// All arguments are borrowed.  `rollups` is NULL when none are written.  Looks at channels->inbox
-// to see whether jobs wait; answers to JOB_CLEAR go to channels->replies.
+// All arguments are borrowed.  `rollups` is NULL if none are written.  Reads from channels->inbox
+// only if jobs wait; queues the answers to JOB_CLEAR in channels->replies.
 MUST_CHECK enum status maintenance_new(struct maintenance **out, struct sqlite3 *db,
                                        struct rollups *rollups, const struct retention_rules *rules,
                                        struct channels *channels, struct error *err);
-// Cancels a running clear, which is answered with an error.  Accepts NULL.
+// Cancels a running JOB_CLEAR, which is answered with an error.  Accepts NULL.
 void maintenance_free(struct maintenance *maintenance);
 
-// Consumes a JOB_CLEAR, which is answered when all is cleared.  A second one at the same time
-// is rejected.
+// Starts a JOB_CLEAR, which is answered when all is cleared, and takes ownership of it.  A second
+// JOB_CLEAR at the same time is rejected.
 void maintenance_clear(struct maintenance *maintenance, struct job *job);
 
-// Call after each commit; `records`: it stored records.
+// Call it after each commit of a group; `records` is true if the group stored records.
 void maintenance_committed(struct maintenance *maintenance, bool records);
 
 // The writer's load.
 struct maintenance_load {
-    uint64_t group_ns; // duration of its last group
-    bool is_busy;      // that group ended before the inbox was empty
-    bool is_failing;   // the store cannot be written: no rollup tasks
+    uint64_t group_ns; // duration of the last group
+    bool is_busy;      // jobs were waiting when the last group ended
+    bool is_failing;   // the store cannot be written: rollup tasks are not run
 };
 
 // Runs one slice of each task, or fewer while jobs wait.
 void maintenance_run(struct maintenance *maintenance, const struct maintenance_load *load);
 
-// How long the writer may wait for jobs; 0: a task is due.
+// Returns how long the writer may wait for jobs; 0: a task is due.
 uint64_t maintenance_timeout_ns(const struct maintenance *maintenance,
                                 const struct maintenance_load *load);
 
-// True if the last checkpoint failed when out of memory.
+// True if a checkpoint ran out of memory since the last commit.
 bool maintenance_is_starved(const struct maintenance *maintenance);
 
 #endif

@@ -1,5 +1,6 @@
-// Runs an administrator's clear job (common/store/retention/clear.h) in slices and answers it
-// when it is complete.  Writer thread only.
+// Incremental deletion: runs a JOB_CLEAR, an administrator's deletion of records
+// (common/store/retention/clear.h), in slices, and answers the job when it is complete.  Used
+// by maintenance.h; writer thread only.
 #ifndef INFERSTAT_COLLECTOR_MAINTENANCE_WRITER_CLEAR_H
 #define INFERSTAT_COLLECTOR_MAINTENANCE_WRITER_CLEAR_H
 
@@ -14,19 +15,20 @@ struct sqlite3;
 // The caller sets the first three members, which are borrowed; the others are zero.
 struct writer_clear {
     struct sqlite3 *db;
-    struct rollups *rollups; // are told what is deleted; NULL: none are written
-    struct queue *replies;
-    struct job *job; // the running job, or NULL
+    struct rollups *rollups; // told what is deleted; NULL: no rollups are written
+    struct queue *replies;   // for answers
+    struct job *job;         // the running job, or NULL
     struct clearing clearing;
 };
 
-// Consumes a JOB_CLEAR.  While one is running another is answered with an error.
+// Starts a JOB_CLEAR and takes ownership of it; while another is running, answers it with an
+// error.
 void writer_clear_begin(struct writer_clear *clear, struct job *job);
 
 // True while a job is running.
 bool writer_clear_is_busy(const struct writer_clear *clear);
 
-// Runs one slice outside of any transaction; after the last one answers the job.
+// Runs one slice, outside any transaction.  Answers the job after the last slice.
 void writer_clear_step(struct writer_clear *clear);
 
 // Cancels a running job, which is answered with an error.
