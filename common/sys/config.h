@@ -1,5 +1,5 @@
-// Configuration-file parser: reads `key = value` lines, and skips blank lines and `#` comments. The
-// programs accept the names of their long options as keys; the parser itself accepts any key.
+// Configuration-file parser: reads `key = value` lines, and skips blank lines and `#` comments.
+// The programs accept the names of their long options as keys; the parser itself accepts any key.
 #ifndef INFERSTAT_SYS_CONFIG_H
 #define INFERSTAT_SYS_CONFIG_H
 

@@ -19,8 +19,8 @@ MUST_CHECK enum status output_open(struct output *output, const char *path, stru
 
 // Ends the output.  `status` is the caller's result of writing.  If it is STATUS_OK and the sync
 // succeeds, renames the temporary file to `path`; otherwise removes the temporary file and leaves
-// the old file unchanged.  Returns `status`, or STATUS_IO if the sync or the renaming failed. Frees
-// the members of `output`.
+// the old file unchanged.  Returns `status`, or STATUS_IO if the sync or the renaming failed.
+// Frees the members of `output`.
 MUST_CHECK enum status output_close(struct output *output, enum status status, struct error *err);
 
 #endif

@@ -1,5 +1,5 @@
-// Parser of points in time: relative, local, RFC 3339 and unix times, as in options and queries. It
-// reads no clock; its only global state is the time zone.
+// Parser of points in time: relative, local, RFC 3339 and unix times, as in options and queries.
+// It reads no clock; its only global state is the time zone.
 #ifndef INFERSTAT_SYS_WHEN_H
 #define INFERSTAT_SYS_WHEN_H
 

@@ -1,8 +1,8 @@
-// Message types of the wire protocol: the messages of proto/inferstat.proto, which documents all
-// fields, as C structures.
+// Message types of the wire protocol: one C structure for each message of proto/inferstat.proto,
+// which documents all fields.  The codec (codec.h) converts them to frames and back.
 //
-// A decoded message owns the memory that it points to; message_free releases it.  A message to be
-// encoded borrows it.
+// A decoded message owns the memory that it points to, and message_free releases that memory.  A
+// message that is to be encoded borrows the memory from the caller.
 #ifndef INFERSTAT_WIRE_MESSAGE_H
 #define INFERSTAT_WIRE_MESSAGE_H
 
@@ -39,8 +39,9 @@ struct wire_bytes {
     const char *bytes;
 };
 
+// One column of a wire_table.
 struct wire_column {
-    unsigned index;
+    unsigned index;         // the column's position in its record kind
     const uint8_t *present; // bit i: row i has a value; NULL: all have
     // The values, one per row: one of these arrays, by the column's type.
     const int64_t *ints; // INT and enumerations
@@ -55,10 +56,11 @@ static inline bool wire_has_value(const uint8_t *present, size_t row)
     return !present || (present[row / 8] >> row % 8 & 1);
 }
 
+// Records of one kind, by columns.
 struct wire_table {
     enum record_kind kind;
-    size_t count;
-    const uint64_t *numbers; // ascending
+    size_t count;            // of rows
+    const uint64_t *numbers; // record numbers, ascending
     const int64_t *started_ns;
     const struct wire_column *columns;
     size_t column_count;
@@ -66,7 +68,7 @@ struct wire_table {
 
 struct wire_drop {
     struct delivery_range range;
-    struct wire_bytes detail;
+    struct wire_bytes detail; // for people; empty: none
 };
 
 struct message_hello {
@@ -101,7 +103,7 @@ struct message_batch {
     const char *fault;        // decoded: why the content is invalid; NULL: valid
 };
 
-// Activity of a stream's thread when its process ended.
+// What a stream's thread was doing when its process ended.
 struct wire_activity {
     uint32_t stream;
     struct wire_bytes text;
@@ -143,7 +145,7 @@ struct message_query {
     struct query query;
 };
 
-// Numbers of `Status` in the .proto.
+// Result of a query; the values are those of Status in proto/inferstat.proto.
 enum reply_status {
     REPLY_OK,
     REPLY_INVALID,
@@ -157,7 +159,7 @@ struct message_reply {
     uint64_t id;
     enum reply_status status;
     struct wire_bytes error;
-    int64_t expired_ns;    // REPLY_NO_DATA: records before that time have expired; 0: none
+    int64_t expired_ns;    // REPLY_NO_DATA: records before this time have expired; 0: none have
     struct result *result; // decoded: owned by the message; to keep it, set it to NULL
 };
 
@@ -172,11 +174,11 @@ struct message_live_records {
     enum record_kind kind;
     uint64_t missed;
     struct result *result; // as in message_reply
-    uint64_t last_id;      // if the reader asked for ids only
+    uint64_t last_id;      // id of the newest record, if the reader asked for ids only
 };
 
 enum message_kind {
-    MESSAGE_HELLO = 1, // numbers of Envelope.body
+    MESSAGE_HELLO = 1, // the values are the field numbers of Envelope.body
     MESSAGE_BATCH,
     MESSAGE_GOODBYE,
     MESSAGE_ACK,

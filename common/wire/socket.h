@@ -97,10 +97,10 @@ MUST_CHECK enum status wire_bind(struct wire_socket **out, struct wire_context *
                                  const char *endpoint, const struct wire_listen *listen,
                                  struct error *err);
 
-// Closes the connections of a listening socket that are open at the call, and keeps listening. With
-// a guard, it closes only connections that have sent no message, and connections whose last message
-// has a key that `admit` now rejects.  Peers that `admit` accepts reconnect; messages in flight may
-// be lost.  Does nothing for a socket without a guard and without a connection limit.
+// Closes the connections of a listening socket that are open at the call, and keeps listening.
+// With a guard, it closes only connections that have sent no message, and connections whose last
+// message has a key that `admit` now rejects.  Peers that `admit` accepts reconnect; messages in
+// flight may be lost.  Does nothing for a socket without a guard and without a connection limit.
 void wire_hang_up(struct wire_socket *socket);
 
 // Connection counters of a socket that was bound with a guard or a limit; zero for other sockets.

@@ -30,8 +30,8 @@ void lines_opened(struct lines *lines, int fd);
 // Call it when a connection was closed by the peer or by libzmq.
 void lines_closed(struct lines *lines, int fd);
 
-// Call it when a message arrived on a connection; `key` is the sender's public key, NULL: none. Any
-// thread.
+// Call it when a message arrived on a connection; `key` is the sender's public key, NULL: none.
+// Any thread.
 void lines_heard(struct lines *lines, int fd, const unsigned char *key);
 
 // Shuts down connections that have sent no message.  For each other connection calls `stays` with

@@ -1,6 +1,6 @@
 // Adaptive batch size.  A thread divides a long task into slices (batches of items) and does other
 // work between slices; this module chooses the size of a slice so that it takes about a target
-// time. No I/O, no clock.
+// time.  No I/O, no clock.
 #ifndef INFERSTAT_CORE_SLICE_SIZE_H
 #define INFERSTAT_CORE_SLICE_SIZE_H
 

@@ -1,11 +1,13 @@
-// The delivery protocol, at-least-once with deduplication and credit-based flow control, as
-// pure state machines: the caller passes events and the time, and performs the actions.  The
-// rules are in proto/inferstat.proto under "Delivery".  The collector's state machine is in
-// delivery_run.h.
+// Delivery protocol: at-least-once delivery of records from a producer (the library in a reporting
+// process) to the collector, with deduplication and credit-based flow control.  Both sides are
+// state machines without I/O, clock and threads: the caller passes events and the time, and
+// performs the actions.  The rules are in proto/inferstat.proto under "Delivery".
 //
-// The producer's state machine decides when to send which records, when to free them, and
-// which become a dropped range.  It holds no records: the caller reads them from the ring
-// buffer (memory) or the spool (disk) by (stream, number).
+// This header has the producer's state machine; the collector's is in delivery_run.h.  The
+// producer's decides when to send which records, when to free records, and which records become a
+// dropped range.  It holds no records.  The caller keeps them in the ring buffers (memory) or in
+// the spool (files for records that the collector has not acknowledged), and reads them by stream
+// and number.
 #ifndef INFERSTAT_CORE_DELIVERY_H
 #define INFERSTAT_CORE_DELIVERY_H
 
@@ -17,7 +19,7 @@
 #include "common/core/delivery/delivery_range.h"
 
 enum {
-    DELIVERY_PROTOCOL = 2,       // the version sent; the previous and the next one are understood
+    DELIVERY_PROTOCOL = 2,       // our version; the previous and the next version are accepted too
     DELIVERY_STREAMS_MAX = 1024, // of one run
     DELIVERY_BATCH_MAX = 4096,   // records in one batch
     DELIVERY_NAMES_MAX = 4096,   // names in one message
@@ -26,7 +28,8 @@ enum {
 // The text of a reason, as the collector's ledger shows it; static.
 const char *delivery_reason_text(enum delivery_reason reason);
 
-// A stream: the records of one ring of a run, numbered 1, 2, 3, ...
+// A stream is the records of one ring of a run, numbered 1, 2, 3, ...; a run is one life of a
+// reporting process.
 struct delivery_stream {
     uint32_t stream;
     uint64_t produced;   // highest number assigned
@@ -58,14 +61,15 @@ struct delivery_config {
     uint64_t resend_after_ns; // acknowledgement timeout: restart with Hello
     uint64_t resend_max_ns;   // upper bound of that timeout, which doubles each time
     uint64_t heartbeat_ns;    // longest time without a message sent
-    // A dead run is replayed from its files.  After a host crash the collector may have more
-    // records than the files: its answer to Hello is trusted.
+    // True to replay a dead run: to send the records in the files that it left.  After a host crash
+    // the collector may have more records than the files: its answer to Hello is trusted.
     bool replay;
-    // 0: no spool.  Else records are spooled when half as many wait as fit their ring
-    // (delivery_producer_ring_fits), and every spool_after_ns while the collector is unreachable.
+    // 0: no spool.  Otherwise a ring's unacknowledged records are spooled when they are half as
+    // many as fit the ring (delivery_producer_ring_fits).  While the collector is unreachable, the
+    // records of all rings are also spooled every spool_after_ns.
     uint64_t spool_after_ns;
-    uint64_t spool_retry_ns; // delay after a failed append
-    uint32_t ring_records;
+    uint64_t spool_retry_ns; // delay after a failed append to the spool
+    uint32_t ring_records;   // records that fit a ring
 };
 
 enum delivery_action_kind {
@@ -79,15 +83,15 @@ enum delivery_action_kind {
     DELIVERY_FREE,         // release records of `stream` up to `last` in ring and spool
     DELIVERY_LOST_CONTACT, // the first acknowledgement timeout of an outage
     DELIVERY_CONTACT,      // the collector answers, at first or after an outage
-    DELIVERY_CLOSED,       // Goodbye is committed: no more actions.  In a replay also when
-                           // only Goodbye remains unacknowledged after several attempts
+    DELIVERY_CLOSED,       // Goodbye is committed: no more actions.  A replay also ends with it
+                           // if only Goodbye remains unacknowledged after several attempts
 };
 
 struct delivery_action {
     enum delivery_action_kind kind;
     uint32_t stream;
     uint64_t first, last;
-    uint64_t sequence;    // of the message
+    uint64_t sequence;    // sequence number of the message to send
     uint32_t names_first; // names to include: names_first..names_last; none
     uint32_t names_last;  // when names_last < names_first
 };
@@ -98,14 +102,15 @@ MUST_CHECK enum status delivery_producer_new(struct delivery_producer **out,
                                              const struct delivery_config *config);
 void delivery_producer_free(struct delivery_producer *producer);
 
-// Updates the counts of a stream, which never decrease.  Adds an unknown stream, whose records
-// up to `released` were freed earlier (0: none).  STATUS_FULL beyond DELIVERY_STREAMS_MAX.
+// Updates the counts of a stream, which never decrease.  If the stream is new, adds it: its records
+// up to `released` were freed earlier (0: none).  Returns STATUS_FULL if there would be more than
+// DELIVERY_STREAMS_MAX streams.
 MUST_CHECK enum status delivery_producer_stream(struct delivery_producer *producer,
                                                 const struct delivery_stream *state,
                                                 uint64_t released);
 
-// Sets how many records of their present sizes fit the stream's ring, at first
-// config->ring_records.
+// Sets how many records, of the sizes that they have at present, fit the stream's ring.  The
+// initial value is config->ring_records.
 void delivery_producer_ring_fits(struct delivery_producer *producer, uint32_t stream,
                                  uint32_t records);
 
@@ -120,50 +125,51 @@ void delivery_producer_spool_holds(struct delivery_producer *producer, uint32_t 
 void delivery_producer_spooled(struct delivery_producer *producer,
                                const struct delivery_action *action, bool done, uint64_t now_ns);
 
-// Before the process exits: spools all unacknowledged records from now on.
+// Spools all unacknowledged records from now on.  Call it before the process exits.
 void delivery_producer_spool_all(struct delivery_producer *producer);
 
-// The spool lost records range->first..range->last: evicted (DELIVERY_SPOOL_FULL) or
-// unreadable (DELIVERY_SPOOL_DAMAGED).  They become a dropped range, merged with an
-// adjacent one if possible, and sending continues after it.  Excludes records that were
-// reported before, were released, or are still in the ring.  STATUS_FULL: there are
-// DELIVERY_DROPS_MAX ranges, and a part of this one may be missing: call again after further
-// acknowledgements.  STATUS_INVALID: no such stream.
+// Reports that the spool lost records range->first..range->last: they were evicted
+// (DELIVERY_SPOOL_FULL) or are unreadable (DELIVERY_SPOOL_DAMAGED).  They become a dropped range,
+// and sending continues after it.  Records in `range` that were reported before, were released, or
+// are still in the ring are not dropped.  Returns STATUS_FULL if there are DELIVERY_DROPS_MAX
+// ranges and a part of this one may not be recorded: call again after further acknowledgements.
+// Returns STATUS_INVALID if there is no such stream.
 MUST_CHECK enum status delivery_producer_lost(struct delivery_producer *producer,
                                               const struct delivery_range *range);
 
-// Sets the number of interned names of the run (ids 1..count).  Call it after
-// delivery_producer_stream, so that it covers the names of all records.
+// Sets how many interned names the run has; their ids are 1..count.  Call it after
+// delivery_producer_stream, so that `count` covers the names of all records.
 void delivery_producer_names(struct delivery_producer *producer, uint32_t count);
 
-// Handles an acknowledgement.  STATUS_INVALID: ignored and counted, because a `next` is above
-// the records produced, or, without a new Hello, below those acknowledged.
+// Handles an acknowledgement.  Returns STATUS_INVALID, and only counts the acknowledgement, if a
+// `next` is impossible: above the records produced, or below the records acknowledged although no
+// Hello was sent since.
 MUST_CHECK enum status delivery_producer_ack(struct delivery_producer *producer,
                                              const struct delivery_ack *ack, uint64_t now_ns,
                                              int64_t wall_ns);
 
-// The run produces no more records: sends Goodbye once all are acknowledged.
+// Says that the run produces no more records: Goodbye is sent once all are acknowledged.
 void delivery_producer_close(struct delivery_producer *producer);
 
-// After a reconnect: starts again with Hello.
+// Starts again with Hello.  Call it after a reconnect.
 void delivery_producer_reconnect(struct delivery_producer *producer);
 
-// Returns the next action, or false when there is none.  A SEND counts as sent; a caller that
-// cannot send it (no connection, full queue) calls delivery_producer_unsent before any other
-// function.  The action is then repeated after a tenth of resend_after_ns, before any other
-// SEND.
+// Sets `*action` to the next action; returns false if there is none.  A DELIVERY_SEND_* action
+// counts as sent.  A caller that cannot send the message (no connection, full queue) calls
+// delivery_producer_unsent before any other function; that action is then repeated after a tenth of
+// resend_after_ns, before any other message.
 bool delivery_producer_next(struct delivery_producer *producer, uint64_t now_ns,
                             struct delivery_action *action);
 void delivery_producer_unsent(struct delivery_producer *producer,
                               const struct delivery_action *action, uint64_t now_ns);
 
-// Dropped ranges to send with every Batch and Goodbye until they are acknowledged, at most
-// DELIVERY_DROPS_MAX, with reasons that the collector's protocol version knows; borrowed
-// until the next call.
+// The dropped ranges that every Batch and Goodbye must carry until they are acknowledged; at most
+// DELIVERY_DROPS_MAX.  Their reasons are those that the collector's protocol version knows.
+// Borrowed until the next call.
 const struct delivery_range *delivery_producer_drops(struct delivery_producer *producer,
                                                      size_t *count);
 
-// All streams, for Hello, Batch and Goodbye; borrowed until the next call.
+// All streams, as Hello, Batch and Goodbye must carry them; borrowed until the next call.
 const struct delivery_stream *delivery_producer_streams(const struct delivery_producer *producer,
                                                         size_t *count);
 
@@ -174,16 +180,16 @@ uint64_t delivery_producer_invalid_acks(const struct delivery_producer *producer
 
 // Verdict on records first..last of a stream whose next expected number is `next`.
 enum delivery_verdict {
-    DELIVERY_TAKE,  // store records from *take_first on; skip *duplicates before it
-    DELIVERY_KNOWN, // all are duplicates: skip *duplicates
-    DELIVERY_GAP,   // first > next: ignore; the Ack requests `next`
+    DELIVERY_TAKE,  // store records from *take_first on; the *duplicates before it are stored
+    DELIVERY_KNOWN, // all are stored: *duplicates of them
+    DELIVERY_GAP,   // first > next: ignore the records; the Ack requests `next`
 };
 
 enum delivery_verdict delivery_offer(uint64_t next, uint64_t first, uint64_t last,
                                      uint64_t *take_first, uint64_t *duplicates);
 
-// Clips a dropped range to the part that advances `next`.  False when that is empty or the
-// range starts above `next`.
+// Clips a dropped range to the part that advances `next`.  Returns false if that part is empty or
+// the range starts above `next`.
 bool delivery_offer_drop(uint64_t next, struct delivery_range *range);
 
 #endif

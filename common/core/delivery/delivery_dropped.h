@@ -1,5 +1,5 @@
-// Interval set of dropped records that no store has acknowledged yet: disjoint ranges, sorted
-// by stream and number, at most DELIVERY_DROPS_MAX.
+// Interval set of a producer's dropped records, which the collector has not acknowledged as dropped
+// yet: at most DELIVERY_DROPS_MAX disjoint ranges of record numbers, sorted by stream and number.
 #ifndef INFERSTAT_CORE_DELIVERY_DROPPED_H
 #define INFERSTAT_CORE_DELIVERY_DROPPED_H
 
@@ -17,19 +17,19 @@ struct delivery_dropped {
 
 void delivery_dropped_deinit(struct delivery_dropped *dropped);
 
-// Adds the parts of the range that the set lacks; a part adjacent to a range of the same
-// reason extends it.  STATUS_FULL or STATUS_NOMEM: some of these parts are missing.
+// Adds the parts of `range` that the set lacks; a part next to a range of the same reason extends
+// that range.  Returns STATUS_FULL or STATUS_NOMEM if some of these parts could not be added.
 MUST_CHECK enum status delivery_dropped_add(struct delivery_dropped *dropped,
                                             const struct delivery_range *range);
 
-// Removes numbers up to `last` of the stream.
+// Removes the record numbers up to `last` of the stream.
 void delivery_dropped_settle(struct delivery_dropped *dropped, uint32_t stream, uint64_t last);
 
-// The first number from `first` on that is not dropped.
+// The first record number from `first` on that is not dropped.
 uint64_t delivery_dropped_skip(const struct delivery_dropped *dropped, uint32_t stream,
                                uint64_t first);
 
-// The first number from `first` on that is dropped; UINT64_MAX: none.
+// The first record number from `first` on that is dropped; UINT64_MAX: none.
 uint64_t delivery_dropped_next(const struct delivery_dropped *dropped, uint32_t stream,
                                uint64_t first);
 
@@ -37,7 +37,7 @@ uint64_t delivery_dropped_next(const struct delivery_dropped *dropped, uint32_t 
 const struct delivery_range *delivery_dropped_of_stream(const struct delivery_dropped *dropped,
                                                         uint32_t stream, size_t *count);
 
-// Counts the dropped numbers in first..last.
+// The count of dropped records in first..last.
 uint64_t delivery_dropped_count(const struct delivery_dropped *dropped, uint32_t stream,
                                 uint64_t first, uint64_t last);
 

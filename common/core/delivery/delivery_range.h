@@ -1,4 +1,5 @@
-// Dropped range: records of one stream that will never reach the store, with the reason.
+// Dropped range: consecutive records of one stream that will never reach the store, with the
+// reason.  A stream is the records of one ring buffer, numbered 1, 2, 3, ...
 #ifndef INFERSTAT_CORE_DELIVERY_RANGE_H
 #define INFERSTAT_CORE_DELIVERY_RANGE_H
 
@@ -25,9 +26,9 @@ enum delivery_reason {
 
 struct delivery_range {
     uint32_t stream;
-    uint64_t first, last;
+    uint64_t first, last; // record numbers, both inclusive
     enum delivery_reason reason;
-    int64_t since_ns, until_ns; // wall clock of the host
+    int64_t since_ns, until_ns; // when the drops happened, by the host's wall clock
 };
 
 // Extends the interval *since_ns..*until_ns so that it covers since..until.

@@ -1,10 +1,11 @@
-// The collector's side of the delivery protocol: one state machine per run.
+// Collector's side of the delivery protocol (delivery.h): one state machine per run, a run being
+// one life of a reporting process.  No I/O, no clock, no threads.
 //
-// It tracks up to which number each stream is stored or dropped, deduplicates, and converts a
-// message to steps: names to store, ranges to record as dropped, records to store.  It holds
-// neither records nor ranges; the caller executes the steps in one transaction, commits, and
-// only then sends the Ack.  After a rollback the caller rebuilds the state machine from the
-// committed state.
+// The state machine tracks up to which number each stream's records are stored or dropped.  It
+// deduplicates, and converts a message to steps: names to store, ranges to record as dropped,
+// records to store.  It holds neither records nor ranges.  The caller executes the steps in one
+// transaction, commits, and only then sends the Ack.  After a rollback the caller rebuilds the
+// state machine from the committed state.
 #ifndef INFERSTAT_CORE_DELIVERY_RUN_H
 #define INFERSTAT_CORE_DELIVERY_RUN_H
 
@@ -16,14 +17,14 @@
 #include "common/core/delivery/delivery.h"
 #include "common/core/record/record.h"
 
-// State of one stream; its index in the run never changes.
+// State of one stream; the stream's index in delivery_run.lanes never changes.
 struct delivery_lane {
     uint32_t stream;
-    uint64_t next;     // all lower numbers are stored or dropped
-    uint64_t produced; // as reported by the producer, or the highest received
-    uint64_t unnumbered;
-    bool changed; // since the caller saved it
-    bool touched; // to be listed in the next Ack
+    uint64_t next;       // all lower numbers are stored or dropped
+    uint64_t produced;   // as reported by the producer, or the highest number received
+    uint64_t unnumbered; // records that the producer dropped before they got a number
+    bool changed;        // since the caller saved it
+    bool touched;        // to be listed in the next Ack
 };
 
 // State of one run; free it with delivery_run_deinit.  All zero: an unknown run.  The caller may
@@ -33,38 +34,38 @@ struct delivery_run {
     struct delivery_lane *lanes; // in the order of their first use
     size_t lane_count, lane_room;
     enum record_run_end end;
-    int64_t ended_ns;    // 0: not known
-    int64_t goodbye_ns;  // end time of a Goodbye that waits for missing records; 0: none
-    bool goodbye_killed; // that Goodbye is from a replay: the process was killed
-    bool greeted;        // a Hello arrived since the run was restored, so the producer knows
-                         // the state of this store, which may be an older copy
-    bool replayed;       // the run is dead, and another process replays it
-    bool told_all;       // the replay has sent Goodbye and all remaining records
-    bool doubted;        // Hello was requested because names were missing
-    uint32_t names_known;
-    int64_t duplicates; // records skipped because they were stored already
-    uint64_t risen;     // increase of all `unnumbered` since the caller set it to 0
-    bool changed;       // since the caller saved it
+    int64_t ended_ns;     // 0: not known
+    int64_t goodbye_ns;   // end time of a Goodbye that waits for missing records; 0: none
+    bool goodbye_killed;  // that Goodbye is from a replay: the process was killed
+    bool greeted;         // a Hello arrived since the run was restored, so the producer knows
+                          // the state of this store, which may be an older copy
+    bool replayed;        // the run is dead, and another process replays it
+    bool told_all;        // the replay has sent Goodbye and all remaining records
+    bool doubted;         // Hello was requested because names were missing
+    uint32_t names_known; // names 1..names_known are stored
+    int64_t duplicates;   // records skipped because they were stored already
+    uint64_t risen;       // increase of all `unnumbered` since the caller set it to 0
+    bool changed;         // since the caller saved it
 };
 
 void delivery_run_deinit(struct delivery_run *run);
 
-// Adds a stream in its committed state.  STATUS_FULL beyond DELIVERY_STREAMS_MAX,
-// STATUS_INVALID for a known stream.
+// Adds a stream in its committed state.  Returns STATUS_FULL if the run has DELIVERY_STREAMS_MAX
+// streams, STATUS_INVALID if it has this stream already.
 MUST_CHECK enum status delivery_run_restore(struct delivery_run *run,
                                             const struct delivery_lane *lane);
 
-// The index of a stream, or lane_count.
+// The index of a stream; run->lane_count if the run does not have it.
 size_t delivery_run_find(const struct delivery_run *run, uint32_t stream);
 
-// Finds or adds a stream and sets `*place` to its index.  STATUS_FULL beyond
-// DELIVERY_STREAMS_MAX.
+// Finds or adds a stream and sets `*place` to its index.  Returns STATUS_FULL if there would be
+// more than DELIVERY_STREAMS_MAX streams.
 MUST_CHECK enum status delivery_run_know(struct delivery_run *run, uint32_t stream, size_t *place);
 
-// Whether all records that the run produced are stored or dropped.
+// True if all records that the run produced are stored or dropped.
 bool delivery_run_is_complete(const struct delivery_run *run);
 
-// Whether the run has ended and is complete.
+// True if the run has ended and is complete.
 bool delivery_run_is_over(const struct delivery_run *run);
 
 // Marks an open run as silent, after the caller's timeout for messages.
@@ -102,10 +103,10 @@ enum delivery_hearing {
     DELIVERY_TOO_MANY_STREAMS, // rejected: more than DELIVERY_STREAMS_MAX
 };
 
-// Decides whether to accept a message; `run` is NULL if it is unknown.  Missing names mean
-// that the producer assumes a newer state of this store, which may have been restored from a
-// backup: Hello is requested once.  If names are missing again, the message is accepted and its
-// invalid records are refused.
+// Decides whether to accept a message; `run` is NULL if the run is unknown.  If the message refers
+// to names that the store does not have, the store may have been restored from a backup: the
+// function then requests a Hello, once.  If names are missing again, it accepts the message, and
+// the caller refuses the invalid records.
 enum delivery_hearing delivery_hear(struct delivery_run *run,
                                     const struct delivery_message *message);
 
@@ -142,14 +143,14 @@ struct delivery_acceptance {
 MUST_CHECK enum status delivery_accept(struct delivery_acceptance *taking, struct delivery_run *run,
                                        const struct delivery_message *message);
 
-// Returns the next step; it counts as done at the next call.  False when there are no more;
-// the run may then have ended.
+// Sets `*step` to the next step, which counts as done at the next call.  Returns false if there are
+// no more steps; the run may then have ended.
 bool delivery_accept_next(struct delivery_acceptance *taking, struct delivery_step *step);
 
 // ---- Acknowledgement, after the commit -----------------------------------------
 
-// Fills an Ack; `next` has room for all streams of the run.  The Ack of a Hello lists all
-// streams, any other only the `touched` ones.
+// Fills `ack`, whose list of streams goes to `next`, which has room for all streams of the run.
+// The Ack of a Hello lists all streams, any other Ack only the `touched` streams.
 void delivery_run_answer(const struct delivery_run *run, bool is_hello, struct delivery_ack *ack,
                          struct delivery_next *next);
 

@@ -16,21 +16,20 @@ static inline uint64_t max_u64(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-// Positions in one stream.  A record's number says where it is: up to `released` it is freed, up
-// to `spooled` it is in the spool, above that in the ring.  The store has those up to
-// `acknowledged`.  Normally released <=
-// acknowledged <= sent.  If the store has lost records, or is another store, acknowledged <
-// released, and the records between become a dropped range.
+// Positions in one stream, all of them record numbers.  Records up to `released` are freed, later
+// records up to `spooled` are in the spool, and later ones in the ring.  The store has the records
+// up to `acknowledged`.  Normally released <= acknowledged <= sent.  If the store has lost records,
+// or is another store, acknowledged < released, and the records between become a dropped range.
 struct delivery_flow {
     uint64_t told; // produced, as reported by the caller; in a replay the store may have more
     uint64_t released;
     uint64_t spooled; // never below `released`
     uint64_t acknowledged;
     uint64_t sent;          // highest number sent since the last Hello
-    uint64_t last_sequence; // sequence of the stream's last batch
-    uint64_t since_ns;      // records have been in flight without progress since then
-    uint32_t ring_records;  // that fit the ring
-    uint64_t sweep_to;      // `produced` when the current sweep began
+    uint64_t last_sequence; // sequence number of the stream's last batch
+    uint64_t since_ns;      // records have been in flight without progress since this time
+    uint32_t ring_records;  // records that fit the ring
+    uint64_t sweep_to;      // `produced` when the current sweep (delivery_producer.swept) began
     int64_t forgotten_ns;   // wall clock when the store was found to lack released records
 };
 
@@ -54,9 +53,9 @@ struct delivery_producer {
     size_t stream_count;
     size_t stream_room, flow_room;
     size_t turn;                     // round robin: index of the next stream to send a batch
-    struct delivery_dropped dropped; // among unreleased records
-    // What delivery_producer_drops listed last: records dropped here, and records that only
-    // another store acknowledged.  Room for DELIVERY_DROPS_MAX.
+    struct delivery_dropped dropped; // dropped ranges among unreleased records
+    // The ranges that delivery_producer_drops returned last: records dropped here, and records that
+    // only another store acknowledged.  Room for DELIVERY_DROPS_MAX.
     struct delivery_range *drops;
     size_t drop_count;
 
@@ -68,7 +67,7 @@ struct delivery_producer {
     uint32_t names_known;
     uint32_t credit;
     uint64_t sequence; // of the last message sent
-    bool drops_due;    // some ranges were not sent since Hello
+    bool drops_due;    // some dropped ranges were not sent since Hello
     bool names_asked;  // a heartbeat with names is in flight
     bool closing;
     bool goodbye_sent;
@@ -99,18 +98,18 @@ struct delivery_producer {
 // The index of a stream, or stream_count.
 size_t delivery_find_stream(const struct delivery_producer *producer, uint32_t stream);
 
-// The highest number that need not be sent: acknowledged or released.
+// The highest record number that need not be sent: all up to it are acknowledged or released.
 uint64_t delivery_flow_base(const struct delivery_flow *flow);
 
-// The number of records in flight (sent, not acknowledged).
+// The count of records in flight (sent, not acknowledged).
 uint64_t delivery_in_flight(const struct delivery_producer *producer);
 
 bool delivery_all_acknowledged(const struct delivery_producer *producer);
 
-// Restarts with Hello, as the next action.
+// Makes Hello the next action.
 void delivery_begin_with_hello(struct delivery_producer *producer);
 
-// Whether there are dropped ranges to report.
+// True if there are dropped ranges to send.
 bool delivery_has_drops(struct delivery_producer *producer);
 
 #endif

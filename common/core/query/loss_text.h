@@ -1,4 +1,4 @@
-// Formatting of dropped-record counts, by reason.
+// Formats, for people, how many records were dropped for each reason.
 #ifndef INFERSTAT_CORE_LOSS_TEXT_H
 #define INFERSTAT_CORE_LOSS_TEXT_H
 
@@ -8,8 +8,8 @@
 
 enum { LOSS_TEXT_SIZE = 512 };
 
-// Writes the dropped_REASON columns of a row that are above zero, largest first, as
-// "5 spool_full, 2 ring_full"; "" if there are none.  Returns `text`.
+// Formats the values of all columns of a row whose key begins with "dropped_" and whose value is
+// above zero, largest first: "5 spool_full, 2 ring_full".  "" if there are none.  Returns `text`.
 const char *loss_text(char text[LOSS_TEXT_SIZE], const struct result *result, size_t row);
 
 #endif

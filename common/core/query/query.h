@@ -1,5 +1,5 @@
-// Query requests: the query struct, the same for a collector and for a store file, and the
-// list of metrics that can be aggregated.
+// Query request: struct query describes one query, to a collector or on a store file (the SQLite
+// file with the records).  Also the list of metrics that queries can aggregate.  No I/O.
 #ifndef INFERSTAT_CORE_QUERY_H
 #define INFERSTAT_CORE_QUERY_H
 
@@ -48,8 +48,8 @@ enum query_role {
         QUERY_ROLE_COUNT
 };
 
-// Dimensions to filter and group by.  The text is the name on the command line and the key of
-// the column in results.  STATUS is that of a load, a pipeline or a request.
+// Dimensions: what queries filter and group by.  The text is the name on the command line and the
+// key of the column in results.  STATUS is the status of a load, a pipeline run or an inference.
 #define QUERY_DIMENSIONS(X)                                                                        \
     X(MODEL, "model")                                                                              \
     X(HOST, "host")                                                                                \
@@ -72,18 +72,19 @@ enum {
     QUERY_PATH_SIZE = 1024, // of a file on the collector's host
 };
 
-// All texts are terminated; empty ones and zero times do not filter.
+// Selects the records that match all conditions.  Texts are NUL-terminated.  An empty text or a
+// time of 0 is no condition.
 struct query_filter {
-    char by[QUERY_DIMENSION_COUNT][QUERY_TEXT_SIZE]; // by[QUERY_BY_HOST]: that host only
+    char by[QUERY_DIMENSION_COUNT][QUERY_TEXT_SIZE]; // by[QUERY_BY_HOST]: this host only
     int64_t since_ns;                                // started_ns >= since_ns
     int64_t until_ns;                                // started_ns < until_ns; 0: open
 };
 
-// Whether the filter excludes any record.
+// True if the filter has a condition.
 bool query_filter_narrows(const struct query_filter *filter);
 
-// A tagged union: fields shared by several kinds, then a union selected by `kind`.
-// Zero-initialise it.
+// A tagged union: first fields that several query kinds use, then a union selected by `kind`.  The
+// caller initialises it with zeros.
 struct query {
     enum query_kind kind;
     struct query_filter filter;
@@ -95,8 +96,8 @@ struct query {
     uint32_t limit;  // 0: QUERY_ROWS_MAX
     uint64_t cursor; // QUERY_RECORDS, QUERY_AUDIT: 0, or the last result's next_cursor
     union {
-        // QUERY_COMPARE.  The baseline of each side; an empty name means the records that match
-        // the side's filter: `filter` for the first, `other` for the second.
+        // QUERY_COMPARE compares two sides.  Side i is the baseline (stored sample) baseline[i]; if
+        // that name is empty, the records that match query.filter (side 0) or `other` (side 1).
         struct {
             struct query_filter other;
             char baseline[2][QUERY_KEY_SIZE];
@@ -127,31 +128,32 @@ struct query {
     };
 };
 
-// Whether a query is accepted on the admin socket only.
+// True if collectors accept the query only on the admin socket.
 bool query_is_administrative(enum query_kind kind);
 
-// The name of a role, static; and the role of that name, or QUERY_ROLE_COUNT.
+// query_role_name: the name of a role, static.  query_role_find: the role with this name;
+// QUERY_ROLE_COUNT if there is none.
 const char *query_role_name(enum query_role role);
 enum query_role query_role_find(const char *name);
 
-// The name of a dimension, static; and the dimension of that name, or
-// QUERY_DIMENSION_COUNT.
+// query_dimension_name: the name of a dimension, static.  query_dimension_find: the dimension with
+// this name; QUERY_DIMENSION_COUNT if there is none.
 const char *query_dimension_name(enum query_dimension dimension);
 enum query_dimension query_dimension_find(const char *name);
 
-// The value of enum record_status for a name (ok, error, cancelled), or -1.
+// The value of enum record_status with this name (ok, error, cancelled); -1 if there is none.
 int query_status_find(const char *name);
 
-// Validates everything that needs no store: enumerations in range, texts terminated and UTF-8,
-// no dimension twice, since before until, a run filter of 4 to 36 characters of a UUID, a known
-// status.
+// Validates everything that needs no store: enumerations are in range; texts are terminated and
+// UTF-8; no dimension occurs twice; `since_ns` is before `until_ns`; a run filter has 4 to 36
+// characters of a UUID; a status is known.
 MUST_CHECK enum status query_check(const struct query *query, struct error *err);
 
 // ---- Metrics --------------------------------------------------------------
 
-// A metric that can be averaged: a stored numeric column, a derived one, or an aggregate that
-// the store computes from several records (a column of sketches, or column -1 and no
-// `derived`).
+// A metric that can be averaged.  It is a stored numeric column, a derived metric (RECORD_DERIVED
+// in record_table.h), or an aggregate that the store computes from several records.  An aggregate
+// is either a column of quantile sketches, or has `column` -1 and no `derived`.
 struct query_metric {
     enum record_kind kind;
     const char *name; // "ttft_ns"
@@ -170,11 +172,11 @@ const struct query_metric *query_metrics(unsigned *count);
 #define QUERY_METRIC_FLOOR   "floor_ns"
 #define QUERY_METRIC_GOODPUT "goodput_per_second"
 
-// Whether single records have a value of the metric, stored or derived.
+// True if a single record has a value of the metric, stored or derived.
 bool query_metric_is_of_records(const struct query_metric *metric);
 
-// Finds a metric by "kind.name", or by "name" if only one kind has it.
-// STATUS_INVALID with a message that names the alternatives, or the nearest name.
+// Finds a metric by "kind.name", or by "name" if only one record kind has such a metric.  Otherwise
+// returns STATUS_INVALID; `err` names the alternatives, or the nearest name.
 MUST_CHECK enum status query_metric_find(const struct query_metric **out, const char *name,
                                          struct error *err);
 

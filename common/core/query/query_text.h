@@ -1,5 +1,5 @@
 // Parser of the query language: converts a line of text to a struct query, and a filter back to
-// text.  Pure.
+// text.  The command line and the dashboard use it.  No I/O, no global state.
 //
 //   avg ttft_ns by model,host where host=a and model="x y" since 1h limit 10
 //
@@ -31,31 +31,33 @@
 // Room for the text of any filter, terminating NUL included.
 enum { QUERY_LINE_SIZE = 16384 };
 
-// Callback that parses a time, since this depends on clock and time zone.  `latest` selects the
-// second instant of a local time that occurs twice.
+// Callback that parses a time; the parser does not do so itself, because the result depends on
+// clock and time zone.  If a local time occurs twice, `latest` selects its second instant.
 typedef enum status query_when(void *context, int64_t *out_ns, const char *text, bool latest,
                                struct error *err);
 
-// Parses a line.  STATUS_INVALID with the column, the word and the nearest known word in `err`
-// (escaped for a terminal), and its position in `*place` (may be NULL).
+// Parses a line.  If the line is invalid, returns STATUS_INVALID; `err` names the invalid word, its
+// column and the nearest known word (escaped for a terminal), and `*place` (may be NULL) is the
+// word's position.  `context` is passed to `when`.
 MUST_CHECK enum status query_text_read(struct query *out, const char *line, query_when *when,
                                        void *context, struct query_place *place, struct error *err);
 
-// The same for a line with only the clauses "where", "since" and "until", or none.
+// Parses a line that has no verb and no clauses but "where", "since" and "until"; it may be empty.
+// Errors are those of query_text_read.
 MUST_CHECK enum status query_text_read_filter(struct query_filter *out, const char *line,
                                               query_when *when, void *context,
                                               struct query_place *place, struct error *err);
 
-// Writes the clauses that parse to `filter`, with times in UTC; "" if it is empty.
-// STATUS_UNSUPPORTED for times before 1970 or after 2261.  STATUS_FULL if it does not fit in `size`
-// bytes.
+// Writes a line that query_text_read_filter parses to `filter`, with times in UTC; "" if the filter
+// has no condition.  Returns STATUS_UNSUPPORTED for times before 1970 or after 2261, STATUS_FULL if
+// the line does not fit in `size` bytes.
 MUST_CHECK enum status query_text_write_filter(char *out, size_t size,
                                                const struct query_filter *filter,
                                                struct error *err);
 
 // ---- The table of verbs ---------------------------------------------------------
 
-// Clauses.
+// One line per clause: X(suffix of the enumerator, word).
 #define QUERY_CLAUSES(X)                                                                           \
     X(BY, "by")                                                                                    \
     X(WHERE, "where")                                                                              \
@@ -77,20 +79,21 @@ enum query_clause {
         QUERY_CLAUSE_COUNT
 };
 
+// The argument that a verb takes.
 enum query_subject { QUERY_NO_SUBJECT, QUERY_METRIC, QUERY_METRIC_OR_NONE, QUERY_BASELINE_OR_NONE };
 
 struct query_verb {
     const char *word;
     enum query_kind kind;
     enum record_kind record_kind; // QUERY_RECORDS
-    enum query_subject subject;   // the verb's argument
-    unsigned clauses;             // accepted ones; bit i: enum query_clause i
+    enum query_subject subject;
+    unsigned clauses; // the accepted clauses; bit i: enum query_clause i
 };
 
-// The verb of a word, a kind of records in singular or plural; NULL: none.
+// Finds the verb with this word; the word of a record kind may be singular or plural.  NULL: none.
 const struct query_verb *query_verb_find(const char *word);
 
-// The verb of a query; NULL if its kind has none.
+// Finds the verb for a query; NULL if no verb makes queries of this kind.
 const struct query_verb *query_verb_of(const struct query *query);
 
 // All verbs, `*count` of them, static.

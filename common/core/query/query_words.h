@@ -1,6 +1,7 @@
-// Tokenizer of the query language: splits a line into words, and quotes names.  Pure.
+// Tokenizer of the query language: splits a line into words, and quotes names.  The parser in
+// query_text.h uses it.  No I/O, no global state.
 //
-// Blanks separate words; "=" and "," are words themselves.  A name that contains one of these,
+// Blanks separate words; "=" and "," are words themselves.  A name that contains a blank, "=", ",",
 // a quote or a backslash is written in single or double quotes.  Escapes in quotes: \\ \" \' \n \t,
 // \xNN (a byte) and \u{NNNN} (a character).
 #ifndef INFERSTAT_CORE_QUERY_WORDS_H
@@ -12,7 +13,7 @@
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
 
-// A part of the line: `size` bytes from byte offset `at` on.
+// A part of a line: `size` bytes from byte offset `at` on.
 struct query_place {
     size_t at, size;
 };
@@ -27,20 +28,22 @@ enum query_word_kind {
 struct query_word {
     enum query_word_kind kind;
     bool quoted;
-    char text[QUERY_TEXT_SIZE]; // without its quotes, terminated, UTF-8; "" of END
+    char text[QUERY_TEXT_SIZE]; // UTF-8, without the quotes, NUL-terminated; "" for END
     struct query_place place;
 };
 
-// Reads the next word of `line` (terminated) from byte `from` on.  STATUS_INVALID: it is
-// malformed; `word->place` has the position and `err` the reason.
+// Reads the next word of `line` (NUL-terminated) from byte `from` on.  If the word is malformed,
+// returns STATUS_INVALID; word->place has its position and `err` the reason.
 MUST_CHECK enum status query_word_read(struct query_word *word, const char *line, size_t from,
                                        struct error *err);
 
-// Appends `text` (UTF-8) at `out[*used]` as one word, quoted if necessary or if `in_quotes`, and
-// terminates it.  False, with nothing written, if it does not fit in `size` bytes.
+// Appends `text` (UTF-8) at `out[*used]` as one word and a NUL, quoted if necessary or if
+// `in_quotes`; `*used` then counts the word too.  Returns false and writes nothing if the word does
+// not fit in the `size` bytes of `out`.
 bool query_word_write(char *out, size_t size, size_t *used, const char *text, bool in_quotes);
 
-// The column of a byte of the line: the number of characters before it, plus one.
+// The column, from 1, of the byte at offset `at`: the count of characters before that byte, plus
+// one.
 size_t query_column(const char *line, size_t at);
 
 #endif

@@ -1,4 +1,5 @@
-// Query result: a table of named columns and rows of typed values.
+// Query result: named columns, and rows of typed values.  The store and the codec build results,
+// clients read them.  A result owns its texts; it is used by one thread at a time.
 #ifndef INFERSTAT_CORE_RESULT_H
 #define INFERSTAT_CORE_RESULT_H
 
@@ -23,7 +24,7 @@ struct value {
     };
 };
 
-// Whether both values are the same text, or both are null.
+// True if both values are the same text, or both are null.
 bool value_is_same(struct value a, struct value b);
 
 struct result_column {
@@ -45,24 +46,24 @@ void result_set_int(struct result *result, unsigned column, int64_t value);
 void result_set_real(struct result *result, unsigned column, double value);
 enum status result_set_text(struct result *result, unsigned column, const char *bytes, size_t size);
 
-// STATUS_NOMEM if rows or texts could not be added: the result is incomplete, and nothing is added
-// to it any more.
+// Returns STATUS_NOMEM if a row or a text could not be added: the result is then incomplete, and
+// later additions do nothing.
 MUST_CHECK enum status result_status(const struct result *result);
 
 unsigned result_column_count(const struct result *result);
 size_t result_row_count(const struct result *result);
 const struct result_column *result_column(const struct result *result, unsigned column);
-// The position of a column, or -1.
+// The position of the column with this key; -1 if there is none.
 int result_find(const struct result *result, const char *key);
-// The cell; null if row or column is out of range, as `(unsigned)-1` from result_find.
+// The cell; null if row or column is out of range, as is a -1 from result_find.
 struct value result_cell(const struct result *result, size_t row, unsigned column);
 
 // The cell in the column `key`; null if there is no such column.
 struct value result_get(const struct result *result, size_t row, const char *key);
-// Whether the cell in the column `key` equals `text`.
+// True if the cell in the column `key` is the text `text`.
 bool result_is(const struct result *result, size_t row, const char *key, const char *text);
 
-// The cell in the column `key` as a number; `absent` if it is none.
+// The cell in the column `key` as a number; `absent` if the cell is no number.
 double result_number(const struct result *result, size_t row, const char *key, double absent);
 int64_t result_integer(const struct result *result, size_t row, const char *key, int64_t absent);
 

@@ -1,5 +1,7 @@
-// Record: one row of telemetry as a fixed-size C struct, with enums and metadata of all kinds
-// and columns, generated from the schema in record_table.h.
+// Record: one row of telemetry as a fixed-size C struct.  A record's kind says which SQL table the
+// row belongs to: an inference, a model load, a sample of a device.  The enums of kinds and columns
+// and their metadata are generated from the schema in record_table.h.  The library, the collector
+// and all clients use this header.  No I/O, no locks.
 #ifndef INFERSTAT_CORE_RECORD_H
 #define INFERSTAT_CORE_RECORD_H
 
@@ -18,8 +20,8 @@ enum record_kind {
         RECORD_KIND_COUNT
 };
 
-// Column positions, one enum per kind: INFERENCE_TTFT_NS is the position of ttft_ns in an
-// inference; INFERENCE_COLUMNS is the number of columns.
+// Column positions, one enum per kind: INFERENCE_TTFT_NS is the position, from 0, of ttft_ns in an
+// inference; INFERENCE_COLUMNS is the count of its columns.
 #define RECORD_COLUMN_ENUM(column, name, type, unit, presence, text) column,
 enum run_column { RECORD_RUN(RECORD_COLUMN_ENUM) RUN_COLUMNS };
 enum device_column { RECORD_DEVICE(RECORD_COLUMN_ENUM) DEVICE_COLUMNS };
@@ -65,13 +67,14 @@ struct record_column {
     const char *meaning; // one line
     enum column_type type;
     enum unit unit;
-    bool maybe; // may be absent
+    bool maybe; // may be absent (presence MAYBE in record_table.h)
 };
 
+// A derived metric: numerator / denominator, computed when read (RECORD_DERIVED in record_table.h).
 struct record_derived {
     const char *name;
     const char *meaning;
-    const char *numerator;
+    const char *numerator; // expression over the columns
     const char *denominator;
     enum record_kind kind;
     enum unit unit;
@@ -84,20 +87,20 @@ struct record_kind_info {
     unsigned column_count;
 };
 
-// All static and const; `kind` must be below RECORD_KIND_COUNT.
+// The metadata of a kind; static.  `kind` must be below RECORD_KIND_COUNT.
 const struct record_kind_info *record_kind_info(enum record_kind kind);
 
-// The kind of that name, or RECORD_KIND_COUNT.
+// The kind with this name; RECORD_KIND_COUNT if there is none.
 enum record_kind record_kind_find(const char *name);
 
-// The position of a column in its kind, or -1.
+// The position of the column `name` in `kind`; -1 if there is none.
 int record_column_find(enum record_kind kind, const char *name);
 
-// The derived columns of all kinds, `*count` of them.
+// The derived metrics of all kinds, `*count` of them; static.
 const struct record_derived *record_derived(unsigned *count);
 
-// Whether the type is an enumeration; and the text of an enumeration's value, NULL if `number`
-// is no value of it.
+// column_type_is_enum: true if the type is an enumeration.  column_enum_text: the text of the value
+// `number` of the enumeration `type`; NULL if the enumeration has no such value.
 bool column_type_is_enum(enum column_type type);
 const char *column_enum_text(enum column_type type, int64_t number);
 
@@ -113,11 +116,11 @@ enum {
     RECORD_VALUES_MAX = 61,  // in two slots
 };
 
-// One record.  `values` are in the kind's column order; an absent column has value 0 and a
-// clear bit in `present`.  INT and enumerations are in `i`, REAL in `r`, NAME in `name` (an
-// id of the run's name table, from 1).  TEXT and BLOB bytes follow the last column, at
-// `text.offset` in `bytes`.  Only the header and the first `used` bytes of `values` are
-// defined; only these may be read from a record in a ring.
+// One record.  `values` are in the kind's column order; an absent column has value 0 and a clear
+// bit in `present`.  INT and enumerations are in `i`, REAL in `r`, NAME in `name` (the id, from 1,
+// of an interned string of the run).  The bytes of a TEXT or BLOB column follow the last column, at
+// `text.offset` in `bytes`.  The members before `values` are the header.  Only the header and the
+// first `used` bytes of `values` are defined: a reader of a ring must read no others.
 struct record {
     uint16_t kind; // enum record_kind
     uint16_t used; // bytes of `values` in use, text included
@@ -175,19 +178,21 @@ static inline bool record_has(const struct record *record, unsigned column)
     return record->present >> column & 1;
 }
 
-// Sets a TEXT or BLOB column to a copy of `size` bytes; returns the bytes copied.  TEXT that
-// does not fit is cut at a UTF-8 boundary; a BLOB that does not fit is not copied: returns 0.
+// Set a TEXT or BLOB column to a copy of `size` bytes; return how many bytes were copied.  A TEXT
+// that does not fit is cut at a UTF-8 boundary.  A BLOB that does not fit is not copied: the result
+// is 0.
 size_t record_set_text(struct record *record, unsigned column, const char *text, size_t size);
 size_t record_set_blob(struct record *record, unsigned column, const void *bytes, size_t size);
 
-// The `*size` bytes of a present TEXT or BLOB column, not terminated, inside the record.
+// The bytes of a present TEXT or BLOB column, `*size` of them, without a NUL; a pointer into the
+// record.
 const char *record_get_text(const struct record *record, unsigned column, size_t *size);
 
 // Bytes left for TEXT and BLOB columns.
 size_t record_text_room(const struct record *record);
 
-// Validates a record from outside (a file of another process) for the functions here: its kind
-// and columns are known, and its texts are inside it.  Values are not validated.
+// True if the functions above may be called on a record that another process wrote: its kind and
+// columns are known, and its texts are inside it.  Does not validate values.
 bool record_is_sound(const struct record *record);
 
 #endif

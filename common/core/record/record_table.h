@@ -6,8 +6,10 @@
 // (common/store/schema/schema.h).  A column's position in its kind is its number on the wire,
 // permanently.
 //
-// All kinds also have: run, stream, number (the identity), started_ns (the host's wall
-// clock, UTC) and received_ns (the collector's).
+// All kinds also have the columns run, stream and number, which identify a record: a run is one
+// life of a reporting process, a stream is one of its ring buffers, and records of a stream are
+// numbered 1, 2, 3, ...  All kinds have started_ns by the host's wall clock (UTC), and received_ns
+// by the collector's.
 //
 // Kind:   X(KIND, "table", "what one record of it is")
 // Column: X(KIND_COLUMN, "column", type, unit, presence, "meaning")
@@ -252,10 +254,10 @@
 #define RECORD_SYNC_VALUES(X) X(0, EVENTS, "events") X(1, PERIODIC, "periodic")
 
 // Derived metrics are never stored: views and queries compute numerator / denominator in real
-// arithmetic; absent if either is absent or the denominator is not above zero.  Both are
-// expressions over the kind's columns, in the syntax that SQL and C share.  The average per
-// request is the mean of the values; total over total is sum(numerator) / sum(denominator)
-// of the rows that have a value.
+// arithmetic.  The value is absent if either is absent or the denominator is not above zero.  Both
+// are expressions in SQL over the kind's columns.  An average has two forms: "per request" is the
+// mean of the rows' values; "total over total" is sum(numerator) / sum(denominator) of the rows
+// that have a value.
 //
 // X(KIND, "name", unit, "numerator", "denominator", "meaning")
 #define RECORD_DERIVED(X)                                                                          \

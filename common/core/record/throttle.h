@@ -1,13 +1,13 @@
-// GPU clock throttle reasons: the bits of device_sample.throttle_reasons, as in NVML
-// (nvmlDeviceGetCurrentClocksEventReasons, nvml.h).
+// GPU clock throttle reasons: names of the bits in the column device_sample.throttle_reasons, which
+// has the value that NVML returns (nvmlDeviceGetCurrentClocksEventReasons, nvml.h).
 #ifndef INFERSTAT_CORE_THROTTLE_H
 #define INFERSTAT_CORE_THROTTLE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-// One line per NVML bit that means reduced clocks: bit, text.  Idle clocks and clocks set by
-// an administrator are excluded.
+// One line per NVML bit that means reduced clocks: X(bit, text).  The bits for idle clocks and for
+// clocks that an administrator set are not listed.
 #define THROTTLE_REASONS(X)                                                                        \
     X(0x04, "power cap")                                                                           \
     X(0x08, "hardware slowdown")                                                                   \
@@ -21,8 +21,8 @@ int64_t throttle_bits(int64_t reasons);
 
 enum { THROTTLE_TEXT_SIZE = 96 };
 
-// Writes "power cap, software thermal" to `text` (THROTTLE_TEXT_SIZE bytes); "" for none.
-// Returns `text`.
+// Writes the names of the bits in `reasons`, such as "power cap, software thermal", to `text`,
+// which holds THROTTLE_TEXT_SIZE bytes; "" for none.  Returns `text`.
 char *throttle_text(char *text, int64_t reasons);
 
 #endif

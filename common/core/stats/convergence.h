@@ -1,10 +1,11 @@
-// Convergence test for a repeated measurement, such as runs of a benchmark.  Pure.
+// Convergence test for a repeated measurement, such as the repetitions of a benchmark: tells when
+// their median is known precisely enough.  No I/O, no global state.
 //
-// The main result is the median, which a few disturbed runs do not move; the trimmed mean omits
-// a fifth of the values at either end.  IQR / median is the relative spread of the values;
-// 1.57 IQR / sqrt(count) is the half-width of the median's confidence interval (McGill, Tukey,
-// Larsen, American Statistician 32, 1978): a spread of 10 % gives 5 % after 10 runs and 2 %
-// after 62.
+// The main result is the median, because a few disturbed values hardly change it.  The trimmed mean
+// omits the lowest fifth and the highest fifth of the values.  IQR (interquartile range) / median
+// is the relative spread of the values.  The half-width of the median's confidence interval is 1.57
+// IQR / sqrt(count) (McGill, Tukey, Larsen, American Statistician 32, 1978): with a relative spread
+// of 10 % it is 5 % of the median after 10 values, and 2 % after 62.
 #ifndef INFERSTAT_CORE_CONVERGENCE_H
 #define INFERSTAT_CORE_CONVERGENCE_H
 
@@ -12,15 +13,15 @@
 #include <stddef.h>
 
 enum {
-    CONVERGENCE_RUNS_MIN = 5,  // fewer values have no meaningful quartiles
-    CONVERGENCE_RUNS_MAX = 30, // the interval shrinks slowly beyond this
+    CONVERGENCE_RUNS_MIN = 5,  // fewest values: fewer have no meaningful quartiles
+    CONVERGENCE_RUNS_MAX = 30, // most repetitions worth their time: more shrink the interval slowly
 };
 
 struct convergence {
-    size_t count;
+    size_t count; // of the values
     double median, trimmed_mean;
     double iqr_ratio;      // IQR / median
-    double interval_ratio; // half-width of the interval / median
+    double interval_ratio; // half-width of the confidence interval / median
 };
 
 // Sorts the values, none of them NaN, and summarises them.  Without values all fields but

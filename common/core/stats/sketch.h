@@ -1,13 +1,15 @@
-// Mergeable quantile sketch with bounded relative error.
+// Mergeable quantile sketch with bounded relative error: a histogram with logarithmic buckets, from
+// which a quantile of all added values can be read.  The library, the collector and queries use it.
+// A sketch is used by one thread at a time.
 //
-// Values are counted in buckets, 64 of equal width per power of two: a bucket's number
-// is the exponent and the top six bits of the mantissa of the value as a double.  The
-// relative error of a quantile is at most 1/129, less than 1 %.  Zero and negative values
-// have their own buckets.  Merging adds counts and is exact: the sketch of a union is the
+// Each power of two is divided into 64 buckets of equal width: the bucket of a value is
+// the exponent and the top six bits of the mantissa of the value as a double.  The
+// relative error of a quantile is at most 1/129, less than 1 %.  Negative values have buckets of
+// their own, and zeros a counter.  Merging adds counts and is exact: the sketch of a union is the
 // sum of the sketches.  Based on the linearly interpolated mapping of DDSketch (Masson,
 // Rim, Lee, VLDB 2019) and on HdrHistogram.
 //
-// The range is 2^-64 to 2^64: smaller magnitudes count as zero, larger ones in the last
+// The range is 2^-64 to 2^64: a smaller magnitude counts as zero, a larger one in the last
 // bucket.  NaN is never counted.
 #ifndef INFERSTAT_CORE_SKETCH_H
 #define INFERSTAT_CORE_SKETCH_H
@@ -29,8 +31,8 @@ enum {
     SKETCH_NS_OFFSET = 64 * SKETCH_PER_OCTAVE, // bucket of 1 ns
 };
 
-// The bucket of a value if there were buckets of all magnitudes; huge if that is below the first
-// one, and for negative values and NaN.
+// The bucket that a value would have if the buckets had no upper bound; above INT64_MAX for a value
+// below the first bucket, for a negative value and for NaN.
 static inline uint64_t sketch_bucket_anywhere(double value)
 {
     uint64_t bits;
@@ -47,8 +49,9 @@ static inline uint32_t sketch_bucket(double value)
     return bucket < SKETCH_BUCKETS ? (uint32_t)bucket : SKETCH_BUCKETS - 1;
 }
 
-// The bucket of a duration, from 0 for 1 ns: bucket = SKETCH_NS_OFFSET + this.
-// 0 ns counts as 1 ns; durations beyond the range count in its last bucket.
+// The index of a duration in a plain array of SKETCH_NS_BUCKETS counts, 0 for 1 ns; the duration's
+// bucket in a sketch is SKETCH_NS_OFFSET + index.  0 ns counts as 1 ns; durations of 2^44 ns and
+// more count in the last bucket of the array.
 static inline uint32_t sketch_ns_bucket(uint64_t ns)
 {
     const double value = (double)(int64_t)(ns | (ns == 0));
@@ -58,10 +61,10 @@ static inline uint32_t sketch_ns_bucket(uint64_t ns)
     return place < SKETCH_NS_BUCKETS ? (uint32_t)place : SKETCH_NS_BUCKETS - 1;
 }
 
-// The value that represents a bucket: within 1/129 of any value in it.
+// The value that represents a bucket: it differs from any value in the bucket by at most 1/129.
 double sketch_bucket_value(uint32_t bucket);
 
-// Buckets are stored in pages, each allocated with its first value.
+// A sketch stores its buckets in pages, and allocates a page when the first value falls into it.
 struct sketch;
 
 // A memory limit shared by several sketches.
@@ -71,9 +74,10 @@ struct sketch_budget {
 };
 
 MUST_CHECK enum status sketch_new(struct sketch **out);
-// A sketch whose pages count against `budget`, which is borrowed until its last use.
+// Creates a sketch whose pages count against `budget`, which is borrowed until sketch_free.
 MUST_CHECK enum status sketch_new_within(struct sketch **out, struct sketch_budget *budget);
-// Allocates all pages of sketch_ns_bucket now, so that adding to them never allocates.
+// Allocates the pages of the buckets of sketch_ns_bucket now, so that adding to these buckets never
+// allocates.
 MUST_CHECK enum status sketch_reserve_ns(struct sketch *sketch);
 void sketch_free(struct sketch *sketch);
 void sketch_reset(struct sketch *sketch);
@@ -91,13 +95,14 @@ void sketch_merge(struct sketch *into, const struct sketch *from);
 
 uint64_t sketch_count(const struct sketch *sketch);
 
-// Calls `callback` for each non-empty bucket, with the value that represents it.
+// Calls `callback` for each non-empty bucket, with `context`, the value that represents the bucket,
+// and its count.
 typedef void sketch_callback(void *context, double value, uint64_t count);
 void sketch_each(const struct sketch *sketch, sketch_callback *callback, void *context);
 
 // The rank (from 0) of quantile `q` (0..1) among `count` > 0 values, by the nearest-rank
-// method: the smallest value with at least a share `q` of all values at or below it.  p99
-// of fewer than 100 values is the largest.
+// method: the quantile is the smallest value for which at least the share `q` of all values is not
+// larger.  With fewer than 100 values p99 is the largest value.
 uint64_t sketch_rank(double q, uint64_t count);
 
 // The value at quantile `q`.  False when the sketch is empty, when values are missing because
@@ -106,29 +111,30 @@ bool sketch_quantile(const struct sketch *sketch, double q, double *value);
 
 // ---- Serialisation --------------------------------------------------------------
 //
-// Version byte 1, then unsigned LEB128 numbers: count of zeros; number of non-empty
-// positive buckets, and for each its distance from the previous one (the first: from 0)
-// and its count; the same for negative buckets.
+// The format: a version byte 1, then integers in unsigned LEB128: the count of zeros; how many
+// positive buckets are not empty; for each of these its distance from the previous one (for the
+// first: from 0) and its count; then the negative buckets in the same way.
 
 // Bytes of the longest encoding, which has all buckets of both signs.
 enum { SKETCH_SIZE_MAX = 64 + 2 * SKETCH_BUCKETS * 11 };
 
-// Encodes the sketch, or the part that fits in `size` bytes: positive buckets from `*next`
-// on (initially 0; the first part has zeros and negative buckets too).  Sets `*next` to the
-// start of the next part, SKETCH_BUCKETS when complete.  Returns the bytes used, 0 when
-// nothing fits or values are missing because an allocation failed.
+// Encodes the sketch in parts of at most `size` bytes, each of which can be decoded on its own.  A
+// part has positive buckets from bucket `*next` on; `*next` is 0 for the first part, which also has
+// the zeros and the negative buckets.  Sets `*next` to the first bucket of the next part,
+// SKETCH_BUCKETS after the last part.  Returns the bytes used; 0 if nothing fits, or if values are
+// missing because an allocation failed.
 size_t sketch_encode(const struct sketch *sketch, void *out, size_t size, uint32_t *next);
 
-// Encodes the whole sketch.  Returns the bytes used, 0 when it does not fit or values are
-// missing.
+// Encodes the whole sketch.  Returns the bytes used; 0 if it does not fit, or if values are missing
+// because an allocation failed.
 size_t sketch_encode_whole(const struct sketch *sketch, void *out, size_t size);
 
-// Merges an encoded sketch.  STATUS_NOMEM: some values were not counted.  STATUS_CORRUPT:
-// invalid bytes, `sketch` is unchanged.
+// Adds the counts of an encoded sketch to `sketch`.  Returns STATUS_NOMEM if some values could not
+// be counted; STATUS_CORRUPT if the bytes are invalid, and `sketch` is then unchanged.
 MUST_CHECK enum status sketch_decode(struct sketch *sketch, const void *bytes, size_t size);
 
-// The same in one pass, without validating first: after STATUS_CORRUPT `sketch` has a part of
-// the values and may only be reset or freed.
+// Like sketch_decode, but in one pass, without validating all bytes first: after STATUS_CORRUPT
+// `sketch` has a part of the values and may only be reset or freed.
 MUST_CHECK enum status sketch_decode_once(struct sketch *sketch, const void *bytes, size_t size);
 
 #endif

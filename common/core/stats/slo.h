@@ -1,5 +1,6 @@
-// Service level objectives (SLOs): parses upper limits such as "ttft=200ms,tpot=30ms" that a
-// request must meet to count towards goodput.  Limits need a unit, except 0.  Pure.
+// Parser of service level objectives (SLOs): upper limits of durations, such as
+// "ttft=200ms,tpot=30ms".  Only a request that meets all of them counts in the metric goodput.  A
+// limit needs a unit, except 0.  No I/O, no global state.
 #ifndef INFERSTAT_CORE_SLO_H
 #define INFERSTAT_CORE_SLO_H
 
@@ -34,8 +35,8 @@ struct slo {
 const char *slo_name(enum slo_metric metric);
 const char *slo_metric_name(enum slo_metric metric);
 
-// Parses objectives separated by commas; spaces are ignored.  STATUS_INVALID: `err` names the
-// invalid word, and `*at` (may be NULL) is its byte offset in the text.
+// Parses objectives separated by commas; spaces are ignored.  If the text is invalid, returns
+// STATUS_INVALID; `err` names the invalid word, and `*at` (may be NULL) is the word's byte offset.
 MUST_CHECK enum status slo_parse(struct slo *out, const char *text, size_t *at, struct error *err);
 
 #endif

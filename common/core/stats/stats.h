@@ -1,8 +1,9 @@
-// Robust statistics: median, spread and outlier score of a few values, and a distribution-free
-// comparison of two samples of measurements (better, same or worse).
+// Robust statistics: median, spread and outlier score of a few values; and a distribution-free
+// comparison of two samples of measurements (better, same or worse).  Queries use it to compare
+// periods, baselines and hosts.  No I/O, no global state.
 //
-// Method.  The effect is the ratio of the medians, since request times have long tails,
-// several modes and ties, for which a mean says little.  Each median has a confidence
+// Method.  The effect size is the ratio of the medians: request times have long tails, several
+// modes and ties, so that their mean says little.  Each median has a confidence
 // interval between two order statistics of its sample, valid for any distribution (Thompson
 // 1936).  Its width follows from the share of values below the median, whose variance is
 // estimated between blocks of consecutive values (Woodruff, JASA 47, 1952; batch means:
@@ -55,10 +56,11 @@ double stats_median(const double *sorted, size_t count);
 // (Rousseeuw, Croux, JASA 88, 1993).  Overwrites `values`.  NaN without values.
 double stats_spread(double *values, size_t count, double median);
 
-// Modified z-score (Iglewicz, Hoaglin, 1993): how many spreads a value is above or, negative,
-// below the median; an outlier beyond STATS_OUTLIER_SCORE.  `least` is the minimum of the
-// spread, so that a tiny deviation among otherwise equal values is no outlier.  If both are
-// 0, the score is 0 for the median and infinite for other values.
+// Modified z-score (Iglewicz, Hoaglin, 1993): the distance of `value` from `median`, in units of
+// `spread`; negative below the median.  A value is an outlier if its score is beyond
+// STATS_OUTLIER_SCORE in either direction.  A spread below `least` counts as `least`, so that a
+// tiny deviation among otherwise equal values is no outlier.  If `spread` and `least` are 0, the
+// score is 0 for the median and infinite for other values.
 #define STATS_OUTLIER_SCORE 3.5
 double stats_score(double value, double median, double spread, double least);
 
@@ -70,7 +72,8 @@ enum stats_direction {
     STATS_MORE,    // more is better: rates, efficiencies
 };
 
-// Whether less or more of a metric is better, by its name if listed, else by its unit.
+// Says whether less or more of a metric is better: decided by its name if the name is listed in
+// stats.c, else by its unit.
 enum stats_direction stats_direction(const char *metric, enum unit unit);
 
 // ---- Comparing two samples -------------------------------------------------------
@@ -82,9 +85,9 @@ enum stats_direction stats_direction(const char *metric, enum unit unit);
 
 enum {
     STATS_SAMPLES_MAX = 10000, // values kept of a sample: more do not improve a verdict
-    STATS_BLOCKS_MAX = 24,
+    STATS_BLOCKS_MAX = 24,     // blocks of a sample
     STATS_BLOCKS_MIN = 8,
-    STATS_BLOCK_VALUES_MIN = 10,
+    STATS_BLOCK_VALUES_MIN = 10,                                  // values of a block
     STATS_INDEPENDENT_MIN = 10,                                   // fewest values for an interval
     STATS_SERIAL_MIN = STATS_BLOCKS_MIN * STATS_BLOCK_VALUES_MIN, // fewest serial values
     STATS_FEW_MIN = 5,        // fewest values for stats_compare_few
@@ -108,14 +111,14 @@ struct stats_median {
     double median, low, high; // NaN without values
 };
 
-// `values` are in order of time, none of them NaN.  `sources[i]` numbers the process of
-// values[i]; NULL: all are from one process.
+// Computes the median of a sample.  `values` are in order of time, none of them NaN.  `sources[i]`
+// is the number of the process that values[i] comes from; NULL: all come from one process.
 MUST_CHECK enum status stats_median_of(struct stats_median *out, const double *values,
                                        const uint16_t *sources, size_t count,
                                        enum stats_sampling sampling);
 
-// The same for the quantile STATS_TAIL, returned in `median`.  An interval needs far more
-// values: 800 serial or about 200 independent ones.
+// Like stats_median_of, but for the quantile STATS_TAIL, which it sets in out->median.  Its
+// interval needs far more values: 800 serial or about 200 independent ones.
 MUST_CHECK enum status stats_tail_of(struct stats_median *out, const double *values,
                                      const uint16_t *sources, size_t count,
                                      enum stats_sampling sampling);
@@ -136,27 +139,28 @@ enum stats_verdict {
 // The text of a verdict; static.
 const char *stats_verdict_text(enum stats_verdict verdict);
 
-// The ratio of the medians, after / before, and its confidence interval: 0 to infinity if a
-// sample has none.  All three are NaN if a median is not above zero.
+// The ratio of the medians, after / before, and its confidence interval low..high, which is 0 to
+// infinity if the median of a sample has no interval.  All three are NaN if a median is not above
+// zero.
 struct stats_effect {
     double ratio, low, high;
     enum stats_verdict verdict;
 };
 
-// `margin` is the largest relative change that counts as none: ratios from 1 / (1 + margin) to
-// 1 + margin, so that the result is symmetric in the samples.  With STATS_NEITHER a change
-// is UNDECIDED.
+// Compares two samples.  `margin` is the largest relative change that counts as none: ratios from
+// 1 / (1 + margin) to 1 + margin, so that the result is symmetric in the samples.  With
+// STATS_NEITHER a change is UNDECIDED.
 struct stats_effect stats_compare(const struct stats_median *before,
                                   const struct stats_median *after, enum stats_direction direction,
                                   double margin);
 
-// The same for independent values, also if a side has too few for an interval of its median
-// (STATS_FEW_MIN to STATS_INDEPENDENT_MIN - 1).  The interval of the ratio is then the
-// Hodges-Lehmann interval (1963): between two order statistics of all pairwise ratios,
-// selected by the distribution of the Mann-Whitney U (exact if the sides differ only by a
-// factor, conservative with ties).  Of more than STATS_FEW_MAX values, that many evenly
-// spaced ones are used.  Values are in order of time; with one not above zero there is no
-// such interval.
+// Compares two samples of independent values.  Unlike stats_compare, it works with samples of
+// STATS_FEW_MIN values or more, too few for an interval of the median.  If a sample has fewer than
+// STATS_INDEPENDENT_MIN values, the interval of the ratio is the Hodges-Lehmann interval (1963):
+// between two order statistics of all pairwise ratios, selected by the distribution of the
+// Mann-Whitney U (exact if the samples differ only by a factor, conservative with ties).  If a
+// sample has more than STATS_FEW_MAX values, that many evenly spaced values are used.  Values are
+// in order of time; if a value is not above zero, there is no Hodges-Lehmann interval.
 MUST_CHECK enum status stats_compare_few(struct stats_effect *out, const double *before,
                                          size_t before_count, const double *after,
                                          size_t after_count, enum stats_direction direction,
