@@ -89,9 +89,9 @@
 //   (samples.h).  Of more than 10,000 values, an evenly spaced subset is compared.
 //   The query returns STATUS_INVALID if the environments are incomparable, unless it has `force`.
 //   The verdict on a metric that depends on the work (tokens of requests, page cache share) is
-//   undecided if the work differs by more than 10 %, unless forced.  With force, a subject that
-//   has no counterpart on its device is compared with itself on another device, else with the only
-//   other subject.
+//   undecided if the work differs by more than 10 %, unless forced.  With force, subjects
+//   without a counterpart are compared across devices; if each side has one subject left, these
+//   two are compared.
 // SLOWEST, one row for each of the 10 (or limit, at most 1,000) slowest requests by
 //   query->metric (default e2e_ns), slowest first: those with the highest times or the lowest
 //   rates: run host model device request finish started_ns metric value

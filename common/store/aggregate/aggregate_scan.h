@@ -3,9 +3,8 @@
 //
 // A rollup (rollup.h) includes the records with ids up to its metric's watermark.  For those the
 // scan follows a plan (rollup_plan.h), which uses rollups as far as they cover the window, and
-// records elsewhere; it also reads all records of the window above the watermark.  It reads records
-// only, if there are no rollups, or if the query filters or groups by a dimension that they do not
-// separate (run, stage).
+// records elsewhere.  It also reads all records of the window above the watermark.  It reads no
+// rollups if the query filters or groups by a dimension that they do not separate (run, stage).
 #ifndef INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_H
 #define INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_H
 
@@ -21,7 +20,7 @@ struct store;
 
 enum {
     AGGREGATE_SCAN_METRICS_MAX = 6,
-    AGGREGATE_SCAN_SKETCHES_MAX = 2000, // if more rollups are read, the note says why
+    AGGREGATE_SCAN_SKETCHES_MAX = 2000, // if more rollups are read, the note says so
     AGGREGATE_SCAN_NOTE_SIZE = 512,
 };
 
@@ -51,6 +50,7 @@ struct aggregate_scan {
     int64_t expired_ns;        // records that started before it have expired; INT64_MIN: none
     char note[AGGREGATE_SCAN_NOTE_SIZE]; // remarks on the answer; "": none
 
+    // Internal: memory used by quantile sketches; the plan.
     struct sketch_budget budget;
     struct rollup_plan plan;
 };

@@ -80,7 +80,7 @@ struct audit_run {
     int64_t expired, cleared;                // from its ledger
     uint64_t gone_sum;                  // set hash of expired and cleared rows, from its ledger
     bool is_gone_unknown;               // its ledger lacks a gone_sum
-    int64_t kept[RECORD_KIND_COUNT];    // rows that its ledger tells, by kind
+    int64_t kept[RECORD_KIND_COUNT];    // rows that its ledger expects, by kind
     int64_t counted[RECORD_KIND_COUNT]; // rows found, by kind
     uint64_t hashes[RECORD_KIND_COUNT]; // set hashes of the rows found, by kind
     int64_t rows;                       // found, of all kinds

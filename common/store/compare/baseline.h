@@ -46,8 +46,8 @@ int64_t baseline_expired_ns(const struct baseline *baseline);
 MUST_CHECK enum status baseline_load(struct baseline **out, struct store *store, const char *name,
                                      struct error *err);
 
-// Stores `baseline` under its name, within the caller's transaction; `replace`: also if the name
-// exists.  Else returns STATUS_BUSY for a name that exists.
+// Stores `baseline` under its name, within the caller's transaction.  If the name exists, `replace`
+// replaces that baseline; otherwise returns STATUS_BUSY.
 MUST_CHECK enum status baseline_insert(struct sqlite3 *db, const struct baseline *baseline,
                                        bool replace, struct error *err);
 
@@ -85,8 +85,9 @@ unsigned char *baseline_encode(const char *metric, const struct sample *sample, 
 #define BASELINE_SQL_VALUES                                                                        \
     "(length(s.samples) - 4) / CASE WHEN length(s.samples) & 1 THEN 10 ELSE 8 END"
 
-// Decodes a blob of `count` values added into an empty sample.  Returns STATUS_CORRUPT if the
-// checksum is wrong, a value is not finite, or there are more than STATS_SAMPLES_MAX values.
+// Decodes the blob of a sample to which `count` values were added into an empty `sample`.  Returns
+// STATUS_CORRUPT if the checksum is wrong, a value is not finite, or there are more than
+// STATS_SAMPLES_MAX values.
 MUST_CHECK enum status baseline_decode(struct sample *sample, const char *metric, uint64_t count,
                                        const void *blob, size_t size, struct error *err);
 

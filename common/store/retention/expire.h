@@ -3,7 +3,7 @@
 // and stores the time in the table `expiry`.  The collector decides when and how much.  Each batch
 // is one transaction; earlier batches stay committed after a failure.
 //
-// Rollups (rollup.h) of expired records stay.  These records never expire:
+// Rollups (rollup.h) of expired records stay.  A batch does not delete
 //   * runs, devices and models, since other rows refer to them
 //   * records above the watermark of a metric: its rollups do not include them yet
 //   * records at or after a time whose rollups are to be rebuilt

@@ -15,7 +15,7 @@
 //
 // A level can be missing for a period: it had too few records per row, it was past its retention
 // age, or records were cleared and its days are to be rebuilt.  The table rollup_gap lists these
-// gaps.  A gap of a level is one of all finer levels, too.  Queries must not use a rollup that
+// gaps.  A gap of a level is also a gap of all finer levels.  Queries must not use a rollup that
 // overlaps a gap of its level; they read the records, or a coarser level.  The table expiry has,
 // for each kind, the time before which records have expired.
 #ifndef INFERSTAT_STORE_ROLLUP_ROLLUP_H

@@ -7,8 +7,9 @@
 //                the sum, with carry 0
 //   min, max     of the type of the sum
 //   numerator, denominator   of derived metrics the sums of both; else null
-//   sketch       CRC-32C of the row's key and its other value columns and sketch (4 bytes,
-//                little-endian), then the sketch (sketch.h), which is omitted if min = max
+//   sketch       a checksum, then the sketch (sketch.h), which is omitted if min = max.  The
+//                checksum is the CRC-32C of the row's key, of the other value columns and of
+//                the sketch (4 bytes, little-endian)
 #ifndef INFERSTAT_STORE_ROLLUP_ROLLUP_ROW_H
 #define INFERSTAT_STORE_ROLLUP_ROLLUP_ROW_H
 

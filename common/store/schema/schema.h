@@ -1,7 +1,7 @@
 // The store's SQLite schema: its tables, indexes and views; those of records are generated from the
-// record table (record.h).  A run is the lifetime of one monitored process.  Each of its threads is
-// a stream, which numbers its records from 1.  A record lost before it got a number is an
-// unnumbered loss.
+// column definitions in record.h.  A run is the lifetime of one monitored process.  Each of its
+// threads is a stream, which numbers its records from 1.  A record lost before it got a number is
+// an unnumbered loss.
 //
 // Tables
 //   meta       key, value: uuid of the store, its time of creation, and while a collector has the
@@ -9,7 +9,7 @@
 //              the id of its last run of that time (SCHEMA_NO_SET_HASHES), whose set hashes may be
 //              unknown
 //   name       id, text: models, hosts, devices, operations, stages
-//   run        one row per run: the record table's columns, and heard_ns (when the collector last
+//   run        one row per run: the columns in record.h, and heard_ns (when the collector last
 //              heard of the run), refused (records), clock_suspects, unknown_columns, key (the
 //              public key that authenticated it; null: none)
 //   run_name   per run: maps the name ids in its messages (`number`) to ids of the table name

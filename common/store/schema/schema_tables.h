@@ -1,5 +1,5 @@
-// SQL generator: CREATE TABLE, CREATE VIEW and INSERT for the kinds of records, from the record
-// table (record.h).  Used by migration, the collector's writer, and copies.
+// SQL generator: CREATE TABLE, CREATE VIEW and INSERT for the kinds of records, from the
+// column definitions in record.h.  Used by migration, the collector's writer, and copies.
 #ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_TABLES_H
 #define INFERSTAT_STORE_SCHEMA_SCHEMA_TABLES_H
 

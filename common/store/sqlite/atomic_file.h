@@ -1,6 +1,5 @@
 // Atomic creation of a database file: the file is built under a temporary name, then renamed.  An
-// existing file is never replaced.  Used for new stores and for copies of
-// stores (backup, bundle).
+// existing file is never replaced.  Used for new stores and for copies of stores (backup, bundle).
 #ifndef INFERSTAT_STORE_SQLITE_ATOMIC_FILE_H
 #define INFERSTAT_STORE_SQLITE_ATOMIC_FILE_H
 

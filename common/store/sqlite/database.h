@@ -53,7 +53,7 @@ MUST_CHECK enum status database_end(struct sqlite3 *db, enum status status, stru
 MUST_CHECK enum status database_prepare(struct sqlite3 *db, struct sqlite3_stmt **out,
                                         const char *sql, bool lasting, struct error *err);
 
-// The same for the text appended to `sql`, which it frees, also on failure.
+// The same for the text appended to `sql`, which is freed even on failure.
 MUST_CHECK enum status database_prepare_built(struct sqlite3 *db, struct sqlite3_stmt **out,
                                               struct sqlite3_str *sql, bool lasting,
                                               struct error *err);

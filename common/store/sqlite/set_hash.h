@@ -13,7 +13,7 @@ struct sqlite3;
 // The hash of one record.
 uint64_t set_hash_of(int64_t stream, int64_t number);
 
-// The same bits as SQLite's signed integer.
+// Converts a hash to the signed integer with the same bits, as SQLite stores it.
 int64_t set_hash_signed(uint64_t bits);
 
 // Registers two SQL functions: set_hash(stream, number), an aggregate function, and set_hash_add(a,

@@ -4,9 +4,9 @@
 //
 // The file is not trusted.  Before SQLite opens it, it must be a regular store file of limited
 // size.  Then its schema is checked, every run is audited (audit.h), and every value must be one
-// that the wire protocol accepts; import_columns.c generates that SQL from the record table.  One
-// thread reads and validates the file in one snapshot.  Another thread writes the store.  It never
-// opens the file; it receives batches of validated rows.
+// that the wire protocol accepts (SQL generated from record.h; import_columns.c).  One thread reads
+// and validates the file in one snapshot.  Another thread writes the store.  It never opens the
+// file; it receives batches of validated rows.
 //
 // First the new runs are inserted, with all of their records counted as cleared in the ledger (per
 // run and kind: records stored, expired, cleared; schema.h).  Then the records follow, kind by

@@ -11,8 +11,8 @@
 
 struct store_builder;
 
-// Description of a run, the lifetime of one (here imaginary) process.  Texts are borrowed; NULL:
-// unknown.
+// Description of a run: the lifetime of the process to which the records are attributed.  Texts
+// are borrowed; NULL: unknown.
 struct store_builder_run {
     unsigned char uuid[16];
     const char *host; // required
