@@ -70,8 +70,8 @@ bool wire_key_parse(unsigned char key[WIRE_KEY_SIZE], const char *text);
 
 // Guard: the authenticator of a listening socket.  A thread of the wire_context calls `admit` with
 // the peer's public key, once per connection and again in wire_hang_up; `admit` returns true if the
-// peer may connect.  It must be fast and must not call functions of this header.  After a change of
-// its decisions call wire_hang_up, which applies them to existing connections.
+// peer may connect.  `admit` must be fast and must not use the wire_context or its sockets.  When
+// its decisions change, call wire_hang_up, which applies them to existing connections.
 struct wire_guard {
     struct wire_keypair keys; // the server's own
     bool (*admit)(void *context, enum address_service service,
@@ -120,7 +120,7 @@ void wire_count(const struct wire_socket *socket, struct wire_counters *out);
 
 // Pass: the client's credentials for a connection to a server with a guard.
 struct wire_pass {
-    struct wire_keypair own;
+    struct wire_keypair own; // the client's
     unsigned char server_key[WIRE_KEY_SIZE];
 };
 

@@ -7,13 +7,13 @@
 //  * libzmq sends one ZAP request per connection, after the peer has proved that it owns
 //    its key.  Without a ZAP handler libzmq admits every peer, so the thread starts before
 //    the first socket listens.
-//  * A refusal (400) reaches the client as an error: its session ends, and it does not
-//    retry.  The same holds if only one side uses CURVE.  A client with a wrong server key is
-//    disconnected without an error and reconnects after a constant interval.
+//  * A refusal (ZAP status 400) reaches the client as an error: the client's session ends, and
+//    libzmq does not retry.  The same holds if only one side uses CURVE.  A client with a wrong
+//    server key is disconnected without an error and reconnects after a constant interval.
 //  * The user id of the ZAP reply is attached to every payload frame, not to the routing
 //    frame before it.
 //  * The monitor reports a descriptor as accepted before the ZAP request, and as disconnected
-//    before it is closed: the gate knows every admitted connection.
+//    before libzmq closes it: so the gate knows every admitted connection.
 #ifndef INFERSTAT_WIRE_SOCKET_GATE_H
 #define INFERSTAT_WIRE_SOCKET_GATE_H
 

@@ -27,9 +27,9 @@ struct delivery_lane {
     bool touched;        // to be listed in the next Ack
 };
 
-// State of one run; free it with delivery_run_deinit.  All zero: an unknown run.  The caller may
-// read all fields and write `changed` and `names_known`, and all of them while it restores the
-// committed state.
+// State of one run; free its memory with delivery_run_deinit.  All zero: a new run.  The caller may
+// read all fields, and write `changed`, `names_known` and `risen`.  While it restores the committed
+// state, it may write all fields.
 struct delivery_run {
     struct delivery_lane *lanes; // in the order of their first use
     size_t lane_count, lane_room;
@@ -68,7 +68,7 @@ bool delivery_run_is_complete(const struct delivery_run *run);
 // True if the run has ended and is complete.
 bool delivery_run_is_over(const struct delivery_run *run);
 
-// Marks an open run as silent, after the caller's timeout for messages.
+// Marks an open run as silent: no message arrived within the caller's timeout.
 void delivery_run_silence(struct delivery_run *run);
 
 // ---- A message ----------------------------------------------------------------
@@ -80,14 +80,14 @@ struct delivery_message {
     enum delivery_message_kind kind;
     uint32_t protocol; // Hello: the producer's version
     bool replay;       // Hello
-    bool foreign;      // the run belongs to a key other than the sender's
+    bool foreign;      // the run belongs to another CURVE key than the sender's
     const struct delivery_stream *streams;
     size_t stream_count;
     const struct delivery_range *drops; // Batch, Goodbye
     size_t drop_count;
     uint32_t stream; // Batch
     uint64_t first, last;
-    uint32_t names_first;
+    uint32_t names_first; // id of the first name in the message
     size_t name_count;
     bool names_missing; // records refer to names neither known nor in the message
     int64_t ended_ns;   // Goodbye
@@ -98,7 +98,7 @@ struct delivery_message {
 enum delivery_hearing {
     DELIVERY_HEARD,
     DELIVERY_HELLO_WANTED,     // rejected: Hello must come first
-    DELIVERY_FOREIGN,          // rejected: the run belongs to another key
+    DELIVERY_FOREIGN,          // rejected: message->foreign
     DELIVERY_UNKNOWN_PROTOCOL, // rejected: unsupported protocol version
     DELIVERY_TOO_MANY_STREAMS, // rejected: more than DELIVERY_STREAMS_MAX
 };
@@ -110,7 +110,7 @@ enum delivery_hearing {
 enum delivery_hearing delivery_hear(struct delivery_run *run,
                                     const struct delivery_message *message);
 
-// The value of names_known once the message's names are stored.
+// The value that names_known gets when the message's names are stored.
 uint32_t delivery_run_names_after(const struct delivery_run *run,
                                   const struct delivery_message *message);
 
@@ -125,9 +125,9 @@ enum delivery_step_kind {
 
 struct delivery_step {
     enum delivery_step_kind kind;
-    size_t place; // index of the stream
+    size_t place; // index of the stream in delivery_run.lanes
     uint64_t first, last;
-    size_t index;
+    size_t index; // DELIVERY_STEP_DROP: of the range in message->drops
 };
 
 // Iterator over the steps of a message.
@@ -138,8 +138,8 @@ struct delivery_acceptance {
     size_t index;
 };
 
-// Starts processing a message that delivery_hear accepted (with this `run`): updates the run
-// and its streams.  On STATUS_NOMEM the caller rolls everything back.
+// Starts processing a message that delivery_hear accepted for this `run`: updates the run and its
+// streams.  If the function returns STATUS_NOMEM, the caller must roll back the transaction.
 MUST_CHECK enum status delivery_accept(struct delivery_acceptance *taking, struct delivery_run *run,
                                        const struct delivery_message *message);
 

@@ -1,5 +1,5 @@
-// Private state of the reliable-delivery state machine of a producer, which sends records until the
-// collector acknowledges them; shared by delivery.c and delivery_next.c.
+// Private state of the producer's state machine in delivery.h, which sends records until the
+// collector acknowledges them.  Only delivery.c and delivery_next.c use it.
 #ifndef INFERSTAT_CORE_DELIVERY_STATE_H
 #define INFERSTAT_CORE_DELIVERY_STATE_H
 
@@ -74,9 +74,9 @@ struct delivery_producer {
     uint64_t goodbye_not_before_ns;
     unsigned goodbyes_refused;
 
-    bool asked; // an acknowledgement has been due since asked_since_ns
+    bool asked; // an acknowledgement is awaited since asked_since_ns
     uint64_t asked_since_ns;
-    uint64_t wait_ns; // its current timeout
+    uint64_t wait_ns; // current acknowledgement timeout
     bool held;        // the last message could not be sent: wait until held_until_ns
     uint64_t held_until_ns;
     uint64_t last_send_ns;
@@ -89,7 +89,7 @@ struct delivery_producer {
     uint64_t swept_at_ns;
 
     enum delivery_contact contact;
-    enum delivery_contact contact_told;
+    enum delivery_contact contact_told; // the contact that an action reported last
     uint64_t contact_lost_ns;
     bool closed_told;
     uint64_t invalid_acks;

@@ -20,14 +20,14 @@
 // correlated (batching, queues, warm clocks).  Correlation shorter than a block (a 24th of
 // the sample) is part of the variance between blocks; longer correlation is estimated from
 // successive blocks and widens the interval.  A sample of several processes is divided into
-// blocks both in order of time and process by process, and the larger variance counts.
-// Variation between starts of a process is in the interval only if a sample has several
-// processes: if their medians differ by 3 %, equal samples get BETTER or WORSE in less than
-// STATS_ERROR_RATE of comparisons with five processes, in 5 % with three, in 12 % with two;
-// with one this variation is unknown.
+// blocks twice, in order of time and process by process; the larger variance counts.
+// The interval covers variation between starts of a process only if a sample has several processes.
+// Suppose that the medians of processes differ by 3 %.  Then equal samples get BETTER or WORSE in
+// less than STATS_ERROR_RATE of comparisons with five processes, in 5 % with three, and in 12 %
+// with two; with one process this variation is unknown.
 //
-// Verdicts are claims about the whole interval: BETTER and WORSE, that the medians differ by
-// more than the margin; SAME, that they differ by no more than it; else UNDECIDED.  The
+// A verdict is a claim about the whole interval.  BETTER and WORSE claim that the medians differ by
+// more than the margin, SAME that they differ by at most the margin; otherwise UNDECIDED.  The
 // false positive rate (BETTER or WORSE without a change) is below STATS_ERROR_RATE for any
 // margin (measured: 0.2 % without a margin, far less with one).  Power: with the default
 // margin and 2,500 values per side whose interquartile range is 13 % of the median (normal:
