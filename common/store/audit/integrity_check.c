@@ -17,17 +17,15 @@ enum status integrity_pragma(char finding[INTEGRITY_FINDING_SIZE], sqlite3 *db, 
     enum status status = database_prepare(db, &stmt, pragma, false, err);
     if (status != STATUS_OK)
         return status;
+    finding[0] = '\0';
     const int rc = sqlite3_step(stmt);
     const char *text = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
-    if (rc != SQLITE_ROW)
-        status = database_error(db, "store", err);
-    else if (!text)
-        status = error_no_memory(err, "store");
-    else if (strncmp(text, "***", 3) == 0 && strchr(text, '\n')) // "*** in database main ***"
+    if (!text)
+        status =
+            rc == SQLITE_ROW ? error_no_memory(err, "store") : database_error(db, "store", err);
+    if (text && strncmp(text, "***", 3) == 0 && strchr(text, '\n')) // "*** in database main ***"
         text = strchr(text, '\n') + 1;
-    if (status == STATUS_OK && strcmp(text, "ok") == 0)
-        text = "";
-    if (status == STATUS_OK)
+    if (text && strcmp(text, "ok") != 0)
         (void)snprintf(finding, INTEGRITY_FINDING_SIZE, "%.*s", (int)strcspn(text, "\n"), text);
     (void)sqlite3_finalize(stmt);
     return status;

@@ -119,7 +119,7 @@ static enum status name_groups(struct rollup_groups *groups, const struct rollup
                                uint32_t *of)
 {
     const struct rollup_memtable *memtable = slice->memtable;
-    const size_t groups_most = slice->groups_most ? slice->groups_most : SIZE_MAX;
+    const size_t groups_most = slice->groups_most ? slice->groups_most : UINT32_MAX;
     const size_t bytes_most = slice->bytes_most ? slice->bytes_most : SIZE_MAX;
     int64_t minute = 0, next = INT64_MIN;
     size_t group = 0, bytes = 0, row = slice->first_row;

@@ -115,7 +115,7 @@ _Static_assert(sizeof(double) == sizeof(int64_t) && sizeof(struct rollup_blob) =
 
 struct rollup_series rollup_memtable_series(const struct rollup_memtable *memtable, size_t number)
 {
-    const int64_t *key = &memtable->full_series.keys[number * SERIES_WIDTH];
+    const int64_t *key = memtable->full_series.keys + number * SERIES_WIDTH;
     return (struct rollup_series){key[0], key[1], key[2], key[3]};
 }
 

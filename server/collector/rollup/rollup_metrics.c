@@ -184,10 +184,10 @@ static void make_all(void)
 {
     const struct query_metric *metrics[ROLLUP_METRICS_MAX];
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
-        if (rollup_has_kind((enum record_kind)kind))
-            all[kind].count = rollup_metrics((enum record_kind)kind, metrics);
-        for (unsigned i = 0; i < all[kind].count; i++)
-            all[kind].list[i] = make_metric(metrics[i]);
+        const bool has = rollup_has_kind((enum record_kind)kind);
+        const unsigned count = has ? rollup_metrics((enum record_kind)kind, metrics) : 0;
+        for (unsigned i = 0; i < count; i++)
+            all[kind].list[all[kind].count++] = make_metric(metrics[i]);
     }
 }
 
