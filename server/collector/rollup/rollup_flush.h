@@ -1,7 +1,8 @@
-// Flushes records from a memtable to the table rollup: aggregates them by series and time
-// bucket, one metric after the other, and merges the results into the rows that are there.
+// Memtable flush: aggregates the records of a rollup memtable by series (the values of the
+// grouping columns) and time bucket, one metric after the other, and merges the results into
+// the rows of the SQL table rollup.
 //
-// Writer thread only; inside of a transaction of the caller's.
+// Writer thread only, inside a transaction that the caller has begun.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_FLUSH_H
 #define INFERSTAT_COLLECTOR_ROLLUP_FLUSH_H
 
@@ -23,44 +24,47 @@ MUST_CHECK enum status rollup_flush_new(struct rollup_flush **out, struct sqlite
                                         struct error *err);
 void rollup_flush_free(struct rollup_flush *flush);
 
-// A range of a memtable's rows: from `first_row` on, until the groups or the bytes of
-// sketches reach a limit.
+// A range of a memtable's rows: from `first_row` on, until the number of groups or the bytes of
+// quantile sketches reach a limit.
 struct rollup_slice {
     const struct rollup_memtable *memtable;
     size_t first_row;
-    size_t groups_most, bytes_most; // 0: any
+    size_t groups_most, bytes_most; // the limits; 0: none
 };
 
-// A group, the records of one full series in one minute, as a grouping sees it.
+// A group: the records of one full series (by all grouping columns) in one minute.  A member is
+// a group as a coarser grouping counts it.
 struct rollup_member {
-    int64_t series, minute; // the series' id in the grouping
-    uint32_t first, count;  // in `order`
-    uint32_t group;
+    int64_t series, minute; // id of the series in the grouping, and the minute
+    uint32_t first, count;  // the group's records: a range of rollup_groups.order
+    uint32_t group;         // number of the group, from 0
 };
 
-// The records of a slice by full series and minute.
+// The groups of a slice.
 struct rollup_groups {
-    const struct rollup_memtable *memtable;               // borrowed
-    size_t first_row, end_row;                            // those of its rows that are in groups
-    uint32_t *order;                                      // they by group
-    struct key_index index;                               // full series and minute of each group
-    struct rollup_member *members[ROLLUP_GROUPING_COUNT]; // one a group, by series, then minute
+    const struct rollup_memtable *memtable; // borrowed
+    size_t first_row, end_row;              // the memtable's rows that are in groups
+    uint32_t *order;                        // these rows, ordered by group
+    struct key_index index;                 // full series and minute of each group
+    // By grouping: a member for each group, ordered by series, then minute.
+    struct rollup_member *members[ROLLUP_GROUPING_COUNT];
 };
 
 // Groups the records of a slice, at least one if there is any, and looks up or inserts the ids
-// of their series.  Borrows the slice's memtable until the next end or free.
+// of their series.  Borrows the slice's memtable until rollup_flush_end or rollup_flush_free.
 MUST_CHECK enum status rollup_flush_begin(struct rollup_flush *flush,
                                           const struct rollup_slice *slice, struct error *err);
 void rollup_flush_end(struct rollup_flush *flush);
 
-// The groups of the slice; valid until it ends.
+// Returns the groups of the slice, valid until rollup_flush_end.
 const struct rollup_groups *rollup_flush_groups(const struct rollup_flush *flush);
 
 enum { ROLLUP_ALL_LEVELS = (1 << ROLLUP_LEVEL_COUNT) - 1 };
 
-// Adds the slice's records to the rows of the levels (bit: enum rollup_level), for all metrics;
-// rows that touch `gaps` (by grouping) are left out.  Fails with STATUS_CORRUPT where an
-// existing row is damaged: `*damaged` is its key.  Otherwise `damaged->metric` is 0.
+// Adds the slice's records to the rollup rows of the levels (bit i: enum rollup_level i), for all
+// metrics; leaves out rows that touch `gaps` (by grouping).  Returns STATUS_CORRUPT if an
+// existing row is damaged, and sets `*damaged` to the key of that row; otherwise
+// `damaged->metric` is 0.
 MUST_CHECK enum status rollup_flush_write(struct rollup_flush *flush, unsigned levels,
                                           const struct gap_set *gaps,
                                           struct rollup_row_key *damaged, struct error *err);

@@ -1,7 +1,6 @@
-// Records of one kind that are not in the table rollup yet: the columns that rollups
-// aggregate, as arrays.  Filled from batches while they are inserted, or from stored rows.
-//
-// Writer thread only.
+// Columnar memtable: the records of one kind that are not in the SQL table rollup yet.  Holds
+// the columns that rollups aggregate, each as an array.  Filled from batches while they are
+// inserted, or from stored rows; written by rollup_flush.h.  Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_MEMTABLE_H
 #define INFERSTAT_COLLECTOR_ROLLUP_MEMTABLE_H
 
@@ -19,21 +18,21 @@ struct sqlite3;
 struct sqlite3_stmt;
 
 enum {
-    ROLLUP_MEMTABLE_ROWS = 131072, // most records in one
-    ROLLUP_MEMTABLE_BYTES = 8388608,
+    ROLLUP_MEMTABLE_ROWS = 131072,   // most records in a memtable
+    ROLLUP_MEMTABLE_BYTES = 8388608, // most bytes of sketches in a memtable
 };
 
-// Position of a sketch in the memtable's bytes.
+// Position of a quantile sketch in rollup_memtable.bytes.
 struct rollup_blob {
     uint32_t at, size;
 };
 
-// One column; arrays only where it is used.
+// One column; it has arrays only if `used`.
 struct rollup_column {
     bool used;
     bool lacks;                // some rows have no value
     enum rollup_source source; // not ROLLUP_RATIOS
-    uint8_t *has;              // [row]: whether it has a value
+    uint8_t *has;              // [row]: 1 if the row has a value
     union {
         int64_t *integers;
         double *reals;
@@ -43,54 +42,54 @@ struct rollup_column {
 
 struct rollup_memtable {
     enum record_kind kind;
-    size_t count;
-    size_t touched; // the most rows there were since the memory was mapped, at the last clear
-    void *memory;   // of all arrays by row
-    size_t memory_size;
-    int64_t *ids, *started_ns;
-    uint32_t *series; // [row]: number of its full series
+    size_t count;              // of rows
+    size_t touched;            // most rows at any clear since the memory was mapped
+    void *memory;              // of all arrays by row
+    size_t memory_size;        // in bytes
+    int64_t *ids, *started_ns; // [row]
+    uint32_t *series;          // [row]: number of the row's full series in `full_series`
     struct rollup_column columns[MESSAGE_COLUMNS_MAX];
 
-    struct key_index full_series;
-    unsigned char *bytes;
+    struct key_index full_series; // the distinct series by all grouping columns
+    unsigned char *bytes;         // of sketches
     size_t bytes_used, bytes_room;
 };
 
-// `memtable` is zeroed; allocates nothing yet.
+// Initialises `memtable`, which is zeroed; allocates nothing.
 void rollup_memtable_init(struct rollup_memtable *memtable, enum record_kind kind);
 void rollup_memtable_deinit(struct rollup_memtable *memtable);
 
 // Drops all records; frees the memory if more than `rows_kept` rows have used it.
 void rollup_memtable_clear(struct rollup_memtable *memtable, size_t rows_kept);
 
-// A full series, by its number.
+// Returns full series `number`.
 struct rollup_series rollup_memtable_series(const struct rollup_memtable *memtable, size_t number);
 
-// Whether `count` more records fit.
+// True if `count` more records fit.
 bool rollup_memtable_fits(const struct rollup_memtable *memtable, size_t count);
 
 // A batch of records of one run.
 struct rollup_batch {
     const struct wire_table *table;
-    size_t first_row; // rows before it are left out
-    int64_t first_id; // of that row; ids follow each other
+    size_t first_row; // rows of the table before it are left out
+    int64_t first_id; // id of that row; the ids of the rows are consecutive
     int64_t run;
     const int64_t *names; // [i]: the store's id of the run's name i + 1
     uint64_t now_ns;      // monotonic
 };
 
-// Adds the rows of a batch, whose run is of that host (a name id); they must fit.  On STATUS_NOMEM
-// none is added.
+// Adds the rows of a batch, which must fit.  `host` is the name id of the run's host.  On
+// STATUS_NOMEM none is added.
 MUST_CHECK enum status rollup_memtable_add(struct rollup_memtable *memtable,
                                            const struct rollup_batch *batch, int64_t host);
 
-// Prepares a statement for rollup_memtable_read: the records of a kind, whose table is `t`,
-// limited by `tail`.
+// Prepares a statement for rollup_memtable_read that selects the records of a kind from their
+// SQL table, as `t`.  `tail` ends the statement: WHERE, ORDER BY and LIMIT.
 MUST_CHECK enum status rollup_memtable_prepare(struct sqlite3 *db, enum record_kind kind,
                                                const char *tail, struct sqlite3_stmt **out,
                                                struct error *err);
 
-// Adds the rows of such a statement and resets it.  STATUS_FULL: not all of them fit.
+// Adds the rows of such a statement and resets it.  Returns STATUS_FULL if not all of them fit.
 MUST_CHECK enum status rollup_memtable_read(struct rollup_memtable *memtable, struct sqlite3 *db,
                                             struct sqlite3_stmt *stmt, struct error *err);
 

@@ -1,11 +1,12 @@
-// The metrics that rollups count, and how their values are computed from columns of records.
-// Pure.
+// Expression evaluator for the metrics of rollups (pre-aggregated rows): says which metrics a
+// kind of record has, and computes their values from the records' columns.  No I/O.
 //
-// Derived metrics are evaluated over whole numbers from their one definition, the SQL
-// expressions of RECORD_DERIVED.  Understands of SQL what these need:
+// The one definition of a derived metric is its pair of SQL expressions in RECORD_DERIVED,
+// numerator and denominator, which are evaluated here over integers.  The parser understands
+// the part of SQL that they need:
 //
 //   side    = [CASE WHEN column (>= | > | =) integer THEN] term [END]
-//   term    = min(operand, operand) | (operand [- operand]) [* 1e9]; parentheses may lack
+//   term    = min(operand, operand) | (operand [- operand]) [* 1e9]; parentheses are optional
 //   operand = column | integer
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_METRICS_H
 #define INFERSTAT_COLLECTOR_ROLLUP_METRICS_H
@@ -28,11 +29,12 @@ enum rollup_source {
 enum { ROLLUP_INPUTS_MAX = 3 };
 
 struct rollup_operand {
-    int input; // place among the inputs; -1: the constant
+    int input; // index in rollup_metric.columns; -1: the constant
     int64_t constant;
 };
 
-// The term, of records whose `tested` is within the bounds.
+// A side: the term of `left` and `right`, times `scale`, for records whose `tested` is at_least
+// .. at_most.
 struct rollup_side {
     struct rollup_operand tested;
     int64_t at_least, at_most;
@@ -42,9 +44,10 @@ struct rollup_side {
 };
 
 struct rollup_metric {
-    int number; // rollup_metric_number's
+    int number; // as rollup_metric_number returns it
     enum rollup_source source;
-    int columns[ROLLUP_INPUTS_MAX]; // the inputs: positions in the kind; one, except of ratios
+    // The inputs: positions of columns in the kind.  Only ROLLUP_RATIOS have more than one.
+    int columns[ROLLUP_INPUTS_MAX];
     unsigned column_count;
     struct rollup_side numerator, denominator; // of ROLLUP_RATIOS
 };
@@ -57,12 +60,12 @@ struct rollup_metrics {
 
 const struct rollup_metrics *rollup_metrics_of(enum record_kind kind);
 
-enum { ROLLUP_BLOCK = 256 }; // values computed at once
+enum { ROLLUP_BLOCK = 256 }; // most records of a call
 
 // Evaluates a metric of ROLLUP_RATIOS for `count` records, at most ROLLUP_BLOCK, that have all
-// inputs: `inputs[input][record]`.  Returns how many have a value; of those, in their order, it
-// is numerator / denominator, the denominator above 0.  As SQLite computes it: a difference
-// stays whole where it fits 64 bits.
+// inputs: `inputs[input][record]`.  Returns the number of records that have a value and sets, in
+// their order, the numerators and the denominators, which are above 0.  The arithmetic is that
+// of SQLite: a difference stays an integer if it fits 64 bits.
 size_t rollup_metric_ratios(const struct rollup_metric *metric, int64_t inputs[][ROLLUP_BLOCK],
                             size_t count, double *numerators, double *denominators);
 

@@ -1,13 +1,14 @@
-// Rebuilds the rollups of days that can no longer be read: gaps of ROLLUP_CLEARED (records
-// were cleared, or a row failed its checksum) and ROLLUP_EXPIRING (the sums of a day are
-// wanted before its records expire).  A day at a time, the newest first: its rows are
-// deleted, its records are read once, and written as all others are; then its gap goes.
-// Until then queries read the records.
+// Rebuilds rollups (pre-aggregated rows) from the stored records, a day at a time, the newest
+// first.  A day is rebuilt if it is a gap, a time span without valid rollups, of one of these
+// reasons: ROLLUP_CLEARED (records were cleared, or a row failed its checksum) or
+// ROLLUP_EXPIRING (its rollups are needed before its records expire).
 //
-// Days of which records have expired are never rebuilt: their sums stay as they are.
-// Months are not rebuilt: a month of which a day was, is read by its days from then on.
+// To rebuild a day, its rollup rows are deleted, its records are read once into a memtable and
+// flushed, and its gap is removed.  Until then queries read the records.  A day is never
+// rebuilt if some of its records have expired: its rollups stay as they are.  Months are not
+// rebuilt: queries read the days of a month in which a day was rebuilt.
 //
-// Writer thread only; each step inside of a transaction of the caller's.
+// Writer thread only, each step inside a transaction that the caller has begun.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_REBUILD_H
 #define INFERSTAT_COLLECTOR_ROLLUP_REBUILD_H
 
@@ -21,38 +22,38 @@
 struct sqlite3;
 struct rollup_rebuild;
 
-// `flush` and `levels` are borrowed, and used within a step only.
+// `flush` and `levels` are borrowed; only rollup_rebuild_step uses them.
 MUST_CHECK enum status rollup_rebuild_new(struct rollup_rebuild **out, struct sqlite3 *db,
                                           struct rollup_flush *flush, struct rollup_levels *levels,
                                           struct error *err);
 void rollup_rebuild_free(struct rollup_rebuild *rebuild); // NULL is fine
 
-// Begins the next day of a kind, whose rollups hold the records up to the watermark.
-// `*found`: there is one.
+// Begins the next day of a kind and sets `*found` to true, or to false if there is none.
+// `watermark` is the highest id of the kind's records that are in the rollups.
 MUST_CHECK enum status rollup_rebuild_begin(struct rollup_rebuild *rebuild, enum record_kind kind,
                                             int64_t watermark, bool *found, struct error *err);
 
-// The kind being rebuilt; RECORD_KIND_COUNT: none.
+// Returns the kind being rebuilt; RECORD_KIND_COUNT: none.
 enum record_kind rollup_rebuild_kind(const struct rollup_rebuild *rebuild);
 
-// The day being rebuilt, whose gap does not keep new records out of its rows; empty: none.
+// Returns the day being rebuilt; empty: none.  New records are added to its rows despite its gap.
 struct gap_span rollup_rebuild_span(const struct rollup_rebuild *rebuild);
 
-// Does a slice of it.  `watermark`: that of the kind now.  After the last slice it is
-// idle.
+// Rebuilds a slice of the current day; `watermark` is the current one of the kind.  After the
+// day's last slice no day is current.
 MUST_CHECK enum status rollup_rebuild_step(struct rollup_rebuild *rebuild, int64_t watermark,
                                            int64_t wall_ns, struct error *err);
 
-// Discards the current day, to restart it: after a rollback, and when its records or gaps
-// changed.
+// Discards the work on the current day, so that it is begun again.  Call it after a rollback, and
+// when the day's records or gaps have changed.
 void rollup_rebuild_stop(struct rollup_rebuild *rebuild);
 
-// Postpones the current day until the next stop; other days come first.  For unreadable
-// records.  False if idle.
+// Postpones the current day, which has unreadable records, until rollup_rebuild_stop; other days
+// come first.  False if no day is current.
 bool rollup_rebuild_pass_over(struct rollup_rebuild *rebuild);
 
-// Has the days that a span touches rebuilt.  Those of which records have expired become
-// gaps that stay (ROLLUP_LOST), without their rows.
+// Adds gaps so that the days that the damaged row covers are rebuilt.  The rows of days with
+// expired records are deleted; these days become permanent gaps (ROLLUP_LOST).
 MUST_CHECK enum status rollup_rebuild_damaged(struct sqlite3 *db, enum record_kind kind,
                                               const struct rollup_row_key *damaged,
                                               struct error *err);

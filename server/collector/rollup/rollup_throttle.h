@@ -1,8 +1,9 @@
-// Limits the share of the writer's thread that rollups take: under load a twentieth, up to
-// a seventh the more records they are behind, and a fifth while the memtable is about to
-// overflow; half of it at a low rate of records; all of it while no records come.
+// Rate limiter: limits the share of the writer thread's time that rollups (pre-aggregated rows)
+// take.  Under load the share is a twentieth, and rises to a seventh the more records the
+// rollups lag behind; it is a fifth while the memtable is about to overflow.  It is a half at a
+// low rate of records, and everything while no records come.
 //
-// Pure.
+// No I/O; the caller passes the time.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_THROTTLE_H
 #define INFERSTAT_COLLECTOR_ROLLUP_THROTTLE_H
 
@@ -12,24 +13,24 @@
 
 // Zero-initialised.  All times are monotonic.
 struct rollup_throttle {
-    bool busy;         // the thread has other work; set by the caller
-    uint64_t lag_rows; // records that rollups lack; set by the caller
-    bool light;        // the rate of records is low
-    uint64_t heard_ns; // when records came last
-    uint64_t counted_ns, counted_rows;
-    uint64_t rest_ns; // no work before
+    bool busy;                         // the thread has other work; set by the caller
+    uint64_t lag_rows;                 // number of records not in rollups yet; set by the caller
+    bool light;                        // the rate of records is low
+    uint64_t heard_ns;                 // when records came last
+    uint64_t counted_ns, counted_rows; // records since `counted_ns`, to compute the rate
+    uint64_t rest_ns;                  // under load no work before this time
 };
 
-// Counts incoming records.
+// Counts `rows` incoming records.
 void rollup_throttle_hear(struct rollup_throttle *throttle, size_t rows, uint64_t now_ns);
 
-// Whether the rate of records is low.
+// True if the rate of records is low and the thread has no other work.
 bool rollup_throttle_is_light(const struct rollup_throttle *throttle);
 
-// Whether no records came for a moment and the thread has no other work.
+// True if no records came for half a second and the thread has no other work.
 bool rollup_throttle_is_quiet(const struct rollup_throttle *throttle, uint64_t now_ns);
 
-// Whether a step of work is allowed now.
+// True if a step of work is allowed now.
 bool rollup_throttle_allows(const struct rollup_throttle *throttle, uint64_t now_ns);
 
 // Accounts for a step of work.

@@ -1,15 +1,15 @@
-// Keeps the rollups of a store (common/store/rollup/rollup.h) up with its records.
+// Incremental view maintenance: keeps a store's rollups (pre-aggregated rows, see
+// common/store/rollup/rollup.h) up to date with its records.  Writer thread only.
 //
-// Records are copied into memory as they are inserted.  Now and then they are written to
-// the table in slices, each with the watermark that says which records are in.  Records
-// that memory does not have (after a start, a rollback, an import, or when they came too
-// fast) are read from their tables between the writer's transactions; until then queries
-// read the records.  So nothing can be lost here, and a failure here never fails an insert.
+// Records are copied into memtables as they are inserted.  From time to time a memtable is
+// flushed to the SQL table rollup in slices.  Each slice also writes the watermark: the
+// highest record id that the rollups contain.  Records that are in no memtable (after a start,
+// a rollback, an import, or when they came too fast) are read from their tables between the
+// writer's transactions; until then queries read these records.  So no record can be lost
+// here, and a failure here never fails an insert.
 //
-// What changes below the watermark is rebuilt by days (rollup_rebuild.h); which levels are
-// kept, rollup_levels.h decides.
-//
-// Writer thread only.
+// When records below the watermark change, their days are rebuilt (rollup_rebuild.h);
+// rollup_levels.h decides which levels are kept.
 #ifndef INFERSTAT_COLLECTOR_ROLLUPS_H
 #define INFERSTAT_COLLECTOR_ROLLUPS_H
 
@@ -27,55 +27,56 @@ struct rollups;
 MUST_CHECK enum status rollups_new(struct rollups **out, struct sqlite3 *db, struct error *err);
 void rollups_free(struct rollups *rollups); // NULL is fine
 
-// `is_awaited` returns true if jobs wait for the thread: slices are short then.  NULL: never.
+// Sets a callback that returns true if jobs wait for the thread: slices are short then.  NULL:
+// jobs never wait.
 void rollups_watch(struct rollups *rollups, bool (*is_awaited)(void *context), void *context);
 
-// Adds records that were inserted, in the transaction under way.
+// Adds the records of a batch that was inserted in the current transaction.
 void rollups_add(struct rollups *rollups, const struct rollup_batch *batch);
 
-// After a rollback: drops what is in memory, which may never have been stored.
+// Empties the memtables after a rollback, as their records may never have been stored.
 void rollups_forget(struct rollups *rollups);
 
-// Rows of a kind were inserted or deleted by others than rollups_add.
+// Say that records of a kind were inserted without rollups_add, or were deleted.
 void rollups_rows_added(struct rollups *rollups, enum record_kind kind);
 void rollups_rows_removed(struct rollups *rollups, enum record_kind kind);
 
-// The table rollup_gap was changed.
+// Says that the SQL table rollup_gap was changed.
 void rollups_gaps_changed(struct rollups *rollups);
 
-// Records that rollups hold were cleared: the day being rebuilt restarts.
+// Says that records that are in rollups were cleared: restarts the day being rebuilt.
 void rollups_cleared(struct rollups *rollups);
 
-// Whether records in memory are to be written now.
+// True if a memtable is to be flushed now.
 bool rollups_are_due(const struct rollups *rollups, uint64_t now_ns);
 
 // How much to write at once.
 enum rollups_pace {
-    ROLLUPS_DUE, // what is due, for some milliseconds
-    ROLLUPS_ALL, // all that is in memory, for a tenth of a second
-    ROLLUPS_ONE, // one slice, whether it is due or not
+    ROLLUPS_DUE, // memtables that are due, for some milliseconds
+    ROLLUPS_ALL, // all memtables, for a tenth of a second
+    ROLLUPS_ONE, // one slice, due or not
 };
 
-// Writes records from memory, in a transaction that is under way.  Fails only where that
-// transaction is lost.  Sets `*left` where there is more to write at this pace.
+// Flushes memtables in the current transaction.  Fails only if that transaction is lost.  Sets
+// `*left` to true if ROLLUPS_ALL or ROLLUPS_ONE has more to write.
 MUST_CHECK enum status rollups_flush(struct rollups *rollups, enum rollups_pace pace,
                                      uint64_t now_ns, bool *left, struct error *err);
 
-// Whether there are records to be read now.
+// True if records are to be read from their tables now.
 bool rollups_are_behind(const struct rollups *rollups, uint64_t now_ns);
 
-// Reads some of them, outside of a transaction; less often where the thread has other work.
-// True where that committed something.
+// Backfill: reads some of these records, outside any transaction; less often if `is_busy`, that
+// is, the thread has other work.  True if it committed a transaction.
 bool rollups_catch_up(struct rollups *rollups, uint64_t now_ns, bool is_busy);
 
-// Does a step of rebuilding days, in a transaction of its own.  True where there was one.
+// Runs a step of rebuilding days, in a transaction of its own.  True if there was a step to run.
 bool rollups_rebuild(struct rollups *rollups, uint64_t now_ns);
 
-// Tells the wall clock, which says what days have ended; until then none has.
+// Sets the wall-clock time, which says which days have ended; before the first call none has.
 void rollups_tell_time(struct rollups *rollups, int64_t wall_ns);
 
-// Counts a day that has ended and deletes levels that are not kept, a step in a transaction
-// of its own.  True where there was one.
+// Runs a step of counting the days that have ended and deleting the levels that are not kept, in
+// a transaction of its own.  True if there was a step to run.
 bool rollups_prune(struct rollups *rollups, uint64_t now_ns);
 
 #endif

@@ -1,9 +1,9 @@
 // The ingest thread: decodes producers' messages, queues them for the writer, and sends the
 // writer's acknowledgements.
 //
-// Backpressure: while the writer's inbox is full it receives nothing, ZeroMQ's bounded queues
-// fill, and producers keep their records.  Peers are served round-robin, one message each;
-// messages of a peer far beyond its credit (peer_credit.h) are dropped.
+// Backpressure: while the writer's inbox is full, the thread receives nothing, ZeroMQ's bounded
+// queues fill, and producers keep their records.  Peers are served round-robin, one message each.
+// A message of a peer far beyond its credit (peer_credit.h) is dropped.
 #ifndef INFERSTAT_COLLECTOR_SERVICES_INGEST_H
 #define INFERSTAT_COLLECTOR_SERVICES_INGEST_H
 
@@ -21,8 +21,8 @@ MUST_CHECK enum status ingest_start(struct ingest **out, const struct endpoints 
 // Makes the thread stop receiving and queue channels->stop for the writer.
 void ingest_stop(struct ingest *ingest);
 
-// After the writer has ended: sends the remaining acknowledgements, closes the sockets and
-// joins the thread.  Accepts NULL.
+// Sends the remaining acknowledgements, closes the sockets and joins the thread.  Call it after
+// the writer has ended.  Accepts NULL.
 void ingest_join(struct ingest *ingest);
 
 #endif

@@ -1,6 +1,7 @@
-// The live thread: publishes committed records to subscribed readers, flow-controlled by the
-// readers' credit.  A reader without credit misses records and gets their count; other readers
-// are not affected.  Records are read from the store, so memory does not grow with its size.
+// The live thread, a publish-subscribe service with credit-based flow control: sends committed
+// records to subscribed readers (dashboards).  A reader that has used up its credit misses
+// records and is told how many; other readers are not affected.  Records are read from the store
+// when they are sent, not buffered in memory.
 #ifndef INFERSTAT_COLLECTOR_SERVICES_LIVE_H
 #define INFERSTAT_COLLECTOR_SERVICES_LIVE_H
 
@@ -10,7 +11,7 @@
 
 struct live;
 
-// `path` is the store's.  All arguments are borrowed until live_stop.
+// `path` is the store's file.  All arguments are borrowed until live_stop.
 MUST_CHECK enum status live_start(struct live **out, const struct endpoints *endpoints,
                                   const char *path, struct channels *channels, struct error *err);
 

@@ -1,6 +1,7 @@
-// The query thread: answers queries and administrators' commands with a read-only connection of
-// its own, so that it never blocks ingest.  Queries are cancelled when they exceed their time
-// budget.  Long ones are passed to workers (query_worker.h), changes of the store to the writer.
+// The query thread: answers readers' queries and administrators' commands.  It reads the store
+// through a read-only SQLite connection of its own, so that it never blocks ingest.  A query is
+// cancelled when it exceeds its time budget.  Long queries are passed to worker threads
+// (query_worker.h), changes of the store to the writer thread.
 #ifndef INFERSTAT_COLLECTOR_SERVICES_QUERY_SERVICE_H
 #define INFERSTAT_COLLECTOR_SERVICES_QUERY_SERVICE_H
 
@@ -10,8 +11,9 @@
 
 struct query_service;
 
-// `path` is the store's, `files_under` the folder of files named over TCP (files_under.h; empty:
-// none).  All arguments are borrowed until query_service_stop.
+// `path` is the store's file.  `files_under` is the folder of the files that may be named over
+// TCP (files_under.h); empty: none may be named.  All arguments are borrowed until
+// query_service_stop.
 MUST_CHECK enum status query_service_start(struct query_service **out,
                                            const struct endpoints *endpoints, const char *path,
                                            const char *files_under, struct channels *channels,

@@ -1,7 +1,7 @@
-// A worker thread for long queries, with a connection of its own, so that short queries are not
-// delayed.  The collector has two: one for queries of minutes (audits, comparisons, copies,
-// imports, and reading the records of a baseline), one at a time; and one for averages that
-// must scan records, with a short queue.
+// Worker thread for long queries, with an SQLite connection of its own, so that short queries are
+// not delayed.  The query service has two workers.  One runs queries that take minutes, one at a
+// time: audits, comparisons, copies, imports, and reading the records of a baseline.  The other
+// runs averages that must scan records, and has a short queue.
 #ifndef INFERSTAT_COLLECTOR_SERVICES_QUERY_WORKER_H
 #define INFERSTAT_COLLECTOR_SERVICES_QUERY_WORKER_H
 
@@ -13,14 +13,15 @@
 #include "server/collector/threads/job.h"
 
 enum {
+    // Time budgets.
     QUERY_WORKER_BUDGET_SECONDS = 120,
-    QUERY_WORKER_COPY_SECONDS = 3600, // of copies and imports
-    QUERY_WORKER_SCAN_SECONDS = 4,    // of averages
-    QUERY_WORKER_ROOM_MAX = 4,
+    QUERY_WORKER_COPY_SECONDS = 3600, // copies and imports
+    QUERY_WORKER_SCAN_SECONDS = 4,    // averages
+    QUERY_WORKER_ROOM_MAX = 4,        // most queries of a worker
 };
 
-// Growth of the store's log after which a query is cancelled: its snapshot prevents the log's
-// reuse.
+// A query is cancelled when the store's write-ahead log has grown by this much since its start:
+// the log cannot be reused while the query holds its snapshot.
 #define QUERY_WORKER_LOG_BYTES      (INT64_C(1) << 30)
 #define QUERY_WORKER_COPY_LOG_BYTES (INT64_C(8) << 30)
 
@@ -32,17 +33,17 @@ bool query_worker_handles(enum query_kind kind);
 // True for averages that rollups cannot answer, so that records must be scanned.
 bool query_worker_scans(const struct query *query);
 
-// Starts the thread.  `path` is the store's file; it and `channels` are borrowed until
-// query_worker_stop.  It holds at most `room` queries, including the running one:
-// 1 .. QUERY_WORKER_ROOM_MAX.
+// Starts the thread.  `path` is the store's file.  `path` and `channels` are borrowed until
+// query_worker_stop.  The worker holds at most `room` queries (1 .. QUERY_WORKER_ROOM_MAX), with
+// the running one.
 MUST_CHECK enum status query_worker_start(struct query_worker **out, const char *path,
                                           unsigned room, struct channels *channels,
                                           struct error *err);
 
-// Queues a query, to be answered later; QUERY_BASELINE_SAVE is answered by the writer, which
-// gets the prepared baseline.  A file that the query names must be below the folder `below`
-// (files_under.h; borrowed until query_worker_stop); NULL: not restricted.  Fails with
-// STATUS_BUSY when there is no room.
+// Queues a query, to be answered later; the worker passes the baseline of a QUERY_BASELINE_SAVE to
+// the writer, which answers it.  A file that the query names must be below the folder `below`
+// (files_under.h; borrowed until query_worker_stop); NULL: not restricted.  Returns STATUS_BUSY
+// if the worker holds `room` queries.
 MUST_CHECK enum status query_worker_ask(struct query_worker *worker, const struct job_return *to,
                                         const struct message_query *asked, const char *below,
                                         struct error *err);

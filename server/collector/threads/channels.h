@@ -1,5 +1,5 @@
-// What the collector's threads share: the queues between them, the news of commits, the writer's
-// error, and counters.
+// Shared state of the collector's threads: the message queues between them, the notification of
+// commits, the writer's last error, heartbeats and counters.
 #ifndef INFERSTAT_COLLECTOR_THREADS_CHANNELS_H
 #define INFERSTAT_COLLECTOR_THREADS_CHANNELS_H
 
@@ -14,16 +14,16 @@
 
 enum {
     CHANNELS_INBOX_JOBS = 1024,
-    // Of frames decoded and not yet written: larger than a group.
+    // Decoded messages that are not written yet: more than the writer commits at once.
     CHANNELS_INBOX_BYTES = 12 * 1024 * 1024,
-    CHANNELS_ANSWERS = 8192,
+    CHANNELS_ANSWERS = 8192, // items of `acks`, and of `replies`
     CHANNELS_ACKS_BYTES = 8 * 1024 * 1024,
     CHANNELS_REPLIES_BYTES = 32 * 1024 * 1024,
 };
 
 // The highest committed id of each kind.
 struct commit_ids {
-    int64_t last[RECORD_KIND_COUNT]; // of RECORD_KIND_RUN: the run's number
+    int64_t last[RECORD_KIND_COUNT]; // [RECORD_KIND_RUN]: id of the last run
 };
 
 struct channels {
@@ -33,7 +33,8 @@ struct channels {
     struct reject_counters rejects;
     struct peer_credit credit;
     struct job *stop; // JOB_STOP, until ingest or main has queued it
-    // When the threads were last known to be alive (monotonic); publish nothing: relaxed.
+    // Heartbeats: the monotonic times of the last rounds of the two threads' loops.  Relaxed, as
+    // they publish no other data.
     atomic_uint_fast64_t ingest_beat_ns, writer_beat_ns;
     int commit_fd; // readable after a commit or channels_wake_live; for the live thread
 
@@ -43,22 +44,23 @@ struct channels {
 };
 
 MUST_CHECK enum status channels_new(struct channels **out, struct error *err);
-// Frees what is left in the queues, too.  Accepts NULL.
+// Also frees the items left in the queues.  Accepts NULL.
 void channels_free(struct channels *channels);
 
-// Tells the live thread of a commit.  Posts between two reads coalesce.  Writer thread.
+// Notifies the live thread of a commit.  Posts between two reads coalesce.  Writer thread.
 void channels_post_commit(struct channels *channels, const struct commit_ids *ids);
 
 // Makes commit_fd readable.  Any thread.
 void channels_wake_live(struct channels *channels);
 
-// Resets commit_fd and reads what was committed.  Live thread.
+// Resets commit_fd and copies the committed ids to `ids`.  Live thread.
 void channels_read_commit(struct channels *channels, struct commit_ids *ids);
 
-// Sets why the last group could not be written; "" after one was.  Writer thread.
+// Sets the reason why the last group of messages could not be committed; "" after a commit.
+// Writer thread.
 void channels_set_write_error(struct channels *channels, const char *why);
 
-// Copies that error to `why` and returns its length, 0 when there is none.  Any thread.
+// Copies that reason to `why` and returns its length; 0: none.  Any thread.
 size_t channels_read_write_error(struct channels *channels, char why[ERROR_TEXT_SIZE]);
 
 #endif

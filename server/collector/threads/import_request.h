@@ -1,5 +1,5 @@
-// A synchronous call from the thread that reads an import to the writer thread: passes one
-// batch and waits for the result.
+// Synchronous call between threads: the query worker that reads an import passes one batch to
+// the writer thread and waits for the result.
 #ifndef INFERSTAT_COLLECTOR_THREADS_IMPORT_REQUEST_H
 #define INFERSTAT_COLLECTOR_THREADS_IMPORT_REQUEST_H
 
@@ -9,21 +9,21 @@
 #include "common/store/transfer/import.h"
 #include "server/collector/threads/queue.h"
 
-// On the stack of the waiting thread.
+// The call; on the stack of the waiting thread.
 struct import_request {
     struct import_batch *batch;
     enum status status;
     struct error err;
-    sem_t done; // posted once the two above are set
+    sem_t done; // posted once `status` and `err` are set
 };
 
-// Reading thread.  Queues the batch in the writer's inbox, retrying while that is full, and
-// blocks until the batch is applied or rejected.
+// Queues the batch in the writer's inbox, retrying while the inbox is full, and blocks until the
+// batch is applied or rejected.  Query worker only.
 MUST_CHECK enum status import_request_send(struct queue *inbox, struct import_batch *batch,
                                            struct error *err);
 
-// Completes the request with a result and wakes the reading thread.  Called once, by the
-// writer or by whoever discards the job; the request is invalid afterwards.
+// Completes the request with a result and wakes the waiting thread.  Called once, by the writer
+// or by the thread that discards the job.  The request is invalid afterwards.
 void import_request_done(struct import_request *request, enum status status,
                          const struct error *err);
 

@@ -1,4 +1,5 @@
-// Messages between the collector's threads: jobs for the writer, and encoded answers.
+// Messages between the collector's threads: jobs for the writer thread, and encoded answers for
+// the threads that own the sockets.  The queues pass ownership.
 #ifndef INFERSTAT_COLLECTOR_THREADS_JOB_H
 #define INFERSTAT_COLLECTOR_THREADS_JOB_H
 
@@ -15,7 +16,7 @@
 struct baseline;
 struct queue;
 
-// The return address of an answer: the index of the socket (one for each address) and the
+// Return address of an answer: the index of the socket in the thread's admission.sockets, and the
 // peer's route.
 struct job_return {
     unsigned socket;
@@ -34,17 +35,17 @@ enum job_kind {
 struct job {
     enum job_kind kind;
     struct job_return from;
-    bool has_key; // false: an ipc peer, or a collector without keys
-    unsigned char key[WIRE_KEY_SIZE];
-    int64_t received_ns;             // the collector's wall clock
-    struct message message;          // JOB_MESSAGE
-    struct peer_credit_slot *credit; // where its records are counted as in flight; or NULL
-    uint32_t records;
-    struct query_filter filter;    // JOB_CLEAR
-    uint64_t query_id;             // JOB_CLEAR, JOB_BASELINE
-    struct query *query;           // JOB_BASELINE; owned
-    struct import_request *import; // JOB_IMPORT; owned by the waiting thread
-    struct baseline *baseline;     // JOB_BASELINE: to save; owned; NULL: delete
+    bool has_key;                     // false: the peer uses ipc, or the collector has no keys
+    unsigned char key[WIRE_KEY_SIZE]; // the peer's public key
+    int64_t received_ns;              // the collector's wall clock
+    struct message message;           // JOB_MESSAGE
+    struct peer_credit_slot *credit;  // counts the message's records as in flight; or NULL
+    uint32_t records;                 // number of the message's records
+    struct query_filter filter;       // JOB_CLEAR
+    uint64_t query_id;                // JOB_CLEAR, JOB_BASELINE
+    struct query *query;              // JOB_BASELINE; owned
+    struct import_request *import;    // JOB_IMPORT; owned by the waiting thread
+    struct baseline *baseline;        // JOB_BASELINE: the baseline to save; owned; NULL: delete
 };
 
 // Creates an empty job; NULL when out of memory.
@@ -57,10 +58,11 @@ struct job *job_new_baseline(const struct job_return *from, const struct message
                              struct baseline *baseline);
 
 // Queues a query's job in the writer's inbox; the writer will answer it.  Consumes `job`, also
-// on failure.  Fails with STATUS_NOMEM when `job` is NULL, STATUS_BUSY when the inbox is full.
+// on failure.  Returns STATUS_NOMEM if `job` is NULL, STATUS_BUSY if the inbox is full.
 MUST_CHECK enum status job_submit(struct queue *inbox, struct job *job, struct error *err);
 
-// An encoded answer, for the thread that owns the socket.  One of size 0 only wakes it.
+// An encoded answer for the thread that owns the socket.  An answer of size 0 only wakes the
+// thread.
 struct answer {
     struct job_return to;
     size_t size;
@@ -69,15 +71,15 @@ struct answer {
 
 void answer_free(void *answer); // accepts NULL
 
-// Sends an answer from its socket and frees it; an empty one is only freed.  Fails with
-// STATUS_NOMEM when it is NULL, and as wire_send does: then the answer is lost.
+// Sends an answer from its socket and frees it; an empty answer is only freed.  Returns
+// STATUS_NOMEM if `answer` is NULL, or an error of wire_send: then the answer is lost.
 enum status answer_send(struct wire_socket *const *sockets, struct answer *answer);
 
-// Sends all answers of the queue, whose consumer the calling thread is.
+// Sends all answers of the queue.  The calling thread is the queue's consumer.
 void answer_send_queued(struct wire_socket *const *sockets, struct queue *queue);
 
-// Queues an answer for the thread that owns its socket.  Consumes it; a full queue drops it, and
-// the peer asks again or times out.  Accepts NULL.
+// Queues an answer for the thread that owns its socket.  Consumes the answer.  If the queue is
+// full the answer is dropped, and the peer asks again or times out.  Accepts NULL.
 void answer_submit(struct queue *queue, struct answer *answer);
 
 // Wakes the queue's consumer with an empty answer, unless the queue is full.

@@ -5,10 +5,10 @@
 #include <stdint.h>
 
 struct limits {
-    uint32_t names;        // of one run; records with names beyond these are rejected
-    uint32_t runs_per_key; // open or recently silent; all peers without keys count as one key
-    uint32_t connections;  // of one socket
-    uint32_t store_names;  // distinct names in the store; new names beyond these are not stored
+    uint32_t names;        // names of a run; records with further names are rejected
+    uint32_t runs_per_key; // open or recently silent runs; peers without keys count as one key
+    uint32_t connections;  // connections of a socket
+    uint32_t store_names;  // distinct names in the store; further names are not stored
 };
 
 enum {

@@ -1,5 +1,5 @@
-// Reports the program's state to the service manager (the sd_notify protocol): a datagram to
-// the socket named by NOTIFY_SOCKET.
+// Service manager notification (the sd_notify protocol of systemd): reports the program's state
+// in a datagram to the socket that NOTIFY_SOCKET names.
 #ifndef INFERSTAT_COLLECTOR_THREADS_NOTIFY_H
 #define INFERSTAT_COLLECTOR_THREADS_NOTIFY_H
 

@@ -1,13 +1,12 @@
 // Backpressure by credit: limits the records of each producer that are in flight between
 // ingest and the writer.
 //
-// Acknowledgements grant producers credit, which bounds what they have in flight together.  A
-// producer that ignores it would fill the inbox and block the others, so a message far beyond
-// its credit is dropped, as if lost on the network.  Among producers that obey, ZeroMQ's
-// ROUTER receives round-robin.
+// Acknowledgements grant each producer credit: the number of records that it may have in flight.
+// A producer that ignored its credit would fill the inbox and block the others.  A message far
+// beyond its sender's credit is therefore dropped, as if lost on the network.
 //
-// Peers are counted in PEER_CREDIT_SLOTS slots, by a hash of their route that they cannot predict.
-// The limit has room for two that share a slot and obey.
+// Peers are counted in PEER_CREDIT_SLOTS slots, by a keyed hash of their route that they cannot
+// predict.  The limit of a slot allows for two peers that share it and respect their credit.
 #ifndef INFERSTAT_COLLECTOR_THREADS_PEER_CREDIT_H
 #define INFERSTAT_COLLECTOR_THREADS_PEER_CREDIT_H
 
@@ -18,28 +17,28 @@
 
 enum { PEER_CREDIT_SLOTS = 65536 };
 
-// What a peer has in flight.  A counter that publishes nothing: relaxed.
+// Number of records in flight of the peers of this slot.  Relaxed, as it publishes no other data.
 struct peer_credit_slot {
     atomic_uint_fast64_t in_flight;
 };
 
 struct peer_credit {
     struct peer_credit_slot slots[PEER_CREDIT_SLOTS];
-    uint32_t seed;
-    atomic_uint_fast32_t credit; // the larger of the two below; publishes nothing: relaxed
-    uint32_t latest, earlier;    // of the current and the previous period; writer thread
-    uint64_t since_ns;
+    uint32_t seed;               // of the hash
+    atomic_uint_fast32_t credit; // the larger of the two below, in records; relaxed
+    uint32_t latest, earlier;    // credit of the current and the previous period; writer thread
+    uint64_t since_ns;           // start of the current period; writer thread
 };
 
 // `peer_credit` is zeroed.
 void peer_credit_init(struct peer_credit *peer_credit);
 
-// Counts a message with `records` records as in flight.  Returns NULL when the peer is far
-// beyond its credit.  Ingest thread only.
+// Counts a message with `records` records as in flight.  Returns NULL if the peer is far beyond
+// its credit.  Ingest thread only.
 struct peer_credit_slot *peer_credit_acquire(struct peer_credit *peer_credit, unsigned socket,
                                              const struct wire_route *route, uint32_t records);
 
-// Ends the count of a message that was processed or discarded.  Any thread; accepts NULL.
+// Subtracts the records of a message that was processed or discarded.  Any thread; accepts NULL.
 void peer_credit_release(struct peer_credit_slot *slot, uint32_t records);
 
 // Sets the credit that peers are granted from now on.  A larger earlier one stays in force

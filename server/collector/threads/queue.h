@@ -1,5 +1,6 @@
-// A bounded multi-producer, single-consumer (MPSC) queue of pointers, limited in items and in
-// the bytes that callers declare for them.  Popping an item transfers its ownership.
+// Bounded multi-producer, single-consumer (MPSC) queue of pointers, which the collector's threads
+// use for jobs and answers.  Limits the number of items and the bytes that callers declare for
+// them.  Pushing and popping an item transfers its ownership.
 #ifndef INFERSTAT_COLLECTOR_THREADS_QUEUE_H
 #define INFERSTAT_COLLECTOR_THREADS_QUEUE_H
 
@@ -16,18 +17,18 @@ MUST_CHECK enum status queue_new(struct queue **out, size_t capacity, size_t byt
 // Passes remaining items to `free_item` (NULL: none are freed).  Accepts NULL.
 void queue_free(struct queue *queue, void (*free_item)(void *item));
 
-// Any thread.  Returns false when full; the caller keeps the item.  An empty queue accepts an
-// item larger than its limit of bytes.
+// Any thread.  Returns false if the queue is full; then the caller keeps the item.  An empty queue
+// accepts an item larger than its limit of bytes.
 bool queue_push(struct queue *queue, void *item, size_t bytes);
 
-// Consumer thread only.  Returns NULL when empty.
+// Consumer thread only.  Returns NULL if the queue is empty.
 void *queue_pop(struct queue *queue);
 
 // True if the queue has items at the moment.  Any thread.
 bool queue_is_nonempty(struct queue *queue);
 
-// A descriptor that is readable while the queue has items, for poll and wire_wait.  Callers
-// do not read from it.
+// Returns a descriptor that is readable while the queue has items, for poll and wire_wait.
+// Callers do not read from it.
 int queue_fd(const struct queue *queue);
 
 // Waits until the queue has items, or for `timeout_ns`.

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Reason, its key in the table, and what is counted.
+// X(reason, its text in the SQL table), and what is counted.
 #define REFUSALS(X)                                                                                \
     X(UNDECODABLE, "undecodable")   /* a frame that cannot be decoded, or is not for its socket */ \
     X(MESSAGE_SIZE, "message_size") /* a batch above the size limit */                             \
@@ -30,21 +30,21 @@ enum refusal {
 };
 
 struct reject_counters {
-    atomic_uint_fast64_t unsaved[REFUSAL_COUNT]; // publish nothing: relaxed
+    atomic_uint_fast64_t unsaved[REFUSAL_COUNT]; // relaxed, as they publish no other data
 };
 
-// The reason's key in the table; static text.
+// Returns the reason's text in the SQL table; static.
 const char *refusal_key(enum refusal reason);
 
-// Adds to a counter.  Any thread.
+// Adds `count` to the reason's counter.  Any thread.
 void reject_counters_count(struct reject_counters *reject_counters, enum refusal reason,
                            uint64_t count);
 
 // True if there are counts that are not in the store.
 bool reject_counters_are_unsaved(struct reject_counters *reject_counters);
 
-// Reads the unsaved counts by reason, to be written in a transaction.  After its commit
-// reject_counters_saved subtracts them.  Writer thread.
+// Copies the unsaved counts by reason, to be written in a transaction.  reject_counters_saved
+// subtracts them after the commit.  Writer thread.
 void reject_counters_read(struct reject_counters *reject_counters, uint64_t counts[REFUSAL_COUNT]);
 void reject_counters_saved(struct reject_counters *reject_counters,
                            const uint64_t counts[REFUSAL_COUNT]);

@@ -1,11 +1,11 @@
-// The writer thread, the only one that changes the store: group commit.
+// The writer thread: the only thread that changes the store, with group commit.
 //
-// Producers' messages are processed in groups: what is queued, up to a limit of records and
-// time, in one transaction that stores records, ranges, ledgers and run states together.  The
-// group's messages are acknowledged only after the commit, which is on disk.  When the store
-// cannot be written (a full disk), the transaction is rolled back, nothing is acknowledged, and
-// producers send the records again.  Clearing, baselines, imports and maintenance run between
-// groups, in transactions of their own.
+// A group is the queued messages of all producers, up to a limit of records and time.  One
+// transaction stores the records of a group, with the accounting of their runs: ranges of
+// record numbers, counts (the ledger) and states.  The messages of a group are acknowledged
+// after the commit is on disk.  If the store cannot be written (a full disk), the transaction is
+// rolled back, nothing is acknowledged, and producers send the records again.  Clearing,
+// baselines, imports and maintenance run between groups, in transactions of their own.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_H
 
@@ -29,12 +29,13 @@ struct writer_config {
     bool no_rollups; // do not write rollups
 };
 
-// Opens or creates the store and starts the thread.  channels->writer_beat_ns is not set while it
-// is out of memory.
+// Opens or creates the store and starts the thread.  Each round of the thread's loop sets
+// channels->writer_beat_ns, the heartbeat of the collector's watchdog, except while it is out of
+// memory: then the service manager restarts the collector.
 MUST_CHECK enum status writer_start(struct writer **out, const struct writer_config *config,
                                     struct error *err);
 
-// The store's UUID; constant.
+// Returns the store's UUID, 16 bytes.
 const unsigned char *writer_store_uuid(const struct writer *writer);
 
 // Waits until the thread has received JOB_STOP, has committed the jobs before it and has

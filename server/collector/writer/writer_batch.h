@@ -1,5 +1,5 @@
-// Applies producers' messages to the store and acknowledges them after the group's commit.
-// Writer thread only.
+// Applies producers' messages to the store, in the transaction of the writer's group commit, and
+// acknowledges them after the commit.  Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_BATCH_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_BATCH_H
 
@@ -15,32 +15,32 @@
 
 struct batches;
 
-// All arguments are borrowed.  Acks are queued in channels->acks.
+// All arguments are borrowed.  Acknowledgements (Acks) are queued in channels->acks.
 MUST_CHECK enum status batches_new(struct batches **out, struct runs *runs,
                                    struct inserter *inserter, const unsigned char store[16],
                                    struct channels *channels, struct error *err);
 void batches_free(struct batches *batches);
 
-// Sets access control (borrowed; NULL: no keys, the default) and limits (LIMITS_DEFAULT by
-// default).
+// Sets access control (borrowed; the default NULL: no keys) and limits (the default is
+// LIMITS_DEFAULT).
 void batches_set_rules(struct batches *batches, struct access *access, const struct limits *limits);
 
 // Begins a group: resets its count of records.
 void batches_begin(struct batches *batches);
 
-// Applies a Hello, Batch or Goodbye.  Fails only with the store, or when out of memory; an
-// invalid message is answered with an error.
+// Applies a Hello, Batch or Goodbye.  Fails only if the store fails or memory is out; an invalid
+// message is answered with an error.
 MUST_CHECK enum status batches_apply(struct batches *batches, const struct job *job,
                                      struct error *err);
 
-// Records inserted in this group.
+// Returns the number of records inserted in this group.
 uint32_t batches_records(const struct batches *batches);
 
-// After the commit: queues the group's Acks, one for all messages of a run on one route; each
-// Hello, and each message of an unknown run, has its own.
+// Queues the group's Acks; call it after the commit.  All messages of a run on one route share an
+// Ack, except that each Hello and each message of an unknown run has its own.
 void batches_send_acks(struct batches *batches);
 
-// After a rollback: discards the group's Acks.
+// Discards the group's Acks; call it after a rollback.
 void batches_drop_acks(struct batches *batches);
 
 #endif

@@ -1,6 +1,6 @@
-// Bulk insertion of records.  Each kind has a virtual table of SQLite over a decoded batch; one
-// INSERT ... SELECT inserts a batch's whole table directly from the message's columns, and SQLite's
-// cursors stay at the position of the last row.  Writer thread only.
+// Bulk insert of records.  Each kind of record has an SQLite virtual table over a decoded batch.
+// One INSERT ... SELECT inserts all records of that kind directly from the message's columns, and
+// SQLite's cursors stay at the position of the last row.  Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_INSERT_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_INSERT_H
 
@@ -18,14 +18,14 @@ struct rollups;
 MUST_CHECK enum status inserter_new(struct inserter **out, struct sqlite3 *db, struct error *err);
 void inserter_free(struct inserter *inserter);
 
-// Sets the rollups that inserted records are added to; borrowed; NULL: none.
+// Sets the rollups to which inserted records are added; borrowed; NULL: none.
 void inserter_set_rollups(struct inserter *inserter, struct rollups *rollups);
 
-// Reads the highest ids again, after a rollback or after another writer has inserted rows.
-// Ids known to be higher stay.
+// Reads the highest ids from the store again, after a rollback or after an import has inserted
+// rows.  Never lowers an id.
 MUST_CHECK enum status inserter_reset(struct inserter *inserter, struct error *err);
 
-// The highest assigned id of a kind.
+// Returns the highest assigned id of a kind.
 int64_t inserter_last_id(const struct inserter *inserter, enum record_kind kind);
 
 // The run of the records.
@@ -36,12 +36,12 @@ struct insert_run {
     const int64_t *names; // [i]: the store's id of the run's name i + 1
 };
 
-// Why the batch's tables are invalid, NULL if they are not: a record refers to a name that the
-// run has not sent.  Static text.
+// Returns NULL if the batch is valid, else the reason, static text: a record refers to a name that
+// the run has not sent.  `name_count` is the number of the run's names.
 const char *insert_fault(const struct message_batch *batch, uint32_t name_count);
 
-// Inserts the table's rows from number `first` on.  Adds their count to `*stored`, and the
-// count of those with implausible times to `*suspects`.
+// Inserts the table's rows from record number `first` on.  Adds the number of rows to `*stored`,
+// and the number of rows with implausible times to `*suspects`.
 MUST_CHECK enum status insert_table(struct inserter *inserter, const struct insert_run *run,
                                     const struct wire_table *table, uint64_t first, int64_t *stored,
                                     int64_t *suspects, struct error *err);

@@ -1,7 +1,8 @@
-// A write-back cache of runs: their streams, ranges, names and counts, from the store's tables
-// run, run_name, stream, range and ledger.  Changes stay in memory until runs_flush writes them
-// in the group's transaction; after a rollback runs_reload reads everything again.  Writer
-// thread only.
+// Write-back cache of runs, over the SQL tables run, run_name, stream, range and ledger.  A run is
+// one execution of a producer's process; a stream is the numbered sequence of records of one of
+// its threads.  Changes stay in memory until runs_flush writes them in the transaction of the
+// writer's group commit; after a rollback runs_reload reads the cache from the store again.
+// Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_H
 
@@ -19,15 +20,15 @@ struct runs;
 
 // A stream's latest range of record numbers, which is extended in place.
 struct run_range {
-    uint64_t first, last; // first 0: none
-    int state;            // SCHEMA_RANGE_STORED or _DROPPED
-    enum delivery_reason reason;
-    char *detail; // or NULL
+    uint64_t first, last;        // record numbers; first 0: no range
+    int state;                   // SCHEMA_RANGE_STORED or SCHEMA_RANGE_DROPPED
+    enum delivery_reason reason; // of dropped records
+    char *detail;                // text of the reason, or NULL
     int64_t since_ns, until_ns;
     bool dirty;
 };
 
-// A stream, beside the protocol's state in delivery.lanes.
+// A stream, without the protocol's state, which is in delivery.lanes.
 struct run_stream {
     struct run_range range;
     char *activity; // its thread's activity when the process was killed; or NULL
@@ -39,32 +40,33 @@ struct run {
     int64_t id;
     unsigned char uuid[MESSAGE_RUN_SIZE];
     struct delivery_run delivery; // the protocol's state
-    int64_t heard_ns;             // last message; the later of the collector's and the host's clock
-    uint64_t heard_at_ns;         // monotonic
-    int64_t flushed_heard_ns;
-    int64_t told_ns; // the host's clock at the last report of losses
+    int64_t heard_ns;     // last message; the later of the collector's and the host's wall clock
+    uint64_t heard_at_ns; // last message; monotonic
+    int64_t flushed_heard_ns; // heard_ns as last written to the store
+    int64_t told_ns;          // the host's clock at the last report of losses
+    // Numbers of records stored, refused, with implausible times; of unknown columns.
     int64_t stored, refused, clock_suspects, unknown_columns;
     int64_t device_count;
-    // The host's wall clock minus the collector's, as the run estimates it; an error of 0:
-    // unknown.
+    // The host's wall clock minus the collector's, as the run estimates it, and the largest error
+    // of the estimate; error 0: unknown.
     int64_t clock_offset_ns, clock_error_ns;
     int64_t stored_by_kind[RECORD_KIND_COUNT]; // since the last flush
     char *activity;
     bool dirty;
 
-    bool has_key; // it was opened with this key
+    bool has_key; // the producer that opened the run has this key
     unsigned char key[WIRE_KEY_SIZE];
 
     struct run_stream *streams; // parallel to delivery.lanes
     size_t stream_count, stream_room;
     int64_t *names; // [i]: the store's id of the run's name i + 1, of delivery.names_known
     uint32_t name_room;
-    uint32_t names_told; // while not complete: the names_known to restore
-    uint32_t names_kept; // of them stored; the others are beyond a limit
+    uint32_t names_told; // while not complete: delivery.names_known to restore
+    uint32_t names_kept; // how many of these names are stored; the others are beyond a limit
 
     // True while streams and names are in memory; else runs_find reads them from the store.
     bool complete;
-    uint64_t produced; // of all streams, as last saved
+    uint64_t produced; // records produced by all streams, as last saved
 
     struct pending_ack *ack; // the run's latest Ack, in group `ack_group`
     uint64_t ack_group;
@@ -81,8 +83,8 @@ MUST_CHECK enum status runs_refresh_ids(struct runs *runs, struct error *err);
 // Empties the cache.
 void runs_forget(struct runs *runs);
 
-// After a rollback: empties the cache and reloads the open runs.  A Hello that was committed
-// stays valid.
+// Empties the cache and reloads the open runs; call it after a rollback.  A run whose Hello was
+// committed need not send it again.
 MUST_CHECK enum status runs_reload(struct runs *runs, uint64_t now_ns, struct error *err);
 
 // Finds a run in the cache or the store; `*out` is NULL when there is none.
@@ -95,44 +97,44 @@ void runs_limit_names(struct runs *runs, uint32_t count, int64_t in_store);
 // True if the store has reached its limit of names.
 bool runs_names_are_full(const struct runs *runs);
 
-// Reports whether the store has the name.
+// Sets `*known` to true if the store has the name.
 MUST_CHECK enum status runs_has_name(struct runs *runs, struct wire_bytes name, bool *known,
                                      struct error *err);
 
-// Inserts the run that a Hello describes, owned by `key` (NULL: by peers without keys).
+// Inserts the run that a Hello describes.  Its owner is `key` (NULL: all peers without keys).
 MUST_CHECK enum status runs_add(struct runs *runs, const struct message_hello *hello,
                                 const unsigned char *key, int64_t received_ns, struct run **out,
                                 struct error *err);
 
-// Counts the key's runs (NULL: those without key) that are open or silent and have sent a
-// message since `since_ns`, as last flushed.
+// Counts the runs of `key` (NULL: runs without key) that are open or silent and have sent a
+// message since `since_ns`, as far as flushed.
 MUST_CHECK enum status runs_count_unfinished(struct runs *runs, const unsigned char *key,
                                              int64_t since_ns, int64_t *count, struct error *err);
 
-// Adds what a later Hello of the run knows and the first did not: a producer sends Hello
-// before it has detected its devices.
+// Adds the members of the run's description that a later Hello has and the first had not: a
+// producer sends its first Hello before it has detected its devices.
 MUST_CHECK enum status runs_describe(struct runs *runs, struct run *run,
                                      const struct message_hello *hello, struct error *err);
 
-// Iterates over the runs in the cache: the one after `run`, or the first after NULL; NULL at the
-// end.
+// Iterates over the runs in the cache.  Returns the run after `run` (the first after NULL), or
+// NULL at the end.
 struct run *runs_next(const struct runs *runs, const struct run *run);
 
-// Loads all open runs into the cache, as if heard of at `now_ns`.
+// Loads all open runs into the cache, as if each had sent a message at `now_ns` (monotonic).
 MUST_CHECK enum status runs_load_open(struct runs *runs, uint64_t now_ns, struct error *err);
 
 // Evicts runs that are closed or silent and have sent nothing since `before_ns` (monotonic).
 // Call it only after a flush.
 void runs_evict(struct runs *runs, uint64_t before_ns);
 
-// If the cache exceeds `limit` bytes, drops the streams and names of the runs larger than the
-// limit divided by the number of complete runs; dirty runs stay.
+// If the cache exceeds `limit` bytes, drops the streams and names of runs that take more than
+// their share, `limit` divided by the number of complete runs.  Dirty runs stay complete.
 void runs_trim(struct runs *runs, size_t limit);
 
-// Returns the bytes of the cache and counts the complete runs in it.
+// Returns the bytes of the cache, and sets `*complete` to the number of complete runs in it.
 size_t runs_size(const struct runs *runs, size_t *complete);
 
-// Counts the open runs in the cache.
+// Returns the number of open runs in the cache.
 uint32_t runs_open_count(const struct runs *runs);
 
 // Writes all changes in the current transaction.
@@ -141,20 +143,20 @@ MUST_CHECK enum status runs_flush(struct runs *runs, struct error *err);
 // True if there is anything to flush.
 bool runs_are_dirty(const struct runs *runs);
 
-// The highest assigned number of a run.
+// Returns the highest assigned id of a run.
 int64_t runs_last_id(const struct runs *runs);
 
 // ---- One run -----------------------------------------------------------------------
 
 void run_free(struct run *run); // accepts NULL
 
-// Bytes of memory of the run.
+// Returns the bytes of memory of the run.
 size_t run_size(const struct run *run);
 
 // Frees streams and names, which must be in the store.
 void run_drop_details(struct run *run);
 
-// Appends the store's id of the run's next name; 0: not stored.  Fails with STATUS_NOMEM.
+// Appends the run's next name, by its id in the store; 0: not stored.  May return STATUS_NOMEM.
 MUST_CHECK enum status run_append_name(struct run *run, int64_t name);
 
 // Extends `streams` to all streams in delivery.lanes.
@@ -163,31 +165,33 @@ MUST_CHECK enum status run_make_streams(struct run *run, struct error *err);
 // True if the run has anything to flush.
 bool run_is_dirty(const struct run *run);
 
-// Interns names of the run, numbered from `first`.  Known ones are skipped; names after a gap
-// are ignored, since the producer repeats them.
+// Adds names of the run, which have the ids `first`, `first` + 1, ... in the run, and interns them
+// in the store.  Known names are skipped; names after a gap are ignored, since the producer
+// repeats them.
 MUST_CHECK enum status run_add_names(struct runs *runs, struct run *run, uint32_t first,
                                      const struct wire_bytes *names, size_t count,
                                      struct error *err);
 
-// Records that the numbers range->first..range->last of the stream at `place`, which follow
-// the last recorded ones, are stored or dropped.
+// Records that the record numbers range->first .. range->last of the stream at index `place` are
+// stored or dropped, as `state` says.  They follow the last recorded numbers of that stream.
 MUST_CHECK enum status run_record_range(struct runs *runs, struct run *run, size_t place, int state,
                                         const struct delivery_range *range,
                                         struct wire_bytes detail, struct error *err);
 
-// Records the unnumbered losses that the last message reported, if any: they happened
-// after the previous report and up to `now_ns` of the host's clock.
+// Records the unnumbered losses that the last message reported, if any: records that the producer
+// dropped before they got a record number.  They were dropped after the previous report and up
+// to `now_ns` of the host's clock.
 MUST_CHECK enum status run_record_unnumbered(struct runs *runs, struct run *run,
                                              int64_t received_ns, int64_t now_ns,
                                              struct error *err);
 
-// Sets the activities of a killed run's threads: of each stream, and together as the run's
-// last activity ("stream 1: decode tiny request 17; stream 2: load tiny"), "idle" if all were.
+// Sets the last activity of each stream of a killed run, and joins them as the run's last activity
+// ("stream 1: decode tiny request 17; stream 2: load tiny"; "idle" if all threads were idle).
 MUST_CHECK enum status run_set_killed(struct run *run, const struct wire_activity *activities,
                                       size_t count, struct error *err);
 
-// Sets the run's estimate of its clock offset; an error of 0 is ignored.  Only the first
-// estimate makes the run dirty; later ones are saved with the next change.
+// Sets the run's estimate of its clock offset; an estimate with error 0 is ignored.  Only the
+// first estimate makes the run dirty; later ones are saved with the next change.
 void run_set_clock(struct run *run, int64_t offset_ns, int64_t error_ns);
 
 // Raises the run's number of devices to `count`.

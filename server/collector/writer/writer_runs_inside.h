@@ -1,4 +1,5 @@
-// Private interface between the files that implement writer_runs.h.
+// Definition of struct runs, the cache of writer_runs.h: a hash table of runs by UUID.  Private to
+// the files that implement it.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_INSIDE_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_INSIDE_H
 
@@ -10,10 +11,10 @@ enum { RUNS_BUCKETS = 1024 };
 struct runs {
     struct statements statements;
     struct run *buckets[RUNS_BUCKETS];
-    int64_t last_id;
-    int64_t last_name;  // highest id of a name, which is their count
-    uint32_t names_max; // of one run
-    int64_t store_names_max;
+    int64_t last_id;         // highest id of a run
+    int64_t last_name;       // highest id of a name in the store, which is the number of names
+    uint32_t names_max;      // limit of names per run
+    int64_t store_names_max; // limit of names in the store
 };
 
 // Adds a run to the cache, which takes ownership.

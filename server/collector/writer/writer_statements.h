@@ -1,5 +1,5 @@
-// The writer's prepared statements for runs, names, streams, ranges and ledgers.  Writer
-// thread only.
+// Cache of the writer's prepared SQL statements for runs, names, streams, ranges of record numbers,
+// and ledgers (counts per run and kind).  Used by writer_runs.h; writer thread only.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_STATEMENTS_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_STATEMENTS_H
 
@@ -44,16 +44,16 @@ MUST_CHECK enum status statements_init(struct statements *statements, struct sql
                                        struct error *err);
 void statements_deinit(struct statements *statements);
 
-// Runs a statement without result, with all parameters bound, and resets it.
+// Runs a statement without result rows, whose parameters are bound, and resets it.
 MUST_CHECK enum status statement_run(struct statements *statements, enum statement which,
                                      struct error *err);
 
-// Steps to the next row; true if there is one.  After the last row, or after a failure, which
-// `*status` tells apart, the statement is reset.
+// Steps to the next row.  True if there is one.  False after the last row (`*status` is STATUS_OK)
+// or a failure (`*status` is another status); then the statement is reset.
 bool statement_row(struct statements *statements, enum statement which, enum status *status,
                    struct error *err);
 
-// Runs a statement whose result is one integer; 0 without rows.
+// Runs a statement whose result is one integer and sets `*out` to it, or to 0 if there is no row.
 MUST_CHECK enum status statement_integer(struct statements *statements, enum statement which,
                                          int64_t *out, struct error *err);
 
@@ -74,14 +74,14 @@ static inline struct statement_value value_bytes(struct wire_bytes text)
     return (struct statement_value){.type = VALUE_TEXT, .text = text};
 }
 
-// NULL for a null pointer.
+// A TEXT value, or SQL NULL if `text` is NULL.
 static inline struct statement_value value_text(const char *text)
 {
     return text ? value_bytes((struct wire_bytes){strlen(text), text})
                 : (struct statement_value){0};
 }
 
-// Binds the statement's parameters from the first on.
+// Binds the first `count` parameters of the statement.
 void statement_bind(struct statements *statements, enum statement which,
                     const struct statement_value *values, size_t count);
 
