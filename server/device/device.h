@@ -1,12 +1,12 @@
-// Compute device abstraction over the CPU and CUDA back ends: memory, and the operations of a
-// language model.  stream.h has asynchronous work.
+// Compute device abstraction over the CPU and CUDA back ends: opens devices, allocates tensors, and
+// computes the operations of a language model.  stream.h has streams and asynchronous copies.
 //
-// A device has one owning thread, which makes all calls of this header.  Operations take effect
-// in call order.  Shapes are checked: an operation on tensors of mismatched shapes fails with
+// The thread that opened a device makes all calls of this header unless stated otherwise.
+// Operations take effect in call order.  An operation on tensors of mismatched shapes fails with
 // STATUS_INVALID and computes nothing.
 //
-// Operations are deterministic: results are bitwise reproducible from run to run and for any
-// number of threads, and batch-invariant: a row's result does not depend on the other rows.
+// Operations are deterministic and batch-invariant: the result of a row is bitwise the same in
+// every run, for any number of threads and any other rows.
 #ifndef INFERSTAT_SERVER_DEVICE_DEVICE_H
 #define INFERSTAT_SERVER_DEVICE_DEVICE_H
 
@@ -37,19 +37,19 @@ enum {
 
 struct device_options {
     const char *spec;     // "auto", "cpu", "cpu:N", "cuda" or "cuda:N"; NULL is "auto"
-    unsigned int threads; // of the CPU back end; 0: the processors that the process may use
-    bool spin;            // waits for events (stream.h) spin instead of sleeping
+    unsigned int threads; // of the CPU back end; 0: one per processor that the process may use
+    bool spin;            // a thread that waits for an event (stream.h) spins instead of sleeping
 };
 
-// Opens the device that `options->spec` names.  "auto" is the first back end that can be opened,
-// CUDA before CPU.  "cpu" is "cpu:0", and recorded as "cpu"; "cpu:1" up to DEVICE_CPU_MAX - 1 are
-// further devices on the same processors, each with its own streams and threads.  "cuda" is
-// "cuda:0".  Fails with STATUS_INVALID on any other spec, with STATUS_UNSUPPORTED on a back end
-// that is not part of this build.
+// Opens the device that options->spec names.  "auto" tries CUDA first, then CPU.  "cpu" means
+// "cpu:0" and "cuda" means "cuda:0".  The name of "cpu:0" in records is "cpu".  The devices "cpu:1"
+// to "cpu:15" use the same processors, each with its own streams and threads.  Fails with
+// STATUS_INVALID if the spec is any other, STATUS_UNSUPPORTED if the back end is not part of this
+// build.
 MUST_CHECK enum status device_open(struct device **out, const struct device_options *options,
                                    struct error *err);
 
-// Accepts NULL.  All tensors, streams, events and memory of the device must have been freed.
+// Closes the device.  Its tensors, streams, events and memory must have been freed.  Accepts NULL.
 void device_close(struct device *device);
 
 struct device_description {
@@ -61,7 +61,7 @@ struct device_description {
     unsigned int threads;
     int64_t memory_bytes;           // total; 0: unknown
     int64_t memory_available_bytes; // free now; negative: unknown
-    size_t head_size_max;           // of device_attention; 0: any
+    size_t head_size_max;           // maximum head size of device_attention; 0: no limit
 };
 
 void device_describe(const struct device *device, struct device_description *out);
@@ -96,8 +96,8 @@ struct tensor {
 // Bytes of the tensor's elements.
 size_t tensor_bytes(const struct tensor *tensor);
 
-// Allocates a zeroed tensor.  Fails with STATUS_INVALID when it is empty or its size overflows,
-// STATUS_NOMEM when memory is short.
+// Allocates a zeroed tensor.  Fails with STATUS_INVALID if it would be empty or its size overflows,
+// or with STATUS_NOMEM.
 MUST_CHECK enum status device_tensor_new(struct device *device, struct tensor *out,
                                          enum tensor_type type, size_t rows, size_t columns,
                                          struct error *err);
@@ -105,8 +105,8 @@ MUST_CHECK enum status device_tensor_new(struct device *device, struct tensor *o
 // Frees the tensor's memory and zeroes `*tensor`.  Accepts a zeroed tensor.
 void device_tensor_free(struct device *device, struct tensor *tensor);
 
-// A view of `count` existing rows from row `first` on.  It shares the memory of `tensor` and must
-// not be freed.
+// Returns a view of rows first..first + count - 1 of `tensor`, which must exist.  The view shares
+// the memory of `tensor` and must not be freed.
 struct tensor tensor_rows(const struct tensor *tensor, size_t first, size_t count);
 
 // Copy `size` bytes from the host to byte `offset` of the tensor, and from the tensor to the host.

@@ -1,4 +1,4 @@
-// Parser for device lists: "cuda:0,1" is cuda:0 and cuda:1.
+// Parser of device lists on the worker's command line: "cuda:0,1" means cuda:0 and cuda:1.
 #ifndef INFERSTAT_SERVER_DEVICE_DEVICE_LIST_H
 #define INFERSTAT_SERVER_DEVICE_DEVICE_LIST_H
 
@@ -12,9 +12,9 @@ struct device_list {
     char specs[DEVICE_LIST_MAX][DEVICE_SPEC_SIZE]; // each for device_open
 };
 
-// Splits BACKEND:N,N,...  A `spec` without a comma is copied unchecked, for device_open to check;
-// NULL is "auto".  Fails with STATUS_INVALID on a malformed list, a duplicate device, or more than
-// DEVICE_LIST_MAX devices.
+// Splits a list BACKEND:N,N,... into one spec per device.  Copies a `spec` without a comma
+// unchecked, since device_open checks it; NULL is "auto".  Fails with STATUS_INVALID if the list is
+// malformed, names a device twice, or has more than DEVICE_LIST_MAX devices.
 MUST_CHECK enum status device_list_parse(struct device_list *out, const char *spec,
                                          struct error *err);
 

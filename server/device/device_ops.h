@@ -1,16 +1,17 @@
-// Back-end interface: the table of functions that each back end implements.  Only for the
-// wrappers in this folder (device.c, stream.c, encode.c) and the back ends.
+// Back-end interface (vtable): the functions that the CPU and CUDA back ends implement.  The
+// wrappers in this folder (device.c, stream.c, encode.c) check arguments and call them.
 #ifndef INFERSTAT_SERVER_DEVICE_DEVICE_OPS_H
 #define INFERSTAT_SERVER_DEVICE_DEVICE_OPS_H
 
 #include "server/device/cpu/host_kernel.h"
 #include "server/device/device.h"
 
-// Base structs of device, stream and event; a back end's own structs begin with them.
+// Base structs of device, stream and event.  They must be the first member of a back end's own
+// structs.
 struct device {
     const struct device_ops *ops;
     int64_t memory_used; // accessed by any thread, with atomic builtins only
-    bool spin;           // from the options
+    bool spin;           // as in struct device_options
     char name[DEVICE_NAME_SIZE];
     unsigned int ordinal;
     char reason[DEVICE_REASON_SIZE];
@@ -38,7 +39,7 @@ enum device_copy {
         DEVICE_COPY_COUNT
 };
 
-// Adds allocated bytes; negative: freed.  Relaxed, since the counter orders no other memory.
+// Adds `size` bytes to the allocated memory; negative for freed bytes.
 static inline void device_count_memory(struct device *device, int64_t size)
 {
     (void)__atomic_fetch_add(&device->memory_used, size, __ATOMIC_RELAXED);
@@ -55,11 +56,11 @@ struct device_ops {
                         unsigned int ordinal, struct error *err);
     void (*close)(struct device *device);
     void (*describe)(const struct device *device, struct device_description *out);
-    // Fills the properties that the description lacks, except the rates; NULL: no more properties.
+    // Fills the properties that `describe` does not, except the rates.  NULL: there are none.
     void (*properties)(const struct device *device, struct device_properties *out);
     enum status (*synchronize)(struct device *device, struct error *err);
 
-    // Zeroed memory, aligned for any element.
+    // Allocates zeroed memory, aligned for any element.
     enum status (*allocate)(struct device *device, void **out, size_t size, struct error *err);
     void (*release)(struct device *device, void *memory, size_t size);
     enum status (*upload)(struct device *device, void *to, const void *from, size_t size,
@@ -112,11 +113,11 @@ struct device_ops {
     enum status (*fill)(struct device_stream *stream, void *to, int byte, size_t size,
                         struct error *err);
 
-    // Queues a host function; NULL when the back end cannot run one.
+    // Queues a host function as a kernel (cpu/host_kernel.h).  NULL: not supported.
     enum status (*launch)(struct device_stream *stream, const char *name, cpu_kernel *kernel,
                           const void *arguments, size_t size, struct error *err);
 
-    // encode.h; NULL when the back end has no encoders.
+    // encode.h; NULL if the back end has no encoders.
     enum status (*encode)(struct device_stream *stream, const struct encode_job *job,
                           struct error *err);
     size_t (*encode_scratch)(const struct device *device, const struct encode_job *job);

@@ -1,5 +1,6 @@
-// Quantum state preparation: kernels that encode batches of classical vectors (samples) as
-// amplitudes of quantum states, queued on a stream.
+// Quantum state encoders: kernels that encode classical input vectors (samples) as quantum state
+// vectors, in batches.  The kernels are queued on a stream (stream.h).  Used by the workload
+// `encode`.
 //
 //   state[b], 0 <= b < 2^qubits, bit k of b is qubit k; complex, real part first.
 //
@@ -12,9 +13,10 @@
 //                                   theta(x) = sum_i x_i d_i with d the inputs
 //   iqp        n + n (n - 1) / 2    the same, theta += sum_{i<j} x_i x_j d_ij, pairs
 //                                   row-major: 01 02 .. 0n-1 12 ..
-// Norms are computed in double precision from values scaled by a power of two, so that neither
-// 1e-300 nor 1e300 is lost.  Results are deterministic: bitwise reproducible from run to run and
-// for any number of threads, and independent of the other samples of the batch.
+//
+// Norms are computed in double precision from values scaled by a power of two, so that squares
+// neither underflow nor overflow.  Results are deterministic: a sample's state is bitwise the same
+// in every run, for any number of threads and any other samples in the batch.
 #ifndef INFERSTAT_SERVER_DEVICE_ENCODE_H
 #define INFERSTAT_SERVER_DEVICE_ENCODE_H
 
@@ -55,10 +57,10 @@ const char *encoder_name(enum encoder encoder);
 const char *encode_type_name(enum encode_type type);
 size_t encode_type_size(enum encode_type type); // bytes of one real number
 
-// Inputs per sample; 0 when any number up to 2^qubits is accepted (amplitude).
+// Returns the number of inputs per sample; 0 if any number up to 2^qubits is accepted (amplitude).
 size_t encoder_inputs(enum encoder encoder, unsigned int qubits);
 
-// Why a sample may be rejected.
+// Reasons to reject a sample.
 enum encode_fault {
     ENCODE_FAULT_NONE,
     ENCODE_FAULT_NOT_FINITE, // NaN or infinite input
@@ -67,27 +69,26 @@ enum encode_fault {
 };
 const char *encode_fault_text(enum encode_fault fault);
 
-// One launch: a batch of samples.  `in` (samples, inputs), `out` (samples, 2^qubits), complex, and
-// `faults` (samples), bytes of enum encode_fault, are in the device's memory.  A rejected sample's
-// state is all zero.  `scratch` has encode_scratch_size bytes, or is NULL when that is 0.
+// One kernel launch, which encodes a batch of samples.  All buffers are in the device's memory.
 struct encode_job {
     enum encoder encoder;
     enum encode_type type;
     unsigned int qubits;
-    size_t samples, inputs;
-    const void *in;
-    void *out;
-    uint8_t *faults;
-    void *scratch;
+    size_t samples, inputs; // samples of the batch, inputs of a sample
+    const void *in;         // `samples` x `inputs` real numbers
+    void *out;              // `samples` x 2^qubits complex numbers; zeros for a rejected sample
+    uint8_t *faults;        // `samples` values of enum encode_fault
+    void *scratch;          // encode_scratch_size bytes; NULL if that is 0
 };
 
-// Sizes of a launch's buffers; 0 on overflow of size_t.
+// Sizes of a launch's buffers in bytes; 0 if the size overflows size_t.
 size_t encode_in_size(const struct encode_job *job);
 size_t encode_out_size(const struct encode_job *job);
 size_t encode_scratch_size(const struct device *device, const struct encode_job *job);
 
-// Queues the launch.  Fails with STATUS_INVALID on an inconsistent job, STATUS_UNSUPPORTED on a
-// device without encoders, STATUS_NOMEM, or STATUS_IO on a failed stream.
+// Queues the launch on `stream`.  Fails with STATUS_INVALID if the job is inconsistent,
+// STATUS_UNSUPPORTED if the device has no encoders, STATUS_NOMEM, or STATUS_IO if the stream
+// failed.
 MUST_CHECK enum status device_encode(struct device_stream *stream, const struct encode_job *job,
                                      struct error *err);
 

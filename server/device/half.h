@@ -1,11 +1,12 @@
-// IEEE 754 half precision (1 sign, 5 exponent, 10 fraction bits): conversion to and from float.
+// Half-precision conversion: converts IEEE 754 binary16 (1 sign, 5 exponent, 10 fraction bits) to
+// float and back.
 #ifndef INFERSTAT_SERVER_DEVICE_HALF_H
 #define INFERSTAT_SERVER_DEVICE_HALF_H
 
 #include <stdint.h>
 #include <string.h>
 
-// The same value in single precision; exact.  A signalling NaN stays a NaN.
+// Converts a half to float.  The conversion is exact.  A signalling NaN stays a NaN.
 static inline float half_to_float(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000U) << 16;
@@ -25,7 +26,7 @@ static inline float half_to_float(uint16_t half)
     return value;
 }
 
-// The nearest half, ties to even; infinity on overflow.
+// Rounds a float to the nearest half, ties to even.  Overflow gives infinity.
 uint16_t half_from_float(float value);
 
 #endif

@@ -1,5 +1,5 @@
-// NVIDIA management library (NVML), loaded at run time when installed: reads driver version, power
-// cap, clocks and PCIe link of a device.
+// Wrapper of the NVIDIA management library (NVML): reads driver version, power cap, clocks and PCIe
+// link of a device.  The library is loaded at run time if it is installed.
 #ifndef INFERSTAT_SERVER_DEVICE_NVML_H
 #define INFERSTAT_SERVER_DEVICE_NVML_H
 
@@ -10,7 +10,7 @@
 
 enum { NVML_TEXT_SIZE = 80 };
 
-// Empty texts and zeros: unknown.
+// An empty text or a zero means unknown.
 struct nvml_facts {
     char driver[NVML_TEXT_SIZE]; // version: "580.95.05"
     double power_cap_watts;      // enforced limit
@@ -18,8 +18,8 @@ struct nvml_facts {
     struct pcie_link pcie; // except generation_port_max
 };
 
-// Reads the facts of the device with UUID "GPU-...".  Returns false, with `*out` empty, when the
-// library is missing or unusable or does not know the device.  Takes some milliseconds.
+// Reads the facts of the device whose UUID is `uuid` ("GPU-...").  Returns false and zeroes `*out`
+// if the library is missing or unusable, or does not know the device.  Takes some milliseconds.
 bool nvml_read(struct nvml_facts *out, const char *uuid);
 
 #endif

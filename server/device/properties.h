@@ -1,5 +1,5 @@
-// Device properties and calibration: hardware metadata, and the measured and cached bandwidth of
-// memory and host-device copies.
+// Device properties and calibration: reads a device's hardware metadata, and measures the bandwidth
+// of its memory and of its host copies.  The measured rates are cached in a file.
 #ifndef INFERSTAT_SERVER_DEVICE_PROPERTIES_H
 #define INFERSTAT_SERVER_DEVICE_PROPERTIES_H
 
@@ -11,22 +11,22 @@
 
 enum { DEVICE_TEXT_SIZE = 96 };
 
-// Measured bandwidth in bytes per second, whole numbers; 0: not measured.
+// Measured rates in bytes per second, rounded to integers; 0: not measured.
 struct device_rates {
     double memory; // copies within the device: bytes read plus bytes written
     double h2d;    // copies from pinned memory to the device
     double d2h;    // copies from the device to pinned memory
-    bool steady;   // the fastest rounds agreed, so the device was idle
+    bool steady;   // the fastest measurements agreed, so the device was idle
 };
 
-// Empty texts and zeros: unknown or not applicable.
+// An empty text or a zero means unknown or not applicable.
 struct device_properties {
     char name[DEVICE_NAME_SIZE];    // the name in records
     char product[DEVICE_TEXT_SIZE]; // the vendor's product name
     char uuid[DEVICE_TEXT_SIZE];
     char driver[DEVICE_TEXT_SIZE]; // driver and its version
     unsigned int ordinal;
-    unsigned int threads;            // of the CPU back end
+    unsigned int threads;            // number of threads of the CPU back end
     unsigned int compute_capability; // 10 * major + minor
     int64_t memory_bytes;
     struct pcie_link pcie;
@@ -38,18 +38,18 @@ struct device_properties {
 // Reads all properties except the rates; measures nothing.
 void device_properties(const struct device *device, struct device_properties *out);
 
-// Fills properties->rates from the cache file that device_calibrate wrote to `folder`.  Returns
-// false when the file is missing, damaged, or of another device or driver version.
+// Fills properties->rates from the cache file that device_calibrate wrote to the directory
+// `folder`. Returns false if the file is missing, damaged, or of another device or driver version.
 bool device_rates_cached(struct device_properties *properties, const char *folder);
 
-// Fills properties->rates from the cache file in `folder`.  Without one, or when its rates were
-// not steady, measures (at most a third of a second on an idle machine), keeps the better rates
-// and writes the file.  Without a writable `folder` (may be NULL) nothing is cached.  The device
-// should be idle.  Fails with STATUS_NOMEM when memory is short, STATUS_IO when the device fails.
+// Fills properties->rates from the cache file in the directory `folder`.  If there is no such file,
+// or its rates are not steady, measures the rates (at most a third of a second on an idle machine),
+// keeps the better ones and writes the file.  Caches nothing if `folder` is NULL or not writable.
+// The device should be idle.  Fails with STATUS_NOMEM, or with STATUS_IO if the device fails.
 MUST_CHECK enum status device_calibrate(struct device *device, struct device_properties *properties,
                                         const char *folder, struct error *err);
 
-// Measures without reading or writing the cache.
+// Measures the rates without reading or writing the cache file.
 MUST_CHECK enum status device_measure_rates(struct device *device, struct device_rates *out,
                                             struct error *err);
 

@@ -1,8 +1,8 @@
-// Profiler annotations: named ranges on the time line of Nsight Systems (NVTX) in builds with
-// INFERSTAT_NVTX; in other builds the functions are empty.
+// Profiler annotations (NVTX): mark named ranges on the time line of Nsight Systems.  In builds
+// without INFERSTAT_NVTX the functions are empty.
 //
-// Ranges nest within a thread; begin and end are called by the same thread.  Without an attached
-// profiler they cost one pointer check.
+// A range begins and ends in the same thread; a thread's ranges nest.  Without an attached profiler
+// a call costs one pointer check.
 #ifndef INFERSTAT_SERVER_DEVICE_RANGE_H
 #define INFERSTAT_SERVER_DEVICE_RANGE_H
 
@@ -10,9 +10,9 @@
 
 #ifdef INFERSTAT_NVTX
 
-// `name` is copied.
+// Begins a range.  Copies `name`.
 void range_begin(const char *name);
-// Names the range "copy 12": `name`, a space and `number`.
+// Begins a range that is named `name`, a space and `number`: "copy 12".
 void range_begin_at(const char *name, uint64_t number);
 void range_end(void);
 

@@ -1,9 +1,9 @@
 // Copy/compute overlap of single chunks: computes how much of each copy ran concurrently with
-// kernels, for the log; overlap.h computes that of a whole run.  No I/O, no clock.
+// kernels, for the debug log.  overlap.h computes the overlap of a whole run.  No I/O.
 //
-// Copies are added in order and do not overlap each other, nor do kernels, since a stream
-// executes one at a time.  The last COPY_OVERLAP_LOG_SIZE copies and kernels are kept; older
-// copies that were not popped are dropped.
+// Copies and kernels are added in order of time.  A stream executes one at a time, so copies do not
+// overlap each other, and kernels do not either.  The last COPY_OVERLAP_LOG_SIZE copies and kernels
+// are kept; older copies that were not popped are dropped.
 #ifndef INFERSTAT_SERVER_PIPELINE_COPY_OVERLAP_LOG_H
 #define INFERSTAT_SERVER_PIPELINE_COPY_OVERLAP_LOG_H
 
@@ -15,7 +15,7 @@ enum { COPY_OVERLAP_LOG_SIZE = 64 };
 struct copy_overlap {
     uint64_t chunk;
     double start_ns, end_ns;
-    double beside_ns; // part of it that overlapped with kernels
+    double beside_ns; // time of the copy during which kernels ran
 };
 
 // All zero: empty.
@@ -32,9 +32,9 @@ void copy_overlap_log_add_copy(struct copy_overlap_log *log, uint64_t chunk, dou
                                double end_ns);
 void copy_overlap_log_add_compute(struct copy_overlap_log *log, double start_ns, double end_ns);
 
-// Pops the oldest copy if its overlap is final: a kernel that ended after it has been added, or
-// `none_comes` promises that no kernel started before now remains to be added.  Returns false
-// when there is none.
+// Pops the oldest copy if its overlap is final.  It is final if a kernel that ended after the copy
+// has been added, or if `none_comes` says that no kernel that overlaps will be added.  Returns
+// false if there is no such copy.
 bool copy_overlap_log_pop(struct copy_overlap_log *log, bool none_comes, struct copy_overlap *out);
 
 #endif

@@ -1,8 +1,9 @@
-// Copy/compute overlap of a run, computed from busy intervals on one clock.  No I/O, no clock.
+// Copy/compute overlap: computes how long copies and kernels of a pipeline run were busy at the
+// same time.  Its input is their busy intervals, whose times are on one clock.  No I/O.
 //
 // Overlap is |copy busy AND compute busy| / min(|copy busy|, |compute busy|) over the whole run.
-// Intervals are added approximately in order of time.  Those that later intervals may overlap
-// are kept, at most OVERLAP_HELD of each side; earlier ones are settled: summed up and dropped.
+// Intervals are added approximately in order of time.  Intervals that later ones may overlap are
+// kept, at most OVERLAP_HELD of each side.  Earlier ones are settled: summed up and dropped.
 #ifndef INFERSTAT_SERVER_PIPELINE_OVERLAP_H
 #define INFERSTAT_SERVER_PIPELINE_OVERLAP_H
 
@@ -40,7 +41,7 @@ void overlap_free(struct overlap *overlap); // accepts NULL
 void overlap_add(struct overlap *overlap, enum overlap_side side, int64_t start_ns, int64_t end_ns);
 void overlap_add_unmeasured(struct overlap *overlap, uint64_t intervals);
 
-// Settles up to `ns`; the caller promises that no further interval starts before.
+// Settles all time up to `ns`.  The caller must not add an interval that starts before `ns` later.
 void overlap_settle(struct overlap *overlap, int64_t ns);
 
 // Settles everything, writes the sums and resets.

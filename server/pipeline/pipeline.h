@@ -1,21 +1,21 @@
 // Streaming pipeline from host to device: overlaps reading input, host-to-device copies, kernels
-// and device-to-host copies of results, using pinned staging buffers and three streams.
+// and device-to-host copies of results.  It uses pinned staging buffers and three device streams.
+// The encoding workload and the model loader run their jobs on it.
 //
 //   fill workers (threads) --fill--> slots (pinned) --copy stream--> buffers (device)
 //                                          --compute stream--> results
 //                                          --out stream--> pinned --completion thread--> host
 //
 // A *slot* is a pinned staging buffer (slot_pool.h); a *chunk* is the content of one slot.  A
-// *group* is the content of one device buffer: consecutive chunks, whose kernels are queued
-// after the last one.  The *submitting thread*, which calls pipeline_run, queues all device
-// work.  The number of slots and buffers does not depend on the input's length.
+// *group* is the content of one device buffer: consecutive chunks.  Its kernels are queued after
+// its last chunk.  The *submitting thread*, which calls pipeline_run, queues all device work.  The
+// number of slots and buffers does not depend on the input's length.
 //
 // Events order reuse.  The host waits for the event after a slot's copy before the slot is
 // filled again; the copy stream waits for the event after a buffer's kernels before the buffer
-// is overwritten.  No step waits for a whole stream or device, unless `sync` is
-// PIPELINE_SYNC_PERIODIC: then the copy and compute streams are synchronised after every
-// `pool_size` chunks and slots are reused only after that.  That mode is the baseline of
-// comparisons.
+// is overwritten.  No step waits for a whole stream or device.  The mode PIPELINE_SYNC_PERIODIC,
+// the baseline of benchmarks, does: it synchronises the copy and compute streams after every
+// `pool_size` chunks, and reuses slots only then.
 //
 // On an error or cancellation the pipeline queues nothing more, waits for the events of queued
 // work and joins its threads; the metrics count what was queued.  When filling a chunk fails,
@@ -50,15 +50,15 @@ enum {
 // out_bytes, which the job determines.
 struct pipeline_plan {
     size_t chunk_bytes;     // of one slot
-    unsigned int pool_size; // slots; with `borrows`: the maximum of copies in flight
+    unsigned int pool_size; // number of slots; with `borrows`: maximum of copies in flight
     unsigned int fillers;   // threads that fill slots
     unsigned int prefetch;  // maximum of chunks filled ahead of the submitting thread
     unsigned int buffers;   // device buffers, at least 2
-    size_t group_bytes;     // of one buffer; 0: no buffers, all jobs have `place`
+    size_t group_bytes;     // of one device buffer; 0: no buffers, all jobs have `place`
     size_t result_bytes;    // of a group's results on the device; 0: none
     size_t out_bytes;       // of a group's results on the host, pinned; 0: none are copied out
     enum pipeline_sync sync;
-    bool borrows;          // all jobs have `borrow`, else none: slots have no memory
+    bool borrows;          // all jobs have `borrow`, and slots have no memory; else no job has it
     bool pool_metrics;     // off: costs one branch per acquire
     bool overlap_tracking; // off: no timed events
 };
@@ -71,7 +71,7 @@ struct pipeline_job {
 
     // Bytes of chunk `chunk`, counted from 0; 0 after the last.  No side effects; any thread.
     size_t (*chunk_size)(void *context, uint64_t chunk);
-    uint64_t chunks_max; // ends after so many; 0: no limit
+    uint64_t chunks_max; // the job ends after so many chunks; 0: no limit
     // Fills a slot.  Called by fill workers, concurrently for different chunks, once for each.
     enum status (*fill)(void *context, uint64_t chunk, void *to, size_t size, struct error *err);
     // Instead of `fill`: returns pinned memory that holds the chunk until the run has ended; no
@@ -115,21 +115,22 @@ struct pipeline_figures {
     // including the time before the first copy; zero when overlap_tracking is off.  Workers'
     // waits for slots do not count; pool_figures has them.
     uint64_t copy_starved_ns;
-    uint64_t group_p50_ns, group_p95_ns, group_p99_ns; // first copy queued to results; 0: none
+    // Percentiles of a group's latency, from queueing its first copy to its results; 0: no groups.
+    uint64_t group_p50_ns, group_p95_ns, group_p99_ns;
 };
 
 // Adds another run's metrics to `sum`, whose percentiles become 0.  For concurrent runs the
 // caller sets the duration.
 void pipeline_figures_add(struct pipeline_figures *sum, const struct pipeline_figures *more);
 
-// Fails with STATUS_INVALID on a plan out of range, naming the value.  Accepts the zeros that
-// tuning.h replaces; pipeline_new does not.
+// Checks a plan before tuning.h replaces its zeros.  Fails with STATUS_INVALID if a value is out of
+// range; `err` names the value.
 MUST_CHECK enum status pipeline_check_plan(const struct pipeline_plan *plan, struct error *err);
 
 struct pipeline;
 
-// Allocates slots, buffers, streams and events.  Fails with STATUS_INVALID on a plan out of
-// range, STATUS_NOMEM when memory is short.  The pipeline belongs to the submitting thread.
+// Creates a pipeline, which belongs to the submitting thread: allocates slots, buffers, streams and
+// events.  Fails with STATUS_INVALID if a value of `plan` is zero or out of range, or STATUS_NOMEM.
 MUST_CHECK enum status pipeline_new(struct pipeline **out, struct device *device,
                                     const struct pipeline_plan *plan, struct error *err);
 void pipeline_free(struct pipeline *pipeline); // accepts NULL

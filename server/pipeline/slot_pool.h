@@ -1,4 +1,5 @@
-// Bounded pool of pinned staging buffers ("slots") for host-to-device copies.
+// Bounded pool of pinned staging buffers ("slots") for host-to-device copies.  Fill workers acquire
+// slots and the submitting thread (pipeline.h) copies from them.
 //
 // A slot is free, held (being filled, or filled and not yet queued), or lent (its copy is in
 // flight).  When no slot is free, slot_pool_acquire blocks on the copy event of the oldest lent
@@ -50,8 +51,8 @@ MUST_CHECK enum status slot_pool_resize(struct slot_pool *pool, unsigned int slo
 // is closed, STATUS_IO when the device fails.  Any thread.
 MUST_CHECK enum status slot_pool_acquire(struct slot_pool *pool, struct slot **out,
                                          struct error *err);
-// Marks a held slot as lent.  Call it after queueing the copy and recording `slot->copied`
-// behind it, in the order of the copies.
+// Marks a held slot as lent.  Call it in the order of the copies, after queueing the copy from the
+// slot and recording slot->copied after the copy.
 void slot_pool_lend(struct slot_pool *pool, struct slot *slot);
 // Releases a slot from which no copy is queued.
 void slot_pool_release(struct slot_pool *pool, struct slot *slot);

@@ -1,5 +1,6 @@
-// Device timestamps: measures the copies and kernels of a run with a fixed ring of timed event
-// pairs (start, end) and computes their overlap (overlap.h).
+// Device timestamps: measures the copies and kernels of a pipeline run with rings of timed device
+// events, and computes their overlap (overlap.h).  Each copy or group of kernels uses a pair of
+// events, for its start and its end.
 //
 // A pair is reused once its events are done and have been read; when all pairs are pending, the
 // work counts as unmeasured instead of waiting.  Times are relative to an anchor event that is
@@ -32,8 +33,8 @@ struct timeline_cause {
     uint64_t behind;     // the copy waits for the end of this compute, counted from 1; 0: none
 };
 
-// Call them before and after queueing a copy or a group's kernels on `stream`.  `cause` is given
-// for copies, NULL for kernels.
+// Record the start and the end of a copy or of a group's kernels.  Call them before and after
+// queueing the work on `stream`.  `cause` is NULL for kernels.
 MUST_CHECK enum status timeline_start(struct timeline *timeline, enum overlap_side side,
                                       struct device_stream *stream,
                                       const struct timeline_cause *cause, struct error *err);

@@ -1,5 +1,5 @@
-// Default parameters of a pipeline: chooses chunk size, pool size and the number of fill threads
-// from the hardware.  Only two functions do I/O: they read sysfs and the environment.
+// Default parameters of a pipeline: chooses chunk size, pool size and number of fill threads for
+// the hardware.  Only tuning_host_of (sysfs) and tuning_read_environment do I/O.
 //
 //   chunk    1 .. 256 MB: PCIe 5 and later: 16; 4: 8 (12 on compute capability 9.0 and
 //            later); 3 and before: 4; unknown: 8; on the CPU back end: 1, so that a slot is

@@ -1,5 +1,6 @@
-// Benchmark repetition: repeats a workload until the median of its throughput has converged
-// (common/core/stats/convergence.h).  Options and output are the same for all workloads.
+// Benchmark repetition: decides how often a workload is repeated until the median of its throughput
+// has converged (common/core/stats/convergence.h), and prints the statistics.  Used by the commands
+// `encode` and `llm`.
 #ifndef INFERSTAT_SERVER_WORKER_REPEATS_H
 #define INFERSTAT_SERVER_WORKER_REPEATS_H
 
@@ -22,24 +23,24 @@ enum { REPEATS_MAX = 1000 };
 #define REPEATS_MOST_HELP   "maximum number of repeats, 5 to 1000 (default 30)"
 
 struct repeats {
-    double ratio; // 0: no repetition
+    double ratio; // precision to which the median must be known; 0: no repetition
     size_t most;  // maximum number of runs
     size_t tries; // finished runs, including those of unknown speed
     struct convergence convergence;
-    bool is_reached;
+    bool is_reached;            // the median is known to `ratio`
     double values[REPEATS_MAX]; // speeds of the runs, unordered
 };
 
-// `ratio` and `most` are the values of the options, 0: not given.  Fails with STATUS_INVALID on
-// `most` without `ratio`.
+// Initialises the state.  `ratio` and `most` are the values of the options; 0: not given.  Fails
+// with STATUS_INVALID if `most` is given without `ratio`.
 MUST_CHECK enum status repeats_init(struct repeats *repeats, double ratio, int64_t most,
                                     struct error *err);
 
-// Adds a finished run with its speed (NaN: unknown).  Returns true when another run is needed.
+// Adds a finished run with its speed (NaN: unknown).  Returns true if another run is needed.
 bool repeats_add(struct repeats *repeats, double speed);
 
-// Writes the statistics as members of a JSON object, null without repetition.  `metric` is the
-// prefix of their keys.
+// Writes the statistics as members of a JSON object; their names begin with `metric`.  Without
+// repetition their values are null.
 void repeats_write(struct json_writer *json, const struct repeats *repeats, const char *metric);
 
 // Prints the statistics as a line of text; nothing without repetition.

@@ -1,4 +1,5 @@
-// Commands of the worker program, and their common options, exit codes and helpers.
+// Commands of the program `inferstat-worker`, which runs GPU workloads and records their telemetry:
+// the table of commands, their common options, exit codes and helper functions.
 #ifndef INFERSTAT_SERVER_WORKER_WORKER_H
 #define INFERSTAT_SERVER_WORKER_WORKER_H
 
@@ -19,8 +20,8 @@ enum worker_wait { WORKER_WAIT_BLOCK, WORKER_WAIT_SPIN };
 struct worker_options {
     const char *collector;
     bool no_report;
-    const char *spool;   // folder; NULL: the default, "": none
-    int64_t spool_bytes; // 0: the default
+    const char *spool;   // directory of spools (records kept on disk); NULL: default, "": none
+    int64_t spool_bytes; // size limit of the spool; 0: default
     const char *key, *server_key;
     bool insecure;
     struct device_options device; // `spin` follows from `wait`
@@ -39,13 +40,13 @@ enum {
     WORKER_STOPPED = 130, // a bounded run was interrupted; the shell's code for SIGINT
 };
 
-// A command.  Options are parsed into the target of `options` before `run` is called; `run` gets
-// the positional arguments in `words`.
+// A command.  The values of its options are stored as `options` says before `run` is called.
 struct worker_command {
     const char *name;
     const char *summary;
     const char *words; // positional arguments in the help, "OUT.gguf"; "": none
     const struct option_table *options;
+    // Runs the command with `count` positional arguments `words`; returns the exit code.
     int (*run)(const struct worker_options *options, char *const *words, int count);
 };
 
@@ -56,18 +57,19 @@ extern const struct worker_command command_make_model;
 // Prints an error and returns the exit code of its status.
 int worker_fail(const struct error *err);
 
-// Handles stop signals from now on (common/sys/stop.h) and opens the process's monitor with these
-// options; its messages go to the log.
+// Opens the process's monitor (common/monitor/inferstat.h) with `options`.  The monitor's messages
+// go to the log.  From then on, stop signals are handled (common/sys/stop.h).
 MUST_CHECK enum status worker_open_monitor(struct inferstat_monitor **out,
                                            const struct worker_options *options, struct error *err);
 
-// Closes it within a deadline and fills `totals`.  Accepts NULL.
+// Closes the monitor within a deadline and fills `*totals`.  `monitor` may be NULL.
 void worker_close_monitor(struct inferstat_monitor *monitor, struct inferstat_totals *totals);
 
 // Writes the totals as members of a JSON object.
 void worker_write_totals(struct json_writer *json, const struct inferstat_totals *totals);
 
-// Logs which device was chosen and why; as a warning when another one failed before.
+// Logs the name of the chosen device and the reason for the choice.  It is a warning if another
+// device failed to open first.
 void worker_log_device(const struct device_description *device);
 
 #endif

@@ -1,6 +1,7 @@
-// Random-access byte source for model files: a file, or memory in tests.
+// Random-access byte source (vtable): reads ranges of bytes from a file, or from memory in tests.
+// Used by the readers of model and array files.
 //
-// Files are read, never mapped, so that a truncated file gives an error, not SIGBUS.
+// Files are read, not mapped, so that a truncated file gives an error instead of SIGBUS.
 #ifndef INFERSTAT_SERVER_WORKLOAD_BYTE_SOURCE_H
 #define INFERSTAT_SERVER_WORKLOAD_BYTE_SOURCE_H
 
@@ -11,17 +12,17 @@
 #include "common/core/base/status.h"
 
 struct byte_source {
-    // Reads exactly `size` bytes from `offset` on.  Fails with STATUS_IO, or with
-    // STATUS_CORRUPT when the file ends before.
+    // Reads exactly `size` bytes from `offset` on.  Fails with STATUS_CORRUPT if the file ends
+    // before, or with STATUS_IO.
     enum status (*read)(const struct byte_source *source, uint64_t offset, void *to, size_t size,
                         struct error *err);
-    uint64_t size;      // when the source was opened
-    int fd;             // of a file; -1 otherwise
-    const void *memory; // of a source in memory
+    uint64_t size;      // bytes of the file when it was opened, or of `memory`
+    int fd;             // the file; -1 for a source in memory
+    const void *memory; // NULL for a file
 };
 
-// Opens a regular file for reading.  Fails with STATUS_NOT_FOUND, STATUS_DENIED or STATUS_IO,
-// the last also when it is not a regular file.
+// Opens a regular file for reading.  Fails with STATUS_NOT_FOUND, STATUS_DENIED, or STATUS_IO,
+// which includes files that are not regular.
 MUST_CHECK enum status byte_source_open(struct byte_source *out, const char *path,
                                         struct error *err);
 
@@ -34,15 +35,16 @@ void byte_source_close(struct byte_source *source);
 MUST_CHECK enum status byte_source_read(const struct byte_source *source, uint64_t offset, void *to,
                                         size_t size, struct error *err);
 
-// The fraction of the file's pages that are in the page cache, 0..1; negative: unknown (the
-// kernel reports it only to users with write permission for the file).
+// Returns the fraction of the file's pages that are in the page cache, 0..1; negative: unknown. The
+// kernel reports it only to users with write permission for the file.
 double byte_source_cached_ratio(const struct byte_source *source);
 
 enum { SOURCE_DIGEST_SIZE = 64 };
 
-// Sampled content digest, "sampled-crc32c:CRC-SIZE": the file's size, and the CRC-32C of 256 pages
-// of 4096 bytes, evenly spaced and including the last one; of all bytes of a smaller file.
-// Sampling suffices, since further training or quantisation of a model changes every page.
+// Computes a sampled content digest, "sampled-crc32c:CRC-SIZE".  SIZE is the file's size.  CRC is
+// the CRC-32C of 256 evenly spaced pages of 4096 bytes, the last page included, or of all bytes of
+// a file that is smaller.  Sampling suffices because training or quantising a model changes every
+// page.
 MUST_CHECK enum status byte_source_digest(const struct byte_source *source,
                                           char text[SOURCE_DIGEST_SIZE], struct error *err);
 

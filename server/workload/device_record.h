@@ -1,4 +1,5 @@
-// Device metadata record of a workload, with memory and copy rates from calibration.
+// Device metadata record: records the properties of a workload's device as telemetry, with the
+// memory and copy rates of its calibration.
 #ifndef INFERSTAT_SERVER_WORKLOAD_DEVICE_RECORD_H
 #define INFERSTAT_SERVER_WORKLOAD_DEVICE_RECORD_H
 
@@ -16,8 +17,8 @@ void device_look_up(const struct device *device, struct device_properties *out);
 uint32_t device_record(struct inferstat_monitor *monitor,
                        const struct device_properties *properties);
 
-// Calibration: measures and caches the device's rates for later runs (device_calibrate).  Call it
-// at the end of a successful run, after all timed work.  Ignores failures.
+// Calibrates the device: measures its rates and caches them for later runs (device_calibrate). Call
+// it after all timed work of a successful run.  Ignores failures.
 void device_get_to_know(struct device *device);
 
 #endif

@@ -1,5 +1,5 @@
-// Streams and events of the CPU back end: each stream is a thread with a command queue, each
-// record of an event a fence.
+// Streams and events of the CPU back end: a stream is a thread with a command queue.  Recording an
+// event creates a fence (fence.h).
 //
 // A failed stream executes no more copies and kernels, but still records events, waits for events
 // of other streams and frees memory, so that no wait hangs.  A stream that waits for an event
@@ -17,7 +17,7 @@
 #include "server/device/device_ops.h"
 
 struct cpu_stream {
-    struct device_stream base; // first: the wrappers see only this
+    struct device_stream base; // must be the first member
     const char *name;
     unsigned int threads; // of the pool
     struct command_queue *queue;

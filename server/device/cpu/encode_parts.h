@@ -24,10 +24,12 @@ struct encode_split {
     size_t piece; // states of one piece
 };
 
-// `pieces`: the encoder can compute any range of a state independently.
+// Computes the split of a launch.  `pieces` is true if the encoder can compute any range of a state
+// independently.
 struct encode_split encode_split(const struct encode_run *run, bool pieces);
 
-// Calls `encode` for all samples, or in `pieces`: `count` states from `first` on.  Parallel.
+// Calls `encode` in parallel for all samples.  Each call computes `count` elements of the sample's
+// state vector from `first` on: all of them, or a range if `pieces` is set.
 typedef void encode_piece(const struct encode_run *run, size_t sample, size_t first, size_t count);
 void encode_all(const struct encode_run *run, bool pieces, encode_piece *encode);
 

@@ -1,8 +1,9 @@
-// One-shot completion fence, reference counted: marks a position in a stream's work; pending, then
-// done permanently, with a timestamp and the stream's failure.
+// One-shot completion fence, reference counted: tells waiting threads that a stream of the CPU back
+// end has reached a position in its work.  A fence is pending, then done permanently; a done fence
+// has a timestamp and the stream's failure.
 //
-// fence_finish synchronises with threads that see the fence done, and with no others, so that
-// sanitizers report a missing wait as a data race.
+// Memory order: fence_finish synchronises only with threads that see the fence done, so that
+// ThreadSanitizer reports a missing wait as a data race.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_FENCE_H
 #define INFERSTAT_SERVER_DEVICE_CPU_FENCE_H
 

@@ -1,4 +1,4 @@
-// Kernel type of the CPU back end: a host function that a stream's thread calls.
+// Kernel callback of the CPU back end: a kernel is a host function that a stream's thread calls.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_HOST_KERNEL_H
 #define INFERSTAT_SERVER_DEVICE_CPU_HOST_KERNEL_H
 

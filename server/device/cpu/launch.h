@@ -1,4 +1,4 @@
-// Kernel launch of the CPU back end: queues host functions on a stream.
+// Kernel launch of the CPU back end: queues a host function (host_kernel.h) on a stream.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_LAUNCH_H
 #define INFERSTAT_SERVER_DEVICE_CPU_LAUNCH_H
 

@@ -1,5 +1,6 @@
-// Thread block clusters with distributed shared memory (compute capability 9.0 and later): store a
-// quantum state in the shared memory of a cluster's blocks, or of one block.
+// Thread block clusters with distributed shared memory (compute capability 9.0 and later): helpers
+// to keep a quantum state in the shared memory of a cluster's blocks.  On older devices a cluster
+// is one block.  Used by the encoders.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_CLUSTER_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_CLUSTER_CUH
 
@@ -7,26 +8,27 @@
 
 #include "server/device/cuda/parts.cuh"
 
-// A block's dynamic shared memory, sized at launch; emulations define their own.
+// Declares a block's dynamic shared memory, whose size the launch sets.  Tests that emulate a
+// device define their own macro.
 #ifndef CUDA_SHARED_MEMORY
 #define CUDA_SHARED_MEMORY(name) extern __shared__ __align__(16) unsigned char name[]
 #endif
 
 constexpr unsigned int CLUSTER_MAX = 8; // the portable maximum of blocks in a cluster
 
-// A block's share of a state, in bytes.  With the wanted share several blocks fit on a
-// multiprocessor, so that one copies while another waits at its cluster's barrier.
+// A block's share of a state, in bytes: the wanted size and the maximum.  With the wanted size
+// several blocks fit on a multiprocessor, so that one copies while another waits at a barrier.
 constexpr size_t CLUSTER_SHARE_WANTED = (size_t)64 << 10, CLUSTER_SHARE_MAX = (size_t)128 << 10;
 
 // The distribution of a state over a cluster.  The grid's first dimension is the blocks of a
-// cluster, its second the states.
+// cluster, its second dimension the states.
 struct cuda_cluster {
-    unsigned int blocks;
-    size_t share; // of each
+    unsigned int blocks; // of a cluster
+    size_t share;        // bytes of the state in each block
 };
 
-// Computes the number of blocks, a power of two, for a state of `size` bytes and `head` more bytes
-// per block.  Returns false when they do not fit.
+// Computes the distribution of a state of `size` bytes, with `head` more bytes in each block.  The
+// number of blocks is a power of two.  Returns false if the state does not fit.
 static inline bool cuda_cluster_for(const struct cuda *cuda, size_t size, size_t head,
                                     struct cuda_cluster *out)
 {
@@ -38,8 +40,8 @@ static inline bool cuda_cluster_for(const struct cuda *cuda, size_t size, size_t
     return out->share <= CLUSTER_SHARE_MAX && out->share + head <= cuda->shared_max;
 }
 
-// Allows a kernel's blocks `size` bytes of dynamic shared memory, and sets the maximum
-// shared-memory carve-out, since the kernel does not need the L1 cache.
+// Allows a kernel's blocks `size` bytes of dynamic shared memory.  Sets the maximum shared-memory
+// carve-out, since the kernel does not need the L1 cache.
 static inline enum status cuda_allow_shared(struct cuda *cuda, const void *kernel,
                                             const cudaFuncAttributes *is, size_t size,
                                             struct error *err)
@@ -53,7 +55,7 @@ static inline enum status cuda_allow_shared(struct cuda *cuda, const void *kerne
     return cuda_check(cuda, code, "cudaFuncSetAttribute", err);
 }
 
-// Launches a kernel for `states` states.  Fails with STATUS_UNSUPPORTED when the device lacks
+// Launches a kernel for `states` states.  Fails with STATUS_UNSUPPORTED if the device lacks
 // resources for the cluster, or the kernel was compiled for devices without clusters.
 template <typename... Parameters, typename... Arguments>
 static inline enum status
@@ -115,9 +117,9 @@ static __device__ inline void cuda_cluster_wait()
     __syncthreads();
 }
 
-// The address in shared memory of `block` that corresponds to `own`.  Valid only between two
-// cluster barriers: before the first a block may not have started, after the last it may have
-// ended.
+// Returns the address in the shared memory of block `block` that corresponds to `own` in this
+// block. Use it only between two cluster barriers: before the first barrier `block` may not have
+// started, after the last one it may have ended.
 template <typename T>
 static __device__ inline const T *cuda_cluster_memory(const T *own, unsigned int block)
 {
@@ -128,8 +130,8 @@ static __device__ inline const T *cuda_cluster_memory(const T *own, unsigned int
     return own;
 }
 
-// Copies `count` numbers to 16-byte aligned shared memory with asynchronous copies; complete for
-// all threads of the block when this returns.
+// Copies `count` numbers to 16-byte aligned shared memory with asynchronous copies.  When it
+// returns, all threads of the block see the numbers.
 template <typename T>
 static __device__ inline void cuda_fetch(T *to, const T *from, unsigned int count)
 {

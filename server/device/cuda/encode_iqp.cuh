@@ -1,17 +1,16 @@
-// Diagonal phases exp(i theta(x)) of the iqp encoder (encode.h) by table lookup, and the butterfly
-// of the Walsh-Hadamard transform.
+// Phase tables of the CUDA iqp encoder (encode.h): compute the diagonal phases exp(i theta(x)) by
+// table lookup.  All kernels compute bitwise identical phases.
 //
-// A state index x has the bits of LOW_QUBITS low qubits (all qubits, if fewer) and of the other,
-// high qubits.  theta(x) is the sum of three terms:
+// The low LOW_QUBITS bits of a state index x are its low qubits (all qubits, if there are fewer),
+// the other bits its high qubits.  theta(x) is the sum of three terms:
 //
 //   low pairs:   the inputs of the pairs of set low qubits; independent of the high qubits;
-//   low qubits:  for each set low qubit, its input and those of its pairs with set high qubits;
-//   high qubits: the inputs of the set high qubits and of their pairs.
+//   low qubits:  for each set low qubit, its input and the inputs of its pairs with set high
+//   qubits; high qubits: the inputs of the set high qubits and of their pairs.
 //
-// A phase is the product of three factors: one for the low pairs (pairs_phase), and for the other
-// two terms one entry each of the tables `few` and `more`, which exist per value of the high
-// qubits (iqp_factors).
-// All kernels compute bitwise identical phases.
+// A phase is the product of three factors.  The first is the factor of the low pairs (pairs_phase).
+// The other two are an entry of the table `few` and an entry of the table `more`, which together
+// cover the other two terms.  These tables exist once per value of the high qubits (iqp_factors).
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_IQP_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_IQP_CUH
 
@@ -26,7 +25,7 @@ constexpr unsigned int INPUTS_MAX =
 // Tables for one value of the high qubits: exp(i theta) without the low-pairs term is few[lowest
 // FEW_QUBITS bits of x] * more[the other low bits].
 struct iqp_factors {
-    double angles[LOW_QUBITS + 1]; // of each low qubit; then the high-qubits term
+    double angles[LOW_QUBITS + 1]; // angle of each low qubit; then the high-qubits term
     cuda_complex<double> few[FEW_STATES], more[MORE_STATES];
 };
 
@@ -54,8 +53,8 @@ static __device__ inline unsigned int pair_place(unsigned int qubits, unsigned i
     return qubits + i * qubits - i * (i + 1) / 2 + (j - i - 1);
 }
 
-// Copies a sample's inputs, reduced, to shared memory, with 0 for those that are not finite.
-// Returns true when there is such an input.
+// Copies a sample's inputs to shared memory, reduced modulo 2 pi.  Replaces inputs that are not
+// finite by 0; returns true if there are any.
 template <typename T>
 static __device__ inline bool fetch_angles(double *x, const T *in, unsigned int inputs)
 {
@@ -83,8 +82,8 @@ static __device__ inline cuda_complex<double> pairs_phase(const double *x, unsig
     return unit(sum);
 }
 
-// The angle of low qubit `i` for the value `high` of the high qubits; the high-qubits term when
-// `i` == `low`.
+// The angle of low qubit `i` for the value `high` of the high qubits; the high-qubits term if `i`
+// is `low`.
 static __device__ inline double sum_angles(const double *x, unsigned int qubits, unsigned int low,
                                            unsigned int i, unsigned int high)
 {
@@ -115,8 +114,8 @@ static __device__ inline double sum_set(const double *angles, unsigned int first
     return sum;
 }
 
-// Computes, by a block, the tables for `count` values of the high qubits from `first` on.  `few`
-// includes the factor `scale`, a power of two or 0.
+// Computes the tables for `count` values of the high qubits from `first` on, with all threads of a
+// block.  The entries of `few` include the factor `scale`, a power of two or 0.
 static __device__ inline void make_factors(struct iqp_factors *factors, const double *x,
                                            unsigned int qubits, unsigned int low,
                                            unsigned int first, unsigned int count, double scale)

@@ -1,9 +1,9 @@
 // Overflow-safe Euclidean norm of a sample: squares are summed in double precision in three ranges
 // of magnitude, with scale factors against underflow and overflow (Blue, ACM TOMS 4, 1978).
 //
-// All kernels sum in the same order: CUDA_BLOCK threads stride over a segment ("stretch") of a
-// sample; the sums of a warp's threads are added, then those of the warps in order; the sums of
-// the stretches are added in the same way.
+// All kernels sum in the same order.  The CUDA_BLOCK threads of a block stride over a segment
+// ("stretch") of a sample.  The sums of a warp's threads are added, then the sums of the warps, in
+// order.  The sums of the stretches are added in the same way.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_NORM_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_NORM_CUH
 
@@ -11,13 +11,14 @@
 
 #include "server/device/cuda/encode_parts.cuh"
 
-// A stretch has at least STRETCH_LEAST inputs, few enough for a batch of small samples to occupy a
-// large device.  A sample has at most STRETCHES_MOST stretches.
+// A stretch has at least STRETCH_LEAST inputs, unless the sample is smaller.  A sample has at most
+// STRETCHES_MOST stretches.
 constexpr size_t STRETCH_LEAST = 4096, STRETCHES_MOST = 1024;
 
 // Values below TINY are multiplied by LIFT before squaring, those above HUGE_FROM by LOWER.
 constexpr double TINY = 0x1p-500, LIFT = 0x1p+600, HUGE_FROM = 0x1p+480, LOWER = 0x1p-600;
 
+// Sums of squares in the three ranges of magnitude.
 struct squares {
     double tiny, plain, huge;
 };
@@ -40,7 +41,7 @@ static __device__ inline void add_squares(struct squares *squares, const struct 
     squares->huge += more->huge;
 }
 
-// Sums over a block; `room` is three times that of cuda_block_sum.
+// Sums over a block, by cuda_block_sum.  `room` is shared memory.
 static __device__ inline struct squares block_squares(const struct squares *mine,
                                                       double room[3][CUDA_WARP])
 {
@@ -48,7 +49,8 @@ static __device__ inline struct squares block_squares(const struct squares *mine
             cuda_block_sum(mine->huge, room[2])};
 }
 
-// norm2 = root * scale; `scale` is a power of two: norm2 alone may exceed the range of double.
+// The norm as a product: norm2 = root * scale, where `scale` is a power of two.  The product may
+// exceed the range of double.
 struct norm {
     double root, scale;
     uint8_t fault;
@@ -91,7 +93,7 @@ template <typename T> static __device__ inline T quotient(T x, const struct divi
     return (T)((double)x * by->down * by->factor);
 }
 
-// Streaming stores (__stcs), since states are not read again soon: the cache is kept for inputs.
+// Streaming stores (__stcs): states are not read again soon, so the cache is left to the inputs.
 static __device__ inline void write_streaming(cuda_complex<double> *at, double re)
 {
     __stcs(reinterpret_cast<double2 *>(at), make_double2(re, 0.0));

@@ -8,7 +8,7 @@ extern "C" {
 #include "server/device/encode.h"
 }
 
-// A complex number of a state.
+// A complex number.
 template <typename T> struct alignas(2 * sizeof(T)) cuda_complex {
     T re, im;
 };
@@ -19,7 +19,7 @@ static __device__ inline cuda_complex<double> complex_product(cuda_complex<doubl
     return {fma(a.re, b.re, -(a.im * b.im)), fma(a.re, b.im, a.im * b.re)};
 }
 
-// Maximum of samples per launch: the grid's second dimension.
+// Maximum number of samples per launch, which is the grid's second dimension.
 constexpr size_t ENCODE_LAUNCH_SAMPLES = CUDA_GRID_MAX;
 
 // A span: the consecutive samples of a job that one launch encodes.
@@ -48,14 +48,14 @@ static inline enum status for_spans(const struct encode_job *job, Queue queue)
     return status;
 }
 
-// for_spans with the job's type.
+// Calls for_spans with the real type of the job.
 template <typename Queue>
 static inline enum status cuda_encode_spans(const struct encode_job *job, Queue queue)
 {
     return job->type == ENCODE_F64 ? for_spans<double>(job, queue) : for_spans<float>(job, queue);
 }
 
-// The encoders, one per file: each queues a checked job on `stream`.
+// The encoders, one per file.  Each queues a checked job on `stream`.
 enum status cuda_encode_amplitude(struct cuda *cuda, cudaStream_t stream,
                                   const struct encode_job *job, struct error *err);
 enum status cuda_encode_product(struct cuda *cuda, cudaStream_t stream,
@@ -65,14 +65,14 @@ enum status cuda_encode_basis(struct cuda *cuda, cudaStream_t stream, const stru
 enum status cuda_encode_iqp(struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
                             struct error *err);
 
-// Variants with the whole state in shared memory; they fail with STATUS_UNSUPPORTED when it does
-// not fit.
+// Variants that keep the whole state in shared memory.  They fail with STATUS_UNSUPPORTED if the
+// state does not fit.
 enum status cuda_encode_amplitude_resident(struct cuda *cuda, cudaStream_t stream,
                                            const struct encode_job *job, struct error *err);
 enum status cuda_encode_iqp_resident(struct cuda *cuda, cudaStream_t stream,
                                      const struct encode_job *job, struct error *err);
 
-// Bytes of scratch memory, the same for all variants.
+// Bytes of scratch memory that an encoder needs.
 size_t cuda_encode_amplitude_scratch(const struct encode_job *job);
 size_t cuda_encode_product_scratch(const struct encode_job *job);
 

@@ -1,5 +1,6 @@
-// Function declarations of the CUDA back end: the entries of its struct device_ops, documented in
-// device_ops.h.  The device is the calling thread's current one at each call.
+// Function declarations of the CUDA back end: the entries of its vtable.  device_ops.h documents
+// them. The caller must have made the device the thread's current one (cuda_use, which calls
+// cudaSetDevice).
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_OPERATIONS_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_OPERATIONS_CUH
 
@@ -11,12 +12,12 @@ extern "C" {
 }
 
 struct cuda_stream {
-    struct device_stream base; // first
+    struct device_stream base; // must be the first member
     cudaStream_t handle;
 };
 
 struct cuda_event {
-    struct device_event base; // first
+    struct device_event base; // must be the first member
     cudaEvent_t handle;
 };
 

@@ -1,9 +1,9 @@
-// Core of the CUDA back end: device struct, error conversion, kernel launch and reductions in
-// kernels.  CUDA C++; included only in this folder.
+// Core of the CUDA back end: the device struct, and helpers for runtime errors, kernel launches and
+// reductions in kernels.  CUDA C++; included only in this folder.
 //
-// CUDA runtime errors become STATUS_IO (STATUS_NOMEM when memory is short) with the name of the
-// call that returned them.  After a sticky error the runtime returns it from every later call;
-// messages then also name the call that returned it first.
+// A CUDA runtime error becomes STATUS_IO (STATUS_NOMEM if memory is short); `err` names the call
+// that returned the error.  After a sticky error every later call returns the error again; `err`
+// then also names the call that returned it first.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_PARTS_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_PARTS_CUH
 
@@ -16,22 +16,22 @@ extern "C" {
 }
 
 constexpr unsigned int CUDA_WARP = 32, CUDA_BLOCK = 256;
-constexpr size_t CUDA_GRID_MAX = 65535;          // of a grid's second dimension
+constexpr size_t CUDA_GRID_MAX = 65535;          // maximum of a grid's second dimension
 constexpr unsigned int CUDA_HEAD_SIZE_MAX = 256; // attention.cu keeps a head in registers
 
 // A CUDA device.
 struct cuda {
-    struct device base; // first: the wrappers see only this
+    struct device base; // must be the first member
     int ordinal;
     int processors;          // streaming multiprocessors
     size_t shared_max;       // maximum bytes of dynamic shared memory of a block
     bool clusters;           // thread block clusters are supported
     bool ordered_memory;     // memory is allocated and freed in stream order
-    cudaMemPool_t pool;      // of stream-ordered memory
-    cudaStream_t tensors;    // stream of the operations on tensors
+    cudaMemPool_t pool;      // for stream-ordered memory
+    cudaStream_t tensors;    // executes the operations on tensors
     struct nvml_facts facts; // read when the device was opened
-    uint32_t *ids;           // device memory for embed's ids
-    size_t ids_capacity;
+    uint32_t *ids;           // device memory for the token ids of cuda_embed
+    size_t ids_capacity;     // number of ids
     const char *failed_call; // first call that returned a sticky error; a literal, atomic
 };
 
@@ -50,11 +50,11 @@ static inline struct cuda *cuda_of(struct device_event *event)
     return cuda_of(event->device);
 }
 
-// Converts the result of a runtime call to a status and a message.  `call` is a literal.  Any
-// thread.
+// Converts `code`, the result of the runtime call named `call` (a literal), to a status and fills
+// `err`.  Any thread.
 enum status cuda_check(struct cuda *cuda, cudaError_t code, const char *call, struct error *err);
 
-// cuda_check for a call that allocates `size` bytes on the device.
+// Does what cuda_check does, for a call that allocates `size` bytes; `err` names the size.
 enum status cuda_check_memory(struct cuda *cuda, cudaError_t code, const char *call, size_t size,
                               struct error *err);
 
@@ -66,7 +66,7 @@ static inline size_t cuda_least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-// The number of blocks of `of` elements, rounded up.
+// The number of blocks of `of` elements each that `elements` need.
 static inline unsigned int cuda_blocks(size_t elements, unsigned int of)
 {
     return (unsigned int)((elements + of - 1) / of);
@@ -103,8 +103,8 @@ template <typename T> static __device__ inline T cuda_warp_sum(T value)
     return value;
 }
 
-// Sums over a block of whole warps in a fixed order; every thread gets the sum.
-// `room`: CUDA_WARP elements of shared memory, which may be reused after a barrier.
+// Sums over a block of whole warps in a fixed order; every thread gets the sum.  `room` is shared
+// memory for CUDA_WARP elements, which may be reused after a barrier.
 template <typename T> static __device__ inline T cuda_block_sum(T value, T *room)
 {
     const unsigned int warps = blockDim.x / CUDA_WARP;

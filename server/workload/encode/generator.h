@@ -1,5 +1,5 @@
-// Counter-based random inputs for the encoders: each number depends only on the seed and its
-// index, so that any thread can generate any range.
+// Counter-based random number generator: inputs of the quantum state encoders.  Each number depends
+// only on the seed and on its position in the sequence, so that any thread can generate any range.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_GENERATOR_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_GENERATOR_H
 
@@ -15,8 +15,9 @@ struct generator {
     uint64_t seed;
 };
 
-// Writes the numbers of indices first..first+count-1, uniformly distributed: amplitudes from -1
-// to 1, angles from 0 to 2 pi, or indices of basis states.
+// Writes `count` numbers of `type` to `to`, from position `first` of the sequence on.  They are
+// uniformly distributed: from -1 to 1 for the amplitude encoder, integers from 0 to 2^qubits - 1
+// for the basis encoder, and from 0 to 2 pi for the others.
 void generator_fill(const struct generator *generator, uint64_t first, size_t count, void *to);
 
 #endif

@@ -1,7 +1,8 @@
-// NumPy array files (.npy): reads input arrays and writes arrays of quantum states.
+// Reader and writer of NumPy array files (.npy): reads the encoders' input arrays and writes arrays
+// of quantum states.
 //
-// Reads versions 1.0 to 3.0 with little-endian f8 or f4 in C order, one or two dimensions.
-// Writes version 1.0 with little-endian c16 or c8, two dimensions.
+// The reader accepts versions 1.0 to 3.0 with little-endian f8 or f4 in C order, and one or two
+// dimensions.  The writer writes version 1.0 with little-endian c16 or c8, and two dimensions.
 // Format: numpy.lib.format.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_NPY_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_NPY_H
@@ -15,7 +16,7 @@
 #include "server/device/encode.h"
 
 enum {
-    NPY_PREFIX_SIZE = 12,         // enough to know the header's length, any version
+    NPY_PREFIX_SIZE = 12,         // bytes that tell the header's size in any version
     NPY_HEADER_MAX = 64 * 1024,   // longest accepted header
     NPY_WRITTEN_HEADER_SIZE = 128 // of written files
 };
@@ -23,19 +24,19 @@ enum {
 struct npy_header {
     enum encode_type type;
     unsigned int dimensions; // 1 or 2
-    uint64_t shape[2];       // the second is 1 for one dimension
-    uint64_t data_offset;    // of the first number
-    uint64_t data_size;      // bytes of all numbers; not zero
+    uint64_t shape[2];       // with one dimension, shape[1] is 1
+    uint64_t data_offset;    // of the first array element, in the file
+    uint64_t data_size;      // bytes of all array elements; above zero
 };
 
-// Reads the header's size from the file's first `size` bytes, at least NPY_PREFIX_SIZE.
-// Fails with STATUS_CORRUPT when it is not a .npy file, STATUS_UNSUPPORTED on an unknown version
-// or a header above NPY_HEADER_MAX.
+// Reads the header's size from `bytes`, the file's first `size` bytes; `size` is at least
+// NPY_PREFIX_SIZE.  Fails with STATUS_CORRUPT if the file is no .npy file, STATUS_UNSUPPORTED if
+// its version is unknown or its header exceeds NPY_HEADER_MAX.
 MUST_CHECK enum status npy_header_size(size_t *out, const unsigned char *bytes, size_t size,
                                        struct error *err);
 
-// Parses a header of exactly `size` bytes in memory.  Fails with STATUS_CORRUPT on a malformed
-// header, STATUS_UNSUPPORTED on another type, order or number of dimensions.
+// Parses a header of exactly `size` bytes.  Fails with STATUS_CORRUPT if the header is malformed,
+// STATUS_UNSUPPORTED if the element type, the order or the number of dimensions is not accepted.
 MUST_CHECK enum status npy_parse(struct npy_header *out, const unsigned char *bytes, size_t size,
                                  struct error *err);
 
@@ -43,8 +44,9 @@ MUST_CHECK enum status npy_parse(struct npy_header *out, const unsigned char *by
 
 struct npy_reader;
 
-// Opens a file and checks that it is not truncated; `path` is borrowed until npy_close.  Fails as
-// byte_source_open and npy_parse do, with STATUS_CORRUPT on a truncated file.
+// Opens a file and checks that it is not truncated.  Borrows `path` until npy_close.  Fails with
+// STATUS_CORRUPT if the file is truncated, or as byte_source_open, npy_header_size and npy_parse
+// do.
 MUST_CHECK enum status npy_open(struct npy_reader **out, const char *path, struct error *err);
 void npy_close(struct npy_reader *reader); // accepts NULL
 
@@ -58,11 +60,12 @@ MUST_CHECK enum status npy_read(const struct npy_reader *reader, uint64_t offset
 
 struct npy_writer;
 
-// Creates a file of `rows` rows of `columns` complex numbers.  Until npy_finish it is named
-// `path`.part (.part1 and so on when that exists), and an existing file at `path` stays.  Pipes
-// and devices are written directly.  Fails with STATUS_BUSY when a regular file exists at `path`
-// and `replace` is false; with STATUS_IO when the disk has no space for all rows, or when `path`
-// cannot be replaced later: a dangling link, a mount point, a read-only file.
+// Creates a file of `rows` rows of `columns` complex numbers.  Until npy_finish the file is named
+// `path`.part (.part1 and so on if that exists), and an existing file at `path` stays.  If `path`
+// is a pipe or a device file, the writer writes to it directly.  Fails with STATUS_BUSY if a
+// regular file exists at `path` and `replace` is false.  Fails with STATUS_IO if the disk has no
+// space for all rows, or npy_finish could not replace `path` (dangling link, mount point, read-only
+// file).
 MUST_CHECK enum status npy_create(struct npy_writer **out, const char *path, enum encode_type type,
                                   uint64_t rows, uint64_t columns, bool replace, struct error *err);
 
@@ -70,9 +73,10 @@ MUST_CHECK enum status npy_create(struct npy_writer **out, const char *path, enu
 MUST_CHECK enum status npy_append(struct npy_writer *writer, const void *rows, size_t size,
                                   struct error *err);
 
-// Writes the number of rows to the header, syncs the file and renames it to `path`: a power
-// failure leaves the whole new file or the old one.  A failure removes the written file, except a
-// complete one that could not be renamed; the error names it.  Frees the writer in any case.
+// Writes the number of rows to the header, syncs the file and renames it to `path`, so that a power
+// failure leaves either the new or the old file.  On failure removes the written file; but a
+// complete file that cannot be renamed is kept, and `err` names it.  Frees the writer also on
+// failure.
 MUST_CHECK enum status npy_finish(struct npy_writer *writer, struct error *err);
 
 // Frees the writer and removes the unfinished file; an existing file at `path` stays.  Accepts

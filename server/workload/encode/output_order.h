@@ -1,8 +1,10 @@
-// Ordered output of concurrent pipelines: makes the pipelines of several devices, among which
-// batches are assigned round-robin, write to one file in order of batches.  Any thread.
+// Ticket lock with an early end: makes several threads write their batches to one file in the order
+// of batch numbers.  Used by the pipelines of several devices, to which batches are assigned
+// round-robin.  Any thread may call the functions.
 //
-// A pipeline that stops early reports its first unfinished batch.  The other pipelines finish the
-// batches before it and no others, so that the result of a failed run does not depend on timing.
+// A pipeline that stops early ends the run at its first unfinished batch.  The other pipelines
+// finish all batches before that one and no later ones, so that the output of a failed run does not
+// depend on timing.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_OUTPUT_ORDER_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_OUTPUT_ORDER_H
 
@@ -13,23 +15,24 @@
 struct output_order {
     pthread_mutex_t lock; // guards all members below
     pthread_cond_t changed;
-    uint64_t next, end;
+    uint64_t next; // batch to be written next
+    uint64_t end;  // the run ends before this batch
 };
 
 void output_order_init(struct output_order *order);
 void output_order_deinit(struct output_order *order);
 
-// Waits until all earlier batches have been written.  Returns false when the run ends before
+// Waits until all batches before `batch` have been written.  Returns false if the run ends before
 // `batch`.
 bool output_order_wait(struct output_order *order, uint64_t batch);
 
 // Marks the next batch as written.
 void output_order_advance(struct output_order *order);
 
-// Makes the run end before `batch`, unless it already ends earlier.
+// Makes the run end before `batch`, unless it ends earlier already.
 void output_order_end(struct output_order *order, uint64_t batch);
 
-// False when the run ends before `batch`.
+// True unless the run ends before `batch`.
 bool output_order_reaches(struct output_order *order, uint64_t batch);
 
 #endif

@@ -1,5 +1,5 @@
-// Reference implementation of the encoders in scalar C and double precision, for checking the
-// kernels' results.  Slow.
+// Reference implementation of the quantum state encoders (server/device/encode.h) in scalar C and
+// double precision.  It is slow, and checks the results of the kernels.  No I/O, no global state.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_REFERENCE_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_REFERENCE_H
 
@@ -7,22 +7,28 @@
 
 #include "server/device/encode.h"
 
-// Encodes one sample of `inputs` numbers of `type` (see encoder_inputs).  `state` has
-// 2^(qubits + 1) doubles: 2^qubits complex numbers, all zero for a rejected sample.
+// Encodes one sample: `in` has `inputs` numbers of `type` (see encoder_inputs), and `state` has
+// room for 2^qubits complex numbers, which are 2^(qubits + 1) doubles.  If the sample is invalid,
+// returns the fault and sets the state to zero.
 enum encode_fault reference_encode(double *state, enum encoder encoder, unsigned int qubits,
                                    enum encode_type type, const void *in, size_t inputs);
 
 // The difference between a state and its reference.
 struct reference_difference {
-    double largest;  // |state[b] - reference[b]|, of real and imaginary parts
-    double fidelity; // |<reference|state>|^2 / (<reference|reference> <state|state>); 1 when
-                     // both states are zero, 0 when one is
+    // Largest component-wise difference: maximum over all b of |re state[b] - re reference[b]| and
+    // |im state[b] - im reference[b]|; infinite if the state has NaN or infinity.
+    double largest;
+    // |<reference|state>|^2 / (<reference|reference> <state|state>); 1 if both states are zero, 0
+    // if only one is.
+    double fidelity;
 };
 
+// Measures the difference between `state`, of `type`, and `reference`, of doubles.
 void reference_compare(struct reference_difference *out, const void *state, enum encode_type type,
                        const double *reference, unsigned int qubits);
 
-// Maximum accepted difference and minimum accepted fidelity of a type.
+// Thresholds for states of `type`.  A state is correct if its `largest` is at most
+// reference_tolerance and its `fidelity` is above reference_fidelity.
 double reference_tolerance(enum encode_type type);
 double reference_fidelity(enum encode_type type);
 

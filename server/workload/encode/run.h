@@ -1,11 +1,11 @@
-// Data-parallel batch encoding: turns each input vector (sample) into a quantum state vector
+// Data-parallel batch encoding: encodes each input vector (sample) as a quantum state vector
 // (server/device/encode.h) on one device or several.  Each device has its own pipeline
-// (server/pipeline/pipeline.h); batches of samples are assigned round-robin.  The output is
-// bitwise identical for any number of devices of one kind.
+// (server/pipeline/pipeline.h), to which batches of samples are assigned round-robin.  The output
+// is bitwise identical for any number of devices of one kind.
 //
-// Telemetry per device: a load record (opening and allocation), an operation record per batch,
-// from queueing its kernels to its states being available, and a pipeline record per run,
-// successful or not.
+// Telemetry of each device: a load record for opening the device and allocating memory; an
+// operation record for each batch, from queueing its kernels until its states are available; a
+// pipeline record for each call of encoding_run, also when it fails.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_RUN_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_RUN_H
 
@@ -17,9 +17,9 @@
 
 struct encoding_options {
     struct inputs_options inputs;
-    struct device_options device; // its spec may be a list (device_list.h)
-    const char *output;           // .npy file of the states; NULL: they stay on the device
-    bool replace;                 // replaces an existing output file
+    struct device_options device; // `spec` may be a list of devices (device_list.h)
+    const char *output;           // .npy file for the states; NULL: the states are discarded
+    bool replace;                 // replace an existing output file
     bool check;                   // compare every state with the reference
     enum pipeline_sync sync;
     struct tuning_request tuning;
@@ -27,44 +27,43 @@ struct encoding_options {
     bool (*cancelled)(void); // polled; NULL: never cancelled
 };
 
-// Metrics of a run.  Over several devices: sums, the worst difference, the duration from the first
-// fill to the last result, and no percentiles (0).
+// Metrics of one encoding_run.  Those of several devices are summed, except the difference (the
+// worst one), the duration (from the first fill to the last result) and the percentiles (0).
 struct encoding_figures {
     struct pipeline_figures pipeline;
     uint64_t items;                    // samples encoded
     uint64_t batches;                  // batches encoded
-    uint64_t take_ns;                  // time of writing and checking states
+    uint64_t take_ns;                  // time spent writing and checking states
     uint64_t checked;                  // samples compared with the reference
     uint64_t differing;                // checked samples outside the tolerance
-    struct reference_difference worst; // of all checked samples
+    struct reference_difference worst; // largest difference and lowest fidelity of all samples
 };
 
 struct encoding;
 
-// Opens devices and inputs and allocates all memory, recorded as a load of each device.  Fails
-// with STATUS_NOMEM, before large allocations, when memory does not suffice.  `monitor` may be
-// NULL and is borrowed until encoding_free.
+// Opens devices and inputs, allocates all memory, and records a load of each device.  Fails with
+// STATUS_NOMEM, before it allocates much, if memory does not suffice.  `monitor` may be NULL; it is
+// borrowed until encoding_free.
 MUST_CHECK enum status encoding_new(struct encoding **out, const struct encoding_options *options,
                                     struct inferstat_monitor *monitor, struct error *err);
 void encoding_free(struct encoding *encoding); // accepts NULL
 
-// Encodes all batches.  Fails with STATUS_CORRUPT on a sample that cannot be encoded, naming it,
-// STATUS_CANCELLED, or as pipeline_run and npy_append do; then no output file is written and an
-// existing one stays.  Samples that differ from the reference are not an error.  `figures` are
-// valid in any case.  When one device fails, the others stop too, and its error is returned.
-// Without an output it may be called again after a successful run.
+// Encodes all batches.  Fails with STATUS_CORRUPT if a sample cannot be encoded (`err` names the
+// sample), STATUS_CANCELLED, or as pipeline_run and npy_append do.  A failed run writes no output
+// file, and an existing one stays.  When one device fails, the others stop too, and its error is
+// returned.  Samples that differ from the reference are counted, not an error.  `*figures` is valid
+// also after a failure.  If options.output is NULL, encoding_run may be called again after success.
 MUST_CHECK enum status encoding_run(struct encoding *encoding, struct encoding_figures *figures,
                                     struct error *err);
 
-// Calibrates the devices for later runs unless their rates are cached (device_get_to_know); call
-// it after all timed work.  Does nothing without a monitor.
+// Calibrates the devices (device_get_to_know), unless their rates are cached.  Call it after all
+// timed work.  Does nothing without a monitor.
 void encoding_get_to_know_devices(const struct encoding *encoding);
 
-// Describes an encoding.
 struct encoding_description {
     const struct inputs_shape *inputs;
-    size_t batch;         // samples
-    unsigned int devices; // at least 1
+    size_t batch;         // samples of a batch
+    unsigned int devices; // number of devices
     uint64_t load_ns;     // time of opening and allocating
     uint64_t generate_ns; // time of generating inputs in advance
     int64_t device_bytes; // allocated on all devices

@@ -1,5 +1,5 @@
-// Private structs of data-parallel encoding (run.h): load.c creates them, run.c runs all devices,
-// device_share.c runs one device's share of the batches.
+// Private structs of data-parallel encoding (run.h).  load.c creates them, run.c runs all devices,
+// and device_share.c runs one device's share of the batches.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_RUN_PARTS_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_RUN_PARTS_H
 
@@ -15,49 +15,49 @@ enum { ENCODING_NAME_SIZE = 64, ENCODING_BEGUN = 32 };
 static_assert((int)ENCODING_BEGUN > PIPELINE_BUFFERS_MAX + PIPELINE_GROUPS_BEHIND + 1,
               "more places than batches can be in flight");
 
-// A device's share: every share_count-th batch, starting with batch `number`.  A batch is a group
-// of the device's pipeline (pipeline.h).
+// A device's share: batches `number`, `number` + share_count, `number` + 2 * share_count, ...  A
+// batch is a group of the device's pipeline (pipeline.h).
 struct device_share {
     struct encoding *encoding;
-    unsigned int number;
-    uint32_t device_number;
+    unsigned int number;    // index in `shares`
+    uint32_t device_number; // id of the interned device name, for records
     struct device *device;
     struct tuning_host host; // report.plan was computed from host and tuning
     struct tuning_request tuning;
     struct pipeline *pipeline;
     double *reference;     // the reference state of the sample being checked
-    unsigned char *sample; // its inputs
+    unsigned char *sample; // inputs of the sample being checked
 
-    // Layout of a batch's results on the device: the samples' faults, the states, scratch
-    // memory.
     size_t chunks_a_batch;
+    // A batch's results on the device are the faults of its samples, the states and scratch memory;
+    // these are the offsets of the last two.
     size_t states_at, scratch_at;
 
     struct encoding_share report; // during a run the completion thread owns its `figures`
 
-    // Times of queueing the kernels of the last batches, by group modulo ENCODING_BEGUN: written
-    // by the pipeline's submitting thread, read by the completion thread (result_drain.h).
+    // When the kernels of the last batches were queued, by group modulo ENCODING_BEGUN.  The
+    // pipeline's submitting thread writes them, the completion thread (result_drain.h) reads them.
     uint64_t begun_ns[ENCODING_BEGUN];
-    uint64_t started_ns;
-    struct error why;   // error of the run
-    struct error taken; // error of consuming results; replaces the pipeline's later error
-    enum status take_status;
+    uint64_t started_ns;     // start of the run
+    struct error why;        // error of the run
+    struct error taken;      // error of consuming results; replaces the pipeline's later error
+    enum status take_status; // status of `taken`
 };
 
 struct encoding {
     struct encoding_options options;
     char name[ENCODING_NAME_SIZE]; // "iqp 16 qubits f64"
     struct inferstat_monitor *monitor;
-    uint32_t model_number, operation_number;
+    uint32_t model_number, operation_number; // ids of interned names, for records
 
     struct inputs *inputs;
-    struct npy_writer *writer; // NULL: no output; used by the share that has the next batch
+    struct npy_writer *writer; // used by the share that has the next batch; NULL: no output
     bool has_run;
-    struct output_order order;
+    struct output_order order; // of writing batches to `writer`
 
-    struct encode_job launch; // the kernel launch of a whole batch, without addresses
-    size_t batch_size;        // bytes of its inputs
-    uint64_t batches;         // of all shares
+    struct encode_job launch; // kernel launch of a whole batch; its addresses are not set
+    size_t batch_size;        // bytes of a batch's inputs
+    uint64_t batches;         // number of batches of all shares
 
     struct encoding_description description;
     unsigned int share_count;
@@ -68,13 +68,13 @@ struct encoding {
 size_t encoding_samples(const struct encoding *encoding, uint64_t batch);
 
 // Checks that the devices and the host have the memory that the shares' plans need.  Fails with
-// STATUS_NOMEM, naming both sizes.
+// STATUS_NOMEM; `err` names the needed and the available size.
 MUST_CHECK enum status encoding_check_memory(const struct encoding *encoding, struct error *err);
 
-// Autotuning of the share's pipeline (autotune_run), skipped when the user set the threads.
+// Autotunes the share's pipeline (autotune_run), unless the user set the number of threads.
 MUST_CHECK enum status device_share_tune(struct device_share *share, struct error *err);
 
-// Runs a device's share to its end; writes the outcome to report.status and `why`.
+// Runs a device's share to its end.  Sets share->report.status and share->why.
 void device_share_run(struct device_share *share);
 
 // Adds the pipeline record of the share's run.

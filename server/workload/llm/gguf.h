@@ -1,11 +1,10 @@
-// GGUF header parser for untrusted files of versions 2 and 3, little-endian: reads the metadata
-// keys with their values, and the list of tensors.
+// GGUF header parser: reads the metadata (a map from keys to values) and the list of tensors of a
+// model file.  It accepts little-endian files of versions 2 and 3, which may be malicious.
 //
-// After gguf_read every text, array and tensor lies inside the file, names are unique, tensors
-// are aligned and do not overlap.  Memory use is proportional to the header's size.  The getters
-// check types and ranges of values and name the key in errors.
+// After gguf_read every text, array and tensor lies inside the file, names are unique, and tensors
+// are aligned and do not overlap.  Memory use is proportional to the header's size.
 //
-// Immutable once read.  Returned pointers are borrowed until gguf_free.
+// A parsed header is immutable.  Returned pointers are borrowed until gguf_free.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_H
 
@@ -20,8 +19,9 @@
 
 struct gguf;
 
-// Reads the header.  Fails with STATUS_CORRUPT on a malformed or truncated file, naming the
-// offset, STATUS_UNSUPPORTED on another version or byte order, STATUS_NOMEM, or STATUS_IO.
+// Reads the header.  Fails with STATUS_CORRUPT if the file is malformed or truncated (`err` names
+// the offset), STATUS_UNSUPPORTED if its version or byte order is another, STATUS_NOMEM, or
+// STATUS_IO.
 MUST_CHECK enum status gguf_read(struct gguf **out, const struct byte_source *source,
                                  struct error *err);
 
@@ -32,7 +32,7 @@ void gguf_free(struct gguf *gguf);
 
 bool gguf_has(const struct gguf *gguf, const char *key);
 
-// A text of the file: not terminated, and may hold any byte, since UTF-8 is not checked.
+// A text of the file.  It is not NUL-terminated and may have any bytes, since UTF-8 is not checked.
 struct gguf_text {
     const char *data;
     size_t size;
@@ -40,9 +40,9 @@ struct gguf_text {
 
 bool gguf_text_is(const struct gguf_text *text, const char *word);
 
-// Getters of the value of `key`.  They fail with STATUS_NOT_FOUND when the key is missing,
-// STATUS_CORRUPT when its type is wrong, a number is outside minimum..maximum, or a float is not
-// finite.  Integers may have any width.
+// Getters of the value of `key`.  They fail with STATUS_NOT_FOUND if the key is missing, and with
+// STATUS_CORRUPT if the value has the wrong type, is outside minimum..maximum or is not finite;
+// `err` names the key.  gguf_get_uint accepts integers of any width.
 MUST_CHECK enum status gguf_get_uint(const struct gguf *gguf, const char *key, uint64_t minimum,
                                      uint64_t maximum, uint64_t *out, struct error *err);
 MUST_CHECK enum status gguf_get_float(const struct gguf *gguf, const char *key, double minimum,
@@ -52,7 +52,7 @@ MUST_CHECK enum status gguf_get_bool(const struct gguf *gguf, const char *key, b
 MUST_CHECK enum status gguf_get_text(const struct gguf *gguf, const char *key,
                                      struct gguf_text *out, struct error *err);
 
-// An array; its elements are read with the functions below.
+// An array value.  The functions below read its elements.
 struct gguf_array {
     enum gguf_value_type type;
     size_t count;
@@ -78,9 +78,9 @@ struct gguf_tensor {
     struct gguf_text name;
     const struct gguf_tensor_type *type;
     uint32_t dimensions;
-    uint64_t shape[GGUF_DIMENSIONS_MAX]; // fastest first, as in the file; 1 beyond `dimensions`
-    uint64_t offset;                     // in the file
-    uint64_t bytes;
+    uint64_t shape[GGUF_DIMENSIONS_MAX]; // fastest dimension first; 1 beyond `dimensions`
+    uint64_t offset;                     // of the data, from the start of the file
+    uint64_t bytes;                      // of the data
 };
 
 size_t gguf_tensor_count(const struct gguf *gguf);
@@ -88,7 +88,7 @@ size_t gguf_tensor_count(const struct gguf *gguf);
 // Tensor `index` < count of an array sorted by name.
 const struct gguf_tensor *gguf_tensor_at(const struct gguf *gguf, size_t index);
 
-// The tensor of that name; NULL when there is none.
+// Returns the tensor named `name`; NULL if there is none.
 const struct gguf_tensor *gguf_find_tensor(const struct gguf *gguf, const char *name);
 
 #endif

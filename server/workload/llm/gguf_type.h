@@ -1,4 +1,5 @@
-// GGUF data types: names and sizes of the types of metadata values and tensors.
+// GGUF data types: names and sizes of the value types of metadata and of the element types of
+// tensors.  GGUF is the model file format of llama.cpp.
 // Format: https://github.com/ggerganov/ggml/blob/master/docs/gguf.md
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_TYPE_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_TYPE_H
@@ -33,16 +34,16 @@ enum gguf_value_type {
 const char *gguf_value_type_name(enum gguf_value_type type);
 size_t gguf_value_type_size(enum gguf_value_type type); // 0: varies
 
-// Storage of a tensor: blocks of `block_elements` elements in `block_bytes` bytes.
+// Storage format of a tensor: each block holds `block_elements` elements in `block_bytes` bytes.
 struct gguf_tensor_type {
-    uint32_t number; // the type id in the file
+    uint32_t number; // the type's id in the file
     const char *name;
     uint32_t block_elements, block_bytes;
 };
 
 enum { GGUF_TENSOR_F32 = 0, GGUF_TENSOR_F16 = 1 };
 
-// The type with this id; NULL when it is not defined.
+// Returns the tensor type with the id `number`; NULL if there is none.
 const struct gguf_tensor_type *gguf_tensor_type(uint32_t number);
 
 #endif

@@ -1,7 +1,8 @@
-// GGUF writer, version 3, with atomic replacement: writes metadata keys, the list of tensors, and
-// their data in the same order to a temporary file, and renames it when it is complete.
+// GGUF writer (version 3) with atomic replacement: writes a model file under a temporary name and
+// renames it when it is complete.  The caller writes the metadata, then the list of tensors, then
+// the tensors' data in the order of the list.
 //
-// Errors are sticky: later calls do nothing, and gguf_writer_commit returns the error.
+// Errors are sticky: after an error the functions do nothing, and gguf_writer_commit returns it.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_WRITER_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_WRITER_H
 
@@ -15,7 +16,7 @@
 
 struct gguf_writer;
 
-// Opens a temporary file beside `path`.  Fails with STATUS_IO or STATUS_NOMEM.
+// Creates a temporary file in the directory of `path`.  Fails with STATUS_IO or STATUS_NOMEM.
 MUST_CHECK enum status gguf_writer_open(struct gguf_writer **out, const char *path,
                                         struct error *err);
 
@@ -34,23 +35,23 @@ void gguf_writer_texts(struct gguf_writer *writer, const char *key, const char *
 
 // ---- Tensors --------------------------------------------------------------
 
-// Adds a tensor of `rows` rows of `columns` F32 or F16 (GGUF_TENSOR_*) to the list.  All tensors
-// are listed before the first data.
+// Adds a tensor of `rows` times `columns` elements to the list.  `type` is GGUF_TENSOR_F32 or
+// GGUF_TENSOR_F16.
 void gguf_writer_tensor(struct gguf_writer *writer, const char *name, uint32_t type, uint64_t rows,
                         uint64_t columns);
 
-// Pads the file for the data of the next tensor.  Called after the list of tensors, and after the
-// data of each.
+// Pads the file to the alignment of tensor data.  Call it after the list of tensors, and after the
+// data of each tensor.
 void gguf_writer_align(struct gguf_writer *writer);
 
-// Appends tensor data, in any number of parts, in the order of the list.  The data of every
-// tensor must be complete at the end.
+// Appends tensor data, in parts of any size.  The data of every tensor must be complete before
+// gguf_writer_commit.
 void gguf_writer_data(struct gguf_writer *writer, const void *data, size_t size);
 
 // ---- The end --------------------------------------------------------------
 
-// Renames the file to its path.  A failure leaves an existing file unchanged.  Frees the writer in
-// any case.
+// Renames the temporary file to `path`.  A failure leaves an existing file at `path` unchanged.
+// Frees the writer also on failure.
 MUST_CHECK enum status gguf_writer_commit(struct gguf_writer *writer, struct error *err);
 
 // Removes the temporary file and frees the writer.  Accepts NULL.

@@ -1,7 +1,7 @@
-// Inference of llama models: the weights in device memory, and sessions, each with the KV cache
-// of one text.  Touvron et al., arXiv:2302.13971.
+// Inference of llama models (Touvron et al., arXiv:2302.13971): a model has the weights in device
+// memory; a session of the model has the KV cache of one text and computes the next token's logits.
 //
-// A model, its sessions and the device belong to one thread.
+// One thread uses a model, its sessions and its device.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_H
 
@@ -20,11 +20,11 @@
 struct llama;
 struct llama_session;
 
-// Copies all weights to the memory of `device` (borrowed until llama_free).  `cancelled`, if not
-// NULL, is polled between chunks and ends the load with STATUS_CANCELLED; `figures` are filled
-// also then.  Fails with STATUS_NOT_FOUND on a missing tensor, STATUS_CORRUPT on a wrong shape,
-// STATUS_UNSUPPORTED on a type other than F32 and F16 or an unknown tensor, STATUS_NOMEM, or as
-// transfer_run does.
+// Creates a model: copies all weights to the memory of `device`, which is borrowed until
+// llama_free.  `cancelled`, if not NULL, is polled between chunks; once it returns true, the load
+// ends with STATUS_CANCELLED.  Fills `*figures` also then.  Fails with STATUS_NOT_FOUND if a tensor
+// is missing, STATUS_CORRUPT if a tensor has the wrong shape, STATUS_UNSUPPORTED if a tensor is
+// unknown or not F32 or F16, STATUS_NOMEM, or as transfer_run does.
 MUST_CHECK enum status llama_load(struct llama **out, struct device *device,
                                   const struct byte_source *source, const struct gguf *gguf,
                                   const struct llama_config *config, bool (*cancelled)(void),
@@ -35,13 +35,13 @@ void llama_free(struct llama *llama);
 
 const struct llama_config *llama_get_config(const struct llama *llama);
 
-// The number of elements of all weights; a tied output counts once.
+// The number of elements of all weights.  An output matrix that is also the embedding counts once.
 uint64_t llama_parameters(const struct llama *llama);
 
-// Bytes of a session's KV cache per position; computing a token reads those of all earlier ones.
+// Bytes of a session's KV cache per position.
 uint64_t llama_kv_bytes_per_token(const struct llama *llama);
 
-// The type of most weights ("F16").
+// The element type of most weights ("F16").
 const char *llama_quantisation(const struct llama *llama);
 
 enum {
@@ -54,28 +54,30 @@ enum {
 // The model's own context, at most LLAMA_CONTEXT_DEFAULT.
 size_t llama_default_context(const struct llama *llama);
 
-// Creates a session for one text at a time: a KV cache for up to `context` positions, at most the
-// model's own, and activations.  Fails with STATUS_NOMEM, before anything is allocated, when its
-// memory exceeds the device's available memory or the limit above.
+// Creates a session: allocates a KV cache for `context` positions, at most the model's own context,
+// and activations.  Fails with STATUS_NOMEM, before it allocates anything, if the session would
+// exceed the device's available memory or the limit above.
 MUST_CHECK enum status llama_session_new(struct llama_session **out, const struct llama *llama,
                                          size_t context, struct error *err);
 
 // Accepts NULL.
 void llama_session_free(struct llama_session *session);
 
-// Begins a new text.
+// Begins a new text: empties the KV cache.
 void llama_session_reset(struct llama_session *session);
 
-// `cancelled`, if not NULL, is polled before every layer and ends llama_session_eval with
-// STATUS_CANCELLED; the KV cache then holds the batches of tokens that were complete.
+// Sets the callback that llama_session_eval polls before every layer; NULL: none.  Once it returns
+// true, llama_session_eval ends with STATUS_CANCELLED, and the KV cache keeps the batches of tokens
+// that were complete.
 void llama_session_set_cancelled(struct llama_session *session, bool (*cancelled)(void));
 
+// The number of tokens in the KV cache, and the maximum of this number.
 size_t llama_session_position(const struct llama_session *session);
 size_t llama_session_context(const struct llama_session *session);
 
-// Evaluates `count` > 0 tokens after the earlier ones and writes the next token's logits (one per
-// token of the vocabulary, host memory).  Fails with STATUS_FULL when the context is too short,
-// STATUS_INVALID on a token outside the vocabulary, STATUS_CANCELLED.
+// Appends `count` > 0 tokens to the text and computes the next token's logits, one per token of the
+// vocabulary, in host memory.  Fails with STATUS_FULL if the context is too short, STATUS_INVALID
+// if a token is outside the vocabulary, or STATUS_CANCELLED.
 MUST_CHECK enum status llama_session_eval(struct llama_session *session, const uint32_t *ids,
                                           size_t count, float *logits, struct error *err);
 

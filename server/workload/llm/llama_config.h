@@ -9,20 +9,22 @@
 #include "server/workload/llm/gguf.h"
 
 struct llama_config {
-    size_t context;         // positions the model was made for
-    size_t dim, ff, layers; // embedding, feed-forward, blocks
-    size_t heads, kv_heads; // kv_heads divides heads
+    size_t context;         // maximum number of positions that the model was trained for
+    size_t dim, ff;         // elements of an embedding and of a feed-forward layer
+    size_t layers;          // number of transformer blocks
+    size_t heads, kv_heads; // query heads, key/value heads; kv_heads divides heads
     size_t head_size;       // elements of one head
     size_t rope_size;       // elements of a head that rotary embedding rotates; even
-    size_t vocabulary;      // rows of the embedding
+    size_t vocabulary;      // rows of the embedding: tokens
     float epsilon;          // of RMSNorm
     double rope_base;       // base of the rotary embedding's frequencies
     double rope_scale;      // positions are divided by it
 };
 
-// Reads and checks the keys; `vocabulary` is the tokenizer's count.  Fails with
-// STATUS_UNSUPPORTED on another architecture or an unknown variant, STATUS_NOT_FOUND on a missing
-// key, STATUS_CORRUPT on a wrong type or a number out of range.
+// Reads and checks the metadata keys.  `vocabulary` is the tokenizer's number of tokens.  Fails
+// with STATUS_UNSUPPORTED if the architecture is not llama or a variant is unknown,
+// STATUS_NOT_FOUND if a key is missing, STATUS_CORRUPT if a value has the wrong type or is out of
+// range.
 MUST_CHECK enum status llama_config_read(struct llama_config *out, const struct gguf *gguf,
                                          size_t vocabulary, struct error *err);
 

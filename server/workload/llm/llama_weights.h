@@ -1,4 +1,4 @@
-// Weights of a llama model: the tensors of each layer in device memory.  For llama.c only.
+// Weights of a llama model: the tensors in device memory.  Used only by llama.c.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_WEIGHTS_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_LLAMA_WEIGHTS_H
 
@@ -14,18 +14,18 @@ struct llama_weights {
     struct tensor output; // zeroed when tied: the embedding is the output matrix
     struct llama_layer *layers;
     size_t layer_count;
-    // Of all tensors; a tied output counts once.
+    // Elements by type, and bytes, of all tensors.  A tied output counts once.
     uint64_t elements[TENSOR_TYPE_COUNT], bytes;
 };
 
-// Implements llama_load.  On failure nothing is left allocated.
+// Implements llama_load.  Frees everything on failure.
 MUST_CHECK enum status llama_weights_load(struct llama_weights *weights, struct device *device,
                                           const struct byte_source *source, const struct gguf *gguf,
                                           const struct llama_config *config,
                                           bool (*cancelled)(void), struct transfer_figures *figures,
                                           struct error *err);
 
-// Accepts zeroed or half-built weights and zeroes them.
+// Frees and zeroes the weights.  Accepts zeroed or partly loaded weights.
 void llama_weights_free(struct llama_weights *weights, struct device *device);
 
 #endif

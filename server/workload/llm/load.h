@@ -1,4 +1,5 @@
-// Model loading in five stages, whose durations are recorded as telemetry.
+// Model loader of the LLM workload: opens the device and the model file, and records the load and
+// the durations of its five stages as telemetry.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_LOAD_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_LOAD_H
 
@@ -30,13 +31,13 @@ struct llm {
     struct device *device;
     struct tokenizer *tokenizer;
     struct llama *llama;
-    char name[256];                       // the file's, without folder and ".gguf"
+    char name[256];                       // name of the file, without folder and ".gguf"
     uint32_t model_number, device_number; // ids of the interned names, for records
 };
 
-// Loads the model and records the load; a failed one with the reason.  Fails as device_open,
-// byte_source_open, gguf_read, tokenizer_new and llama_load do, or with STATUS_CANCELLED.
-// `monitor` may be NULL.
+// Loads a model and records the load.  The record of a failed load has the reason.  Fails as
+// device_open, byte_source_open, gguf_read, tokenizer_new and llama_load do, or with
+// STATUS_CANCELLED.  `monitor` may be NULL: then nothing is recorded.
 MUST_CHECK enum status llm_load(struct llm **out, const struct llm_load_options *options,
                                 struct inferstat_monitor *monitor, struct error *err);
 

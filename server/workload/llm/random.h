@@ -1,5 +1,5 @@
-// Pseudo-random number generator, reproducible: xoshiro256**, seeded with splitmix64 (Blackman
-// and Vigna, arXiv:1805.01407).
+// Reproducible pseudo-random number generator: xoshiro256**, seeded with splitmix64 (Blackman and
+// Vigna, arXiv:1805.01407).  Used by the token sampler and the generator of synthetic models.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_RANDOM_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_RANDOM_H
 
@@ -39,7 +39,7 @@ static inline uint64_t random_next(struct random *random)
     return result;
 }
 
-// Uniform over 0 <= x < 1.
+// Returns a number uniformly distributed over 0 <= x < 1.
 static inline double random_unit(struct random *random)
 {
     return (double)(random_next(random) >> 11) * 0x1p-53;

@@ -1,4 +1,5 @@
-// Synthetic models: writes GGUF files with random weights, which load and run like real models.
+// Generator of synthetic models: writes GGUF files with random weights, for tests and benchmarks.
+// They load and run as real models do.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_SYNTHETIC_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_SYNTHETIC_H
 
@@ -11,7 +12,7 @@
 
 struct synthetic_shape {
     const char *name;
-    uint32_t dim, ff, layers, heads, kv_heads, vocabulary, context;
+    uint32_t dim, ff, layers, heads, kv_heads, vocabulary, context; // as in llama_config.h
     bool tied; // the embedding serves as the output matrix
 };
 
@@ -20,9 +21,10 @@ struct synthetic_shape {
 enum { SYNTHETIC_TINY, SYNTHETIC_15M, SYNTHETIC_42M, SYNTHETIC_COUNT };
 extern const struct synthetic_shape synthetic_shapes[SYNTHETIC_COUNT];
 
-// Writes a GGUF file of `shape` with weights drawn from a generator seeded with `seed`, in F16 if
-// `half`, else F32 (norms always in F32).  Its keys mark it as synthetic.  The vocabulary (at
-// least 400 tokens) can encode any text.  The same arguments give the same file.
+// Writes a GGUF file with a model of `shape` to `path`.  A random number generator seeded with
+// `seed` gives the weights, in F16 if `half` is set, else in F32 (norms always in F32).  Metadata
+// keys mark the model as synthetic.  The vocabulary (at least 400 tokens) can encode any text.  The
+// same arguments give the same file.
 MUST_CHECK enum status synthetic_write(const char *path, const struct synthetic_shape *shape,
                                        bool half, uint64_t seed, struct error *err);
 

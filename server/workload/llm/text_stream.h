@@ -5,22 +5,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Maximum of bytes that one call writes.
+// Maximum number of bytes that one call writes.
 enum { TEXT_STREAM_OUT_SIZE = 8 };
 
-// Decoder state, in the caller's memory; all zero: the start of a text.
+// Decoder state.  Initialise with zeroes.
 struct text_stream {
-    bool terminal; // control characters other than newline and tab become U+FFFD
-    unsigned char pending[4];
+    bool terminal; // set by the caller: control characters but newline and tab become U+FFFD
+    unsigned char pending[4]; // bytes of an incomplete character
     unsigned char pending_size;
 };
 
-// Adds one byte and writes the characters that it completes to `out`; malformed sequences become
-// U+FFFD.  Returns the number of bytes written, 0 while a character is incomplete.
+// Adds `byte` and writes the characters that are now complete to `out`.  A malformed sequence
+// becomes U+FFFD.  Returns the number of bytes written; 0 while a character is incomplete.
 size_t text_stream_put(struct text_stream *stream, unsigned char byte,
                        char out[TEXT_STREAM_OUT_SIZE]);
 
-// Ends the text: an incomplete character becomes U+FFFD.
+// Ends the text: writes U+FFFD for an incomplete character.  Returns the number of bytes written.
 size_t text_stream_finish(struct text_stream *stream, char out[TEXT_STREAM_OUT_SIZE]);
 
 #endif

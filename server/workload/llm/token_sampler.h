@@ -12,12 +12,12 @@ struct token_sampler;
 
 struct token_sampler_options {
     double temperature; // 0: greedy, the token with the largest logit
-    double top_p;       // nucleus sampling: the likeliest tokens up to this probability; 1: all
+    double top_p;       // nucleus sampling: total probability of the likeliest tokens; 1: all
     uint64_t seed;
 };
 
-// Creates a sampler for a vocabulary of `count` tokens.  Fails with STATUS_INVALID when
-// temperature < 0 or top_p is outside 0 < top_p <= 1, STATUS_NOMEM.
+// Creates a sampler for a vocabulary of `count` tokens.  Fails with STATUS_INVALID if
+// temperature < 0 or top_p is not in 0 < top_p <= 1, or with STATUS_NOMEM.
 MUST_CHECK enum status token_sampler_new(struct token_sampler **out,
                                          const struct token_sampler_options *options, size_t count,
                                          struct error *err);
@@ -25,9 +25,9 @@ MUST_CHECK enum status token_sampler_new(struct token_sampler **out,
 // Accepts NULL.
 void token_sampler_free(struct token_sampler *sampler);
 
-// Chooses one of the `count` tokens; `logits` has one number per token.  The same seed and logits
-// give the same choices.  Allocates nothing.  Fails with STATUS_CORRUPT on a logit that is NaN or
-// infinite.
+// Chooses a token and sets `*id`; `logits` has one number per token of the vocabulary.  The same
+// seed and logits give the same choices.  Allocates nothing.  Fails with STATUS_CORRUPT if a logit
+// is NaN or infinite.
 MUST_CHECK enum status token_sampler_pick(struct token_sampler *sampler, const float *logits,
                                           uint32_t *id, struct error *err);
 

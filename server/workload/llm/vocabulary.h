@@ -1,5 +1,5 @@
-// Tokenizer vocabulary of a model: the tokens' texts, scores and kinds, the special tokens, and a
-// hash table from text to id.  Immutable once created; any thread.
+// Tokenizer vocabulary of a model: an array of tokens, and a hash table from a token's text to its
+// id (index).  Used by the tokenizer.  Immutable once created; any thread may read it.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_VOCABULARY_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_VOCABULARY_H
 
@@ -11,7 +11,7 @@
 #include "common/core/base/status.h"
 #include "server/workload/llm/gguf.h"
 
-// Kinds of tokens; the values are those in the file.
+// Kinds of tokens, with the same values as in a GGUF file.
 enum token_kind {
     TOKEN_UNDEFINED,
     TOKEN_NORMAL,
@@ -28,36 +28,37 @@ enum token_kind {
 enum { TOKEN_SIZE_MAX = UINT16_MAX }; // bytes of a token's text
 
 struct token {
-    const char *text; // as the vocabulary spells it, U+2581 for a space
-    uint32_t size;
+    const char *text; // spelled as in the file: U+2581 stands for a space; not terminated
+    uint32_t size;    // bytes of `text`
     enum token_kind kind;
-    float score;
+    float score; // the tokenizer merges the pair with the highest score first
 };
 
 struct vocabulary {
     struct token *tokens;
     uint32_t count;
     char *texts;     // storage of the tokens' texts
-    uint32_t *slots; // hash table of ids, TOKEN_NONE where empty
+    uint32_t *slots; // hash table of ids; TOKEN_NONE: empty slot
     size_t slot_count;
-    // TOKEN_NONE if the model has none.
+    // Ids of the tokens for beginning of text, end of text and end of turn; TOKEN_NONE: none.
     uint32_t bos, eos, end_of_turn;
     uint32_t bytes[256]; // the token of each single byte
-    uint32_t *special;   // ids of control, unknown and user-defined tokens, longest first
+    uint32_t *special;   // ids of control, unknown and user-defined tokens, longest text first
     uint32_t special_count;
-    bool add_bos, add_eos, add_space_prefix;
+    bool add_bos, add_eos, add_space_prefix; // the model expects these at the ends of a text
 };
 
-// Copies the vocabulary from a file's header into a zeroed structure; vocabulary_deinit frees it,
-// also after a failure.  Fails with STATUS_NOT_FOUND on a missing key,
-// STATUS_CORRUPT on inconsistent keys, STATUS_UNSUPPORTED on a tokenizer other than "llama",
+// Copies the vocabulary from the metadata of `gguf` into a zeroed structure.  vocabulary_deinit
+// frees it, also after a failure.  Fails with STATUS_NOT_FOUND if a metadata key is missing,
+// STATUS_CORRUPT if keys are inconsistent, STATUS_UNSUPPORTED if the tokenizer is not "llama", or
 // STATUS_NOMEM.
 MUST_CHECK enum status vocabulary_init(struct vocabulary *vocabulary, const struct gguf *gguf,
                                        struct error *err);
 
 void vocabulary_deinit(struct vocabulary *vocabulary);
 
-// The id of the token with this text, the last one of duplicates; TOKEN_NONE if there is none.
+// Returns the id of the token with the text `text`; the last id if several tokens have it,
+// TOKEN_NONE if none has.
 uint32_t vocabulary_find(const struct vocabulary *vocabulary, const char *text, size_t size);
 
 #endif
