@@ -69,14 +69,14 @@ struct option_table {
     bool *given;  // given[i]: options[i] was on the command line; NULL: not recorded
 };
 
-// Iterator over a command line.  Set the first five members, the rest zero.
+// Iterator over a command line.  Set all members but `words_only`, which is false.
 struct option_reader {
     const char *program;               // for "see PROGRAM --help"
-    char *const *words;                // of the command line
-    int count;                         // of words
+    char *const *words;                // argv
+    int count;                         // argc
     const struct option_table *tables; // searched in order
     size_t table_count;
-    int at;          // index of the next word
+    int at;          // index of the next word; at first 1, to skip the name of the program
     bool words_only; // "--" was read: the rest are arguments
 };
 

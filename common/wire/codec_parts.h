@@ -4,11 +4,11 @@
 // A body is one variant of the union in struct message.  One function copies a body in both
 // directions: packing copies it to the structure of protobuf-c, reading copies it from that
 // structure and validates it.  Texts and arrays are allocated in the arena, or borrowed where
-// possible.  If an allocation fails, the field stays empty; the caller checks arena_failed at the
-// end.
+// possible.  If an allocation in the arena fails, the field stays empty and is no fault:
+// codec_encode and codec_decode check arena_failed after the body was copied.
 //
 // A fault is a static text that says what is invalid.  Functions that return a fault return NULL if
-// everything is valid; packing has no faults.  `wire` names a field of protobuf-c, `own` the same
+// everything is valid, and always when packing.  `wire` names a field of protobuf-c, `own` the same
 // field in message.h.
 #ifndef INFERSTAT_WIRE_CODEC_PARTS_H
 #define INFERSTAT_WIRE_CODEC_PARTS_H
@@ -86,12 +86,13 @@ const char *codec_copy_list(const struct codec *codec, const struct codec_list *
 
 // ---- Bodies ------------------------------------------------------------------------
 
-// Copies one body; `own` is the variant in struct message.  Out of memory is the fault
-// status_text(STATUS_NOMEM).
+// Copies one body; `own` is the variant in struct message.  A reader that runs out of memory
+// outside the arena, as codec_copy_reply may, returns the fault status_text(STATUS_NOMEM).
 typedef const char *codec_copy_body(const struct codec *codec, void *wire, void *own);
 
-// codec_ingest.c.  For a batch with a valid address but invalid content codec_copy_batch returns no
-// fault: it sets batch.fault and leaves out the tables (codec_decode in codec.h).
+// codec_ingest.c.  If the run, stream and record numbers of a batch are valid but its content is
+// not, codec_copy_batch returns NULL, sets batch.fault and leaves the tables empty (codec_decode in
+// codec.h).
 codec_copy_body codec_copy_hello, codec_copy_batch, codec_copy_goodbye, codec_copy_ack;
 
 // codec_query.c

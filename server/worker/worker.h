@@ -1,5 +1,5 @@
 // Commands of the program `inferstat-worker`, which runs GPU workloads and records their telemetry:
-// the table of commands, their common options, exit codes and helper functions.
+// their declarations (main.c has the table), common options, exit codes and helper functions.
 #ifndef INFERSTAT_SERVER_WORKER_WORKER_H
 #define INFERSTAT_SERVER_WORKER_WORKER_H
 

@@ -4,7 +4,8 @@
 // A rollup (rollup.h) includes the records with ids up to its metric's watermark.  For those the
 // scan follows a plan (rollup_plan.h), which uses rollups as far as they cover the window, and
 // records elsewhere.  It also reads all records of the window above the watermark.  It reads no
-// rollups if the query filters or groups by a dimension that they do not separate (run, stage).
+// rollups if the query filters or groups by a dimension that is not part of their keys (run,
+// stage).
 #ifndef INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_H
 #define INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_H
 
@@ -27,8 +28,8 @@ enum {
 struct aggregate_scan_metric {
     const struct query_metric *metric;
     bool wants_quantiles;
-    // Formula of a derived metric.  The caller may set one for a metric without a column; such a
-    // metric is read from records only.
+    // Formula of a metric without a column, which the caller may set; NULL: none.  Such a metric is
+    // computed from records; rollups are not used for it.
     const struct record_derived *derived;
 };
 
@@ -44,7 +45,7 @@ struct aggregate_scan {
     struct groups *groups;
     int64_t sketches;          // rollups read
     int64_t rows;              // records read
-    struct rollup_span window; // the query's; with steps: cut to the period with records
+    struct rollup_span window; // of the query; with steps, narrowed to the period that has records
     struct rollup_span seen;   // first and last start of the records read
     bool lacks_expired;        // some records of the window have expired and are in no rollup
     int64_t expired_ns;        // records that started before it have expired; INT64_MIN: none

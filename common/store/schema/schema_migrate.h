@@ -15,8 +15,9 @@ struct sqlite3;
 MUST_CHECK enum status schema_check(struct sqlite3 *db, const char *path, struct error *err);
 
 // Creates the tables in an empty file, or migrates an older store to this version, in one
-// transaction.  Before that, it unpacks sealed rows (unseal.h).  Returns STATUS_CORRUPT or
-// STATUS_TOO_NEW as schema_check, STATUS_FULL if the disk has too little space.
+// transaction.  Before it, calls schema_check_space and unpacks sealed rows (unseal.h) in
+// transactions of their own.  Returns STATUS_CORRUPT or STATUS_TOO_NEW as schema_check, STATUS_FULL
+// if the disk has too little space.
 MUST_CHECK enum status schema_migrate(struct sqlite3 *db, const char *path, struct error *err);
 
 // Sets `*needed` to the bytes that a migration may write: unpacked rows of sealed segments

@@ -43,7 +43,7 @@ struct rollup_column {
 struct rollup_memtable {
     enum record_kind kind;
     size_t count;              // of rows
-    size_t touched;            // most rows at any clear since the memory was mapped
+    size_t touched;            // largest `count` at a clear since the memory was mapped
     void *memory;              // of all arrays by row
     size_t memory_size;        // in bytes
     int64_t *ids, *started_ns; // [row]
@@ -74,7 +74,7 @@ struct rollup_batch {
     size_t first_row; // rows of the table before it are left out
     int64_t first_id; // id of that row; the ids of the rows are consecutive
     int64_t run;
-    const int64_t *names; // [i]: the store's id of the run's name i + 1
+    const int64_t *names; // [i]: the store's id of the run's name number i + 1
     uint64_t now_ns;      // monotonic
 };
 
@@ -89,7 +89,8 @@ MUST_CHECK enum status rollup_memtable_prepare(struct sqlite3 *db, enum record_k
                                                const char *tail, struct sqlite3_stmt **out,
                                                struct error *err);
 
-// Adds the rows of such a statement and resets it.  Returns STATUS_FULL if not all of them fit.
+// Adds the rows of such a statement and resets it.  Returns STATUS_FULL if not all of them fit;
+// those that fit were added.
 MUST_CHECK enum status rollup_memtable_read(struct rollup_memtable *memtable, struct sqlite3 *db,
                                             struct sqlite3_stmt *stmt, struct error *err);
 

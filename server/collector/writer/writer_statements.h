@@ -1,5 +1,6 @@
-// Cache of the writer's prepared SQL statements for runs, names, streams, ranges of record numbers,
-// and ledgers (counts per run and kind).  Used by writer_runs.h; writer thread only.
+// The writer's prepared SQL statements, one for each enum statement: for runs, names, streams,
+// ranges of record numbers, and ledgers (counts per run and kind).  Used by writer_runs.h; writer
+// thread only.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_STATEMENTS_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_STATEMENTS_H
 
@@ -15,23 +16,25 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
+// The parameters of each statement, in order, then "->" and the columns of its rows.  "SQL" refers
+// to the statement's text in writer_statements.c.
 enum statement {
-    STATEMENT_RUN_FIND,       // uuid
-    STATEMENT_RUN_OPEN,       // uuids of open runs
-    STATEMENT_RUN_ADD,        // see its text
-    STATEMENT_RUN_UNFINISHED, // key, heard since
-    STATEMENT_RUN_UPDATE,
-    STATEMENT_RUN_DESCRIBE,   // see its text
+    STATEMENT_RUN_FIND,       // uuid -> columns of the run, see SQL
+    STATEMENT_RUN_OPEN,       // -> uuid; one row for each open run
+    STATEMENT_RUN_ADD,        // columns of the run, see SQL
+    STATEMENT_RUN_UNFINISHED, // key, heard since -> number of such runs
+    STATEMENT_RUN_UPDATE,     // columns of the run, see SQL; run
+    STATEMENT_RUN_DESCRIBE,   // cpu_governor, container, driver, cuda, run
     STATEMENT_NAME_ADD,       // text
-    STATEMENT_NAME_FIND,      // text
-    STATEMENT_RUN_NAMES,      // run
+    STATEMENT_NAME_FIND,      // text -> id
+    STATEMENT_RUN_NAMES,      // run -> number, name
     STATEMENT_RUN_NAME_ADD,   // run, number, name
-    STATEMENT_STREAMS,        // run
-    STATEMENT_STREAM_SAVE,    // see its text
-    STATEMENT_RANGE_LAST,     // run, stream
+    STATEMENT_STREAMS,        // run -> columns of each stream, see SQL
+    STATEMENT_STREAM_SAVE,    // run, stream, columns of the stream, see SQL
+    STATEMENT_RANGE_LAST,     // run, stream -> columns of the last range, see SQL
     STATEMENT_RANGE_SAVE,     // run, stream, first, last, state, reason, detail, since, until
-    STATEMENT_LEDGER_ADD,     // run, kind, stored
-    STATEMENT_UNNUMBERED_ADD, // run, told, lost, since, until
+    STATEMENT_LEDGER_ADD,     // run, kind, records stored
+    STATEMENT_UNNUMBERED_ADD, // run, time reported, records lost, first and last time of the losses
     STATEMENT_COUNT
 };
 
@@ -48,8 +51,9 @@ void statements_deinit(struct statements *statements);
 MUST_CHECK enum status statement_run(struct statements *statements, enum statement which,
                                      struct error *err);
 
-// Steps to the next row.  True if there is one.  False after the last row (`*status` is STATUS_OK)
-// or a failure (`*status` is another status); then the statement is reset.
+// Steps to the next row, whose columns are read from statements->list[which].  Returns true if
+// there is one; false after the last row (`*status` is STATUS_OK) or a failure (`*status` is
+// another). Call it until it returns false, which also resets the statement.
 bool statement_row(struct statements *statements, enum statement which, enum status *status,
                    struct error *err);
 

@@ -1,4 +1,5 @@
-// Quantum state encoders (encode.h) of the CPU back end.
+// The CPU back end's part of the quantum state encoders (encode.h): runs encode jobs on a thread
+// pool.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_CPU_ENCODE_H
 #define INFERSTAT_SERVER_DEVICE_CPU_CPU_ENCODE_H
 
@@ -6,13 +7,13 @@
 #include "server/device/cpu/thread_pool.h"
 #include "server/device/encode.h"
 
-// Executes a checked job on the threads of `pool` with `kernels` of the job's type.  The job's
-// scratch memory is 256-byte aligned and has cpu_encode_scratch_size bytes for at least the
-// threads of `pool`.
+// Executes a checked job on the threads of `pool` and returns when it is done.  `kernels` are those
+// of the job's element type.  The job's scratch memory must be 256-byte aligned and have at least
+// cpu_encode_scratch_size(job, thread_pool_threads(pool)) bytes.
 void cpu_encode_run(const struct encode_job *job, const struct encode_kernels *kernels,
                     struct thread_pool *pool);
 
-// Bytes of scratch memory; 0: none needed.
+// Bytes of scratch memory that a job needs on that many threads; 0: none.
 size_t cpu_encode_scratch_size(const struct encode_job *job, unsigned int threads);
 
 // Entries of struct device_ops, which queue the job on a stream.

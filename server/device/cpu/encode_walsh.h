@@ -1,24 +1,27 @@
-// SIMD fast Walsh-Hadamard transform (FWHT): part of encode_template.h, which documents REAL and
-// VECTOR_SIZE.
+// SIMD fast Walsh-Hadamard transform (FWHT), not normalised.  Included by encode_template.h, which
+// documents REAL and VECTOR_SIZE.  Its entry points are `transform` and `walsh_rows`, which
+// encode_kernels.h describes.  Complex numbers are pairs of reals, so distances are even.
 //
-// A *level* is one of the transform's log2(n) butterfly stages; its *distance* is that between the
-// two numbers of a butterfly.  All tables execute the levels in one order, so that they round
-// alike: from the largest distance down to TILE_VECTORS vectors, then from the smallest up.
+// A *level* is one of the transform's log2(n) butterfly stages; its *distance* is how many reals
+// the two inputs of a butterfly are apart.  Every kernel table (one per instruction set) executes
+// the levels of `transform` in the same order, so that all tables give the same bits: first the
+// distances of TILE_VECTORS vectors or more, the largest first; then the smaller ones, the smallest
+// first.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_ENCODE_WALSH_H
 #define INFERSTAT_SERVER_DEVICE_CPU_ENCODE_WALSH_H
 
 enum {
-    TILE_VECTORS = 128 / VECTOR_SIZE, // levels of smaller distances are executed last
-    // As many vectors as fit the registers with what is computed from them.
+    TILE_VECTORS = 128 / VECTOR_SIZE, // in a tile, 128 bytes
+    // 2^PASS_LEVELS vectors and their temporaries fit the registers.
     PASS_LEVELS = VECTOR_SIZE == 64 ? 4 : 3,
     LEAF_VECTORS = 1 << PASS_LEVELS,
     LEAF_REALS = LEAF_VECTORS * LANES,
-    ROW_LEVELS = 3, // of walsh_rows in one pass
+    ROW_LEVELS = 3, // levels that walsh_rows executes in one pass
 };
 
 // ---- Levels between vectors -----------------------------------------------
 
-// The level of distance `half` of `count` vectors.
+// Executes the level whose distance is `half` vectors on `count` vectors.
 KERNEL_INLINE void level(vector *v, size_t count, size_t half)
 {
 #pragma GCC unroll 16
@@ -30,8 +33,8 @@ KERNEL_INLINE void level(vector *v, size_t count, size_t half)
         }
 }
 
-// The levels between 2^levels rows of `width` reals, `step` apart, the largest distance first.
-// `levels` is a constant at each call, at most PASS_LEVELS.
+// Executes the levels between 2^levels rows of `width` reals, which begin `step` reals apart, the
+// largest distance first.  `levels` is a compile-time constant, at most PASS_LEVELS.
 KERNEL_INLINE void pass(REAL *rows, size_t step, size_t width, unsigned int levels)
 {
     const size_t count = (size_t)1 << levels;
@@ -67,7 +70,7 @@ KERNEL void pass_any(REAL *rows, size_t step, size_t width, unsigned int levels)
 
 // ---- Transform ------------------------------------------------------------
 
-// The level of a distance of `half` reals within a vector: a + b in place of a, a - b of b.
+// A level whose distance (2, 4 or 8 reals) lies within a vector: replaces a by a + b, b by a - b.
 #define FLIP_2(i)                   ((i) ^ 2)
 #define FLIP_4(i)                   ((i) ^ 4)
 #define FLIP_8(i)                   ((i) ^ 8)
@@ -118,7 +121,7 @@ KERNEL_INLINE void leaf(REAL *to, const REAL *from, bool stream)
         put(to + i * LANES, v[i], stream);
 }
 
-// One level of a transform smaller than a leaf.
+// One level of a transform of fewer than LEAF_REALS reals.
 static void level_few(REAL *x, size_t n, size_t half)
 {
     for (size_t i = 0; i < n; i++)
@@ -139,8 +142,8 @@ static void transform_few(REAL *to, const REAL *from, size_t n)
         level_few(to, n, half);
 }
 
-// Of `n` reals, a power of two and at least a leaf: the parts of a pass one after the other, so
-// that each is transformed whole while it is in a cache.
+// Transforms `n` reals (a power of two, at least LEAF_REALS) recursively: one pass over all, then
+// each part by itself while it is in a cache.  Overwrites `from`.
 KERNEL void transform_parts(REAL *to, REAL *from, size_t n, bool stream)
 {
     unsigned int levels = 0;
@@ -169,8 +172,8 @@ KERNEL void transform(void *to, void *from, size_t n, bool stream)
 
 // ---- Rows -----------------------------------------------------------------
 
-// All levels of one column of 2^levels rows: ROW_LEVELS at once, from the nearest rows on; the
-// first pass has what is left over.
+// Executes all levels of one column of 2^levels rows: ROW_LEVELS per pass, the nearest rows first.
+// If `levels` is no multiple of ROW_LEVELS, the first pass executes the remainder.
 KERNEL_INLINE void walsh_column(REAL *rows, size_t step, size_t width, unsigned int levels)
 {
     unsigned int count = levels % ROW_LEVELS > 0 ? levels % ROW_LEVELS : ROW_LEVELS;

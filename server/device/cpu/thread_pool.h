@@ -22,8 +22,8 @@ void thread_pool_free(struct thread_pool *pool);
 
 unsigned int thread_pool_threads(const struct thread_pool *pool);
 
-// Computes part `part` of a task; `thread` < thread_pool_threads() differs between concurrent
-// calls.
+// Computes part `part` of a task.  `thread` is less than thread_pool_threads(); concurrent calls
+// have different ones.
 typedef void thread_pool_task(void *context, size_t part, unsigned int thread);
 
 // Runs task(context, part, ...) once for every part 0..parts-1, on all threads;
