@@ -178,7 +178,7 @@ static enum status on_load(void *context, sqlite3_stmt *row, struct error *err)
         reading->is_cut = true;
         return STATUS_OK; // the last row there is
     }
-    int64_t keys[GROUP_KEYS_MAX];
+    int64_t keys[GROUP_KEYS_MAX] = {0};
     for (unsigned i = 0; i < reading->query->group_count; i++)
         keys[i] = sqlite3_column_int64(row, PLACE_KEYS + (int)i);
     struct group *group = NULL;
