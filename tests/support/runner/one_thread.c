@@ -8,11 +8,12 @@
 
 static _Noreturn void refuse(const char *call)
 {
-    fprintf(stderr, "%s: this test is labelled one_thread (give inferstat_unit_test THREADS)\n",
-            call);
+    (void)fprintf(
+        stderr, "%s: this test is labelled one_thread (give inferstat_unit_test THREADS)\n", call);
     abort();
 }
 
+// The signatures are those of the C library.  NOLINTBEGIN(readability-non-const-parameter)
 __attribute__((visibility("default"))) int pthread_create(pthread_t *restrict thread,
                                                           const pthread_attr_t *restrict attributes,
                                                           void *(*routine)(void *),
@@ -28,3 +29,4 @@ __attribute__((visibility("default"))) int thrd_create(thrd_t *thread, thrd_star
     (void)thread, (void)routine, (void)argument;
     refuse("thrd_create");
 }
+// NOLINTEND(readability-non-const-parameter)

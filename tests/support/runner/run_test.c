@@ -28,7 +28,7 @@ static pid_t start(char **command)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() == parent)
             execvp(command[0], command);
-        fprintf(stderr, "run_test: %s: %s\n", command[0], strerror(errno));
+        (void)fprintf(stderr, "run_test: %s: %s\n", command[0], strerror(errno));
         _exit(127);
     }
     return pid;
@@ -57,7 +57,7 @@ int main(int count, char **arguments)
         command += 2;
     }
     if (!command[0]) {
-        fprintf(stderr, "usage: run_test [--limit SECONDS] PROGRAM [ARGUMENT]...\n");
+        (void)fprintf(stderr, "usage: run_test [--limit SECONDS] PROGRAM [ARGUMENT]...\n");
         return 2;
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1); // so that programs whose parent ended count too
@@ -70,16 +70,16 @@ int main(int count, char **arguments)
     struct rusage used;
     getrusage(RUSAGE_CHILDREN, &used);
     const double took = seconds(used.ru_utime) + seconds(used.ru_stime);
-    fflush(NULL);
-    printf("run_test: processor time %.2f s\n", took);
+    (void)fflush(NULL);
+    (void)printf("run_test: processor time %.2f s\n", took);
     if (WIFSIGNALED(status)) {
-        fflush(NULL);
-        signal(WTERMSIG(status), SIG_DFL);
-        raise(WTERMSIG(status));
+        (void)fflush(NULL);
+        (void)signal(WTERMSIG(status), SIG_DFL);
+        (void)raise(WTERMSIG(status));
         return 1;
     }
     if (limit > 0 && took > limit && WEXITSTATUS(status) == 0) {
-        printf("run_test: more than the %g s that a unit test may take\n", limit);
+        (void)printf("run_test: more than the %g s that a unit test may take\n", limit);
         return 1;
     }
     return WEXITSTATUS(status);
