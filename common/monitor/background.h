@@ -1,6 +1,7 @@
-// The library's background thread: samples the process's memory and processor use, drains the
-// histograms of inter-token latencies (ITL) of all threads, and runs the publisher, which sends
-// the records to the collector.  The thread's own records are stream 0 of the run.
+// The library's background thread.  It samples the process's memory and processor use, writes the
+// histograms of inter-token latencies (ITL) of all threads as records, and runs the publisher,
+// which sends the records to the collector.  A run is the lifetime of a monitor; each of its
+// threads writes its records to a stream of the run.  Stream 0 is the background thread's own.
 #ifndef INFERSTAT_MONITOR_BACKGROUND_H
 #define INFERSTAT_MONITOR_BACKGROUND_H
 
@@ -12,8 +13,8 @@ struct background;
 
 // Everything is borrowed until background_stop.
 struct background_settings {
-    struct thread_slots *slots;
-    struct sampled *sampled;
+    struct thread_slots *slots;          // state of the application's threads
+    struct sampled *sampled;             // receives the samples
     uint32_t sample_ms;                  // 0: do not sample memory and processor use
     struct publisher_settings publisher; // file NULL: nothing is reported
 };
@@ -28,12 +29,12 @@ MUST_CHECK enum status background_start(struct background **out,
 struct background_end {
     // True if the collector has committed Goodbye, the run's last message, or nothing is reported.
     bool finished;
-    uint64_t acknowledged; // number of acknowledged records
-    uint64_t in_rings;     // number of records that are only in the run file
+    uint64_t acknowledged; // number of records that the collector has committed
+    uint64_t in_rings;     // number of records that are only in the run file, not in the spool
 };
 
 // Waits up to `timeout_ns` until all records are acknowledged, moves the others to the spool
-// and ends the thread.
+// (records on disk), ends the thread and frees `background`.
 struct background_end background_stop(struct background *background, uint64_t timeout_ns);
 
 // Returns the number of records acknowledged so far.  Any thread.

@@ -1,5 +1,5 @@
 // Thread slot: the per-thread state of a monitor, which only that application thread writes:
-// its ring, recent events and sums of inter-token latencies (ITL).
+// its ring (buffer of records), recent events and sums of inter-token latencies (ITL).
 //
 // A thread acquires a slot at its first call and releases it when it exits.  The next new
 // thread reuses the slot and continues its stream (the sequence of records in the slot's ring),

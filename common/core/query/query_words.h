@@ -13,7 +13,7 @@
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
 
-// A part of a line: `size` bytes from byte offset `at` on.
+// A part of a line: `size` bytes from byte offset `at` on; of a word with its quotes.
 struct query_place {
     size_t at, size;
 };
@@ -32,14 +32,16 @@ struct query_word {
     struct query_place place;
 };
 
-// Reads the next word of `line` (NUL-terminated) from byte `from` on.  If the word is malformed,
-// returns STATUS_INVALID; word->place has its position and `err` the reason.
+// Reads the next word of `line` (NUL-terminated) from byte `from` on; the word after it is read
+// from word->place.at + word->place.size on.  At the end of the line the word is QUERY_WORD_END. If
+// the word is malformed or too long, returns STATUS_INVALID; word->place has its position and `err`
+// the reason.
 MUST_CHECK enum status query_word_read(struct query_word *word, const char *line, size_t from,
                                        struct error *err);
 
 // Appends `text` (UTF-8) at `out[*used]` as one word and a NUL, quoted if necessary or if
-// `in_quotes`; `*used` then counts the word too.  Returns false and writes nothing if the word does
-// not fit in the `size` bytes of `out`.
+// `in_quotes`; adds no blank.  `*used`, the bytes before the NUL, then counts the word too. Returns
+// false and appends nothing if the word does not fit in the `size` bytes of `out`.
 bool query_word_write(char *out, size_t size, size_t *used, const char *text, bool in_quotes);
 
 // The column, from 1, of the byte at offset `at`: the count of characters before that byte, plus

@@ -10,7 +10,7 @@
 #include "common/core/base/status.h"
 #include "common/core/base/unit.h"
 
-enum value_type { VALUE_NULL, VALUE_INT, VALUE_REAL, VALUE_TEXT }; // values as on the wire
+enum value_type { VALUE_NULL, VALUE_INT, VALUE_REAL, VALUE_TEXT }; // also their numbers on the wire
 
 struct value {
     enum value_type type;
@@ -34,14 +34,17 @@ struct result_column {
 
 struct result;
 
+// Creates a result without columns and rows.
 MUST_CHECK enum status result_new(struct result **out);
-void result_free(struct result *result);
+void result_free(struct result *result); // NULL is fine
 
-// All columns must be added before the first row.  Keys over 63 bytes are cut.
+// Adds a column at the next index, from 0.  All columns must be added before the first row.  Keys
+// over 63 bytes are cut.
 MUST_CHECK enum status result_add_column(struct result *result, const char *key, enum unit unit);
 // Adds a row of nulls.
 enum status result_add_row(struct result *result);
-// Sets cells of the last row.  NaN and infinite reals become null.  Text is copied.
+// Set the cell of the last row in the column at index `column`; both must exist.  NaN and infinite
+// reals become null.  Text is copied.
 void result_set_int(struct result *result, unsigned column, int64_t value);
 void result_set_real(struct result *result, unsigned column, double value);
 enum status result_set_text(struct result *result, unsigned column, const char *bytes, size_t size);
@@ -63,11 +66,13 @@ struct value result_get(const struct result *result, size_t row, const char *key
 // True if the cell in the column `key` is the text `text`.
 bool result_is(const struct result *result, size_t row, const char *key, const char *text);
 
-// The cell in the column `key` as a number; `absent` if the cell is no number.
+// The cell in the column `key` as a number; `absent` if the cell is no number.  result_integer cuts
+// a real to its integer part.
 double result_number(const struct result *result, size_t row, const char *key, double absent);
 int64_t result_integer(const struct result *result, size_t row, const char *key, int64_t absent);
 
-// The cursor of the next page of records; 0 when there are no more rows.
+// The cursor of the next page, which the client copies into its next query (query.cursor); 0 when
+// there are no more rows.
 uint64_t result_next_cursor(const struct result *result);
 void result_set_next_cursor(struct result *result, uint64_t cursor);
 

@@ -111,7 +111,7 @@ const char *column_type_name(enum column_type type);
 
 enum {
     RECORD_SIZE = 512,
-    RECORD_SLOT_SIZE = 256,  // size of a ring's slot; a record takes one or two
+    RECORD_SLOT_SIZE = 256,  // slot of a ring buffer of records (ring.h); a record takes 1 or 2
     RECORD_SLOT_VALUES = 29, // 8-byte values in one slot, after the header
     RECORD_VALUES_MAX = 61,  // in two slots
 };
@@ -122,9 +122,9 @@ enum {
 // `text.offset` in `bytes`.  The members before `values` are the header.  Only the header and the
 // first `used` bytes of `values` are defined: a reader of a ring must read no others.
 struct record {
-    uint16_t kind; // enum record_kind
-    uint16_t used; // bytes of `values` in use, text included
-    uint32_t reserved;
+    uint16_t kind;      // enum record_kind
+    uint16_t used;      // bytes of `values` in use, text included
+    uint32_t reserved;  // 0
     uint64_t present;   // bit i: column i has a value
     int64_t started_ns; // wall clock, UTC
     union {
@@ -154,6 +154,8 @@ static inline uint32_t record_slots(const struct record *record)
 // Initialises a record of `kind` with all columns absent.
 void record_init(struct record *record, enum record_kind kind, int64_t started_ns);
 
+// Set a column, which must be of the record's kind and of that type: record_set_int sets INT and
+// enumerations.
 static inline void record_set_int(struct record *record, unsigned column, int64_t value)
 {
     record->values[column].i = value;
@@ -178,9 +180,9 @@ static inline bool record_has(const struct record *record, unsigned column)
     return record->present >> column & 1;
 }
 
-// Set a TEXT or BLOB column to a copy of `size` bytes; return how many bytes were copied.  A TEXT
-// that does not fit is cut at a UTF-8 boundary.  A BLOB that does not fit is not copied: the result
-// is 0.
+// Set a TEXT or BLOB column, at most once, to a copy of `size` bytes; return how many were copied.
+// A TEXT that does not fit is cut at a UTF-8 boundary.  A BLOB that does not fit is not copied: the
+// result is 0.
 size_t record_set_text(struct record *record, unsigned column, const char *text, size_t size);
 size_t record_set_blob(struct record *record, unsigned column, const void *bytes, size_t size);
 

@@ -17,6 +17,7 @@
 //             NAME  interned text (models, operations, stages, hosts, devices)
 //             TEXT  short text, not interned BLOB  short bytes
 //             or an enumeration below, stored as its number
+//   unit:     an enum unit without UNIT_ (common/core/base/unit.h)
 //   presence: ALWAYS, or MAYBE when it may be absent
 #ifndef INFERSTAT_CORE_RECORD_TABLE_H
 #define INFERSTAT_CORE_RECORD_TABLE_H
@@ -245,7 +246,13 @@
     X(PROCESS_SAMPLE_DEVICE_MEMORY, "device_memory_bytes", INT, BYTES, MAYBE,                      \
       "device memory of the process")
 
-// Enumerations: the number on the wire and in tables, and the text in views.
+// Enumerations: X(number on the wire and in tables, NAME, "text in views").  A run's end is
+//   open    no end is known: the run goes on
+//   closed  the process ended the run
+//   killed  the process died; another process sent what it left
+//   silent  no end is known, but no message has arrived for some time
+// `sync` is how slots are reused: each after the event of its own copy (events), or all after
+// periodic synchronisation of whole streams (periodic).
 #define RECORD_STATUS_VALUES(X) X(0, OK, "ok") X(1, ERROR, "error") X(2, CANCELLED, "cancelled")
 #define RECORD_FINISH_VALUES(X)                                                                    \
     X(0, STOP, "stop") X(1, LENGTH, "length") X(2, CANCELLED, "cancelled") X(3, ERROR, "error")

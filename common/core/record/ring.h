@@ -41,13 +41,13 @@ uint32_t ring_capacity(const struct ring *ring);
 // ---- Producer thread only --------------------------------------------------
 
 // Reserves a slot for the next record, of at most RECORD_SLOT_VALUES values.  The caller fills it
-// in place and publishes it with ring_commit.  Returns NULL if the ring is full, and counts the
-// record as dropped.
+// in place and publishes it with ring_commit; until then, another call returns the same slot.
+// Returns NULL if the ring is full, and counts the record as dropped.
 struct record *ring_reserve(struct ring *ring);
 void ring_commit(struct ring *ring);
 
-// Copies `count` records into the ring, all or none.  Returns the number of the first record.  If
-// they do not all fit, returns 0 and counts all of them as dropped.
+// Pushes `count` records: copies and publishes them, all or none.  Returns the number of the first
+// record.  If they do not all fit, returns 0 and counts all of them as dropped.
 uint64_t ring_push(struct ring *ring, const struct record *records, uint32_t count);
 
 // The number of the next record.
@@ -74,7 +74,7 @@ uint64_t ring_used_slots(const struct ring *ring);
 // Two parts of the ring's memory that no record occupies; a part may be empty.  While the producer
 // does not push, the caller may discard their contents.
 struct ring_part {
-    size_t offset, size;
+    size_t offset, size; // bytes; offset: from the start of `memory`
 };
 
 void ring_free_parts(struct ring *ring, struct ring_part parts[2]);

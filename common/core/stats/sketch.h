@@ -64,13 +64,15 @@ static inline uint32_t sketch_ns_bucket(uint64_t ns)
 // The value that represents a bucket: it differs from any value in the bucket by at most 1/129.
 double sketch_bucket_value(uint32_t bucket);
 
-// A sketch stores its buckets in pages, and allocates a page when the first value falls into it.
+// A sketch stores its buckets in pages (arrays of counts), and allocates a page when the first
+// value falls into it.  If that fails, the values are missing in the sketch until sketch_reset:
+// quantiles and encodings then fail.
 struct sketch;
 
 // A memory limit shared by several sketches.
 struct sketch_budget {
-    size_t left; // bytes
-    bool spent;  // an allocation was refused
+    size_t left; // bytes; set by the caller, reduced by the sketches
+    bool spent;  // an allocation was refused; set by the sketches
 };
 
 MUST_CHECK enum status sketch_new(struct sketch **out);

@@ -35,8 +35,9 @@ struct slo {
 const char *slo_name(enum slo_metric metric);
 const char *slo_metric_name(enum slo_metric metric);
 
-// Parses objectives separated by commas; spaces are ignored.  If the text is invalid, returns
-// STATUS_INVALID; `err` names the invalid word, and `*at` (may be NULL) is the word's byte offset.
+// Parses objectives separated by commas; spaces are ignored.  If the text is invalid or gives an
+// objective twice, returns STATUS_INVALID; `err` names the invalid word, and `*at` (may be NULL) is
+// the word's byte offset.
 MUST_CHECK enum status slo_parse(struct slo *out, const char *text, size_t *at, struct error *err);
 
 #endif

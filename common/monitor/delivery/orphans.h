@@ -29,6 +29,7 @@ struct orphans_folders {
     const _Atomic bool *stop; // set it to cancel opening an orphan; may be NULL
 };
 
+// A patience_ns: such a spool is skipped until the host restarts.
 #define ORPHANS_FOR_EVER INT64_MAX
 
 // A run that has a run file or a spool in these folders; its process may be alive.

@@ -2,10 +2,11 @@
 // once the collector has committed them.  The protocol is the producer state machine of
 // common/core/delivery/delivery.h; the publisher does its I/O.
 //
-// The run belongs to this process, or to a dead one (`replay`).  Records are read from the
-// rings of the run file and from the spool.  publisher_step never blocks on the collector or
-// the engine.  One thread opens, uses and closes a publisher: the background thread, or that
-// of a replay.
+// The run belongs to this process, or to a dead one (`replay`).  Each of its threads writes a
+// stream: numbered records, in a ring buffer of the run file.  The spool has on disk those that had
+// to leave the rings.  One thread opens, uses and closes a publisher: the background thread, or
+// that of a replay.  It repeats publisher_step, and publisher_wait for at most publisher_pause_ns.
+// publisher_step never blocks on the collector or the engine.
 #ifndef INFERSTAT_MONITOR_PUBLISHER_H
 #define INFERSTAT_MONITOR_PUBLISHER_H
 
@@ -21,7 +22,7 @@
 
 // Everything is borrowed until publisher_close.
 struct publisher_settings {
-    struct runfile *file; // of the run; stream 0 exists, unless `replay` is true
+    struct runfile *file; // of the run; has stream 0 (the background thread's) unless `replay`
     struct spool *spool;  // of the run; NULL: none
     const struct address *address;
     const struct trust_source *trust;
@@ -39,8 +40,8 @@ void publisher_close(struct publisher *publisher);
 // Returns the time until publisher_step must be called again if no message arrives.
 uint64_t publisher_pause_ns(const struct publisher *publisher);
 
-// Waits until an urgent message arrives, `wake_fd` is readable or `timeout_ns` has
-// passed.
+// Waits until a message arrives (if it cannot wait for the next step), `wake_fd` is readable or
+// `timeout_ns` has passed.
 void publisher_wait(struct publisher *publisher, int wake_fd, int64_t timeout_ns);
 
 // Receives messages, sends batches, and moves records to the spool as needed.  Records wait up

@@ -19,11 +19,13 @@ enum { PUBLISHER_ACTIVITY_SIZE = 320 };
 struct publisher {
     struct publisher_settings settings;
     struct uplink *uplink;
-    struct delivery_producer *producer;
-    struct clock_offset clock;
+    struct delivery_producer *producer; // state machine of the protocol: what to send next
+    struct clock_offset clock;          // estimate of this host's clock minus the collector's
+    // Parts of the message being built: encoder of its records, its names (and the items allocated
+    // for them), and its ranges of lost records.
     struct table_builder *builder;
-    struct wire_bytes *names; // names in the message being built
-    size_t names_room;        // items allocated at `names`
+    struct wire_bytes *names;
+    size_t names_room;
     struct wire_drop drops[DELIVERY_DROPS_MAX];
     char activity[PUBLISHER_ACTIVITY_SIZE]; // what the run's threads do, at this step
     uint64_t states_sent_ns;                // when the states of all streams were last sent
@@ -31,16 +33,16 @@ struct publisher {
     uint64_t poll_at_ns;                    // when the rings are next polled
     bool busy;                              // the rings fill fast: poll without pause
     bool ending;                            // publisher_finish was called: poll without pause
-    char error[256];                        // the collector's last error
-    unsigned refusals_logged;
-    bool had_contact, has_contact; // the collector has answered once; answers now
-    bool unsound_logged;           // an invalid acknowledgement was logged
-    bool spool_failed;             // the last append failed
-    bool spool_full_told;          // it was logged that the oldest records are evicted
-    bool spool_damage_told;        // it was logged that records are damaged
-    uint64_t losses_reported;      // spool_losses at the last report of the spool's losses
-    bool finished;                 // the collector has committed Goodbye
-    _Atomic uint64_t acknowledged; // number of records
+    char error[256];                        // why the collector rejects this run; "": it does not
+    unsigned refusals_logged;               // times it refused records; the first are logged
+    bool had_contact, has_contact;          // the collector has answered once; answers now
+    bool unsound_logged;                    // an invalid acknowledgement was logged
+    bool spool_failed;                      // the last append failed
+    bool spool_full_told;                   // it was logged that the oldest records are evicted
+    bool spool_damage_told;                 // it was logged that records are damaged
+    uint64_t losses_reported;               // spool_losses at the last report of the spool's losses
+    bool finished;                          // the collector has committed Goodbye
+    _Atomic uint64_t acknowledged;          // number of records
 };
 
 // Returns record `number` of `stream` from the stream's ring or, if the ring has released it,

@@ -2,8 +2,9 @@
 // called gaps here.  Gaps are counted per request, summed per thread for a few (model, device)
 // pairs, and written as records of kind `itl`.
 //
-// An engine thread has two banks of sums.  It adds to one and never waits.  The background
-// thread switches it to the other bank, and drains the first when the engine has left it.
+// A bank is an array with the summed histogram of each pair.  An engine thread has two banks.  It
+// adds to one and never waits.  The background thread switches it to the other bank, and drains the
+// first (writes its histograms as records) when the engine has left it.
 #ifndef INFERSTAT_MONITOR_ITL_HISTOGRAM_H
 #define INFERSTAT_MONITOR_ITL_HISTOGRAM_H
 
@@ -16,7 +17,7 @@
 
 enum {
     ITL_WORD_BITS = 64,
-    ITL_WORDS = SKETCH_NS_BUCKETS / ITL_WORD_BITS, // one word of `touched` per octave
+    ITL_WORDS = SKETCH_NS_BUCKETS / ITL_WORD_BITS, // one word of `touched` per power of two of ns
     ITL_KEYS = 8,                                  // (model, device) pairs per bank
 };
 
@@ -68,7 +69,7 @@ struct itl_span {
 };
 
 // The sums of a thread, double-buffered.  187 kB, of which only the pages of used spans and
-// octaves become resident: about 12 kB per (model, device) pair.
+// powers of two become resident: about 12 kB per (model, device) pair.
 struct itl_sums {
     _Atomic uint32_t turn; // bit 0: the engine's bank; written by the background thread
     _Atomic uint64_t busy; // odd while the engine writes to its bank; written by the engine

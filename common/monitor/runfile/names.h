@@ -30,8 +30,9 @@ typedef bool names_back(void *context, size_t offset, size_t size);
 // be NULL when the whole area is allocated.
 MUST_CHECK enum status names_open(struct names **out, void *area, names_back *back, void *context);
 
-// Opens a table that another process wrote, read-only, and validates all of it.  Returns
-// STATUS_CORRUPT if the table is inconsistent.
+// Opens the table of a dead process, read-only, and validates all of it.  No process may write to
+// the area until names_close: runfile_attach holds the run file's lock.  Returns STATUS_CORRUPT if
+// the table is inconsistent.
 MUST_CHECK enum status names_attach(struct names **out, void *area);
 
 // Frees the handle, not the area.  NULL is fine.

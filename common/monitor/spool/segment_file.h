@@ -1,5 +1,5 @@
-// Reads a spool's segment files (spool.h) into memory, and defines the vtable of the system
-// calls that a spool makes.
+// Reads segments into memory: the append-only files of a spool, a log of records on disk (spool.h).
+// Defines the vtable of the system calls that a spool makes.
 #ifndef INFERSTAT_MONITOR_SEGMENT_FILE_H
 #define INFERSTAT_MONITOR_SEGMENT_FILE_H
 
@@ -30,10 +30,10 @@ enum { SPOOL_SEGMENT_MAX = 64 * 1024 * 1024 }; // largest segment; bytes beyond 
 
 // The contents of one segment file; zeroed: none.
 struct segment_file {
-    uint32_t number; // of the segment; 0: none
-    size_t size;     // bytes of the file
-    size_t room;     // bytes allocated
-    unsigned char *bytes;
+    uint32_t number;      // of the segment; 0: none
+    size_t size;          // bytes of the file
+    size_t room;          // bytes allocated
+    unsigned char *bytes; // allocated by segment_file_load; the caller frees them
 };
 
 // Reads segment `number` of the folder (a descriptor) in place of the one before.  Bytes that

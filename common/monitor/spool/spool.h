@@ -1,7 +1,10 @@
 // Spool: a write-ahead log on disk with the unacknowledged records of one run, used by the
 // publisher while the collector is unreachable.  A run is the time from inferstat_open to
 // inferstat_close, or until the process dies; a stream is the sequence of records of one
-// thread, numbered from 1 (common/core/delivery/delivery.h).
+// thread, numbered from 1 (common/core/delivery/delivery.h).  A thread writes its records to a
+// ring, a buffer in the run file (runfile.h), from which the publisher appends them to the spool.
+// A record is released when it is acknowledged, that is, committed by the collector; until then it
+// is unreleased.
 //
 // The run's folder is FOLDER/RUN-UUID/, mode 0700.  It contains `lock` and the append-only
 // segments 00000001.seg, 00000002.seg, ... (0600), and is created by the first append.  The
@@ -9,8 +12,9 @@
 // its records refer to.  A spool never leaves its host.
 //
 // The owner holds an flock on `lock` while it lives.  A process that acquires the lock knows
-// that the owner is dead, and may replay and remove the spool.  Unlike process ids, locks
-// work across containers and fork() (fork_safe_lock.h).
+// that the owner is dead, and may replay and remove the spool.  Unlike process ids, locks work
+// across containers.  A fork()ed child does not keep the lock: it closes its copy of the descriptor
+// (fork_safe_lock.h).
 //
 // Guarantees:
 //  - An append is atomic and durable (fdatasync) when spool_append returns STATUS_OK:
@@ -18,10 +22,12 @@
 //  - Every entry has a checksum.  Records that cannot be read back are reported as a
 //    lost range (DELIVERY_SPOOL_DAMAGED).
 //  - A spool takes at most bytes_max on disk: when it is full, the oldest segment is evicted
-//    and its unreleased records are reported as lost (DELIVERY_SPOOL_FULL), also after a crash.
-//    No write leaves less than free_min on the file system.
-//  - Memory is bounded: a segment, the encoded records of an append, and 48 bytes for each
-//    stream in each segment (256 segments, or bytes_max / 64 MB if that is more).
+//    and its unreleased records are reported as lost (DELIVERY_SPOOL_FULL).  The range of the lost
+//    records is on disk too, so spool_attach after a crash reports them as well.  No write leaves
+//    less than free_min on the file system.
+//  - Memory is bounded: one segment, the encoded records of one append, and the index.  A segment
+//    has at most bytes_max / 256 bytes, but at least 256 KiB and at most 64 MiB.  The index takes
+//    48 bytes for each stream in each segment, and for each gap in its record numbers.
 //
 // Not thread-safe.
 #ifndef INFERSTAT_MONITOR_SPOOL_H

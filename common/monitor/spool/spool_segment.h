@@ -1,4 +1,5 @@
-// Codec of a spool's segment files: the write-ahead log format of spool.h.  No I/O.
+// Codec of a spool's segment files: the write-ahead log format of spool.h.  No I/O.  A spool has
+// the records of one run; each thread's records are a stream, numbered from 1.
 //
 // A segment is a header, then entries at multiples of 8 bytes, in the byte order of the
 // machine (a spool never leaves its host).

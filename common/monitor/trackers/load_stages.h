@@ -13,14 +13,15 @@
 
 enum { LOAD_STAGES_MAX = 32 };
 
+// The caller zeroes it before the first stage.
 struct load_stages {
-    bool running;
-    uint64_t started_ns; // start of the running stage, monotonic
+    bool running;        // a stage is running: the last item
+    uint64_t started_ns; // when load_stages_start was last called, monotonic
     uint32_t count;      // of items used
     struct stage {
-        uint32_t name; // id of the name
-        uint64_t duration_ns;
-        uint64_t start_ns;
+        uint32_t name;        // id of the name
+        uint64_t duration_ns; // 0 until the stage has ended
+        uint64_t start_ns;    // monotonic
     } items[LOAD_STAGES_MAX];
 };
 
@@ -28,9 +29,11 @@ struct load_stages {
 // LOAD_STAGES_MAX stages, the time of further ones is added to the last.
 void load_stages_start(struct load_stages *stages, struct inferstat_monitor *monitor,
                        const char *name, uint64_t now_ns);
+// Ends the running stage, if any.
 void load_stages_end(struct load_stages *stages, uint64_t now_ns);
 
-// Pushes the record `parent` (the load or startup) and a record for each stage, all or none.
+// Pushes the record `parent` (the load or startup) and a record for each stage, all or none, to the
+// ring of the calling thread's `slot` (may be NULL).  No stage may be running.
 void load_stages_push(const struct load_stages *stages, struct inferstat_monitor *monitor,
                       struct thread_slot *slot, const struct record *parent);
 

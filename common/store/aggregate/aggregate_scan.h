@@ -1,11 +1,14 @@
 // Aggregation engine: aggregates the values of one kind of records by group and time step.
 // Averages, summaries and overviews use it.
 //
-// A rollup (rollup.h) includes the records with ids up to its metric's watermark.  For those the
-// scan follows a plan (rollup_plan.h), which uses rollups as far as they cover the window, and
-// records elsewhere.  It also reads all records of the window above the watermark.  It reads no
-// rollups if the query filters or groups by a dimension that is not part of their keys (run,
-// stage).
+// A rollup is the aggregate of a time bucket, computed in advance (rollup.h).  It includes the
+// records with ids up to its metric's watermark.  For those the scan follows a plan
+// (rollup_plan.h), which uses rollups as far as they cover the window, and records elsewhere.  The
+// scan also reads all records of the window above the watermark.  It reads no rollups if the query
+// filters or groups by a dimension that is not part of their keys (run, stage).
+//
+// The caller zeroes struct aggregate_scan, sets `query` and `kind`, adds metrics with
+// aggregate_scan_want, and calls aggregate_scan_run once.
 #ifndef INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_H
 #define INFERSTAT_STORE_AGGREGATE_AGGREGATE_SCAN_H
 
@@ -20,7 +23,7 @@
 struct store;
 
 enum {
-    AGGREGATE_SCAN_METRICS_MAX = 6,
+    AGGREGATE_SCAN_METRICS_MAX = 6,     // asserted by aggregate_scan_want
     AGGREGATE_SCAN_SKETCHES_MAX = 2000, // if more rollups are read, the note says so
     AGGREGATE_SCAN_NOTE_SIZE = 512,
 };

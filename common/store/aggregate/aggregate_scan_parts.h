@@ -12,8 +12,8 @@ struct store;
 struct aggregate_scan_state {
     struct aggregate_scan *of;
     struct store *store;
-    enum rollup_grouping grouping;
-    bool has_rollups;
+    enum rollup_grouping grouping; // of the rollups to read: which dimensions their keys have
+    bool has_rollups;              // some metric has a watermark above 0: rollups are used
     int number[AGGREGATE_SCAN_METRICS_MAX];        // rollup_metric_number of each metric
     int64_t watermark[AGGREGATE_SCAN_METRICS_MAX]; // of each metric; INT64_MIN: no rollups
     int64_t filter_ids[QUERY_DIMENSION_COUNT];     // GROUP_KEY_NONE: no filter; -1: unknown name

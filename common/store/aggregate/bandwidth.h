@@ -6,7 +6,7 @@
 // all weights, and the KV cache of positions 1 to p + k - 1.  So decoding (tokens 2 to g) reads
 //   (g - 1) * weights + kv_bytes_per_token * sum(p + k - 1)
 //    = (g - 1) * (weights + kv_bytes_per_token * (p + g / 2)),
-// and takes (g - 1) * TPOT = E2E - TTFT.
+// and takes the time from the first token (TTFT) to the end of the request (E2E): E2E - TTFT.
 //
 // The weights are the bytes of the run's last successful load; if that load has expired or is not
 // in a bundle, the size of the model's file.  If the model's KV cache size is unknown, only the

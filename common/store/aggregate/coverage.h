@@ -13,10 +13,13 @@
 //   ring_full                               as in the table `unnumbered`; unknown for losses that
 //                                           it lacks, as in stores of older versions
 //
-// Stored records are counted only if there are losses.  For a run inside the window the count is
-// that of the ledger: with expired records, without cleared ones.  For other runs it comes from
-// rollups, or from single records if the answer is by run.  Device samples are counted by their
-// most frequent metric in rollups, since no metric is in all samples.
+// Stored records are counted only if there are losses.  Where the count comes from:
+//   run inside the window  the ledger (records per run and kind, schema.h): with expired records,
+//                          without cleared ones
+//   other runs             rollups (aggregates computed in advance, rollup.h), or single records if
+//                          the answer is by run
+// In rollups, device samples are counted by their most frequent metric, since no metric is in all
+// samples.
 #ifndef INFERSTAT_STORE_AGGREGATE_COVERAGE_H
 #define INFERSTAT_STORE_AGGREGATE_COVERAGE_H
 
@@ -38,9 +41,9 @@ enum {
 
 struct coverage {
     struct groups *shares; // by host, run and step; only those with losses
-    bool by_host, by_run;
-    int64_t step_ns;
-    unsigned remarks; // COVERAGE_...
+    bool by_host, by_run;  // whether the query groups by them
+    int64_t step_ns;       // of the query; 0: no steps
+    unsigned remarks;      // COVERAGE_...
 };
 
 // Reads the coverage for the filter's host, run and window, by the query's time steps, and by host

@@ -12,11 +12,13 @@
 
 enum { GOODPUT_SQL_SIZE = 1024 };
 
-// Writes the SQL expression that is 1 if row `t` of the table inference meets the objectives of
-// `slo` (slo.h), else 0.  Returns STATUS_INVALID if `slo` is invalid.
+// Writes the SQL expression that is 1 if row `t` of the table inference finished with stop or
+// length and meets the objectives of `slo` (slo.h), else 0.  Returns STATUS_INVALID if `slo` is
+// invalid.
 MUST_CHECK enum status goodput_sql(char out[GOODPUT_SQL_SIZE], const char *slo, struct error *err);
 
-// Adds the time at which each request ended to the scan, as its second metric.
+// Adds the time at which each request ended to the scan, as its second metric: the scan must have
+// one metric, goodput.
 void goodput_want_ends(struct aggregate_scan *scan);
 
 // The end of the request that ended last, from that metric; NaN if there are no requests.

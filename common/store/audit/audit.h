@@ -4,14 +4,14 @@
 // Each contradiction becomes a finding, in words.
 //
 // An audit checks that:
-//   * the ranges of each stream cover the numbers 1 to next - 1 without holes or overlaps; the
-//     stream has produced at least next - 1 records, and exactly as many if its run was closed or
-//     killed
+//   * the ranges of each stream (intervals of numbers, stored or dropped) cover all numbers below
+//     the next expected one, `next`, without holes or overlaps; the stream has produced at least
+//     next - 1 records, and exactly as many if its run was closed or killed
 //   * run.stored, the total of the stored ranges, and the total of the ledger are equal;
 //     run.produced is the total of the streams
 //   * the table of each kind has stored - expired - cleared rows of the run
 //   * the rows, and the expired and cleared records, together are exactly the stored numbers: their
-//     counts and set hashes (set_hash.h) are equal
+//     counts and set hashes (sums of a hash of each record's number, set_hash.h) are equal
 //   * there are no orphan rows: each range, stream, ledger and record belongs to an existing run
 //     and stream
 //   * no ledger counts expired records of a kind that has no time in the table expiry
@@ -71,21 +71,23 @@ struct audit_stream {
 // The counts of one run.
 struct audit_run {
     int64_t run, host, started_ns, end, duplicates;
-    bool has_ended;                          // ended_ns is not null
-    int64_t run_produced, run_stored;        // from the table run
-    int64_t ledger_stored;                   // from its ledger, of all kinds
-    int64_t produced, unnumbered, in_flight; // totals of its streams
-    int64_t stored;                          // numbers in stored ranges
-    int64_t dropped[DELIVERY_REASON_COUNT];  // numbers in dropped ranges, by reason
-    int64_t expired, cleared;                // from its ledger
-    uint64_t gone_sum;                  // set hash of expired and cleared rows, from its ledger
-    bool is_gone_unknown;               // its ledger lacks a gone_sum
-    int64_t kept[RECORD_KIND_COUNT];    // rows that its ledger expects, by kind
-    int64_t counted[RECORD_KIND_COUNT]; // rows found, by kind
-    uint64_t hashes[RECORD_KIND_COUNT]; // set hashes of the rows found, by kind
-    int64_t rows;                       // found, of all kinds
-    int64_t orphan_rows;                // rows of streams that do not exist
-    struct audit_stream *streams;       // its part of audit.streams, ascending
+    bool has_ended;                   // ended_ns is not null
+    int64_t run_produced, run_stored; // from the table run
+    int64_t ledger_stored;            // from its ledger, of all kinds
+    // Totals of its streams: records produced, records lost before they got a number, and records
+    // produced with a number that is in no range yet.
+    int64_t produced, unnumbered, in_flight;
+    int64_t stored;                         // numbers in stored ranges
+    int64_t dropped[DELIVERY_REASON_COUNT]; // numbers in dropped ranges, by reason
+    int64_t expired, cleared;               // from its ledger
+    uint64_t gone_sum;                      // set hash of expired and cleared rows, from its ledger
+    bool is_gone_unknown;                   // its ledger lacks a gone_sum
+    int64_t kept[RECORD_KIND_COUNT];        // rows that its ledger expects, by kind
+    int64_t counted[RECORD_KIND_COUNT];     // rows found, by kind
+    uint64_t hashes[RECORD_KIND_COUNT];     // set hashes of the rows found, by kind
+    int64_t rows;                           // found, of all kinds
+    int64_t orphan_rows;                    // rows of streams that do not exist
+    struct audit_stream *streams;           // its part of audit.streams, ascending
     size_t stream_count;
     bool is_orphan;          // some rows have its id, but the table run has not
     uint64_t findings, told; // count of findings, and of those whose text is in `finding`

@@ -17,8 +17,8 @@
 
 struct store;
 
-#define EVENTS_BEFORE_NS INT64_C(3600000000000)
-#define EVENTS_SAMPLE_NS INT64_C(10000000000)
+#define EVENTS_BEFORE_NS INT64_C(3600000000000) // an hour
+#define EVENTS_SAMPLE_NS INT64_C(10000000000)   // ten seconds
 enum { EVENTS_SPANS_MAX = 4096, EVENTS_SAMPLES_MAX = 20000 };
 
 // A request's host and device (ids of the table name), and the starts of its phases, ascending; the
@@ -30,7 +30,9 @@ struct concurrent_events_request {
 
 // Result.
 struct concurrent_events {
-    int64_t ns[ATTRIBUTION_PHASES][ATTRIBUTION_CAUSES]; // overlap, at most the phase's duration
+    // Overlap by phase and cause, at most the phase's duration.  The index of a cause is its part
+    // minus ATTRIBUTION_COPY; ATTRIBUTION_CONCURRENCY stays 0.
+    int64_t ns[ATTRIBUTION_PHASES][ATTRIBUTION_CAUSES];
     int64_t throttle_reasons; // bitwise OR over the request (record/throttle.h)
 };
 

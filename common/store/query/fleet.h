@@ -1,6 +1,7 @@
 // Fleet outlier explanation: finds the facts (hardware, software, workload) in which a slower or
 // faster host differs from its peers.  Peers are hosts with the same model and device.  The query
-// FLEET uses it.  No I/O; fleet_read.h reads the facts.
+// FLEET uses it.  No I/O: fleet_read.h reads most facts, and the query FLEET itself the medians of
+// requests and loads.
 #ifndef INFERSTAT_STORE_QUERY_FLEET_H
 #define INFERSTAT_STORE_QUERY_FLEET_H
 
@@ -18,9 +19,9 @@ enum fleet_number {
     FLEET_TEMPERATURE,
     FLEET_H2D,           // host-to-device copy rate
     FLEET_BANDWIDTH,     // measured bandwidth of the device's memory
-    FLEET_CONCURRENT,    // concurrent requests
-    FLEET_PROMPT,        // prompt tokens
-    FLEET_PAGE_CACHE,    // share of a load's file
+    FLEET_CONCURRENT,    // median over requests: concurrent requests
+    FLEET_PROMPT,        // median over requests: prompt tokens
+    FLEET_PAGE_CACHE,    // median over loads: share of the model's file in the host's page cache
     FLEET_DEVICE_MEMORY, // in use
     FLEET_HOST_MEMORY,   // in use
     FLEET_CPU_COUNT,
@@ -37,7 +38,7 @@ enum fleet_text {
     FLEET_TEXTS,
 };
 
-// FLEET_HOSTS_LEAST: fewer hosts are not compared.
+// FLEET_HOSTS_LEAST: the query FLEET does not compare fewer hosts; fleet_reason takes any count.
 enum { FLEET_TEXT_SIZE = 64, FLEET_REASON_SIZE = 512, FLEET_HOSTS_LEAST = 3 };
 
 // Facts about one host, its device and its workload.

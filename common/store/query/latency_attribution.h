@@ -63,9 +63,10 @@ enum attribution_phase { PHASE_QUEUE, PHASE_PREFILL, PHASE_DECODE, ATTRIBUTION_P
 struct attribution_times {
     bool known; // the times of the request and of the median are both known
     int64_t took_ns, median_ns;
-    double more_units;                      // the phase's tokens minus their median
-    double unit_ns;                         // median time per token; 0: unknown
-    int64_t overlap_ns[ATTRIBUTION_CAUSES]; // for how long each cause was present
+    double more_units; // the phase's tokens minus their median
+    double unit_ns;    // median time per token; 0: unknown
+    // For how long each cause was present; its index is the cause's part minus ATTRIBUTION_COPY.
+    int64_t overlap_ns[ATTRIBUTION_CAUSES];
 };
 
 struct attribution {

@@ -31,14 +31,14 @@ query_answer query_fleet;
 // answer_inferences and answer_loads set the cells of the last row from their aggregates `sums`.  A
 // load's mean is over loads that succeeded; these are also the denominator of the speed.
 enum {
-    INFERENCE_E2E,
-    INFERENCE_TTFT,
-    INFERENCE_PROMPT,
-    INFERENCE_GENERATED,
-    INFERENCE_SPEED,
+    INFERENCE_E2E,       // e2e_ns
+    INFERENCE_TTFT,      // ttft_ns, with quantiles
+    INFERENCE_PROMPT,    // prompt_tokens
+    INFERENCE_GENERATED, // generated_tokens
+    INFERENCE_SPEED,     // tokens_per_second
     INFERENCE_METRICS
 };
-enum { LOAD_DURATION, LOAD_SPEED, LOAD_METRICS };
+enum { LOAD_DURATION, LOAD_SPEED, LOAD_METRICS }; // duration_ns, load_bytes_per_second
 void aggregate_scan_want_inferences(struct aggregate_scan *scan);
 void aggregate_scan_want_loads(struct aggregate_scan *scan);
 void answer_inferences(struct result *answer, const struct ratio *sums);

@@ -1,5 +1,6 @@
 // Query result builder: creates a result (a table of cells; result.h) with named columns, and sets
-// cells from values and SQL rows.  Used by all query handlers.
+// cells from values and SQL rows.  Used by all query handlers.  The result that a query returns is
+// called its answer; functions that set a cell need a row, which answer_row adds.
 #ifndef INFERSTAT_STORE_READ_ANSWER_CELLS_H
 #define INFERSTAT_STORE_READ_ANSWER_CELLS_H
 
@@ -37,13 +38,14 @@ void answer_real(struct result *answer, const char *key, double value); // NaN: 
 void answer_text(struct result *answer, const char *key, const char *text);
 void answer_value(struct result *answer, const char *key, struct value value);
 
-// Copies the SQL column `place` of the current row of `row` into the last row's cell at index
-// `column`; null stays null.
+// Copies the SQL column at index `place`, from 0, of the current row of `row` into the last row's
+// cell at index `column`; null stays null.
 MUST_CHECK enum status answer_cell(struct result *answer, unsigned column, struct sqlite3_stmt *row,
                                    int place, struct error *err);
 
 // Row callback for reader_scan, with a struct result as context: copies each SQL column into the
-// last row's cell of the same name.
+// last row's cell of the same name.  It adds no row: if the scan has several rows, later values
+// replace earlier ones.
 MUST_CHECK enum status answer_on_row(void *answer, struct sqlite3_stmt *row, struct error *err);
 
 // Set the last row's cell at index `column` to the text of a name id, or to the UUID of a run.

@@ -12,8 +12,8 @@ struct sqlite3;
 struct sqlite3_stmt;
 struct sqlite3_str;
 
-// True if records of the kind have all dimensions of the filter: records without a model never
-// match a filter by model.  If false, `*missing` is the dimension that they lack.
+// True if records of the kind have all dimensions (host, model, ...) of the filter: records without
+// a model never match a filter by model.  If false, `*missing` is the dimension that they lack.
 bool filter_applies(enum record_kind kind, const struct query_filter *filter,
                     enum query_dimension *missing);
 
