@@ -19,6 +19,7 @@
 #include "common/core/query/query.h"
 #include "common/wire/socket.h"
 
+// Limits; access_list_parse returns STATUS_INVALID beyond them.
 enum {
     ACCESS_KEYS_MAX = 65536,            // lines with keys
     ACCESS_REPLACES_MAX = 16,           // replaced keys in a line
@@ -40,8 +41,8 @@ struct access_list {
     size_t count;
 };
 
-// Parses a file's text; `file` is its name for messages.  Returns STATUS_INVALID if a line is
-// invalid: `err` names file, line and reason, and `*out` is empty.
+// Parses a file's text, which is copied; `file` is the file's name for messages.  Returns
+// STATUS_INVALID if a line is invalid: `err` names file, line and reason, and `*out` is empty.
 MUST_CHECK enum status access_list_parse(struct access_list *out, const char *text, size_t size,
                                          const char *file, struct error *err);
 void access_list_deinit(struct access_list *list); // accepts an empty one
@@ -57,12 +58,13 @@ const struct access_key *access_list_named(const struct access_list *list, const
 bool access_list_continues(const struct access_list *list, const unsigned char key[WIRE_KEY_SIZE],
                            const unsigned char owner[WIRE_KEY_SIZE]);
 
-// True if `after` lacks a key of `before`, or one of its roles.
+// True if `after` lacks a key of `before`, or a role that a key has in `before`.
 bool access_list_revokes(const struct access_list *before, const struct access_list *after);
 
-// Copies `text`, with a line for the key of an administrator's query in the place of the key's
-// earlier line, or at the end.  Returns STATUS_INVALID if the key, its roles, its name or the key
-// that the query replaces is invalid, or the name belongs to another key.
+// Copies `text`, with a line for the key that `query` (an administrator's, to add a key) names: in
+// the place of the key's earlier line, or at the end.  `list` is the parsed `text`.  Returns
+// STATUS_INVALID if the key, its roles, its name or the key that the query replaces is invalid, or
+// the name belongs to another key.
 //
 // After `replaces` the line has, in this order, the key that the query replaces, the keys that
 // this key replaced, and the keys in the earlier line; beyond ACCESS_REPLACES_MAX the last are

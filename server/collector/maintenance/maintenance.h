@@ -1,6 +1,7 @@
-// Background maintenance tasks of the store (vacuum, compaction, checkpoints): flushes,
-// backfills, rebuilds and prunes rollups (pre-aggregated rows), deletes expired and cleared
-// records, and checkpoints the write-ahead log (WAL).  Writer thread only.
+// Background maintenance of the store.  Its tasks: to flush, backfill, rebuild and prune rollups
+// (pre-aggregated rows; rollups.h); to delete expired records and rollups (retention.h); to delete
+// records for an administrator (JOB_CLEAR); to checkpoint SQLite's write-ahead log (WAL).  Writer
+// thread only.
 //
 // The tasks run round-robin between the writer's group commits, in slices of some milliseconds,
 // each with transactions of its own.  While jobs wait in the writer's inbox, the slices between

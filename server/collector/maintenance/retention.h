@@ -1,12 +1,13 @@
 // Retention: deletes records and rollups (pre-aggregated rows) by age and by the store's size, in
 // slices between the writer's group commits.  Writer thread only; times are arguments.
 //
-// A pass expires records by age, then rollups by age, then shrinks the store to its size limit,
-// then truncates free pages.  The next pass begins a minute later.  To shrink the store, a pass
-// deletes the oldest hours of records; if no records may be deleted, the oldest rollups of the
-// finest level.  Records may be deleted only after the rollups of their days are built: while
-// any wait for that, up to 60 passes delete nothing for size.  Up to 1/32 of the file stays as
-// free pages for new records, unless the file exceeds the limit.
+// A pass consists of slices, in this order: expire records by age; expire rollups by age; shrink
+// the store to its size limit; truncate free pages.  The next pass begins a minute later.
+//
+// To shrink the store, a pass deletes the oldest hours of records; if no records may be deleted,
+// the oldest rollups of the finest level.  Records may be deleted only after the rollups of their
+// days are built: while any wait for that, up to 60 passes in a row delete nothing for size.  Up to
+// 1/32 of the file stays as free pages for new records, unless the file exceeds the limit.
 #ifndef INFERSTAT_COLLECTOR_MAINTENANCE_RETENTION_H
 #define INFERSTAT_COLLECTOR_MAINTENANCE_RETENTION_H
 
@@ -19,7 +20,8 @@
 struct sqlite3;
 struct retention;
 
-// `db` is borrowed.  If `has_rollups`, records are deleted only after they were rolled up.
+// `db` is borrowed, `rules` is copied.  If `has_rollups`, records are deleted only after they were
+// rolled up.
 MUST_CHECK enum status retention_new(struct retention **out, struct sqlite3 *db,
                                      const struct retention_rules *rules, bool has_rollups,
                                      struct error *err);

@@ -8,26 +8,29 @@
 #include "common/core/base/error.h"
 #include "common/store/rollup/rollup.h"
 
-// Largest ages, in nanoseconds; RETENTION_FOREVER and 0: no limit.
-#define RETENTION_FOREVER INT64_MAX
+#define RETENTION_FOREVER INT64_MAX // an age without a limit
 
+// Largest ages, in nanoseconds, and the size limit.
 struct retention_rules {
     int64_t raw_ns;                        // records
-    int64_t level_ns[ROLLUP_LEVEL_COUNT];  // rollups of coarser groupings
-    int64_t finest_ns[ROLLUP_LEVEL_COUNT]; // rollups by full key
+    int64_t level_ns[ROLLUP_LEVEL_COUNT];  // rollups of the other groupings than ROLLUP_FULL
+    int64_t finest_ns[ROLLUP_LEVEL_COUNT]; // rollups of the grouping ROLLUP_FULL
     int64_t bytes;                         // size limit of the store's file; 0: no limit
 };
 
-// Returns the defaults: records forever; minutes 35 days, hours 400 days (by full key 2 and 35
-// days), days and months forever; no size limit.
+// Returns the defaults: records forever; minutes 35 days (2 in ROLLUP_FULL); hours 400 days (35 in
+// ROLLUP_FULL); days and months forever; no size limit.
 struct retention_rules retention_rules_default(void);
 
 // Parses rules "NAME=VALUE,..." over the defaults.  Names: raw, minute, hour, day, month,
-// finest-minute and so on (rollups by full key), bytes.  Ages are durations of at
-// least a minute or "forever"; bytes are "512MB", "50GB", "1.5TB" (1 KB = 1024 bytes)
-// or "unlimited".  A level without a rule is kept no longer than the next coarser level.
-// Returns STATUS_INVALID if a name is unknown or duplicate, a value is invalid, or a rule keeps
-// a level longer than the coarser level that replaces it.
+// finest-minute, finest-hour, finest-day, finest-month (grouping ROLLUP_FULL), bytes.  Ages are
+// durations of at least a minute or "forever"; bytes are "512MB", "50GB", "1.5TB" (1 KB = 1024
+// bytes; at least 1 MB) or "unlimited".
+//
+// When a level expires, the next coarser one replaces it: minutes by hours, hours by days, days by
+// months.  So a level's age is at most that of the next coarser level of the same grouping: a
+// larger default is lowered to it, a larger rule is invalid.  Returns STATUS_INVALID also if a name
+// is unknown or duplicate or a value is invalid.
 MUST_CHECK enum status retention_rules_parse(struct retention_rules *rules, const char *text,
                                              struct error *err);
 

@@ -1,6 +1,9 @@
-// Memtable flush: aggregates the records of a rollup memtable by series (the values of the
-// grouping columns) and time bucket, one metric after the other, and merges the results into
-// the rows of the SQL table rollup.
+// Memtable flush: aggregates the records of a memtable (records in memory that are not in rollups
+// yet; rollup_memtable.h) by series (the values of the grouping columns) and time bucket, one
+// metric after the other, and merges the results into the rows of the SQL table rollup.
+//
+// For each slice of a memtable the caller calls rollup_flush_begin, then rollup_flush_write, then
+// rollup_flush_end.
 //
 // Writer thread only, inside a transaction that the caller has begun.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_FLUSH_H
@@ -22,7 +25,7 @@ struct rollup_flush;
 
 MUST_CHECK enum status rollup_flush_new(struct rollup_flush **out, struct sqlite3 *db,
                                         struct error *err);
-void rollup_flush_free(struct rollup_flush *flush);
+void rollup_flush_free(struct rollup_flush *flush); // NULL is fine
 
 // A range of a memtable's rows: from `first_row` on, until the number of groups or the bytes of
 // quantile sketches reach a limit.

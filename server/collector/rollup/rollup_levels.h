@@ -3,9 +3,10 @@
 // (rollup_records_a_row), counted over a whole day, or a whole month for the level of months.
 // A level that is not kept becomes a gap (ROLLUP_SPARSE): queries read the records instead.
 //
-// Records a row are counted twice: in memory before a memtable is written, so that rows that
-// would not be kept are not written; and in the SQL table rollup after the day or month has
-// ended.  Rollups of days whose records have expired are kept, however few records they hold.
+// Records a row are counted twice: in memory before a memtable (records not in rollups yet) is
+// written, so that rows that would not be kept are not written; and in the SQL table rollup after
+// the day or month has ended.  Rollups of days whose records have expired are kept, however few
+// records they hold.
 //
 // Writer thread only, inside a transaction that the caller has begun.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_LEVELS_H
@@ -21,6 +22,7 @@
 struct sqlite3;
 struct rollup_levels;
 
+// The least average number of records a row, by grouping and level.
 extern const unsigned rollup_records_a_row[ROLLUP_GROUPING_COUNT][ROLLUP_LEVEL_COUNT];
 
 MUST_CHECK enum status rollup_levels_new(struct rollup_levels **out, struct sqlite3 *db,
@@ -34,7 +36,7 @@ void rollup_levels_restart(struct rollup_levels *levels);
 struct rollup_job {
     struct rollup_slice slice;
     unsigned levels;         // bit i: enum rollup_level i
-    struct gap_span rebuilt; // days to be rebuilt are not written, except in this span
+    struct gap_span rebuilt; // the day being rebuilt, which is written although it is a gap
     bool is_whole_day;       // the memtable has all records of a day
     bool keeps_days;         // the level of days is kept, however few records its rows hold
     int64_t wall_ns;         // current wall-clock time

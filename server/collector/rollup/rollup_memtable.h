@@ -1,6 +1,9 @@
-// Columnar memtable: the records of one kind that are not in the SQL table rollup yet.  Holds
-// the columns that rollups aggregate, each as an array.  Filled from batches while they are
+// Columnar memtable: the records of one kind that are not in the SQL table rollup yet, in memory.
+// Holds the columns that rollups aggregate, each as an array.  Filled from batches while they are
 // inserted, or from stored rows; written by rollup_flush.h.  Writer thread only.
+//
+// A sketch is a quantile histogram in a record's column.  A full series is a combination of model,
+// host, device and operation (ROLLUP_FULL).
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_MEMTABLE_H
 #define INFERSTAT_COLLECTOR_ROLLUP_MEMTABLE_H
 
@@ -29,9 +32,9 @@ struct rollup_blob {
 
 // One column; it has arrays only if `used`.
 struct rollup_column {
-    bool used;
+    bool used;                 // a metric of the kind needs the column
     bool lacks;                // some rows have no value
-    enum rollup_source source; // not ROLLUP_RATIOS
+    enum rollup_source source; // which of the arrays below; never ROLLUP_RATIOS
     uint8_t *has;              // [row]: 1 if the row has a value
     union {
         int64_t *integers;
@@ -42,20 +45,20 @@ struct rollup_column {
 
 struct rollup_memtable {
     enum record_kind kind;
-    size_t count;              // of rows
-    size_t touched;            // largest `count` at a clear since the memory was mapped
-    void *memory;              // of all arrays by row
+    size_t count;              // of rows; a row is a record
+    size_t touched;            // largest number of rows that have used `memory`
+    void *memory;              // holds all arrays by row; mapped when the first row is added
     size_t memory_size;        // in bytes
-    int64_t *ids, *started_ns; // [row]
+    int64_t *ids, *started_ns; // [row]: the record's id and start time
     uint32_t *series;          // [row]: number of the row's full series in `full_series`
     struct rollup_column columns[MESSAGE_COLUMNS_MAX];
 
-    struct key_index full_series; // the distinct series by all grouping columns
-    unsigned char *bytes;         // of sketches
-    size_t bytes_used, bytes_room;
+    struct key_index full_series;  // the distinct series by all grouping columns
+    unsigned char *bytes;          // all sketches, one after the other
+    size_t bytes_used, bytes_room; // used and allocated bytes of `bytes`
 };
 
-// Initialises `memtable`, which is zeroed; allocates nothing.
+// Initialises `memtable`, which the caller has zeroed; allocates nothing.
 void rollup_memtable_init(struct rollup_memtable *memtable, enum record_kind kind);
 void rollup_memtable_deinit(struct rollup_memtable *memtable);
 
@@ -65,7 +68,7 @@ void rollup_memtable_clear(struct rollup_memtable *memtable, size_t rows_kept);
 // Returns full series `number`.
 struct rollup_series rollup_memtable_series(const struct rollup_memtable *memtable, size_t number);
 
-// True if `count` more records fit.
+// True if `count` more records fit: then rollup_memtable_add may be called.
 bool rollup_memtable_fits(const struct rollup_memtable *memtable, size_t count);
 
 // A batch of records of one run.

@@ -28,17 +28,18 @@ enum rollup_source {
 
 enum { ROLLUP_INPUTS_MAX = 3 };
 
+// The value of a column, or a constant.
 struct rollup_operand {
-    int input; // index in rollup_metric.columns; -1: the constant
+    int input; // index in rollup_metric.columns; -1: `constant`
     int64_t constant;
 };
 
-// A side: the term of `left` and `right`, times `scale`, for records whose `tested` is at_least
-// .. at_most.
+// A side, the numerator or denominator: `term` times `scale`, for records whose `tested` is between
+// `at_least` and `at_most`.  Other records have no value.
 struct rollup_side {
-    struct rollup_operand tested;
+    struct rollup_operand tested; // a constant: all records have a value
     int64_t at_least, at_most;
-    enum { TERM_ONE, TERM_DIFFERENCE, TERM_LEAST } term;
+    enum { TERM_ONE, TERM_DIFFERENCE, TERM_LEAST } term; // left; left - right; min(left, right)
     struct rollup_operand left, right;
     double scale;
 };
@@ -58,6 +59,7 @@ struct rollup_metrics {
     struct rollup_metric list[ROLLUP_METRICS_MAX];
 };
 
+// Returns the metrics of a kind; static.
 const struct rollup_metrics *rollup_metrics_of(enum record_kind kind);
 
 enum { ROLLUP_BLOCK = 256 }; // most records of a call

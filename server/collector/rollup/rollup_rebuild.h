@@ -1,12 +1,14 @@
 // Rebuilds rollups (pre-aggregated rows) from the stored records, a day at a time, the newest
-// first.  A day is rebuilt if it is a gap, a time span without valid rollups, of one of these
-// reasons: ROLLUP_CLEARED (records were cleared, or a row failed its checksum) or
-// ROLLUP_EXPIRING (its rollups are needed before its records expire).
+// first.  A day is rebuilt if a gap (a time span without valid rollups; gap_table.h) covers it, and
+// the gap's reason is one of these:
 //
-// To rebuild a day, its rollup rows are deleted, its records are read once into a memtable and
-// flushed, and its gap is removed.  Until then queries read the records.  A day is never
-// rebuilt if some of its records have expired: its rollups stay as they are.  Months are not
-// rebuilt: queries read the days of a month in which a day was rebuilt.
+//   ROLLUP_CLEARED   records were cleared, or a rollup row failed its checksum;
+//   ROLLUP_EXPIRING  the day's rollups are needed before its records expire.
+//
+// To rebuild a day, its rollup rows are deleted, its records are read once into a memtable
+// (rollup_memtable.h) and flushed, and its gap is removed.  Until then queries read the records.  A
+// day is never rebuilt if some of its records have expired: its rollups stay as they are.  Months
+// are not rebuilt: queries read the days of a month in which a day was rebuilt.
 //
 // Writer thread only, each step inside a transaction that the caller has begun.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_REBUILD_H
@@ -39,8 +41,8 @@ enum record_kind rollup_rebuild_kind(const struct rollup_rebuild *rebuild);
 // Returns the day being rebuilt; empty: none.  New records are added to its rows despite its gap.
 struct gap_span rollup_rebuild_span(const struct rollup_rebuild *rebuild);
 
-// Rebuilds a slice of the current day; `watermark` is the current one of the kind.  After the
-// day's last slice no day is current.
+// Rebuilds a slice of the current day, the one begun last; `watermark` is that of the kind now.
+// After the day's last slice no day is current.
 MUST_CHECK enum status rollup_rebuild_step(struct rollup_rebuild *rebuild, int64_t watermark,
                                            int64_t wall_ns, struct error *err);
 

@@ -1,7 +1,15 @@
-// Rate limiter: limits the share of the writer thread's time that rollups (pre-aggregated rows)
-// take.  Under load the share is a twentieth, and rises to a seventh the more records the
-// rollups lag behind; it is a fifth while the memtable is about to overflow.  It is a half at a
-// low rate of records, and everything while no records come.
+// Rate limiter: limits the share of the writer thread's time that work on rollups (pre-aggregated
+// rows) takes.  The share depends on the load:
+//
+//   quiet (no records come, no other work)           all of the time
+//   light (a low rate of records, no other work)     a half
+//   otherwise, by lag_rows, the records not in rollups yet:
+//     from 131072 to 262143                          a fifth
+//     all other numbers                              a twentieth at 0, rising to a seventh at
+//                                                    65536 and above
+//
+// 131072 records fill a memtable, the buffer in memory of records that are not in rollups yet
+// (rollup_memtable.h).  Records that do not fit must be read from the store, at a higher cost.
 //
 // No I/O; the caller passes the time.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_THROTTLE_H
@@ -11,14 +19,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Zero-initialised.  All times are monotonic.
+// Zero-initialised by the caller.  All times are monotonic.
 struct rollup_throttle {
-    bool busy;                         // the thread has other work; set by the caller
-    uint64_t lag_rows;                 // number of records not in rollups yet; set by the caller
-    bool light;                        // the rate of records is low
+    // Set by the caller.
+    bool busy;         // the thread has other work
+    uint64_t lag_rows; // number of records not in rollups yet
+    // Private.
+    bool light;                        // the last computed rate was below 20,000 records a second
     uint64_t heard_ns;                 // when records came last
-    uint64_t counted_ns, counted_rows; // records since `counted_ns`, to compute the rate
-    uint64_t rest_ns;                  // under load no work before this time
+    uint64_t counted_ns, counted_rows; // number of records since `counted_ns`, to compute the rate
+    uint64_t rest_ns;                  // no work before this time, unless quiet
 };
 
 // Counts `rows` incoming records.
@@ -33,7 +43,7 @@ bool rollup_throttle_is_quiet(const struct rollup_throttle *throttle, uint64_t n
 // True if a step of work is allowed now.
 bool rollup_throttle_allows(const struct rollup_throttle *throttle, uint64_t now_ns);
 
-// Accounts for a step of work.
+// Accounts for a step of work: call it after each, with `lag_rows` updated.
 void rollup_throttle_worked(struct rollup_throttle *throttle, uint64_t began_ns, uint64_t ended_ns);
 
 #endif

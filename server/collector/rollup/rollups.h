@@ -1,7 +1,8 @@
 // Incremental view maintenance: keeps a store's rollups (pre-aggregated rows, see
 // common/store/rollup/rollup.h) up to date with its records.  Writer thread only.
 //
-// Records are copied into memtables as they are inserted.  From time to time a memtable is
+// Records are copied into memtables as they are inserted: buffers in memory, one per kind of record
+// (rollup_memtable.h).  From time to time a memtable is
 // flushed to the SQL table rollup in slices.  Each slice also writes the watermark: the
 // highest record id that the rollups contain.  Records that are in no memtable (after a start,
 // a rollback, an import, or when they came too fast) are read from their tables between the
@@ -62,10 +63,10 @@ enum rollups_pace {
 MUST_CHECK enum status rollups_flush(struct rollups *rollups, enum rollups_pace pace,
                                      uint64_t now_ns, bool *left, struct error *err);
 
-// True if records are to be read from their tables now.
+// True if records that are in no memtable are to be read from their tables now.
 bool rollups_are_behind(const struct rollups *rollups, uint64_t now_ns);
 
-// Backfill: reads some of these records, outside any transaction; less often if `is_busy`, that
+// Backfill: reads some of those records, outside any transaction; less often if `is_busy`, that
 // is, the thread has other work.  True if it committed a transaction.
 bool rollups_catch_up(struct rollups *rollups, uint64_t now_ns, bool is_busy);
 

@@ -13,17 +13,18 @@
 #include "server/collector/threads/job.h"
 
 enum {
-    // Time budgets.
-    QUERY_WORKER_BUDGET_SECONDS = 120,
-    QUERY_WORKER_COPY_SECONDS = 3600, // copies and imports
-    QUERY_WORKER_SCAN_SECONDS = 4,    // averages
-    QUERY_WORKER_ROOM_MAX = 4,        // most queries of a worker
+    // Time budgets; the worker cancels a query that exceeds its budget.
+    QUERY_WORKER_BUDGET_SECONDS = 120, // other queries
+    QUERY_WORKER_COPY_SECONDS = 3600,  // copies and imports
+    QUERY_WORKER_SCAN_SECONDS = 4,     // averages
+    // Most queries that a worker holds.
+    QUERY_WORKER_ROOM_MAX = 4,
 };
 
 // A query is cancelled when the store's write-ahead log has grown by this much since its start:
 // the log cannot be reused while the query holds its snapshot.
 #define QUERY_WORKER_LOG_BYTES      (INT64_C(1) << 30)
-#define QUERY_WORKER_COPY_LOG_BYTES (INT64_C(8) << 30)
+#define QUERY_WORKER_COPY_LOG_BYTES (INT64_C(8) << 30) // for copies and imports
 
 struct query_worker;
 

@@ -12,8 +12,9 @@
 #include "server/collector/threads/queue.h"
 #include "server/collector/threads/reject_counters.h"
 
+// Limits of the queues; queue_push enforces them.
 enum {
-    CHANNELS_INBOX_JOBS = 1024,
+    CHANNELS_INBOX_JOBS = 1024, // items of `inbox`
     // Decoded messages that are not written yet: more than the writer commits at once.
     CHANNELS_INBOX_BYTES = 12 * 1024 * 1024,
     CHANNELS_ANSWERS = 8192, // items of `acks`, and of `replies`

@@ -38,7 +38,7 @@ struct job {
     bool has_key;                     // false: the peer uses ipc, or the collector has no keys
     unsigned char key[WIRE_KEY_SIZE]; // the peer's public key
     int64_t received_ns;              // the collector's wall clock
-    struct message message;           // JOB_MESSAGE
+    struct message message;           // JOB_MESSAGE; owned
     struct peer_credit_slot *credit;  // counts the message's records as in flight; or NULL
     uint32_t records;                 // number of the message's records
     struct query_filter filter;       // JOB_CLEAR

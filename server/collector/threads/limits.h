@@ -12,12 +12,12 @@ struct limits {
 };
 
 enum {
-    LIMITS_NAMES = 65535, // the protocol's limit
-    LIMITS_RUNS_PER_KEY = 4096,
-    LIMITS_CONNECTIONS = 4096,
-    LIMITS_RUNS_MOST = 1000000, // largest accepted option value
-    LIMITS_CONNECTIONS_MOST = 65535,
-    LIMITS_STORE_NAMES = 1000000,
+    LIMITS_NAMES = 65535,            // default of names; the protocol's limit
+    LIMITS_RUNS_PER_KEY = 4096,      // default
+    LIMITS_CONNECTIONS = 4096,       // default
+    LIMITS_RUNS_MOST = 1000000,      // largest accepted option value of runs_per_key
+    LIMITS_CONNECTIONS_MOST = 65535, // largest accepted option value of connections
+    LIMITS_STORE_NAMES = 1000000,    // default of store_names
     // Bytes of a batch.  A larger one is rejected after it was decoded; the sockets accept
     // messages of twice that size (socket.h).
     LIMITS_BATCH_BYTES = 4 * 1024 * 1024,

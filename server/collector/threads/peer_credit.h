@@ -3,10 +3,11 @@
 //
 // Acknowledgements grant each producer credit: the number of records that it may have in flight.
 // A producer that ignored its credit would fill the inbox and block the others.  A message far
-// beyond its sender's credit is therefore dropped, as if lost on the network.
+// beyond its sender's credit (see the limit below) is therefore dropped, as if lost on the network.
 //
 // Peers are counted in PEER_CREDIT_SLOTS slots, by a keyed hash of their route that they cannot
-// predict.  The limit of a slot allows for two peers that share it and respect their credit.
+// predict.  A slot's limit is twice the credit plus 16384, so that two peers that share the slot
+// and respect their credit fit.  A message costs its number of records plus 16.
 #ifndef INFERSTAT_COLLECTOR_THREADS_PEER_CREDIT_H
 #define INFERSTAT_COLLECTOR_THREADS_PEER_CREDIT_H
 
@@ -17,7 +18,7 @@
 
 enum { PEER_CREDIT_SLOTS = 65536 };
 
-// Number of records in flight of the peers of this slot.  Relaxed, as it publishes no other data.
+// Cost of the messages in flight of this slot's peers.  Relaxed, as it publishes no other data.
 struct peer_credit_slot {
     atomic_uint_fast64_t in_flight;
 };
@@ -33,12 +34,14 @@ struct peer_credit {
 // `peer_credit` is zeroed.
 void peer_credit_init(struct peer_credit *peer_credit);
 
-// Counts a message with `records` records as in flight.  Returns NULL if the peer is far beyond
-// its credit.  Ingest thread only.
+// Counts a message with `records` records as in flight.  Returns NULL, and counts nothing, if the
+// message exceeds the limit of the peer's slot; an empty slot accepts any message.  Ingest thread
+// only.
 struct peer_credit_slot *peer_credit_acquire(struct peer_credit *peer_credit, unsigned socket,
                                              const struct wire_route *route, uint32_t records);
 
-// Subtracts the records of a message that was processed or discarded.  Any thread; accepts NULL.
+// Subtracts a message that was processed or discarded; `records` as in peer_credit_acquire.  Any
+// thread; accepts NULL.
 void peer_credit_release(struct peer_credit_slot *slot, uint32_t records);
 
 // Sets the credit that peers are granted from now on.  A larger earlier one stays in force

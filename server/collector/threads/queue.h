@@ -12,6 +12,7 @@
 
 struct queue;
 
+// `capacity` is the largest number of items, `bytes_max` the largest sum of their bytes.
 MUST_CHECK enum status queue_new(struct queue **out, size_t capacity, size_t bytes_max,
                                  struct error *err);
 // Passes remaining items to `free_item` (NULL: none are freed).  Accepts NULL.
@@ -31,7 +32,7 @@ bool queue_is_nonempty(struct queue *queue);
 // Callers do not read from it.
 int queue_fd(const struct queue *queue);
 
-// Waits until the queue has items, or for `timeout_ns`.
+// Waits until the queue has items, but at most `timeout_ns`.
 void queue_wait(const struct queue *queue, int64_t timeout_ns);
 
 #endif

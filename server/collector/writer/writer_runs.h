@@ -18,13 +18,14 @@
 struct sqlite3;
 struct runs;
 
-// A stream's latest range of record numbers, which is extended in place.
+// A stream's latest range of record numbers, all stored or all dropped for one reason; extended in
+// place.  `dirty`, here and below: changed since the last flush.
 struct run_range {
     uint64_t first, last;        // record numbers; first 0: no range
     int state;                   // SCHEMA_RANGE_STORED or SCHEMA_RANGE_DROPPED
     enum delivery_reason reason; // of dropped records
     char *detail;                // text of the reason, or NULL
-    int64_t since_ns, until_ns;
+    int64_t since_ns, until_ns;  // of dropped records: when they were dropped
     bool dirty;
 };
 
@@ -44,14 +45,15 @@ struct run {
     uint64_t heard_at_ns; // last message; monotonic
     int64_t flushed_heard_ns; // heard_ns as last written to the store
     int64_t told_ns;          // the host's clock at the last report of losses
-    // Numbers of records stored, refused, with implausible times; of unknown columns.
+    // Numbers of: records stored; records refused, as they were invalid or beyond a limit; records
+    // with implausible times; columns received that this version does not know.
     int64_t stored, refused, clock_suspects, unknown_columns;
     int64_t device_count;
     // The host's wall clock minus the collector's, as the run estimates it, and the largest error
     // of the estimate; error 0: unknown.
     int64_t clock_offset_ns, clock_error_ns;
     int64_t stored_by_kind[RECORD_KIND_COUNT]; // since the last flush
-    char *activity;
+    char *activity;                            // what the run does now or did last; or NULL
     bool dirty;
 
     bool has_key; // the producer that opened the run has this key
@@ -61,8 +63,8 @@ struct run {
     size_t stream_count, stream_room;
     int64_t *names; // [i]: the store's id of the run's name i + 1, of delivery.names_known
     uint32_t name_room;
-    uint32_t names_told; // while not complete: delivery.names_known to restore
-    uint32_t names_kept; // how many of these names are stored; the others are beyond a limit
+    uint32_t names_told; // while not `complete`: number of names that the producer has sent
+    uint32_t names_kept; // how many of `names` are in the store; the others are beyond a limit
 
     // True while streams and names are in memory; else runs_find reads them from the store.
     bool complete;

@@ -22,17 +22,17 @@ enum statement {
     STATEMENT_RUN_FIND,       // uuid -> columns of the run, see SQL
     STATEMENT_RUN_OPEN,       // -> uuid; one row for each open run
     STATEMENT_RUN_ADD,        // columns of the run, see SQL
-    STATEMENT_RUN_UNFINISHED, // key, heard since -> number of such runs
+    STATEMENT_RUN_UNFINISHED, // key, time -> number of unfinished runs heard since that time
     STATEMENT_RUN_UPDATE,     // columns of the run, see SQL; run
-    STATEMENT_RUN_DESCRIBE,   // cpu_governor, container, driver, cuda, run
+    STATEMENT_RUN_DESCRIBE,   // cpu_governor, container, driver, cuda (NULL: unchanged); run
     STATEMENT_NAME_ADD,       // text
     STATEMENT_NAME_FIND,      // text -> id
     STATEMENT_RUN_NAMES,      // run -> number, name
     STATEMENT_RUN_NAME_ADD,   // run, number, name
-    STATEMENT_STREAMS,        // run -> columns of each stream, see SQL
-    STATEMENT_STREAM_SAVE,    // run, stream, columns of the stream, see SQL
-    STATEMENT_RANGE_LAST,     // run, stream -> columns of the last range, see SQL
-    STATEMENT_RANGE_SAVE,     // run, stream, first, last, state, reason, detail, since, until
+    STATEMENT_STREAMS,        // run -> stream, next, produced, unnumbered, activity, its start
+    STATEMENT_STREAM_SAVE,    // run, and as the columns of STATEMENT_STREAMS
+    STATEMENT_RANGE_LAST,     // run, stream -> first, last, state, reason, detail, since, until
+    STATEMENT_RANGE_SAVE,     // run, stream, and as the columns of STATEMENT_RANGE_LAST
     STATEMENT_LEDGER_ADD,     // run, kind, records stored
     STATEMENT_UNNUMBERED_ADD, // run, time reported, records lost, first and last time of the losses
     STATEMENT_COUNT

@@ -1,7 +1,8 @@
-// Bounded SPSC queue of commands (single producer, single consumer).
+// Bounded SPSC queue of commands (single producer, single consumer): the thread that uses a CPU
+// stream pushes, the stream's thread pops and executes.
 //
-// A push happens before the pop of its command.  The consumer releases space in batches of a
-// quarter of the queue, which does not tell the producer that a command was executed.
+// Memory order: a push happens before the pop of its command.  The consumer frees space a quarter
+// of the queue at a time.  Free space does not tell the producer that a command was executed.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_COMMAND_QUEUE_H
 #define INFERSTAT_SERVER_DEVICE_CPU_COMMAND_QUEUE_H
 

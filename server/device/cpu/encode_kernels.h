@@ -1,5 +1,6 @@
-// SIMD kernels of the encoders: one function table per instruction set and type, selected at run
-// time (CPU dispatch).  The functions access only the caller's memory; any thread may call them.
+// SIMD kernels of the quantum state encoders (each sample becomes a state vector of 2^qubits
+// complex amplitudes; encode.h): one function table per instruction set and element type, selected
+// at run time (CPU dispatch).  Any thread may call the functions; all memory is the caller's.
 //
 // Results are bitwise reproducible across all tables: the sequence of roundings for an element
 // does not depend on the vector width.  Complex numbers are pairs, real part first; `n` counts
@@ -16,13 +17,13 @@
 #include "server/device/encode.h"
 
 enum {
-    ENCODE_ALIGNMENT = 64,
+    ENCODE_ALIGNMENT = 64, // bytes
     ENCODE_SUM_LANES = 16, // partial sums of a reduction, added up as a tree
 };
 
 struct encode_kernels {
-    const char *name;
-    enum encode_type type;
+    const char *name;      // of the instruction set, for messages
+    enum encode_type type; // of reals, f64 or f32, in all `void` buffers
 
     // sum_i (x[i] * scale)^2 of `n` reals, in double precision.
     double (*sum_squares)(const void *x, size_t n, double scale);

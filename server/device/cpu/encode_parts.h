@@ -1,31 +1,34 @@
-// Parallel loops of the CPU back end's encoders: how a launch is split into parallel parts, and
-// helpers that the encoders share.
+// Shared code of the CPU back end's quantum state encoders (each sample becomes a state vector of
+// 2^qubits complex amplitudes; encode.h): splits a launch into parts that run in parallel.
+//
+// A launch is the execution of one encode_job by cpu_encode_run.  A state, as a count or an index,
+// is one element of a state vector.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_ENCODE_PARTS_H
 #define INFERSTAT_SERVER_DEVICE_CPU_ENCODE_PARTS_H
 
 #include "server/device/cpu/cpu_encode.h"
 
-// A launch in progress.
+// A launch in progress; cpu_encode_run fills it, the encoders only read it.
 struct encode_run {
     const struct encode_job *job;
     const struct encode_kernels *kernels;
-    const struct encode_kernels *tables; // same instruction set, in double precision
+    const struct encode_kernels *tables; // same instruction set, type f64: for tables of factors
     struct thread_pool *pool;
-    size_t states;     // 2^qubits
+    size_t states;     // elements of a state vector, 2^qubits
     size_t pair_size;  // bytes of one complex number
-    size_t state_size; // bytes of one sample's state
+    size_t state_size; // bytes of one sample's state vector
     size_t input_size; // bytes of one sample's inputs
-    bool stream;       // the output exceeds the caches: use non-temporal stores
+    bool stream;       // the output is large and aligned: use non-temporal stores
 };
 
-// The split of a launch into parts: `pieces` parts per sample, or `samples` samples per part.
+// The split of a launch into parts: large samples have several parts, small ones share a part.
 struct encode_split {
-    size_t samples, pieces, parts;
-    size_t piece; // states of one piece
+    size_t samples, pieces, parts; // samples of a part, parts of a sample, parts of the launch
+    size_t piece;                  // states of a sample in one part
 };
 
 // Computes the split of a launch.  `pieces` is true if the encoder can compute any range of a state
-// independently.
+// vector independently.
 struct encode_split encode_split(const struct encode_run *run, bool pieces);
 
 // Calls `encode` in parallel for all samples.  Each call computes `count` elements of the sample's
@@ -57,12 +60,14 @@ static inline void encode_multiply(double a[2], const double b[2])
     a[1] = im;
 }
 
+// The encoders.  Each executes the launch and returns when it is done.  The *_scratch functions
+// return the bytes of job->scratch that an encoder needs, which the launch's caller supplies.
 void encode_amplitude(const struct encode_run *run);
 size_t encode_amplitude_scratch(const struct encode_job *job);
 
 void encode_basis(const struct encode_run *run);
 
-// angle, phase, iqp-z.
+// The encoders angle, phase and iqp-z.
 void encode_product(const struct encode_run *run);
 
 void encode_iqp(const struct encode_run *run);

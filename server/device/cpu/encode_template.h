@@ -1,5 +1,5 @@
-// SIMD kernel template: the kernels of encode_kernels.h for one type and one vector width, both
-// defined by the including file:
+// SIMD kernel template of the quantum state encoders: the kernels of encode_kernels.h for one type
+// and one vector width, both defined by the including file:
 //
 //   KERNELS        name of the table, KERNELS_NAME as text
 //   REAL           float or double
@@ -28,8 +28,8 @@
 
 enum {
     LANES = VECTOR_SIZE / REAL_SIZE,
-    WIDE = VECTOR_SIZE / 8, // lanes of doubles
-    SUMS = ENCODE_SUM_LANES / WIDE,
+    WIDE = VECTOR_SIZE / 8,         // lanes of doubles
+    SUMS = ENCODE_SUM_LANES / WIDE, // vectors that hold the partial sums of a reduction
 };
 
 // Vectors for unaligned access to memory of any type.
@@ -37,7 +37,8 @@ typedef REAL vector __attribute__((vector_size(VECTOR_SIZE), aligned(REAL_SIZE),
 typedef double wide __attribute__((vector_size(VECTOR_SIZE), aligned(8), may_alias));
 typedef REAL narrow __attribute__((vector_size(WIDE * REAL_SIZE), aligned(REAL_SIZE), may_alias));
 
-// Element i of a vector comes from element i ^ 1, i & ~1, i | 1 of its source.
+// SHUFFLE(v, of) is the vector whose element i is element of(i) of `v`; `of` is FLIP_1 (i ^ 1),
+// EVEN (i & ~1) or ODD (i | 1).  MASK(of) lists of(i) for all lanes.  SIGN_1 is -1, 1, -1, 1, ...
 #define MASK_2(of)  of(0), of(1)
 #define MASK_4(of)  MASK_2(of), of(2), of(3)
 #define MASK_8(of)  MASK_4(of), of(4), of(5), of(6), of(7)

@@ -14,7 +14,7 @@ enum {
     TILE_VECTORS = 128 / VECTOR_SIZE, // in a tile, 128 bytes
     // 2^PASS_LEVELS vectors and their temporaries fit the registers.
     PASS_LEVELS = VECTOR_SIZE == 64 ? 4 : 3,
-    LEAF_VECTORS = 1 << PASS_LEVELS,
+    LEAF_VECTORS = 1 << PASS_LEVELS, // a leaf is transformed within the registers
     LEAF_REALS = LEAF_VECTORS * LANES,
     ROW_LEVELS = 3, // levels that walsh_rows executes in one pass
 };

@@ -15,7 +15,7 @@ enum { FENCE_FAILURE_SIZE = 256 };
 
 struct fence {
     atomic_uint references;
-    _Atomic uint32_t state;
+    _Atomic uint32_t state; // pending or done; private to fence.c
     // Written before the fence is done, read only after.
     uint64_t time_ns;
     char failure[FENCE_FAILURE_SIZE]; // empty: no failure
@@ -32,7 +32,7 @@ void fence_finish(struct fence *fence, uint64_t time_ns, const char *failure);
 
 bool fence_is_done(struct fence *fence);
 
-// Waits until the fence is done, sleeping or spinning.
+// Waits until the fence is done: spinning if `spin`, else sleeping.
 void fence_wait(struct fence *fence, bool spin);
 
 #endif

@@ -14,14 +14,14 @@
 //   for 0 <= r < rows, first <= o < last
 struct cpu_product {
     float *out;
-    size_t out_stride;
+    size_t out_stride; // floats from one row of `out` to the next
     const float *in;
-    size_t rows, k;
+    size_t rows, k;     // rows of `in` and `out`; elements of a row of `in` and of `weight`
     const void *weight; // float for matmul_f32, half (uint16_t) for matmul_f16
 };
 
 struct cpu_kernels {
-    const char *name;
+    const char *name; // of the instruction set, for messages
     void (*matmul_f32)(const struct cpu_product *product, size_t first, size_t last);
     void (*matmul_f16)(const struct cpu_product *product, size_t first, size_t last);
     // sum_i x[i] * y[i]

@@ -1,6 +1,7 @@
 // Thread block clusters with distributed shared memory (compute capability 9.0 and later): helpers
 // to keep a quantum state in the shared memory of a cluster's blocks.  On older devices a cluster
-// is one block.  Used by the encoders.
+// is one block.  Used by the quantum state encoders (encode_parts.cuh): a state is a sample's state
+// vector, 2^qubits complex amplitudes or only their real parts.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_CLUSTER_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_CLUSTER_CUH
 
@@ -27,8 +28,9 @@ struct cuda_cluster {
     size_t share;        // bytes of the state in each block
 };
 
-// Computes the distribution of a state of `size` bytes, with `head` more bytes in each block.  The
-// number of blocks is a power of two.  Returns false if the state does not fit.
+// Computes the distribution of a state of `size` bytes; each block needs `head` more bytes of
+// shared memory, before its share, for the kernel's other data.  The number of blocks is a power of
+// two.  Returns false if the state does not fit.
 static inline bool cuda_cluster_for(const struct cuda *cuda, size_t size, size_t head,
                                     struct cuda_cluster *out)
 {
@@ -55,8 +57,9 @@ static inline enum status cuda_allow_shared(struct cuda *cuda, const void *kerne
     return cuda_check(cuda, code, "cudaFuncSetAttribute", err);
 }
 
-// Launches a kernel for `states` states.  Fails with STATUS_UNSUPPORTED if the device lacks
-// resources for the cluster, or the kernel was compiled for devices without clusters.
+// Launches a kernel for `states` states, one cluster each, with `threads` threads in a block and
+// `head` as in cuda_cluster_for.  Fails with STATUS_UNSUPPORTED if the device lacks resources for
+// the cluster, or the kernel was compiled for devices without clusters.
 template <typename... Parameters, typename... Arguments>
 static inline enum status
 cuda_launch_cluster(struct cuda *cuda, void (*kernel)(Parameters...), const char *name,

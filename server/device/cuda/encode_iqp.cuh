@@ -1,12 +1,13 @@
-// Phase tables of the CUDA iqp encoder (encode.h): compute the diagonal phases exp(i theta(x)) by
-// table lookup.  All kernels compute bitwise identical phases.
+// Phase tables of the CUDA iqp encoder, one of the quantum state encoders (encode.h defines iqp and
+// theta): compute the diagonal phases exp(i theta(x)) by table lookup.  All kernels compute bitwise
+// identical phases.
 //
 // The low LOW_QUBITS bits of a state index x are its low qubits (all qubits, if there are fewer),
 // the other bits its high qubits.  theta(x) is the sum of three terms:
 //
-//   low pairs:   the inputs of the pairs of set low qubits; independent of the high qubits;
-//   low qubits:  for each set low qubit, its input and the inputs of its pairs with set high
-//   qubits; high qubits: the inputs of the set high qubits and of their pairs.
+//   low pairs    the inputs of the pairs of set low qubits; independent of the high qubits
+//   low qubits   for each set low qubit, its input and the inputs of its pairs with set high qubits
+//   high qubits  the inputs of the set high qubits and of their pairs
 //
 // A phase is the product of three factors.  The first is the factor of the low pairs (pairs_phase).
 // The other two are an entry of the table `few` and an entry of the table `more`, which together
@@ -18,7 +19,7 @@
 
 constexpr unsigned int LOW_QUBITS = 10, LOW_STATES = 1 << LOW_QUBITS;
 constexpr unsigned int FEW_QUBITS = 4, FEW_STATES = 1 << FEW_QUBITS; // the lowest low qubits
-constexpr unsigned int MORE_STATES = LOW_STATES / FEW_STATES;
+constexpr unsigned int MORE_STATES = LOW_STATES / FEW_STATES; // values of the other low qubits
 constexpr unsigned int INPUTS_MAX =
     ENCODE_QUBITS_MAX + ENCODE_QUBITS_MAX * (ENCODE_QUBITS_MAX - 1) / 2;
 

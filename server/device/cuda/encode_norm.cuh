@@ -1,5 +1,6 @@
-// Overflow-safe Euclidean norm of a sample: squares are summed in double precision in three ranges
-// of magnitude, with scale factors against underflow and overflow (Blue, ACM TOMS 4, 1978).
+// Overflow-safe Euclidean norm of a sample's inputs, for the CUDA encoder `amplitude` (encode.h),
+// which divides the inputs by it.  Squares are summed in double precision in three ranges of
+// magnitude, with scale factors against underflow and overflow (Blue, ACM TOMS 4, 1978).
 //
 // All kernels sum in the same order.  The CUDA_BLOCK threads of a block stride over a segment
 // ("stretch") of a sample.  The sums of a warp's threads are added, then the sums of the warps, in
@@ -53,7 +54,7 @@ static __device__ inline struct squares block_squares(const struct squares *mine
 // exceed the range of double.
 struct norm {
     double root, scale;
-    uint8_t fault;
+    uint8_t fault; // enum encode_fault; if not NONE, the sample is rejected
 };
 
 static __device__ inline struct norm norm_of(struct squares s)
@@ -76,7 +77,7 @@ static __device__ inline struct norm norm_of(struct squares s)
     return norm;
 }
 
-// x / norm2 = x * down * factor; 0 for a rejected sample.
+// x / norm2 = x * down * factor; both are 0 for a rejected sample.
 struct division {
     double down, factor;
 };

@@ -1,4 +1,6 @@
-// Shared code of the CUDA encoders: complex numbers, and the split of a batch into launches.
+// Shared code of the CUDA quantum state encoders, which compute the state vector (2^qubits complex
+// amplitudes) of each sample (encode.h): complex numbers, and the split of a job's samples into
+// kernel launches.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_PARTS_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_PARTS_CUH
 
@@ -19,19 +21,21 @@ static __device__ inline cuda_complex<double> complex_product(cuda_complex<doubl
     return {fma(a.re, b.re, -(a.im * b.im)), fma(a.re, b.im, a.im * b.re)};
 }
 
-// Maximum number of samples per launch, which is the grid's second dimension.
+// Maximum number of samples of a kernel launch: the samples are the grid's second dimension.
 constexpr size_t ENCODE_LAUNCH_SAMPLES = CUDA_GRID_MAX;
 
-// A span: the consecutive samples of a job that one launch encodes.
+// A span: consecutive samples of a job, few enough for a kernel launch.  The buffers are parts of
+// the job's, in device memory.
 template <typename T> struct encode_span {
     using number = T;
-    const T *in;
-    cuda_complex<T> *out;
-    uint8_t *faults;
-    unsigned int samples;
+    const T *in;          // the first sample's inputs
+    cuda_complex<T> *out; // the first sample's state vector
+    uint8_t *faults;      // one enum encode_fault per sample
+    unsigned int samples; // at most ENCODE_LAUNCH_SAMPLES
 };
 
-// Calls `queue(span)` for each span of the job's samples.
+// Calls `queue(span)`, which queues the kernels of a span, for each span of the job's samples in
+// order.  Stops at the first failure and returns its status.
 template <typename T, typename Queue>
 static inline enum status for_spans(const struct encode_job *job, Queue queue)
 {
@@ -48,14 +52,15 @@ static inline enum status for_spans(const struct encode_job *job, Queue queue)
     return status;
 }
 
-// Calls for_spans with the real type of the job.
+// Calls for_spans with the job's type of real numbers, double or float.
 template <typename Queue>
 static inline enum status cuda_encode_spans(const struct encode_job *job, Queue queue)
 {
     return job->type == ENCODE_F64 ? for_spans<double>(job, queue) : for_spans<float>(job, queue);
 }
 
-// The encoders, one per file.  Each queues a checked job on `stream`.
+// The encoders, one per file; cuda_encode_product is for angle, phase and iqp-z.  Each queues on
+// `stream` a job that device_encode has checked.
 enum status cuda_encode_amplitude(struct cuda *cuda, cudaStream_t stream,
                                   const struct encode_job *job, struct error *err);
 enum status cuda_encode_product(struct cuda *cuda, cudaStream_t stream,
@@ -65,14 +70,15 @@ enum status cuda_encode_basis(struct cuda *cuda, cudaStream_t stream, const stru
 enum status cuda_encode_iqp(struct cuda *cuda, cudaStream_t stream, const struct encode_job *job,
                             struct error *err);
 
-// Variants that keep the whole state in shared memory.  They fail with STATUS_UNSUPPORTED if the
-// state does not fit.
+// Variants that keep a sample's whole state vector (amplitude: its real parts, as the others are 0)
+// in shared memory.  They fail with STATUS_UNSUPPORTED if it does not fit.
 enum status cuda_encode_amplitude_resident(struct cuda *cuda, cudaStream_t stream,
                                            const struct encode_job *job, struct error *err);
 enum status cuda_encode_iqp_resident(struct cuda *cuda, cudaStream_t stream,
                                      const struct encode_job *job, struct error *err);
 
-// Bytes of scratch memory that an encoder needs.
+// Bytes of device memory that an encoder needs at job->scratch, which the job's caller supplies;
+// the other encoders need none.  All spans of a job use it, one after the other.
 size_t cuda_encode_amplitude_scratch(const struct encode_job *job);
 size_t cuda_encode_product_scratch(const struct encode_job *job);
 

@@ -1,5 +1,5 @@
-// Kernel variant selection: runs a CUDA encoder with one of its two variants, for benchmarks and
-// tests.  The results of both are bitwise identical.
+// Kernel variant selection: runs a CUDA quantum state encoder (encode.h) with one of its two
+// variants, for benchmarks and tests.  The results of both are bitwise identical.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_WAYS_H
 #define INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_WAYS_H
 
