@@ -1,7 +1,7 @@
 // Reconnecting connection to one service of a collector (query, live or admin).  After a failed
-// handshake it retries with the next known server key; after a failure with every key it waits for
-// an exponential back-off.  One thread uses it: collector.c, with one link for each service.
-// Internal to client/remote.
+// handshake it retries with the next known server key of the collector; after a failure with every
+// key it waits for an exponential back-off (1 to 10 seconds).  Internal to client/remote:
+// collector.c has one link for each service, and one thread uses them.
 #ifndef INFERSTAT_CLIENT_REMOTE_LINK_H
 #define INFERSTAT_CLIENT_REMOTE_LINK_H
 
@@ -14,34 +14,37 @@
 #include "common/wire/trust.h"
 
 struct link {
-    // Set by the owner, borrowed.
+    // Set by the owner, borrowed; the other members begin as zero, and only link.c sets them.
     struct wire_context *context;
     const struct address *address;
     const struct trust *trust;
     enum address_service service;
 
-    struct wire_socket *socket;  // NULL: not created yet, dropped, or in back-off
-    unsigned attempt;            // attempt number, selects the server key (trust_pass)
-    unsigned failures;           // consecutive failed handshakes
-    uint64_t retry_ns;           // end of the back-off, monotonic
-    enum wire_handshake trouble; // why the last socket was closed
+    struct wire_socket *socket; // NULL: not created yet, dropped, or in back-off
+    unsigned attempt;           // attempt number, selects the server key (trust_pass)
+    unsigned failures;          // failed handshakes since the last that succeeded
+    uint64_t retry_ns;          // end of the back-off, monotonic
+    // Result of the last finished handshake; link_drop keeps it.  link_trouble makes a text of it.
+    enum wire_handshake trouble;
 };
 
 // Maintains the connection; call it before each use and while waiting (link_patience_ns).  Closes
-// the socket if its handshake failed, and creates a new socket unless in back-off.  So link->socket
-// may change: to a new socket, on which the caller must send its messages again, or to NULL in
-// back-off.  Returns STATUS_DENIED if in back-off because the collector refused this user's key.
+// the socket if its handshake failed.  Then, if there is no socket and no back-off, creates
+// one.  So link->socket may change: to a new socket, on which the caller must send its messages
+// again, or to NULL in back-off.  In back-off returns STATUS_DENIED if the collector refused this
+// user's key, else STATUS_OK.  Also returns the errors of wire_connect.
 MUST_CHECK enum status link_look(struct link *link, struct error *err);
 
-// Closes the socket; queued messages and pending replies are lost.  link_look creates a new socket.
+// Closes the socket; queued messages and pending replies are lost.  The next link_look creates a
+// new socket.
 void link_drop(struct link *link);
 
 // The longest time that the caller may wait before it calls link_look again: 50 ms for a connection
 // with keys, whose handshake link_look polls; UINT64_MAX (no limit) for a plain connection.
 uint64_t link_patience_ns(const struct link *link);
 
-// A text to append to the error message of a timeout: the reason if the last handshake was aborted
-// (WIRE_HANDSHAKE_BROKEN), else "".  Static.
+// A text to append to the error message of a timeout: the reason if link->trouble is
+// WIRE_HANDSHAKE_BROKEN (the last handshake was aborted), else "".  Static.
 const char *link_trouble(const struct link *link);
 
 #endif

@@ -33,9 +33,8 @@ const char *remote_warning(const struct remote *remote);
 
 // Sends a query and waits for the reply; the caller frees `*out` with result_free.  Returns
 // STATUS_UNREACHABLE if no reply came before the timeout (the next query tries again),
-// STATUS_DENIED if the collector refuses this user's key, which can also happen on an established
-// connection.
-// Other errors, and the columns of each result, are those of store_query
+// STATUS_DENIED if the collector refuses this user's key (possible at any time, also on an
+// established connection).  Other errors, and the columns of each result, are those of store_query
 // (common/store/store.h).  Administrative queries go to the admin service.  The result of
 // QUERY_CLEAR has one row with the column `cleared`.
 MUST_CHECK enum status remote_query(struct remote *remote, const struct query *query,
@@ -64,11 +63,9 @@ MUST_CHECK enum status remote_subscribe(struct remote *remote, uint32_t kinds,
 
 // Waits up to `timeout_ns` for new records.  Sets `*kind` to their kind, and `*out` to a result
 // with the columns of QUERY_RECORDS, which the caller frees; with REMOTE_LIVE_IDS `*out` is NULL.
-// Sets
-// `*missed` to the total of records, since the subscription, that were not delivered to it.
-// Returns
-// STATUS_TIMEOUT if there were no new records, STATUS_CANCELLED if `wake_fd` (-1: none) became
-// readable.
+// Sets `*missed` to the total of records, since the subscription, that were not delivered to it.
+// Returns STATUS_TIMEOUT if there were no new records, STATUS_CANCELLED if `wake_fd` (-1: none)
+// became readable.
 MUST_CHECK enum status remote_live_next(struct remote *remote, uint64_t timeout_ns, int wake_fd,
                                         enum record_kind *kind, struct result **out,
                                         uint64_t *missed, struct error *err);

@@ -1,5 +1,6 @@
-// Table widget: draws the rows of a query result, sorted and scrolled, and omits columns that do
-// not fit.  Truncates texts, never numbers.  No I/O, no global state.
+// Table widget: draws the rows of a query result, sorted and scrolled.  If the table is too wide,
+// it omits columns and truncates texts; a number is never truncated ("…" replaces it).  No I/O, no
+// global state.
 #ifndef INFERSTAT_TUI_GRID_H
 #define INFERSTAT_TUI_GRID_H
 
@@ -27,31 +28,34 @@ struct grid_column {
     const char *key; // name of the result's column
     enum grid_format format;
     bool is_text;  // the column is left-aligned and as wide as its longest text
-    int width;     // minimum width
-    int width_max; // maximum width of a text column
-    unsigned rank; // columns with the highest rank are omitted first; 0: never omitted
+    int width;     // minimum width, in character cells
+    int width_max; // maximum width of a text column, in character cells
+    unsigned rank; // columns with the highest rank are omitted first, except the column sorted by;
+                   // 0: never omitted
 };
 
 struct grid {
     const struct grid_column *columns;
-    unsigned count;
+    unsigned count; // of `columns`; GRID_COLUMNS_MAX at most, which grid_draw asserts
     // True if the cell is to be marked with "!", as a warning.  NULL: no cell is.
     bool (*deserves_look)(const struct result *result, size_t row,
                           const struct grid_column *column);
 };
 
 enum {
-    GRID_UNSORTED = -1,
+    GRID_UNSORTED = -1, // no column
     GRID_COLUMNS_MAX = 24,
     // Columns of this rank and above are omitted before texts are truncated, others after.
     GRID_RANK_LUXURY = 5,
 };
 
-// A table's scroll position and sorting.
+// A table's scroll position and sorting, which the caller sets (model_update in update.h).  Texts
+// are sorted in ascending order, numbers in descending order, absent values last.
 struct grid_state {
-    size_t top;    // index of the first visible row
-    int sort;      // index of the column sorted by; GRID_UNSORTED: order of the result
-    bool reversed; // the sort order is reversed
+    size_t top;    // index, in the sorted order, of the first visible row.  The caller limits it to
+                   // the result's rows; beyond them grid_draw shows no row
+    int sort;      // index into grid.columns of the column sorted by; GRID_UNSORTED: result's order
+    bool reversed; // the order is reversed (absent values stay last)
 };
 
 // Draws the headings in the first row of `area` and the rows of `result` (NULL: none) below.
@@ -59,8 +63,8 @@ struct grid_state {
 void grid_draw(const struct grid *grid, const struct grid_state *state, const struct result *result,
                int64_t now_ns, struct canvas *canvas, struct rect area);
 
-// Returns the index of the grid column whose heading is at `x`, relative to `area`, or
-// GRID_UNSORTED if there is none.
+// Returns the index into grid->columns of the column whose heading is at `x`, relative to `area`,
+// or GRID_UNSORTED if there is none.
 int grid_column_at(const struct grid *grid, const struct grid_state *state,
                    const struct result *result, struct rect area, int x);
 

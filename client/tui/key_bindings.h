@@ -31,52 +31,53 @@ enum {
     KEY_CODE_BACKSPACE = 0x7F,
 };
 
+// model_update (update.h) and filter_prompt_act (filter_prompt.h) carry out the actions.
 enum action {
-    ACTION_NONE,
-    ACTION_HELP,
-    ACTION_QUIT,
-    ACTION_OVERVIEW,
-    ACTION_PIPELINES,
-    ACTION_REFRESH,
-    ACTION_PAUSE,
-    ACTION_CLEAR,
+    ACTION_NONE,      // the key is unbound
+    ACTION_HELP,      // open or close the help screen
+    ACTION_QUIT,      // end the dashboard
+    ACTION_OVERVIEW,  // show the view VIEW_OVERVIEW
+    ACTION_PIPELINES, // show the view VIEW_PIPELINES
+    ACTION_REFRESH,   // send all queries now; ends a pause
+    ACTION_PAUSE,     // pause or resume polling
+    ACTION_CLEAR,     // ask for confirmation of clearing the records
     ACTION_NEXT_PANEL,
     ACTION_PREVIOUS_PANEL,
-    ACTION_ENLARGE,
-    ACTION_BACK,
-    ACTION_UP,
+    ACTION_ENLARGE, // show only the focused panel, or all panels again
+    ACTION_BACK,    // close the overlay; else undo enlarging; else sorting; else the focus
+    ACTION_UP,      // scroll a row up; likewise the next three
     ACTION_DOWN,
     ACTION_PAGE_UP,
     ACTION_PAGE_DOWN,
-    ACTION_HOME,
-    ACTION_END,
-    ACTION_SORT_NEXT,
-    ACTION_SORT_PREVIOUS,
+    ACTION_HOME,          // first row of the list; KEYS_PROMPT: start of the text
+    ACTION_END,           // last row of the list; KEYS_PROMPT: end of the text
+    ACTION_SORT_NEXT,     // sort by the next column
+    ACTION_SORT_PREVIOUS, // sort by the column before
     ACTION_SORT_REVERSE,
-    ACTION_LONGER,
-    ACTION_SHORTER,
-    ACTION_REDRAW,
-    ACTION_YES,
-    ACTION_NO,
-    ACTION_FILTER,
-    ACTION_APPLY,
-    ACTION_UNFILTER,
-    ACTION_LEFT,
-    ACTION_RIGHT,
-    ACTION_ERASE_BEFORE,
-    ACTION_ERASE_BEHIND,
-    ACTION_EMPTY,
+    ACTION_LONGER,       // longer polling interval
+    ACTION_SHORTER,      // shorter polling interval
+    ACTION_REDRAW,       // redraw the whole screen
+    ACTION_YES,          // confirm clearing
+    ACTION_NO,           // refuse clearing
+    ACTION_FILTER,       // open the filter prompt.  The actions below are those of the prompt
+    ACTION_APPLY,        // parse the text, and apply it as the filter
+    ACTION_UNFILTER,     // restore the initial filter, and close the prompt
+    ACTION_LEFT,         // move the cursor left
+    ACTION_RIGHT,        // move the cursor right
+    ACTION_ERASE_BEFORE, // delete the character before the cursor
+    ACTION_ERASE_BEHIND, // delete the character after the cursor
+    ACTION_EMPTY,        // delete the whole text
 };
 
 // Contexts: the part of the dashboard that has the keyboard focus.
 enum key_context {
-    KEYS_VIEW = 1 << 0,   // a view
+    KEYS_VIEW = 1 << 0,   // a view, without an overlay
     KEYS_HELP = 1 << 1,   // the help screen
     KEYS_ASKED = 1 << 2,  // a confirmation
     KEYS_PROMPT = 1 << 3, // the filter prompt, which inserts unbound characters
 };
 
-enum { KEYS_CODES_MAX = 4 };
+enum { KEYS_CODES_MAX = 4 }; // keys of one binding
 
 struct key_binding {
     unsigned contexts;              // bit set of enum key_context in which the binding is active

@@ -41,14 +41,14 @@ struct view_state {
 };
 
 struct model {
-    // Fixed for the dashboard's life.
+    // Set at the start by model_init, filter_prompt_set and tui_run; then fixed.
     char name[MODEL_NAME_SIZE]; // address of the collector, or path of the file; escaped
     bool is_file;
     bool readonly;
     struct query_filter given; // the initial filter, from the command line
     query_when *when;          // time parser; its `context` is the wall clock, an int64_t
 
-    int width, height; // of the screen
+    int width, height; // of the screen, in character cells
 
     unsigned view;                            // current view, enum view_number
     struct view_state views[MODEL_VIEWS_MAX]; // by enum view_number

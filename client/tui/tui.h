@@ -24,7 +24,7 @@ struct tui_options {
     bool ascii;                        // draw ASCII only; implied unless the locale is UTF-8
     bool no_mouse;                     // leave the mouse to the terminal
     bool no_color;                     // --no-color, or NO_COLOR is set and not empty
-    bool readonly;                     // refuse to clear
+    bool readonly;                     // refuse to clear (delete) records
 };
 
 // Runs the dashboard on standard input and output until the user quits or stop_requested

@@ -1,5 +1,5 @@
-// Command-line options of the program `inferstat`: the option table, from which the parser, the
-// help and the shell completion are made, and the parsed options.
+// Command-line options of the program `inferstat`: the option table, which the parser, the help and
+// the shell completion use, and struct cli_options, which has the parsed options.
 #ifndef INFERSTAT_CLIENT_CLI_ARGS_CLI_OPTIONS_H
 #define INFERSTAT_CLIENT_CLI_ARGS_CLI_OPTIONS_H
 
@@ -110,7 +110,7 @@ const struct option *option_row(enum cli_option option);
 
 enum cli_format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSON, FORMAT_JSONL };
 
-enum { CLI_ARGUMENTS_MAX = 64 };
+enum { CLI_ARGUMENTS_MAX = 64 }; // options_parse rejects more
 
 // The parsed options.  Texts are borrowed from argv.
 struct cli_options {

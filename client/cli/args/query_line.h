@@ -1,5 +1,5 @@
-// Query builder of the command line: writes a command and its options as one line of the query
-// language, and parses this line.
+// Query builder of the command line: builds a query from a command and its options.  It writes them
+// as one line of the query language and runs the language's parser (query_text.h) on that line.
 #ifndef INFERSTAT_CLIENT_CLI_ARGS_QUERY_LINE_H
 #define INFERSTAT_CLIENT_CLI_ARGS_QUERY_LINE_H
 
@@ -17,8 +17,9 @@ struct query_line {
     int64_t now_ns; // wall clock, for relative times
 };
 
-// Builds a query from the options that are clauses of the query language.  If from->command is a
-// verb, `*out` is the query of this verb; else it is a QUERY_SUMMARY that has only the filter.
+// Builds a query.  If from->command is a verb of the query language, `*out` is the query of this
+// verb with the options that are its clauses; else `*out` is a QUERY_SUMMARY that has only the
+// filter.  (--slowest, --average and --compare select another verb.)  Ignores all other options.
 // Returns STATUS_INVALID if an option is invalid; `err` names the option.
 MUST_CHECK enum status query_line_read(struct query *out, const struct query_line *from,
                                        struct error *err);

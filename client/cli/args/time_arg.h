@@ -1,4 +1,5 @@
-// Time parser of options and queries: when_parse, with a warning about ambiguous local times.
+// Parser of time arguments ("1h", "2026-03-29 14:30"), in options and queries: calls when_parse
+// (common/sys/when.h), and warns about ambiguous local times.
 #ifndef INFERSTAT_CLIENT_CLI_ARGS_TIME_ARG_H
 #define INFERSTAT_CLIENT_CLI_ARGS_TIME_ARG_H
 

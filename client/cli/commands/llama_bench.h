@@ -10,15 +10,16 @@
 // True if the file at `path` is readable and begins with '[' or '{'.
 bool llama_bench_is_json(const char *path);
 
-// Writes the results in the file `path` to a new store file `into`.  Each result becomes one run.
-// The run's UUID is a hash of the result, so that importing a result twice gives one run.  Each
-// sample of a result becomes an inference record:
+// Writes the results in the file `path` to a new store file `into`.  A result is a test with
+// several samples (repetitions).  Each result becomes one run.  The run's UUID is a hash of the
+// result, so that importing a result twice gives one run.  Each sample of a result becomes an
+// inference record:
 //
-//   prompt tests      prefill_ns is the sample's time; no generated tokens
-//   generation tests  the sample's time is divided into n_gen equal steps: the first is
-//                     ttft_ns, the others are decode_ns, so that tokens_per_second equals
-//                     llama-bench's
-//   combined tests    only e2e_ns is known
+//   prompt tests      (n_gen 0) prefill_ns is the sample's time; no generated tokens
+//   generation tests  (n_prompt 0) the sample's time is divided into n_gen equal steps: the first
+//                     is ttft_ns, the sum of the others is decode_ns, so that tokens_per_second
+//                     equals llama-bench's
+//   combined tests    (neither is 0) only e2e_ns is known
 //
 // The n_depth tokens of a test count as cached prompt tokens.  llama-bench reports neither the
 // host nor the memory of its process, so the host is named "llama-bench" and the host memory of

@@ -13,7 +13,8 @@
 // kind is unknown; `err` suggests the nearest one.
 MUST_CHECK enum status record_pages_kinds(uint32_t *out, const struct cli *cli, struct error *err);
 
-// Callback for each page; it frees `page`.  A status other than STATUS_OK ends the reading.
+// Callback for each page; it owns `page` and frees it, also if it fails.  A status other than
+// STATUS_OK ends the reading and is returned.
 typedef enum status record_pages_on_page(void *context, struct result *page, struct error *err);
 
 // Answers a query and calls `on_page` for each page of the answer.  Only QUERY_RECORDS and

@@ -1,4 +1,5 @@
 // Waterfall chart of a model load: start, duration and share of each load stage, as lines of text.
+// Call stages_ask once, then stages_choose and stages_draw for each load.
 #ifndef INFERSTAT_CLIENT_CLI_COMMANDS_STAGES_H
 #define INFERSTAT_CLIENT_CLI_COMMANDS_STAGES_H
 
@@ -6,13 +7,14 @@
 
 // One stage of a load.
 struct stage {
-    struct value name;
+    struct value name;  // borrowed from stages.pages
     int64_t started_ns; // wall clock
     int64_t duration_ns;
     int64_t ordinal; // position among the load's stages
 };
 
-// The stages of several loads, and the one load that is drawn.  Initialise with zeroes.
+// The stages of several loads, and the one load that is drawn.  Initialise with zeroes; only the
+// functions below set the members.
 struct stages {
     struct record_pages pages; // stage records of all loads
 
@@ -31,9 +33,10 @@ void stages_deinit(struct stages *stages);
 MUST_CHECK enum status stages_choose(struct stages *stages, const struct result *loads, size_t row,
                                      struct error *err);
 
-// Formats the chart of the chosen load and calls `put` with each line, one per stage: name,
-// duration, share of the load, and a bar if a terminal of `width` columns (0: no limit) is wide
-// enough.  If the load took longer than its stages, the last line, "other", has the difference.
+// Formats the chart of the chosen load and calls `put` with each line, which is valid during the
+// call.  A line has the name, duration and share of one stage, and a bar if a terminal of `width`
+// columns (0: no limit) is wide enough.  If the load took longer than its stages, the last line,
+// "other", has the difference.
 void stages_draw(const struct stages *stages, unsigned width,
                  void (*put)(void *context, const char *line), void *context);
 

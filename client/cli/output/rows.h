@@ -1,5 +1,6 @@
-// Result printer: writes the rows of query results as a text table, CSV, JSON or JSON Lines.  The
-// commands add the rows page by page.  The caller checks ferror for write errors.
+// Result printer: writes the rows of query results as a text table, CSV, JSON or JSON Lines.  A
+// command calls rows_write for each page of rows, then rows_end once.  The caller checks ferror for
+// write errors.
 #ifndef INFERSTAT_CLIENT_CLI_OUTPUT_ROWS_H
 #define INFERSTAT_CLIENT_CLI_OUTPUT_ROWS_H
 
@@ -10,7 +11,8 @@
 #include "client/cli/args/cli_options.h"
 #include "client/cli/output/table.h"
 
-// State of one output.  The caller sets the members of the first group and zeroes the others.
+// State of one output.  The caller sets the members of the first group (borrowed) and zeroes the
+// others, which only this module changes.
 struct rows {
     FILE *out;
     enum cli_format format;

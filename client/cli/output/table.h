@@ -56,7 +56,8 @@ char *column_text(const struct column *column, const struct result *result, size
 // Formats one value in `unit`; column_value does the same with the column's unit.
 char *table_cell_text(struct value value, enum unit unit);
 
-// Creates a table without rows.  Copies `columns`.  Returns NULL when out of memory.
+// Creates a table without rows.  Copies `columns` and their texts.  Returns NULL when out of
+// memory.
 struct table *table_new(const struct columns *columns);
 void table_free(struct table *table);
 

@@ -9,7 +9,8 @@
 
 #include "common/core/base/status.h"
 
-// An empty table has `width` set and the other members zero.
+// An empty table has `width` set and the other members zero.  After that only this module changes
+// the members; the caller may read them.
 struct key_index {
     unsigned width;   // integers in a key
     int64_t *keys;    // key n begins at keys[n * width]

@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+// The caller sets all members at first; then slice_size_adapt changes `now`.
 struct slice_size {
     unsigned now;         // items in the next slice
     unsigned least, most; // bounds of `now`

@@ -29,7 +29,7 @@ enum unit {
 #define UNIT_ENUM(name, text) UNIT_##name,
     UNIT_TABLE(UNIT_ENUM)
 #undef UNIT_ENUM
-        UNIT_COUNT_OF
+        UNIT_COUNT_OF // number of units (UNIT_COUNT is a unit)
 };
 
 // The unit's name in JSON and listings ("ns", "bytes", ""); static.

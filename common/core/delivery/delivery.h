@@ -5,9 +5,15 @@
 //
 // This header has the producer's state machine; the collector's is in delivery_run.h.  The
 // producer's decides when to send which records, when to free records, and which records become a
-// dropped range.  It holds no records.  The caller keeps them in the ring buffers (memory) or in
-// the spool (files for records that the collector has not acknowledged), and reads them by stream
-// and number.
+// dropped range (records that will never reach the store).  It holds no records.  The caller keeps
+// them in the ring buffers (memory) or in the spool (files for records that the collector has not
+// acknowledged), and reads them by stream and number.  The caller repeats: report new records
+// (delivery_producer_stream, then delivery_producer_names), pass acknowledgements
+// (delivery_producer_ack), and perform the actions of delivery_producer_next until it returns
+// false.
+//
+// Messages: Hello opens a connection and lists the streams; Batch carries records, or none as a
+// heartbeat; Goodbye ends the run.  The collector answers each with an acknowledgement (Ack).
 #ifndef INFERSTAT_CORE_DELIVERY_H
 #define INFERSTAT_CORE_DELIVERY_H
 
@@ -20,9 +26,9 @@
 
 enum {
     DELIVERY_PROTOCOL = 2,       // our version; the previous and the next version are accepted too
-    DELIVERY_STREAMS_MAX = 1024, // of one run
-    DELIVERY_BATCH_MAX = 4096,   // records in one batch
-    DELIVERY_NAMES_MAX = 4096,   // names in one message
+    DELIVERY_STREAMS_MAX = 1024, // of one run; delivery_producer_stream rejects more
+    DELIVERY_BATCH_MAX = 4096,   // records in one batch; delivery_producer_new rejects more
+    DELIVERY_NAMES_MAX = 4096,   // names in one message; delivery_producer_next selects no more
 };
 
 // The text of a reason, as the collector's ledger shows it; static.
@@ -43,12 +49,12 @@ struct delivery_next {
 
 // An acknowledgement from the collector.
 struct delivery_ack {
-    unsigned char store[16]; // UUID of the collector's store
-    uint64_t sequence;       // of the last message acknowledged; 0: Hello
-    const struct delivery_next *next;
+    unsigned char store[16];          // UUID of the collector's store
+    uint64_t sequence;                // of the last message acknowledged; 0: Hello
+    const struct delivery_next *next; // borrowed for the call
     size_t next_count;
     uint32_t names_known; // names 1..names_known are stored
-    uint32_t credit;      // most unacknowledged records allowed
+    uint32_t credit;      // most unacknowledged records allowed, all streams together
     uint32_t protocol;    // the collector's version; 0: not stated
     bool hello_wanted;    // the collector requests Hello
     bool closed;          // the end of the run is committed
@@ -98,6 +104,7 @@ struct delivery_action {
 
 struct delivery_producer;
 
+// Copies `config`; returns STATUS_INVALID if one of its values is out of range.
 MUST_CHECK enum status delivery_producer_new(struct delivery_producer **out,
                                              const struct delivery_config *config);
 void delivery_producer_free(struct delivery_producer *producer);
@@ -137,8 +144,8 @@ void delivery_producer_spool_all(struct delivery_producer *producer);
 MUST_CHECK enum status delivery_producer_lost(struct delivery_producer *producer,
                                               const struct delivery_range *range);
 
-// Sets how many interned names the run has; their ids are 1..count.  Call it after
-// delivery_producer_stream, so that `count` covers the names of all records.
+// Sets how many names the run has (texts that records refer to by id): their ids are 1..count.
+// Call it after delivery_producer_stream, so that `count` covers the names of all records.
 void delivery_producer_names(struct delivery_producer *producer, uint32_t count);
 
 // Handles an acknowledgement.  Returns STATUS_INVALID, and only counts the acknowledgement, if a
@@ -174,13 +181,14 @@ const struct delivery_stream *delivery_producer_streams(const struct delivery_pr
                                                         size_t *count);
 
 uint64_t delivery_producer_acknowledged(const struct delivery_producer *producer); // records
+// The count of acknowledgements that delivery_producer_ack rejected.
 uint64_t delivery_producer_invalid_acks(const struct delivery_producer *producer);
 
 // ---- Collector ----------------------------------------------------------------
 
 // Verdict on records first..last of a stream whose next expected number is `next`.
 enum delivery_verdict {
-    DELIVERY_TAKE,  // store records from *take_first on; the *duplicates before it are stored
+    DELIVERY_TAKE,  // store records *take_first..last; the *duplicates before them are stored
     DELIVERY_KNOWN, // all are stored: *duplicates of them
     DELIVERY_GAP,   // first > next: ignore the records; the Ack requests `next`
 };

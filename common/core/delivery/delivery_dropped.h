@@ -12,7 +12,7 @@
 // All zero: empty.
 struct delivery_dropped {
     struct delivery_range *ranges;
-    size_t count, room;
+    size_t count, room; // ranges; capacity of `ranges`
 };
 
 void delivery_dropped_deinit(struct delivery_dropped *dropped);

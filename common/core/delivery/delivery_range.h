@@ -5,9 +5,16 @@
 
 #include <stdint.h>
 
-enum { DELIVERY_DROPS_MAX = 4096 }; // unacknowledged dropped ranges of a run
+// Most unacknowledged dropped ranges of a run; delivery_dropped_add rejects more.
+enum { DELIVERY_DROPS_MAX = 4096 };
 
-// Reasons of a drop, explained at DropReason in proto/inferstat.proto, with its values.
+// Reasons of a drop; the values are those of DropReason in proto/inferstat.proto.
+//   SPOOL_FULL              the producer's spool (files of unsent records) was full
+//   REFUSED                 the collector refused the records as invalid
+//   ACKNOWLEDGED_ELSEWHERE  another store, or an older state of this one, acknowledged them
+//   RING_FULL               the ring was full: the records got no number, so they form no range
+//   SPOOL_DAMAGED           the producer's spool could not be read
+//   HOST_LOST               the host of the run crashed before they were saved
 #define DELIVERY_REASONS(X)                                                                        \
     X(UNSPECIFIED, "unspecified")                                                                  \
     X(SPOOL_FULL, "spool_full")                                                                    \

@@ -3,9 +3,13 @@
 //
 // The state machine tracks up to which number each stream's records are stored or dropped.  It
 // deduplicates, and converts a message to steps: names to store, ranges to record as dropped,
-// records to store.  It holds neither records nor ranges.  The caller executes the steps in one
-// transaction, commits, and only then sends the Ack.  After a rollback the caller rebuilds the
-// state machine from the committed state.
+// records to store.  It holds neither records nor ranges.  For each message the caller
+//
+//   1. decides with delivery_hear whether to accept it;
+//   2. executes the steps of delivery_accept and delivery_accept_next in a transaction;
+//   3. commits, and only then sends the Ack of delivery_run_answer.
+//
+// After a rollback the caller rebuilds the state machine from the committed state.
 #ifndef INFERSTAT_CORE_DELIVERY_RUN_H
 #define INFERSTAT_CORE_DELIVERY_RUN_H
 
@@ -23,8 +27,8 @@ struct delivery_lane {
     uint64_t next;       // all lower numbers are stored or dropped
     uint64_t produced;   // as reported by the producer, or the highest number received
     uint64_t unnumbered; // records that the producer dropped before they got a number
-    bool changed;        // since the caller saved it
-    bool touched;        // to be listed in the next Ack
+    bool changed;        // differs from the saved state; the caller clears it after saving
+    bool touched;        // the next Ack lists this stream
 };
 
 // State of one run; free its memory with delivery_run_deinit.  All zero: a new run.  The caller may
@@ -37,15 +41,15 @@ struct delivery_run {
     int64_t ended_ns;     // 0: not known
     int64_t goodbye_ns;   // end time of a Goodbye that waits for missing records; 0: none
     bool goodbye_killed;  // that Goodbye is from a replay: the process was killed
-    bool greeted;         // a Hello arrived since the run was restored, so the producer knows
-                          // the state of this store, which may be an older copy
+    bool greeted;         // a Hello arrived since the run was restored; before it other messages
+                          // are rejected, because the store may be an older copy
     bool replayed;        // the run is dead, and another process replays it
     bool told_all;        // the replay has sent Goodbye and all remaining records
     bool doubted;         // Hello was requested because names were missing
     uint32_t names_known; // names 1..names_known are stored
     int64_t duplicates;   // records skipped because they were stored already
     uint64_t risen;       // increase of all `unnumbered` since the caller set it to 0
-    bool changed;         // since the caller saved it
+    bool changed;         // differs from the saved state; the caller clears it after saving
 };
 
 void delivery_run_deinit(struct delivery_run *run);
@@ -130,7 +134,7 @@ struct delivery_step {
     size_t index; // DELIVERY_STEP_DROP: of the range in message->drops
 };
 
-// Iterator over the steps of a message.
+// Iterator over the steps of a message; only the two functions below use the members.
 struct delivery_acceptance {
     struct delivery_run *run;
     const struct delivery_message *message;

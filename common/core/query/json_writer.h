@@ -1,6 +1,6 @@
 // Streaming JSON writer (RFC 8259): passes the text to a callback as the caller adds values.  The
-// output is valid JSON for any values: malformed UTF-8 becomes U+FFFD, NaN and infinite numbers
-// become null.
+// output is valid JSON for any values, if the caller ends each object and list that it begins:
+// malformed UTF-8 becomes U+FFFD, NaN and infinite numbers become null.
 #ifndef INFERSTAT_CORE_JSON_WRITER_H
 #define INFERSTAT_CORE_JSON_WRITER_H
 
@@ -18,7 +18,7 @@ typedef void json_put(void *sink, const char *bytes, size_t size);
 struct json_writer {
     json_put *put;
     void *sink;
-    bool comma; // the next value needs a comma before it
+    bool comma; // private: the next value needs a comma before it
 };
 
 // In all functions `key` is the name of the member that is written into an object; NULL in a list

@@ -1,4 +1,4 @@
-// Formats, for people, how many records were dropped for each reason.
+// Formatter of loss counts: how many records were dropped for each reason, as text for people.
 #ifndef INFERSTAT_CORE_LOSS_TEXT_H
 #define INFERSTAT_CORE_LOSS_TEXT_H
 

@@ -12,25 +12,25 @@
 
 // The values are those of QueryKind in proto/inferstat.proto.
 enum query_kind {
-    QUERY_PING,
-    QUERY_SUMMARY,
-    QUERY_AVERAGE,
-    QUERY_OVERVIEW,
-    QUERY_RECORDS,
-    QUERY_CLEAR,
-    QUERY_AUDIT,
-    QUERY_AUTHORIZE,
-    QUERY_REVOKE,
-    QUERY_KEYS,
-    QUERY_SLOWEST,
-    QUERY_STAGES,
-    QUERY_FLEET,
-    QUERY_BASELINE_SAVE,
-    QUERY_BASELINE_DELETE,
-    QUERY_BASELINES,
-    QUERY_COMPARE,
-    QUERY_COPY,
-    QUERY_IMPORT,
+    QUERY_PING,            // version and uptime of the collector
+    QUERY_SUMMARY,         // totals of the whole store
+    QUERY_AVERAGE,         // count, mean, extremes and quantiles of a metric, by group
+    QUERY_OVERVIEW,        // counts and averages by host, device and model
+    QUERY_RECORDS,         // records of one kind, with derived columns
+    QUERY_CLEAR,           // delete the records
+    QUERY_AUDIT,           // compare the records of each run with its ledger
+    QUERY_AUTHORIZE,       // authorize a public key
+    QUERY_REVOKE,          // revoke a public key
+    QUERY_KEYS,            // list the authorized keys
+    QUERY_SLOWEST,         // the slowest requests, with latency attribution
+    QUERY_STAGES,          // averages of load stages, cold and warm loads separately
+    QUERY_FLEET,           // hosts that differ from others with the same model and device
+    QUERY_BASELINE_SAVE,   // save a sample of the records as a named baseline
+    QUERY_BASELINE_DELETE, // delete a baseline
+    QUERY_BASELINES,       // list the baselines
+    QUERY_COMPARE,         // compare two baselines or sets of records: a verdict per metric
+    QUERY_COPY,            // copy the store, or a part of it, to a file
+    QUERY_IMPORT,          // add the records of another store file
     QUERY_KIND_COUNT,
 };
 

@@ -1,5 +1,5 @@
-// Convergence test for a repeated measurement, such as the repetitions of a benchmark: tells when
-// their median is known precisely enough.  No I/O, no global state.
+// Stopping rule (convergence test) for a repeated measurement, such as the runs of a benchmark:
+// stop when the median of the values is known precisely enough.  No I/O, no global state.
 //
 // The main result is the median, because a few disturbed values hardly change it.  The trimmed mean
 // omits the lowest fifth and the highest fifth of the values.  IQR (interquartile range) / median
@@ -13,8 +13,11 @@
 #include <stddef.h>
 
 enum {
-    CONVERGENCE_RUNS_MIN = 5,  // fewest values: fewer have no meaningful quartiles
-    CONVERGENCE_RUNS_MAX = 30, // most repetitions worth their time: more shrink the interval slowly
+    // Fewest values: convergence_is_reached is false below it.  Fewer have no meaningful quartiles.
+    CONVERGENCE_RUNS_MIN = 5,
+    // Default limit for callers, which count the runs themselves; this module takes more values.
+    // More runs shrink the interval slowly.
+    CONVERGENCE_RUNS_MAX = 30,
 };
 
 struct convergence {
@@ -24,7 +27,7 @@ struct convergence {
     double interval_ratio; // half-width of the confidence interval / median
 };
 
-// Sorts the values, none of them NaN, and summarises them.  Without values all fields but
+// Sorts `values` in place, none of them NaN, and summarises them.  Without values all fields but
 // `count` are NaN; with a median of 0 both ratios are NaN.
 void convergence_measure(struct convergence *out, double *values, size_t count);
 
