@@ -32,7 +32,7 @@ enum device_event_kind {
 enum {
     DEVICE_NAME_SIZE = 64,
     DEVICE_REASON_SIZE = 160,
-    DEVICE_CPU_MAX = 16, // devices on the host's processors
+    DEVICE_CPU_MAX = 16, // number of CPU devices: cpu:0 to cpu:15
 };
 
 struct device_options {
@@ -45,7 +45,7 @@ struct device_options {
 // "cpu:0" and "cuda" means "cuda:0".  The name of "cpu:0" in records is "cpu".  The devices "cpu:1"
 // to "cpu:15" use the same processors, each with its own streams and threads.  Fails with
 // STATUS_INVALID if the spec is any other, STATUS_UNSUPPORTED if the back end is not part of this
-// build.
+// build, STATUS_NOT_FOUND if the host has no such CUDA device.  Copies `*options`.
 MUST_CHECK enum status device_open(struct device **out, const struct device_options *options,
                                    struct error *err);
 
@@ -117,8 +117,8 @@ MUST_CHECK enum status device_download(struct device *device, void *to, const st
                                        size_t offset, size_t size, struct error *err);
 
 // ---- Operations -----------------------------------------------------------
-// Shapes are (rows, columns); n is the number of positions computed at once.
-// Everything is F32 unless stated otherwise.
+// Shapes are (rows, columns); n is the number of positions computed at once, h the number of
+// elements of a head (columns / heads).  Everything is F32 unless stated otherwise.
 
 // Embedding lookup: out[r] = table[ids[r]], widened to F32.  `table` (vocabulary, dim) F32 or F16,
 // `out` (n, dim).  `ids` holds n token ids in host memory, each checked against the vocabulary.
@@ -147,7 +147,7 @@ MUST_CHECK enum status device_rope(struct device *device, struct tensor *x,
                                    struct error *err);
 
 // Causal attention: row r of `query` attends to rows 0..position + r of the
-// caches.  `query` and `out` (n, heads * h); `keys` and `values` (capacity,
+// caches `keys` and `values`.  `query` and `out` (n, heads * h); `keys` and `values` (capacity,
 // kv_heads * h); head i uses key/value head i / (heads / kv_heads).
 //   out = softmax(query . keys / sqrt(h)) . values
 // Fails with STATUS_UNSUPPORTED when h exceeds the device's head_size_max.

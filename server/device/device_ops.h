@@ -7,10 +7,12 @@
 #include "server/device/device.h"
 
 // Base structs of device, stream and event.  They must be the first member of a back end's own
-// structs.
+// structs, which the back end allocates zeroed.  device_open sets the members of `struct device`
+// after ops->open, except memory_used (device_count_memory); the back end sets those of a stream
+// and an event.
 struct device {
     const struct device_ops *ops;
-    int64_t memory_used; // accessed by any thread, with atomic builtins only
+    int64_t memory_used; // bytes; accessed by any thread, with atomic builtins only
     bool spin;           // as in struct device_options
     char name[DEVICE_NAME_SIZE];
     unsigned int ordinal;
@@ -27,6 +29,7 @@ struct device_event {
     enum device_event_kind kind;
 };
 
+// Direction of a copy: host to device, device to host, within the device.
 #define DEVICE_COPY_TABLE(X)                                                                       \
     X(IN, "copy_in")                                                                               \
     X(OUT, "copy_out")                                                                             \
@@ -117,7 +120,7 @@ struct device_ops {
     enum status (*launch)(struct device_stream *stream, const char *name, cpu_kernel *kernel,
                           const void *arguments, size_t size, struct error *err);
 
-    // encode.h; NULL if the back end has no encoders.
+    // Quantum state encoders (encode.h); NULL if the back end has none.
     enum status (*encode)(struct device_stream *stream, const struct encode_job *job,
                           struct error *err);
     size_t (*encode_scratch)(const struct device *device, const struct encode_job *job);

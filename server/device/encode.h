@@ -2,17 +2,19 @@
 // vectors, in batches.  The kernels are queued on a stream (stream.h).  Used by the workload
 // `encode`.
 //
-//   state[b], 0 <= b < 2^qubits, bit k of b is qubit k; complex, real part first.
+//   state[b], 0 <= b < 2^n, bit k of b is qubit k; complex, real part first.  n is the number of
+//   qubits, x the inputs of the sample.
 //
 //   encoder    inputs a sample      state[b]
 //   amplitude  1 .. 2^n             x_b / norm2(x), zero padded, imaginary part 0
 //   angle      n                    prod_k (b_k ? sin x_k : cos x_k)
 //   basis      1 (an index)         1 where b = index, else 0
 //   phase      n                    2^(-n/2) exp(i sum_k x_k b_k)
-//   iqp-z      n                    2^-n sum_x exp(i theta(x)) (-1)^popcount(x AND b),
-//                                   theta(x) = sum_i x_i d_i with d the inputs
-//   iqp        n + n (n - 1) / 2    the same, theta += sum_{i<j} x_i x_j d_ij, pairs
-//                                   row-major: 01 02 .. 0n-1 12 ..
+//   iqp-z      n                    2^-n sum_z exp(i theta(z)) (-1)^popcount(z AND b),
+//                                   theta(z) = sum_i z_i x_i, 0 <= z < 2^n, z_i bit i of z
+//   iqp        n + n (n - 1) / 2    the same, theta += sum_{i<j} z_i z_j x_ij; the first n
+//                                   inputs are x_i, then the pairs row-major: x_01 x_02 ..
+//                                   x_0,n-1 x_12 ..
 //
 // Norms are computed in double precision from values scaled by a power of two, so that squares
 // neither underflow nor overflow.  Results are deterministic: a sample's state is bitwise the same
@@ -25,7 +27,7 @@
 
 #include "server/device/stream.h"
 
-enum { ENCODE_QUBITS_MAX = 30 };
+enum { ENCODE_QUBITS_MAX = 30 }; // device_encode accepts 1..30
 
 #define ENCODER_TABLE(X)                                                                           \
     X(AMPLITUDE, "amplitude")                                                                      \
@@ -42,6 +44,7 @@ enum encoder {
         ENCODER_COUNT
 };
 
+// Types of the real numbers of inputs and states: double and float.
 #define ENCODE_TYPE_TABLE(X)                                                                       \
     X(F64, "f64", 8)                                                                               \
     X(F32, "f32", 4)
@@ -69,7 +72,8 @@ enum encode_fault {
 };
 const char *encode_fault_text(enum encode_fault fault);
 
-// One kernel launch, which encodes a batch of samples.  All buffers are in the device's memory.
+// One kernel launch, which encodes a batch of samples.  The caller allocates all buffers, in the
+// device's memory, and keeps them until the launch is done; `*job` itself is copied.
 struct encode_job {
     enum encoder encoder;
     enum encode_type type;
@@ -87,8 +91,8 @@ size_t encode_out_size(const struct encode_job *job);
 size_t encode_scratch_size(const struct device *device, const struct encode_job *job);
 
 // Queues the launch on `stream`.  Fails with STATUS_INVALID if the job is inconsistent,
-// STATUS_UNSUPPORTED if the device has no encoders, STATUS_NOMEM, or STATUS_IO if the stream
-// failed.
+// STATUS_UNSUPPORTED if the device's back end has no encoders, STATUS_NOMEM, or STATUS_IO if the
+// stream failed.
 MUST_CHECK enum status device_encode(struct device_stream *stream, const struct encode_job *job,
                                      struct error *err);
 

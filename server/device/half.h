@@ -26,7 +26,7 @@ static inline float half_to_float(uint16_t half)
     return value;
 }
 
-// Rounds a float to the nearest half, ties to even.  Overflow gives infinity.
+// Rounds a float to the nearest half, ties to even.  Overflow gives infinity; a NaN stays a NaN.
 uint16_t half_from_float(float value);
 
 #endif

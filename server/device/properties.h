@@ -35,7 +35,7 @@ struct device_properties {
     struct device_rates rates;
 };
 
-// Reads all properties except the rates; measures nothing.
+// Reads all properties except the rates, which become 0; measures nothing.
 void device_properties(const struct device *device, struct device_properties *out);
 
 // Fills properties->rates from the cache file that device_calibrate wrote to the directory

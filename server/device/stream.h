@@ -3,8 +3,8 @@
 //
 // A stream executes its work in queue order, concurrently with other streams and with the host. The
 // work of two streams, or of a stream and the host, is ordered only if one waits for an event of
-// the other.  Queued work borrows its memory until the work is done, which an event recorded after
-// the work tells.
+// the other.  Queued work borrows its memory until the work is done.  To learn when it is done,
+// record an event after the work and query the event or wait for it.
 //
 // Threads: one thread at a time uses a stream and records events on it.  Any thread may query
 // events, wait for them on the host, and allocate and free memory.
@@ -80,8 +80,8 @@ MUST_CHECK enum status device_stream_wait(struct device_stream *stream, struct d
 // opened with `spin`.
 MUST_CHECK enum status device_event_wait(struct device_event *event, struct error *err);
 
-// Sets `*done` to true if the event is done; does not wait.  Sets it also if the call returns a
-// sticky error.
+// Sets `*done` to whether the event is done; does not wait.  Also sets `*done` if the call returns
+// a sticky error.
 MUST_CHECK enum status device_event_query(struct device_event *event, bool *done,
                                           struct error *err);
 
@@ -98,7 +98,7 @@ MUST_CHECK enum status device_event_elapsed(struct device_event *from, struct de
 // Host to device.  May block the host unless `from` is pinned.
 MUST_CHECK enum status device_copy_in(struct device_stream *stream, void *to, const void *from,
                                       size_t size, struct error *err);
-// Device to host.
+// Device to host.  May block the host unless `to` is pinned.
 MUST_CHECK enum status device_copy_out(struct device_stream *stream, void *to, const void *from,
                                        size_t size, struct error *err);
 // Within the device; the two ranges must not overlap.

@@ -15,8 +15,8 @@
 // counts, since page faults on new memory slow down the first.
 //
 // Skips the trial and zeroes `*figures` when the job has no `fill`, when the user set the number
-// of threads, when overlap is not tracked, or when the job is shorter than eight trials.  Keeps
-// the plan when memory is short for a larger one.  Fails with a callback's status,
+// of threads (request->fillers), when overlap is not tracked, or when the job is shorter than eight
+// trials.  Keeps the plan when memory is short for a larger one.  Fails with a callback's status,
 // STATUS_CANCELLED, STATUS_INVALID on an oversized chunk or group, STATUS_NOMEM, or STATUS_IO
 // when the device fails.
 MUST_CHECK enum status autotune_run(struct pipeline *pipeline, const struct pipeline_job *job,

@@ -4,6 +4,9 @@
 //
 // A worker acquires a slot before it claims a chunk, so the next chunk always has a slot, and
 // later chunks cannot hold all slots and cause a deadlock.
+//
+// A run: slot_pool_reopen, fill_workers_start, fill_workers_next until it gives no slot or fails,
+// fill_workers_end.
 #ifndef INFERSTAT_SERVER_PIPELINE_FILL_WORKERS_H
 #define INFERSTAT_SERVER_PIPELINE_FILL_WORKERS_H
 
@@ -29,9 +32,10 @@ MUST_CHECK enum status fill_workers_start(struct fill_workers **out, const struc
                                           struct slot_pool *pool, unsigned int threads,
                                           unsigned int prefetch, struct error *err);
 
-// Waits for the next chunk and passes its slot to the caller.  Fails with STATUS_CANCELLED when
-// the job is cancelled, STATUS_INVALID on a chunk larger than a slot, the status of the job's
-// `fill` for this chunk, or that of slot_pool_acquire in a worker.  Submitting thread.
+// Waits for the next chunk, in order of chunks, and passes its slot to the caller, which then calls
+// slot_pool_lend or slot_pool_release.  Fails with STATUS_CANCELLED when the job is cancelled,
+// STATUS_INVALID on a chunk larger than a slot, the status of the job's `fill` for this chunk, or
+// that of slot_pool_acquire in a worker.  Submitting thread.
 MUST_CHECK enum status fill_workers_next(struct fill_workers *workers, struct filled_chunk *out,
                                          struct error *err);
 

@@ -44,7 +44,7 @@ void overlap_add_unmeasured(struct overlap *overlap, uint64_t intervals);
 // Settles all time up to `ns`.  The caller must not add an interval that starts before `ns` later.
 void overlap_settle(struct overlap *overlap, int64_t ns);
 
-// Settles everything, writes the sums and resets.
+// Settles everything, writes the sums and resets `overlap` for the next run.
 void overlap_finish(struct overlap *overlap, struct overlap_figures *out);
 
 #endif

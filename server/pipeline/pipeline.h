@@ -1,6 +1,7 @@
 // Streaming pipeline from host to device: overlaps reading input, host-to-device copies, kernels
 // and device-to-host copies of results.  It uses pinned staging buffers and three device streams.
-// The encoding workload and the model loader run their jobs on it.
+// The workload `encode` (quantum state encoders, server/device/encode.h) and the model loader run
+// their jobs on it.
 //
 //   fill workers (threads) --fill--> slots (pinned) --copy stream--> buffers (device)
 //                                          --compute stream--> results
@@ -34,8 +35,10 @@
 #include "server/pipeline/overlap.h"
 #include "server/pipeline/slot_pool.h"
 
+// How reuse of slots and buffers is ordered: by events, or as benchmarks' baseline (see above).
 enum pipeline_sync { PIPELINE_SYNC_EVENTS, PIPELINE_SYNC_PERIODIC };
 
+// Limits; pipeline_check_plan enforces them.
 enum {
     PIPELINE_CHUNK_MAX = 256 * 1024 * 1024,
     PIPELINE_FILLERS_MAX = 32,
@@ -72,7 +75,8 @@ struct pipeline_job {
     // Bytes of chunk `chunk`, counted from 0; 0 after the last.  No side effects; any thread.
     size_t (*chunk_size)(void *context, uint64_t chunk);
     uint64_t chunks_max; // the job ends after so many chunks; 0: no limit
-    // Fills a slot.  Called by fill workers, concurrently for different chunks, once for each.
+    // Fills a slot.  A job has either `fill` or `borrow`; the other one is NULL.  Called by fill
+    // workers, concurrently for different chunks, once for each.
     enum status (*fill)(void *context, uint64_t chunk, void *to, size_t size, struct error *err);
     // Instead of `fill`: returns pinned memory that holds the chunk until the run has ended; no
     // slots are used.  Submitting thread.

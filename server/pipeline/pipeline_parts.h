@@ -18,7 +18,7 @@ struct buffer {
 struct pipeline {
     struct device *device;
     struct pipeline_plan plan;
-    bool failed; // the device failed: no work can be queued
+    bool failed; // set by a run when the device failed: no more work can be queued
     struct device_stream *copy, *compute, *out;
     struct slot_pool *slots;
     struct buffer buffers[PIPELINE_BUFFERS_MAX];

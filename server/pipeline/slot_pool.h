@@ -2,8 +2,9 @@
 // slots and the submitting thread (pipeline.h) copies from them.
 //
 // A slot is free, held (being filled, or filled and not yet queued), or lent (its copy is in
-// flight).  When no slot is free, slot_pool_acquire blocks on the copy event of the oldest lent
-// slot, so that no slot is overwritten while a copy reads it.
+// flight).  A lent slot becomes free when slot_pool_acquire or slot_pool_drain finds its copy done;
+// the caller must not release it.  When no slot is free, slot_pool_acquire blocks on the copy event
+// of the oldest lent slot, so that no slot is overwritten while a copy reads it.
 #ifndef INFERSTAT_SERVER_PIPELINE_SLOT_POOL_H
 #define INFERSTAT_SERVER_PIPELINE_SLOT_POOL_H
 
@@ -17,9 +18,9 @@
 
 enum { POOL_SLOTS_MAX = 16, POOL_WAIT_BINS = 24 };
 
-// Metrics of a run.
+// Metrics of a run: since slot_pool_new or slot_pool_reopen.
 struct pool_figures {
-    uint64_t acquires, waits, wait_ns;
+    uint64_t acquires, waits, wait_ns; // all acquires; those that waited; their total time
     // Free slots at an acquire, including the acquired one; 0: the acquire waited.
     unsigned int available_min, available_max;
     // Waits of 2^bin us to 2^(bin + 1) us; bin 0 also has shorter ones, the last bin all longer.
@@ -29,9 +30,9 @@ struct pool_figures {
 struct slot_pool;
 
 struct slot {
-    void *memory; // pinned; NULL in a pool of slots without memory
-    size_t size;
-    struct device_event *copied; // recorded after the copy from it
+    void *memory;                // pinned; NULL in a pool of slots without memory
+    size_t size;                 // bytes of `memory`
+    struct device_event *copied; // the submitting thread records it after the copy from the slot
 };
 
 // With `slot_bytes` 0, slots have no memory and only limit the copies in flight.  Without
@@ -54,12 +55,12 @@ MUST_CHECK enum status slot_pool_acquire(struct slot_pool *pool, struct slot **o
 // Marks a held slot as lent.  Call it in the order of the copies, after queueing the copy from the
 // slot and recording slot->copied after the copy.
 void slot_pool_lend(struct slot_pool *pool, struct slot *slot);
-// Releases a slot from which no copy is queued.
+// Frees a held slot from which no copy is queued.
 void slot_pool_release(struct slot_pool *pool, struct slot *slot);
-// Wakes all waiting acquirers; they and later ones get STATUS_CANCELLED.
+// Wakes all threads that wait in slot_pool_acquire; these and later calls get STATUS_CANCELLED.
 void slot_pool_close(struct slot_pool *pool);
 
-// Waits for the event of each lent slot and releases the slot, even when a wait fails; returns
+// Waits for the event of each lent slot and frees the slot, even when a wait fails; returns
 // the first failure.  No thread may be waiting in slot_pool_acquire.
 MUST_CHECK enum status slot_pool_drain(struct slot_pool *pool, struct error *err);
 

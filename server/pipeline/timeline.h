@@ -22,13 +22,14 @@ MUST_CHECK enum status timeline_new(struct timeline **out, struct device *device
                                     unsigned int pairs, struct error *err);
 void timeline_free(struct timeline *timeline); // accepts NULL
 
-// Begins a run: records the anchor on `stream`.
+// Begins a run, before its first timeline_start: records the anchor on `stream`.
 MUST_CHECK enum status timeline_begin(struct timeline *timeline, struct device_stream *stream,
                                       struct error *err);
 
 // Possible causes of idle time before a copy.
 struct timeline_cause {
-    uint64_t ready_ns;   // time from the chunk being filled to its copy being queued
+    // Time from the chunk being filled to its copy being queued; UINT64_MAX: it needed no filling.
+    uint64_t ready_ns;
     uint64_t held_up_ns; // time that the chunk's worker had waited for a slot
     uint64_t behind;     // the copy waits for the end of this compute, counted from 1; 0: none
 };

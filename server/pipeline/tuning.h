@@ -9,6 +9,8 @@
 //            memory
 //   fillers  fill threads: half the processors, at most one per slot; after a trial run
 //            (autotune.h) as many as fill faster than the device copies
+//   prefetch as many chunks as slots
+//   buffers  device buffers: 3 if results are copied to the host, else 2
 #ifndef INFERSTAT_SERVER_PIPELINE_TUNING_H
 #define INFERSTAT_SERVER_PIPELINE_TUNING_H
 
@@ -41,8 +43,10 @@ void tuning_host_of(struct tuning_host *out, const struct device *device);
 // set.  Fails with STATUS_INVALID on a value out of range, naming the variable and the range.
 MUST_CHECK enum status tuning_read_environment(struct tuning_request *request, struct error *err);
 
-// Replaces the zeros of `plan`.  Fails with STATUS_INVALID on values out of range, an unknown PCIe
-// generation, or pinned memory over the limit, with both sizes.
+// Replaces each zero of `plan` by the user's setting or else the default above.  Sets pool_metrics
+// and overlap_tracking from `request` in any case.  Fails with STATUS_INVALID on values out of
+// range, an unknown PCIe generation, or pinned memory over the limit; `err` then has the needed and
+// the allowed size.
 MUST_CHECK enum status tuning_plan(struct pipeline_plan *plan, const struct tuning_host *host,
                                    const struct tuning_request *request, struct error *err);
 

@@ -17,7 +17,8 @@
 
 enum { REPEATS_MAX = 1000 };
 
-// Help texts of the options.
+// Least ratio and help texts of the options --until-steady and --repeats, whose ranges the
+// commands' option tables enforce.
 #define REPEATS_RATIO_LEAST 0.001
 #define REPEATS_RATIO_HELP  "until the median of the speed is known to this ratio, such as 0.03"
 #define REPEATS_MOST_HELP   "maximum number of repeats, 5 to 1000 (default 30)"
@@ -28,15 +29,17 @@ struct repeats {
     size_t tries; // finished runs, including those of unknown speed
     struct convergence convergence;
     bool is_reached;            // the median is known to `ratio`
-    double values[REPEATS_MAX]; // speeds of the runs, unordered
+    double values[REPEATS_MAX]; // convergence.count known speeds, unordered
 };
 
-// Initialises the state.  `ratio` and `most` are the values of the options; 0: not given.  Fails
+// Initialises the state.  `ratio` and `most` are the values of --until-steady and --repeats; 0: not
+// given.  Without `ratio` there is no repetition; without `most` at most 30 runs are made.  Fails
 // with STATUS_INVALID if `most` is given without `ratio`.
 MUST_CHECK enum status repeats_init(struct repeats *repeats, double ratio, int64_t most,
                                     struct error *err);
 
-// Adds a finished run with its speed (NaN: unknown).  Returns true if another run is needed.
+// Adds a finished run with its speed (NaN: unknown).  Returns true if another run is needed; do not
+// call it again after false.
 bool repeats_add(struct repeats *repeats, double speed);
 
 // Writes the statistics as members of a JSON object; their names begin with `metric`.  Without

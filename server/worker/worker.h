@@ -18,12 +18,14 @@ enum worker_wait { WORKER_WAIT_BLOCK, WORKER_WAIT_SPIN };
 
 // Options of every command, before or after its name.
 struct worker_options {
-    const char *collector;
-    bool no_report;
-    const char *spool;   // directory of spools (records kept on disk); NULL: default, "": none
-    int64_t spool_bytes; // size limit of the spool; 0: default
+    const char *collector; // address; NULL: default, as in struct inferstat_options
+    bool no_report;        // measure, but send no records
+    const char *spool;     // directory of spools (records kept on disk); NULL: default, "": none
+    int64_t spool_bytes;   // size limit of the spool; 0: default
+    // For a collector on another host.  `key`: file of the user's key; `server_key`: the
+    // collector's public key, or a file of keys.  NULL: default, as in struct inferstat_options.
     const char *key, *server_key;
-    bool insecure;
+    bool insecure;                // allow an unencrypted connection
     struct device_options device; // `spin` follows from `wait`
     int wait;                     // enum worker_wait
     enum log_level log_level;
@@ -34,10 +36,10 @@ struct worker_options {
 enum {
     WORKER_DONE = 0,
     WORKER_CHECK_FAILED = 1, // a request failed or a result is wrong
-    WORKER_USAGE = 2,
-    WORKER_NO_DATA = 3, // no prompt
-    WORKER_UNREACHABLE = 4,
-    WORKER_STOPPED = 130, // a bounded run was interrupted; the shell's code for SIGINT
+    WORKER_USAGE = 2,        // wrong command line or option value
+    WORKER_NO_DATA = 3,      // no prompt
+    WORKER_UNREACHABLE = 4,  // a file, a device or the output cannot be used
+    WORKER_STOPPED = 130,    // a bounded run was interrupted; the shell's code for SIGINT
 };
 
 // A command.  The values of its options are stored as `options` says before `run` is called.
@@ -54,7 +56,8 @@ extern const struct worker_command command_encode;
 extern const struct worker_command command_llm;
 extern const struct worker_command command_make_model;
 
-// Prints an error and returns the exit code of its status.
+// Logs an error and returns its exit code: WORKER_USAGE for STATUS_INVALID, else
+// WORKER_UNREACHABLE.
 int worker_fail(const struct error *err);
 
 // Opens the process's monitor (common/monitor/inferstat.h) with `options`.  The monitor's messages

@@ -1,6 +1,7 @@
 // Function declarations of the CUDA back end: the entries of its vtable.  device_ops.h documents
-// them. The caller must have made the device the thread's current one (cuda_use, which calls
-// cudaSetDevice).
+// them.  The vtable (device.cu) makes the device the thread's current one (cuda_use, parts.cuh)
+// before it calls these functions.  Exceptions: cuda_encode calls cuda_use itself; cuda_properties
+// and cuda_encode_scratch do not need it.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_OPERATIONS_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_OPERATIONS_CUH
 

@@ -2,8 +2,9 @@
 // reductions in kernels.  CUDA C++; included only in this folder.
 //
 // A CUDA runtime error becomes STATUS_IO (STATUS_NOMEM if memory is short); `err` names the call
-// that returned the error.  After a sticky error every later call returns the error again; `err`
-// then also names the call that returned it first.
+// that returned the error.  After a sticky error (the CUDA context is lost, such as by a fault in a
+// kernel) every later call returns the error again; `err` then also names the call that returned it
+// first.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_PARTS_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_PARTS_CUH
 
@@ -15,9 +16,9 @@ extern "C" {
 #include "server/device/nvml.h"
 }
 
-constexpr unsigned int CUDA_WARP = 32, CUDA_BLOCK = 256;
-constexpr size_t CUDA_GRID_MAX = 65535;          // maximum of a grid's second dimension
-constexpr unsigned int CUDA_HEAD_SIZE_MAX = 256; // attention.cu keeps a head in registers
+constexpr unsigned int CUDA_WARP = 32, CUDA_BLOCK = 256; // threads
+constexpr size_t CUDA_GRID_MAX = 65535;                  // maximum of a grid's second dimension
+constexpr unsigned int CUDA_HEAD_SIZE_MAX = 256;         // attention.cu keeps a head in registers
 
 // A CUDA device.
 struct cuda {
@@ -31,8 +32,9 @@ struct cuda {
     cudaStream_t tensors;    // executes the operations on tensors
     struct nvml_facts facts; // read when the device was opened
     uint32_t *ids;           // device memory for the token ids of cuda_embed
-    size_t ids_capacity;     // number of ids
-    const char *failed_call; // first call that returned a sticky error; a literal, atomic
+    size_t ids_capacity;     // ids for which `ids` has memory
+    const char *failed_call; // first call that returned a sticky error: a literal, set atomically
+                             // by cuda_check; NULL: none
 };
 
 static inline struct cuda *cuda_of(struct device *device)
@@ -79,7 +81,7 @@ static inline unsigned int cuda_grid(const struct cuda *cuda, size_t elements)
     return (unsigned int)cuda_least(blocks, (size_t)cuda->processors * 16);
 }
 
-// Launches a kernel.  `name`, a literal, appears in the error message.
+// Queues a kernel on `stream` without waiting.  `name`, a literal, appears in the error message.
 template <typename... Parameters, typename... Arguments>
 static inline enum status cuda_launch(struct cuda *cuda, void (*kernel)(Parameters...),
                                       const char *name, cudaStream_t stream, dim3 grid, dim3 block,

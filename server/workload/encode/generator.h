@@ -1,5 +1,6 @@
-// Counter-based random number generator: inputs of the quantum state encoders.  Each number depends
-// only on the seed and on its position in the sequence, so that any thread can generate any range.
+// Counter-based random number generator: inputs of the quantum state encoders (device/encode.h).
+// Each number depends only on the seed and on its position in the sequence, so that any thread can
+// generate any range.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_GENERATOR_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_GENERATOR_H
 
@@ -8,6 +9,7 @@
 
 #include "server/device/encode.h"
 
+// Parameters of a sequence, set by the caller.
 struct generator {
     enum encoder encoder;
     enum encode_type type;

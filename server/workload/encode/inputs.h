@@ -1,6 +1,9 @@
-// Input source of the encoders: reads samples (input vectors) from a .npy file or generates random
-// ones.  It writes them directly into the staging buffers of the pipeline, which copies them to the
+// Input source of the quantum state encoders (server/device/encode.h): reads samples (input
+// vectors) from a .npy file or generates random ones.  inputs_fill writes them directly into the
+// pinned staging buffers of the pipeline (server/pipeline/pipeline.h), which copies them to the
 // device.
+//
+// Order of calls: inputs_open; inputs_prepare; inputs_fill or inputs_borrow; inputs_close.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_INPUTS_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_INPUTS_H
 
@@ -42,9 +45,10 @@ struct inputs_options {
 
 struct inputs;
 
-// Opens the file or sets up the generator.  Fails with STATUS_CORRUPT if the shape of the array
-// does not fit the encoder, STATUS_INVALID if the file's type is not the requested one or the total
-// size overflows, or as npy_open does.
+// Opens the file or sets up the generator.  Copies `*options`, but borrows options->path until
+// inputs_close.  Fails with STATUS_CORRUPT if the shape of the array does not fit the encoder,
+// STATUS_INVALID if the file's type is not the requested one or the total size overflows, or as
+// npy_open does.
 MUST_CHECK enum status inputs_open(struct inputs **out, const struct inputs_options *options,
                                    struct error *err);
 

@@ -1,8 +1,9 @@
-// Reader and writer of NumPy array files (.npy): reads the encoders' input arrays and writes arrays
-// of quantum states.
+// Reader and writer of NumPy array files (.npy): reads inputs of the quantum state encoders
+// (server/device/encode.h) and writes the states that they compute.
 //
-// The reader accepts versions 1.0 to 3.0 with little-endian f8 or f4 in C order, and one or two
-// dimensions.  The writer writes version 1.0 with little-endian c16 or c8, and two dimensions.
+// The reader accepts versions 1.0 to 3.0 with little-endian f8 (double) or f4 (float) in C order,
+// and one or two dimensions.  The writer writes version 1.0 with little-endian c16 or c8 (complex
+// numbers of two doubles or floats), and two dimensions.
 // Format: numpy.lib.format.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_NPY_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_NPY_H
@@ -30,8 +31,8 @@ struct npy_header {
 };
 
 // Reads the header's size from `bytes`, the file's first `size` bytes; `size` is at least
-// NPY_PREFIX_SIZE.  Fails with STATUS_CORRUPT if the file is no .npy file, STATUS_UNSUPPORTED if
-// its version is unknown or its header exceeds NPY_HEADER_MAX.
+// NPY_PREFIX_SIZE.  npy_open calls it, then npy_parse.  Fails with STATUS_CORRUPT if the file is no
+// .npy file, STATUS_UNSUPPORTED if its version is unknown or its header exceeds NPY_HEADER_MAX.
 MUST_CHECK enum status npy_header_size(size_t *out, const unsigned char *bytes, size_t size,
                                        struct error *err);
 

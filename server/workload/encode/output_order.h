@@ -1,6 +1,7 @@
 // Ticket lock with an early end: makes several threads write their batches to one file in the order
 // of batch numbers.  Used by the pipelines of several devices, to which batches are assigned
-// round-robin.  Any thread may call the functions.
+// round-robin.  For each batch a pipeline calls output_order_wait, writes the batch, and calls
+// output_order_advance.  Any thread may call the functions.
 //
 // A pipeline that stops early ends the run at its first unfinished batch.  The other pipelines
 // finish all batches before that one and no later ones, so that the output of a failed run does not
@@ -16,7 +17,7 @@ struct output_order {
     pthread_mutex_t lock; // guards all members below
     pthread_cond_t changed;
     uint64_t next; // batch to be written next
-    uint64_t end;  // the run ends before this batch
+    uint64_t end;  // the run ends before this batch; UINT64_MAX: no early end
 };
 
 void output_order_init(struct output_order *order);

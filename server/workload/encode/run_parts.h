@@ -10,7 +10,7 @@
 #include "server/workload/encode/output_order.h"
 #include "server/workload/encode/run.h"
 
-enum { ENCODING_NAME_SIZE = 64, ENCODING_BEGUN = 32 };
+enum { ENCODING_NAME_SIZE = 64, ENCODING_BEGUN = 32 }; // ENCODING_BEGUN: elements of begun_ns
 
 static_assert((int)ENCODING_BEGUN > PIPELINE_BUFFERS_MAX + PIPELINE_GROUPS_BEHIND + 1,
               "more places than batches can be in flight");
@@ -52,7 +52,7 @@ struct encoding {
 
     struct inputs *inputs;
     struct npy_writer *writer; // used by the share that has the next batch; NULL: no output
-    bool has_run;
+    bool has_run;              // encoding_run was called before, with any result
     struct output_order order; // of writing batches to `writer`
 
     struct encode_job launch; // kernel launch of a whole batch; its addresses are not set

@@ -1,5 +1,6 @@
-// GGUF data types: names and sizes of the value types of metadata and of the element types of
-// tensors.  GGUF is the model file format of llama.cpp.
+// GGUF data types: names and sizes.  A value type says how a metadata value is stored, a tensor
+// type how a tensor's elements are stored.  GGUF is the model file format of llama.cpp.
+//
 // Format: https://github.com/ggerganov/ggml/blob/master/docs/gguf.md
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_TYPE_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_TYPE_H
@@ -41,6 +42,7 @@ struct gguf_tensor_type {
     uint32_t block_elements, block_bytes;
 };
 
+// Ids (`number`) of the two tensor types that this program computes with.
 enum { GGUF_TENSOR_F32 = 0, GGUF_TENSOR_F16 = 1 };
 
 // Returns the tensor type with the id `number`; NULL if there is none.

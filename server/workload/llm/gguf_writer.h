@@ -3,6 +3,7 @@
 // the tensors' data in the order of the list.
 //
 // Errors are sticky: after an error the functions do nothing, and gguf_writer_commit returns it.
+// Texts and data are borrowed only during the call.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_WRITER_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_WRITER_H
 
@@ -50,8 +51,8 @@ void gguf_writer_data(struct gguf_writer *writer, const void *data, size_t size)
 
 // ---- The end --------------------------------------------------------------
 
-// Renames the temporary file to `path`.  A failure leaves an existing file at `path` unchanged.
-// Frees the writer also on failure.
+// Renames the temporary file to `path`.  A failure removes the temporary file and leaves an
+// existing file at `path` unchanged.  Frees the writer also on failure.
 MUST_CHECK enum status gguf_writer_commit(struct gguf_writer *writer, struct error *err);
 
 // Removes the temporary file and frees the writer.  Accepts NULL.

@@ -21,10 +21,11 @@ struct llama;
 struct llama_session;
 
 // Creates a model: copies all weights to the memory of `device`, which is borrowed until
-// llama_free.  `cancelled`, if not NULL, is polled between chunks; once it returns true, the load
-// ends with STATUS_CANCELLED.  Fills `*figures` also then.  Fails with STATUS_NOT_FOUND if a tensor
-// is missing, STATUS_CORRUPT if a tensor has the wrong shape, STATUS_UNSUPPORTED if a tensor is
-// unknown or not F32 or F16, STATUS_NOMEM, or as transfer_run does.
+// llama_free; `source` and `gguf` are needed only during the call.  `cancelled`, if not NULL, is
+// polled between chunks; once it returns true, the load ends with STATUS_CANCELLED.  Fills
+// `*figures` also then.  Fails with STATUS_NOT_FOUND if a tensor is missing, STATUS_CORRUPT if a
+// tensor has the wrong shape, STATUS_UNSUPPORTED if a tensor is unknown or not F32 or F16,
+// STATUS_NOMEM, or as transfer_run does.
 MUST_CHECK enum status llama_load(struct llama **out, struct device *device,
                                   const struct byte_source *source, const struct gguf *gguf,
                                   const struct llama_config *config, bool (*cancelled)(void),
@@ -76,8 +77,8 @@ size_t llama_session_position(const struct llama_session *session);
 size_t llama_session_context(const struct llama_session *session);
 
 // Appends `count` > 0 tokens to the text and computes the next token's logits, one per token of the
-// vocabulary, in host memory.  Fails with STATUS_FULL if the context is too short, STATUS_INVALID
-// if a token is outside the vocabulary, or STATUS_CANCELLED.
+// vocabulary, in host memory.  Fails with STATUS_FULL if the context is too short (the KV cache
+// stays as it was), STATUS_INVALID if a token is outside the vocabulary, or STATUS_CANCELLED.
 MUST_CHECK enum status llama_session_eval(struct llama_session *session, const uint32_t *ids,
                                           size_t count, float *logits, struct error *err);
 

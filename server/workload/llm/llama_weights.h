@@ -4,6 +4,7 @@
 
 #include "server/workload/llm/llama.h"
 
+// Weights of a transformer block.  The norms are vectors, the others matrices.
 struct llama_layer {
     struct tensor attention_norm, query, key, value, attention_output;
     struct tensor ffn_norm, gate, up, down;

@@ -11,12 +11,13 @@
 
 struct prompts;
 
-// Creates a source that repeats `text` without end.
+// Creates a source that repeats a copy of `text` without end.
 MUST_CHECK enum status prompts_from_text(struct prompts **out, const char *text, struct error *err);
 
 // Creates a source of the non-empty lines of a file, without line ends; `path` "-" is standard
 // input.  With `repeat`, a seekable file starts again after its last line.  Opening a pipe does not
 // wait for a writer.  A wait for a line ends when the descriptor `stop_fd` becomes readable.
+// Copies `path`.  Fails with STATUS_NOT_FOUND, STATUS_IO or STATUS_NOMEM.
 MUST_CHECK enum status prompts_from_file(struct prompts **out, const char *path, bool repeat,
                                          int stop_fd, struct error *err);
 
@@ -24,9 +25,9 @@ MUST_CHECK enum status prompts_from_file(struct prompts **out, const char *path,
 void prompts_free(struct prompts *prompts);
 
 // Sets `*text` and `*size` to the next prompt, borrowed until the next call of prompts_next or
-// prompts_poll.  Waits for a line.  Fails with STATUS_NO_DATA after the last prompt,
-// STATUS_CANCELLED if `stop_fd` is readable, STATUS_INVALID if a line exceeds 16 MiB (the next call
-// skips this line), or STATUS_IO.
+// prompts_poll.  A source of lines waits for the next line.  A repeated text never ends and never
+// fails.  Fails with STATUS_NO_DATA after the last prompt, STATUS_CANCELLED if `stop_fd` is
+// readable, STATUS_INVALID if a line exceeds 16 MiB (the next call skips this line), or STATUS_IO.
 MUST_CHECK enum status prompts_next(struct prompts *prompts, const char **text, size_t *size,
                                     struct error *err);
 

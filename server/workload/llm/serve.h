@@ -36,6 +36,10 @@ struct llm_serve_options {
 };
 
 // Metrics from the server's own counters and clock, to check the recorded telemetry against.
+//   e2e     end to end: from a request's arrival to its last token, or to its end if it has none
+//   ttft    time to first token: from a request's arrival to its first token
+//   decode  from a request's first token to its last
+//   tpot    time per output token: decode / (tokens of the request - 1)
 struct llm_figures {
     uint64_t requests, completed, failed, cancelled;
     uint64_t prompt_tokens, generated_tokens;
@@ -43,13 +47,15 @@ struct llm_figures {
     uint64_t first_tokens;               // requests with at least one token; ttft_ns sums these
     uint64_t decoded_tokens;   // tokens except each request's first; decode_ns times these
     uint64_t decoded_requests; // requests with more than one token
-    double tpot_ns;            // decode time per token, summed over decoded_requests
-    uint64_t duration_ns;      // from the first request's arrival to the end
+    double tpot_ns;            // summed over decoded_requests
+    uint64_t duration_ns;      // of llm_server_run
 };
 
 struct llm_server;
 
-// Creates a server: allocates its session, sampler and request tracker.  Borrows all arguments.
+// Creates a server: allocates its session, sampler and request tracker.  Copies `*options`; borrows
+// `llm` and `monitor` (may be NULL) until llm_server_free.  Fails as llama_session_new and
+// token_sampler_new do.
 MUST_CHECK enum status llm_server_new(struct llm_server **out, const struct llm *llm,
                                       const struct llm_serve_options *options,
                                       struct inferstat_monitor *monitor, struct error *err);
@@ -57,11 +63,12 @@ MUST_CHECK enum status llm_server_new(struct llm_server **out, const struct llm 
 // Accepts NULL.
 void llm_server_free(struct llm_server *server);
 
-// Serves the requests, until all are done or stop_requested() (common/sys/stop.h) is true.  A stop
-// cancels the request in progress, also during its prefill.  With a rate, requests arrive at their
-// scheduled times and queue.  A request arrives later than scheduled if its prompt is read later.
-// A prompt line that is too long counts as a failed request.  Fails with STATUS_IO if prompts
-// cannot be read or text cannot be written, STATUS_NO_DATA if there was no prompt.
+// Call it once per server.  Serves the requests, until all are done or stop_requested()
+// (common/sys/stop.h) is true.  A stop cancels the request in progress, also during its prefill.
+// With a rate, requests arrive at their scheduled times and queue.  A request arrives later than
+// scheduled if its prompt is read later.  A prompt line that is too long counts as a failed
+// request.  Fails with STATUS_IO if prompts cannot be read or text cannot be written,
+// STATUS_NO_DATA if there was no prompt.
 MUST_CHECK enum status llm_server_run(struct llm_server *server, struct prompts *prompts,
                                       struct llm_figures *figures, struct error *err);
 

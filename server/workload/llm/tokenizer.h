@@ -31,18 +31,19 @@ uint32_t tokenizer_count(const struct tokenizer *tokenizer);
 // True if generation ends with the token `id`.
 bool tokenizer_is_end(const struct tokenizer *tokenizer, uint32_t id);
 
+// Token ids.  tokenizer_encode overwrites the list; the caller frees `ids` with free().
 struct token_list {
-    uint32_t *ids; // the caller frees it with free()
+    uint32_t *ids;
     size_t count, capacity;
 };
 
 struct encode_options {
-    bool add_special;   // add the model's tokens for beginning and end of a text
+    bool add_special;   // add the tokens for beginning and end of a text if the model expects them
     bool parse_special; // "<s>" in the text becomes the special token, not three characters
 };
 
 // Encodes `size` arbitrary bytes in O(n log n).  Fails with STATUS_INVALID if the vocabulary has no
-// token for a byte or the text exceeds 16 MiB, or with STATUS_NOMEM.
+// token for a byte or the text exceeds 16 MiB, or with STATUS_NOMEM; `*out` is then empty.
 MUST_CHECK enum status tokenizer_encode(const struct tokenizer *tokenizer, const char *text,
                                         size_t size, struct encode_options options,
                                         struct token_list *out, struct error *err);

@@ -11,7 +11,8 @@
 #include "common/core/base/status.h"
 #include "server/workload/llm/gguf.h"
 
-// Kinds of tokens, with the same values as in a GGUF file.
+// Kinds of tokens, with the same values as in a GGUF file.  CONTROL: a mark without text, such as
+// the end of a text; USER_DEFINED: one token wherever its spelling occurs; BYTE: a byte, "<0x0A>".
 enum token_kind {
     TOKEN_UNDEFINED,
     TOKEN_NORMAL,
@@ -23,7 +24,7 @@ enum token_kind {
     TOKEN_KIND_COUNT
 };
 
-#define TOKEN_NONE UINT32_MAX
+#define TOKEN_NONE UINT32_MAX // not an id: no such token
 
 enum { TOKEN_SIZE_MAX = UINT16_MAX }; // bytes of a token's text
 
@@ -42,7 +43,7 @@ struct vocabulary {
     size_t slot_count;
     // Ids of the tokens for beginning of text, end of text and end of turn; TOKEN_NONE: none.
     uint32_t bos, eos, end_of_turn;
-    uint32_t bytes[256]; // the token of each single byte
+    uint32_t bytes[256]; // the token of each single byte; TOKEN_NONE: none
     uint32_t *special;   // ids of control, unknown and user-defined tokens, longest text first
     uint32_t special_count;
     bool add_bos, add_eos, add_space_prefix; // the model expects these at the ends of a text
