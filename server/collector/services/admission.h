@@ -19,8 +19,8 @@
 #include "server/collector/threads/reject_counters.h"
 
 enum {
-    ENDPOINTS_MAX = 8,
-    ADMISSION_SERVICES_MAX = 2,
+    ENDPOINTS_MAX = 8,          // addresses of a collector
+    ADMISSION_SERVICES_MAX = 2, // services of a thread
     ADMISSION_SOCKETS_MAX = ADMISSION_SERVICES_MAX * ENDPOINTS_MAX,
 };
 

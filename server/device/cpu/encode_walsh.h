@@ -11,7 +11,7 @@
 #define INFERSTAT_SERVER_DEVICE_CPU_ENCODE_WALSH_H
 
 enum {
-    TILE_VECTORS = 128 / VECTOR_SIZE, // in a tile, 128 bytes
+    TILE_VECTORS = 128 / VECTOR_SIZE, // 128 bytes, the same distance in all tables
     // 2^PASS_LEVELS vectors and their temporaries fit the registers.
     PASS_LEVELS = VECTOR_SIZE == 64 ? 4 : 3,
     LEAF_VECTORS = 1 << PASS_LEVELS, // a leaf is transformed within the registers

@@ -20,6 +20,7 @@ MUST_CHECK enum status cpu_pinned_new(struct device *device, void **out, size_t 
                                       struct error *err);
 void cpu_pinned_free(struct device *device, void *memory, size_t size);
 
+// Queues a copy or fill; the memory must stay valid until it is done.
 MUST_CHECK enum status cpu_stream_copy(struct device_stream *stream, enum device_copy copy,
                                        void *to, const void *from, size_t size, struct error *err);
 MUST_CHECK enum status cpu_stream_fill(struct device_stream *stream, void *to, int byte,

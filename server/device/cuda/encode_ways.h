@@ -12,9 +12,9 @@ enum cuda_encode_way {
     CUDA_ENCODE_PASSES,   // several kernels, each over the whole batch
 };
 
-// Queues a checked job with the variant `way`; `stream` is of the CUDA back end.  Fails with
-// STATUS_UNSUPPORTED if the encoder, the state's size or the device does not allow `way`, else as
-// device_encode does.
+// Queues a job, consistent as device_encode requires, with the variant `way`; does not check it.
+// `stream` is of the CUDA back end.  Fails with STATUS_UNSUPPORTED if the encoder, the state's size
+// or the device does not allow `way`, else as device_encode does.
 MUST_CHECK enum status cuda_encode_by(struct device_stream *stream, const struct encode_job *job,
                                       enum cuda_encode_way way, struct error *err);
 
