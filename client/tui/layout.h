@@ -30,15 +30,15 @@ struct layout_frame layout_frame(int width, int height, bool banner);
 struct layout_want {
     int minimum; // rows; the panel is hidden if it cannot have so many
     int wanted;  // rows that the panel can use
-    unsigned
-        rank;   // panels with the highest rank are hidden first, and get rows up to `wanted` last
+    // Panels with the highest rank are hidden first, and get rows up to `wanted` last.
+    unsigned rank;
     bool grows; // gets the rows left over when all panels have `wanted`
 };
 
 enum { LAYOUT_STACK_MAX = 8 };
 
-// Divides the rows of `area` among `count` panels (LAYOUT_STACK_MAX at most), from top to bottom.
-// A hidden panel gets an empty rectangle.
+// Divides the rows of `area` among `count` panels (LAYOUT_STACK_MAX at most), from top to bottom,
+// and sets out[i] to the rectangle of panel i; a hidden panel gets an empty one.
 void layout_stack(struct rect area, const struct layout_want *wants, unsigned count,
                   struct rect *out);
 

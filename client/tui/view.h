@@ -34,7 +34,8 @@ struct view {
     const char *name;
     const struct panel *panels;
     unsigned panel_count; // MODEL_PANELS_MAX at most
-    // Lays out the panels in `body`; a panel that does not fit gets an empty rectangle.
+    // Lays out the panels in `body`: sets out[i] to the area of panel i, which is empty if the
+    // panel does not fit.
     void (*arrange)(const struct model *model, struct rect body, struct rect *out);
     // Draws the notice that replaces the panels while the store is empty.
     void (*draw_empty)(const struct model *model, struct canvas *canvas, struct rect area);

@@ -19,9 +19,8 @@ enum table_align { TABLE_LEFT, TABLE_RIGHT };
 typedef char *column_cell(const struct column *column, const struct result *result, size_t row);
 
 struct column {
-    const char
-        *key; // name of the result's column; the cell is "-" if the result has no such column
-    const char *title;
+    const char *key;   // name of the result's column; without such a column the cell is "-"
+    const char *title; // the heading
     enum table_align align;
     unsigned minor;    // a narrow terminal omits the columns with the highest `minor` first, 0 last
     column_cell *cell; // NULL: column_value

@@ -13,7 +13,7 @@
 // The values are those of QueryKind in proto/inferstat.proto.
 enum query_kind {
     QUERY_PING,            // version and uptime of the collector
-    QUERY_SUMMARY,         // totals of the whole store
+    QUERY_SUMMARY,         // key figures and losses, in one row
     QUERY_AVERAGE,         // count, mean, extremes and quantiles of a metric, by group
     QUERY_OVERVIEW,        // counts and averages by host, device and model
     QUERY_RECORDS,         // records of one kind, with derived columns
@@ -88,12 +88,13 @@ bool query_filter_narrows(const struct query_filter *filter);
 struct query {
     enum query_kind kind;
     struct query_filter filter;
-    char metric[QUERY_TEXT_SIZE]; // QUERY_AVERAGE; may be empty in QUERY_SLOWEST, QUERY_FLEET,
-                                  // QUERY_COMPARE (then all comparable ones)
+    // QUERY_AVERAGE: required.  If empty, QUERY_SLOWEST: "e2e_ns"; QUERY_FLEET: the metrics that it
+    // compares by default; QUERY_COMPARE: all comparable metrics.
+    char metric[QUERY_TEXT_SIZE];
     enum query_dimension group_by[QUERY_DIMENSION_COUNT]; // QUERY_AVERAGE, QUERY_STAGES
     unsigned group_count;
     int64_t step_ns; // QUERY_AVERAGE: a row per group and time step; 0: one per group
-    uint32_t limit;  // 0: QUERY_ROWS_MAX
+    uint32_t limit;  // most rows of the result; 0: QUERY_ROWS_MAX (QUERY_SLOWEST: 10)
     uint64_t cursor; // QUERY_RECORDS, QUERY_AUDIT: 0, or the last result's next_cursor
     union {
         // QUERY_COMPARE compares two sides.  Side i is the baseline (stored sample) baseline[i]; if
