@@ -42,8 +42,8 @@ struct encoding_figures {
 struct encoding;
 
 // Opens devices and inputs, allocates all memory, and records a load of each device.  Fails with
-// STATUS_NOMEM, before it allocates much, if memory does not suffice.  `monitor` may be NULL; it is
-// borrowed until encoding_free.
+// STATUS_NOMEM, before it allocates much, if memory does not suffice.  `monitor`, which may be
+// NULL, and the texts in `*options` are borrowed until encoding_free.
 MUST_CHECK enum status encoding_new(struct encoding **out, const struct encoding_options *options,
                                     struct inferstat_monitor *monitor, struct error *err);
 void encoding_free(struct encoding *encoding); // accepts NULL

@@ -19,9 +19,9 @@
 
 struct gguf;
 
-// Reads the header.  Fails with STATUS_CORRUPT if the file is malformed or truncated (`err` names
-// the offset), STATUS_UNSUPPORTED if its version or byte order is another, STATUS_NOMEM, or
-// STATUS_IO.
+// Reads the header; `source` may be closed afterwards.  Fails with STATUS_CORRUPT if the file is
+// malformed or truncated (`err` names the offset), STATUS_UNSUPPORTED if its version or byte order
+// is another, STATUS_NOMEM, or STATUS_IO.
 MUST_CHECK enum status gguf_read(struct gguf **out, const struct byte_source *source,
                                  struct error *err);
 

@@ -37,7 +37,7 @@ struct llm {
 
 // Loads a model and records the load.  The record of a failed load has the reason.  Fails as
 // device_open, byte_source_open, gguf_read, tokenizer_new and llama_load do, or with
-// STATUS_CANCELLED.  `monitor` may be NULL: then nothing is recorded.
+// STATUS_CANCELLED.  `monitor` may be NULL: then nothing is recorded.  Borrows nothing.
 MUST_CHECK enum status llm_load(struct llm **out, const struct llm_load_options *options,
                                 struct inferstat_monitor *monitor, struct error *err);
 

@@ -11,8 +11,8 @@ enum { TEXT_STREAM_OUT_SIZE = 8 };
 // Decoder state.  Initialise with zeroes.
 struct text_stream {
     bool terminal; // set by the caller: control characters but newline and tab become U+FFFD
-    unsigned char pending[4]; // bytes of an incomplete character
-    unsigned char pending_size;
+    unsigned char pending[4];   // bytes of an incomplete character
+    unsigned char pending_size; // number of these bytes
 };
 
 // Adds `byte` and writes the characters that are now complete to `out`.  A malformed sequence
