@@ -1,5 +1,5 @@
 // Definition of struct inferstat_monitor, the opaque handle of the public API (inferstat.h),
-// and helpers for the trackers, which write records.
+// and helpers for the trackers (of startups, loads, inferences, ...), which write the records.
 #ifndef INFERSTAT_MONITOR_MONITOR_H
 #define INFERSTAT_MONITOR_MONITOR_H
 

@@ -251,8 +251,7 @@
 //   closed  the process ended the run
 //   killed  the process died; another process sent what it left
 //   silent  no end is known, but no message has arrived for some time
-// `sync` is how slots are reused: each after the event of its own copy (events), or all after
-// periodic synchronisation of whole streams (periodic).
+// `sync`: slots are reused after the event of their own copy, or after periodic synchronisation.
 #define RECORD_STATUS_VALUES(X) X(0, OK, "ok") X(1, ERROR, "error") X(2, CANCELLED, "cancelled")
 #define RECORD_FINISH_VALUES(X)                                                                    \
     X(0, STOP, "stop") X(1, LENGTH, "length") X(2, CANCELLED, "cancelled") X(3, ERROR, "error")

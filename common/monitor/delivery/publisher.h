@@ -63,7 +63,7 @@ bool publisher_is_finished(const struct publisher *publisher);
 bool publisher_has_contact(const struct publisher *publisher);
 
 // Returns the reason why nothing is delivered (an error of the collector or the connection), as
-// "reason (what to do)"; "" if unknown.
+// "reason (what to do)", valid until publisher_step; "" if unknown.
 const char *publisher_trouble(const struct publisher *publisher);
 
 // True if the collector answers but rejects this run.

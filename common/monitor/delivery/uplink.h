@@ -18,7 +18,7 @@ MUST_CHECK enum status uplink_open(struct uplink **out, const struct address *ad
 // NULL is fine.
 void uplink_close(struct uplink *uplink);
 
-// Returns a warning for the user about the connection's security; "": none.
+// Returns a warning about the connection's security, valid until uplink_close; "": none.
 const char *uplink_warning(const struct uplink *uplink);
 
 // Call wire_send and wire_receive on the connection's socket.
@@ -36,6 +36,7 @@ void uplink_heard(struct uplink *uplink, uint64_t now_ns);
 bool uplink_renew(struct uplink *uplink, uint64_t now_ns);
 
 // Returns the probable reason why no answer comes, as ": reason (what to do)"; "" if unknown.
+// Static.
 const char *uplink_trouble(struct uplink *uplink);
 
 #endif

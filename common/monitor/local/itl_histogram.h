@@ -94,7 +94,8 @@ uint64_t itl_histogram_finish(struct itl_histogram *gaps, struct itl_sums *sums,
                               const struct itl_place *place, uint64_t *max_ns);
 
 // Switches banks and writes the sums of the previous bank as records to `ring`.  False if the
-// engine is still writing to that bank: call it again later.  Background thread.
+// engine is still writing to that bank: call it again later.  `sketch` is scratch.  Background
+// thread.
 bool itl_histogram_drain(struct itl_sums *sums, int64_t wall_offset_ns, struct ring *ring,
                          struct sketch *sketch);
 

@@ -3,8 +3,7 @@
 // inferstat_close, or until the process dies; a stream is the sequence of records of one
 // thread, numbered from 1 (common/core/delivery/delivery.h).  A thread writes its records to a
 // ring, a buffer in the run file (runfile.h), from which the publisher appends them to the spool.
-// A record is released when it is acknowledged, that is, committed by the collector; until then it
-// is unreleased.
+// A record is unreleased until it is acknowledged, that is, committed by the collector.
 //
 // The run's folder is FOLDER/RUN-UUID/, mode 0700.  It contains `lock` and the append-only
 // segments 00000001.seg, 00000002.seg, ... (0600), and is created by the first append.  The

@@ -25,8 +25,8 @@
 //   NAMES    `count` names: id (4 bytes), length (1), text; padded.  They precede the
 //            records that refer to them, in the same segment.
 //   STATE    SEGMENT_STATE_HEAD unused bytes, then `count` struct segment_state_row with the
-//            positions of the streams.  Ends the first append of every segment, and is written
-//            before segments are removed.
+//            position (struct spool_position) of each stream.  Ends the first append of every
+//            segment, and is written before segments are removed.
 #ifndef INFERSTAT_MONITOR_SPOOL_SEGMENT_H
 #define INFERSTAT_MONITOR_SPOOL_SEGMENT_H
 
@@ -44,7 +44,7 @@ enum {
     SEGMENT_ENTRY_HEADER = 64,
     SEGMENT_ENTRY_MAX = 128 * 1024, // bytes of an entry, with its header
     SEGMENT_ENTRY_RECORDS = 128,    // most records of an entry
-    SEGMENT_STATE_HEAD = 24,
+    SEGMENT_STATE_HEAD = 24,        // unused bytes at the start of a STATE body
 };
 
 // ---- Header ---------------------------------------------------------------------

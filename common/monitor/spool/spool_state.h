@@ -1,7 +1,6 @@
 // Definition of struct spool (spool.h), private to its implementation: the in-memory index of
-// a write-ahead log's segments, the positions of the streams, and the read cursor.  A released
-// record is acknowledged by the collector; a segment is evicted if it is removed because the spool
-// is full.
+// a write-ahead log's segments, the positions of the streams, and the read cursor.  Released: the
+// collector has acknowledged the record.  Evicted: its segment was removed as the spool was full.
 #ifndef INFERSTAT_MONITOR_SPOOL_STATE_H
 #define INFERSTAT_MONITOR_SPOOL_STATE_H
 

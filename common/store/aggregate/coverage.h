@@ -10,8 +10,8 @@
 //   acknowledged_elsewhere                  any time before the producer noticed the loss
 //   refused                                 when the collector refused the records
 //   host_lost                               when the collector last heard of the run
-//   ring_full                               as in the table `unnumbered`; unknown for losses that
-//                                           it lacks, as in stores of older versions
+//   ring_full                               as in the table `unnumbered` (schema.h); unknown for
+//                                           losses it lacks, as in stores of older versions
 //
 // Stored records are counted only if there are losses.  Where the count comes from:
 //   run inside the window  the ledger (records per run and kind, schema.h): with expired records,

@@ -1,6 +1,6 @@
 // Measurement environment: the hardware, drivers, models and pipeline settings with which samples
-// were measured, as facts.  It decides whether two sets of samples are comparable, and is stored
-// with a baseline as its fingerprint (baseline.h).
+// were measured, as facts (values of properties).  It decides whether two sets of samples are
+// comparable, and is stored with a baseline as its fingerprint (baseline.h).
 #ifndef INFERSTAT_STORE_COMPARE_ENVIRONMENT_H
 #define INFERSTAT_STORE_COMPARE_ENVIRONMENT_H
 

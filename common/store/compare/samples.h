@@ -22,10 +22,10 @@ struct sampled {
     enum record_kind kind;
     const char *name;             // the metric's name
     enum stats_sampling sampling; // whether the values depend on their predecessors (stats.h)
-    // A flag, if the metric measures the work itself and not its speed (tokens of a request, page
-    // cache share of a file); 0: it measures speed.
+    // One bit, its own, if the metric measures the work itself and not its speed (tokens of a
+    // request, page cache share of a file); 0: it measures speed.
     unsigned work;
-    unsigned depends; // flags of the work that the metric's value depends on
+    unsigned depends; // the `work` bits of the metrics that this metric's value depends on
     // A metric of an internal part, which may get worse while the whole improves.  It is reported,
     // but judged only on request.
     bool explains;

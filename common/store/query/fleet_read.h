@@ -16,8 +16,8 @@ struct store;
 
 enum { FLEET_RUNS_MAX = 50000, FLEET_SLICES = 20, FLEET_SLICE_SAMPLES = 5000 };
 
-// Fills the facts of all groups of `places`.  Their keys are host and device (ids of the table
-// name); their data are a struct fleet_facts.
+// Fills the facts of all groups that the caller has added to `places`.  The keys of a group are
+// host and device (ids of the table name); its data are a struct fleet_facts.
 MUST_CHECK enum status fleet_read(struct groups *places, struct store *store,
                                   const struct query_filter *filter, struct error *err);
 

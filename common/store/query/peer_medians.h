@@ -38,8 +38,8 @@ struct peers {
     double medians[MEDIAN_COUNT]; // within 1 % (sketch.h); NaN if no request has the metric
 };
 
-// Reads the medians of the requests that the filter covers, by model and device.  `groups` is
-// empty; its keys become model and device (ids of the table name), its data struct peers.
+// Fills the peer groups that the caller has added to `groups`, from the requests that the filter
+// covers.  A group's keys are model and device (ids of the table name), its data struct peers.
 MUST_CHECK enum status peer_medians_read(struct groups *groups, struct store *store,
                                          const struct query_filter *filter, struct error *err);
 

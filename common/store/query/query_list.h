@@ -28,8 +28,8 @@ query_answer query_fleet;
 
 // Metrics that SUMMARY and OVERVIEW share.  The enums are their indexes in an aggregation:
 // aggregate_scan_want_inferences and aggregate_scan_want_loads add the metrics in this order.
-// answer_inferences and answer_loads set the cells of the last row from their aggregates `sums`.  A
-// load's mean is over loads that succeeded; these are also the denominator of the speed.
+// answer_inferences and answer_loads set the cells of the last row from their aggregates, the array
+// `sums`.  The cell load_mean_ns is the mean duration of loads that succeeded.
 enum {
     INFERENCE_E2E,       // e2e_ns
     INFERENCE_TTFT,      // ttft_ns, with quantiles

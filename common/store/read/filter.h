@@ -25,9 +25,9 @@ MUST_CHECK enum status filter_check(enum record_kind kind, const struct query_fi
 MUST_CHECK enum status filter_check_query(enum record_kind kind, const struct query *query,
                                           struct error *err);
 
-// Appends " WHERE ..." for a row `t` of the kind; " WHERE 1" if the filter is empty.  A record is
-// in the window if the window contains its started_ns; a run, if the window overlaps its lifetime
-// (started_ns to heard_ns).  Dimensions that the kind lacks are ignored.
+// Appends " WHERE ..." for a row `t` of the kind's table; " WHERE 1" if the filter is empty.  A
+// record is in the window if the window contains its started_ns; a run, if the window overlaps its
+// lifetime (started_ns to heard_ns).  Dimensions that the kind lacks are ignored.
 void filter_where(struct sqlite3_str *sql, enum record_kind kind,
                   const struct query_filter *filter);
 
