@@ -9,12 +9,15 @@
 #include "common/core/query/result.h"
 #include "common/store/read/session.h"
 
-// Executes a query of one of the kinds below.  On success the caller frees `*out` with result_free.
-// Returns STATUS_INVALID for another kind or an invalid query, STATUS_NO_DATA if an average has no
-// rows or no record matches a summary's filter, STATUS_FULL if the answer would have too many
-// groups, STATUS_TIMEOUT if it exceeds the time budget (session.h).
+// Executes a query of one of the kinds below, in one snapshot of the store.  On success the caller
+// frees `*out` with result_free.  Returns STATUS_INVALID for another kind or an invalid query,
+// STATUS_NO_DATA if an average has no rows or no record matches a summary's filter, STATUS_FULL if
+// the answer would have too many groups, STATUS_TIMEOUT if it exceeds the time budget (session.h).
 //
-// Columns of the answers ("?": may be null).  A run is the lifetime of one monitored process.
+// The rest lists the columns of the answers by query kind (query.h).  "?" after a column: may be
+// null.  A run is the lifetime of one monitored process.  Rollups are aggregates of records,
+// computed in advance (rollup.h).  A record expires when retention deletes it; a deletion by
+// QUERY_CLEAR clears it.  A lost record was produced but never stored.
 //
 // PING: version protocol store uptime_ns? now_ns store_bytes runs_open store_error? (why the
 //   collector's last write failed; null if a file is queried directly)

@@ -1,7 +1,9 @@
 // Batched delete: deletes the records that match a filter, in short transactions.  It counts them
 // as cleared in their runs' ledgers (per run and kind: records stored, expired, cleared; schema.h),
-// then returns free pages to the file system (incremental vacuum).  The collector's writer runs it
-// between other jobs; store_clear runs it on a file without a collector.
+// then returns free pages to the file system (incremental vacuum).  Exception: deleted records that
+// rollups go on counting (struct gap_kept in gap_table.h) count as expired.  The collector's writer
+// runs it between other jobs: clear_begin, then clear_slice and clear_took until `*done`.
+// store_clear runs it on a file without a collector.
 #ifndef INFERSTAT_STORE_RETENTION_CLEAR_H
 #define INFERSTAT_STORE_RETENTION_CLEAR_H
 
@@ -21,14 +23,14 @@ enum {
     CLEAR_SLICE_NS = 15000000, // target duration of a batch for the collector
 };
 
-// A delete in progress.  It covers the matching records of all kinds but runs that existed at its
-// start.
+// A delete in progress, private but for `cleared`.  It covers the matching records of all kinds
+// except RECORD_KIND_RUN that existed at its start.
 struct clearing {
     struct query_filter filter;
     uint64_t cleared;        // rows deleted so far
-    struct slice_size slice; // ids per batch
-    struct slice_size pages; // free pages returned per batch
-    bool is_whole;           // the last batch visited its maximum of ids or pages
+    struct slice_size slice; // ids per batch (adaptive; slice_size.h)
+    struct slice_size pages; // free pages returned per batch, while only these remain
+    bool is_whole;           // the last batch visited all slice.now ids, or returned pages
     int kind;                // current kind, descending; RECORD_KIND_RUN: only free pages remain
     int64_t after;           // ids of that kind up to this one are done
     int64_t last[RECORD_KIND_COUNT]; // per kind, the highest id at the start
@@ -39,13 +41,13 @@ MUST_CHECK enum status clear_begin(struct clearing *clearing, struct sqlite3 *db
                                    const struct query_filter *filter, struct error *err);
 
 // Runs the next batch in its own transaction: deletes records and counts them in the ledgers; when
-// no records are left, returns free pages.  Sets `*done` when nothing is left.  After a failure
-// earlier batches stay committed.
+// no records are left, returns free pages.  A call may only advance to the next kind.  Sets `*done`
+// to true when nothing is left.  After a failure earlier batches stay committed.
 MUST_CHECK enum status clear_slice(struct clearing *clearing, struct sqlite3 *db, bool *done,
                                    struct error *err);
 
-// Adapts the batch size to the duration of the last batch, aiming at CLEAR_SLICE_NS.  Only a batch
-// that visited its maximum counts; a small table says nothing about large ones.
+// Adapts the batch size to the duration of the last batch, aiming at CLEAR_SLICE_NS.  A batch
+// smaller than the maximum can only decrease the size: a small table says nothing about large ones.
 void clear_took(struct clearing *clearing, uint64_t took_ns);
 
 // Creates the answer to QUERY_CLEAR: one row with the number of records deleted.

@@ -3,15 +3,18 @@
 // and stores the time in the table `expiry`.  The collector decides when and how much.  Each batch
 // is one transaction; earlier batches stay committed after a failure.
 //
-// Rollups (rollup.h) of expired records stay.  A batch does not delete
+// Rollups (aggregates of records, computed in advance; rollup.h) of expired records stay.  A batch
+// does not delete
 //   * runs, devices and models, since other rows refer to them
-//   * records above the watermark of a metric: its rollups do not include them yet
-//   * records at or after a time whose rollups are to be rebuilt
+//   * records above the watermark of one of their metrics (the highest id that the metric's rollups
+//     include): its rollups do not include them yet
+//   * records at or after the first time whose rollups are to be rebuilt
 // A record that arrives later but is older than the expired ones is stored, counted, and deleted
 // with the next batch.
 //
-// Rollups of a level have a retention age, too.  A batch adds a gap to the table rollup_gap before
-// it deletes rollups, so that queries are correct at any time.
+// Rollups of a level (minute, hour, day, month) have a retention age, too.  A batch adds a gap (a
+// period for which queries must not use the level) to the table rollup_gap before it deletes
+// rollups, so that queries are correct at any time.
 #ifndef INFERSTAT_STORE_RETENTION_EXPIRE_H
 #define INFERSTAT_STORE_RETENTION_EXPIRE_H
 
@@ -27,16 +30,16 @@ struct sqlite3;
 // True if records of the kind can expire.
 bool expire_has_kind(enum record_kind kind);
 
-// Sets `*out` to the highest id of a kind that may expire, the lowest watermark of its metrics;
-// INT64_MAX for a kind without rollups.
+// Sets `*out` to the highest id of a kind that may expire: the lowest watermark of its metrics; 0
+// if a metric has no watermark yet; INT64_MAX for a kind without rollups.
 MUST_CHECK enum status expire_last_id(struct sqlite3 *db, enum record_kind kind, int64_t *out,
                                       struct error *err);
 
-// Before records expire, their days need daily rollups.  Requests them for days before `*before_ns`
-// that lack them (ROLLUP_EXPIRING); expire_slice keeps the records until the collector has built
-// them.  Visits a few days per call, and lowers `*before_ns` to the end of the last one.  Sets
-// `*changed` to true if some rollups were missing.  Also removes daily gaps of days without
-// records, so that records that come late are counted.
+// Before records expire, their days need daily rollups ("sums" in the names).  Requests them for
+// days before `*before_ns` that lack them (gaps ROLLUP_EXPIRING); expire_slice keeps the records
+// until the collector has built them.  Visits at most 40 days with records per call, and lowers
+// `*before_ns` to the end of the last one.  Sets `*changed` to whether rollups were missing.  Also
+// removes daily gaps of days without records, so that records that come late are counted.
 MUST_CHECK enum status expire_want_sums(struct sqlite3 *db, enum record_kind kind,
                                         int64_t *before_ns, bool *changed, struct error *err);
 
@@ -48,7 +51,7 @@ MUST_CHECK enum status expire_awaits_sums(struct sqlite3 *db, bool *out, struct 
 struct expire_rows {
     enum record_kind kind;
     int64_t before_ns; // the start of a minute
-    int64_t last_id;   // from expire_last_id
+    int64_t last_id;   // from expire_last_id; INT64_MAX: any id
     unsigned count;    // max. rows in the batch
 };
 

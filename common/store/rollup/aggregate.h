@@ -31,7 +31,7 @@ double real_sum_total(const struct real_sum *sum);
 // Aggregate of one series.  Integers are summed exactly in 128 bits, reals with compensation.
 struct aggregate {
     uint64_t count;
-    bool has_reals; // the values are in `reals`, `min` and `max`, else in the integer members
+    bool has_reals; // true: `reals`, `min` and `max` are valid; false: the integer members
     __extension__ __int128 integers;
     struct real_sum reals;
     int64_t min_integer, max_integer;
@@ -39,7 +39,8 @@ struct aggregate {
     struct sketch *sketch; // NULL: no quantiles
 };
 
-// Frees the sketch; the caller zeroes the structure before its first use.
+// Frees the sketch; the caller zeroes the structure before its first use.  All values of an
+// aggregate must be of one type, integers or reals.
 void aggregate_deinit(struct aggregate *aggregate);
 
 // Creates the sketch (a mergeable quantile histogram; sketch.h).  Its memory counts towards
@@ -92,7 +93,7 @@ struct group {
     void *data; // `data_size` zeroed bytes
 };
 
-// Hash table of groups by key.  It keeps the groups' order of insertion.
+// Hash table of groups by key.  It keeps the groups' order of insertion and owns the groups.
 struct groups;
 
 // Creates an empty table.  groups_free calls `deinit` (NULL: none) with each group's data.

@@ -1,6 +1,8 @@
-// Data access for the table rollup_gap.  A gap is a period for which a level of rollups (rollup.h)
-// is not stored or not valid, so that queries must not use it.  Writers of rollups change gaps;
-// queries read them into a struct gap_set.  The module also looks up the highest record ids in use.
+// Data access for the table rollup_gap.  A gap is a period for which a level of rollups (stored
+// aggregates of records, per minute, hour, day or month; rollup.h) is not stored or not valid, so
+// that queries must not use it.  It is also a gap of all finer levels, unless its level is
+// ROLLUP_MONTHS_ALONE.  Writers of rollups change gaps; queries read them into a struct gap_set.
+// The module also looks up the highest record ids in use.
 //
 // Functions that change the table run inside the caller's transaction.
 #ifndef INFERSTAT_STORE_ROLLUP_GAP_TABLE_H
@@ -17,9 +19,9 @@ struct sqlite3;
 
 // One row of the table.
 struct gap {
-    enum record_kind kind;
+    enum record_kind kind; // applies to all metrics of the kind
     enum rollup_grouping grouping;
-    enum rollup_level level;
+    enum rollup_level level;    // the coarsest unusable level, or ROLLUP_MONTHS_ALONE
     int64_t since_ns, until_ns; // since <= time < until
     enum rollup_why why;
 };
@@ -41,8 +43,8 @@ typedef enum status gap_change(struct sqlite3 *db, const struct gap *gap, struct
 MUST_CHECK enum status gap_each_grouping(struct sqlite3 *db, gap_change *change, struct gap gap,
                                          struct error *err);
 
-// Adds a gap for the months that overlap `span`, so that queries use their days instead: rollups of
-// months are not rebuilt.
+// Adds a gap (ROLLUP_MONTHS_ALONE) for the months that overlap `span`, so that queries use their
+// days instead: rollups of months are not rebuilt.
 MUST_CHECK enum status gap_drop_months(struct sqlite3 *db, enum record_kind kind,
                                        const struct gap_span *span, struct error *err);
 
@@ -53,8 +55,8 @@ MUST_CHECK enum status gap_request_rebuild(struct sqlite3 *db, enum record_kind 
                                            const struct gap_span *spans, size_t count,
                                            struct error *err);
 
-// Sets `*id` to the highest known id that a record of the kind has ever had; rollup watermarks tell
-// the ids of deleted rows.  New records get higher ids.
+// Sets `*id` to the highest known id that a record of the kind has ever had; watermarks (per metric
+// the highest id in its rollups) tell the ids of deleted rows.  New records must get higher ids.
 MUST_CHECK enum status gap_last_id(struct sqlite3 *db, enum record_kind kind, int64_t *id,
                                    struct error *err);
 
@@ -70,7 +72,8 @@ MUST_CHECK enum status gap_read_kept(struct sqlite3 *db, enum record_kind kind,
 
 // ---- In memory ---------------------------------------------------------------------------
 
-// For each level, the periods in which its rollups must not be used, ascending and disjoint.
+// For each level, the periods in which its rollups must not be used, ascending and disjoint; at
+// first zeroed.  `room`: spans allocated.
 struct gap_set {
     struct gap_span *spans[ROLLUP_LEVEL_COUNT];
     size_t count[ROLLUP_LEVEL_COUNT], room[ROLLUP_LEVEL_COUNT];

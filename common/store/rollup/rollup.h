@@ -1,7 +1,8 @@
-// Rollups: aggregates of records, materialized in advance (pre-aggregation).  An average over a
-// year merges a few thousand sketches (mergeable quantile histograms; sketch.h) and reads no
-// records.  This header defines levels, groupings and numbers for the writer, which maintains
-// rollups, and for the queries, which read them.  No I/O.
+// Rollups: aggregates of records, materialized in advance (pre-aggregation).  The mean and the
+// quantiles of a year are merged from a few thousand sketches (mergeable quantile histograms;
+// sketch.h), without reading records.  This header defines levels (lengths of buckets), groupings
+// (dimensions of series) and numbers of metrics, for the writer, which maintains rollups, and for
+// the queries, which read them.  No I/O.
 //
 // A rollup is one row of the table `rollup`: the count, exact sum, minimum, maximum and a sketch of
 // one metric's values in one time bucket and series.  A series is a combination of names; the
@@ -9,15 +10,18 @@
 //
 // Rollups include records by id, not by time: all records of a metric's kind with ids up to the
 // metric's watermark (table rollup_state), and none above it.  Rows and watermark are written in
-// one transaction.  A query merges rollups and adds the window's records above the watermark.  So
-// late records need no special case, and rollups that a crashed collector had only in memory are
-// rebuilt from records.
+// one transaction.  A query merges rollups and adds the records of its time window with ids above
+// the watermark.  So late records need no special case, and rollups that a crashed collector had
+// only in memory are rebuilt from records.
 //
-// A level can be missing for a period: it had too few records per row, it was past its retention
-// age, or records were cleared and its days are to be rebuilt.  The table rollup_gap lists these
-// gaps.  A gap of a level is also a gap of all finer levels.  Queries must not use a rollup that
-// overlaps a gap of its level; they read the records, or a coarser level.  The table expiry has,
-// for each kind, the time before which records have expired.
+// A level can be missing for a period, for one of the reasons in enum rollup_why.  The table
+// rollup_gap lists these gaps, per record kind (for all of its metrics), grouping and level.  A gap
+// of a level is also a gap of all finer levels; exception: a gap of ROLLUP_MONTHS_ALONE is a gap of
+// the months only.  Queries must not use a rollup that overlaps a gap of its level; they use
+// another level without a gap there, or the records.
+//
+// Retention deletes the oldest records (they expire); their rollups stay.  The table expiry has one
+// time per kind: some or all records that started before it have expired, so queries use rollups.
 #ifndef INFERSTAT_STORE_ROLLUP_ROLLUP_H
 #define INFERSTAT_STORE_ROLLUP_ROLLUP_H
 
@@ -36,13 +40,13 @@ enum rollup_level {
     ROLLUP_LEVEL_COUNT,
 };
 
-// Level of a gap that makes only the rollups of months unusable, not the finer levels.
+// Only for gaps: the level of a gap that makes rollups of months unusable, but no finer level.
 #define ROLLUP_MONTHS_ALONE ((enum rollup_level)ROLLUP_LEVEL_COUNT)
 
 // The dimensions of a series.  Older versions had two more groupings: by host, and of all records.
 enum rollup_grouping {
-    ROLLUP_FULL, // model, host, device, operation
-    ROLLUP_MODEL,
+    ROLLUP_FULL,  // by model, host, device and operation
+    ROLLUP_MODEL, // by model only
     ROLLUP_GROUPING_COUNT,
 };
 
@@ -60,28 +64,31 @@ struct rollup_series {
     int64_t model, host, device, operation;
 };
 
-// Static: "minute", "hour".
+// The name of a level: "minute", "hour", "day" or "month"; static.
 const char *rollup_level_name(enum rollup_level level);
 
-// The start of the step that contains `time_ns`; INT64_MIN if it is below 64 bits.  Steps start at
-// the multiples of `step_ns`.
+// The start of the step that contains `time_ns`.  Steps start at the multiples of `step_ns`, which
+// is above 0.  INT64_MIN if the start of the step is below INT64_MIN.
 int64_t rollup_step(int64_t step_ns, int64_t time_ns);
 
 // rollup_bucket returns the start of the bucket that contains `time_ns`, rollup_next the start of
-// the bucket after `bucket`.  Times before 1970 are valid.  Both functions saturate at 64 bits.
+// the bucket after `bucket`, a result of rollup_bucket.  Times before 1970 are valid.  A result
+// outside 64 bits becomes INT64_MIN or INT64_MAX; rollup_next accepts this INT64_MIN.
 int64_t rollup_bucket(enum rollup_level level, int64_t time_ns);
 int64_t rollup_next(enum rollup_level level, int64_t bucket);
 
 // True if the kind has rollups.  Descriptions (run, device, model) and load stages have none.
 bool rollup_has_kind(enum record_kind kind);
 
-// The number that identifies a metric in the table rollup.  It never changes: 256 * kind + the
-// position of the metric's column; for a derived metric 256 * kind + 128 + its index among the
-// kind's derived metrics (RECORD_DERIVED only grows at its end).  -1: the metric has no rollups.
+// The number that identifies a metric in the table rollup.  It never changes, since new columns and
+// derived metrics (RECORD_DERIVED) are only appended.
+//   metric that is a column   256 * kind + the column's position in the kind, from 0
+//   derived metric            256 * kind + 128 + its index among the kind's derived metrics
+//   kind without rollups      -1
 int rollup_metric_number(const struct query_metric *metric);
 
 // Sets `out` to the metrics of a kind that have rollups, in the order of query_metrics, and returns
-// their count.
+// their count, at most ROLLUP_METRICS_MAX.
 enum { ROLLUP_METRICS_MAX = 32 };
 unsigned rollup_metrics(enum record_kind kind, const struct query_metric *out[ROLLUP_METRICS_MAX]);
 

@@ -1,9 +1,11 @@
-// Query planner for rollups (rollup.h): selects the rollups and the records that answer a query
-// over a time window.  No I/O.
+// Query planner for rollups: selects the rollups and the records that answer a query over a time
+// window.  A rollup is a stored aggregate of the records in one bucket (a minute, hour, day or
+// month: its level; rollup.h).  A gap is a period for which a level must not be used.  No I/O.
 //
 // The plan cuts the window into consecutive pieces.  It uses the coarsest buckets that lie inside
 // the window and have no gap, finer ones at both edges, and records where no bucket fits.  A year
 // is answered by a dozen months, some days, hours and minutes, and the records of two minutes.
+// Records above the watermark (in no rollup yet) are not part of the plan: the caller adds them.
 //
 // Where records of a piece have expired, the plan uses the finest available bucket as a whole, even
 // if it extends beyond the window, and sets `is_widened`.
@@ -29,8 +31,9 @@ struct rollup_question {
     // Length of a time step; no bucket may span two steps.  Steps start at multiples of `step_ns`;
     // 0: the window is one step.  The window has at most a few thousand steps.
     int64_t step_ns;
-    const struct gap_set *gaps;
-    int64_t expired_ns; // records that started before it have expired; INT64_MIN: none
+    const struct gap_set *gaps; // borrowed during the call
+    // Records that started before this time may have been deleted by retention; INT64_MIN: none.
+    int64_t expired_ns;
 };
 
 // Whole buckets of one level inside `span`, or its records (is_raw).
@@ -41,8 +44,8 @@ struct rollup_piece {
 };
 
 struct rollup_plan {
-    struct rollup_piece *pieces; // ascending and disjoint
-    size_t count, room;
+    struct rollup_piece *pieces;  // ascending and disjoint
+    size_t count, room;           // pieces used and allocated
     bool is_widened;              // whole buckets replace expired records
     enum rollup_level widened_to; // the coarsest level of these buckets, if is_widened
     bool is_lacking;              // no bucket replaces some of the expired records

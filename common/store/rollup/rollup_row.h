@@ -1,7 +1,7 @@
-// Row format of rollups: converts between a row of the table rollup and an aggregate in memory
-// (struct ratio of aggregate.h).  The caller prepares and runs the SQLite statements.
+// Row format of rollups: converts between a row of the table rollup (rollup.h) and an aggregate in
+// memory (struct ratio of aggregate.h).  The caller prepares and runs the SQLite statements.
 //
-// A cell is the eight value columns of a row, always in this order:
+// A cell is the eight value columns of a row, always in this order (ROLLUP_ROW_COLUMNS):
 //   count        number of values, above 0
 //   sum, carry   of integers the 128-bit sum carry * 2^64 + sum (sum as unsigned); of reals
 //                the sum, with carry 0
@@ -25,13 +25,12 @@ struct sqlite3_stmt;
 #define ROLLUP_ROW_COLUMNS "count, sum, carry, min, max, numerator, denominator, sketch"
 enum { ROLLUP_ROW_COLUMN_COUNT = 8 };
 
-// The key of a row.
 // The primary key of a row.
 struct rollup_row_key {
-    int metric;
+    int metric; // rollup_metric_number
     enum rollup_grouping grouping;
     enum rollup_level level;
-    int64_t started_ns, series;
+    int64_t started_ns, series; // start of the bucket; id in the table series
 };
 
 // Merges the cell in the current row of `row` into `into`; `first` is the index of its first

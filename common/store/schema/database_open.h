@@ -1,6 +1,7 @@
 // Opens store files (SQLite databases): database_open_reader for queries and copies,
-// database_open_writer for the collector, which also creates new stores and migrates older ones.
-// The caller closes the connection with database_close and uses it on one thread at a time.
+// database_open_writer for the collector, and for changes of a file without a collector; it also
+// creates new stores and migrates older ones.  The caller closes the connection with database_close
+// and uses it on one thread at a time.
 #ifndef INFERSTAT_STORE_SCHEMA_DATABASE_OPEN_H
 #define INFERSTAT_STORE_SCHEMA_DATABASE_OPEN_H
 
@@ -8,9 +9,10 @@
 
 struct sqlite3;
 
-// Opens an existing store read-only and verifies that it is a store of this version (schema_check).
-// The connection may attach other database files and write to those.  A store in a read-only
-// directory is opened as immutable, unless it has a write-ahead log there.
+// Opens an existing store read-only and verifies that it is a store of this version; the errors are
+// those of file_probe_look and schema_check.  The connection may attach other database files and
+// write to those.  A store in a read-only directory is opened as immutable (SQLite takes no locks
+// and ignores changes), unless it has a write-ahead log there.
 MUST_CHECK enum status database_open_reader(struct sqlite3 **out, const char *path,
                                             struct error *err);
 

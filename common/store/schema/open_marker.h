@@ -23,7 +23,8 @@ MUST_CHECK enum status open_marker_set(struct sqlite3 *db, struct error *err);
 MUST_CHECK enum status open_marker_clear(struct sqlite3 *db, struct error *err);
 
 // Sets `*lacks` to true if the file at `path`, open in `db`, was copied from an open store without
-// its log: it has the marker, but neither a non-empty log nor the store's lock file lies beside it.
+// its log: it has a matching marker, but neither a non-empty log nor the lock file (FILE.lock) that
+// a collector holds lies beside it.  Otherwise sets `*lacks` to false.
 MUST_CHECK enum status open_marker_lacks_log(struct sqlite3 *db, const char *path, bool *lacks,
                                              struct error *err);
 

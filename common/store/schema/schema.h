@@ -6,8 +6,8 @@
 // Tables
 //   meta       key, value: uuid of the store, its time of creation, and while a collector has the
 //              store open the marker (open_marker.h).  A store created before version 3 also has
-//              the id of its last run of that time (SCHEMA_NO_SET_HASHES), whose set hashes may be
-//              unknown
+//              the id of its last run of that time (SCHEMA_NO_SET_HASHES): the set hashes (gone_sum
+//              below) of this run and of earlier ones may be unknown
 //   name       id, text: models, hosts, devices, operations, stages
 //   run        one row per run: the columns in record.h, and heard_ns (when the collector last
 //              heard of the run), refused (records), clock_suspects, unknown_columns, key (the
@@ -34,8 +34,9 @@
 //   rollup     one row per metric, grouping, level, bucket and series (rollup.h): count, sum,
 //              minimum, maximum, checksum and sketch (rollup_row.h)
 //   rollup_state  per metric: the watermark, the highest record id in its rollups
-//   rollup_gap    periods for which rollups of a level must not be used, and why (rollup.h)
-//   expiry     per kind: the time before which rows have expired
+//   rollup_gap    per kind, grouping and level: periods for which its rollups must not be used, and
+//                 why (rollup.h)
+//   expiry     per kind: a time; some or all of the rows that started before it have expired
 //   baseline   a named set of samples kept for comparison: the filter in words, the environment as
 //              JSON (fingerprint); baseline_sample has the values
 //   KIND       one table per kind, one row per record: id, run, stream, number, started_ns,
@@ -58,8 +59,8 @@
 #include <stdint.h>
 
 enum {
-    SCHEMA_VERSION = 9,
-    SCHEMA_APPLICATION_ID = 0x49667374, // "Ifst"
+    SCHEMA_VERSION = 9,                 // PRAGMA user_version of the file
+    SCHEMA_APPLICATION_ID = 0x49667374, // PRAGMA application_id: "Ifst"
     SCHEMA_RANGE_STORED = 0,            // range.state
     SCHEMA_RANGE_DROPPED = 1,
 };

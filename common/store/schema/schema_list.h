@@ -7,6 +7,7 @@
 
 #include "common/core/base/error.h"
 
+// A column; its texts are borrowed until the callback returns.
 struct schema_column {
     const char *table; // table or view
     const char *name;
@@ -21,7 +22,7 @@ typedef enum status on_schema_column(void *context, const struct schema_column *
                                      struct error *err);
 
 // Creates a new store in memory and calls `callback` for each column of each table, then of each
-// view, in order of creation.  Returns the callback's first error.
+// view, in order of creation.  Stops at the callback's first error and returns it.
 MUST_CHECK enum status schema_each_column(on_schema_column *callback, void *context,
                                           struct error *err);
 

@@ -9,15 +9,17 @@
 
 struct sqlite3;
 
-// Verifies that the file is a store of this version.  Returns STATUS_CORRUPT if it is not SQLite or
-// another application's, STATUS_TOO_NEW for a newer version, STATUS_UNSUPPORTED for an older one,
-// which the collector migrates; `err` names both versions.
+// Verifies that the file at `path`, open in `db`, is a store of this version; `path` is only for
+// messages.  Returns STATUS_CORRUPT if it is not SQLite or another application's, STATUS_TOO_NEW
+// for a newer version, STATUS_UNSUPPORTED for an older one, which the collector migrates; `err`
+// names both versions.
 MUST_CHECK enum status schema_check(struct sqlite3 *db, const char *path, struct error *err);
 
 // Creates the tables in an empty file, or migrates an older store to this version, in one
-// transaction.  Before it, calls schema_check_space and unpacks sealed rows (unseal.h) in
-// transactions of their own.  Returns STATUS_CORRUPT or STATUS_TOO_NEW as schema_check, STATUS_FULL
-// if the disk has too little space.
+// transaction; does nothing for a store of this version.  Before that transaction, calls
+// schema_check_space with the disk's free bytes, and unpacks sealed rows (compressed blocks of old
+// rows; unseal.h) in transactions of their own.  Returns STATUS_CORRUPT or STATUS_TOO_NEW as
+// schema_check, STATUS_FULL if the disk has too little space.
 MUST_CHECK enum status schema_migrate(struct sqlite3 *db, const char *path, struct error *err);
 
 // Sets `*needed` to the bytes that a migration may write: unpacked rows of sealed segments

@@ -1,5 +1,5 @@
 // SQL expressions for record values in user-visible form: names and enumerations as text, derived
-// metrics.  Shared by the store's views and by queries.
+// metrics.  Shared by the store's views and by queries.  `t` is a row of the kind's table.
 #ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_SELECT_H
 #define INFERSTAT_STORE_SCHEMA_SCHEMA_SELECT_H
 
@@ -12,8 +12,8 @@
 
 struct sqlite3_str;
 
-// SQL expression for a dimension of a row `t` of the kind: a name id, or the run's id; NULL if the
-// kind lacks the dimension.  Static.
+// SQL expression for a dimension of a row `t` of the kind: a name id, the run's id, or a number for
+// the status (0 ok, 1 error, 2 cancelled).  NULL if the kind lacks the dimension.  Static.
 const char *schema_dimension(enum record_kind kind, enum query_dimension dimension);
 
 // Appends the select list of the kind's user-visible columns, over a row `t`: run, host, stream,
@@ -26,13 +26,14 @@ enum status schema_select_list(struct sqlite3_str *sql, enum record_kind kind,
 // Appends the expression for an enumeration column of row `t` as text; null for an unknown value.
 void schema_select_enum(struct sqlite3_str *sql, const struct record_column *column);
 
-// Appends a derived metric's two expressions "numerator, denominator".
+// Appends a derived metric's two expressions, as "numerator, denominator".
 void append_derived(struct sqlite3_str *sql, const struct record_derived *derived);
 // Appends the SQL expression for a metric of records; its value is null if a derived metric has no
 // denominator.
 void schema_select_metric(struct sqlite3_str *sql, const struct query_metric *metric);
 
-// Result columns of lost records, one per reason: "dropped_spool_full".
+// Initializers {key, unit} of the result columns of lost records, one per reason, such as
+// "dropped_spool_full": the elements of an array of struct answer_column.
 #define DROP_COLUMN(name, text) {"dropped_" text, UNIT_COUNT},
 #define DROP_COLUMNS            DELIVERY_REASONS(DROP_COLUMN)
 

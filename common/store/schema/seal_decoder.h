@@ -15,19 +15,21 @@
 
 #include "common/core/base/status.h"
 
+// Limits of a segment; the decoder rejects others.
 enum { SEAL_COLUMNS_MAX = 64, SEAL_ROWS_MAX = 16384, SEAL_NAME_MAX = 63 };
 
-// Decoded rows; seal_rows_deinit frees them.
+// Decoded rows, by columns; seal_rows_deinit frees them.
 struct seal_rows {
-    uint32_t count;
-    unsigned columns; // count
-    char names[SEAL_COLUMNS_MAX][SEAL_NAME_MAX + 1];
-    int64_t *values[SEAL_COLUMNS_MAX];
-    unsigned char *is_absent[SEAL_COLUMNS_MAX]; // 1: NULL; a NULL pointer: no row has NULL
+    uint32_t count;                                  // of rows
+    unsigned columns;                                // count of columns
+    char names[SEAL_COLUMNS_MAX][SEAL_NAME_MAX + 1]; // of the columns
+    int64_t *values[SEAL_COLUMNS_MAX];               // values[column][row]
+    // is_absent[column][row]: 1: SQL NULL, 0: the value; is_absent[column] NULL: no row has NULL.
+    unsigned char *is_absent[SEAL_COLUMNS_MAX];
 };
 
 // Decodes a segment.  Returns STATUS_CORRUPT if it is damaged, STATUS_UNSUPPORTED if its format is
-// unknown, STATUS_NOMEM when out of memory.
+// unknown, STATUS_NOMEM when out of memory; `*out` then holds nothing to free.
 MUST_CHECK enum status seal_decode(struct seal_rows *out, const void *bytes, size_t size);
 void seal_rows_deinit(struct seal_rows *rows);
 

@@ -7,10 +7,11 @@
 
 #include "common/core/base/error.h"
 
+// Set by atomic_file_begin.  The caller then fills the file at `partial`.
 struct atomic_file {
     int fd;        // the locked temporary file; -1: none
-    char *path;    // final path
-    char *partial; // temporary path
+    char *path;    // final path; owned
+    char *partial; // temporary path; owned
 };
 
 // File modes: owner only; or readable by others as well, subject to the process's umask.
@@ -18,10 +19,10 @@ enum { ATOMIC_FILE_OWNER = 0600, ATOMIC_FILE_USUAL = 0644 };
 
 #define ATOMIC_FILE_NONE ((struct atomic_file){.fd = -1})
 
-// Creates an empty file with that mode at PATH.inferstat-partial; replaces one that a dead process
-// left.  Returns STATUS_BUSY if `path` or a log beside it (-wal, -journal) exists, or if another
-// process is creating it; STATUS_NOT_FOUND if the directory is missing; STATUS_DENIED; STATUS_FULL;
-// STATUS_IO.
+// Creates an empty file with permissions `mode` at PATH.inferstat-partial; replaces one that a dead
+// process left.  On failure there is nothing to end.  Returns STATUS_BUSY if `path` or a log beside
+// it (-wal, -journal) exists, or if another process is creating it; STATUS_NOT_FOUND if the
+// directory is missing; STATUS_DENIED; STATUS_FULL; STATUS_IO.
 MUST_CHECK enum status atomic_file_begin(struct atomic_file *file, const char *path, unsigned mode,
                                          struct error *err);
 

@@ -1,6 +1,6 @@
 // WAL checkpoint scheduler: decides when to move the store's write-ahead log into its file.  It
 // does so soon after a commit, so that a copy of the file alone has the records, but seldom enough
-// to cost little.  Used on the writer's thread only.  `now_ns` is the caller's monotonic clock.
+// to cost little.  For the thread that writes the store.  `now_ns` is the caller's monotonic clock.
 #ifndef INFERSTAT_STORE_SQLITE_CHECKPOINT_H
 #define INFERSTAT_STORE_SQLITE_CHECKPOINT_H
 
@@ -11,25 +11,26 @@
 
 struct sqlite3;
 
+// Private.  An attempt is a checkpoint that ran, complete or not; lengths are in pages.
 struct checkpoint {
-    bool wanted;             // commits since the last complete checkpoint
-    uint64_t wanted_at_ns;   // the first of them
-    uint64_t changed_at_ns;  // the last commit
-    uint64_t recorded_at_ns; // the last commit of records
-    uint64_t tried_at_ns;    // the last attempt
-    unsigned pages;          // length of the log after the last commit
+    bool wanted;             // there were commits since the last complete checkpoint
+    uint64_t wanted_at_ns;   // time of the first of them
+    uint64_t changed_at_ns;  // time of the last commit
+    uint64_t recorded_at_ns; // time of the last commit that stored records
+    uint64_t tried_at_ns;    // time of the last attempt
+    unsigned pages;          // length of the log after the last commit; set by the commit hook
     unsigned pages_tried;    // length of the log at the last attempt
 };
 
-// Initializes; an existing log counts as a commit at `now_ns`.
+// Initializes; an existing log counts as a commit at `now_ns`.  Then call checkpoint_watch.
 void checkpoint_init(struct checkpoint *checkpoint, uint64_t now_ns);
 
 // Installs a commit hook that reports the log's length to `checkpoint`.  The hook replaces SQLite's
-// automatic checkpoints; a call with NULL restores these.
+// automatic checkpoints; a call with NULL restores these.  `checkpoint` is borrowed until then.
 void checkpoint_watch(struct checkpoint *checkpoint, struct sqlite3 *db);
 
-// True if the log is so long that checkpoint_tick must run before the next commit; otherwise it can
-// wait until the writer has no job.
+// True if the log has grown so much since the last attempt that checkpoint_tick must run before the
+// next commit; otherwise it can wait until the writer has no job.
 bool checkpoint_presses(const struct checkpoint *checkpoint);
 
 // To be called after each commit; `records`: it stored records.

@@ -32,7 +32,7 @@ enum status database_is_damaged(const char *path, const char *why, struct error 
 // Runs statements without results.
 MUST_CHECK enum status database_exec(struct sqlite3 *db, const char *sql, struct error *err);
 
-// Runs the statements appended to `sql`, if any, and frees it.
+// Runs the statements appended to `sql`, if any, and frees `sql`, even on failure.
 MUST_CHECK enum status database_exec_built(struct sqlite3 *db, struct sqlite3_str *sql,
                                            struct error *err);
 

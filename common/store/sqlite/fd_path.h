@@ -11,8 +11,8 @@
 
 #define FD_PATH "/proc/self/fd/"
 
-// Makes SQLite open these paths unresolved, in the whole process.  To be called before any other
-// thread opens a database; repeated calls are harmless.
+// Makes SQLite open paths that begin with FD_PATH unresolved, in the whole process.  To be called
+// before any other thread opens a database; repeated calls are harmless.
 MUST_CHECK enum status fd_path_allow(struct error *err);
 
 #endif

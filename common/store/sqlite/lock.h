@@ -1,6 +1,6 @@
-// Lock files that their holder may remove: an exclusive lock between processes, which lasts until
-// the holder releases it or dies.  Only the holder may unlink the file.  So acquiring a lock
-// verifies that the locked file is still at its path.
+// Lock files that their holder may remove: an exclusive lock between processes (flock; lockfile.h),
+// which lasts until the holder releases it or dies.  Only the holder may unlink the file.  So
+// acquiring a lock verifies that the locked file is still at its path.
 #ifndef INFERSTAT_STORE_SQLITE_LOCK_H
 #define INFERSTAT_STORE_SQLITE_LOCK_H
 
@@ -8,6 +8,7 @@
 
 #include "common/core/base/error.h"
 
+// Set by lock_acquire; on failure it is LOCK_NONE.
 struct lock {
     int fd;     // -1: not held
     bool made;  // lock_acquire found no file and created it

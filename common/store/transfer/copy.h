@@ -3,8 +3,8 @@
 // log, created atomically (atomic_file.h).
 //
 // The store's log cannot be checkpointed while a copy reads its snapshot, and grows with each
-// commit.  A copy fails if the log has grown by more than COPY_LOG_BYTES_MAX.  The integrity check
-// of the finished copy holds no snapshot.
+// commit.  A copy fails if the log has grown by more than COPY_LOG_BYTES_MAX.  Then the snapshot
+// ends, and an integrity check reads only the finished copy, not the store.
 #ifndef INFERSTAT_STORE_TRANSFER_COPY_H
 #define INFERSTAT_STORE_TRANSFER_COPY_H
 
@@ -21,27 +21,33 @@ struct store;
 #define COPY_LOG_BYTES_MAX (INT64_C(1) << 30)
 
 // Answers QUERY_COPY: one row with
-//   path, bytes, runs, records (in all), one column per kind named like it (its records),
-//   rollups, left_out (bundle: records of its runs that it lacks, which its ledger counts as
-//   cleared; backup: 0), baselines, baselines_left_out (bundle: those that its filter does
-//   not cover; backup: 0), log_bytes (growth of the store's log meanwhile), duration_ns
+//   path, bytes   of the copy
+//   runs, records, rollups, baselines   counts in the copy; `records` are those of all kinds
+//   left_out      bundle: records of its runs that the filter does not cover, so that the bundle
+//                 lacks them; its ledger counts them as cleared.  Backup: 0
+//   baselines_left_out   bundle: baselines that the filter does not cover.  Backup: 0
+//   log_bytes     growth of the store's log meanwhile
+//   duration_ns
+//   KIND          one column for each record kind except run: the count of its records in the copy
+// Returns STATUS_NO_DATA if a bundle would be empty, or an error of atomic_file_begin or
+// copying_look.
 MUST_CHECK enum status query_copy(struct store *store, const struct query *query,
                                   struct result **out, struct error *err);
 
 // ---- Shared by the copy's source files ---------------------------------------------
 
-// A copy in progress.
+// A copy in progress; set by query_copy, except as noted.
 struct copying {
-    struct store *store;
+    struct store *store; // the original
     const struct query *query;
-    char *log;         // path of the store's log; NULL: none
-    int64_t log_began; // its size at the start of the copy, in bytes
-    int64_t log_most;  // its largest size since
-    int64_t left_out, baselines_left_out;
+    char *log;                            // path of the store's log; NULL: none
+    int64_t log_began;                    // its size at the start of the copy, in bytes
+    int64_t log_most;                     // its largest size since; set by copying_look
+    int64_t left_out, baselines_left_out; // the columns above; set by bundle_fill
 };
 
-// Checks whether the copy may continue.  Returns STATUS_TIMEOUT if it exceeds the store's time
-// budget, STATUS_FULL if the log has grown too much.
+// Checks whether the copy may continue; called repeatedly.  Returns STATUS_TIMEOUT if it
+// exceeds the store's time budget, STATUS_FULL if the log has grown too much.
 MUST_CHECK enum status copying_look(struct copying *copying, struct error *err);
 
 // Opens the copy's file for writing, without a log and without syncing; atomic_file_end syncs it.

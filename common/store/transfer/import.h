@@ -1,6 +1,6 @@
 // Import: merges the records of another store's file into this store, run by run.  A run is the
 // lifetime of one monitored process.  The collector imports with import_file (the query IMPORT);
-// store_import does so in a file without a collector.
+// store_import does so in a file without a collector.  "Here" means in this store.
 //
 // The file is not trusted.  Before SQLite opens it, it must be a regular store file of limited
 // size.  Then its schema is checked, every run is audited (audit.h), and every value must be one
@@ -18,10 +18,11 @@
 // out.  Baselines are imported unless their name exists.
 //
 // An existing run is skipped in two cases.  Either none of its records were removed here, so that
-// there is nothing to restore; or the file has a later state of the run (it lists ranges that this
-// store lacks), since two states are not mixed.  Rollups are not imported: the records get new ids
-// and are rolled up like any others.  Records that have expired here are not imported, since
-// rollups still count them; nor are records cleared of a day that has begun to expire.
+// there is nothing to restore; or the file has a later state of the run (it lists ranges of record
+// numbers that this store lacks), since two states are not mixed.  Rollups are not imported: the
+// records get new ids and are rolled up like any others.  Records that have expired here are not
+// imported, since rollups still count them; nor are records that were cleared here and belong to a
+// day that has begun to expire.
 #ifndef INFERSTAT_STORE_TRANSFER_IMPORT_H
 #define INFERSTAT_STORE_TRANSFER_IMPORT_H
 
@@ -38,6 +39,8 @@ struct sqlite3;
 struct baseline;
 struct store;
 
+// Limits.  The reading thread ends a batch at the first two, and refuses rows with longer texts and
+// names.  import_apply fails above IMPORT_NAMES_MAX.
 enum {
     IMPORT_ROWS_MAX = 2000,     // records in one transaction
     IMPORT_RUNS_MAX = 200,      // runs in one transaction
@@ -70,7 +73,8 @@ struct import_batch {
     size_t new_run_count;
 };
 
-// Where the reading thread sends its batches; `apply` returns after the batch was written.
+// Where the reading thread sends its batches.  `apply` has the thread of the writing connection
+// call import_apply, and returns after that.
 struct import_sink {
     enum status (*apply)(void *context, struct import_batch *batch, struct error *err);
     void *context;

@@ -1,5 +1,7 @@
-// Internal state of an import (import.h): shared by the source files that read and validate the
-// other store's file.  All of it belongs to the reading thread.
+// Internal state of an import, which merges another store's file into this store (import.h): shared
+// by the source files that read and validate the file.  All of it belongs to the reading thread.
+// A batch is the validated rows of one transaction; the sink has it written to this store.
+// import_file calls the steps at the end of this header in their order.
 #ifndef INFERSTAT_STORE_TRANSFER_IMPORT_READING_H
 #define INFERSTAT_STORE_TRANSFER_IMPORT_READING_H
 
@@ -10,9 +12,10 @@ struct store;
 
 enum { IMPORT_NOTE_SIZE = 256 };
 
+// The fault (reason of a refusal) of a row with an invalid name.
 #define IMPORT_FAULT_NAME "a name that is not there, too long, or not UTF-8"
 
-// The tables of a batch.
+// The tables of a batch (schema.h).  A batch has either IMPORT_RECORD or the others.
 enum import_table {
     IMPORT_RUN,
     IMPORT_STREAM,
@@ -26,11 +29,11 @@ enum import_table {
 };
 
 // A run of the file that is imported.  `from` is its id in the file, `to` its id in this store; 0:
-// not inserted yet.
+// not inserted yet.  import_validate_runs adds it, import_send_runs sets `to` of a new run.
 struct coming {
     int64_t from, to;
-    bool is_here;  // the run exists in this store, which may have some of its records
-    int64_t taken; // records imported
+    bool is_here;  // the run was here before the import, with some of its records
+    int64_t taken; // its records imported so far
     // Per kind, set hash (set_hash.h) of the rows that the file has.
     uint64_t hashes[RECORD_KIND_COUNT];
 };
@@ -39,7 +42,7 @@ struct coming {
 struct import_rows {
     struct sqlite3 *db;
     struct sqlite3_stmt *insert[IMPORT_TABLES];
-    size_t count; // of all tables
+    size_t count; // rows in all tables
 };
 
 // An import in progress.
@@ -52,11 +55,11 @@ struct importing {
     // Statements on this store: find a run by its UUID; find a stored range that contains another;
     // find a record that is or was stored.
     struct sqlite3_stmt *find, *covered, *here;
-    struct sqlite3_stmt *select[IMPORT_RECORD]; // on the file: the rows of a run
+    struct sqlite3_stmt *select[IMPORT_RECORD]; // on the file, by table: the rows of a run
     struct coming *runs;                        // ascending by `from`
-    size_t run_count, run_room;
-    struct coming *at_run; // last run found, or current one
-    // Counts for the answer; `there`: runs skipped.
+    size_t run_count, run_room;                 // runs used and allocated
+    struct coming *at_run;                      // last run found, or current one
+    // Counts for the answer of import_file; `there`: runs skipped.
     int64_t new_runs, there, refused, records;
     int64_t baselines, baselines_there, baselines_refused;
     char note[IMPORT_NOTE_SIZE], baseline_note[IMPORT_NOTE_SIZE];
@@ -70,9 +73,9 @@ struct coming *import_find_run(struct importing *importing, int64_t from);
 
 // ---- SQL (import_columns.c) ---------------------------------------------------------------
 
-// `kind` below: the kind of IMPORT_RECORD; RECORD_KIND_RUN for other tables.  A table of a batch
-// has a column `run`, then the values, with names as text.  `run` is the run's id in the file; for
-// IMPORT_RECORD its id in this store.
+// In this section `kind` is the kind of the records for IMPORT_RECORD, else RECORD_KIND_RUN.  A
+// table of a batch has a column `run`, then the values, with names as text.  `run` is the run's id
+// in the file; for IMPORT_RECORD its id in this store.
 
 // Registers the SQL functions that the statements use on the file's connection.
 MUST_CHECK enum status import_register(struct sqlite3 *db, struct importing *importing,
@@ -85,6 +88,7 @@ void import_append_select(struct sqlite3_str *sql, enum import_table table, enum
 
 // The name of a batch's table; static.
 const char *import_table_name(enum import_table table);
+// Appends CREATE TABLE for a batch's table.
 void import_append_create(struct sqlite3_str *sql, enum import_table table, enum record_kind kind);
 
 // Appends statements that insert the new names of a batch's table into the store's table name.
@@ -115,7 +119,7 @@ MUST_CHECK enum status import_validate_runs(struct importing *importing, struct 
 // Sends the new runs to the sink, with all of their records counted as cleared.
 MUST_CHECK enum status import_send_runs(struct importing *importing, struct error *err);
 
-// Sends the records of the selected runs.
+// Sends the records of the selected runs, kind by kind.
 MUST_CHECK enum status import_send_records(struct importing *importing, struct error *err);
 
 // Sends the baselines whose names do not exist here.

@@ -1,5 +1,9 @@
 // Store builder: writes a store file from records that no monitored process sent, such as benchmark
-// results.  The file can be imported like any bundle (import.h).  One thread at a time.
+// results.  The file can be imported like any bundle (a part of a store as a separate file; copy.h,
+// import.h).  One thread at a time.
+//
+// Order: store_builder_new; for each run store_builder_run, then its names and records; at last, or
+// after a failure of one of these, store_builder_end.
 #ifndef INFERSTAT_STORE_TRANSFER_STORE_BUILDER_H
 #define INFERSTAT_STORE_TRANSFER_STORE_BUILDER_H
 
@@ -18,7 +22,7 @@ struct store_builder_run {
     const char *host; // required
     const char *worker_version, *os, *kernel, *cpu;
     int64_t cpu_count, device_count;
-    int64_t started_ns, ended_ns;
+    int64_t started_ns, ended_ns; // since 1970 UTC
 };
 
 // Begins the file at `path`.  Returns the errors of atomic_file_begin.
@@ -30,15 +34,16 @@ MUST_CHECK enum status store_builder_new(struct store_builder **out, const char 
 MUST_CHECK enum status store_builder_end(struct store_builder *builder, enum status status,
                                          struct error *err);
 
-// Begins a run, which counts as closed; the following records belong to it.
+// Begins a run, which counts as closed; the following names and records belong to it.
 MUST_CHECK enum status store_builder_run(struct store_builder *builder,
                                          const struct store_builder_run *run, struct error *err);
 
-// Adds a name and sets `*id` to its id, for the records.
+// Adds a name to the current run and sets `*id` to its id, for the records.  The id is valid for
+// all runs of the file.
 MUST_CHECK enum status store_builder_name(struct store_builder *builder, const char *name,
                                           uint32_t *id, struct error *err);
 
-// Adds a record to the current run; its received_ns is the run's ended_ns.
+// Adds a copy of a record to the current run; its received_ns is the run's ended_ns.
 MUST_CHECK enum status store_builder_put(struct store_builder *builder, const struct record *record,
                                          struct error *err);
 
