@@ -107,8 +107,9 @@ typedef const struct record *spool_get(const void *context, uint64_t number);
 
 // Appends records first..last of `stream`, at most DELIVERY_BATCH_MAX, read by
 // get(context, number), and syncs them to disk.  `first` must be above every record number of
-// the stream appended before; numbers that are skipped count as acknowledged.  On failure
-// nothing is appended, and the append may be retried at any time.  Returns
+// the stream appended before; if numbers between them are skipped, all records of the stream
+// below `first` count as acknowledged and are released.  On failure nothing is appended, and the
+// append may be retried at any time.  Returns
 //   STATUS_FULL     if less than free_min would be left, or the disk or a quota is full
 //   STATUS_IO       if writing failed
 //   STATUS_DENIED   if the folder is not writable, or belongs to another user

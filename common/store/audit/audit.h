@@ -117,10 +117,10 @@ struct audit {
     unsigned searches;              // runs whose wrong numbers were searched for
 };
 
-// Audits at most `limit` runs with ids above `after` that the filter's host, run and window cover.
-// The caller holds a transaction if all pages are to be of one snapshot.  audit_deinit frees the
-// contents of `audit`, also after a failure.  Returns STATUS_TIMEOUT if it exceeds the store's time
-// budget.
+// Audits at most `limit` runs with ids above `after` (0, then the `last` of the page before) that
+// the filter's host, run and window cover.  Initialises `audit`; audit_deinit frees its contents,
+// also after a failure and before the next page.  The caller holds a transaction if all pages are
+// to be of one snapshot.  Returns STATUS_TIMEOUT if it exceeds the store's time budget.
 MUST_CHECK enum status audit_page(struct audit *audit, struct store *store,
                                   const struct query_filter *filter, int64_t after, uint32_t limit,
                                   struct error *err);
