@@ -1,9 +1,10 @@
 #include "server/collector/rollup/rollup_throttle.h"
 
-// After work the thread is left alone, times what that took: less the more records are
-// lacking, up to half a memtable.  What does not fit into the two memtables must be read from the
-// store, which costs more than twice as much as folding it: so a bit more of the thread, while
-// they fill, is less in the end.  Where they are full nevertheless that did not help.
+// After a step of work the thread is left alone for a multiple of the time that the step took.  The
+// multiple shrinks as more records lag, up to half a memtable.  Records that do not fit into the
+// memtable must be read from the store, which costs more than twice as much as adding them from the
+// batch: while it is about to overflow, a larger share costs less in the end.  Once it has
+// overflowed by another memtable's size, the share shrinks again, since it did not prevent that.
 enum {
     REST_TIMES = 20,
     REST_TIMES_BEHIND = 6,
