@@ -21,105 +21,99 @@
 //
 // PING: version protocol store uptime_ns? now_ns store_bytes runs_open store_error? (why the
 //   collector's last write failed; null if a file is queried directly)
-// SUMMARY, one row: runs runs_open hosts models loads loads_failed inferences
-//   inferences_failed operations prompt_tokens generated_tokens
-//   tokens_per_second (total tokens over total time) mean_tokens_per_second (mean of the
-//   requests' rates) ttft_mean_ns ttft_p95_ns e2e_mean_ns load_mean_ns host_memory_bytes
-//   (sum of the last sample of each open run) last_load_model last_load_started_ns
-//   last_load_duration_ns last_load_status last_inference_model
-//   last_inference_started_ns last_inference_tokens_per_second
-//   last_inference_ttft_ns last_inference_generated_tokens startup_last_ns
-//   produced stored dropped unnumbered lost (dropped + unnumbered), dropped_REASON for each
-//   of DELIVERY_REASONS (dropped_ring_full includes unnumbered), duplicates refused expired
-//   cleared in_flight coverage_ratio refused_messages (messages, connections and names
-//   refused, regardless of the filter) refusals? (how many for each reason, as text: "names 10,
-//   message_size 3") store_bytes (the file and its write-ahead log) store_error? (as in PING)
-//   pipelines pipelines_failed last_pipeline_workload last_pipeline_model
-//   last_pipeline_started_ns last_pipeline_status last_pipeline_items_per_second
-//   last_pipeline_overlap_ratio
-//   Sums include rollups, as in AVERAGE; inferences_failed, loads_failed and
-//   pipelines_failed count only records that have not expired
+// SUMMARY, one row: runs runs_open hosts models loads loads_failed inferences inferences_failed
+//   operations prompt_tokens generated_tokens tokens_per_second (total tokens over total time)
+//   mean_tokens_per_second (mean of the requests' rates) ttft_mean_ns ttft_p95_ns e2e_mean_ns
+//   load_mean_ns host_memory_bytes (sum of the last sample of each open run) last_load_model
+//   last_load_started_ns last_load_duration_ns last_load_status last_inference_model
+//   last_inference_started_ns last_inference_tokens_per_second last_inference_ttft_ns
+//   last_inference_generated_tokens startup_last_ns produced stored dropped unnumbered lost
+//   (dropped + unnumbered), dropped_REASON for each of DELIVERY_REASONS (dropped_ring_full includes
+//   unnumbered), duplicates refused expired cleared in_flight coverage_ratio refused_messages
+//   (messages, connections and names refused, regardless of the filter) refusals? (how many for
+//   each reason, as text: "names 10, message_size 3") store_bytes (the file and its write-ahead
+//   log) store_error? (as in PING) pipelines pipelines_failed last_pipeline_workload
+//   last_pipeline_model last_pipeline_started_ns last_pipeline_status
+//   last_pipeline_items_per_second last_pipeline_overlap_ratio.  Sums include rollups, as in
+//   AVERAGE; inferences_failed, loads_failed and pipelines_failed count only records that have not
+//   expired
 // AVERAGE, one row per group; with step_ns one per group and time step that has values, oldest
-//   first: the dimensions by name, [started_ns: start of the step, a multiple of step_ns],
-//   metric unit count mean total_over_total? (of a rate: sum of numerators over sum of
-//   denominators) min max p50 p90 p95 p99 met_ratio? coverage_ratio lost, and of the whole
-//   answer: sketches (rollups read) rows (records read) note? (text: expired records and what
-//   replaces them; why many rollups were read).
+//   first: the dimensions by name, [started_ns: start of the step, a multiple of step_ns], metric
+//   unit count mean total_over_total? (of a rate: sum of numerators over sum of denominators) min
+//   max p50 p90 p95 p99 met_ratio? coverage_ratio lost, and of the whole answer: sketches (rollups
+//   read) rows (records read) note? (text: expired records and what replaces them; why many rollups
+//   were read).
 //   itl_ns: sums, minimum and maximum are those of the sketches, within 1 %.  mbu_ratio: from
 //   records, of requests with known weights and device bandwidth; the note has the number of
 //   requests without a known KV cache size (bandwidth.h).
-//   goodput_per_second (requires slo; from records): count is the number of requests; mean is
-//   the number of requests that met all objectives per second (goodput.h has the divisor);
-//   met_ratio is their share of all requests (null for other metrics).  A request without a
-//   second token meets objectives on later tokens; one that has no first token, failed or was
-//   cancelled meets none
-// OVERVIEW, one row per host, device and model: host device model runs_open
-//   inferences prompt_tokens generated_tokens tokens_per_second
-//   mean_tokens_per_second ttft_mean_ns ttft_p95_ns e2e_mean_ns loads
-//   load_mean_ns host_memory_bytes device_memory_bytes last_ns lost
+//   goodput_per_second (requires slo; from records): count is the number of requests; mean is the
+//   number of requests that met all objectives per second (goodput.h has the divisor); met_ratio is
+//   their share of all requests (null for other metrics).  A request without a second token meets
+//   objectives on later tokens; one that has no first token, failed or was cancelled meets none
+// OVERVIEW, one row per host, device and model: host device model runs_open inferences
+//   prompt_tokens generated_tokens tokens_per_second mean_tokens_per_second ttft_mean_ns
+//   ttft_p95_ns e2e_mean_ns loads load_mean_ns host_memory_bytes device_memory_bytes last_ns lost
 //   coverage_ratio (of the host, in the window).  runs_open and device_memory_bytes are from the
-//   newest 4,000 inferences and loads; for a row without any of these, last_ns is the start of
-//   its newest rollup
+//   newest 4,000 inferences and loads; for a row without any of these, last_ns is the start of its
+//   newest rollup
 // RECORDS: run host stream number started_ns received_ns, the kind's columns (names and
-//   enumerations as text; a sketch as hexadecimal), its derived columns.  load_stage also has
-//   the model and device of its load.  run has no stream and number, but dropped unnumbered
-//   lost, dropped_REASON, coverage_ratio, in_flight, and balanced? (1 if v_ledger (schema.h)
-//   finds no contradiction, else 0; null while the run is open or silent).  Sorted by
-//   started_ns, newest first or oldest first.  An answer ends after limit rows or some
-//   megabytes of text; the cursor continues after it.
-// AUDIT, one row per run, oldest first: run host started_ns end produced stored lost
-//   dropped_REASON expired cleared duplicates in_flight rows (counted) verdict (balanced,
-//   unbalanced, open, unknown) finding? (contradictions in words, separated by "; ").  Orphan
-//   rows, whose run is not in the store, are reported in a row of their own, with null for the
-//   run.  audit.h lists the checks.  The cursor continues after limit runs (QUERY_ROWS_MAX at
-//   most), or fewer if they have many streams.
+//   enumerations as text; a sketch as hexadecimal), its derived columns.  load_stage also has the
+//   model and device of its load.  run has no stream and number, but dropped unnumbered lost,
+//   dropped_REASON, coverage_ratio, in_flight, and balanced? (1 if v_ledger (schema.h) finds no
+//   contradiction, else 0; null while the run is open or silent).  Sorted by started_ns, newest
+//   first or oldest first.  An answer ends after limit rows or some megabytes of text; the cursor
+//   continues after it.
+// AUDIT, one row per run, oldest first: run host started_ns end produced stored lost dropped_REASON
+//   expired cleared duplicates in_flight rows (counted) verdict (balanced, unbalanced, open,
+//   unknown) finding? (contradictions in words, separated by "; ").  Orphan rows, whose run is not
+//   in the store, are reported in a row of their own, with null for the run.  audit.h lists the
+//   checks.  The cursor continues after limit runs (QUERY_ROWS_MAX at most), or fewer if they have
+//   many streams.
 //
 // COPY, one row: copy.h lists the columns.  Creates the file at query->file.path.
-// BASELINES, one row per stored baseline: baseline created_ns filter (in words) since_ns
-//   until_ns coverage_ratio runs samples values (stored values in all) fingerprint (the
-//   environment as JSON: environment.h)
+// BASELINES, one row per stored baseline: baseline created_ns filter (in words) since_ns until_ns
+//   coverage_ratio runs samples values (stored values in all) fingerprint (the environment as JSON:
+//   environment.h)
 // COMPARE, one row per subject, device, pipeline batch size and metric that both sides have: model
 //   operation device metric unit (the model of a pipeline without a model is its workload)
 //   before_count after_count needed_count (values needed for an interval) before_median
-//   after_median ratio (after / before) ratio_low? ratio_high? (its confidence interval)
-//   confidence margin verdict (stats.h) note? (why the verdict is undecided) before_runs
-//   after_runs before_coverage_ratio after_coverage_ratio differences? (of the environments,
-//   and subjects that only one side has, in words) batch_items, and for times, else null:
-//   before_p95 after_p95 p95_ratio p95_ratio_low p95_ratio_high p95_verdict.
-//   The verdict of a row is that of the median.  Metrics that explain a pipeline's
-//   items_per_second (overlap_ratio, exposed_copy_ns, ...) have one only if the query names the
-//   metric.  Operations named like a pipeline's workload are its batches and are not compared
-//   (samples.h).  Of more than 10,000 values, an evenly spaced subset is compared.
+//   after_median ratio (after / before) ratio_low? ratio_high? (its confidence interval) confidence
+//   margin verdict (stats.h) note? (why the verdict is undecided) before_runs after_runs
+//   before_coverage_ratio after_coverage_ratio differences? (of the environments, and subjects that
+//   only one side has, in words) batch_items, and for times, else null: before_p95 after_p95
+//   p95_ratio p95_ratio_low p95_ratio_high p95_verdict.
+//   The verdict of a row is that of the median.  Metrics that explain a pipeline's items_per_second
+//   (overlap_ratio, exposed_copy_ns, ...) have one only if the query names the metric.  Operations
+//   named like a pipeline's workload are its batches and are not compared (samples.h).  Of more
+//   than 10,000 values, an evenly spaced subset is compared.
 //   The query returns STATUS_INVALID if the environments are incomparable, unless it has `force`.
 //   The verdict on a metric that depends on the work (tokens of requests, page cache share) is
-//   undecided if the work differs by more than 10 %, unless forced.  With force, subjects
-//   without a counterpart are compared across devices; if each side has one subject left, these
-//   two are compared.
-// SLOWEST, one row for each of the 10 (or limit, at most 1,000) slowest requests by
-//   query->metric (default e2e_ns), slowest first: those with the highest times or the lowest
-//   rates: run host model device request finish started_ns metric value
-//   e2e_ns queue_ns prefill_ns decode_ns? prompt_tokens cached_prompt_tokens
-//   generated_tokens concurrent_requests? peers (how many requests with its model and device
-//   the filter covers) took_ns? (time of the phases that the metric covers: all, those up to
-//   the first token, decode, ...) median_ns? (of the peers; for a rate the time of the same
-//   work at the median rate)
-//   excess_ns? and its parts, which add up to it: queue_excess_ns prompt_excess_ns
-//   prefill_excess_ns tokens_excess_ns decode_excess_ns copy_excess_ns load_excess_ns
-//   starvation_excess_ns throttle_excess_ns concurrency_excess_ns other_excess_ns
-//   (latency_attribution.h), blame? (the largest part; null if the excess is at most 10 % of the
-//   median, or with fewer than 5 peers) throttle_reasons? note? expired_ns? (requests before
-//   that time have expired).  Medians are within 1 %.
+//   undecided if the work differs by more than 10 %, unless forced.  With force, subjects without a
+//   counterpart are compared across devices; if each side has one subject left, these two are
+//   compared.
+// SLOWEST, one row for each of the 10 (or limit, at most 1,000) slowest requests by query->metric
+//   (default e2e_ns), slowest first: those with the highest times or the lowest rates: run host
+//   model device request finish started_ns metric value e2e_ns queue_ns prefill_ns decode_ns?
+//   prompt_tokens cached_prompt_tokens generated_tokens concurrent_requests? peers (how many
+//   requests with its model and device the filter covers) took_ns? (time of the phases that the
+//   metric covers: all, those up to the first token, decode, ...) median_ns? (of the peers; for a
+//   rate the time of the same work at the median rate) excess_ns? and its parts, which add up to
+//   it: queue_excess_ns prompt_excess_ns prefill_excess_ns tokens_excess_ns decode_excess_ns
+//   copy_excess_ns load_excess_ns starvation_excess_ns throttle_excess_ns concurrency_excess_ns
+//   other_excess_ns (latency_attribution.h), blame? (the largest part; null if the excess is at
+//   most 10 % of the median, or with fewer than 5 peers) throttle_reasons? note? expired_ns?
+//   (requests before that time have expired).  Medians are within 1 %.
 // STAGES, rows per group (one group without group_by), largest first: the dimensions, cache (all;
-//   then cold, mixed, warm, unknown if there are such loads), part (total; stage, in order;
-//   other), stage? loads failed? count (loads that have the part) mean_ns p50_ns max_ns
-//   share_ratio (of the time of all loads) load_bytes_per_second?
-//   storage_bytes_per_second? page_cache_ratio? note?.  A load is cold if at most 0.1 of its
-//   file was in the page cache, warm from 0.9.  Covers the newest 200,000 successful loads.
-// FLEET, one row per model, device, host and metric (query->metric, or decode, prefill and
-//   load rates and ttft), outliers first: model device host metric unit verdict (worse,
-//   different, better, usual; few values, few hosts: not compared) deviation_ratio? score?
-//   (distance from the median, in spreads) value (the host's median) median? (of the hosts'
-//   medians) spread? hosts (compared) count (values) reason? (fleet.h)
+//   then cold, mixed, warm, unknown if there are such loads), part (total; stage, in order; other),
+//   stage? loads failed? count (loads that have the part) mean_ns p50_ns max_ns share_ratio (of the
+//   time of all loads) load_bytes_per_second? storage_bytes_per_second? page_cache_ratio? note?.  A
+//   load is cold if at most 0.1 of its file was in the page cache, warm from 0.9.  Covers the
+//   newest 200,000 successful loads.
+// FLEET, one row per model, device, host and metric (query->metric, or decode, prefill and load
+//   rates and ttft), outliers first: model device host metric unit verdict (worse, different,
+//   better, usual; few values, few hosts: not compared) deviation_ratio? score? (distance from the
+//   median, in spreads) value (the host's median) median? (of the hosts' medians) spread? hosts
+//   (compared) count (values) reason? (fleet.h)
 //
 // coverage_ratio is stored / (stored + lost) over all kinds of records; it is 1 if nothing was
 // lost, and null if it could not be counted within the time budget.  It and `lost` cover the

@@ -5,8 +5,8 @@
 
 #include "common/core/base/error.h"
 
-// Callback for one line's key and value.  A status other than STATUS_OK ends the reading, but see
-// `complain` in config_read.
+// Callback for one line's key and value, without surrounding white space; borrowed during the call.
+// A status other than STATUS_OK ends the reading, but see `complain` in config_read.
 typedef enum status on_config_entry(void *context, const char *key, const char *value,
                                     struct error *err);
 

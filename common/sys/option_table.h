@@ -14,7 +14,7 @@
 enum option_type {
     OPTION_GIVEN,   // no member: only option_table.given is set
     OPTION_FLAG,    // bool, set to true; in a configuration file yes or no
-    OPTION_TEXT,    // const char *, borrowed from the command line
+    OPTION_TEXT,    // const char *, borrowed from the command line or from the caller of option_set
     OPTION_PATH,    // char[PATH_MAX], copied; an empty path is refused
     OPTION_INTEGER, // int64_t, minimum..maximum
     OPTION_UINT32,  // uint32_t, minimum..maximum
@@ -42,7 +42,7 @@ struct option {
     option_choice *choices;  // OPTION_CHOICE, OPTION_SET; also for completion; NULL: none
     option_parse *parse;     // OPTION_CUSTOM
     char letter;             // short form, "-n"; 0: none
-    bool not_in_file;        // not accepted in a configuration file
+    bool not_in_file;        // not accepted in a configuration file; its reader enforces this
 };
 
 // Initialisers of the last fields of struct option: `type`, `offset`, and the range or callbacks.
@@ -66,7 +66,7 @@ struct option_table {
     const struct option *options;
     size_t count;
     void *target; // the structure that receives the values
-    bool *given;  // given[i]: options[i] was on the command line; NULL: not recorded
+    bool *given;  // output, by index: the option was on the command line; NULL: not recorded
 };
 
 // Iterator over a command line.  Set all members but `words_only`, which is false.

@@ -14,7 +14,8 @@ struct output {
     char *temporary; // path of the temporary file; NULL if `path` is written directly
 };
 
-// Opens the temporary file PATH.tmp-PID, with the permissions of the file at `path` if one exists.
+// Opens the temporary file PATH.tmp-PID, with the permissions of the file at `path` if one exists;
+// for a terminal, pipe or device opens `path`.  Only after STATUS_OK call output_close.
 MUST_CHECK enum status output_open(struct output *output, const char *path, struct error *err);
 
 // Ends the output.  `status` is the caller's result of writing.  If it is STATUS_OK and the sync

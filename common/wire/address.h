@@ -7,14 +7,15 @@
 
 #include "common/core/base/error.h"
 
+// ADDRESS_IPC_PATH_MAX: most bytes of the path of a Unix socket (sun_path).
 enum { ADDRESS_TEXT_SIZE = 512, ADDRESS_DEFAULT_PORT = 5571, ADDRESS_IPC_PATH_MAX = 107 };
 
 enum address_service {
-    ADDRESS_INGEST,
-    ADDRESS_QUERY,
-    ADDRESS_LIVE,
-    ADDRESS_ADMIN,
-    ADDRESS_SERVICES
+    ADDRESS_INGEST,  // records from monitored processes
+    ADDRESS_QUERY,   // queries of clients
+    ADDRESS_LIVE,    // new records, as they are stored
+    ADDRESS_ADMIN,   // administrators' queries
+    ADDRESS_SERVICES // their count
 };
 
 struct address {
@@ -27,9 +28,7 @@ struct address {
 // Parses "ipc:///absolute/folder", "tcp://HOST:PORT", "tcp://[::1]:PORT" or "tcp://HOST" (default
 // port).  Returns STATUS_INVALID for an unknown scheme, a relative folder, a folder whose socket
 // paths exceed ADDRESS_IPC_PATH_MAX bytes, an invalid host, a port outside 1..65532, or a wildcard.
-//
-// This function does not check whether a connection to the address needs keys: trust_resolve
-// (trust.h) does.
+// trust_resolve (trust.h), not this function, decides whether a connection needs keys.
 MUST_CHECK enum status address_parse(struct address *out, const char *text, struct error *err);
 
 // Parses an address to listen on.  Unlike address_parse, it accepts wildcards ("tcp://*",

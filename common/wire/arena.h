@@ -16,7 +16,7 @@ struct arena;
 MUST_CHECK enum status arena_new(struct arena **out, size_t first_size, size_t limit);
 void arena_free(struct arena *arena);
 
-// Frees all allocations, but keeps one block for reuse.
+// Frees all allocations, but keeps one block for reuse.  Clears the two flags below.
 void arena_reset(struct arena *arena);
 
 // Allocates `size` bytes, aligned to 8 bytes (less than malloc aligns).  Returns NULL if the limit

@@ -2,8 +2,8 @@
 // and back.  Collector, library and clients use it.  All functions may be called from any thread.
 //
 // A frame is one encoded message.  Decoding validates sizes, counts, enumerations, texts (UTF-8, no
-// NUL), numbers and times.  A batch carries records of one stream, the records of one ring buffer,
-// numbered 1, 2, 3, ...; its records come in tables, arrays of columns, one table per record kind.
+// NUL), numbers and times.  A batch carries records of one stream (the records of one thread of the
+// producer, numbered 1, 2, 3, ...) in tables: arrays of columns, one table per record kind.
 // In a decoded batch every record number from first to last is in one table, and the numbers of a
 // table ascend.  Columns have one value per row, of the column's type.  Ids of names are in
 // 1..65535, reals are finite, durations and counts are in 0..MESSAGE_VALUE_MAX.
@@ -21,8 +21,9 @@ MUST_CHECK enum status codec_encode(unsigned char **out, size_t *size,
 //
 // The address of a batch is its run, its stream and its range first..last of record numbers.
 // Returns STATUS_INVALID if the frame is no message, or if the address is invalid;
-// message->failed_run is then the run, if the frame has one.  A range longer than a batch's maximum
-// makes the address invalid: if the collector refused the range, it would drop all records in it.
+// message->failed_run is then the run, if the frame has one.  A range longer than
+// DELIVERY_BATCH_MAX makes the address invalid: if the collector refused the range, it would drop
+// all records in it.
 //
 // A batch with a valid address but invalid content decodes successfully, with batch.fault set and
 // without tables, so that the collector can refuse the range; valid drops, names and streams are
@@ -58,7 +59,7 @@ void table_builder_reset(struct table_builder *builder);
 MUST_CHECK enum status table_builder_add(struct table_builder *builder, uint64_t number,
                                          const struct record *record);
 
-// The tables of the records added since the reset; borrowed until the next call.
+// The tables of the records added since the reset; borrowed until the builder's next call.
 const struct wire_table *table_builder_tables(struct table_builder *builder, size_t *count);
 
 #endif

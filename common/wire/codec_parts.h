@@ -3,8 +3,8 @@
 //
 // A body is one variant of the union in struct message.  One function copies a body in both
 // directions: packing copies it to the structure of protobuf-c, reading copies it from that
-// structure and validates it.  Texts and arrays are allocated in the arena, or borrowed where
-// possible.  If an allocation in the arena fails, the field stays empty and is no fault:
+// structure and validates it.  Texts and arrays are allocated in the arena (arena.h), or borrowed
+// where possible.  If an allocation in the arena fails, the field stays empty and is no fault:
 // codec_encode and codec_decode check arena_failed after the body was copied.
 //
 // A fault is a static text that says what is invalid.  Functions that return a fault return NULL if

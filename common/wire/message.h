@@ -1,8 +1,10 @@
 // Message types of the wire protocol: one C structure for each message of proto/inferstat.proto,
-// which documents all fields.  The codec (codec.h) converts them to frames and back.
+// which documents all fields and the protocol's rules.  The codec (codec.h) converts them to frames
+// (one frame is one encoded message) and back.
 //
-// A decoded message owns the memory that it points to, and message_free releases that memory.  A
-// message that is to be encoded borrows the memory from the caller.
+// A run is the lifetime of one monitored process, the producer.  A stream is the records of one of
+// its threads, numbered 1, 2, 3, ...  A message that is to be encoded borrows the memory that it
+// points to from the caller; a decoded message owns it, and message_free (codec.h) releases it.
 #ifndef INFERSTAT_WIRE_MESSAGE_H
 #define INFERSTAT_WIRE_MESSAGE_H
 
@@ -16,14 +18,15 @@
 #include "common/core/query/result.h"
 #include "common/core/record/record.h"
 
+// Limits, which the codec checks.
 enum {
-    MESSAGE_PROTOCOL = DELIVERY_PROTOCOL,
-    MESSAGE_SIZE_MAX = 16 * 1024 * 1024, // bytes of a frame
-    MESSAGE_RUN_SIZE = 16,
-    MESSAGE_NAMES_MAX = 65535,    // interned names of a run
-    MESSAGE_NAME_SIZE_MAX = 255,  // bytes of a name
-    MESSAGE_TEXT_SIZE_MAX = 4096, // bytes of any other text
-    MESSAGE_COLUMNS_MAX = 64,
+    MESSAGE_PROTOCOL = DELIVERY_PROTOCOL, // our version of the protocol
+    MESSAGE_SIZE_MAX = 16 * 1024 * 1024,  // bytes of a frame
+    MESSAGE_RUN_SIZE = 16,                // bytes of a run's UUID
+    MESSAGE_NAMES_MAX = 65535,            // interned names of a run
+    MESSAGE_NAME_SIZE_MAX = 255,          // bytes of a name
+    MESSAGE_TEXT_SIZE_MAX = 4096,         // bytes of any other text
+    MESSAGE_COLUMNS_MAX = 64,             // columns of a table
 };
 
 // The largest record number, and the largest count of unnumbered losses of a stream: 12 days at a
@@ -66,25 +69,28 @@ struct wire_table {
     size_t column_count;
 };
 
+// Records that the producer no longer has, and why.
 struct wire_drop {
     struct delivery_range range;
     struct wire_bytes detail; // for people; empty: none
 };
 
+// Producer: opens or reopens a run.  An empty text: unknown.
 struct message_hello {
-    uint32_t protocol;
+    uint32_t protocol; // the sender's version, here and below
     unsigned char run[MESSAGE_RUN_SIZE];
     struct wire_bytes host, worker_version, os, kernel, cpu, cpu_governor, container, driver, cuda;
     int64_t pid, started_ns, cpu_count, host_memory_bytes, device_count;
-    const struct delivery_stream *streams;
+    const struct delivery_stream *streams; // all of the run so far
     size_t stream_count;
-    bool replay;
+    bool replay; // the run's process has ended; another one sends its remaining records
 };
 
+// Producer: records of one stream, or none (a heartbeat).
 struct message_batch {
     unsigned char run[MESSAGE_RUN_SIZE];
-    uint64_t sequence;
-    int64_t sent_ns;
+    uint64_t sequence; // number of the Batch or Goodbye in the run, from 1
+    int64_t sent_ns;   // producer's clock
     uint32_t stream;
     uint64_t first, last; // 0, 0: no records
     uint32_t names_first; // id of names[0]
@@ -94,13 +100,13 @@ struct message_batch {
     size_t table_count;
     const struct wire_drop *drops;
     size_t drop_count;
-    const struct delivery_stream *streams;
+    const struct delivery_stream *streams; // those whose counts changed, or all
     size_t stream_count;
-    struct wire_bytes activity;
-    int64_t clock_offset_ns;  // host's wall clock minus the collector's
-    int64_t clock_error_ns;   // error bound of the offset; 0: no estimate
-    uint32_t unknown_columns; // decoded: columns newer than this program, skipped
-    const char *fault;        // decoded: why the content is invalid; NULL: valid
+    struct wire_bytes activity; // what the run is doing; empty: unchanged
+    int64_t clock_offset_ns;    // host's wall clock minus the collector's
+    int64_t clock_error_ns;     // error bound of the offset; 0: no estimate
+    uint32_t unknown_columns;   // decoded: columns newer than this program, skipped
+    const char *fault;          // decoded: why the content is invalid; NULL: valid
 };
 
 // What a stream's thread was doing when its process ended.
@@ -110,37 +116,40 @@ struct wire_activity {
     int64_t since_ns; // host's wall clock
 };
 
+// Producer: closes the run.
 struct message_goodbye {
     unsigned char run[MESSAGE_RUN_SIZE];
-    uint64_t sequence;
+    uint64_t sequence; // as in message_batch
     int64_t ended_ns;
     const struct delivery_stream *streams;
     size_t stream_count;
     const struct wire_drop *drops;
     size_t drop_count;
-    bool killed;
+    bool killed; // the process ended without Goodbye; another one sends it
     const struct wire_activity *activities; // if killed
     size_t activity_count;
 };
 
+// Records that the collector refused as invalid.
 struct wire_refused {
     uint32_t stream;
     uint64_t first, last;
     struct wire_bytes reason;
 };
 
+// Collector: answers Hello, Batch and Goodbye.
 struct message_ack {
     uint32_t protocol;
     unsigned char run[MESSAGE_RUN_SIZE];
     struct delivery_ack delivery;
     const struct wire_refused *refused;
     size_t refused_count;
-    int64_t sent_ns, echo_sent_ns;
-    struct wire_bytes error; // empty: none
+    int64_t sent_ns, echo_sent_ns; // collector's clock; sent_ns of the batch answered last
+    struct wire_bytes error;       // why the whole message was refused; empty: none
 };
 
 struct message_query {
-    uint64_t id;
+    uint64_t id; // chosen by the client; the reply repeats it
     uint32_t protocol;
     struct query query;
 };
@@ -163,16 +172,18 @@ struct message_reply {
     struct result *result; // decoded: owned by the message; to keep it, set it to NULL
 };
 
+// Client: subscribes to new records and grants credit.
 struct message_live_credit {
     uint32_t protocol;
-    uint32_t messages;
-    uint32_t kinds; // bit k: enum record_kind k; 0: all
-    bool ids_only;
+    uint32_t messages; // how many more message_live_records the collector may send
+    uint32_t kinds;    // bit k: enum record_kind k; 0: all
+    bool ids_only;     // wants only `kind` and `last_id` of message_live_records
 };
 
+// Collector: newly committed records of one kind.
 struct message_live_records {
     enum record_kind kind;
-    uint64_t missed;
+    uint64_t missed;       // records not sent so far for lack of credit
     struct result *result; // as in message_reply
     uint64_t last_id;      // id of the newest record, if the reader asked for ids only
 };

@@ -84,10 +84,9 @@ struct wire_listen {
     bool owner_only;                // ipc: mode 0600 instead of 0660
     const struct wire_guard *guard; // TCP: admits CURVE peers by this guard (copied).  NULL: no
                                     // keys.  Ignored for ipc, which uses file permissions.
-    // Maximum number of connections; 0: no limit.  A connection above the limit closes the
-    // oldest one that has sent no message yet, so that idle unknown peers cannot lock out other
-    // peers; if there is none, the new connection is closed.  RLIMIT_NOFILE must allow
-    // a descriptor for each.
+    // Maximum number of connections; 0: no limit.  A connection above the limit closes the oldest
+    // one that has sent no message yet, so that idle unknown peers cannot lock out other peers; if
+    // there is none, the new connection is closed.  RLIMIT_NOFILE must allow a descriptor for each.
     unsigned connections_max;
 };
 
@@ -170,7 +169,7 @@ struct wire_frame {
     unsigned char key[WIRE_KEY_SIZE]; // the sender's public key, if has_key
     const void *bytes;
     size_t size;
-    bool is_held; // `part` has libzmq's message, which owns `bytes`
+    bool is_held; // private: `part` has libzmq's message, which owns `bytes`
     _Alignas(void *) unsigned char part[64];
 };
 

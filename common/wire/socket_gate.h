@@ -4,9 +4,9 @@
 // uses it.
 //
 // Observed behaviour of libzmq 4.3.4:
-//  * libzmq sends one ZAP request per connection, after the peer has proved that it owns
-//    its key.  Without a ZAP handler libzmq admits every peer, so the thread starts before
-//    the first socket listens.
+//  * libzmq sends one ZAP request per connection, after the peer has proved that it owns its key.
+//    Without a ZAP handler libzmq admits every peer, so the thread starts before the first socket
+//    listens.
 //  * A refusal (ZAP status 400) reaches the client as an error: the client's session ends, and
 //    libzmq does not retry.  The same holds if only one side uses CURVE.  A client with a wrong
 //    server key is disconnected without an error and reconnects after a constant interval.

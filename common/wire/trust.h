@@ -22,7 +22,7 @@
 #include "common/wire/socket.h"
 
 enum {
-    TRUST_PASSES_MAX = 4, // most server keys of one address
+    TRUST_PASSES_MAX = 4, // most server keys of one address; further lines of it are ignored
     TRUST_WARNING_SIZE = 256,
 };
 

@@ -28,7 +28,7 @@ static inline void real_sum_add(struct real_sum *sum, double value)
 
 double real_sum_total(const struct real_sum *sum);
 
-// Aggregate of one series.  Integers are summed exactly in 128 bits, reals with compensation.
+// Aggregate of one series, all integers (summed exactly in 128 bits) or all reals (compensated).
 struct aggregate {
     uint64_t count;
     bool has_reals; // true: `reals`, `min` and `max` are valid; false: the integer members
@@ -39,8 +39,7 @@ struct aggregate {
     struct sketch *sketch; // NULL: no quantiles
 };
 
-// Frees the sketch; the caller zeroes the structure before its first use.  All values of an
-// aggregate must be of one type, integers or reals.
+// Frees the sketch; the caller zeroes the structure before its first use.
 void aggregate_deinit(struct aggregate *aggregate);
 
 // Creates the sketch (a mergeable quantile histogram; sketch.h).  Its memory counts towards

@@ -1,7 +1,6 @@
 // Opens store files (SQLite databases): database_open_reader for queries and copies,
-// database_open_writer for the collector, and for changes of a file without a collector; it also
-// creates new stores and migrates older ones.  The caller closes the connection with database_close
-// and uses it on one thread at a time.
+// database_open_writer for changes, which also creates new stores and migrates older ones.
+// The caller closes the connection with database_close and uses it on one thread at a time.
 #ifndef INFERSTAT_STORE_SCHEMA_DATABASE_OPEN_H
 #define INFERSTAT_STORE_SCHEMA_DATABASE_OPEN_H
 

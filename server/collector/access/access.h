@@ -1,9 +1,9 @@
-// Access control for TCP peers: an in-memory allow-list of public keys, loaded from the file of
-// authorized keys.
+// Access control for TCP peers: an in-memory allow-list of public keys and their roles, loaded from
+// the file of authorized keys (access_list.h).  The role producer permits the service ingest,
+// reader permits query and live, admin permits all services.  A key may replace older keys.
 //
-// Any thread may check a key, for every message; a check holds a lock for well under a
-// microsecond.  Adding or revoking a key replaces the file atomically; access_poll reloads a
-// changed file.
+// Any thread may check a key, for every message; a check holds a lock for well under a microsecond.
+// Adding or revoking a key replaces the file atomically; access_poll reloads a changed file.
 #ifndef INFERSTAT_COLLECTOR_ACCESS_ACCESS_H
 #define INFERSTAT_COLLECTOR_ACCESS_ACCESS_H
 
@@ -33,7 +33,8 @@ enum access_verdict {
 enum access_verdict access_check(struct access *access, enum address_service service,
                                  const unsigned char key[WIRE_KEY_SIZE]);
 
-// True if `key` may continue runs of the key `owner`: it is the same key or replaces `owner`.
+// True if `key` may continue runs that `owner` authenticated: it is the same key or replaces
+// `owner`.
 bool access_continues(struct access *access, const unsigned char key[WIRE_KEY_SIZE],
                       const unsigned char owner[WIRE_KEY_SIZE]);
 
