@@ -23,8 +23,8 @@ enum {
     CLEAR_SLICE_NS = 15000000, // target duration of a batch for the collector
 };
 
-// A delete in progress, private but for `cleared`.  It covers the matching records of all kinds
-// except RECORD_KIND_RUN that existed at its start.
+// A delete in progress, private but for `cleared`.  It covers the matching records that existed at
+// its start, of all kinds except RECORD_KIND_RUN.
 struct clearing {
     struct query_filter filter;
     uint64_t cleared;        // rows deleted so far
@@ -42,7 +42,7 @@ MUST_CHECK enum status clear_begin(struct clearing *clearing, struct sqlite3 *db
 
 // Runs the next batch in its own transaction: deletes records and counts them in the ledgers; when
 // no records are left, returns free pages.  A call may only advance to the next kind.  Sets `*done`
-// to true when nothing is left.  After a failure earlier batches stay committed.
+// to whether nothing is left.  After a failure earlier batches stay committed.
 MUST_CHECK enum status clear_slice(struct clearing *clearing, struct sqlite3 *db, bool *done,
                                    struct error *err);
 

@@ -21,7 +21,7 @@
 // another level without a gap there, or the records.
 //
 // Retention deletes the oldest records (they expire); their rollups stay.  The table expiry has one
-// time per kind: some or all records that started before it have expired, so queries use rollups.
+// time per kind: before it some or all records have expired, so queries use rollups there.
 #ifndef INFERSTAT_STORE_ROLLUP_ROLLUP_H
 #define INFERSTAT_STORE_ROLLUP_ROLLUP_H
 

@@ -1,5 +1,5 @@
 // Incremental set hash of records: the sum, modulo 2^64, of a hash of each record's stream and
-// number (its identity within a store).  The audit compares the hash of the rows that are there,
+// number (its identity within a run).  The audit compares the hash of the rows that are there,
 // plus that of deleted ones, with the hash of all numbers that were stored.  The hash does not
 // depend on the order; to add or remove a record, add or subtract its hash.
 #ifndef INFERSTAT_STORE_SQLITE_SET_HASH_H

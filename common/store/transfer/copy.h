@@ -3,8 +3,8 @@
 // log, created atomically (atomic_file.h).
 //
 // The store's log cannot be checkpointed while a copy reads its snapshot, and grows with each
-// commit.  A copy fails if the log has grown by more than COPY_LOG_BYTES_MAX.  Then the snapshot
-// ends, and an integrity check reads only the finished copy, not the store.
+// commit.  A copy fails if the log has grown by more than COPY_LOG_BYTES_MAX.  When the
+// copy is written, the snapshot ends; an integrity check then reads only the copy, not the store.
 #ifndef INFERSTAT_STORE_TRANSFER_COPY_H
 #define INFERSTAT_STORE_TRANSFER_COPY_H
 
@@ -24,7 +24,7 @@ struct store;
 //   path, bytes   of the copy
 //   runs, records, rollups, baselines   counts in the copy; `records` are those of all kinds
 //   left_out      bundle: records of its runs that the filter does not cover, so that the bundle
-//                 lacks them; its ledger counts them as cleared.  Backup: 0
+//                 lacks them; the bundle's ledger counts them as cleared.  Backup: 0
 //   baselines_left_out   bundle: baselines that the filter does not cover.  Backup: 0
 //   log_bytes     growth of the store's log meanwhile
 //   duration_ns
@@ -46,8 +46,8 @@ struct copying {
     int64_t left_out, baselines_left_out; // the columns above; set by bundle_fill
 };
 
-// Checks whether the copy may continue; called repeatedly.  Returns STATUS_TIMEOUT if it
-// exceeds the store's time budget, STATUS_FULL if the log has grown too much.
+// Checks whether the copy may continue; called repeatedly.  Returns STATUS_TIMEOUT if it exceeds
+// the store's time budget, STATUS_FULL if the log has grown too much.
 MUST_CHECK enum status copying_look(struct copying *copying, struct error *err);
 
 // Opens the copy's file for writing, without a log and without syncing; atomic_file_end syncs it.
