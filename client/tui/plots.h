@@ -1,5 +1,5 @@
-// Plots on a canvas: sparklines, bars and waterfall charts of load stages.  Used by the views.  No
-// I/O, no global state.
+// Plots on a canvas: sparklines, bars and waterfall charts of the stages of model loads.  Used by
+// the views.  No I/O, no global state.
 #ifndef INFERSTAT_TUI_PLOTS_H
 #define INFERSTAT_TUI_PLOTS_H
 

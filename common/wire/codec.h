@@ -2,11 +2,11 @@
 // and back.  Collector, library and clients use it.  All functions may be called from any thread.
 //
 // A frame is one encoded message.  Decoding validates sizes, counts, enumerations, texts (UTF-8, no
-// NUL), numbers and times.  A batch carries records of one stream (the records of one thread of the
-// producer, numbered 1, 2, 3, ...) in tables: arrays of columns, one table per record kind.
-// In a decoded batch every record number from first to last is in one table, and the numbers of a
-// table ascend.  Columns have one value per row, of the column's type.  Ids of names are in
-// 1..65535, reals are finite, durations and counts are in 0..MESSAGE_VALUE_MAX.
+// NUL), numbers and times.  A stream is the sequence of records of one producing thread, numbered
+// from 1.  A batch carries a range first..last of one stream in columnar tables, one table per
+// record kind.  In a decoded batch each number from first to last occurs in exactly one table, and
+// within a table the numbers ascend.  Columns have one value per row, of the column's type.  Ids of
+// names are in 1..65535, reals are finite, durations and counts are in 0..MESSAGE_VALUE_MAX.
 #ifndef INFERSTAT_WIRE_CODEC_H
 #define INFERSTAT_WIRE_CODEC_H
 
@@ -22,8 +22,8 @@ MUST_CHECK enum status codec_encode(unsigned char **out, size_t *size,
 // The address of a batch is its run, its stream and its range first..last of record numbers.
 // Returns STATUS_INVALID if the frame is no message, or if the address is invalid;
 // message->failed_run is then the run, if the frame has one.  A range longer than
-// DELIVERY_BATCH_MAX makes the address invalid: if the collector refused the range, it would drop
-// all records in it.
+// DELIVERY_BATCH_MAX makes the address invalid too; otherwise the collector would refuse the whole
+// range, that is, count all its records as dropped.
 //
 // A batch with a valid address but invalid content decodes successfully, with batch.fault set and
 // without tables, so that the collector can refuse the range; valid drops, names and streams are
@@ -35,8 +35,9 @@ MUST_CHECK enum status codec_decode(struct message *message, const void *bytes, 
                                     struct error *err);
 
 // Decodes a frame of an untrusted peer.  Unlike codec_decode, it limits the memory to 8 times the
-// frame's size plus 4 MiB, enough for the largest valid counts.  (A frame of empty parts would
-// otherwise need sixty times its size.)  It also frees the memory of an invalid batch's tables.
+// frame's size plus 4 MiB, enough for the largest valid counts, and returns STATUS_INVALID beyond.
+// (A frame of empty parts would otherwise need sixty times its size.)  It also frees the memory of
+// an invalid batch's tables.
 MUST_CHECK enum status codec_decode_untrusted(struct message *message, const void *bytes,
                                               size_t size, struct error *err);
 

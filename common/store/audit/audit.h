@@ -10,19 +10,23 @@
 //   * run.stored, the total of the stored ranges, and the total of the ledger are equal;
 //     run.produced is the total of the streams
 //   * the table of each kind has stored - expired - cleared rows of the run
-//   * the rows, and the expired and cleared records, together are exactly the stored numbers: their
-//     counts and set hashes (sums of a hash of each record's number, set_hash.h) are equal
+//   * the numbers of the rows, the expired and the cleared records are together exactly the numbers
+//     of the stored ranges: counts and set hashes (sums of a hash of each number, set_hash.h) agree
 //   * there are no orphan rows: each range, stream, ledger and record belongs to an existing run
 //     and stream
-//   * no ledger counts expired records of a kind that has no time in the table expiry
+//   * if a ledger counts expired records of a kind, the table expiry has a time for that kind
 //   * an open run has no end time
 //
-// The store has no second copy of other data.  So an audit cannot check measurements; of a run its
-// times, its duplicates, refused and key, and its end if nothing is missing; of dropped ranges
-// their reasons, details and times; unnumbered losses; streams without records; whether a missing
-// record expired or was cleared if both are possible; and the kind of a run's records if all of
-// them are gone.  For a run that lost rows before schema version 3, set hashes are unknown; the
-// audit checks counts, and that no row's number is outside the stored ranges.
+// An audit cannot check what the store has only once:
+//   * measurements
+//   * a run's times, key, duplicates and refused records; its end, if no record is missing
+//   * reason, detail and times of dropped ranges; losses without numbers
+//   * streams without records
+//   * whether a missing record expired or was cleared, if both are possible
+//   * the kinds of a run's records, if all of them are gone
+//
+// For a run that lost rows before schema version 3, set hashes are unknown; the audit checks
+// counts, and that no row's number is outside the stored ranges.
 //
 // An audit proceeds by pages of runs.  It uses a fixed amount of memory for each run and stream of
 // a page.  A page ends after AUDIT_RUNS_MAX runs or AUDIT_STREAMS_MAX streams.

@@ -1,6 +1,9 @@
-// Memtable flush: aggregates the records of a memtable (records in memory that are not in rollups
-// yet; rollup_memtable.h) by series (the values of the grouping columns) and time bucket, one
-// metric after the other, and merges the results into the rows of the SQL table rollup.
+// Memtable flush: aggregates the records of a memtable by series and time bucket, one metric after
+// the other, and merges the results into the rows of the SQL table rollup.
+//
+// A memtable holds records that are not in rollups yet (rollup_memtable.h).  A grouping is a set of
+// columns, such as model and host (enum rollup_grouping); a series is one combination of their
+// values.
 //
 // For each slice of a memtable the caller calls rollup_flush_begin, then rollup_flush_write, then
 // rollup_flush_end.
@@ -28,15 +31,15 @@ MUST_CHECK enum status rollup_flush_new(struct rollup_flush **out, struct sqlite
 void rollup_flush_free(struct rollup_flush *flush); // NULL is fine
 
 // A range of a memtable's rows: from `first_row` on, until the number of groups or the bytes of
-// quantile sketches reach a limit.
+// quantile sketches reach a limit.  The next slice begins at rollup_groups.end_row.
 struct rollup_slice {
     const struct rollup_memtable *memtable;
     size_t first_row;
     size_t groups_most, bytes_most; // the limits; 0: none
 };
 
-// A group: the records of one full series (by all grouping columns) in one minute.  A member is
-// a group as a coarser grouping counts it.
+// A group: the records of one full series (by all grouping columns) in one minute.  Each group has
+// one member per grouping: the series of that grouping to which the group belongs.
 struct rollup_member {
     int64_t series, minute; // id of the series in the grouping, and the minute
     uint32_t first, count;  // the group's records: a range of rollup_groups.order
@@ -65,7 +68,8 @@ const struct rollup_groups *rollup_flush_groups(const struct rollup_flush *flush
 enum { ROLLUP_ALL_LEVELS = (1 << ROLLUP_LEVEL_COUNT) - 1 };
 
 // Adds the slice's records to the rollup rows of the levels (bit i: enum rollup_level i), for all
-// metrics; leaves out rows that touch `gaps` (by grouping).  Returns STATUS_CORRUPT if an
+// metrics.  `gaps` is an array with a set per grouping: rollup rows that overlap a gap, an interval
+// without rollups (gap_table.h), are left out.  Returns STATUS_CORRUPT if an
 // existing row is damaged, and sets `*damaged` to the key of that row; otherwise
 // `damaged->metric` is 0.
 MUST_CHECK enum status rollup_flush_write(struct rollup_flush *flush, unsigned levels,

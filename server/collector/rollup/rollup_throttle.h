@@ -1,15 +1,16 @@
-// Rate limiter: limits the share of the writer thread's time that work on rollups (pre-aggregated
-// rows) takes.  The share depends on the load:
+// Throttle: limits the share of the writer thread's time that work on rollups (pre-aggregated rows)
+// takes.  The share depends on the load:
 //
-//   quiet (no records come, no other work)           all of the time
-//   light (a low rate of records, no other work)     a half
+//   no records come, and the thread has no other work     all of the time
+//   a low rate of records, and no other work              1/2
 //   otherwise, by lag_rows, the records not in rollups yet:
-//     from 131072 to 262143                          a fifth
-//     all other numbers                              a twentieth at 0, rising to a seventh at
-//                                                    65536 and above
+//     0 to 65535                                          1/21, rising to 1/7
+//     65536 to 131071                                     1/7
+//     131072 to 262143                                    1/5
+//     262144 and more                                     1/7
 //
-// 131072 records fill a memtable, the buffer in memory of records that are not in rollups yet
-// (rollup_memtable.h).  Records that do not fit must be read from the store, at a higher cost.
+// From 131072 on, records no longer fit into the memtable (rollup_memtable.h) and must be read from
+// the store, which costs more; the larger share limits how many do.
 //
 // No I/O; the caller passes the time.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_THROTTLE_H

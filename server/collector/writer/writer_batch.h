@@ -21,8 +21,8 @@ MUST_CHECK enum status batches_new(struct batches **out, struct runs *runs,
                                    struct channels *channels, struct error *err);
 void batches_free(struct batches *batches);
 
-// Sets access control (borrowed; the default NULL: no keys) and limits (the default is
-// LIMITS_DEFAULT).
+// Sets access control (borrowed; NULL, the default: keys are not checked, every producer is
+// accepted) and limits (the default is LIMITS_DEFAULT).
 void batches_set_rules(struct batches *batches, struct access *access, const struct limits *limits);
 
 // Begins a group: resets its count of records.
