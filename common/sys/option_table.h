@@ -45,7 +45,7 @@ struct option {
     bool not_in_file;        // not accepted in a configuration file; its reader enforces this
 };
 
-// Initialisers of the last fields of struct option: `type`, `offset`, and the range or callbacks.
+// Initializers of the fields of struct option from `type` to `parse`.
 // `member` is a member of OPTION_TARGET; the file with the table must define OPTION_TARGET as the
 // target's type.  Example: {"tokens", "N", "at most N tokens", INTEGER_AT(tokens, 1, 100)}.
 #define OPTION_AT(kind, member) .type = OPTION_##kind, .offset = offsetof(OPTION_TARGET, member)

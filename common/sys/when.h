@@ -1,4 +1,4 @@
-// Parser of points in time: relative, local, RFC 3339 and unix times, as in options and queries.
+// Timestamp parser: relative, local, RFC 3339 and unix times, as in options and queries.
 // It reads no clock; its only global state is the time zone.
 #ifndef INFERSTAT_SYS_WHEN_H
 #define INFERSTAT_SYS_WHEN_H
@@ -8,7 +8,7 @@
 
 #include "common/core/base/error.h"
 
-// Parses "90m" (90 minutes before `now_ns`), "2026-03-29", "2026-03-29 14:30",
+// Parses "90m" (90 minutes before `now_ns`), "2026-03-29" (midnight), "2026-03-29 14:30",
 // "2026-03-29 14:30:05.5" (local time; T may replace the space), such a time followed by "Z" or
 // "+02:00" (RFC 3339), or unix seconds.  Where clocks are set back, a local time occurs twice: it
 // means the first instant, or the second one if `latest`.  A local time that the clocks skip is

@@ -1,5 +1,6 @@
-// The collector, the server of inferstatd: starts and stops its threads.  The writer, ingest,
-// query and live threads share one store (an SQLite database) and listen at up to ENDPOINTS_MAX
+// The collector: the telemetry server that the daemon inferstatd runs.  This module starts, watches
+// and stops its threads: writer, ingest (receives records), query, and live (sends new records to
+// subscribers).  They share one store, an SQLite database, and listen at up to ENDPOINTS_MAX
 // addresses.  Used by the main thread only.
 #ifndef INFERSTAT_COLLECTOR_COLLECTOR_H
 #define INFERSTAT_COLLECTOR_COLLECTOR_H
@@ -26,7 +27,7 @@ MUST_CHECK enum status collector_reload(struct collector *collector, struct erro
 // the last `within_ns`.
 bool collector_is_alive(struct collector *collector, uint64_t within_ns);
 
-// Commits and acknowledges received records, then stops.  Accepts NULL.
+// Graceful shutdown: commits and acknowledges the received records, then stops.  Accepts NULL.
 void collector_stop(struct collector *collector);
 
 #endif

@@ -165,8 +165,8 @@ MUST_CHECK enum status device_swiglu(struct device *device, struct tensor *gate,
 MUST_CHECK enum status device_add(struct device *device, struct tensor *x, const struct tensor *y,
                                   struct error *err);
 
-// Waits for all earlier operations of this header; timings end after it.  It does not wait for
-// work on streams (stream.h).
+// Waits for all earlier operations of this header; read the clock of a timing after it.  It does
+// not wait for work on streams (stream.h).
 MUST_CHECK enum status device_synchronize(struct device *device, struct error *err);
 
 #endif

@@ -1,5 +1,7 @@
-// Private structs of the streaming pipeline, shared by pipeline.c, which creates it, and run.c,
-// which runs jobs.
+// Internal structs of the copy/compute pipeline (pipeline.h), which overlaps copies to the device,
+// kernels, and copies of their results on three streams.  A chunk is one copy; a group is the
+// chunks of one kernel launch.  Shared by pipeline.c, which creates the pipeline, and run.c, which
+// runs jobs.
 #ifndef INFERSTAT_SERVER_PIPELINE_PIPELINE_PARTS_H
 #define INFERSTAT_SERVER_PIPELINE_PIPELINE_PARTS_H
 

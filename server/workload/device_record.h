@@ -1,5 +1,6 @@
-// Device metadata record: records the properties of a workload's device as telemetry, with the
-// memory and copy rates of its calibration.
+// Device metadata: records the properties of the device that a workload uses, with the memory and
+// copy bandwidths that an earlier calibration, a short benchmark, has measured and cached.  Also
+// runs that calibration.
 #ifndef INFERSTAT_SERVER_WORKLOAD_DEVICE_RECORD_H
 #define INFERSTAT_SERVER_WORKLOAD_DEVICE_RECORD_H
 

@@ -1,11 +1,11 @@
-// Telemetry coverage: which share of the records produced in a query's window is stored, stored /
-// (stored + known lost), over all kinds of records.  By host, run and time step; never by model,
-// since the model of a lost record is unknown.
+// Data completeness ("coverage"): the share of the records produced in a query's window that is
+// stored, stored / (stored + known lost), over all kinds of records.  By host, run and time step;
+// never by model, since the model of a lost record is unknown.
 //
-// A loss has an interval in which it happened, in the host's clock, cut to its run's lifetime;
-// without known times it is the run's lifetime.  The loss counts in full in the window and in each
-// step that its interval overlaps; COVERAGE_VAGUE reports that an interval reaches beyond the
-// window or one step.  The interval of a loss, by its reason:
+// Each loss has an interval in which it happened, by the host's clock.  The interval is clipped to
+// the run's lifetime; if its times are unknown, it is the whole lifetime.  A loss counts in full in
+// every step that its interval overlaps, so the losses of the steps may add up to more than those
+// of the window.  COVERAGE_VAGUE reports that.  The interval of a loss, by its reason:
 //   spool_full, spool_damaged, unspecified  as the producer reported it
 //   acknowledged_elsewhere                  any time before the producer noticed the loss
 //   refused                                 when the collector refused the records
@@ -14,12 +14,13 @@
 //                                           losses it lacks, as in stores of older versions
 //
 // Stored records are counted only if there are losses.  Where the count comes from:
-//   run inside the window  the ledger (records per run and kind, schema.h): with expired records,
-//                          without cleared ones
+//   run inside the window  the ledger (counts of records per run and kind, schema.h), which
+//   includes
+//                          expired records but not cleared ones
 //   other runs             rollups (aggregates computed in advance, rollup.h), or single records if
 //                          the answer is by run
-// In rollups, device samples are counted by their most frequent metric, since no metric is in all
-// samples.
+// Rollups count the values of each metric.  Since no metric is in every device sample, the largest
+// of these counts stands for the number of samples.
 #ifndef INFERSTAT_STORE_AGGREGATE_COVERAGE_H
 #define INFERSTAT_STORE_AGGREGATE_COVERAGE_H
 

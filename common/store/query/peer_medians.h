@@ -1,5 +1,6 @@
-// Peer medians: the medians over all requests with the same model and device.  The query SLOWEST
-// compares slow requests with them.
+// Peer medians: for each pair of model and device, the medians of the latencies, token counts and
+// rates of its requests.  They are the baseline with which the query SLOWEST compares slow
+// requests.
 #ifndef INFERSTAT_STORE_QUERY_PEER_MEDIANS_H
 #define INFERSTAT_STORE_QUERY_PEER_MEDIANS_H
 
@@ -39,7 +40,7 @@ struct peers {
 };
 
 // Fills the peer groups that the caller has added to `groups`, from the requests that the filter
-// covers.  A group's keys are model and device (ids of the table name), its data struct peers.
+// covers.  A group's keys are model and device (ids in the SQL table name), its data struct peers.
 MUST_CHECK enum status peer_medians_read(struct groups *groups, struct store *store,
                                          const struct query_filter *filter, struct error *err);
 

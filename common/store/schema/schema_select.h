@@ -1,5 +1,7 @@
-// SQL expressions for record values in user-visible form: names and enumerations as text, derived
-// metrics.  Shared by the store's views and by queries.  `t` is a row of the kind's table.
+// SQL generation: expressions and select lists for the values of records in user-visible form
+// (names and enumerations as text, derived metrics), and the result columns for lost records.  The
+// store's views and the queries use it.  The expressions refer to the table of the record kind by
+// the alias t.
 #ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_SELECT_H
 #define INFERSTAT_STORE_SCHEMA_SCHEMA_SELECT_H
 
@@ -17,7 +19,7 @@ struct sqlite3_str;
 const char *schema_dimension(enum record_kind kind, enum query_dimension dimension);
 
 // Appends the select list of the kind's user-visible columns, over a row `t`: run, host, stream,
-// number, started_ns, received_ns, the kind's columns, columns specific to the kind, derived
+// number, started_ns, received_ns, the columns of the record table (record_table.h), and derived
 // columns.  Names and enumerations are text.  Also adds each column to `columns`, unless that is
 // NULL.  Returns STATUS_NOMEM when out of memory.
 enum status schema_select_list(struct sqlite3_str *sql, enum record_kind kind,
@@ -28,8 +30,8 @@ void schema_select_enum(struct sqlite3_str *sql, const struct record_column *col
 
 // Appends a derived metric's two expressions, as "numerator, denominator".
 void append_derived(struct sqlite3_str *sql, const struct record_derived *derived);
-// Appends the SQL expression for a metric of records; its value is null if a derived metric has no
-// denominator.
+// Appends the SQL expression for a metric of records; its value is null if the denominator of a
+// derived metric is null or 0.
 void schema_select_metric(struct sqlite3_str *sql, const struct query_metric *metric);
 
 // Initializers {key, unit} of the result columns of lost records, one per reason, such as

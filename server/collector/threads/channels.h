@@ -15,7 +15,7 @@
 // Limits of the queues; queue_push enforces them.
 enum {
     CHANNELS_INBOX_JOBS = 1024, // items of `inbox`
-    // Decoded messages that are not written yet: more than the writer commits at once.
+    // Memory of decoded messages in `inbox`, larger than what the writer commits at once.
     CHANNELS_INBOX_BYTES = 12 * 1024 * 1024,
     CHANNELS_ANSWERS = 8192, // items of `acks`, and of `replies`
     CHANNELS_ACKS_BYTES = 8 * 1024 * 1024,
@@ -33,7 +33,7 @@ struct channels {
     struct queue *replies; // struct answer, from the writer and query workers to the query service
     struct reject_counters rejects;
     struct peer_credit credit;
-    struct job *stop; // JOB_STOP, until ingest or main has queued it
+    struct job *stop; // JOB_STOP, allocated in advance; NULL once it has been queued
     // Heartbeats: the monotonic times of the last rounds of the two threads' loops.  Relaxed, as
     // they publish no other data.
     atomic_uint_fast64_t ingest_beat_ns, writer_beat_ns;

@@ -1,6 +1,6 @@
-// Shared code of the CUDA quantum state encoders, which compute the state vector (2^qubits complex
-// amplitudes) of each sample (encode.h): complex numbers, and the split of a job's samples into
-// kernel launches.
+// Shared by the CUDA kernels for quantum data encoding (encode.h).  An encoder maps each sample, a
+// vector of real numbers, to a state vector of 2^qubits complex amplitudes.  This header defines
+// complex numbers, splits a job's samples among kernel launches, and declares the encoders.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_PARTS_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_PARTS_CUH
 
@@ -52,7 +52,7 @@ static inline enum status for_spans(const struct encode_job *job, Queue queue)
     return status;
 }
 
-// Calls for_spans with the job's type of real numbers, double or float.
+// Calls for_spans in the job's precision: double or float.
 template <typename Queue>
 static inline enum status cuda_encode_spans(const struct encode_job *job, Queue queue)
 {

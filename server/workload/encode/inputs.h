@@ -1,5 +1,5 @@
-// Input source of the quantum state encoders (server/device/encode.h): reads samples (input
-// vectors) from a .npy file or generates random ones.  inputs_fill writes them directly into the
+// Data loader of the quantum state encoders (server/device/encode.h): reads samples (input vectors)
+// from a .npy file or generates random ones.  inputs_fill writes them directly into the
 // pinned staging buffers of the pipeline (server/pipeline/pipeline.h), which copies them to the
 // device.
 //
@@ -70,12 +70,13 @@ struct inputs_shape {
 };
 const struct inputs_shape *inputs_get_shape(const struct inputs *inputs);
 
-// Copies `size` bytes from byte `offset` of all samples to `to`.  The range must lie within one
-// batch.  Any thread, concurrently.
+// Copies `size` bytes from byte `offset` of the concatenated samples to `to`.  The range must lie
+// within one batch.  Any thread, concurrently.
 MUST_CHECK enum status inputs_fill(const struct inputs *inputs, uint64_t offset, void *to,
                                    size_t size, struct error *err);
 
-// Returns the address of byte `offset` of all samples in pinned memory.  Only if `from` is PINNED.
+// Returns the address of byte `offset` of the concatenated samples in pinned memory.  Only if
+// `from` is PINNED.
 const void *inputs_borrow(const struct inputs *inputs, uint64_t offset);
 
 #endif
