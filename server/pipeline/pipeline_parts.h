@@ -1,7 +1,7 @@
 // Internal structs of the copy/compute pipeline (pipeline.h), which overlaps copies to the device,
-// kernels, and copies of their results on three streams.  A chunk is one copy; a group is the
-// chunks of one kernel launch.  Shared by pipeline.c, which creates the pipeline, and run.c, which
-// runs jobs.
+// kernels, and copies of their results on three streams.  A chunk is the content of one
+// pinned slot; a group is the consecutive chunks that fill one device buffer.  Shared by
+// pipeline.c, which creates the pipeline, and run.c, which runs jobs.
 #ifndef INFERSTAT_SERVER_PIPELINE_PIPELINE_PARTS_H
 #define INFERSTAT_SERVER_PIPELINE_PIPELINE_PARTS_H
 
