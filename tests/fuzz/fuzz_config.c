@@ -13,7 +13,7 @@ struct taken {
     size_t count;
 };
 
-static enum status take_pair(void *context, const char *key, const char *value, struct error *err)
+static enum status on_pair(void *context, const char *key, const char *value, struct error *err)
 {
     struct taken *taken = context;
     check(key[0] != '\0' && key[0] != '#' && !strpbrk(key, "\n="));
@@ -39,11 +39,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check(first.text && second.text);
     first.text[0] = '\0';
     struct error err = {0};
-    enum status status = config_read(feed_file("config", data, size), take_pair, &first, &err);
+    enum status status = config_read(feed_file("config", data, size), on_pair, NULL, &first, &err);
     if (status == STATUS_OK) {
         // What was read, written out, reads the same.
         const uint8_t *again = (const uint8_t *)first.text;
-        check(config_read(feed_file("config", again, first.used), take_pair, &second, &err) ==
+        check(config_read(feed_file("config", again, first.used), on_pair, NULL, &second, &err) ==
               STATUS_OK);
         check(second.count == first.count && second.used == first.used &&
               memcmp(second.text, first.text, first.used) == 0);
