@@ -490,7 +490,7 @@ STATE_CASE(test_left_behind, struct fixture *fixture)
 
 STATE_CASE(test_random_lives, struct fixture *fixture)
 {
-    for (uint64_t life = 1; life <= test_volume(20); life++) {
+    for (uint64_t life = 1; life <= test_volume(8); life++) {
         uint64_t seed = life * 7919;
         struct spool *spool = open_spool(fixture);
         rig_faults = (struct rig_faults){.calls = 0};
