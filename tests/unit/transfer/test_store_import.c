@@ -666,7 +666,7 @@ TEST_CASE(test_flipped_bytes)
     assert_non_null(file);
     assert_int_equal(fread(bytes, 1, size, file), size);
     (void)fclose(file);
-    for (unsigned i = 0; i < test_volume(20); i++) {
+    for (unsigned i = 0; i < test_volume(8); i++) {
         char name[32];
         (void)snprintf(name, sizeof name, "into-%u.db", i);
         const char *into = empty_store(name);
