@@ -1,11 +1,14 @@
 // Aggregation engine: aggregates the values of one kind of records by group and time step.
 // Averages, summaries and overviews use it.
 //
-// A rollup is the aggregate of a time bucket, computed in advance (rollup.h).  It includes the
-// records with ids up to its metric's watermark.  For those the scan follows a plan
-// (rollup_plan.h), which uses rollups as far as they cover the window, and records elsewhere.  The
-// scan also reads all records of the window above the watermark.  It reads no rollups if the query
-// filters or groups by a dimension that is not part of their keys (run, stage).
+// A rollup is the aggregate of one time bucket, computed in advance (rollup.h).  The rollups of a
+// metric include only records with ids up to the metric's watermark.  So the scan answers a query
+// about a time window from two parts:
+// - Records up to the watermark: from rollups where they cover the window, from the records
+//   themselves in the rest of it (rollup_plan.h decides).
+// - Records above the watermark: always from the records.
+// If the query filters or groups by a dimension that rollups do not have (run, stage), the scan
+// reads only records.
 //
 // The caller zeroes struct aggregate_scan, sets `query` and `kind`, adds metrics with
 // aggregate_scan_want, and calls aggregate_scan_run once.
@@ -24,7 +27,7 @@ struct store;
 
 enum {
     AGGREGATE_SCAN_METRICS_MAX = 6,     // asserted by aggregate_scan_want
-    AGGREGATE_SCAN_SKETCHES_MAX = 2000, // if more rollups are read, the note says so
+    AGGREGATE_SCAN_SKETCHES_MAX = 2000, // no limit: if `sketches` is higher, the note says so
     AGGREGATE_SCAN_NOTE_SIZE = 512,
 };
 
@@ -46,7 +49,7 @@ struct aggregate_scan {
     // Output.  A group's keys are those of group_by, then the start of its step; its data are read
     // with aggregate_scan_ratio and aggregate_scan_last_ns.  Some groups may have no values.
     struct groups *groups;
-    int64_t sketches;          // rollups read
+    int64_t sketches;          // rollups read (each has a quantile sketch)
     int64_t rows;              // records read
     struct rollup_span window; // of the query; with steps, narrowed to the period that has records
     struct rollup_span seen;   // first and last start of the records read

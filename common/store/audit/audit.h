@@ -17,13 +17,15 @@
 //   * if a ledger counts expired records of a kind, the table expiry has a time for that kind
 //   * an open run has no end time
 //
-// An audit cannot check what the store has only once:
+// An audit cannot check data that the store holds without redundancy:
 //   * measurements
-//   * a run's times, key, duplicates and refused records; its end, if no record is missing
-//   * reason, detail and times of dropped ranges; losses without numbers
+//   * a run's times and key, and its counts of duplicate and refused records
+//   * how a run ended (open, closed, killed), unless records are missing that contradict it
+//   * reason, detail and times of dropped ranges
+//   * counts of records that were lost before they got a number
 //   * streams without records
 //   * whether a missing record expired or was cleared, if both are possible
-//   * the kinds of a run's records, if all of them are gone
+//   * which kinds of records a run had, if none of its records are left
 //
 // For a run that lost rows before schema version 3, set hashes are unknown; the audit checks
 // counts, and that no row's number is outside the stored ranges.

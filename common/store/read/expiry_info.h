@@ -1,5 +1,5 @@
-// Expiry lookup for queries: since when a filter's records are complete.  Retention deletes old
-// records (they expire); queries report the time before which records are missing.
+// Retention cutoff of a query: the time before which retention has deleted ("expired") records
+// that match the query's filter.  Queries report it, since their answers are incomplete before it.
 #ifndef INFERSTAT_STORE_READ_EXPIRY_INFO_H
 #define INFERSTAT_STORE_READ_EXPIRY_INFO_H
 

@@ -1,6 +1,9 @@
 // Access control for TCP peers: an in-memory allow-list of public keys and their roles, loaded from
-// the file of authorized keys (access_list.h).  The role producer permits the service ingest,
-// reader permits query and live, admin permits all services.  A key may replace older keys.
+// the file of authorized keys (access_list.h).  Roles and the services they permit:
+// - "producer": "ingest"
+// - "reader": "query" and "live"
+// - "admin": all services
+// Key rotation: an entry may name older keys, which its key replaces; it may continue their runs.
 //
 // Any thread may check a key, for every message; a check holds a lock for well under a microsecond.
 // Adding or revoking a key replaces the file atomically; access_poll reloads a changed file.

@@ -1,12 +1,13 @@
-// Density policy of rollups (pre-aggregated rows): decides per day which levels (minute, hour,
-// day, month) are kept.  A level is kept if its rows aggregate enough records on average
-// (rollup_records_a_row), counted over a whole day, or a whole month for the level of months.
-// A level that is not kept becomes a gap (ROLLUP_SPARSE): queries read the records instead.
+// Materialization policy of rollups (pre-aggregated rows): decides at which granularities
+// ("levels": minute, hour, day, month) the rollups of a day are stored.  A level is stored if the
+// average number of records per row is at least rollup_records_a_row, over the whole day (for the
+// level of months: over the whole month).  Otherwise the day becomes a gap of this level
+// (ROLLUP_SPARSE): queries read the records instead.
 //
-// Records a row are counted twice: in memory before a memtable (records not in rollups yet) is
-// written, so that rows that would not be kept are not written; and in the SQL table rollup after
-// the day or month has ended.  Rollups of days whose records have expired are kept, however few
-// records they hold.
+// The policy computes this average at two times.  Before the rows in memory (the memtable) are
+// written to the SQL table `rollup`, so that a level which is too sparse is not written at all;
+// and when the day or month is over, from the table.  Exception: rollups of days whose records
+// have expired are kept, however few records they aggregate.
 //
 // Writer thread only, inside a transaction that the caller has begun.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_LEVELS_H
@@ -29,7 +30,7 @@ MUST_CHECK enum status rollup_levels_new(struct rollup_levels **out, struct sqli
                                          struct error *err);
 void rollup_levels_free(struct rollup_levels *levels); // NULL is fine
 
-// Restarts the counting in the SQL table with its first day.
+// Makes rollup_levels_step begin again with the oldest day of the SQL table.
 void rollup_levels_restart(struct rollup_levels *levels);
 
 // A slice of a memtable to write.
@@ -43,8 +44,8 @@ struct rollup_job {
 };
 
 // Writes the slice, except in gaps.  Before the first slice of a memtable, adds gaps for the days
-// and months that have no rows yet and would get too many from the memtable.  Sets `*end_row` to
-// the first row after the slice, and `*damaged` as rollup_flush_write does.
+// and months that have no rows yet and that would get too many rows for their records.  Sets
+// `*end_row` to the first row after the slice, and `*damaged` as rollup_flush_write does.
 MUST_CHECK enum status rollup_levels_write(struct rollup_levels *levels, struct rollup_flush *flush,
                                            const struct rollup_job *job, size_t *end_row,
                                            struct rollup_row_key *damaged, struct error *err);
