@@ -15,7 +15,7 @@
 #include <stddef.h>
 
 #include "common/core/base/error.h"
-#include "common/wire/socket.h"
+#include "common/wire/socket_keys.h"
 
 enum {
     // Buffer sizes, terminating NUL included.

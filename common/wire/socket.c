@@ -505,18 +505,23 @@ static zmq_msg_t *part_of(struct wire_frame *frame)
     return (zmq_msg_t *)(void *)frame->part;
 }
 
-// Sets the sender's key, from the gate's reply when the sender connected.
+// Sets the sender from the properties that libzmq read when the connection was made.
 static enum status receive_sender(struct wire_socket *socket, struct wire_frame *frame)
 {
+    struct wire_peer *peer = &frame->peer;
+    const char *address = zmq_msg_gets(part_of(frame), "Peer-Address");
+    if (!address || !peer_read_address(peer, address))
+        peer_set_host(peer, address);
     if (!socket->post)
         return STATUS_OK;
     const bool is_guarded = gate_is_guarded(socket->post);
     const char *user = is_guarded ? zmq_msg_gets(part_of(frame), "User-Id") : NULL;
-    frame->has_key = user && wire_key_parse(frame->key, user);
-    if (is_guarded && !frame->has_key)
+    if (user && wire_key_parse(peer->key, user))
+        peer->kind = PEER_KEY;
+    const bool has_key = peer->kind == PEER_KEY;
+    if (is_guarded && !has_key)
         return STATUS_INVALID;
-    gate_heard(socket->post, zmq_msg_get(part_of(frame), ZMQ_SRCFD),
-               frame->has_key ? frame->key : NULL);
+    gate_heard(socket->post, zmq_msg_get(part_of(frame), ZMQ_SRCFD), has_key ? peer->key : NULL);
     return STATUS_OK;
 }
 

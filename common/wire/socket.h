@@ -32,6 +32,8 @@
 
 #include "common/core/base/error.h"
 #include "common/wire/address.h"
+#include "common/wire/peer.h"
+#include "common/wire/socket_keys.h"
 
 struct wire_context; // libzmq's context; one per program or library handle; any thread
 struct wire_socket;
@@ -39,32 +41,6 @@ struct wire_socket;
 MUST_CHECK enum status wire_context_new(struct wire_context **out, struct error *err);
 // All sockets of the context must be closed before.  NULL is fine.
 void wire_context_free(struct wire_context *context);
-
-// ---- Keys ------------------------------------------------------------------------
-
-enum {
-    WIRE_KEY_SIZE = 32,
-    WIRE_KEY_TEXT_SIZE = 41, // in Z85, terminating NUL included
-};
-
-// Key pair of CURVE (ZeroMQ RFC 26), on Curve25519.
-struct wire_keypair {
-    unsigned char public_key[WIRE_KEY_SIZE], secret_key[WIRE_KEY_SIZE];
-};
-
-// Creates a random pair.  The Z85 text of the public key begins with a letter or digit, so that a
-// command line does not parse it as an option.
-MUST_CHECK enum status wire_keypair_new(struct wire_keypair *out, struct error *err);
-
-// True if the public key belongs to the secret key.
-bool wire_keypair_fits(const struct wire_keypair *pair);
-
-// Writes a key in Z85 (40 printable characters without space and quotation marks)
-// to `text`, which holds WIRE_KEY_TEXT_SIZE bytes.  Returns `text`.
-char *wire_key_text(char *text, const unsigned char key[WIRE_KEY_SIZE]);
-
-// Parses a key in Z85, exactly 40 characters; false if invalid or all zero.
-bool wire_key_parse(unsigned char key[WIRE_KEY_SIZE], const char *text);
 
 // ---- Listening -------------------------------------------------------------------
 
@@ -164,9 +140,8 @@ MUST_CHECK enum status wire_send(struct wire_socket *socket, const struct wire_r
 
 // A received frame: `bytes` is borrowed until wire_frame_release.
 struct wire_frame {
-    struct wire_route route;          // ROUTER only
-    bool has_key;                     // always true if the socket has a guard and uses TCP
-    unsigned char key[WIRE_KEY_SIZE]; // the sender's public key, if has_key
+    struct wire_route route; // ROUTER only
+    struct wire_peer peer;   // the sender; PEER_KEY if the socket has a guard and uses TCP
     const void *bytes;
     size_t size;
     bool is_held; // private: `part` has libzmq's message, which owns `bytes`

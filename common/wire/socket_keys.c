@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/wire/socket.h"
+#include "common/wire/socket_keys.h"
 
 static const unsigned char no_key[WIRE_KEY_SIZE];
 

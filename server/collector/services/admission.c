@@ -73,10 +73,10 @@ bool admission_allows(const struct admission *admission, unsigned socket,
                       const struct wire_frame *frame, const char **why)
 {
     const struct endpoints *endpoints = admission->endpoints;
-    if (!frame->has_key || !endpoints->access) // an ipc peer, or no keys
+    if (frame->peer.kind != PEER_KEY || !endpoints->access) // an ipc peer, or no keys
         return true;
     switch (access_check(endpoints->access, admission->services[socket / endpoints->count],
-                         frame->key)) {
+                         frame->peer.key)) {
     case ACCESS_GRANTED:
         return true;
     case ACCESS_ROLE:

@@ -128,8 +128,7 @@ static void on_frame(struct ingest *ingest, unsigned socket, const struct wire_f
     if (!job)
         return; // as if it had been lost on the way
     job->from = (struct job_return){.socket = socket, .route = frame->route};
-    job->has_key = frame->has_key;
-    memcpy(job->key, frame->key, sizeof job->key);
+    job->peer = frame->peer;
     job->received_ns = clock_wall_ns();
     if (!is_accepted(ingest, socket, frame, job)) {
         free(job);

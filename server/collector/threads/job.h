@@ -35,17 +35,16 @@ enum job_kind {
 struct job {
     enum job_kind kind;
     struct job_return from;
-    bool has_key;                     // false: the peer uses ipc, or the collector has no keys
-    unsigned char key[WIRE_KEY_SIZE]; // the peer's public key
-    int64_t received_ns;              // the collector's wall clock
-    struct message message;           // JOB_MESSAGE; owned
-    struct peer_credit_slot *credit;  // counts the message's records as in flight; or NULL
-    uint32_t records;                 // number of the message's records
-    struct query_filter filter;       // JOB_CLEAR
-    uint64_t query_id;                // JOB_CLEAR, JOB_BASELINE
-    struct query *query;              // JOB_BASELINE; owned
-    struct import_request *import;    // JOB_IMPORT; owned by the waiting thread
-    struct baseline *baseline;        // JOB_BASELINE: the baseline to save; owned; NULL: delete
+    struct wire_peer peer;           // JOB_MESSAGE: the sender
+    int64_t received_ns;             // the collector's wall clock
+    struct message message;          // JOB_MESSAGE; owned
+    struct peer_credit_slot *credit; // counts the message's records as in flight; or NULL
+    uint32_t records;                // number of the message's records
+    struct query_filter filter;      // JOB_CLEAR
+    uint64_t query_id;               // JOB_CLEAR, JOB_BASELINE
+    struct query *query;             // JOB_BASELINE; owned
+    struct import_request *import;   // JOB_IMPORT; owned by the waiting thread
+    struct baseline *baseline;       // JOB_BASELINE: the baseline to save; owned; NULL: delete
 };
 
 // Creates an empty job; NULL when out of memory.

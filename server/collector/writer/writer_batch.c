@@ -416,25 +416,31 @@ static struct pending_ack *ack_for(struct batches *batches, const struct job *jo
     return ack;
 }
 
+// The sender's key; NULL: a peer without.
+static const unsigned char *key_of(const struct job *job)
+{
+    return job->peer.kind == PEER_KEY ? job->peer.key : NULL;
+}
+
 static enum status on_hello(struct batches *batches, const struct job *job, struct run **run,
                             struct error *err)
 {
     const struct message_hello *hello = &job->message.hello;
     if (*run)
         return runs_describe(batches->runs, *run, hello, err);
-    return runs_add(batches->runs, hello, job->has_key ? job->key : NULL, job->received_ns, run,
-                    err);
+    return runs_add(batches->runs, hello, key_of(job), job->received_ns, run, err);
 }
 
 // True if the run belongs to another key than the sender's.  Runs opened without a key belong
 // to all peers without keys.
 static bool is_foreign(const struct batches *batches, const struct run *run, const struct job *job)
 {
-    if (!run || !run->has_key || !job->has_key)
-        return run && run->has_key != job->has_key;
+    const unsigned char *key = key_of(job);
+    if (!run || !run->has_key || !key)
+        return run && run->has_key != (key != NULL);
     if (!batches->access)
-        return memcmp(run->key, job->key, WIRE_KEY_SIZE) != 0;
-    return !access_continues(batches->access, job->key, run->key);
+        return memcmp(run->key, key, WIRE_KEY_SIZE) != 0;
+    return !access_continues(batches->access, key, run->key);
 }
 
 // Whether the sender's key has reached its limit of runs.
@@ -442,7 +448,7 @@ static enum status has_too_many_runs(struct batches *batches, const struct job *
                                      struct error *err)
 {
     int64_t count = 0;
-    enum status status = runs_count_unfinished(batches->runs, job->has_key ? job->key : NULL,
+    enum status status = runs_count_unfinished(batches->runs, key_of(job),
                                                job->received_ns - UNFINISHED_NS, &count, err);
     *has = count >= (int64_t)batches->limits.runs_per_key;
     if (status == STATUS_OK && *has)

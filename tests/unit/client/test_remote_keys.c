@@ -107,7 +107,7 @@ static void *serve(void *context)
         for (int i = 0; i < 2; i++) {
             struct wire_frame frame;
             while (wire_receive(sockets[i], &frame) == STATUS_OK) {
-                if (frame.has_key && atomic_load(&rig.admits))
+                if (frame.peer.kind == PEER_KEY && atomic_load(&rig.admits))
                     answer(sockets[i], &frame);
                 wire_frame_release(&frame);
             }

@@ -76,8 +76,9 @@ void rig_group(const struct message *message, bool fail)
     struct error err = {0};
     struct job job = {.kind = JOB_MESSAGE, .received_ns = INT64_C(1790000000000000000)};
     job.message = *message;
-    job.has_key = rig.sender != 0;
-    memset(job.key, rig.sender, sizeof job.key);
+    if (rig.sender != 0)
+        job.peer.kind = PEER_KEY;
+    memset(job.peer.key, rig.sender, sizeof job.peer.key);
     rig_exec("BEGIN");
     batches_begin(rig.batches);
     if (batches_apply(rig.batches, &job, &err) != STATUS_OK ||

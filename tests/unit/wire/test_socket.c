@@ -80,6 +80,16 @@ static struct wire_socket *bind_free_port(struct wire_context *context, char *en
     return router;
 }
 
+// The other end is this process, with an address over TCP and a user over ipc.
+static void assert_is_us(const struct wire_peer *peer, const char *endpoint)
+{
+    const bool is_ipc = strncmp(endpoint, "ipc:", 4) == 0;
+    assert_int_equal(peer->kind, is_ipc ? PEER_USER : PEER_LOOPBACK);
+    assert_int_equal(peer->uid, is_ipc ? getuid() : 0);
+    assert_int_equal(peer->pid, is_ipc ? getpid() : 0);
+    assert_string_equal(peer->host, is_ipc ? "" : "127.0.0.1");
+}
+
 // There and back; closes the router.
 static void echo_over(struct wire_context *context, struct wire_socket *router,
                       const char *endpoint)
@@ -95,6 +105,7 @@ static void echo_over(struct wire_context *context, struct wire_socket *router,
     assert_int_equal(frame.size, 4);
     assert_memory_equal(frame.bytes, "ping", 4);
     assert_true(frame.route.size > 0);
+    assert_is_us(&frame.peer, endpoint);
     assert_int_equal(wire_send(router, &frame.route, frame.bytes, frame.size), STATUS_OK);
     wire_frame_release(&frame);
     assert_int_equal(wire_receive(router, &frame), STATUS_NO_DATA);
@@ -103,6 +114,7 @@ static void echo_over(struct wire_context *context, struct wire_socket *router,
     assert_int_equal(wire_receive(dealer, &frame), STATUS_OK);
     assert_int_equal(frame.size, 4);
     assert_int_equal(frame.route.size, 0);
+    assert_is_us(&frame.peer, endpoint);
     wire_frame_release(&frame);
     wire_close(dealer);
     wire_close(router);

@@ -127,8 +127,8 @@ static void assert_gets_in(struct fixture *fixture, struct wire_socket *client, 
 {
     struct wire_frame frame;
     deliver(fixture, client, &frame);
-    assert_true(frame.has_key);
-    assert_memory_equal(frame.key, fixture->passes[key].own.public_key, WIRE_KEY_SIZE);
+    assert_int_equal(frame.peer.kind, PEER_KEY);
+    assert_memory_equal(frame.peer.key, fixture->passes[key].own.public_key, WIRE_KEY_SIZE);
     wire_frame_release(&frame);
 }
 
@@ -238,7 +238,7 @@ STATE_CASE(test_admitted, struct fixture *fixture)
     wire_wait(&client, 1, -1, INT64_C(10000000000), &ready);
     assert_int_equal(wire_receive(client, &frame), STATUS_OK);
     assert_memory_equal(frame.bytes, "pong", 4);
-    assert_false(frame.has_key);
+    assert_int_not_equal(frame.peer.kind, PEER_KEY);
     wire_frame_release(&frame);
 
     struct wire_counters counters;
@@ -399,7 +399,7 @@ STATE_CASE(test_ipc_is_plain, struct fixture *fixture)
                      STATUS_OK);
     struct wire_frame frame;
     deliver(fixture, client, &frame);
-    assert_false(frame.has_key);
+    assert_int_not_equal(frame.peer.kind, PEER_KEY);
     wire_frame_release(&frame);
     struct wire_counters counters;
     await_one_connection(fixture, &counters);
