@@ -62,7 +62,8 @@
              sizeof((const CMUnitTestFunction[]){__VA_ARGS__}) / sizeof(CMUnitTestFunction),       \
              #__VA_ARGS__, set_up, tear_down, first, last)
 
-// Runs `count` cases; `names` has theirs, separated by commas.
+// Runs `count` cases; `names` has theirs, separated by commas.  INFERSTAT_TEST_PART=K/N runs every
+// Nth case, from the Kth (1 is the first).
 static inline int test_run(const CMUnitTestFunction *cases, size_t count, const char *names,
                            CMFixtureFunction before, CMFixtureFunction after,
                            CMFixtureFunction first, CMFixtureFunction last)
@@ -70,12 +71,16 @@ static inline int test_run(const CMUnitTestFunction *cases, size_t count, const 
     struct CMUnitTest tests[64] = {{0}}; // cmocka skips those without a name
     char text[4096];
     assert(count <= COUNT_OF(tests) && strlen(names) < sizeof text);
+    const char *part = getenv("INFERSTAT_TEST_PART");
+    unsigned first_case = 1, step = 1;
+    assert(!part || (sscanf(part, "%u/%u", &first_case, &step) == 2 && first_case && step));
     char *rest = strcpy(text, names);
-    for (size_t i = 0; i < count; i++)
-        tests[i] = (struct CMUnitTest){.name = strtok_r(rest, ", ", &rest),
-                                       .test_func = cases[i],
-                                       .setup_func = before,
-                                       .teardown_func = after};
+    for (size_t i = 0; i < count; i++) {
+        const char *name = strtok_r(rest, ", ", &rest);
+        if ((i + 1) % step == first_case % step)
+            tests[i] = (struct CMUnitTest){
+                .name = name, .test_func = cases[i], .setup_func = before, .teardown_func = after};
+    }
     return cmocka_run_group_tests(tests, first, last);
 }
 
