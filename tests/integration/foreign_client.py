@@ -19,16 +19,9 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from programs import free_ports, has_report  # noqa: E402
+from programs import check, free_ports, has_report, skip  # noqa: E402
 
-SKIPPED = 77
 PATIENCE_S = 20
-
-
-def skip(why):
-    print(f"SKIPPED: {why}")
-    sys.exit(SKIPPED)
-
 
 try:
     import google.protobuf  # noqa: F401
@@ -45,11 +38,6 @@ PROTO = pathlib.Path(__file__).resolve().parents[2] / "proto" / "inferstat.proto
 OPERATION, PROCESS_SAMPLE = 8, 11
 OPERATION_NAME, OPERATION_DEVICE, OPERATION_DURATION, OPERATION_EXTRA = 0, 1, 2, 6
 CPU_RATIO, HOST_MEMORY = 0, 1
-
-
-def check(holds, what):
-    if not holds:
-        raise AssertionError(what)
 
 
 def compile_proto(folder):

@@ -4,10 +4,24 @@ import os
 import random
 import re
 import socket
+import sys
 
 # The rounds of random tests are multiplied by it.
 VOLUME = max(1, int(os.environ.get("INFERSTAT_TEST_VOLUME", "1")))
 REPORT = re.compile(r"Sanitizer|runtime error:")
+
+SKIPPED = 77  # exit code of a test that cannot run
+
+
+def skip(why):
+    """Ends the test: it cannot run here."""
+    print(f"SKIPPED: {why}")
+    sys.exit(SKIPPED)
+
+
+def check(holds, what):
+    if not holds:
+        raise AssertionError(what)
 
 
 def has_report(text):
