@@ -5,9 +5,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -17,29 +14,13 @@
 #include <unistd.h>
 
 #include "common/wire/message.h"
+#include "common/wire/socket_dealer.h"
 #include "common/wire/socket_gate.h"
 
-enum {
-    HANDSHAKE_MS = 5000,
-    // A host that vanished is noticed by TCP: in silence after 10 s and three probes
-    // 5 s apart, else when what was sent stays unacknowledged.
-    KEEPALIVE_IDLE_S = 10,
-    KEEPALIVE_INTERVAL_S = 5,
-    KEEPALIVE_PROBES = 3,
-    UNACKNOWLEDGED_MS = 10000,
-    RECONNECT_MS = 50,
-    RECONNECT_MAX_MS = 2000,
-    // With a pass: libzmq does not wait longer each time a server with another key
-    // cuts it off.
-    RECONNECT_CURVE_MS = 250,
-    WAIT_SOCKETS_MAX = 31,
-};
+enum { WAIT_SOCKETS_MAX = 31 };
 
 // What libzmq may hold of a peer, by service; the table in socket.h.
-static const struct limits {
-    int64_t frame_max;
-    int queue_in, queue_out;
-} limits_of[ADDRESS_SERVICES] = {
+static const struct zmq_limits limits_of[ADDRESS_SERVICES] = {
     // Twice what a collector takes, so that a producer that is wrong by a little
     // is told so.
     [ADDRESS_INGEST] = {8 * 1024 * 1024, 8, 64},
@@ -49,23 +30,16 @@ static const struct limits {
     [ADDRESS_ADMIN] = {64 * 1024, 16, 8},
 };
 
-// The same for the one collector a DEALER has.
-static const struct limits dealer_limits = {MESSAGE_SIZE_MAX, 64, 64};
-
 struct wire_context {
     void *zmq;
     pthread_mutex_t lock;
-    struct gate *gate;          // made with the first socket that needs it; under the lock
-    _Atomic unsigned last_peek; // to tell the sockets' monitors apart
+    struct gate *gate; // made with the first socket that needs it; under the lock
 };
 
 struct wire_socket {
-    void *zmq;
-    bool is_router;
+    struct dealer *dealer;  // of a connecting socket; else NULL
+    void *zmq;              // of a listening one, libzmq's ROUTER
     struct gate_post *post; // of a ROUTER with a guard or a limit; else NULL
-    void *peek;             // of a DEALER over TCP: libzmq tells of handshakes there; else NULL
-    enum wire_handshake handshake;
-    bool is_shaking;        // hands, at the moment
     char *file;             // an ipc socket's, made by this bind; or NULL
     struct stat file_about; // of that file
 };
@@ -111,72 +85,6 @@ void wire_context_free(struct wire_context *context)
 
 // ---- Opening -------------------------------------------------------------------
 
-static bool set_int(void *zmq, int option, int value)
-{
-    return zmq_setsockopt(zmq, option, &value, sizeof value) == 0;
-}
-
-// What all sockets have, with what keeps a connection from hanging.  IPv6 is switched on only where
-// the endpoint needs it, so that a host without it can use the rest.
-//
-// ZeroMQ's own heartbeats stay off: libzmq 4.3.4 ends the program with "Assertion
-// failed: !_io_error" when it is time for one, or one arrives, on a connection that was
-// lost while its queue was full.
-static bool set_options(void *zmq, int type, const char *endpoint, const struct limits *limits)
-{
-    bool done = set_int(zmq, ZMQ_LINGER, 0) && set_int(zmq, ZMQ_SNDHWM, limits->queue_out) &&
-                set_int(zmq, ZMQ_RCVHWM, limits->queue_in);
-    if (!done)
-        return false;
-    done = zmq_setsockopt(zmq, ZMQ_MAXMSGSIZE, &limits->frame_max, sizeof limits->frame_max) == 0 &&
-           set_int(zmq, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) && set_int(zmq, ZMQ_TCP_KEEPALIVE, 1) &&
-           set_int(zmq, ZMQ_TCP_KEEPALIVE_IDLE, KEEPALIVE_IDLE_S) &&
-           set_int(zmq, ZMQ_TCP_KEEPALIVE_INTVL, KEEPALIVE_INTERVAL_S) &&
-           set_int(zmq, ZMQ_TCP_KEEPALIVE_CNT, KEEPALIVE_PROBES) &&
-           set_int(zmq, ZMQ_TCP_MAXRT, UNACKNOWLEDGED_MS) &&
-           set_int(zmq, ZMQ_IPV6, strchr(endpoint, '[') != NULL);
-    if (!done)
-        return false;
-    if (type == ZMQ_ROUTER)
-        return set_int(zmq, ZMQ_ROUTER_MANDATORY, 1);
-    return set_int(zmq, ZMQ_IMMEDIATE, 1) && set_int(zmq, ZMQ_RECONNECT_IVL, RECONNECT_MS) &&
-           set_int(zmq, ZMQ_RECONNECT_IVL_MAX, RECONNECT_MAX_MS);
-}
-
-static enum status open_socket(struct wire_socket **out, struct wire_context *context, int type,
-                               const char *endpoint, const struct limits *limits, struct error *err)
-{
-    struct wire_socket *socket = calloc(1, sizeof *socket);
-    if (!socket)
-        return error_no_memory(err, endpoint);
-    socket->is_router = type == ZMQ_ROUTER;
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (socket->is_router) // a program that only connects has its own rand()
-        (void)pthread_once(&once, seed_ids);
-
-    // The first socket starts libzmq's threads, which inherit the mask: signals
-    // are for the program's own threads.
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    socket->zmq = zmq_socket(context->zmq, type);
-    int fault = errno;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-
-    bool done = socket->zmq != NULL;
-    if (done && !set_options(socket->zmq, type, endpoint, limits)) {
-        fault = errno;
-        done = false;
-    }
-    if (!done) {
-        wire_close(socket);
-        return error_set(err, STATUS_IO, "%s: the socket could not be made: %s", endpoint,
-                         zmq_strerror(fault));
-    }
-    *out = socket;
-    return STATUS_OK;
-}
-
 // libzmq unlinks whatever is at an ipc path before it binds, which is right for
 // the socket of a dead program and wrong for anything else.
 static enum status check_ipc_free(const char *endpoint, struct error *err)
@@ -203,36 +111,6 @@ static enum status check_ipc_free(const char *endpoint, struct error *err)
     if (alive)
         return error_set(err, STATUS_BUSY, "%s: another program listens there", endpoint);
     return STATUS_OK;
-}
-
-static enum status bind_status(int fault)
-{
-    switch (fault) {
-    case EADDRINUSE:
-        return STATUS_BUSY;
-    case EACCES:
-    case EPERM:
-        return STATUS_DENIED;
-    case ENOENT:
-    case ENOTDIR:
-        return STATUS_NOT_FOUND;
-    case ENAMETOOLONG:
-    case EINVAL:
-    case EPROTONOSUPPORT:
-        return STATUS_INVALID;
-    default:
-        return STATUS_IO;
-    }
-}
-
-// What a call of libzmq that returned `result` means; `what` cannot be done.
-static enum status opened(int result, const char *endpoint, const char *what, struct error *err)
-{
-    const int fault = errno;
-    if (result == 0)
-        return STATUS_OK;
-    return error_set(err, bind_status(fault), "%s: cannot %s: %s", endpoint, what,
-                     zmq_strerror(fault));
 }
 
 // Remembers the socket file that was just bound, for wire_close.
@@ -287,17 +165,21 @@ static enum status guard_socket(struct wire_socket *socket, struct wire_context 
 enum status wire_bind(struct wire_socket **out, struct wire_context *context, const char *endpoint,
                       const struct wire_listen *listen, struct error *err)
 {
-    struct wire_socket *socket = NULL;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, seed_ids); // a program that only connects has its own rand()
+    struct wire_socket *socket = calloc(1, sizeof *socket);
+    if (!socket)
+        return error_no_memory(err, endpoint);
     enum status status = check_ipc_free(endpoint, err);
     if (status == STATUS_OK)
-        status =
-            open_socket(&socket, context, ZMQ_ROUTER, endpoint, &limits_of[listen->service], err);
+        status = zmq_open(&socket->zmq, context->zmq, ZMQ_ROUTER, endpoint,
+                          &limits_of[listen->service], err);
     if (status == STATUS_OK)
         status = guard_socket(socket, context, endpoint, listen, err);
     if (status == STATUS_OK) {
         // zmq_bind makes the socket file in this thread.
         mode_t before = umask(listen->owner_only ? 0177 : 0117);
-        status = opened(zmq_bind(socket->zmq, endpoint), endpoint, "listen there", err);
+        status = zmq_opened(zmq_bind(socket->zmq, endpoint), endpoint, "listen there", err);
         (void)umask(before);
     }
     if (status == STATUS_OK)
@@ -323,88 +205,13 @@ void wire_count(const struct wire_socket *socket, struct wire_counters *out)
         gate_count(socket->post, out);
 }
 
-// Subscribes to libzmq's handshake events.  The queue has no limit, because libzmq would
-// block on an event that does not fit.  Not HANDSHAKE_FAILED_PROTOCOL: see socket_gate.c.
-static bool peek_at(struct wire_socket *socket, struct wire_context *context)
-{
-    const int events = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
-                       ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_DISCONNECTED;
-    char place[48];
-    (void)snprintf(place, sizeof place, "inproc://inferstat-peek-%u",
-                   atomic_fetch_add(&context->last_peek, 1));
-    socket->peek = zmq_socket(context->zmq, ZMQ_PAIR);
-    return socket->peek && set_int(socket->peek, ZMQ_RCVHWM, 0) &&
-           zmq_socket_monitor(socket->zmq, place, events) == 0 &&
-           zmq_connect(socket->peek, place) == 0;
-}
-
-static bool set_pass(const struct wire_socket *socket, const struct wire_pass *pass)
-{
-    return zmq_setsockopt(socket->zmq, ZMQ_CURVE_SERVERKEY, pass->server_key, WIRE_KEY_SIZE) == 0 &&
-           zmq_setsockopt(socket->zmq, ZMQ_CURVE_PUBLICKEY, pass->own.public_key, WIRE_KEY_SIZE) ==
-               0 &&
-           zmq_setsockopt(socket->zmq, ZMQ_CURVE_SECRETKEY, pass->own.secret_key, WIRE_KEY_SIZE) ==
-               0;
-}
-
-static enum status prepare_dealer(struct wire_socket *socket, struct wire_context *context,
-                                  const char *endpoint, const struct wire_pass *pass,
-                                  struct error *err)
-{
-    if (strncmp(endpoint, "tcp://", 6) != 0)
-        return STATUS_OK;
-    if (pass &&
-        !(set_pass(socket, pass) && set_int(socket->zmq, ZMQ_RECONNECT_IVL, RECONNECT_CURVE_MS)))
-        return error_set(err, STATUS_INVALID, "%s: libzmq does not take the keys: %s", endpoint,
-                         zmq_strerror(errno));
-    if (!peek_at(socket, context))
-        return error_set(err, STATUS_IO, "%s: the socket could not be made: %s", endpoint,
-                         zmq_strerror(errno));
-    return STATUS_OK;
-}
-
-static void note_event(struct wire_socket *socket, uint16_t event)
-{
-    bool was_shaking = socket->is_shaking;
-    socket->is_shaking = event == ZMQ_EVENT_CONNECTED;
-    if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
-        socket->handshake = WIRE_HANDSHAKE_DONE;
-    else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
-        socket->handshake = WIRE_HANDSHAKE_REFUSED;
-    else if (event == ZMQ_EVENT_DISCONNECTED && was_shaking)
-        socket->handshake = WIRE_HANDSHAKE_BROKEN;
-}
-
-// Takes what libzmq has told since the last look.
-static void look(struct wire_socket *socket)
-{
-    unsigned char frame[6];
-    uint16_t event;
-    int size;
-    while (socket->peek &&
-           (size = zmq_recv(socket->peek, frame, sizeof frame, ZMQ_DONTWAIT)) >= 0) {
-        if (size != (int)sizeof frame)
-            continue; // the endpoint, which follows each event
-        memcpy(&event, frame, sizeof event);
-        note_event(socket, event);
-    }
-}
-
-enum wire_handshake wire_handshake(struct wire_socket *socket)
-{
-    look(socket);
-    return socket->handshake;
-}
-
 enum status wire_connect(struct wire_socket **out, struct wire_context *context,
                          const char *endpoint, const struct wire_pass *pass, struct error *err)
 {
-    struct wire_socket *socket = NULL;
-    enum status status = open_socket(&socket, context, ZMQ_DEALER, endpoint, &dealer_limits, err);
-    if (status == STATUS_OK)
-        status = prepare_dealer(socket, context, endpoint, pass, err);
-    if (status == STATUS_OK)
-        status = opened(zmq_connect(socket->zmq, endpoint), endpoint, "connect", err);
+    struct wire_socket *socket = calloc(1, sizeof *socket);
+    if (!socket)
+        return error_no_memory(err, endpoint);
+    enum status status = dealer_open(&socket->dealer, context->zmq, endpoint, pass, err);
     if (status != STATUS_OK) {
         wire_close(socket);
         return status;
@@ -413,17 +220,18 @@ enum status wire_connect(struct wire_socket **out, struct wire_context *context,
     return STATUS_OK;
 }
 
+enum wire_handshake wire_handshake(struct wire_socket *socket)
+{
+    return dealer_handshake(socket->dealer);
+}
+
 void wire_close(struct wire_socket *socket)
 {
     if (!socket)
         return;
     remove_file(socket);
     gate_close(socket->post);
-    if (socket->peek) {
-        // Before its reader goes: see peek_at.
-        (void)zmq_socket_monitor(socket->zmq, NULL, 0);
-        (void)zmq_close(socket->peek);
-    }
+    dealer_close(socket->dealer);
     if (socket->zmq)
         (void)zmq_close(socket->zmq);
     free(socket->file);
@@ -432,40 +240,16 @@ void wire_close(struct wire_socket *socket)
 
 // ---- Sending and receiving ---------------------------------------------------------
 
-static enum status send_part(void *zmq, const void *bytes, size_t size, int flags)
-{
-    while (zmq_send(zmq, bytes, size, flags | ZMQ_DONTWAIT) < 0)
-        if (errno != EINTR)
-            return errno == EAGAIN         ? STATUS_FULL
-                   : errno == EHOSTUNREACH ? STATUS_UNREACHABLE
-                   : errno == ENOMEM       ? STATUS_NOMEM
-                                           : STATUS_IO;
-    return STATUS_OK;
-}
-
 enum status wire_send(struct wire_socket *socket, const struct wire_route *route, const void *bytes,
                       size_t size)
 {
-    assert(socket->is_router == (route != NULL));
+    assert((socket->dealer == NULL) == (route != NULL));
     if (size > MESSAGE_SIZE_MAX)
         return STATUS_INVALID;
-    if (route) {
-        enum status status = send_part(socket->zmq, route->id, route->size, ZMQ_SNDMORE);
-        if (status != STATUS_OK)
-            return status;
-    }
-    return send_part(socket->zmq, bytes, size, 0);
-}
-
-static enum status receive_part(void *zmq, zmq_msg_t *part)
-{
-    while (zmq_msg_recv(part, zmq, ZMQ_DONTWAIT) < 0) {
-        if (errno == EAGAIN)
-            return STATUS_NO_DATA;
-        if (errno != EINTR)
-            return STATUS_IO;
-    }
-    return STATUS_OK;
+    if (socket->dealer)
+        return dealer_send(socket->dealer, bytes, size);
+    enum status status = zmq_send_part(socket->zmq, route->id, route->size, ZMQ_SNDMORE);
+    return status == STATUS_OK ? zmq_send_part(socket->zmq, bytes, size, 0) : status;
 }
 
 // Reads the route in front of a ROUTER's message.  The parts of one message are
@@ -475,7 +259,7 @@ static enum status receive_route(struct wire_socket *socket, struct wire_route *
 {
     zmq_msg_t part;
     (void)zmq_msg_init(&part);
-    enum status status = receive_part(socket->zmq, &part);
+    enum status status = zmq_receive_part(socket->zmq, &part);
     if (status == STATUS_OK) {
         size_t size = zmq_msg_size(&part);
         assert(size <= sizeof route->id); // libzmq's own bound on routing ids
@@ -485,17 +269,6 @@ static enum status receive_route(struct wire_socket *socket, struct wire_route *
     }
     (void)zmq_msg_close(&part);
     return status;
-}
-
-// Throws away the rest of a message of too many parts.
-static void drain(struct wire_socket *socket)
-{
-    zmq_msg_t part;
-    (void)zmq_msg_init(&part);
-    while (receive_part(socket->zmq, &part) == STATUS_OK && zmq_msg_more(&part)) {
-        // The next part follows.
-    }
-    (void)zmq_msg_close(&part);
 }
 
 _Static_assert(sizeof(((struct wire_frame *)NULL)->part) == sizeof(zmq_msg_t), "a message fits");
@@ -509,9 +282,7 @@ static zmq_msg_t *part_of(struct wire_frame *frame)
 static enum status receive_sender(struct wire_socket *socket, struct wire_frame *frame)
 {
     struct wire_peer *peer = &frame->peer;
-    const char *address = zmq_msg_gets(part_of(frame), "Peer-Address");
-    if (!address || !peer_read_address(peer, address))
-        peer_set_host(peer, address);
+    zmq_read_peer(frame);
     if (!socket->post)
         return STATUS_OK;
     const bool is_guarded = gate_is_guarded(socket->post);
@@ -528,12 +299,10 @@ static enum status receive_sender(struct wire_socket *socket, struct wire_frame 
 enum status wire_receive(struct wire_socket *socket, struct wire_frame *frame)
 {
     *frame = (struct wire_frame){0};
+    if (socket->dealer)
+        return dealer_receive(socket->dealer, frame);
     bool payload_follows = true;
-    enum status status = STATUS_OK;
-    if (socket->is_router)
-        status = receive_route(socket, &frame->route, &payload_follows);
-    else
-        look(socket); // so that what is told does not pile up
+    enum status status = receive_route(socket, &frame->route, &payload_follows);
     if (status != STATUS_OK)
         return status;
     if (!payload_follows)
@@ -542,9 +311,9 @@ enum status wire_receive(struct wire_socket *socket, struct wire_frame *frame)
     zmq_msg_t *part = part_of(frame);
     (void)zmq_msg_init(part);
     frame->is_held = true;
-    status = receive_part(socket->zmq, part);
+    status = zmq_receive_part(socket->zmq, part);
     if (status == STATUS_OK && zmq_msg_more(part)) {
-        drain(socket);
+        zmq_drain(socket->zmq);
         status = STATUS_INVALID;
     }
     if (status == STATUS_OK)
@@ -561,7 +330,7 @@ enum status wire_receive(struct wire_socket *socket, struct wire_frame *frame)
 void wire_frame_release(struct wire_frame *frame)
 {
     if (frame->is_held)
-        (void)zmq_msg_close(part_of(frame));
+        dealer_frame_release(frame);
     frame->is_held = false;
     frame->bytes = NULL;
     frame->size = 0;
@@ -588,7 +357,9 @@ void wire_wait(struct wire_socket *const *sockets, size_t count, int fd, int64_t
     for (unsigned i = 0; i < count; i++) {
         if (!sockets[i])
             continue;
-        items[used] = (zmq_pollitem_t){.socket = sockets[i]->zmq, .events = ZMQ_POLLIN};
+        items[used] = (zmq_pollitem_t){.socket = sockets[i]->dealer ? dealer_zmq(sockets[i]->dealer)
+                                                                    : sockets[i]->zmq,
+                                       .events = ZMQ_POLLIN};
         bits[used++] = i;
     }
     if (fd >= 0) {

@@ -32,7 +32,8 @@
 
 #include "common/core/base/error.h"
 #include "common/wire/address.h"
-#include "common/wire/peer.h"
+#include "common/wire/frame.h"
+#include "common/wire/socket_dealer.h"
 #include "common/wire/socket_keys.h"
 
 struct wire_context; // libzmq's context; one per program or library handle; any thread
@@ -93,28 +94,11 @@ void wire_count(const struct wire_socket *socket, struct wire_counters *out);
 
 // ---- Connecting ------------------------------------------------------------------
 
-// Pass: the client's credentials for a connection to a server with a guard.
-struct wire_pass {
-    struct wire_keypair own; // the client's
-    unsigned char server_key[WIRE_KEY_SIZE];
-};
-
 // Creates a DEALER that connects to an endpoint in the background, with retries.  `pass` is copied;
 // NULL: no keys.  An ipc endpoint ignores it.
 MUST_CHECK enum status wire_connect(struct wire_socket **out, struct wire_context *context,
                                     const char *endpoint, const struct wire_pass *pass,
                                     struct error *err);
-
-// Result of the last handshake of a connecting socket.
-enum wire_handshake {
-    WIRE_HANDSHAKE_NONE,    // no peer answered so far
-    WIRE_HANDSHAKE_DONE,    // succeeded
-    WIRE_HANDSHAKE_REFUSED, // the server does not admit our key.  libzmq does not
-                            // retry: create a new socket after a delay
-    WIRE_HANDSHAKE_BROKEN,  // aborted: the server's key is not pass->server_key, only
-                            // one side uses keys, or the server is full.  libzmq retries
-                            // endlessly or never: create a new socket after a delay
-};
 
 // Returns the result of the last handshake over TCP, with or without a pass; for ipc always
 // WIRE_HANDSHAKE_NONE.
@@ -126,27 +110,10 @@ enum wire_handshake wire_handshake(struct wire_socket *socket);
 // fine.  libzmq closes in the background: the endpoint may stay in use for a moment.
 void wire_close(struct wire_socket *socket);
 
-// Routing id of the peer that sent a message to a ROUTER.  Pass it to wire_send for the reply; it
-// may be copied.
-struct wire_route {
-    unsigned char size;
-    unsigned char id[255];
-};
-
 // Sends one frame; never blocks.  `route` is NULL on a DEALER.  Returns STATUS_FULL if the queue is
 // full or no peer is connected, STATUS_UNREACHABLE if the peer of `route` has disconnected.
 MUST_CHECK enum status wire_send(struct wire_socket *socket, const struct wire_route *route,
                                  const void *bytes, size_t size);
-
-// A received frame: `bytes` is borrowed until wire_frame_release.
-struct wire_frame {
-    struct wire_route route; // ROUTER only
-    struct wire_peer peer;   // the sender; PEER_KEY if the socket has a guard and uses TCP
-    const void *bytes;
-    size_t size;
-    bool is_held; // private: `part` has libzmq's message, which owns `bytes`
-    _Alignas(void *) unsigned char part[64];
-};
 
 // Receives one frame; never blocks.  Returns STATUS_NO_DATA if there is none, STATUS_INVALID if it
 // discarded a message with a wrong number of frames (the caller counts such messages).

@@ -1,0 +1,314 @@
+#include "common/wire/socket_dealer.h"
+
+#include <zmq.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/wire/message.h"
+
+enum {
+    HANDSHAKE_MS = 5000,
+    // A host that vanished is noticed by TCP: in silence after 10 s and three probes
+    // 5 s apart, else when what was sent stays unacknowledged.
+    KEEPALIVE_IDLE_S = 10,
+    KEEPALIVE_INTERVAL_S = 5,
+    KEEPALIVE_PROBES = 3,
+    UNACKNOWLEDGED_MS = 10000,
+    RECONNECT_MS = 50,
+    RECONNECT_MAX_MS = 2000,
+    // With a pass: libzmq does not wait longer each time a server with another key
+    // cuts it off.
+    RECONNECT_CURVE_MS = 250,
+};
+
+// What libzmq may hold of the one collector that a DEALER has.
+static const struct zmq_limits dealer_limits = {MESSAGE_SIZE_MAX, 64, 64};
+
+struct dealer {
+    void *zmq;
+    void *peek; // over TCP: libzmq tells of handshakes there; else NULL
+    enum wire_handshake handshake;
+    bool is_shaking; // hands, at the moment
+};
+
+static bool set_int(void *zmq, int option, int value)
+{
+    return zmq_setsockopt(zmq, option, &value, sizeof value) == 0;
+}
+
+// What all sockets have, with what keeps a connection from hanging.  IPv6 is switched on only where
+// the endpoint needs it, so that a host without it can use the rest.
+//
+// ZeroMQ's own heartbeats stay off: libzmq 4.3.4 ends the program with "Assertion
+// failed: !_io_error" when it is time for one, or one arrives, on a connection that was
+// lost while its queue was full.
+static bool set_options(void *zmq, int type, const char *endpoint, const struct zmq_limits *limits)
+{
+    bool done = set_int(zmq, ZMQ_LINGER, 0) && set_int(zmq, ZMQ_SNDHWM, limits->queue_out) &&
+                set_int(zmq, ZMQ_RCVHWM, limits->queue_in);
+    if (!done)
+        return false;
+    done = zmq_setsockopt(zmq, ZMQ_MAXMSGSIZE, &limits->frame_max, sizeof limits->frame_max) == 0 &&
+           set_int(zmq, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) && set_int(zmq, ZMQ_TCP_KEEPALIVE, 1) &&
+           set_int(zmq, ZMQ_TCP_KEEPALIVE_IDLE, KEEPALIVE_IDLE_S) &&
+           set_int(zmq, ZMQ_TCP_KEEPALIVE_INTVL, KEEPALIVE_INTERVAL_S) &&
+           set_int(zmq, ZMQ_TCP_KEEPALIVE_CNT, KEEPALIVE_PROBES) &&
+           set_int(zmq, ZMQ_TCP_MAXRT, UNACKNOWLEDGED_MS) &&
+           set_int(zmq, ZMQ_IPV6, strchr(endpoint, '[') != NULL);
+    if (!done)
+        return false;
+    if (type == ZMQ_ROUTER)
+        return set_int(zmq, ZMQ_ROUTER_MANDATORY, 1);
+    return set_int(zmq, ZMQ_IMMEDIATE, 1) && set_int(zmq, ZMQ_RECONNECT_IVL, RECONNECT_MS) &&
+           set_int(zmq, ZMQ_RECONNECT_IVL_MAX, RECONNECT_MAX_MS);
+}
+
+enum status zmq_open(void **out, void *context, int type, const char *endpoint,
+                     const struct zmq_limits *limits, struct error *err)
+{
+    // The first socket starts libzmq's threads, which inherit the mask: signals
+    // are for the program's own threads.
+    sigset_t all, before;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    void *zmq = zmq_socket(context, type);
+    int fault = errno;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+
+    if (zmq && set_options(zmq, type, endpoint, limits)) {
+        *out = zmq;
+        return STATUS_OK;
+    }
+    if (zmq) {
+        fault = errno;
+        (void)zmq_close(zmq);
+    }
+    return error_set(err, STATUS_IO, "%s: the socket could not be made: %s", endpoint,
+                     zmq_strerror(fault));
+}
+
+static enum status bind_status(int fault)
+{
+    switch (fault) {
+    case EADDRINUSE:
+        return STATUS_BUSY;
+    case EACCES:
+    case EPERM:
+        return STATUS_DENIED;
+    case ENOENT:
+    case ENOTDIR:
+        return STATUS_NOT_FOUND;
+    case ENAMETOOLONG:
+    case EINVAL:
+    case EPROTONOSUPPORT:
+        return STATUS_INVALID;
+    default:
+        return STATUS_IO;
+    }
+}
+
+// What a call of libzmq that returned `result` means; `what` cannot be done.
+enum status zmq_opened(int result, const char *endpoint, const char *what, struct error *err)
+{
+    const int fault = errno;
+    if (result == 0)
+        return STATUS_OK;
+    return error_set(err, bind_status(fault), "%s: cannot %s: %s", endpoint, what,
+                     zmq_strerror(fault));
+}
+
+// Subscribes to libzmq's handshake events.  The queue has no limit, because libzmq would
+// block on an event that does not fit.  Not HANDSHAKE_FAILED_PROTOCOL: see socket_gate.c.
+static bool peek_at(struct dealer *dealer, void *context)
+{
+    const int events = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
+                       ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_DISCONNECTED;
+    static _Atomic unsigned last_peek; // tells the sockets' monitors apart
+    char place[48];
+    (void)snprintf(place, sizeof place, "inproc://inferstat-peek-%u",
+                   atomic_fetch_add(&last_peek, 1));
+    dealer->peek = zmq_socket(context, ZMQ_PAIR);
+    return dealer->peek && set_int(dealer->peek, ZMQ_RCVHWM, 0) &&
+           zmq_socket_monitor(dealer->zmq, place, events) == 0 &&
+           zmq_connect(dealer->peek, place) == 0;
+}
+
+static bool set_pass(const struct dealer *dealer, const struct wire_pass *pass)
+{
+    return zmq_setsockopt(dealer->zmq, ZMQ_CURVE_SERVERKEY, pass->server_key, WIRE_KEY_SIZE) == 0 &&
+           zmq_setsockopt(dealer->zmq, ZMQ_CURVE_PUBLICKEY, pass->own.public_key, WIRE_KEY_SIZE) ==
+               0 &&
+           zmq_setsockopt(dealer->zmq, ZMQ_CURVE_SECRETKEY, pass->own.secret_key, WIRE_KEY_SIZE) ==
+               0;
+}
+
+static enum status prepare_dealer(struct dealer *dealer, void *context, const char *endpoint,
+                                  const struct wire_pass *pass, struct error *err)
+{
+    if (strncmp(endpoint, "tcp://", 6) != 0)
+        return STATUS_OK;
+    if (pass &&
+        !(set_pass(dealer, pass) && set_int(dealer->zmq, ZMQ_RECONNECT_IVL, RECONNECT_CURVE_MS)))
+        return error_set(err, STATUS_INVALID, "%s: libzmq does not take the keys: %s", endpoint,
+                         zmq_strerror(errno));
+    if (!peek_at(dealer, context))
+        return error_set(err, STATUS_IO, "%s: the socket could not be made: %s", endpoint,
+                         zmq_strerror(errno));
+    return STATUS_OK;
+}
+
+static void note_event(struct dealer *dealer, uint16_t event)
+{
+    bool was_shaking = dealer->is_shaking;
+    dealer->is_shaking = event == ZMQ_EVENT_CONNECTED;
+    if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
+        dealer->handshake = WIRE_HANDSHAKE_DONE;
+    else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
+        dealer->handshake = WIRE_HANDSHAKE_REFUSED;
+    else if (event == ZMQ_EVENT_DISCONNECTED && was_shaking)
+        dealer->handshake = WIRE_HANDSHAKE_BROKEN;
+}
+
+// Takes what libzmq has told since the last look.
+static void look(struct dealer *dealer)
+{
+    unsigned char frame[6];
+    uint16_t event;
+    int size;
+    while (dealer->peek &&
+           (size = zmq_recv(dealer->peek, frame, sizeof frame, ZMQ_DONTWAIT)) >= 0) {
+        if (size != (int)sizeof frame)
+            continue; // the endpoint, which follows each event
+        memcpy(&event, frame, sizeof event);
+        note_event(dealer, event);
+    }
+}
+
+enum wire_handshake dealer_handshake(struct dealer *dealer)
+{
+    look(dealer);
+    return dealer->handshake;
+}
+
+enum status dealer_open(struct dealer **out, void *context, const char *endpoint,
+                        const struct wire_pass *pass, struct error *err)
+{
+    struct dealer *dealer = calloc(1, sizeof *dealer);
+    if (!dealer)
+        return error_no_memory(err, endpoint);
+    enum status status = zmq_open(&dealer->zmq, context, ZMQ_DEALER, endpoint, &dealer_limits, err);
+    if (status == STATUS_OK)
+        status = prepare_dealer(dealer, context, endpoint, pass, err);
+    if (status == STATUS_OK)
+        status = zmq_opened(zmq_connect(dealer->zmq, endpoint), endpoint, "connect", err);
+    if (status != STATUS_OK) {
+        dealer_close(dealer);
+        return status;
+    }
+    *out = dealer;
+    return STATUS_OK;
+}
+
+void dealer_close(struct dealer *dealer)
+{
+    if (!dealer)
+        return;
+    if (dealer->peek) {
+        // Before its reader goes: see peek_at.
+        (void)zmq_socket_monitor(dealer->zmq, NULL, 0);
+        (void)zmq_close(dealer->peek);
+    }
+    if (dealer->zmq)
+        (void)zmq_close(dealer->zmq);
+    free(dealer);
+}
+
+void *dealer_zmq(struct dealer *dealer)
+{
+    return dealer->zmq;
+}
+
+// ---- Sending and receiving ---------------------------------------------------------
+
+enum status zmq_send_part(void *zmq, const void *bytes, size_t size, int flags)
+{
+    while (zmq_send(zmq, bytes, size, flags | ZMQ_DONTWAIT) < 0)
+        if (errno != EINTR)
+            return errno == EAGAIN         ? STATUS_FULL
+                   : errno == EHOSTUNREACH ? STATUS_UNREACHABLE
+                   : errno == ENOMEM       ? STATUS_NOMEM
+                                           : STATUS_IO;
+    return STATUS_OK;
+}
+
+enum status dealer_send(struct dealer *dealer, const void *bytes, size_t size)
+{
+    return zmq_send_part(dealer->zmq, bytes, size, 0);
+}
+
+enum status zmq_receive_part(void *zmq, void *part)
+{
+    while (zmq_msg_recv(part, zmq, ZMQ_DONTWAIT) < 0) {
+        if (errno == EAGAIN)
+            return STATUS_NO_DATA;
+        if (errno != EINTR)
+            return STATUS_IO;
+    }
+    return STATUS_OK;
+}
+
+// Throws away the rest of a message of too many parts.
+void zmq_drain(void *zmq)
+{
+    zmq_msg_t part;
+    (void)zmq_msg_init(&part);
+    while (zmq_receive_part(zmq, &part) == STATUS_OK && zmq_msg_more(&part)) {
+        // The next part follows.
+    }
+    (void)zmq_msg_close(&part);
+}
+
+_Static_assert(sizeof(((struct wire_frame *)NULL)->part) == sizeof(zmq_msg_t), "a message fits");
+
+static zmq_msg_t *part_of(struct wire_frame *frame)
+{
+    return (zmq_msg_t *)(void *)frame->part;
+}
+
+void zmq_read_peer(struct wire_frame *frame)
+{
+    const char *address = zmq_msg_gets(part_of(frame), "Peer-Address");
+    if (!address || !peer_read_address(&frame->peer, address))
+        peer_set_host(&frame->peer, address);
+}
+
+enum status dealer_receive(struct dealer *dealer, struct wire_frame *frame)
+{
+    look(dealer); // so that what is told does not pile up
+    zmq_msg_t *part = part_of(frame);
+    (void)zmq_msg_init(part);
+    enum status status = zmq_receive_part(dealer->zmq, part);
+    if (status == STATUS_OK && zmq_msg_more(part)) {
+        zmq_drain(dealer->zmq);
+        status = STATUS_INVALID;
+    }
+    if (status != STATUS_OK) {
+        dealer_frame_release(frame);
+        return status;
+    }
+    zmq_read_peer(frame);
+    frame->is_held = true;
+    frame->bytes = zmq_msg_data(part);
+    frame->size = zmq_msg_size(part);
+    return STATUS_OK;
+}
+
+void dealer_frame_release(struct wire_frame *frame)
+{
+    (void)zmq_msg_close(part_of(frame));
+}

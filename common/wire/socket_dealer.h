@@ -1,0 +1,72 @@
+// The connecting side of a wire_socket: a DEALER of libzmq with one server.  Only socket.c uses it.
+// Threads as in socket.h.
+#ifndef INFERSTAT_WIRE_SOCKET_DEALER_H
+#define INFERSTAT_WIRE_SOCKET_DEALER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/core/base/error.h"
+#include "common/wire/frame.h"
+#include "common/wire/socket_keys.h"
+
+struct dealer;
+
+// Pass: the client's credentials for a connection to a server with a guard.
+struct wire_pass {
+    struct wire_keypair own; // the client's
+    unsigned char server_key[WIRE_KEY_SIZE];
+};
+
+// Result of the last handshake of a connecting socket.
+enum wire_handshake {
+    WIRE_HANDSHAKE_NONE,    // no peer answered so far
+    WIRE_HANDSHAKE_DONE,    // succeeded
+    WIRE_HANDSHAKE_REFUSED, // the server does not admit our key.  libzmq does not
+                            // retry: create a new socket after a delay
+    WIRE_HANDSHAKE_BROKEN,  // aborted: the server's key is not pass->server_key, only
+                            // one side uses keys, or the server is full.  libzmq retries
+                            // endlessly or never: create a new socket after a delay
+};
+
+// Creates a DEALER that connects in the background; parameters as of wire_connect.  `context` is
+// libzmq's.
+MUST_CHECK enum status dealer_open(struct dealer **out, void *context, const char *endpoint,
+                                   const struct wire_pass *pass, struct error *err);
+// Closes the connection and discards unsent messages.  NULL is fine.
+void dealer_close(struct dealer *dealer);
+
+// The implementations of the functions of socket.h with these names.
+enum wire_handshake dealer_handshake(struct dealer *dealer);
+MUST_CHECK enum status dealer_send(struct dealer *dealer, const void *bytes, size_t size);
+MUST_CHECK enum status dealer_receive(struct dealer *dealer, struct wire_frame *frame);
+void dealer_frame_release(struct wire_frame *frame);
+
+// libzmq's socket, to wait until it is readable.
+void *dealer_zmq(struct dealer *dealer);
+
+// ---- Shared with the listening side --------------------------------------------------
+
+// What libzmq may hold of one peer: bytes of a frame, messages of the two queues.
+struct zmq_limits {
+    int64_t frame_max;
+    int queue_in, queue_out;
+};
+
+// Creates libzmq's socket of a type, with the options that all have.  The caller closes it.
+MUST_CHECK enum status zmq_open(void **out, void *context, int type, const char *endpoint,
+                                const struct zmq_limits *limits, struct error *err);
+
+// STATUS_OK where `result` of a call of libzmq is 0; else the error: cannot do `what`.
+MUST_CHECK enum status zmq_opened(int result, const char *endpoint, const char *what,
+                                  struct error *err);
+
+MUST_CHECK enum status zmq_send_part(void *zmq, const void *bytes, size_t size, int flags);
+// `part` is a zmq_msg_t.
+MUST_CHECK enum status zmq_receive_part(void *zmq, void *part);
+// Sets the frame's peer from the properties that libzmq read when the connection was made.
+void zmq_read_peer(struct wire_frame *frame);
+// Discards the rest of a message of too many parts.
+void zmq_drain(void *zmq);
+
+#endif
