@@ -213,9 +213,10 @@ static enum status send_now(struct asking *asking, uint64_t now_ns, struct error
     return STATUS_OK;
 }
 
-// Receives messages until the reply with the query's id.  Other replies belong to
-// abandoned queries, but show that the collector is alive.
-static enum status receive_now(struct asking *asking, struct message *reply)
+// Receives messages until the reply with the query's id.  Other replies belong to abandoned
+// queries, but show that the collector is alive.  A message that cannot be decoded may be the
+// reply: no further one would follow.
+static enum status receive_now(struct asking *asking, struct message *reply, struct error *err)
 {
     for (;;) {
         struct wire_frame frame;
@@ -227,7 +228,8 @@ static enum status receive_now(struct asking *asking, struct message *reply)
         status = codec_decode(reply, frame.bytes, frame.size, NULL);
         wire_frame_release(&frame);
         if (status != STATUS_OK)
-            continue;
+            return error_set(err, STATUS_CORRUPT, "collector %.200s: its answer cannot be read",
+                             asking->collector->name);
         if (reply->kind == MESSAGE_REPLY && reply->reply.id == asking->query->query.id)
             return STATUS_OK;
         message_free(reply);
@@ -294,7 +296,7 @@ static enum status ask(struct asking *asking, struct message *reply, struct erro
         if (status == STATUS_OK && asking->link->socket && !asking->sent)
             status = send_now(asking, now_ns, err);
         if (status == STATUS_OK && asking->sent) {
-            status = receive_now(asking, reply);
+            status = receive_now(asking, reply, err);
             if (status == STATUS_OK)
                 return status;
             status = status == STATUS_NO_DATA ? STATUS_OK : status;

@@ -96,8 +96,11 @@ static void answer(struct wire_socket *socket, const struct wire_route *route,
         send_reply(socket, route, query->id - 1, REPLY_OK, "", -1);
         struct message credit = {.kind = MESSAGE_LIVE_CREDIT, .live_credit = {.protocol = 1}};
         (void)send_message(socket, route, &credit);
-        (void)!wire_send(socket, route, query->id % 2 ? "" : "\xff\xff", query->id % 2 ? 0 : 2);
     }
+    if (strcmp(metric, "garbage") == 0)
+        (void)!wire_send(socket, route, "\xff\xff", 2);
+    if (strcmp(metric, "nothing") == 0)
+        (void)!wire_send(socket, route, "", 0);
     send_reply(socket, route, query->id, REPLY_OK, "", query->query.kind == QUERY_CLEAR ? 42 : 7);
 }
 
@@ -260,6 +263,8 @@ TEST_CASE(test_answers)
         {"denied", STATUS_DENIED},
         {"failed", STATUS_IO},
         {"too_large", STATUS_FULL},
+        {"garbage", STATUS_CORRUPT},
+        {"nothing", STATUS_CORRUPT},
         {"", STATUS_OK},
         {"noise", STATUS_OK},
     };
@@ -276,6 +281,8 @@ TEST_CASE(test_answers)
                          cases[i].status);
         if (cases[i].status == STATUS_OK)
             assert_int_equal(number, 7);
+        else if (cases[i].status == STATUS_CORRUPT)
+            assert_non_null(strstr(err.text, "cannot be read"));
         else // what the other side says is shown as text
             assert_string_equal(err.text, "the\\x1Breason");
         assert_int_equal(err.expired_ns, cases[i].status == STATUS_NO_DATA ? 5 : 0);
