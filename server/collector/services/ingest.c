@@ -42,7 +42,14 @@ static void answer_error(struct ingest *ingest, unsigned socket, const struct wi
     message.ack.error = (struct wire_bytes){strlen(text), text};
     message.ack.sent_ns = clock_wall_ns();
     const struct job_return to = {.socket = socket, .route = *route};
-    (void)answer_send(ingest->admission.sockets, answer_encode(&to, &message));
+    answer_send_counted(ingest->admission.sockets, answer_encode(&to, &message),
+                        &ingest->channels->rejects);
+}
+
+static void send_acks(struct ingest *ingest)
+{
+    answer_send_queued(ingest->admission.sockets, ingest->channels->acks,
+                       &ingest->channels->rejects);
 }
 
 // ---- Frames ------------------------------------------------------------------------
@@ -202,14 +209,14 @@ static void *ingest_body(void *context)
         atomic_store_explicit(&ingest->channels->ingest_beat_ns, clock_monotonic_ns(),
                               memory_order_relaxed);
         wait_and_receive(ingest);
-        answer_send_queued(ingest->admission.sockets, ingest->channels->acks);
+        send_acks(ingest);
     }
     pass_stop(ingest);
     while (atomic_load_explicit(&ingest->state, memory_order_relaxed) != STATE_END) {
         queue_wait(ingest->channels->acks, IDLE_WAIT_NS);
-        answer_send_queued(ingest->admission.sockets, ingest->channels->acks);
+        send_acks(ingest);
     }
-    answer_send_queued(ingest->admission.sockets, ingest->channels->acks);
+    send_acks(ingest);
     return NULL;
 }
 

@@ -12,7 +12,10 @@
 #include "server/collector/services/query_worker.h"
 #include "server/collector/threads/job.h"
 
-enum { QUERY_BUDGET_SECONDS = 4 };
+enum {
+    QUERY_BUDGET_SECONDS = 4,
+    ADMIN_TURN = 4, // queries of an admin socket between two waits
+};
 
 struct query_service {
     const struct endpoints *endpoints;
@@ -31,7 +34,8 @@ struct query_service {
 static void reply(struct query_service *service, const struct job_return *to, uint64_t id,
                   enum status status, struct result *result, const struct error *why)
 {
-    (void)answer_send(service->admission.sockets, reply_encode(to, id, status, result, why));
+    answer_send_counted(service->admission.sockets, reply_encode(to, id, status, result, why),
+                        service->endpoints->rejects);
 }
 
 static void refuse(struct query_service *service, const struct job_return *to, uint64_t id,
@@ -215,12 +219,13 @@ static bool receive_one(struct query_service *service, unsigned socket)
     return true;
 }
 
-// Serves all administrators' queries first, then one query of each socket, for fairness.
+// Serves a few administrators' queries of each address first, then one query of each socket: no
+// asker keeps the others waiting, nor the sockets, which may need a wait to send the answers.
 static void receive_ready(struct query_service *service, uint32_t ready)
 {
     const unsigned count = service->endpoints->count;
     for (unsigned i = count; i < 2 * count; i++)
-        while (ready >> i & 1 && receive_one(service, i)) {
+        for (unsigned n = 0; n < ADMIN_TURN && ready >> i & 1 && receive_one(service, i); n++) {
             // The next one follows.
         }
     for (unsigned i = 0; i < count; i++)
@@ -232,7 +237,8 @@ static void run_once(struct query_service *service)
 {
     uint32_t ready = 0;
     admission_wait(&service->admission, queue_fd(service->channels->replies), &ready);
-    answer_send_queued(service->admission.sockets, service->channels->replies);
+    answer_send_queued(service->admission.sockets, service->channels->replies,
+                       service->endpoints->rejects);
     receive_ready(service, ready);
 }
 

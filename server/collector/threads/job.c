@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/core/base/text.h"
 #include "common/store/compare/baseline.h"
 #include "common/wire/codec.h"
 #include "server/collector/threads/import_request.h"
 #include "server/collector/threads/queue.h"
+#include "server/collector/threads/reject_counters.h"
 
 struct job *job_new(enum job_kind kind)
 {
@@ -93,11 +95,20 @@ enum status answer_send(struct wire_socket *const *sockets, struct answer *answe
     return status;
 }
 
-void answer_send_queued(struct wire_socket *const *sockets, struct queue *queue)
+void answer_send_counted(struct wire_socket *const *sockets, struct answer *answer,
+                         struct reject_counters *rejects)
+{
+    const enum status status = answer_send(sockets, answer);
+    if (status != STATUS_OK && status != STATUS_UNREACHABLE)
+        reject_counters_count(rejects, REFUSAL_UNANSWERED, 1);
+}
+
+void answer_send_queued(struct wire_socket *const *sockets, struct queue *queue,
+                        struct reject_counters *rejects)
 {
     struct answer *answer;
     while ((answer = queue_pop(queue)) != NULL)
-        (void)answer_send(sockets, answer);
+        answer_send_counted(sockets, answer, rejects);
 }
 
 void answer_submit(struct queue *queue, struct answer *answer)
@@ -133,12 +144,15 @@ static enum reply_status reply_status(enum status status)
 struct answer *reply_encode(const struct job_return *to, uint64_t id, enum status status,
                             struct result *result, const struct error *why)
 {
+    char text[ERROR_TEXT_SIZE];
     struct message message = {.kind = MESSAGE_REPLY,
                               .reply = {.id = id, .status = reply_status(status)}};
     if (status == STATUS_OK) {
         message.reply.result = result;
     } else {
-        message.reply.error = (struct wire_bytes){strlen(why->text), why->text};
+        // May quote bytes that are not UTF-8, such as a path, which the message cannot hold.
+        (void)text_escape(text, sizeof text, why->text, strlen(why->text));
+        message.reply.error = (struct wire_bytes){strlen(text), text};
         message.reply.expired_ns = status == STATUS_NO_DATA ? why->expired_ns : 0;
     }
     struct answer *answer = answer_encode(to, &message);

@@ -15,6 +15,7 @@
 
 struct baseline;
 struct queue;
+struct reject_counters;
 
 // Return address of an answer: the index of the socket in the thread's admission.sockets, and the
 // peer's route.
@@ -74,8 +75,14 @@ void answer_free(void *answer); // accepts NULL
 // STATUS_NOMEM if `answer` is NULL, or an error of wire_send: then the answer is lost.
 enum status answer_send(struct wire_socket *const *sockets, struct answer *answer);
 
-// Sends all answers of the queue.  The calling thread is the queue's consumer.
-void answer_send_queued(struct wire_socket *const *sockets, struct queue *queue);
+// The same; counts a lost answer in `rejects`, unless its peer has disconnected.
+void answer_send_counted(struct wire_socket *const *sockets, struct answer *answer,
+                         struct reject_counters *rejects);
+
+// Sends all answers of the queue, and counts lost ones.  The calling thread is the queue's
+// consumer.
+void answer_send_queued(struct wire_socket *const *sockets, struct queue *queue,
+                        struct reject_counters *rejects);
 
 // Queues an answer for the thread that owns its socket.  Consumes the answer.  If the queue is
 // full the answer is dropped, and the peer asks again or times out.  Accepts NULL.

@@ -20,7 +20,9 @@
     X(WRONG_OWNER, "wrong_owner")   /* a message of a run that belongs to another key */           \
     X(REVOKED, "revoked")           /* a message with a key that was revoked */                    \
     X(STRANGER, "stranger")         /* a connection with an unauthorized key */                    \
-    X(HANDSHAKE, "handshake")       /* a connection that failed its handshake */
+    X(HANDSHAKE, "handshake")       /* a connection that failed its handshake */                   \
+    X(UNANSWERED, "unanswered")     /* a message whose answer found no memory, or no room at its   \
+                                       connection */
 
 enum refusal {
 #define REFUSAL_ENUM(name, key) REFUSAL_##name,

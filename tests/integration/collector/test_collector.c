@@ -458,6 +458,29 @@ TEST_CASE(test_queries_while_it_collects)
     message_free(&message);
 }
 
+// One after another, as fast as they are answered.
+TEST_CASE(test_every_admin_query_is_answered)
+{
+    struct producer asker;
+    struct message message = {.kind = MESSAGE_QUERY,
+                              .query = {.protocol = MESSAGE_PROTOCOL, .query.kind = QUERY_PING}};
+    producer_open(&asker, endpoint("admin"), 1);
+    for (uint64_t id = 1; id <= 30000; id++) {
+        message.query.id = id;
+        producer_message(&asker, &message);
+        uint32_t ready = 0;
+        wire_wait(&asker.socket, 1, -1, INT64_C(5000000000), &ready);
+        struct wire_frame frame;
+        assert_int_equal(wire_receive(asker.socket, &frame), STATUS_OK);
+        struct message reply;
+        assert_int_equal(codec_decode(&reply, frame.bytes, frame.size, NULL), STATUS_OK);
+        wire_frame_release(&frame);
+        assert_int_equal(reply.reply.id, id);
+        message_free(&reply);
+    }
+    producer_close(&asker);
+}
+
 TEST_CASE(test_clearing_is_the_owners)
 {
     hello();
@@ -665,8 +688,8 @@ TEST_MAIN_EACH(set_up, tear_down, test_acknowledged_is_stored, test_values_arriv
                test_goodbye_closes_what_is_complete, test_implausible_clocks_are_stored_and_counted,
                test_a_batch_that_can_never_be_taken, test_numbers_that_cannot_be,
                test_frames_that_are_no_messages, test_a_protocol_from_the_future,
-               test_queries_while_it_collects, test_clearing_is_the_owners,
-               test_a_second_collector_is_turned_away, test_what_it_will_not_start_with,
-               test_the_configuration_file, test_terminated_it_leaves_a_whole_store,
-               test_its_folder_and_sockets_are_private, test_the_service_manager_is_told,
-               test_over_tcp)
+               test_queries_while_it_collects, test_every_admin_query_is_answered,
+               test_clearing_is_the_owners, test_a_second_collector_is_turned_away,
+               test_what_it_will_not_start_with, test_the_configuration_file,
+               test_terminated_it_leaves_a_whole_store, test_its_folder_and_sockets_are_private,
+               test_the_service_manager_is_told, test_over_tcp)

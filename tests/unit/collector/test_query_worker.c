@@ -49,6 +49,30 @@ static enum status ask(uint64_t id, struct error *err)
     return query_worker_ask(lane, &to, &asked, NULL, err);
 }
 
+// An error that is cut at its largest size, or quotes bytes that are no text, arrives as text.
+TEST_CASE(test_any_error_is_answered)
+{
+    char accents[2 * ERROR_TEXT_SIZE + 1];
+    for (unsigned i = 0; i < ERROR_TEXT_SIZE; i++)
+        memcpy(accents + 2 * (size_t)i, "\xc3\xa9", 3);
+    const char *const quoted[] = {accents, accents + 1, "\xff\xfe"};
+    for (size_t i = 0; i < COUNT_OF(quoted); i++) {
+        struct error err = {0};
+        for (unsigned shift = 0; shift < 2; shift++) {
+            const enum status status =
+                error_set(&err, STATUS_INVALID, "%s%s", shift ? "x" : "", quoted[i]);
+            struct answer *answer = reply_encode(&(struct job_return){0}, 7, status, NULL, &err);
+            assert_non_null(answer);
+            struct message message;
+            assert_int_equal(codec_decode(&message, answer->bytes, answer->size, NULL), STATUS_OK);
+            assert_int_equal(message.reply.status, REPLY_INVALID);
+            assert_true(message.reply.error.size > 0);
+            message_free(&message);
+            answer_free(answer);
+        }
+    }
+}
+
 // Waits for the answer and takes what it is to.
 static void expect_answer(uint64_t id, enum reply_status status)
 {
@@ -316,4 +340,5 @@ TEST_CASE(test_files_below_a_folder)
 
 TEST_MAIN_EACH(set_up, tear_down, test_one_at_a_time, test_a_few_wait, test_what_reads_all_records,
                test_baselines_are_passed_on, test_failures_are_answers,
-               test_the_end_waits_for_no_query, test_a_cancelled_store, test_files_below_a_folder)
+               test_the_end_waits_for_no_query, test_a_cancelled_store, test_files_below_a_folder,
+               test_any_error_is_answered)
