@@ -390,8 +390,8 @@ static enum status collector_subscribe(void *source, uint32_t kinds, enum remote
 {
     struct collector *collector = source;
     (void)err;
-    collector->live =
-        (struct live){.kinds = kinds, .ids_only = mode == REMOTE_LIVE_IDS, .owed = CREDIT};
+    collector->live = (struct live){
+        .kinds = kinds, .ids_only = mode == REMOTE_LIVE_NOTIFICATIONS, .owed = CREDIT};
     return STATUS_OK;
 }
 

@@ -110,7 +110,7 @@ static enum status look(struct file *file, enum record_kind kind, struct result 
     if (last <= seen)
         return STATUS_NO_DATA;
     *out = NULL;
-    if (file->mode == REMOTE_LIVE_IDS)
+    if (file->mode == REMOTE_LIVE_NOTIFICATIONS)
         return STATUS_OK;
     struct result *page = NULL;
     status = store_records_between(file->store, kind, seen + 1, last, PAGE_ROWS, &page, err);

@@ -52,7 +52,7 @@ bool remote_is_file(const struct remote *remote);
 
 enum remote_live_mode {
     REMOTE_LIVE_RECORDS,
-    REMOTE_LIVE_IDS, // no records: only notifications, with the kind of the new records
+    REMOTE_LIVE_NOTIFICATIONS, // no records: only notifications, with the kind of the new records
 };
 
 // Subscribes to newly committed records of `kinds` (bit k: enum record_kind k; 0: all kinds).  A
@@ -62,10 +62,10 @@ MUST_CHECK enum status remote_subscribe(struct remote *remote, uint32_t kinds,
                                         enum remote_live_mode mode, struct error *err);
 
 // Waits up to `timeout_ns` for new records.  Sets `*kind` to their kind, and `*out` to a result
-// with the columns of QUERY_RECORDS, which the caller frees; with REMOTE_LIVE_IDS `*out` is NULL.
-// Sets `*missed` to the total of records, since the subscription, that were not delivered to it.
-// Returns STATUS_TIMEOUT if there were no new records, STATUS_CANCELLED if `wake_fd` (-1: none)
-// became readable.
+// with the columns of QUERY_RECORDS, which the caller frees; with REMOTE_LIVE_NOTIFICATIONS `*out`
+// is NULL. Sets `*missed` to the total of records, since the subscription, that were not delivered
+// to it. Returns STATUS_TIMEOUT if there were no new records, STATUS_CANCELLED if `wake_fd` (-1:
+// none) became readable.
 MUST_CHECK enum status remote_live_next(struct remote *remote, uint64_t timeout_ns, int wake_fd,
                                         enum record_kind *kind, struct result **out,
                                         uint64_t *missed, struct error *err);

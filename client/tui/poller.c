@@ -253,7 +253,7 @@ static enum status open_remote(struct poller *poller, const struct remote_target
     if (status != STATUS_OK)
         return status;
     remote_wake_on(poller->remote, poller->stop_fd);
-    return remote_subscribe(poller->remote, queries_kinds(), REMOTE_LIVE_IDS, err);
+    return remote_subscribe(poller->remote, queries_kinds(), REMOTE_LIVE_NOTIFICATIONS, err);
 }
 
 enum status poller_open(struct poller **out, const struct remote_target *target,

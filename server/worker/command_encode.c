@@ -351,7 +351,7 @@ static enum status encode(struct run *run, struct error *err)
         worker_log_device(&encoding_get_share(run->encoding, i)->device);
     status = run_all(run, err);
     if (status == STATUS_OK)
-        encoding_get_to_know_devices(run->encoding);
+        encoding_calibrate_devices(run->encoding);
     return status;
 }
 

@@ -263,7 +263,7 @@ static enum status serve(struct run *run, struct error *err)
     worker_log_device(&device);
     status = llm_server_run(run->server, run->prompts, &run->figures, err);
     if (status == STATUS_OK && run->monitor)
-        device_get_to_know(run->llm->device);
+        device_calibrate_for_later(run->llm->device);
     return status;
 }
 

@@ -59,7 +59,7 @@ uint32_t device_record(struct inferstat_monitor *monitor,
     return inferstat_add_device(monitor, &device);
 }
 
-void device_get_to_know(struct device *device)
+void device_calibrate_for_later(struct device *device)
 {
     char folder[1024];
     struct device_properties properties;

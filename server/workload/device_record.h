@@ -20,6 +20,6 @@ uint32_t device_record(struct inferstat_monitor *monitor,
 
 // Calibrates the device: measures its rates and caches them for later runs (device_calibrate). Call
 // it after all timed work of a successful run.  Ignores failures.
-void device_get_to_know(struct device *device);
+void device_calibrate_for_later(struct device *device);
 
 #endif

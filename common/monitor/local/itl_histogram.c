@@ -25,18 +25,18 @@ static uint64_t bucket_ns(uint32_t bucket, uint64_t max_ns)
 }
 
 // The bucket of the 99th percentile, searched from the highest.
-static uint32_t find_p99(const struct itl_histogram *gaps)
+static uint32_t find_p99(const struct itl_histogram *histogram)
 {
-    const uint64_t above = count_above_p99(gaps->count);
+    const uint64_t above = count_above_p99(histogram->count);
     if (above == 0)
-        return sketch_ns_bucket(gaps->max_ns);
+        return sketch_ns_bucket(histogram->max_ns);
     uint64_t seen = 0;
-    for (uint32_t word = sketch_ns_bucket(gaps->max_ns) / ITL_WORD_BITS + 1; word-- > 0;) {
-        uint64_t touched = gaps->touched[word];
+    for (uint32_t word = sketch_ns_bucket(histogram->max_ns) / ITL_WORD_BITS + 1; word-- > 0;) {
+        uint64_t touched = histogram->touched[word];
         while (touched) {
             const uint32_t bit = 63 - (uint32_t)__builtin_clzll(touched);
             const uint32_t bucket = word * ITL_WORD_BITS + bit;
-            seen += gaps->counts[bucket];
+            seen += histogram->counts[bucket];
             if (seen > above)
                 return bucket;
             touched ^= UINT64_C(1) << bit;
@@ -46,17 +46,17 @@ static uint32_t find_p99(const struct itl_histogram *gaps)
 }
 
 // Adds the request's buckets to `span` and zeroes them.
-static void empty_into(struct itl_histogram *gaps, struct itl_span *span)
+static void empty_into(struct itl_histogram *histogram, struct itl_span *span)
 {
-    uint64_t left = gaps->count;
-    for (uint32_t word = sketch_ns_bucket(gaps->max_ns) / ITL_WORD_BITS + 1;
+    uint64_t left = histogram->count;
+    for (uint32_t word = sketch_ns_bucket(histogram->max_ns) / ITL_WORD_BITS + 1;
          word-- > 0 && left > 0;) {
-        uint64_t touched = gaps->touched[word];
+        uint64_t touched = histogram->touched[word];
         if (touched == 0)
             continue;
-        gaps->touched[word] = 0;
+        histogram->touched[word] = 0;
         span->touched[word] |= touched;
-        uint32_t *counts = &gaps->counts[(size_t)word * ITL_WORD_BITS];
+        uint32_t *counts = &histogram->counts[(size_t)word * ITL_WORD_BITS];
         uint32_t *sums = &span->counts[(size_t)word * ITL_WORD_BITS];
         do {
             const unsigned bit = (unsigned)__builtin_ctzll(touched);
@@ -154,36 +154,36 @@ static struct itl_span *join(struct itl_span *bank, const struct itl_place *plac
 // Dekker: this stores `busy` and then loads `turn`, the publisher stores `turn` and
 // then loads `busy`, all in one total order, so that at least one of the two sees the
 // other.
-static void add_to_sums(struct itl_histogram *gaps, struct itl_sums *sums,
+static void add_to_sums(struct itl_histogram *histogram, struct itl_sums *sums,
                         const struct itl_place *place)
 {
     const uint64_t busy = atomic_load_explicit(&sums->busy, memory_order_relaxed);
     atomic_store_explicit(&sums->busy, busy + 1, memory_order_seq_cst);
     const uint32_t turn = atomic_load_explicit(&sums->turn, memory_order_seq_cst);
-    empty_into(gaps, join(sums->banks[turn & 1], place, gaps->count));
+    empty_into(histogram, join(sums->banks[turn & 1], place, histogram->count));
     atomic_store_explicit(&sums->busy, busy + 2, memory_order_release);
 }
 
-uint64_t itl_histogram_finish(struct itl_histogram *gaps, struct itl_sums *sums,
+uint64_t itl_histogram_finish(struct itl_histogram *histogram, struct itl_sums *sums,
                               const struct itl_place *place, uint64_t *max_ns)
 {
     *max_ns = 0;
-    if (itl_histogram_total(gaps) == 0)
+    if (itl_histogram_total(histogram) == 0)
         return 0;
-    if (gaps->pending_ns)
-        itl_histogram_count_pending(gaps);
+    if (histogram->pending_ns)
+        itl_histogram_count_pending(histogram);
 
-    const uint32_t p99 = find_p99(gaps);
+    const uint32_t p99 = find_p99(histogram);
     if (sums)
-        add_to_sums(gaps, sums, place);
+        add_to_sums(histogram, sums, place);
     else
-        zero_buckets(gaps->touched, gaps->counts);
+        zero_buckets(histogram->touched, histogram->counts);
 
-    *max_ns = gaps->max_ns;
-    const uint64_t p99_ns = bucket_ns(p99, gaps->max_ns);
-    gaps->pending_ns = 0;
-    gaps->count = 0;
-    gaps->max_ns = 0;
+    *max_ns = histogram->max_ns;
+    const uint64_t p99_ns = bucket_ns(p99, histogram->max_ns);
+    histogram->pending_ns = 0;
+    histogram->count = 0;
+    histogram->max_ns = 0;
     return p99_ns;
 }
 

@@ -33,29 +33,29 @@ struct itl_histogram {
 };
 
 // Counts the pending gap.
-static inline void itl_histogram_count_pending(struct itl_histogram *gaps)
+static inline void itl_histogram_count_pending(struct itl_histogram *histogram)
 {
-    const uint64_t ns = gaps->pending_ns;
+    const uint64_t ns = histogram->pending_ns;
     const uint32_t bucket = sketch_ns_bucket(ns);
-    gaps->max_ns = ns > gaps->max_ns ? ns : gaps->max_ns;
-    gaps->count++;
-    if (gaps->counts[bucket]++ == 0)
-        gaps->touched[bucket / ITL_WORD_BITS] |= UINT64_C(1) << bucket % ITL_WORD_BITS;
+    histogram->max_ns = ns > histogram->max_ns ? ns : histogram->max_ns;
+    histogram->count++;
+    if (histogram->counts[bucket]++ == 0)
+        histogram->touched[bucket / ITL_WORD_BITS] |= UINT64_C(1) << bucket % ITL_WORD_BITS;
 }
 
 // Adds a gap of `ns` (0 ns counts as 1 ns) and counts the one before it.  Counting the gap
 // before does not depend on the clock just read, so the processor overlaps both.
-static inline void itl_histogram_add(struct itl_histogram *gaps, uint64_t ns)
+static inline void itl_histogram_add(struct itl_histogram *histogram, uint64_t ns)
 {
-    if (__builtin_expect(gaps->pending_ns != 0, 1))
-        itl_histogram_count_pending(gaps);
-    gaps->pending_ns = ns + (ns == 0);
+    if (__builtin_expect(histogram->pending_ns != 0, 1))
+        itl_histogram_count_pending(histogram);
+    histogram->pending_ns = ns + (ns == 0);
 }
 
 // Returns the number of gaps, with the pending one.
-static inline uint64_t itl_histogram_total(const struct itl_histogram *gaps)
+static inline uint64_t itl_histogram_total(const struct itl_histogram *histogram)
 {
-    return gaps->count + (gaps->pending_ns != 0);
+    return histogram->count + (histogram->pending_ns != 0);
 }
 
 // A span: the histogram of one (model, device) pair in an interval of time; unused if `count`
@@ -87,10 +87,10 @@ struct itl_place {
     struct sketch *sketch;      // scratch memory of the thread, to encode spans
 };
 
-// Moves `gaps` to `sums` (NULL: discards them), returns their 99th percentile (0: no gaps) and
+// Moves the gaps to `sums` (NULL: discards them), returns their 99th percentile (0: no gaps) and
 // sets `*max_ns` to the longest gap.  If other (model, device) pairs use all spans, the least
 // recently used span is first written to `place->ring`.  Engine thread.
-uint64_t itl_histogram_finish(struct itl_histogram *gaps, struct itl_sums *sums,
+uint64_t itl_histogram_finish(struct itl_histogram *histogram, struct itl_sums *sums,
                               const struct itl_place *place, uint64_t *max_ns);
 
 // Switches banks and writes the sums of the previous bank as records to `ring`.  False if the

@@ -137,8 +137,8 @@ enum status encoding_run(struct encoding *e, struct encoding_figures *figures, s
     return status;
 }
 
-void encoding_get_to_know_devices(const struct encoding *e)
+void encoding_calibrate_devices(const struct encoding *e)
 {
     for (unsigned int i = 0; i < e->share_count && e->monitor; i++)
-        device_get_to_know(e->shares[i].device);
+        device_calibrate_for_later(e->shares[i].device);
 }

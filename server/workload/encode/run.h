@@ -56,9 +56,9 @@ void encoding_free(struct encoding *encoding); // accepts NULL
 MUST_CHECK enum status encoding_run(struct encoding *encoding, struct encoding_figures *figures,
                                     struct error *err);
 
-// Calibrates the devices (device_get_to_know), unless their rates are cached.  Call it after all
-// timed work.  Does nothing without a monitor.
-void encoding_get_to_know_devices(const struct encoding *encoding);
+// Calibrates the devices (device_calibrate_for_later), unless their rates are cached.  Call it
+// after all timed work.  Does nothing without a monitor.
+void encoding_calibrate_devices(const struct encoding *encoding);
 
 struct encoding_description {
     const struct inputs_shape *inputs;

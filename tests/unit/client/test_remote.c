@@ -498,7 +498,7 @@ TEST_CASE(test_live)
     atomic_store(&collector.credit, 0);
     start(&collector);
     assert_int_equal(remote_open(&live, &target, &err), STATUS_OK);
-    assert_int_equal(remote_subscribe(live, 0, REMOTE_LIVE_IDS, &err), STATUS_OK);
+    assert_int_equal(remote_subscribe(live, 0, REMOTE_LIVE_NOTIFICATIONS, &err), STATUS_OK);
     assert_int_equal(remote_live_next(live, patience_ns, -1, &kind, &result, &missed, &err),
                      STATUS_OK);
     assert_int_equal(kind, RECORD_KIND_INFERENCE);

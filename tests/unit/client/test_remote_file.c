@@ -138,7 +138,7 @@ TEST_CASE(test_ids_only)
 {
     struct scene scene;
     set_up(&scene);
-    struct remote *live = follow(&scene, 0, REMOTE_LIVE_IDS);
+    struct remote *live = follow(&scene, 0, REMOTE_LIVE_NOTIFICATIONS);
     expect_nothing(live);
     add_operations(&scene, 1, 3000);
     enum record_kind kind;

@@ -121,7 +121,7 @@ enum status remote_subscribe(struct remote *remote, uint32_t kinds, enum remote_
     (void)remote;
     (void)err;
     assert_int_equal(kinds, queries_kinds());
-    assert_int_equal(mode, REMOTE_LIVE_IDS);
+    assert_int_equal(mode, REMOTE_LIVE_NOTIFICATIONS);
     return STATUS_OK;
 }
 

@@ -94,7 +94,7 @@ STATE_CASE(what_was_measured_is_looked_up, struct fixture *fixture)
     assert_string_equal(found.name, "cpu");
     assert_true(found.rates.memory == 0.0);
 
-    device_get_to_know(device);
+    device_calibrate_for_later(device);
     device_properties(device, &measured);
     assert_int_equal(files_cache_folder(folder, sizeof folder, &err), STATUS_OK);
     assert_true(device_rates_cached(&measured, folder));

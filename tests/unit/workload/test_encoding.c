@@ -366,7 +366,7 @@ static void a_run_can_be_repeated(void **state)
         assert_int_equal(figures.differing, 0);
         durations += figures.pipeline.duration_ns;
     }
-    encoding_get_to_know_devices(encoding);
+    encoding_calibrate_devices(encoding);
     encoding_free(encoding);
     assert_int_equal(close_monitor(fixture, TIMEOUT_S * SECOND, NULL), INFERSTAT_OK);
 
