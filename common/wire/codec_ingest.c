@@ -42,8 +42,10 @@ static const char *copy_stream(const struct codec *codec, void *packed, void *un
     CODEC_COPY(codec, wire->stream, own->stream);
     CODEC_COPY(codec, wire->produced, own->produced);
     CODEC_COPY(codec, wire->unnumbered, own->unnumbered);
+    CODEC_COPY(codec, wire->no_room, own->no_room);
     return codec_check(codec,
-                       own->produced <= MESSAGE_NUMBER_MAX && own->unnumbered <= MESSAGE_NUMBER_MAX,
+                       own->produced <= MESSAGE_NUMBER_MAX &&
+                           own->unnumbered <= MESSAGE_NUMBER_MAX && own->no_room <= own->unnumbered,
                        "a stream's count is out of range");
 }
 

@@ -14,6 +14,18 @@ bool peer_is_same_owner(const struct wire_peer *a, const struct wire_peer *b)
     return a->kind != PEER_KEY || memcmp(a->key, b->key, sizeof a->key) == 0;
 }
 
+char *peer_owner_text(char *text, const struct wire_peer *peer)
+{
+    char key[WIRE_KEY_TEXT_SIZE];
+    if (peer->kind == PEER_USER)
+        (void)snprintf(text, PEER_OWNER_SIZE, "user:%u", peer->uid);
+    else if (peer->kind == PEER_KEY)
+        (void)snprintf(text, PEER_OWNER_SIZE, "key:%s", wire_key_text(key, peer->key));
+    else
+        (void)snprintf(text, PEER_OWNER_SIZE, "loopback");
+    return text;
+}
+
 static char *user_text(char *text, const struct wire_peer *peer)
 {
     char room[1024], process[32] = "";

@@ -17,6 +17,7 @@ enum peer_kind {
 enum {
     PEER_HOST_SIZE = 46,  // an IPv6 address in text, terminating NUL included
     PEER_TEXT_SIZE = 128, // peer_text, terminating NUL included
+    PEER_OWNER_SIZE = 48, // peer_owner_text, terminating NUL included
 };
 
 struct wire_peer {
@@ -30,6 +31,11 @@ struct wire_peer {
 // True if both belong to the same key or the same user.  Peers without either, over TCP without
 // keys, have one owner.
 bool peer_is_same_owner(const struct wire_peer *a, const struct wire_peer *b);
+
+// Writes the name of the peer's owner to `text`, which holds PEER_OWNER_SIZE bytes: "key:Z85",
+// "user:1000" or "loopback".  Peers have the same name if and only if peer_is_same_owner.
+// Returns `text`.
+char *peer_owner_text(char *text, const struct wire_peer *peer);
 
 // Writes who the peer is to `text`, which holds PEER_TEXT_SIZE bytes: "user alice (1001), process
 // 4711", "key Z85" or "127.0.0.1".  Looks the user's name up in the system's database, which may

@@ -43,7 +43,7 @@ static void add_run(struct side *side, int run)
 {
     char sql[512];
     (void)snprintf(sql, sizeof sql,
-                   "INSERT INTO name VALUES(%d, 'host-%d');"
+                   "INSERT INTO name(id, text) VALUES(%d, 'host-%d');"
                    "INSERT INTO run(run, started_ns, received_ns, uuid, host, pid, \"end\","
                    " worker_version, protocol, os, kernel, cpu, cpu_count, host_memory_bytes,"
                    " device_count, produced, stored, duplicates, heard_ns)"
@@ -64,7 +64,7 @@ static void open_side(struct side *side, const char *folder, const char *name, b
         inserter_set_rollups(side->inserter, side->rollups);
         rollups_tell_time(side->rollups, clock_wall_ns());
     }
-    exec(side, "INSERT INTO name VALUES(11, 'model'), (12, 'device')");
+    exec(side, "INSERT INTO name(id, text) VALUES(11, 'model'), (12, 'device')");
     for (int run = 1; run <= INGEST_PRODUCERS; run++)
         add_run(side, run);
 }

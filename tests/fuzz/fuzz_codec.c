@@ -73,6 +73,8 @@ static size_t make_streams(struct input *input)
         streams[i] = (struct delivery_stream){.stream = (uint32_t)number(input),
                                               .produced = number(input) % MESSAGE_NUMBER_MAX,
                                               .unnumbered = number(input) % MESSAGE_NUMBER_MAX};
+    for (size_t i = 0; i < count; i++)
+        streams[i].no_room = below(input, 2) ? streams[i].unnumbered : 0;
     return count;
 }
 

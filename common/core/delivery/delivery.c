@@ -76,6 +76,7 @@ enum status delivery_producer_stream(struct delivery_producer *producer,
         known->produced = max_u64(known->produced, state->produced);
         producer->flows[at].told = max_u64(producer->flows[at].told, state->produced);
         known->unnumbered = max_u64(known->unnumbered, state->unnumbered);
+        known->no_room = max_u64(known->no_room, state->no_room);
         return STATUS_OK;
     }
     if (released > state->produced)

@@ -40,6 +40,7 @@ struct delivery_stream {
     uint32_t stream;
     uint64_t produced;   // highest number assigned
     uint64_t unnumbered; // records dropped before they got a number
+    uint64_t no_room;    // of these: the thread had no ring
 };
 
 struct delivery_next {

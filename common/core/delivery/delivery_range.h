@@ -15,6 +15,8 @@ enum { DELIVERY_DROPS_MAX = 4096 };
 //   RING_FULL               the ring was full: the records got no number, so they form no range
 //   SPOOL_DAMAGED           the producer's spool could not be read
 //   HOST_LOST               the host of the run crashed before they were saved
+//   NO_ROOM                 the thread had no ring, since the run file had no room: no number
+//   either
 #define DELIVERY_REASONS(X)                                                                        \
     X(UNSPECIFIED, "unspecified")                                                                  \
     X(SPOOL_FULL, "spool_full")                                                                    \
@@ -22,7 +24,8 @@ enum { DELIVERY_DROPS_MAX = 4096 };
     X(ACKNOWLEDGED_ELSEWHERE, "acknowledged_elsewhere")                                            \
     X(RING_FULL, "ring_full")                                                                      \
     X(SPOOL_DAMAGED, "spool_damaged")                                                              \
-    X(HOST_LOST, "host_lost")
+    X(HOST_LOST, "host_lost")                                                                      \
+    X(NO_ROOM, "no_room")
 
 enum delivery_reason {
 #define DELIVERY_REASON_ENUM(name, text) DELIVERY_##name,

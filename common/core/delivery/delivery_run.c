@@ -190,7 +190,8 @@ static void on_streams(struct delivery_run *run, const struct delivery_message *
         if (place == run->lane_count)
             continue;
         struct delivery_lane *lane = &run->lanes[place];
-        if (said->produced <= lane->produced && said->unnumbered <= lane->unnumbered)
+        if (said->produced <= lane->produced && said->unnumbered <= lane->unnumbered &&
+            said->no_room <= lane->no_room)
             continue;
         if (said->produced > lane->produced)
             lane->produced = said->produced;
@@ -198,6 +199,8 @@ static void on_streams(struct delivery_run *run, const struct delivery_message *
             run->risen += said->unnumbered - lane->unnumbered;
             lane->unnumbered = said->unnumbered;
         }
+        if (said->no_room > lane->no_room)
+            lane->no_room = said->no_room;
         change(run, lane);
     }
     if (delivery_run_is_over(run) && !delivery_run_is_complete(run))

@@ -27,6 +27,7 @@ struct delivery_lane {
     uint64_t next;       // all lower numbers are stored or dropped
     uint64_t produced;   // as reported by the producer, or the highest number received
     uint64_t unnumbered; // records that the producer dropped before they got a number
+    uint64_t no_room;    // of these: the thread had no ring
     bool changed;        // differs from the saved state; the caller clears it after saving
     bool touched;        // the next Ack lists this stream
 };

@@ -293,6 +293,12 @@ static enum status check_baseline_name(const struct query *query, struct error *
     return check_baseline(query->baseline.name, err);
 }
 
+// A kind of later programs.
+static enum status check_unknown(const struct query *query, struct error *err)
+{
+    return error_set(err, STATUS_INVALID, "query: unknown kind %u", (unsigned)query->kind);
+}
+
 static const struct {
     bool is_administrative;
     // Checks the fields of this kind alone; NULL: it has none.
@@ -309,6 +315,8 @@ static const struct {
     [QUERY_BASELINE_DELETE] = {true, check_baseline_name},
     [QUERY_COPY] = {true, check_path},
     [QUERY_IMPORT] = {true, check_path},
+    [QUERY_FORGET] = {true, check_unknown},
+    [QUERY_ADMIN_LOG] = {true, check_unknown},
 };
 
 bool query_is_administrative(enum query_kind kind)

@@ -31,6 +31,8 @@ enum query_kind {
     QUERY_COMPARE,         // compare two baselines or sets of records: a verdict per metric
     QUERY_COPY,            // copy the store, or a part of it, to a file
     QUERY_IMPORT,          // add the records of another store file
+    QUERY_FORGET,          // remove a run, or all runs of a key
+    QUERY_ADMIN_LOG,       // list what administrators did
     QUERY_KIND_COUNT,
 };
 

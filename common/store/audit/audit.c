@@ -143,6 +143,7 @@ static enum status on_run(void *context, sqlite3_stmt *row, struct error *err)
         .produced = sqlite3_column_int64(row, 8),
         .unnumbered = sqlite3_column_int64(row, 9),
         .in_flight = sqlite3_column_int64(row, 10),
+        .no_room = sqlite3_column_int64(row, 12),
     };
     return STATUS_OK;
 }
@@ -155,7 +156,8 @@ static enum status read_runs(struct audit *audit, struct error *err)
     sqlite3_str_appendall(
         sql, "SELECT t.run, t.host, t.started_ns, t.\"end\", t.ended_ns, t.duplicates, t.produced,"
              " t.stored, CAST(total(s.produced) AS INTEGER), CAST(total(s.unnumbered) AS INTEGER),"
-             " CAST(total(max(s.produced - max(s.next - 1, 0), 0)) AS INTEGER), count(s.stream)"
+             " CAST(total(max(s.produced - max(s.next - 1, 0), 0)) AS INTEGER), count(s.stream),"
+             " CAST(total(s.no_room) AS INTEGER)"
              " FROM run t NOT INDEXED LEFT JOIN stream s ON s.run = t.run");
     filter_where(sql, RECORD_KIND_RUN, audit->filter);
     sqlite3_str_appendf(sql, " AND t.run > %lld GROUP BY t.run ORDER BY t.run LIMIT %lld",
@@ -367,8 +369,8 @@ static const char *const checks[] = {
     " FROM (SELECT run, stream, first, last, coalesce(max(last) OVER (PARTITION BY run, stream"
     "  ORDER BY first ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before FROM range"
     "  WHERE run BETWEEN $1 AND $2 AND first >= 1 AND last >= first) WHERE first - before <> 1",
-    "SELECT run, CASE WHEN produced < 0 OR unnumbered < 0"
-    " THEN printf('stream %d: negative counts', stream)"
+    "SELECT run, CASE WHEN produced < 0 OR unnumbered < 0 OR no_room NOT BETWEEN 0 AND unnumbered"
+    " THEN printf('stream %d: impossible counts', stream)"
     " WHEN next - 1 <> last"
     " THEN printf('stream %d: the number wanted next is %d, and its ranges end at %d', stream,"
     "  next, last)"
@@ -379,7 +381,8 @@ static const char *const checks[] = {
     "  AND g.stream = s.stream AND g.first >= 1 AND g.last >= g.first) AS last,"
     "  (SELECT r.\"end\" IN (1, 2) FROM run r WHERE r.run = s.run) AS is_over"
     "  FROM stream s WHERE s.run BETWEEN $1 AND $2)"
-    " WHERE produced < 0 OR unnumbered < 0 OR next - 1 <> last OR produced < last"
+    " WHERE produced < 0 OR unnumbered < 0 OR no_room NOT BETWEEN 0 AND unnumbered OR next - 1 <> "
+    "last OR produced < last"
     "  OR (is_over AND produced > last)",
 };
 

@@ -80,9 +80,9 @@ struct audit_run {
     bool has_ended;                   // ended_ns is not null
     int64_t run_produced, run_stored; // from the table run
     int64_t ledger_stored;            // from its ledger, of all kinds
-    // Totals of its streams: records produced, records lost before they got a number, and records
-    // produced with a number that is in no range yet.
-    int64_t produced, unnumbered, in_flight;
+    // Totals of its streams: records produced, records lost before they got a number, of these by
+    // threads without a ring, and records produced with a number that is in no range yet.
+    int64_t produced, unnumbered, no_room, in_flight;
     int64_t stored;                         // numbers in stored ranges
     int64_t dropped[DELIVERY_REASON_COUNT]; // numbers in dropped ranges, by reason
     int64_t expired, cleared;               // from its ledger

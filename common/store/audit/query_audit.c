@@ -28,12 +28,14 @@ static const struct answer_column columns[] = {
 
 enum { COLUMN_RUN, COLUMN_HOST };
 
-// Records dropped by a full ring never had numbers.
+// Records dropped by a full ring never had numbers, nor those of threads without a ring.
 static void set_drops(struct result *answer, const struct audit_run *run)
 {
     int64_t lost = 0;
     for (unsigned reason = 0; reason < DELIVERY_REASON_COUNT; reason++) {
-        const int64_t unnumbered = reason == DELIVERY_RING_FULL ? run->unnumbered : 0;
+        const int64_t unnumbered = reason == DELIVERY_RING_FULL ? run->unnumbered - run->no_room
+                                   : reason == DELIVERY_NO_ROOM ? run->no_room
+                                                                : 0;
         const int64_t dropped = saturate_add(run->dropped[reason], unnumbered);
         answer_int(answer, drop_key((enum delivery_reason)reason), dropped);
         lost = saturate_add(lost, dropped);

@@ -107,10 +107,12 @@ enum status query_ping(struct store *store, const struct query *query, struct re
 
 // ---- The parts of the summary ----------------------------------------------------
 
-// Lost records by why they were lost.  What a full ring has lost never had numbers.
+// Lost records by why they were lost.  What a full ring has lost never had numbers, nor what had no
+// ring (add_runs).
 static enum status add_drops(struct store *store, const struct query_filter *filter,
                              struct result *answer, struct error *err)
 {
+    const int64_t no_room = result_integer(answer, 0, "dropped_no_room", 0);
     sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendall(sql, "SELECT ");
     for (unsigned reason = 0; reason < DELIVERY_REASON_COUNT; reason++)
@@ -122,11 +124,14 @@ static enum status add_drops(struct store *store, const struct query_filter *fil
     filter_where_run_of(sql, filter);
     sqlite3_str_appendf(sql, " AND g.state = %d", SCHEMA_RANGE_DROPPED);
     enum status status = reader_scan(store, sql, filter, answer_on_row, answer, err);
-    if (status == STATUS_OK)
-        answer_int(answer, "dropped_ring_full",
-                   saturate_add(result_integer(answer, 0, "dropped_ring_full", 0),
-                                result_integer(answer, 0, "unnumbered", 0)));
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    answer_int(answer, "dropped_ring_full",
+               saturate_add(result_integer(answer, 0, "dropped_ring_full", 0),
+                            result_integer(answer, 0, "unnumbered", 0) - no_room));
+    answer_int(answer, "dropped_no_room",
+               saturate_add(result_integer(answer, 0, "dropped_no_room", 0), no_room));
+    return STATUS_OK;
 }
 
 static enum status add_runs(struct store *store, const struct query_filter *filter,
@@ -142,13 +147,13 @@ static enum status add_runs(struct store *store, const struct query_filter *filt
     for (unsigned i = 0; i < sizeof sums / sizeof *sums; i++)
         sqlite3_str_appendf(sql, ", CAST(total(%s) AS INTEGER) AS %s", sums[i], sums[i]);
     sqlite3_str_appendall(
-        sql,
-        ", CASE WHEN count(memory) THEN CAST(total(memory) AS INTEGER) END AS host_memory_bytes"
-        " FROM (SELECT t.\"end\", t.host, l.produced, l.stored, l.dropped, l.unnumbered,"
-        " l.duplicates, l.refused, l.expired, l.cleared, l.in_flight,"
-        " CASE WHEN t.\"end\" = 0 THEN (SELECT s.host_memory_bytes FROM process_sample s"
-        "  WHERE s.run = t.run ORDER BY s.id DESC LIMIT 1) END AS memory"
-        " FROM run t JOIN v_ledger l ON l.id = t.run");
+        sql, ", CAST(total(no_room) AS INTEGER) AS dropped_no_room,"
+             " CASE WHEN count(memory) THEN CAST(total(memory) AS INTEGER) END AS host_memory_bytes"
+             " FROM (SELECT t.\"end\", t.host, l.produced, l.stored, l.dropped, l.unnumbered,"
+             " l.no_room, l.duplicates, l.refused, l.expired, l.cleared, l.in_flight,"
+             " CASE WHEN t.\"end\" = 0 THEN (SELECT s.host_memory_bytes FROM process_sample s"
+             "  WHERE s.run = t.run ORDER BY s.id DESC LIMIT 1) END AS memory"
+             " FROM run t JOIN v_ledger l ON l.id = t.run");
     filter_where_run_of(sql, filter);
     sqlite3_str_appendall(sql, ")");
     enum status status = reader_scan(store, sql, filter, answer_on_row, answer, err);

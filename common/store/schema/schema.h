@@ -8,14 +8,24 @@
 //              store open the marker (open_marker.h).  A store created before version 3 also has
 //              the id of its last run of that time (SCHEMA_NO_SET_HASHES): the set hashes (gone_sum
 //              below) of this run and of earlier ones may be unknown
-//   name       id, text: models, hosts, devices, operations, stages
+//   name       id, text: models, hosts, devices, operations, stages; owner (who reported it first;
+//              0: unknown, such as imported ones)
 //   run        one row per run: the columns in record.h, and heard_ns (when the collector last
 //              heard of the run), refused (records), clock_suspects, unknown_columns, key (the
-//              public key that authenticated it; null: none)
+//              public key that authenticated it; null: none), owner (who opened it; 0: imported, or
+//              without a key and older than version 10)
+//   owner      id and text of those who open runs: 'key:' with a public key, 'user:' with a user's
+//              number (over ipc), 'loopback' (TCP without keys).  horizon_ns: runs that the store
+//              does not have and that are not younger are refused
+//   tombstone  the runs that were removed, the latest ones of each owner; run_ns: the earlier of
+//              started_ns and received_ns
+//   forgotten  per owner and reason (why: 0 retention, 1 on request, 2 limit of bytes): sums of the
+//              ledgers of removed runs, and how many replays of them were refused
+//   admin      what administrators did: when, who, what, with which result and how many rows
 //   run_name   per run: maps the name ids in its messages (`number`) to ids of the table name
 //   stream     per producing thread: the next expected number, the count of records produced and of
-//              unnumbered losses.  If the process was killed: what the thread was doing (activity)
-//              and since when
+//              unnumbered losses, and how many of these had no ring (no_room).  If the process was
+//              killed: what the thread was doing (activity) and since when
 //   range      per stream: intervals of record numbers, stored (state 0) or dropped (state 1, with
 //              the reason).  The ranges of a stream are disjoint and cover 1 to next - 1; adjacent
 //              ones with equal state, reason and detail are merged
@@ -59,7 +69,7 @@
 #include <stdint.h>
 
 enum {
-    SCHEMA_VERSION = 9,                 // PRAGMA user_version of the file
+    SCHEMA_VERSION = 10,                // PRAGMA user_version of the file
     SCHEMA_APPLICATION_ID = 0x49667374, // PRAGMA application_id: "Ifst"
     SCHEMA_RANGE_STORED = 0,            // range.state
     SCHEMA_RANGE_DROPPED = 1,

@@ -38,7 +38,8 @@ static const char fixed_tables[] =
 
 // What later versions have added: messages refused; when records were lost that got no number (of
 // a run, in the ten minutes, of the collector's clock, from told_ns on); rollups (rollup.h); until
-// when records have expired; baselines.  The columns of a key come first: integrity_check of SQLite
+// when records have expired; baselines; owners of runs, and what was removed of them; acts of
+// administrators.  The columns of a key come first: integrity_check of SQLite
 // 3.40 finds NULLs that are not there where one lies between them.
 static const char added_tables[] =
     "CREATE TABLE IF NOT EXISTS refusal(reason TEXT PRIMARY KEY, count INTEGER NOT NULL,"
@@ -65,7 +66,22 @@ static const char added_tables[] =
     " until_ns INTEGER NOT NULL, coverage_ratio REAL, fingerprint TEXT NOT NULL);"
     "CREATE TABLE IF NOT EXISTS baseline_sample(baseline INTEGER NOT NULL, metric TEXT NOT NULL,"
     " model INTEGER NOT NULL, device INTEGER NOT NULL, count INTEGER NOT NULL,"
-    " samples BLOB NOT NULL, PRIMARY KEY(baseline, metric, model, device)) WITHOUT ROWID;";
+    " samples BLOB NOT NULL, PRIMARY KEY(baseline, metric, model, device)) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS owner(owner INTEGER PRIMARY KEY, who TEXT NOT NULL UNIQUE,"
+    " horizon_ns INTEGER NOT NULL DEFAULT 0);"
+    "CREATE TABLE IF NOT EXISTS tombstone(uuid BLOB PRIMARY KEY, owner INTEGER NOT NULL,"
+    " run_ns INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS forgotten(owner INTEGER NOT NULL, why INTEGER NOT NULL,"
+    " runs INTEGER NOT NULL DEFAULT 0, names INTEGER NOT NULL DEFAULT 0,"
+    " produced INTEGER NOT NULL DEFAULT 0, stored INTEGER NOT NULL DEFAULT 0,"
+    " expired INTEGER NOT NULL DEFAULT 0, cleared INTEGER NOT NULL DEFAULT 0,"
+    " dropped INTEGER NOT NULL DEFAULT 0, unnumbered INTEGER NOT NULL DEFAULT 0,"
+    " duplicates INTEGER NOT NULL DEFAULT 0, refused INTEGER NOT NULL DEFAULT 0,"
+    " replays INTEGER NOT NULL DEFAULT 0, since_ns INTEGER NOT NULL DEFAULT 0,"
+    " until_ns INTEGER NOT NULL DEFAULT 0, PRIMARY KEY(owner, why)) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS admin(id INTEGER PRIMARY KEY, at_ns INTEGER NOT NULL,"
+    " actor TEXT NOT NULL, action TEXT NOT NULL, detail TEXT NOT NULL, outcome TEXT NOT NULL,"
+    " rows INTEGER NOT NULL);";
 
 // Indexes beside the one on started_ns: for stages to find their load, and for
 // the last sample of a run.  All on kinds with few rows.
@@ -76,8 +92,11 @@ static const char fixed_indexes[] = "CREATE INDEX run_heard ON run(heard_ns);"
 
 // Indexes that later versions have added.
 static const char added_indexes[] =
-    // Runs that are not over, by the key that opened them: their number is limited.
-    "CREATE INDEX IF NOT EXISTS run_owner ON run(key, heard_ns) WHERE \"end\" IN (0, 3);"
+    // Runs that are not over, by their owner: their number is limited.
+    "CREATE INDEX IF NOT EXISTS run_owner ON run(owner, heard_ns) WHERE \"end\" IN (0, 3);"
+    // Open runs are counted, and loaded at the start, without a scan of all runs.
+    "CREATE INDEX IF NOT EXISTS run_open ON run(run) WHERE \"end\" = 0;"
+    "CREATE INDEX IF NOT EXISTS tombstone_age ON tombstone(owner, run_ns);"
     // What failed is counted, and what belongs to a run is found, without reading the rest.
     "CREATE INDEX IF NOT EXISTS inference_failed ON inference(started_ns) WHERE finish = 3;"
     "CREATE INDEX IF NOT EXISTS load_failed ON load(started_ns) WHERE status = 1;"
@@ -97,7 +116,7 @@ static const char added_indexes[] =
 // of each of a run's streams), and what is beyond becomes the largest integer.
 static const char ledger_view[] =
     "CREATE VIEW v_ledger AS SELECT id, uuid, \"end\", produced, stored, dropped, unnumbered,"
-    " in_flight, duplicates, refused, expired, cleared,"
+    " no_room, in_flight, duplicates, refused, expired, cleared,"
     " CASE WHEN \"end\" IN (1, 2) THEN in_flight = 0 AND stored + dropped = produced"
     "  AND stored = ledger_stored AND stored = range_stored"
     "  AND NOT EXISTS (SELECT 1 FROM (SELECT g.first, lag(g.last, 1, 0)"
@@ -111,6 +130,7 @@ static const char ledger_view[] =
     "  (SELECT CAST(total(s.produced) AS INTEGER) FROM stream s WHERE s.run = r.run) AS produced,"
     "  (SELECT CAST(total(s.unnumbered) AS INTEGER) FROM stream s WHERE s.run = r.run) AS "
     "unnumbered,"
+    "  (SELECT CAST(total(s.no_room) AS INTEGER) FROM stream s WHERE s.run = r.run) AS no_room,"
     "  (SELECT CAST(total(max(s.produced - s.next + 1, 0)) AS INTEGER) FROM stream s"
     "   WHERE s.run = r.run) AS in_flight,"
     "  (SELECT CAST(total(g.last - g.first + 1) AS INTEGER) FROM range g"
@@ -134,7 +154,8 @@ static void append_stream_views(sqlite3_str *sql)
     sqlite3_str_appendall(
         sql,
         "DROP VIEW IF EXISTS v_stream; CREATE VIEW v_stream AS SELECT " WHOSE(
-            "s") ", s.stream, s.next, s.produced, s.unnumbered, s.activity, s.activity_since_ns"
+            "s") ", s.stream, s.next, s.produced, s.unnumbered, s.no_room, s.activity,"
+                 " s.activity_since_ns"
                  " FROM stream s;"
                  "DROP VIEW IF EXISTS v_range; CREATE VIEW v_range AS SELECT " WHOSE(
                      "g") ", g.stream, g.first, g.last, CASE g.state WHEN 0 THEN 'stored' ELSE "
@@ -233,16 +254,23 @@ static enum status add_gone_sum(sqlite3 *db, struct error *err)
 }
 
 // Since version 3 a run has the key that opened it, and a stream what its thread did when its
-// process died.  Kinds of records get the columns of today.
+// process died; since version 10 runs and names have an owner.  Kinds of records get the columns of
+// today.
 static enum status add_columns(sqlite3 *db, struct error *err)
 {
-    enum status status = add_column(db, "run", "key", "TEXT", err);
-    if (status == STATUS_OK)
-        status = add_column(db, "stream", "activity", "TEXT", err);
-    if (status == STATUS_OK)
-        status = add_column(db, "stream", "activity_since_ns", "INTEGER", err);
-    if (status == STATUS_OK)
-        status = add_gone_sum(db, err);
+    static const struct {
+        const char *table, *column, *type;
+    } added[] = {
+        {"run", "key", "TEXT"},
+        {"stream", "activity", "TEXT"},
+        {"stream", "activity_since_ns", "INTEGER"},
+        {"run", "owner", "INTEGER NOT NULL DEFAULT 0"},
+        {"name", "owner", "INTEGER NOT NULL DEFAULT 0"},
+        {"stream", "no_room", "INTEGER NOT NULL DEFAULT 0"},
+    };
+    enum status status = add_gone_sum(db, err);
+    for (size_t i = 0; i < sizeof added / sizeof *added && status == STATUS_OK; i++)
+        status = add_column(db, added[i].table, added[i].column, added[i].type, err);
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
         const struct record_kind_info *info = record_kind_info((enum record_kind)kind);
         for (unsigned i = 0; i < info->column_count && status == STATUS_OK; i++)
@@ -285,9 +313,18 @@ static enum status upgrade(sqlite3 *db, struct error *err)
         "DELETE FROM meta WHERE key = 'undecodable';"
         "DELETE FROM rollup_gap WHERE grouping > 1;"
         "DROP TABLE IF EXISTS sealed";
+    // Before version 10 runs with a key had no other owner.
+    static const char move_owners[] =
+        "DROP INDEX IF EXISTS run_owner;"
+        "INSERT OR IGNORE INTO owner(who) SELECT DISTINCT 'key:' || key FROM run"
+        " WHERE key IS NOT NULL;"
+        "UPDATE run SET owner = (SELECT o.owner FROM owner o WHERE o.who = 'key:' || run.key)"
+        " WHERE key IS NOT NULL AND owner = 0";
     enum status status = add_columns(db, err);
     if (status == STATUS_OK)
         status = database_exec(db, added_tables, err);
+    if (status == STATUS_OK)
+        status = database_exec(db, move_owners, err);
     if (status == STATUS_OK)
         status = database_exec(db, added_indexes, err);
     if (status == STATUS_OK)

@@ -165,14 +165,17 @@ static bool is_common(const char *name)
     return false;
 }
 
-// What a full ring has lost never had numbers.
+// What a full ring has lost never had numbers, nor what had no ring.
 static void append_drops(sqlite3_str *sql, int reason)
 {
+    const char *unnumbered = reason == DELIVERY_RING_FULL
+                                 ? " + " LEDGER("unnumbered") " - " LEDGER("no_room")
+                             : reason == DELIVERY_NO_ROOM ? " + " LEDGER("no_room")
+                                                          : "";
     sqlite3_str_appendf(sql,
                         "(SELECT CAST(total(g.last - g.first + 1)%s AS INTEGER) FROM range g WHERE"
                         " g.run = t.run AND g.state = %d AND coalesce(g.reason, 0) = %d)",
-                        reason == DELIVERY_RING_FULL ? " + " LEDGER("unnumbered") : "",
-                        SCHEMA_RANGE_DROPPED, reason);
+                        unnumbered, SCHEMA_RANGE_DROPPED, reason);
 }
 
 static void select_derived(sqlite3_str *sql, const struct record_derived *derived)

@@ -58,6 +58,7 @@ static const struct rule stream_rules[] = {
     INT("next", 0, IMPORT_NUMBER_MAX + 1),
     INT("produced", 0, IMPORT_NUMBER_MAX + 1),
     INT("unnumbered", 0, IMPORT_NUMBER_MAX + 1),
+    INT("no_room", 0, IMPORT_NUMBER_MAX + 1),
     MAYBE_TEXT("activity"),
     MAYBE_INT("activity_since_ns", ANY),
 };

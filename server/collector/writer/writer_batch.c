@@ -428,7 +428,7 @@ static enum status on_hello(struct batches *batches, const struct job *job, stru
     const struct message_hello *hello = &job->message.hello;
     if (*run)
         return runs_describe(batches->runs, *run, hello, err);
-    return runs_add(batches->runs, hello, key_of(job), job->received_ns, run, err);
+    return runs_add(batches->runs, hello, &job->peer, job->received_ns, run, err);
 }
 
 // True if the run belongs to another key than the sender's.  Runs opened without a key belong
@@ -448,7 +448,7 @@ static enum status has_too_many_runs(struct batches *batches, const struct job *
                                      struct error *err)
 {
     int64_t count = 0;
-    enum status status = runs_count_unfinished(batches->runs, key_of(job),
+    enum status status = runs_count_unfinished(batches->runs, &job->peer,
                                                job->received_ns - UNFINISHED_NS, &count, err);
     *has = count >= (int64_t)batches->limits.runs_per_key;
     if (status == STATUS_OK && *has)

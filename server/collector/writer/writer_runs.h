@@ -56,7 +56,8 @@ struct run {
     char *activity;                            // what the run does now or did last; or NULL
     bool dirty;
 
-    bool has_key; // the producer that opened the run has this key
+    int64_t owner; // in the table owner
+    bool has_key;  // the producer that opened the run has this key
     unsigned char key[WIRE_KEY_SIZE];
 
     struct run_stream *streams; // parallel to delivery.lanes
@@ -103,14 +104,14 @@ bool runs_names_are_full(const struct runs *runs);
 MUST_CHECK enum status runs_has_name(struct runs *runs, struct wire_bytes name, bool *known,
                                      struct error *err);
 
-// Inserts the run that a Hello describes.  Its owner is `key` (NULL: all peers without keys).
+// Inserts the run that a Hello of `peer` describes; the peer's owner is the run's.
 MUST_CHECK enum status runs_add(struct runs *runs, const struct message_hello *hello,
-                                const unsigned char *key, int64_t received_ns, struct run **out,
+                                const struct wire_peer *peer, int64_t received_ns, struct run **out,
                                 struct error *err);
 
-// Counts the runs of `key` (NULL: runs without key) that are open or silent and have sent a
-// message since `since_ns`, as far as flushed.
-MUST_CHECK enum status runs_count_unfinished(struct runs *runs, const unsigned char *key,
+// Counts the runs of the peer's owner that are open or silent and have sent a message since
+// `since_ns`, as far as flushed.
+MUST_CHECK enum status runs_count_unfinished(struct runs *runs, const struct wire_peer *peer,
                                              int64_t since_ns, int64_t *count, struct error *err);
 
 // Adds the members of the run's description that a later Hello has and the first had not: a

@@ -44,30 +44,56 @@ static struct statement_value key_value(char text[WIRE_KEY_TEXT_SIZE], const uns
     return value_text(key ? wire_key_text(text, key) : NULL);
 }
 
-static enum status insert_run(struct runs *runs, const struct message_hello *hello,
-                              const unsigned char *key, int64_t host, int64_t received_ns,
+// The peer's owner in the store; `*id` is 0 if the store does not have it.
+static enum status find_owner(struct runs *runs, const struct wire_peer *peer, int64_t *id,
                               struct error *err)
+{
+    char who[PEER_OWNER_SIZE];
+    STATEMENT_BIND(&runs->statements, STATEMENT_OWNER_FIND, value_text(peer_owner_text(who, peer)));
+    return statement_integer(&runs->statements, STATEMENT_OWNER_FIND, id, err);
+}
+
+static enum status add_owner(struct runs *runs, const struct wire_peer *peer, int64_t *id,
+                             struct error *err)
+{
+    char who[PEER_OWNER_SIZE];
+    enum status status = find_owner(runs, peer, id, err);
+    if (status != STATUS_OK || *id != 0)
+        return status;
+    STATEMENT_BIND(&runs->statements, STATEMENT_OWNER_ADD, value_text(peer_owner_text(who, peer)));
+    status = statement_run(&runs->statements, STATEMENT_OWNER_ADD, err);
+    *id = sqlite3_last_insert_rowid(runs->statements.db);
+    return status;
+}
+
+static enum status insert_run(struct runs *runs, const struct message_hello *hello,
+                              const unsigned char *key, int64_t owner, int64_t host,
+                              int64_t received_ns, struct error *err)
 {
     char uuid[37], text[WIRE_KEY_TEXT_SIZE];
     text_from_uuid(uuid, hello->run);
-    STATEMENT_BIND(&runs->statements, STATEMENT_RUN_ADD, value_int(hello->started_ns),
-                   value_int(received_ns), value_int(received_ns), value_text(uuid),
-                   value_int(host), value_int(hello->pid), value_bytes(hello->worker_version),
-                   value_int(hello->protocol), value_bytes(hello->os), value_bytes(hello->kernel),
-                   value_bytes(hello->cpu), value_int(hello->cpu_count),
-                   optional(hello->cpu_governor), value_int(hello->host_memory_bytes),
-                   optional(hello->container), value_int(hello->device_count),
-                   optional(hello->driver), optional(hello->cuda), key_value(text, key));
+    STATEMENT_BIND(
+        &runs->statements, STATEMENT_RUN_ADD, value_int(hello->started_ns), value_int(received_ns),
+        value_int(received_ns), value_text(uuid), value_int(host), value_int(hello->pid),
+        value_bytes(hello->worker_version), value_int(hello->protocol), value_bytes(hello->os),
+        value_bytes(hello->kernel), value_bytes(hello->cpu), value_int(hello->cpu_count),
+        optional(hello->cpu_governor), value_int(hello->host_memory_bytes),
+        optional(hello->container), value_int(hello->device_count), optional(hello->driver),
+        optional(hello->cuda), key_value(text, key), value_int(owner));
     return statement_run(&runs->statements, STATEMENT_RUN_ADD, err);
 }
 
-enum status runs_add(struct runs *runs, const struct message_hello *hello, const unsigned char *key,
-                     int64_t received_ns, struct run **out, struct error *err)
+enum status runs_add(struct runs *runs, const struct message_hello *hello,
+                     const struct wire_peer *peer, int64_t received_ns, struct run **out,
+                     struct error *err)
 {
-    int64_t host = 0;
+    const unsigned char *key = peer->kind == PEER_KEY ? peer->key : NULL;
+    int64_t host = 0, owner = 0;
     enum status status = intern(runs, hello->host, &host, err);
     if (status == STATUS_OK)
-        status = insert_run(runs, hello, key, host, received_ns, err);
+        status = add_owner(runs, peer, &owner, err);
+    if (status == STATUS_OK)
+        status = insert_run(runs, hello, key, owner, host, received_ns, err);
     if (status != STATUS_OK)
         return status;
     struct run *run = calloc(1, sizeof *run);
@@ -80,6 +106,7 @@ enum status runs_add(struct runs *runs, const struct message_hello *hello, const
     run->flushed_heard_ns = received_ns;
     run->device_count = hello->device_count;
     run->complete = true;
+    run->owner = owner;
     run->has_key = key != NULL;
     if (key)
         memcpy(run->key, key, sizeof run->key);
@@ -88,11 +115,14 @@ enum status runs_add(struct runs *runs, const struct message_hello *hello, const
     return STATUS_OK;
 }
 
-enum status runs_count_unfinished(struct runs *runs, const unsigned char *key, int64_t since_ns,
+enum status runs_count_unfinished(struct runs *runs, const struct wire_peer *peer, int64_t since_ns,
                                   int64_t *count, struct error *err)
 {
-    char text[WIRE_KEY_TEXT_SIZE];
-    STATEMENT_BIND(&runs->statements, STATEMENT_RUN_UNFINISHED, key_value(text, key),
+    int64_t owner = 0;
+    enum status status = find_owner(runs, peer, &owner, err);
+    if (status != STATUS_OK)
+        return status;
+    STATEMENT_BIND(&runs->statements, STATEMENT_RUN_UNFINISHED, value_int(owner),
                    value_int(since_ns));
     return statement_integer(&runs->statements, STATEMENT_RUN_UNFINISHED, count, err);
 }

@@ -47,6 +47,7 @@ static enum status read_streams(struct runs *runs, struct run *run, struct error
             .next = (uint64_t)sqlite3_column_int64(row, 1),
             .produced = (uint64_t)sqlite3_column_int64(row, 2),
             .unnumbered = (uint64_t)sqlite3_column_int64(row, 3),
+            .no_room = (uint64_t)sqlite3_column_int64(row, 6),
         };
         if (added == STATUS_OK)
             added = delivery_run_restore(&run->delivery, &lane);
@@ -100,6 +101,7 @@ static struct run *read_run(sqlite3_stmt *row, const unsigned char uuid[MESSAGE_
     run->clock_offset_ns = sqlite3_column_int64(row, 11);
     run->clock_error_ns = sqlite3_column_int64(row, 12);
     run->produced = (uint64_t)sqlite3_column_int64(row, 14);
+    run->owner = sqlite3_column_int64(row, 15);
     const char *key = (const char *)sqlite3_column_text(row, 13);
     run->has_key = key != NULL;
     // An invalid key belongs to no peer: the run cannot be continued.

@@ -42,7 +42,8 @@ static enum status save_streams(struct runs *runs, struct run *run, uint64_t *pr
                        value_int(lane->stream), value_int((int64_t)lane->next),
                        value_int((int64_t)lane->produced), value_int((int64_t)lane->unnumbered),
                        value_text(stream->activity),
-                       value_if(stream->activity != NULL, stream->activity_since_ns));
+                       value_if(stream->activity != NULL, stream->activity_since_ns),
+                       value_int((int64_t)lane->no_room));
         status = statement_run(&runs->statements, STATEMENT_STREAM_SAVE, err);
         if (status == STATUS_OK)
             status = save_range(runs, run, i, err);

@@ -5,19 +5,21 @@
 #include "common/store/sqlite/database.h"
 
 static const char *const texts[STATEMENT_COUNT] = {
+    [STATEMENT_OWNER_ADD] = "INSERT INTO owner(who) VALUES(?)",
+    [STATEMENT_OWNER_FIND] = "SELECT owner FROM owner WHERE who = ?",
     [STATEMENT_RUN_FIND] = "SELECT run, \"end\", ended_ns, heard_ns, stored, duplicates, refused,"
                            " clock_suspects, unknown_columns, last_activity, device_count,"
-                           " clock_offset_ns, clock_error_ns, key, produced"
+                           " clock_offset_ns, clock_error_ns, key, produced, owner"
                            " FROM run WHERE uuid = ?",
     [STATEMENT_RUN_OPEN] = "SELECT uuid FROM run WHERE \"end\" = 0",
     [STATEMENT_RUN_ADD] =
         "INSERT INTO run(started_ns, received_ns, heard_ns, uuid, host, pid,"
         " \"end\", worker_version, protocol, os, kernel, cpu, cpu_count,"
         " cpu_governor, host_memory_bytes, container, device_count, driver,"
-        " cuda, key, produced, stored, duplicates)"
-        " VALUES(?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)",
+        " cuda, key, owner, produced, stored, duplicates)"
+        " VALUES(?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)",
     // The condition must be the one of the partial index.
-    [STATEMENT_RUN_UNFINISHED] = "SELECT count(*) FROM run INDEXED BY run_owner WHERE key IS ?"
+    [STATEMENT_RUN_UNFINISHED] = "SELECT count(*) FROM run INDEXED BY run_owner WHERE owner = ?"
                                  " AND heard_ns >= ? AND \"end\" IN (0, 3)",
     [STATEMENT_RUN_UPDATE] = "UPDATE run SET \"end\" = ?, ended_ns = ?, heard_ns = ?, produced = ?,"
                              " stored = ?, duplicates = ?, refused = ?, clock_suspects = ?,"
@@ -31,13 +33,13 @@ static const char *const texts[STATEMENT_COUNT] = {
     [STATEMENT_NAME_FIND] = "SELECT id FROM name WHERE text = ?",
     [STATEMENT_RUN_NAMES] = "SELECT number, name FROM run_name WHERE run = ? ORDER BY number",
     [STATEMENT_RUN_NAME_ADD] = "INSERT INTO run_name(run, number, name) VALUES(?, ?, ?)",
-    [STATEMENT_STREAMS] = "SELECT stream, next, produced, unnumbered, activity, activity_since_ns"
-                          " FROM stream WHERE run = ? ORDER BY stream",
+    [STATEMENT_STREAMS] = "SELECT stream, next, produced, unnumbered, activity, activity_since_ns,"
+                          " no_room FROM stream WHERE run = ? ORDER BY stream",
     [STATEMENT_STREAM_SAVE] =
         "INSERT INTO stream(run, stream, next, produced, unnumbered, activity,"
-        " activity_since_ns) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+        " activity_since_ns, no_room) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
         " ON CONFLICT(run, stream) DO UPDATE SET next = ?3, produced = ?4,"
-        " unnumbered = ?5, activity = ?6, activity_since_ns = ?7",
+        " unnumbered = ?5, activity = ?6, activity_since_ns = ?7, no_room = ?8",
     [STATEMENT_RANGE_LAST] = "SELECT first, last, state, reason, detail, since_ns, until_ns"
                              " FROM range WHERE run = ? AND stream = ? ORDER BY first DESC LIMIT 1",
     [STATEMENT_RANGE_SAVE] = "INSERT INTO range(run, stream, first, last, state, reason, detail,"

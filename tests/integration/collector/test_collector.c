@@ -377,7 +377,7 @@ TEST_CASE(test_a_batch_that_can_never_be_taken)
 TEST_CASE(test_numbers_that_cannot_be)
 {
     static const uint64_t huge = (uint64_t)INT64_MAX - 1;
-    const struct delivery_stream streams[] = {{0, huge, 0}, {1, huge, 0}};
+    const struct delivery_stream streams[] = {{0, huge, 0, 0}, {1, huge, 0, 0}};
     producer_hello(&producer, streams, 2);
     assert_true(producer_await(&producer, 5000));
     assert_non_null(strstr(producer.error, "out of range"));

@@ -184,6 +184,7 @@ static bool has_cause(const struct sim *sim, uint32_t stream, uint64_t number,
     case DELIVERY_REFUSED:
     case DELIVERY_ACKNOWLEDGED_ELSEWHERE:
     case DELIVERY_RING_FULL:
+    case DELIVERY_NO_ROOM:
     case DELIVERY_REASON_COUNT:
         break;
     }

@@ -65,7 +65,8 @@ static void add_setting(struct adding *adding)
                 or_else(run->host, "host"), run->run, adding->started_ns + 3600000 * MS,
                 or_else(run->version, "1.0"), or_else(run->cpu, "cpu model"), driver,
                 adding->number, adding->number, adding->started_ns + 3600000 * MS));
-    run_sql(adding, sqlite3_mprintf("INSERT INTO stream VALUES(%d, 0, %lld, %lld, 0, NULL, NULL);"
+    run_sql(adding, sqlite3_mprintf("INSERT INTO stream(run, stream, next, produced, unnumbered)"
+                                    " VALUES(%d, 0, %lld, %lld, 0);"
                                     "INSERT INTO range VALUES(%d, 0, 1, %lld, 0, NULL, NULL, NULL,"
                                     " NULL)",
                                     run->run, adding->number + 1, adding->number, run->run,

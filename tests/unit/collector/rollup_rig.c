@@ -49,7 +49,7 @@ int rollup_rig_set_up(__attribute__((unused)) void **state)
     (void)folder_path(rollup_rig.path, rollup_rig.folder, "s.db");
     assert_int_equal(table_builder_new(&rollup_rig.builder), STATUS_OK);
     open_parts();
-    rollup_rig_exec("INSERT INTO name VALUES(11, 'a'), (12, 'b'), (13, 'c'), (14, 'd'),"
+    rollup_rig_exec("INSERT INTO name(id, text) VALUES(11, 'a'), (12, 'b'), (13, 'c'), (14, 'd'),"
                     " (21, 'host-1'), (22, 'host-2')");
     for (int run = 1; run <= ROLLUP_RIG_RUNS; run++) {
         char sql[512];

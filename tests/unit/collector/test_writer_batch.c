@@ -339,7 +339,8 @@ TEST_CASE(test_a_run_that_was_killed_at_rest_was_idle)
 TEST_CASE(test_a_host_takes_records_with_it)
 {
     rig_hello();
-    static const struct delivery_stream five_made[] = {{.produced = 5}};
+    static const struct delivery_stream five_made[] = {
+        {.produced = 5, .unnumbered = 4, .no_room = 3}};
     struct message batch = rig_operations(1, 2);
     batch.batch.streams = five_made;
     batch.batch.stream_count = COUNT_OF(five_made);
@@ -354,6 +355,7 @@ TEST_CASE(test_a_host_takes_records_with_it)
                                  " WHERE state = 1"),
                      1);
     assert_int_equal(rig_integer("SELECT balanced FROM v_ledger"), 1);
+    assert_int_equal(rig_integer("SELECT unnumbered = 4 AND no_room = 3 FROM stream"), 1);
     assert_int_equal(rig_integer("SELECT \"end\" FROM run"), RECORD_RUN_END_KILLED);
 }
 

@@ -51,6 +51,7 @@ static const struct expectation kept[] = {
     {"SELECT unnumbered FROM v_stream WHERE host = 'host-a' AND produced = 5", 7},
     {"SELECT count(*) FROM v_ledger WHERE balanced", 1},
     {"SELECT count(*) FROM run INDEXED BY run_owner WHERE \"end\" IN (0, 3)", 1},
+    {"SELECT count(*) FROM run INDEXED BY run_open WHERE \"end\" = 0", 0},
     {"SELECT sum(cleared) FROM ledger WHERE run = 1", 1},
     {"SELECT count(*) FROM series", 0},
     {"SELECT count(*) FROM rollup", 0},
@@ -148,6 +149,15 @@ static const struct {
       {"SELECT count(*) FROM inference WHERE finish = 3", 6},
       {"SELECT count(*) FROM v_inference WHERE model = 'large'", 120},
       {"SELECT stored FROM ledger WHERE run = 2 AND kind = 6", 131}}},
+    {STORE_VERSION "9.sql",
+     "version 9,",
+     {{"SELECT count(*) FROM inference", 11},
+      {"SELECT count(*) FROM owner WHERE who = 'key:K' AND horizon_ns = 0", 1},
+      {"SELECT count(*) FROM run JOIN owner USING(owner) WHERE who = 'key:' || key", 1},
+      {"SELECT count(*) FROM run WHERE owner = 0 AND key IS NULL", 1},
+      {"SELECT count(*) FROM run INDEXED BY run_owner WHERE owner = 1 AND \"end\" IN (0, 3)", 1},
+      {"SELECT total(owner) FROM name", 0},
+      {"SELECT total(no_room) FROM stream", 0}}},
 };
 
 // Every table, view and index with its columns.

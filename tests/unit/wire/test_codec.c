@@ -36,7 +36,7 @@ static const unsigned char run_id[MESSAGE_RUN_SIZE] = "0123456789abcdef";
 
 TEST_CASE(test_hello)
 {
-    const struct delivery_stream streams[] = {{0, 7, 1}, {5, MESSAGE_NUMBER_MAX, 0}};
+    const struct delivery_stream streams[] = {{0, 7, 3, 2}, {5, MESSAGE_NUMBER_MAX, 0, 0}};
     struct message hello = {.kind = MESSAGE_HELLO,
                             .hello = {.protocol = 1,
                                       .host = text("gpu-17"),
@@ -67,7 +67,8 @@ TEST_CASE(test_hello)
     assert_true(out.hello.host_memory_bytes == MESSAGE_VALUE_MAX);
     assert_int_equal(out.hello.stream_count, 2);
     assert_true(out.hello.streams[1].produced == MESSAGE_NUMBER_MAX);
-    assert_int_equal(out.hello.streams[0].unnumbered, 1);
+    assert_int_equal(out.hello.streams[0].unnumbered, 3);
+    assert_int_equal(out.hello.streams[0].no_room, 2);
     assert_true(out.hello.replay);
     message_free(&out);
     hello.hello.replay = false;
@@ -78,7 +79,7 @@ TEST_CASE(test_hello)
 
 TEST_CASE(test_goodbye)
 {
-    const struct delivery_stream streams[] = {{3, 9, 2}};
+    const struct delivery_stream streams[] = {{3, 9, 2, 0}};
     const struct wire_drop drops[] = {
         {.range = {3, 1, 4, DELIVERY_SPOOL_FULL, 10, 20}, .detail = text("disk full")},
         {.range = {3, 5, 5, DELIVERY_ACKNOWLEDGED_ELSEWHERE, -1, INT64_MIN}},

@@ -287,6 +287,10 @@ static void spoil_unnumbered(struct spoiled *it)
 {
     it->stream.unnumbered = MESSAGE_NUMBER_MAX + 1;
 }
+static void spoil_no_room(struct spoiled *it)
+{
+    it->stream.no_room = it->stream.unnumbered + 1;
+}
 static void spoil_activity(struct spoiled *it)
 {
     it->batch.activity = codec_borrow("\xff");
@@ -342,6 +346,7 @@ TEST_CASE(test_faults_of_a_batch)
         {spoil_drop_detail, "UTF-8"},
         {spoil_stream, "stream"},
         {spoil_unnumbered, "stream"},
+        {spoil_no_room, "stream"},
         {spoil_activity, "activity"},
     };
     static struct spoiled it;
@@ -352,7 +357,7 @@ TEST_CASE(test_faults_of_a_batch)
     assert_int_equal(out.batch.tables[0].started_ns[2], 102);
     message_free(&out);
     it.ints[INFERENCE_E2E_NS][2] = MESSAGE_VALUE_MAX; // the largest is no fault
-    it.stream.produced = it.stream.unnumbered = MESSAGE_NUMBER_MAX;
+    it.stream.produced = it.stream.unnumbered = it.stream.no_room = MESSAGE_NUMBER_MAX;
     assert_int_equal(decode_spoiled(&out, &it), STATUS_OK);
     assert_null(out.batch.fault);
     message_free(&out);

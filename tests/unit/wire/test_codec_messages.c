@@ -38,7 +38,7 @@ TEST_CASE(test_faults_of_other_messages)
     static struct delivery_stream many[DELIVERY_STREAMS_MAX + 1];
     const struct delivery_next zero = {0, 0};
     const struct delivery_next beyond = {0, MESSAGE_NUMBER_MAX + 2};
-    const struct delivery_stream full = {0, MESSAGE_NUMBER_MAX + 1, 0};
+    const struct delivery_stream full = {0, MESSAGE_NUMBER_MAX + 1, 0, 0};
     const struct wire_refused backwards = {.first = 3, .last = 2};
     static struct wire_activity busy[DELIVERY_STREAMS_MAX + 1];
     const struct wire_activity malformed = {.text = text("\xed\xa0\x80")};

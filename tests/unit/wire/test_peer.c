@@ -69,18 +69,23 @@ TEST_CASE(test_text)
 {
     static const struct {
         struct wire_peer peer;
-        const char *text;
+        const char *text, *owner;
     } cases[] = {
-        {{.kind = PEER_USER, .uid = 0, .pid = 4711}, "user root (0), process 4711"},
-        {{.kind = PEER_USER, .uid = 0}, "user root (0)"},
-        {{.kind = PEER_USER, .uid = 4294967294U, .pid = 1}, "user 4294967294, process 1"},
-        {{.kind = PEER_KEY, .key = {[31] = 1}}, "key 0000000000000000000000000000000000000001"},
-        {{.kind = PEER_LOOPBACK, .host = "127.0.0.1"}, "127.0.0.1"},
-        {{.kind = PEER_LOOPBACK}, "unknown host"},
+        {{.kind = PEER_USER, .pid = 4711}, "user root (0), process 4711", "user:0"},
+        {{.kind = PEER_USER}, "user root (0)", "user:0"},
+        {{.kind = PEER_USER, .uid = 4294967294U, .pid = 1},
+         "user 4294967294, process 1",
+         "user:4294967294"},
+        {{.kind = PEER_KEY, .key = {[31] = 1}},
+         "key 0000000000000000000000000000000000000001",
+         "key:0000000000000000000000000000000000000001"},
+        {{.kind = PEER_LOOPBACK, .host = "127.0.0.1"}, "127.0.0.1", "loopback"},
+        {{.kind = PEER_LOOPBACK}, "unknown host", "loopback"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        char text[PEER_TEXT_SIZE];
+        char text[PEER_TEXT_SIZE], owner[PEER_OWNER_SIZE];
         assert_string_equal(peer_text(text, &cases[i].peer), cases[i].text);
+        assert_string_equal(peer_owner_text(owner, &cases[i].peer), cases[i].owner);
     }
 }
 

@@ -133,7 +133,7 @@ TEST_CASE(test_batch)
     assert_int_equal(table_builder_new(&builder), STATUS_OK);
     assert_int_equal(fill(builder), STATUS_OK);
     static const struct wire_bytes names[] = {{6, "decode"}};
-    static const struct delivery_stream streams[] = {{0, RECORDS, 0}};
+    static const struct delivery_stream streams[] = {{0, RECORDS, 0, 0}};
     batch = (struct message){.kind = MESSAGE_BATCH,
                              .batch = {.run = "run",
                                        .first = 1,
