@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "common/store/sqlite/file_mode.h"
 #include "common/store/sqlite/lock.h"
 #include "common/store/store.h"
 #include "common/store/schema/file_probe.h"
@@ -76,7 +77,8 @@ static void warn_of_store(const char *db)
     store_close(store);
 }
 
-// Locks the store, unless the file is not a store.
+// Locks the store, unless the file is not a store, and restricts who may read it before SQLite
+// makes its log and index.
 static enum status lock_store(const struct options *options, struct lock *lock, struct error *err)
 {
     enum status status = file_probe_check(options->db, err);
@@ -86,6 +88,8 @@ static enum status lock_store(const struct options *options, struct lock *lock, 
         warn_of_store(options->db);
     if (status == STATUS_OK)
         status = lock_acquire_store(lock, options->db, err);
+    if (status == STATUS_OK)
+        file_mode_restrict(options->db, options->group_read);
     return status;
 }
 
@@ -156,6 +160,13 @@ static void allow_connections(struct collector *collector)
               collector->endpoints.connections_max, (unsigned long long)limit.rlim_cur);
 }
 
+// The same for a store that the writer has just created.
+static enum status secure_new_store(struct collector *collector, struct error *err)
+{
+    file_mode_restrict(collector->options->db, collector->options->group_read);
+    return lock_new_store(&collector->locks[ENDPOINTS_MAX], err);
+}
+
 // In this order: the writer creates the store before others read it, and each thread has bound
 // its sockets before the next starts.
 static enum status start_threads(struct collector *collector, struct error *err)
@@ -169,6 +180,8 @@ static enum status start_threads(struct collector *collector, struct error *err)
                                          .retention = options->retention,
                                          .no_rollups = options->rollups != 0};
     enum status status = writer_start(&collector->writer, &writer, err);
+    if (status == STATUS_OK)
+        status = secure_new_store(collector, err);
     if (status == STATUS_OK)
         status = live_start(&collector->live, endpoints, options->db, collector->channels, err);
     if (status == STATUS_OK)

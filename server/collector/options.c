@@ -84,6 +84,10 @@ static const struct option rows[] = {
      "administrators connected over TCP may write copies and import files below FOLDER (default: "
      "nowhere)",
      CUSTOM_AT(files_under, parse_files_under)},
+    {"group-read", NULL,
+     "let the group of the store read its files; its members can then also stop the collector "
+     "(default: only the store's owner)",
+     FLAG_AT(group_read)},
     {"insecure", NULL, "listen on TCP without keys, for every peer; without it only on loopback",
      FLAG_AT(insecure)},
     {"max-names", "N", "names kept per run (default 65535)",

@@ -23,6 +23,7 @@ struct options {
     char key[PATH_MAX];    // file of the collector's own keys; empty: none
     char authorized_keys[PATH_MAX];
     char files_under[PATH_MAX]; // folder of files named over TCP; empty: none may be named
+    bool group_read;            // the store's group may read it, too
     bool insecure;              // accept TCP addresses open to other hosts, without keys
     struct limits limits;
     struct retention_rules retention;

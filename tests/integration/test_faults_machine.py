@@ -21,7 +21,7 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from faults import (CLOSED, MS_BIND, MS_RDONLY, MS_REMOUNT,  # noqa: E402
+from faults import (CLOSED, COLLECTOR, MS_BIND, MS_RDONLY, MS_REMOUNT,  # noqa: E402
                     NOT_PERMITTED, SANITIZED, SPOOL_FULL, FaultCase, leave_world, main,
                     mount, unmount)
 from lossy_wire import Hosts  # noqa: E402
@@ -150,6 +150,20 @@ class StoreDiskTest(DiskCase):
         self.record_some()
         self.assertTrue(engine.alive())
         self.finish(ends=(CLOSED,))
+
+    def test_a_mount_of_the_file_is_another_name(self):
+        self.start_collector()
+        other = os.path.join(self.folder, "other.db")
+        with open(other, "wb"):
+            pass
+        mount(self.db, other, flags=MS_BIND)
+        self.addCleanup(self.drop_disk, other)
+        second = self.start(COLLECTOR, "--listen", self.address + "-2", "--db", other)
+        self.assertEqual(second.wait(timeout=30), 4, self.words(second))
+        self.assertIn("under another name", self.words(second))
+        self.start_engine(300, 2)
+        self.record_some()
+        self.finish()
 
 
 class ImmutableStoreTest(FaultCase):

@@ -14,8 +14,12 @@
 #include "common/store/sqlite/database.h"
 #include "common/store/sqlite/set_hash.h"
 #include "common/store/sqlite/atomic_file.h"
+#include "common/sys/clock.h"
 #include "common/store/schema/schema_migrate.h"
 #include "common/store/schema/file_probe.h"
+
+// Max. duration of the first look at a file's schema.
+#define OPENING_NS_MAX UINT64_C(10000000000)
 
 static enum status open_connection(sqlite3 **out, const char *name, int flags, const char *path,
                                    struct error *err)
@@ -28,8 +32,7 @@ static enum status open_connection(sqlite3 **out, const char *name, int flags, c
         return error_prefix(err, status, "store");
     }
     (void)sqlite3_busy_timeout(db, DATABASE_BUSY_MS);
-    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    database_harden(db);
     *out = db;
     return STATUS_OK;
 }
@@ -64,10 +67,15 @@ static enum status open_and_check(sqlite3 **out, const char *name, int flags, bo
     enum status status = open_connection(&db, name, flags, path, err);
     if (status != STATUS_OK)
         return status;
+    const uint64_t deadline_ns = clock_monotonic_ns() + OPENING_NS_MAX;
+    database_set_deadline(db, &deadline_ns);
     if (alone)
         status = database_exec(db, "PRAGMA locking_mode=EXCLUSIVE", err);
     if (status == STATUS_OK)
         status = schema_check(db, path, err);
+    if (status == STATUS_OK)
+        status = schema_make_ledger(db, err);
+    database_set_deadline(db, NULL);
     if (status != STATUS_OK) {
         database_close(db);
         return status;
@@ -128,7 +136,7 @@ static enum status make_new(const char *path, struct error *err)
     if (lstat(path, &about) == 0 || errno != ENOENT)
         return STATUS_OK; // a link to nothing: the file is made where it leads
     struct atomic_file file;
-    enum status status = atomic_file_begin(&file, path, ATOMIC_FILE_USUAL, err);
+    enum status status = atomic_file_begin(&file, path, err);
     if (status == STATUS_OK)
         status = atomic_file_end(&file, fill_new(&file, err), err);
     return status == STATUS_OK ? status : error_prefix(err, status, "store");

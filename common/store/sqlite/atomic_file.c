@@ -109,12 +109,12 @@ static enum status remove_left(struct atomic_file *file, struct error *err)
     return status;
 }
 
-static enum status open_partial(struct atomic_file *file, unsigned mode, struct error *err)
+static enum status open_partial(struct atomic_file *file, struct error *err)
 {
     enum status status = remove_left(file, err);
     if (status != STATUS_OK)
         return status;
-    file->fd = open(file->partial, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, (mode_t)mode);
+    file->fd = open(file->partial, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file->fd < 0 && errno == EEXIST)
         return error_set(err, STATUS_BUSY, "%s: another process is writing it (try again)",
                          file->path);
@@ -126,8 +126,7 @@ static enum status open_partial(struct atomic_file *file, unsigned mode, struct 
     return status;
 }
 
-enum status atomic_file_begin(struct atomic_file *file, const char *path, unsigned mode,
-                              struct error *err)
+enum status atomic_file_begin(struct atomic_file *file, const char *path, struct error *err)
 {
     *file = ATOMIC_FILE_NONE;
     enum status status = check_absent(path, err);
@@ -139,7 +138,7 @@ enum status atomic_file_begin(struct atomic_file *file, const char *path, unsign
     if (!file->path || !file->partial)
         status = error_no_memory(err, path);
     if (status == STATUS_OK)
-        status = open_partial(file, mode, err);
+        status = open_partial(file, err);
     if (status == STATUS_OK) { // whoever was making it may have been done in between
         status = check_absent(path, err);
         if (status != STATUS_OK)

@@ -14,16 +14,13 @@ struct atomic_file {
     char *partial; // temporary path; owned
 };
 
-// File modes: owner only; or readable by others as well, subject to the process's umask.
-enum { ATOMIC_FILE_OWNER = 0600, ATOMIC_FILE_USUAL = 0644 };
-
 #define ATOMIC_FILE_NONE ((struct atomic_file){.fd = -1})
 
-// Creates an empty file with permissions `mode` at PATH.inferstat-partial; replaces one that a dead
-// process left.  On failure there is nothing to end.  Returns STATUS_BUSY if `path` or a log beside
-// it (-wal, -journal) exists, or if another process is creating it; STATUS_NOT_FOUND if the
+// Creates an empty file that only its owner may read, at PATH.inferstat-partial; replaces one that
+// a dead process left.  On failure there is nothing to end.  Returns STATUS_BUSY if `path` or a log
+// beside it (-wal, -journal) exists, or if another process is creating it; STATUS_NOT_FOUND if the
 // directory is missing; STATUS_DENIED; STATUS_FULL; STATUS_IO.
-MUST_CHECK enum status atomic_file_begin(struct atomic_file *file, const char *path, unsigned mode,
+MUST_CHECK enum status atomic_file_begin(struct atomic_file *file, const char *path,
                                          struct error *err);
 
 // Returns STATUS_FULL if the file system of `file` has fewer than `bytes` free bytes.

@@ -1,15 +1,19 @@
 #include "common/store/sqlite/lock.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/sys/files.h"
 #include "common/sys/lockfile.h"
+#include "common/sys/log.h"
 
 // Others may withdraw the file between its opening and its locking: so often
 // another try is made.
@@ -81,6 +85,130 @@ static enum status resolve(char out[PATH_MAX], const char *path, struct error *e
     return STATUS_OK;
 }
 
+// ---- The store's own file -----------------------------------------------------------
+
+static const char lock_ending[] = ".lock";
+
+// A descriptor of a store that this process has locked once.  Never closed while the file has a
+// name, since SQLite may have connections to it.
+struct lock_inode {
+    int fd;
+    dev_t device;
+    ino_t number;
+    bool held;
+    struct lock_inode *next;
+};
+
+static struct {
+    pthread_mutex_t mutex;
+    struct lock_inode *first;
+} inodes = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+// Frees the descriptors of files that have been removed.
+static void drop_removed(void)
+{
+    struct lock_inode **at = &inodes.first;
+    while (*at) {
+        struct lock_inode *inode = *at;
+        struct stat about;
+        if (!inode->held && fstat(inode->fd, &about) == 0 && about.st_nlink == 0) {
+            *at = inode->next;
+            (void)close(inode->fd);
+            free(inode);
+        } else {
+            at = &inode->next;
+        }
+    }
+}
+
+static struct lock_inode *find_inode(const struct stat *about)
+{
+    struct lock_inode *inode = inodes.first;
+    while (inode && (inode->device != about->st_dev || inode->number != about->st_ino))
+        inode = inode->next;
+    return inode;
+}
+
+// Opens the file read-only, which is enough for flock.
+static enum status add_inode(struct lock_inode **out, const char *path, struct error *err)
+{
+    struct stat about;
+    struct lock_inode *inode = calloc(1, sizeof *inode);
+    if (!inode)
+        return error_no_memory(err, "store");
+    inode->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (inode->fd < 0 || fstat(inode->fd, &about) != 0) {
+        const int reason = errno;
+        free(inode);
+        return error_set(err, reason == EACCES ? STATUS_DENIED : STATUS_IO,
+                         "store %s: cannot open it to lock it: %s", path, strerror(reason));
+    }
+    inode->device = about.st_dev;
+    inode->number = about.st_ino;
+    inode->next = inodes.first;
+    inodes.first = inode;
+    *out = inode;
+    return STATUS_OK;
+}
+
+static enum status is_used_elsewhere(const char *path, struct error *err)
+{
+    return error_set(err, STATUS_BUSY,
+                     "store %s: another process has this file open under another name (a hard link "
+                     "or a mount of the file); `fuser -v %s` names it",
+                     path, path);
+}
+
+static enum status lock_inode(struct lock_inode **out, const char *path, const struct stat *about,
+                              struct error *err)
+{
+    drop_removed();
+    struct lock_inode *inode = find_inode(about);
+    if (inode && inode->held)
+        return is_used_elsewhere(path, err);
+    enum status status = inode ? STATUS_OK : add_inode(&inode, path, err);
+    if (status != STATUS_OK)
+        return status;
+    if (flock(inode->fd, LOCK_EX | LOCK_NB) == 0) {
+        inode->held = true;
+        *out = inode;
+    } else if (errno == EWOULDBLOCK) {
+        status = is_used_elsewhere(path, err);
+    } else { // NFS makes a lock on the whole file of it, if the descriptor may write
+        log_write(LOG_LEVEL_WARNING,
+                  "store %s: its file system has no flock (%s): open it under one name only", path,
+                  strerror(errno));
+    }
+    return status;
+}
+
+enum status lock_new_store(struct lock *lock, struct error *err)
+{
+    struct stat about;
+    if (lock->store)
+        return STATUS_OK;
+    char path[PATH_MAX];
+    (void)snprintf(path, sizeof path, "%.*s", (int)(strlen(lock->path) - strlen(lock_ending)),
+                   lock->path);
+    if (lstat(path, &about) != 0)
+        return errno == ENOENT ? STATUS_OK
+                               : error_set(err, STATUS_IO, "store %s: %s", path, strerror(errno));
+    (void)pthread_mutex_lock(&inodes.mutex);
+    const enum status status = lock_inode(&lock->store, path, &about, err);
+    (void)pthread_mutex_unlock(&inodes.mutex);
+    return status;
+}
+
+static void release_inode(struct lock_inode *inode)
+{
+    (void)pthread_mutex_lock(&inodes.mutex);
+    (void)flock(inode->fd, LOCK_UN);
+    inode->held = false;
+    (void)pthread_mutex_unlock(&inodes.mutex);
+}
+
+// ---- Stores ---------------------------------------------------------------------------
+
 enum status lock_acquire_store(struct lock *lock, const char *path, struct error *err)
 {
     *lock = LOCK_NONE;
@@ -88,15 +216,22 @@ enum status lock_acquire_store(struct lock *lock, const char *path, struct error
     enum status status = resolve(real, path, err);
     if (status != STATUS_OK)
         return status;
-    const int n = snprintf(name, sizeof name, "%s.lock", real);
+    const int n = snprintf(name, sizeof name, "%s%s", real, lock_ending);
     if (n < 0 || (size_t)n >= sizeof name)
         return error_set(err, STATUS_INVALID, "store %s: the path is too long", path);
     status = lock_acquire(lock, name, err);
-    return status == STATUS_OK ? STATUS_OK : error_prefix(err, status, "store %s", path);
+    if (status != STATUS_OK)
+        return error_prefix(err, status, "store %s", path);
+    status = lock_new_store(lock, err);
+    if (status != STATUS_OK)
+        lock_withdraw(lock);
+    return status;
 }
 
 void lock_release(struct lock *lock)
 {
+    if (lock->store)
+        release_inode(lock->store);
     if (lock->fd >= 0)
         (void)close(lock->fd);
     free(lock->path);

@@ -10,9 +10,10 @@
 
 // Set by lock_acquire; on failure it is LOCK_NONE.
 struct lock {
-    int fd;     // -1: not held
-    bool made;  // lock_acquire found no file and created it
-    char *path; // NULL: not held
+    int fd;                   // -1: not held
+    bool made;                // lock_acquire found no file and created it
+    char *path;               // NULL: not held
+    struct lock_inode *store; // lock on the store's own file; NULL: none
 };
 
 #define LOCK_NONE ((struct lock){.fd = -1})
@@ -21,10 +22,18 @@ struct lock {
 // another process holds the lock; `err` names its pid.
 MUST_CHECK enum status lock_acquire(struct lock *lock, const char *path, struct error *err);
 
-// Locks FILE.lock beside the store FILE at `path`, so that it has one writer.  Resolves symbolic
-// links first, so that all paths to a store share one lock.  The store's directory must exist; the
-// store need not.
+// Locks FILE.lock beside the store FILE at `path`, and the file itself if it exists, so that it has
+// one writer.  Resolves symbolic links first, so that all paths to a store share FILE.lock; the
+// lock on the file itself excludes writers that know the file by another name (a hard link, a
+// mount), for which SQLite would use another write-ahead log.  The store's directory must exist;
+// the store need not.  Where the file system has no flock, logs a warning and locks FILE.lock only.
+//
+// Closing any descriptor of a file drops the locks that SQLite's connections of this process hold
+// on it.  So the descriptor of the store is kept open after lock_release, until the process ends.
 MUST_CHECK enum status lock_acquire_store(struct lock *lock, const char *path, struct error *err);
+
+// Locks the store's own file, as lock_acquire_store does, if it did not exist then.
+MUST_CHECK enum status lock_new_store(struct lock *lock, struct error *err);
 
 // Releases the lock; the file stays.  LOCK_NONE is fine.
 void lock_release(struct lock *lock);

@@ -51,6 +51,7 @@ enum status copying_open(struct sqlite3 **out, const char *path, struct error *e
         database_close(db);
         return status;
     }
+    database_harden(db); // after journal_mode=OFF, which it refuses
     *out = db;
     return STATUS_OK;
 }
@@ -253,7 +254,7 @@ enum status query_copy(struct store *store, const struct query *query, struct re
     struct counts counts = {0};
     struct atomic_file file;
     const uint64_t began_ns = clock_monotonic_ns();
-    enum status status = atomic_file_begin(&file, query->file.path, ATOMIC_FILE_OWNER, err);
+    enum status status = atomic_file_begin(&file, query->file.path, err);
     if (status != STATUS_OK)
         return status;
     begin(&copying, store, query);

@@ -44,7 +44,7 @@ enum status store_builder_new(struct store_builder **out, const char *path, stru
     struct store_builder *builder = calloc(1, sizeof *builder);
     if (!builder)
         return error_no_memory(err, "store");
-    enum status status = atomic_file_begin(&builder->file, path, ATOMIC_FILE_OWNER, err);
+    enum status status = atomic_file_begin(&builder->file, path, err);
     if (status == STATUS_OK)
         status = open_tables(builder, err);
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;

@@ -128,6 +128,64 @@ TEST_CASE(test_a_refused_address_leaves_no_lock)
     assert_int_equal(daemon_end(&daemon, SIGTERM), 0);
 }
 
+TEST_CASE(test_two_names_of_one_store)
+{
+    struct daemon daemon;
+    char other[FOLDER_PATH_SIZE], there[FOLDER_PATH_SIZE + 8];
+    start(&daemon, path); // a new store: locked as soon as it is made
+    assert_int_equal(link(path, folder_path(other, folder, "other.db")), 0);
+    (void)snprintf(there, sizeof there, "ipc://%s/d", folder);
+    const char *const argv[] = {INFERSTATD, "--db", other, "--listen", there, NULL};
+    expect_refusal(argv, "under another name");
+    struct error err = {0};
+    struct store *store = NULL;
+    if (store_open(&store, path, &err) != STATUS_OK)
+        fail_msg("%s", err.text);
+    store_close(store);
+    assert_int_equal(daemon_end(&daemon, SIGTERM), 0);
+}
+
+static void expect_mode(const char *name, unsigned mode)
+{
+    char full[FOLDER_PATH_SIZE];
+    struct stat about;
+    assert_int_equal(stat(folder_path(full, folder, name), &about), 0);
+    if ((about.st_mode & 07777) != mode)
+        fail_msg("%s: %04o, not %04o", name, (unsigned)about.st_mode & 07777, mode);
+}
+
+// Whoever may read the index of the log may lock it, and so stop the writer.
+TEST_CASE(test_who_may_read_the_store)
+{
+    static const char *const names[] = {"s.db", "s.db-wal", "s.db-shm"};
+    const char *const alone[] = {INFERSTATD, "--db", path, "--listen", address, NULL};
+    const char *const group[] = {INFERSTATD, "--db",         path, "--listen",
+                                 address,    "--group-read", NULL};
+    static const struct {
+        bool group, old; // old: the store was made by an earlier version and not closed
+        unsigned mode;
+    } cases[] = {
+        {false, false, 0600}, {true, true, 0640}, {false, true, 0600}, {true, false, 0640}};
+    const mode_t before = umask(022);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct daemon daemon;
+        char name[FOLDER_PATH_SIZE];
+        if (!cases[i].old)
+            (void)remove(path);
+        if (!daemon_start(&daemon, cases[i].group ? group : alone))
+            fail_msg("%s", daemon.output);
+        for (size_t n = 0; n < COUNT_OF(names); n++)
+            expect_mode(names[n], cases[i].mode);
+        assert_int_equal(daemon_end(&daemon, SIGKILL), -SIGKILL);
+        for (size_t n = 0; n < COUNT_OF(names); n++)
+            assert_int_equal(chmod(folder_path(name, folder, names[n]), 0644), 0);
+        if (i + 1 < COUNT_OF(cases) && !cases[i + 1].old)
+            for (size_t n = 0; n < COUNT_OF(names); n++)
+                assert_int_equal(remove(folder_path(name, folder, names[n])), 0);
+    }
+    (void)umask(before);
+}
+
 TEST_CASE(test_two_paths_to_one_store)
 {
     struct daemon daemon;
@@ -234,5 +292,6 @@ TEST_CASE(test_an_orderly_end_takes_the_sockets_away)
 
 TEST_MAIN_EACH(collector_set_up, collector_tear_down, test_a_refused_store_is_left_alone,
                test_a_refused_address_leaves_no_lock, test_two_paths_to_one_store,
+               test_two_names_of_one_store, test_who_may_read_the_store,
                test_only_the_last_folder_is_made, test_the_default_store,
                test_a_copy_has_the_records, test_an_orderly_end_takes_the_sockets_away)

@@ -1,10 +1,13 @@
 // The store's lock: one for all paths to a file, withdrawn without a trace; and
 // what the file's first bytes tell.
+#include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/store/sqlite/database.h"
+#include "common/store/sqlite/file_mode.h"
 #include "common/store/sqlite/lock.h"
 #include "common/store/schema/schema.h"
 #include "common/store/schema/file_probe.h"
@@ -100,6 +103,79 @@ TEST_CASE(test_a_lock_taken_away_is_made_anew)
     lock_withdraw(&second);
 }
 
+// A hard link is another path with another lock file, but the same file.
+TEST_CASE(test_two_names_of_one_file)
+{
+    char other[FOLDER_PATH_SIZE], fresh[FOLDER_PATH_SIZE];
+    struct lock lock, second;
+    struct error err = {0};
+    write_file(path, "", 0);
+    assert_int_equal(link(path, folder_path(other, folder, "other.db")), 0);
+    for (int round = 0; round < 3; round++) { // the descriptor is used again
+        assert_int_equal(lock_acquire_store(&lock, path, &err), STATUS_OK);
+        assert_int_equal(lock_acquire_store(&second, other, &err), STATUS_BUSY);
+        assert_non_null(strstr(err.text, "under another name"));
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) { // another process has descriptors of its own
+            execl("/usr/bin/flock", "flock", "-n", other, "true", NULL);
+            _exit(99);
+        }
+        int ended = 0;
+        assert_int_equal(waitpid(child, &ended, 0), child);
+        assert_true(WIFEXITED(ended));
+        assert_int_equal(WEXITSTATUS(ended), 1);
+        lock_withdraw(&lock);
+        assert_int_equal(lock_acquire_store(&second, other, &err), STATUS_OK);
+        lock_withdraw(&second);
+    }
+    // A store that is made after its lock is locked then.
+    assert_int_equal(lock_acquire_store(&lock, folder_path(fresh, folder, "fresh.db"), NULL),
+                     STATUS_OK);
+    write_file(fresh, "", 0);
+    assert_int_equal(lock_new_store(&lock, NULL), STATUS_OK);
+    assert_int_equal(unlink(other), 0);
+    assert_int_equal(link(fresh, other), 0);
+    assert_int_equal(lock_acquire_store(&second, other, NULL), STATUS_BUSY);
+    lock_withdraw(&lock);
+}
+
+// Whether this process holds POSIX locks on the file, which only another process can tell.
+static bool holds_posix_lock(const char *name)
+{
+    int ended = 0;
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        const int fd = open(name, O_RDWR | O_CLOEXEC);
+        _exit(fd < 0 || fcntl(fd, F_GETLK, &lock) != 0 ? 99 : lock.l_type != F_UNLCK);
+    }
+    assert_int_equal(waitpid(child, &ended, 0), child);
+    assert_true(WIFEXITED(ended) && WEXITSTATUS(ended) < 2);
+    return WEXITSTATUS(ended);
+}
+
+// Closing any descriptor of a file drops the POSIX locks of the process on it.
+TEST_CASE(test_sqlite_keeps_its_locks)
+{
+    struct sqlite3 *db = NULL;
+    struct lock lock;
+    assert_int_equal(database_open_writer(&db, path, NULL), STATUS_OK);
+    assert_int_equal(database_exec(db, "BEGIN; SELECT count(*) FROM run", NULL), STATUS_OK);
+    assert_true(holds_posix_lock(path));
+    for (int i = 0; i < 100; i++) {
+        struct sqlite3 *reader = NULL;
+        assert_int_equal(lock_acquire_store(&lock, path, NULL), STATUS_OK);
+        assert_int_equal(database_open_reader(&reader, path, NULL), STATUS_OK);
+        file_mode_restrict(path, i % 2);
+        database_close(reader);
+        lock_withdraw(&lock);
+        assert_true(holds_posix_lock(path));
+    }
+    database_close(db);
+}
+
 static void expect_verdict(enum status expected, const char *words)
 {
     struct error err = {0};
@@ -148,4 +224,5 @@ TEST_CASE(test_a_store_of_ours_passes)
 }
 
 TEST_MAIN_EACH(set_up, tear_down, test_withdrawn_it_leaves_no_trace, test_all_paths_meet_one_lock,
-               test_a_lock_taken_away_is_made_anew, test_first_bytes, test_a_store_of_ours_passes)
+               test_a_lock_taken_away_is_made_anew, test_two_names_of_one_file,
+               test_sqlite_keeps_its_locks, test_first_bytes, test_a_store_of_ours_passes)
