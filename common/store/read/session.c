@@ -18,6 +18,11 @@
 // Virtual-machine steps of SQLite between two looks at the clock.
 enum { STEPS_PER_LOOK = 20000 };
 
+// Max. duration of opening a store, and of a query without a budget: a hostile file must not occupy
+// a program without end.
+#define OPENING_NS_MAX UINT64_C(10000000000)
+#define QUERY_NS_MAX   (UINT64_C(12) * 3600 * 1000000000)
+
 static int64_t log_bytes(const struct store *store)
 {
     return database_file_bytes(sqlite3_filename_wal(sqlite3_db_filename(store->db, "main")));
@@ -54,7 +59,8 @@ static enum status prepare_lookups(struct store *store, struct error *err)
 static enum status look_for_log(struct store *store, struct error *err)
 {
     static const char text[] = "store %s: copied from a store that was open, without its log "
-                               "(%s-wal): records committed shortly before the copy may be missing "
+                               "(%s-wal), or opened under another name: records committed shortly "
+                               "before the copy may be missing "
                                "(copy it with: inferstat backup)";
     bool lacks = false;
     enum status status = open_marker_lacks_log(store->db, store->path, &lacks, err);
@@ -74,8 +80,11 @@ enum status store_open(struct store **out, const char *path, struct error *err)
         return error_no_memory(err, "store");
     }
     enum status status = database_open_reader(&store->db, path, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK) {
+        store->deadline_ns = clock_monotonic_ns() + OPENING_NS_MAX;
+        sqlite3_progress_handler(store->db, STEPS_PER_LOOK, over_budget, store);
         status = database_exec(store->db, PAGE_CACHE, err);
+    }
     if (status == STATUS_OK)
         status = look_for_log(store, err);
     if (status == STATUS_OK)
@@ -84,7 +93,7 @@ enum status store_open(struct store **out, const char *path, struct error *err)
         store_close(store);
         return status;
     }
-    sqlite3_progress_handler(store->db, STEPS_PER_LOOK, over_budget, store);
+    store->deadline_ns = 0;
     *out = store;
     return STATUS_OK;
 }
@@ -147,7 +156,8 @@ enum status session_run(struct store *store, session_work *work, const struct qu
     enum status status = query_check(query, err);
     if (status != STATUS_OK)
         return status;
-    store->deadline_ns = store->budget_ns ? clock_monotonic_ns() + store->budget_ns : 0;
+    store->deadline_ns =
+        clock_monotonic_ns() + (store->budget_ns ? store->budget_ns : QUERY_NS_MAX);
     status = work_in_transaction(store, work, query, out, err);
     store->deadline_ns = 0;
     if (status == STATUS_TIMEOUT && atomic_load_explicit(&store->cancelled, memory_order_relaxed))

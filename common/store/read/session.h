@@ -21,7 +21,7 @@ void store_close(struct store *store);
 // "": none.  Valid until store_close.
 const char *store_warning(const struct store *store);
 
-// Sets the time budget: longer queries fail with STATUS_TIMEOUT.  0, the initial value: no limit.
+// Sets the time budget: longer queries fail with STATUS_TIMEOUT.  0, the initial value: 12 hours.
 void store_set_budget(struct store *store, uint64_t budget_ns);
 
 // Sets the log limit: a query fails with STATUS_FULL if the store's write-ahead log grows by more

@@ -22,7 +22,7 @@ struct store {
     // A second store whose budget and cancellation also stop this one's queries (import); NULL:
     // none.
     const struct store *limits;
-    uint64_t budget_ns;    // max. duration of a query; 0: no limit
+    uint64_t budget_ns;    // max. duration of a query; 0: 12 hours
     int64_t log_limit;     // max. growth of the write-ahead log during a query, bytes; 0: no limit
     int64_t log_before;    // size of that log when the running query began
     uint64_t deadline_ns;  // of the running query, monotonic clock; 0: none

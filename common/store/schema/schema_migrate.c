@@ -11,6 +11,7 @@
 #include "common/store/sqlite/database.h"
 #include "common/store/schema/schema_rebuild.h"
 #include "common/store/schema/schema_tables.h"
+#include "common/store/schema/schema_verify.h"
 #include "common/store/schema/file_probe.h"
 #include "common/store/schema/unseal.h"
 #include "common/sys/clock.h"
@@ -115,7 +116,7 @@ static const char added_indexes[] =
 // where it overflows; what the wire lets in stays exact in it (MESSAGE_NUMBER_MAX
 // of each of a run's streams), and what is beyond becomes the largest integer.
 static const char ledger_view[] =
-    "CREATE VIEW v_ledger AS SELECT id, uuid, \"end\", produced, stored, dropped, unnumbered,"
+    "v_ledger AS SELECT id, uuid, \"end\", produced, stored, dropped, unnumbered,"
     " no_room, in_flight, duplicates, refused, expired, cleared,"
     " CASE WHEN \"end\" IN (1, 2) THEN in_flight = 0 AND stored + dropped = produced"
     "  AND stored = ledger_stored AND stored = range_stored"
@@ -170,7 +171,7 @@ static void append_stream_views(sqlite3_str *sql)
 static enum status create_views(sqlite3 *db, struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(db);
-    sqlite3_str_appendf(sql, "DROP VIEW IF EXISTS v_ledger;%s;", ledger_view);
+    sqlite3_str_appendf(sql, "DROP VIEW IF EXISTS v_ledger;CREATE VIEW %s;", ledger_view);
     append_stream_views(sql);
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++) {
         sqlite3_str_appendf(sql, "DROP VIEW IF EXISTS \"v_%w\";",
@@ -178,6 +179,11 @@ static enum status create_views(sqlite3 *db, struct error *err)
         schema_append_view(sql, (enum record_kind)kind);
     }
     return database_exec_built(db, sql, err);
+}
+
+enum status schema_make_ledger(sqlite3 *db, struct error *err)
+{
+    return database_execf(db, err, "CREATE TEMP VIEW %s", ledger_view);
 }
 
 static enum status insert_identity(sqlite3 *db, struct error *err)
@@ -389,7 +395,7 @@ enum status schema_check(sqlite3 *db, const char *path, struct error *err)
                            "store %s: its schema is version %lld, this program reads %d"
                            " (start inferstatd on it once to migrate it)",
                            path, (long long)file.version, SCHEMA_VERSION);
-    return status;
+    return status == STATUS_OK ? schema_verify(db, path, true, err) : status;
 }
 
 static enum status make_tables(sqlite3 *db, bool is_new, struct error *err)
@@ -457,6 +463,8 @@ enum status schema_migrate(sqlite3 *db, const char *path, struct error *err)
         return status;
     if (!is_new(&file)) {
         status = check_version(&file, path, err);
+        if (status == STATUS_OK)
+            status = schema_verify(db, path, file.version == SCHEMA_VERSION, err);
         if (status != STATUS_OK || file.version == SCHEMA_VERSION)
             return status;
         status = prepare(db, path, file.version, err);

@@ -10,10 +10,15 @@
 struct sqlite3;
 
 // Verifies that the file at `path`, open in `db`, is a store of this version; `path` is only for
-// messages.  Returns STATUS_CORRUPT if it is not SQLite or another application's, STATUS_TOO_NEW
+// messages.  Returns STATUS_CORRUPT if it is not SQLite, another application's, or has no tables
+// where a store has them (schema_verify.h), STATUS_TOO_NEW
 // for a newer version, STATUS_UNSUPPORTED for an older one, which the collector migrates; `err`
 // names both versions.
 MUST_CHECK enum status schema_check(struct sqlite3 *db, const char *path, struct error *err);
+
+// Creates the view v_ledger for this connection alone, which then uses it instead of the file's
+// own.
+MUST_CHECK enum status schema_make_ledger(struct sqlite3 *db, struct error *err);
 
 // Creates the tables in an empty file, or migrates an older store to this version, in one
 // transaction; does nothing for a store of this version.  Before that transaction, calls

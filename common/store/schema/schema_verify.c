@@ -10,6 +10,7 @@ static const char *const others[] = {
     "meta",         "name",       "run_name",   "stream",   "range",
     "ledger",       "refusal",    "unnumbered", "series",   "rollup",
     "rollup_state", "rollup_gap", "expiry",     "baseline", "baseline_sample",
+    "owner",        "tombstone",  "forgotten",  "admin",
 };
 enum { TABLES = sizeof others / sizeof *others + RECORD_KIND_COUNT };
 

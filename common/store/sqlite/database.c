@@ -10,6 +10,30 @@
 
 #include <sqlite3.h>
 
+#include "common/sys/clock.h"
+
+// Steps of SQLite's virtual machine between two looks at the clock.
+enum { STEPS_PER_LOOK = 20000 };
+
+void database_harden(sqlite3 *db)
+{
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    (void)sqlite3_limit(db, SQLITE_LIMIT_LENGTH, DATABASE_VALUE_MAX);
+}
+
+static int is_over(void *deadline_ns)
+{
+    return clock_monotonic_ns() > *(const uint64_t *)deadline_ns;
+}
+
+void database_set_deadline(sqlite3 *db, const uint64_t *deadline_ns)
+{
+    sqlite3_progress_handler(db, STEPS_PER_LOOK, deadline_ns ? is_over : NULL,
+                             (void *)(uintptr_t)deadline_ns);
+}
+
 enum status database_status(int rc)
 {
     switch (rc & 0xff) {

@@ -17,6 +17,17 @@ struct sqlite3_stmt;
 // the end of a checkpoint.
 enum { DATABASE_BUSY_MS = 5000 };
 
+// Bounds what the schema and the values of a file of unknown origin can do to this connection: its
+// triggers do not run (temporary ones do), its schema may only call functions without side effects
+// (trusted_schema), no value is larger than DATABASE_VALUE_MAX bytes.
+void database_harden(struct sqlite3 *db);
+
+enum { DATABASE_VALUE_MAX = 64 * 1024 * 1024 };
+
+// Interrupts statements of `db` that run when `*deadline_ns` (monotonic clock) has passed, which
+// then fail with STATUS_TIMEOUT.  NULL ends this.  `*deadline_ns` is read as long as it lasts.
+void database_set_deadline(struct sqlite3 *db, const uint64_t *deadline_ns);
+
 // NULL is fine.
 void database_close(struct sqlite3 *db);
 

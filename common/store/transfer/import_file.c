@@ -47,31 +47,6 @@ static enum status check_file(const char *path, const char *own, struct error *e
     return file_probe_check(path, err);
 }
 
-// Requires real tables: views and virtual tables run code of the file's author.
-static enum status check_tables(struct importing *importing, const char *path, struct error *err)
-{
-    static const char *const others[] = {"meta",   "run_name", "name",
-                                         "stream", "range",    "unnumbered",
-                                         "ledger", "baseline", "baseline_sample"};
-    sqlite3_str *sql = sqlite3_str_new(importing->from->db);
-    sqlite3_str_appendall(sql, "SELECT count(*) FROM sqlite_schema WHERE type = 'table'"
-                               " AND sql LIKE 'CREATE TABLE%' AND name IN (''");
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        sqlite3_str_appendf(sql, ", %Q", others[i]);
-    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
-        sqlite3_str_appendf(sql, ", %Q", record_kind_info((enum record_kind)kind)->name);
-    sqlite3_str_appendall(sql, ")");
-    char *text = sqlite3_str_finish(sql);
-    if (!text)
-        return error_no_memory(err, "store");
-    int64_t count = 0;
-    enum status status = database_integer(importing->from->db, text, &count, err);
-    sqlite3_free(text);
-    if (status == STATUS_OK && count != RECORD_KIND_COUNT + sizeof others / sizeof *others)
-        status = error_set(err, STATUS_CORRUPT, "%s: it does not have the tables of a store", path);
-    return status;
-}
-
 static enum status prepare_all(struct importing *importing, struct error *err)
 {
     enum status status = import_register(importing->from->db, importing, err);
@@ -98,9 +73,7 @@ static enum status open_file(struct importing *importing, const char *path, stru
     importing->from->limits = importing->store;
     sqlite3 *db = importing->from->db;
     (void)sqlite3_limit(db, SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX);
-    status = check_tables(importing, path, err);
-    if (status == STATUS_OK)
-        status = integrity_check(importing->from, err);
+    status = integrity_check(importing->from, err);
     if (status == STATUS_OK)
         status = database_exec(db, "BEGIN", err);
     return status == STATUS_OK ? prepare_all(importing, err) : status;

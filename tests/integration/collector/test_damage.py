@@ -566,6 +566,45 @@ class ForeignTest(DamageCase):
         with open(self.db, "rb") as file:
             self.assertEqual(file.read(), before)
 
+    def test_views_that_never_end(self):
+        """Where a store has tables, and triggers that never end."""
+        endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
+        whole = os.path.join(self.folder, "whole.db")
+        self.make_history(whole, "--inferences", "200", "--hosts", "2", "--days", "2")
+        changes = [f"DROP TABLE {table}; CREATE VIEW {table} AS {endless} SELECT x AS key FROM n"
+                   for table in ("meta", "run", "name", "inference")]
+        changes.append("DROP TABLE range; CREATE VIRTUAL TABLE range USING rtree(id, a, b)")
+        for change in changes:
+            shutil.copy(whole, self.db)
+            db = sqlite3.connect(self.db)
+            db.executescript(change)
+            db.close()
+            with open(self.db, "rb") as file:
+                before = file.read()
+            self.refused("not a store")
+            for command in (["backup", self.folder + "/b"], ["import", whole],
+                            ["export", "--bundle", self.folder + "/b"]):
+                ended = self.ask(self.db, *command, timeout=20)
+                self.assertEqual(ended.code, UNREACHABLE, ended)
+            ended = self.ask(whole, "import", self.db, timeout=20)
+            self.assertEqual(ended.code, UNREACHABLE, ended)
+            with open(self.db, "rb") as file:
+                self.assertEqual(file.read(), before, change)
+
+    def test_triggers_that_never_end(self):
+        endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
+        self.make_history(self.db, "--inferences", "200", "--hosts", "2", "--days", "2")
+        db = sqlite3.connect(self.db)
+        for table in ("meta", "inference"):
+            for event in ("INSERT", "DELETE"):
+                db.execute(f"CREATE TRIGGER {table}_{event} AFTER {event} ON {table} BEGIN"
+                           f" INSERT INTO meta {endless} SELECT x, x FROM n; END")
+        db.close()
+        for command in (["summary"], ["backup", self.folder + "/b"], ["clear", "--yes"]):
+            ended = self.ask(self.db, *command, timeout=20)
+            self.assertEqual(ended.code, DONE, ended)
+        self.stop_collector(self.start_collector(self.db))
+
     def test_no_database(self):
         for data in (b"SQLite", b"hello\n", b"\x7fELF" + bytes(5000), b"x" * 100000,
                      b"SQLite format 3\0" + b"\xff" * 84):

@@ -318,7 +318,7 @@ TEST_CASE(a_repair_that_fails_stops_nothing)
     insert_group(RECORD_KIND_OPERATION, 4);
     rollup_rig_fold_all();
     rollup_rig_exec(
-        "CREATE TRIGGER hinder BEFORE DELETE ON rollup WHEN old.level = 2"
+        "CREATE TEMP TRIGGER hinder BEFORE DELETE ON main.rollup WHEN old.level = 2"
         " AND old.metric / 256 = 8 BEGIN SELECT RAISE(ABORT, 'hindered'); END;"
         "INSERT INTO rollup_gap(kind, grouping, level, since_ns, until_ns, why)"
         " SELECT DISTINCT 8, grouping, 3, (SELECT max(started_ns) FROM rollup"

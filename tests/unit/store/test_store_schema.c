@@ -6,7 +6,9 @@
 
 #include "common/core/record/record.h"
 #include "common/store/sqlite/database.h"
+#include "common/store/schema/database_open.h"
 #include "common/store/schema/schema.h"
+#include "common/store/schema/schema_list.h"
 #include "common/store/store.h"
 #include "common/store/schema/schema_select.h"
 #include "tests/support/test.h"
@@ -48,6 +50,68 @@ TEST_CASE(test_tables_are_those_of_the_record_table)
         }
         result_free(columns);
     }
+    database_close(db);
+}
+
+static enum status refuse_as_view(void *context, const struct schema_column *column,
+                                  struct error *err)
+{
+    (void)context;
+    (void)err;
+    if (column->is_view || !column->is_first)
+        return STATUS_OK;
+    static const char view[] = " AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
+                               " SELECT x AS key FROM n";
+    static const struct {
+        const char *begin, *end;
+    } forms[] = {{"CREATE VIEW ", view},
+                 {"CREATE VIRTUAL TABLE ", " USING rtree(id, a, b)"},
+                 {"DROP TABLE IF EXISTS ", ""}};
+    for (size_t i = 0; i < COUNT_OF(forms); i++) {
+        char name[64], sql[256];
+        struct error why = {0};
+        sqlite3 *db = new_store(), *reader = NULL;
+        (void)snprintf(name, sizeof name, "%s", column->table);
+        if (i == 0)
+            name[0] = (char)(name[0] - 32); // names are compared without regard to case
+        (void)snprintf(sql, sizeof sql, "DROP TABLE \"%s\"; %s \"%s\" %s", name, forms[i].begin,
+                       name, forms[i].end);
+        assert_int_equal(database_exec(db, sql, NULL), STATUS_OK);
+        database_close(db);
+        if (database_open_reader(&reader, path, &why) != STATUS_CORRUPT)
+            fail_msg("%s: opened", sql);
+        assert_non_null(strstr(why.text, i < 2 ? "not a store: it has a v"
+                                               : "does not have the tables of a store"));
+        assert_int_equal(database_open_writer(&reader, path, &why), STATUS_CORRUPT);
+        assert_int_equal(unlink(path), 0);
+    }
+    return STATUS_OK;
+}
+
+TEST_CASE(test_all_tables_are_tables)
+{
+    assert_int_equal(schema_each_column(refuse_as_view, NULL, NULL), STATUS_OK);
+}
+
+// Neither a trigger of the file nor its own v_ledger is used.
+TEST_CASE(test_foreign_triggers_and_views)
+{
+    sqlite3 *db = new_store();
+    assert_int_equal(
+        database_exec(db,
+                      "CREATE TRIGGER t AFTER DELETE ON meta BEGIN INSERT INTO meta"
+                      " WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
+                      " SELECT x, x FROM n; END;"
+                      "DELETE FROM meta WHERE key = 'created_ns';"
+                      "DROP VIEW v_ledger; CREATE VIEW v_ledger AS"
+                      " WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
+                      " SELECT x AS id FROM n",
+                      NULL),
+        STATUS_OK);
+    assert_int_equal(integer(db, "SELECT count(*) FROM meta"), 1);
+    database_close(db);
+    assert_int_equal(database_open_reader(&db, path, NULL), STATUS_OK);
+    assert_int_equal(integer(db, "SELECT count(*) FROM v_ledger"), 0);
     database_close(db);
 }
 
@@ -209,6 +273,7 @@ TEST_CASE(test_built_statements_run)
 }
 
 TEST_MAIN_EACH(set_up, tear_down, test_tables_are_those_of_the_record_table,
+               test_all_tables_are_tables, test_foreign_triggers_and_views,
                test_settings_of_a_new_store, test_every_store_is_another, test_built_statements_run,
                test_opened_again_it_stays_as_it_is, test_no_file, test_text_file, test_empty_file,
                test_folder_instead_of_a_file, test_truncated_store, test_other_application,
