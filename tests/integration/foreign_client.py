@@ -49,12 +49,16 @@ def compile_proto(folder):
 
 
 class Peer:
-    """A DEALER without a routing id: one frame, one Envelope."""
+    """A DEALER without a routing id: one frame, one Envelope.  `keys`: of the collector, and
+    the pair of this peer."""
 
-    def __init__(self, pb, context, endpoint):
+    def __init__(self, pb, context, endpoint, keys=None):
         self.pb = pb
         self.socket = context.socket(zmq.DEALER)
         self.socket.setsockopt(zmq.LINGER, 0)
+        if keys:
+            self.socket.curve_serverkey, (self.socket.curve_publickey,
+                                          self.socket.curve_secretkey) = keys
         self.socket.connect(endpoint)
 
     def send(self, envelope):
@@ -83,9 +87,9 @@ def zero_first(values):
 class Producer:
     """One run with one stream."""
 
-    def __init__(self, pb, context, endpoint, host):
+    def __init__(self, pb, context, endpoint, host, keys=None):
         self.pb = pb
-        self.peer = Peer(pb, context, endpoint)
+        self.peer = Peer(pb, context, endpoint, keys)
         self.run = os.urandom(16)
         self.host = host
         self.sequence = 0

@@ -28,7 +28,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from foreign_client import COLLECTOR, Peer, Producer, compile_proto  # noqa: E402
+from foreign_client import COLLECTOR, Producer, compile_proto  # noqa: E402
 from programs import check, free_ports, has_report  # noqa: E402
 from zmtp_hands import (  # noqa: E402
     PATIENCE_S, CurveHands, Sodium, Wire, command, frame, greeting, metadata, ready, short_nonce)
@@ -50,26 +50,8 @@ HELLO_NULL = greeting() + ready((b"Identity", b""))
 # ---- The collector and the honest one ----------------------------------------------
 
 
-class HonestPeer(Peer):
-    def __init__(self, pb, context, endpoint, keys):
-        self.pb = pb
-        self.socket = context.socket(zmq.DEALER)
-        self.socket.setsockopt(zmq.LINGER, 0)
-        if keys:
-            self.socket.curve_serverkey, (self.socket.curve_publickey,
-                                          self.socket.curve_secretkey) = keys
-        self.socket.connect(endpoint)
-
-
 class HonestProducer(Producer):
-    def __init__(self, pb, context, endpoint, host, keys=None):
-        self.pb = pb
-        self.peer = HonestPeer(pb, context, endpoint, keys)
-        self.run = os.urandom(16)
-        self.host = host
-        self.sequence = 0
-        self.produced = 0
-        self.slowest_s = 0
+    slowest_s = 0
 
     def produce(self, count=50):
         """One batch, acknowledged after its commit."""

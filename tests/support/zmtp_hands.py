@@ -43,12 +43,14 @@ def ready(*properties):
 
 
 class Wire:
-    """A connection that speaks byte by byte."""
+    """A connection that speaks byte by byte.  `source`: the address that it comes from, for TCP."""
 
-    def __init__(self, place):
+    def __init__(self, place, source=None):
         family = socket.AF_UNIX if isinstance(place, str) else socket.AF_INET
         self.socket = socket.socket(family, socket.SOCK_STREAM)
         self.socket.settimeout(PATIENCE_S)
+        if source:
+            self.socket.bind((source, 0))
         for _ in range(1000):
             with contextlib.suppress(BlockingIOError):  # ipc: as many wait as may
                 self.socket.connect(place)
@@ -137,12 +139,12 @@ def short_nonce(number):
 class CurveHands:
     """The client's half of a CURVE handshake, to be spoiled at any step."""
 
-    def __init__(self, sodium, place, server_public, own=None):
+    def __init__(self, sodium, place, server_public, own=None, source=None):
         self.sodium = sodium
         self.server_public = server_public
         self.own_public, self.own_secret = own or sodium.keypair()
         self.public, self.secret = sodium.keypair()  # of this connection
-        self.wire = Wire(place)
+        self.wire = Wire(place, source)
         self.nonce = 1
 
     def greet(self):
@@ -184,6 +186,7 @@ class CurveHands:
         return command(b"INITIATE", (cookie or self.cookie) + short_nonce(nonce) + box, size=size)
 
     def message(self, payload, flags=0, nonce=None):
+        """`flags`: 1 where more frames follow, 2 for a command."""
         nonce = nonce if nonce is not None else self.nonce
         self.nonce += 1
         box = self.sodium.box(bytes([flags]) + payload, b"CurveZMQMESSAGEC" + short_nonce(nonce),
