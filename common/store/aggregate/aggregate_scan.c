@@ -172,8 +172,10 @@ static enum status on_buckets(void *context, sqlite3_stmt *row, struct error *er
 static enum status read_rollups_time(struct aggregate_scan_state *state, struct rollup_span *out,
                                      struct error *err)
 {
-#define OF_LEVEL "FROM rollup WHERE metric = $1 AND grouping = $2 AND level = $3)"
-#define HAS_GAP  "EXISTS(SELECT 1 FROM rollup_gap WHERE kind = $4 AND grouping = $2 AND level >= $3"
+#define OF_LEVEL                                                                                   \
+    "FROM rollup WHERE metric = $1 AND grouping = $2 AND level = $3"                               \
+    " AND started_ns >= " SCHEMA_CLOCK_FLOOR_TEXT ")"
+#define HAS_GAP "EXISTS(SELECT 1 FROM rollup_gap WHERE kind = $4 AND grouping = $2 AND level >= $3"
     static const char text[] = "SELECT first, last, " HAS_GAP " AND until_ns > $5"
                                " AND since_ns < first), " HAS_GAP " AND until_ns > last"
                                " AND since_ns <= $6) FROM (SELECT (SELECT min(started_ns) " OF_LEVEL
@@ -200,17 +202,20 @@ static enum status read_rollups_time(struct aggregate_scan_state *state, struct 
     return status;
 }
 
-// Steps are counted where there are records, or rollups of such as have expired.
+// Steps are counted where there are records, or rollups of such as have expired; implausible times
+// are in no step.
 static enum status cut_window(struct aggregate_scan_state *state, struct error *err)
 {
     struct aggregate_scan *scan = state->of;
     struct rollup_span there = {INT64_MAX, INT64_MIN};
     sqlite3_str *sql = sqlite3_str_new(state->store->db);
     const char *table = record_kind_info(scan->kind)->name;
-    sqlite3_str_appendf(sql,
-                        "SELECT (SELECT min(started_ns) FROM main.\"%w\"),"
-                        " (SELECT max(started_ns) FROM main.\"%w\")",
-                        table, table);
+    for (unsigned last = 0; last < 2; last++)
+        sqlite3_str_appendf(sql,
+                            "%s(SELECT t.started_ns FROM main.\"%w\" t WHERE t.started_ns "
+                            ">= " SCHEMA_CLOCK_FLOOR_TEXT " AND " SCHEMA_IS_PLACED
+                            " ORDER BY t.started_ns %s LIMIT 1)",
+                            last ? ", " : "SELECT ", table, last ? "DESC" : "");
     enum status status = reader_scan(state->store, sql, NULL, on_bounds, &there, err);
     if (status == STATUS_OK && state->has_rollups && state->of->expired_ns != INT64_MIN) {
         struct rollup_span rollups = {INT64_MAX, INT64_MIN};
@@ -326,6 +331,9 @@ static void say(const struct aggregate_scan_state *state)
         append_expiry(state, state->has_rollups
                                  ? "a part of them is in no rollup, and not counted"
                                  : "they are in no rollup of this question, and not counted");
+    if (state->leaves_out)
+        aggregate_scan_say(scan, "records with implausible times count only in windows that begin"
+                                 " before 2020");
     if (scan->sketches > AGGREGATE_SCAN_SKETCHES_MAX) {
         (void)snprintf(text, sizeof text,
                        "%lld rollups were read, more than %d: so many %s and pieces of time",

@@ -3,6 +3,7 @@
 
 #include "common/store/read/filter.h"
 #include "common/store/aggregate/aggregate_scan_parts.h"
+#include "common/store/schema/schema.h"
 #include "common/store/schema/schema_select.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session_state.h"
@@ -82,7 +83,7 @@ static enum status on_record(void *context, sqlite3_stmt *row, struct error *err
 static void append_select(sqlite3_str *sql, const struct aggregate_scan_state *state)
 {
     const struct aggregate_scan *scan = state->of;
-    sqlite3_str_appendall(sql, "SELECT t.id, t.started_ns");
+    sqlite3_str_appendall(sql, "SELECT t.id, " SCHEMA_PLACED_TIME);
     for (unsigned i = 0; i < scan->query->group_count; i++)
         sqlite3_str_appendf(sql, ", %s", schema_dimension(scan->kind, scan->query->group_by[i]));
     for (unsigned i = 0; i < scan->metric_count; i++) {
@@ -95,6 +96,23 @@ static void append_select(sqlite3_str *sql, const struct aggregate_scan_state *s
                                 record_kind_info(scan->kind)->columns[metric->column].name);
     }
     sqlite3_str_appendf(sql, " FROM main.\"%w\" t", record_kind_info(scan->kind)->name);
+}
+
+// Appends the condition that a record counts from $1 to $2.  Records with implausible times count
+// in the windows with SCHEMA_CLOCK_UNPLACED_NS, and no index finds them.  Once records have
+// expired, those not in the tail are in rollups alone.
+static bool append_time(sqlite3_str *sql, const struct record_reader *reader,
+                        const struct rollup_span *span, bool by_id)
+{
+    if (span->first_ns <= SCHEMA_CLOCK_UNPLACED_NS && span->last_ns >= SCHEMA_CLOCK_UNPLACED_NS &&
+        (reader->is_tail || reader->state->of->expired_ns <= SCHEMA_CLOCK_UNPLACED_NS)) {
+        sqlite3_str_appendall(sql, " AND " SCHEMA_PLACED_TIME " BETWEEN $1 AND $2");
+        return true;
+    }
+    // A plus keeps SQLite from finding rows by that.
+    sqlite3_str_appendf(sql, " AND %st.started_ns BETWEEN $1 AND $2 AND " SCHEMA_IS_PLACED,
+                        by_id ? "+" : "");
+    return by_id;
 }
 
 // The records of a time; of the tail those with ids above `low`, found by time or by id.
@@ -111,8 +129,7 @@ static enum status scan_records(struct record_reader *reader, const struct rollu
     sqlite3_str *sql = sqlite3_str_new(state->store->db);
     append_select(sql, state);
     filter_where(sql, scan->kind, &filter);
-    // A plus keeps SQLite from finding rows by that.
-    sqlite3_str_appendf(sql, " AND %st.started_ns BETWEEN $1 AND $2", by_id ? "+" : "");
+    by_id = append_time(sql, reader, span, by_id);
     if (reader->is_tail)
         sqlite3_str_appendf(sql, " AND %st.id > $3", by_id ? "" : "+");
     const int64_t of[] = {span->first_ns, span->last_ns, low};

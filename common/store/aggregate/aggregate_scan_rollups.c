@@ -8,6 +8,7 @@
 #include "common/store/aggregate/aggregate_scan_parts.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/session_state.h"
+#include "common/store/schema/schema.h"
 
 // A series of the grouping that the filter lets through.
 struct member {
@@ -98,6 +99,31 @@ static enum status read_piece(struct members *members, const struct rollup_piece
     return reader_scan_with(state->store, sql, NULL, of, 5, on_row, members, err);
 }
 
+// ---- Implausible times -------------------------------------------------------------------
+
+static enum status on_unplaced(void *context, sqlite3_stmt *row, struct error *err)
+{
+    (void)err;
+    const struct members *members = context;
+    members->state->leaves_out |= array_find(members->list, members->count, sizeof *members->list,
+                                             sqlite3_column_int64(row, 0)) != NULL;
+    return STATUS_OK;
+}
+
+// Finds out whether records with implausible times are left out.
+static enum status find_unplaced(struct members *members, struct error *err)
+{
+    struct aggregate_scan_state *state = members->state;
+    const int64_t of[] = {state->number[members->metric], state->grouping, ROLLUP_DAY,
+                          SCHEMA_CLOCK_UNPLACED_NS};
+    if (state->of->window.first_ns <= SCHEMA_CLOCK_UNPLACED_NS)
+        return STATUS_OK;
+    sqlite3_str *sql = sqlite3_str_new(state->store->db);
+    sqlite3_str_appendall(sql, "SELECT series FROM rollup WHERE metric = $1 AND grouping = $2"
+                               " AND level >= $3 AND started_ns = $4");
+    return reader_scan_with(state->store, sql, NULL, of, 4, on_unplaced, members, err);
+}
+
 enum status aggregate_scan_rollups(struct aggregate_scan_state *state, unsigned metric,
                                    struct error *err)
 {
@@ -111,6 +137,8 @@ enum status aggregate_scan_rollups(struct aggregate_scan_state *state, unsigned 
     for (size_t i = 0; i < plan->count && members.count && status == STATUS_OK; i++)
         if (!plan->pieces[i].is_raw)
             status = read_piece(&members, &plan->pieces[i], err);
+    if (members.count && status == STATUS_OK)
+        status = find_unplaced(&members, err);
     free(members.list);
     return status;
 }

@@ -11,6 +11,7 @@
 #include "common/store/read/session.h"
 #include "common/sys/log.h"
 #include "common/store/schema/database_open.h"
+#include "common/store/schema/schema.h"
 
 enum {
     IDS_LEAST = 256, // as fast as a commit, where the disk is slow
@@ -110,7 +111,7 @@ static enum status count_cleared(const struct rows *rows, sqlite3 *db, struct er
                         "UPDATE ledger SET cleared = cleared + n - kept, expired = expired + kept,"
                         " gone_sum = set_hash_add(gone_sum, sum) FROM (SELECT t.run AS gone,"
                         " count(*) AS n, set_hash(t.stream, t.number) AS sum, count(*) FILTER"
-                        " (WHERE t.id <= %lld AND t.started_ns < %lld) AS kept",
+                        " (WHERE t.id <= %lld AND " SCHEMA_PLACED_TIME " < %lld) AS kept",
                         (long long)rows->kept.last_id, (long long)rows->kept.until_ns);
     append_from(sql, rows);
     append_where(sql, rows);
@@ -162,14 +163,14 @@ static enum status find_days(const struct rows *rows, sqlite3 *db, struct days *
     const struct clearing *clearing = rows->clearing;
     sqlite3_str *sql = sqlite3_str_new(db);
     sqlite3_stmt *stmt = NULL;
-    sqlite3_str_appendall(sql, "SELECT min(t.started_ns)");
+    sqlite3_str_appendall(sql, "SELECT min(" SCHEMA_PLACED_TIME ")");
     append_from(sql, rows);
     append_where(sql, rows);
     sqlite3_str_appendf(sql,
-                        " AND t.id <= %lld AND t.started_ns >= %lld GROUP BY t.started_ns / %lld"
-                        " - (t.started_ns %% %lld < 0) ORDER BY 1",
+                        " AND t.id <= %lld AND " SCHEMA_PLACED_TIME " >= %lld"
+                        " GROUP BY " SCHEMA_PLACED_TIME " / %lld ORDER BY 1",
                         (long long)rows->kept.last_id, (long long)rows->kept.until_ns,
-                        (long long)DAY_NS, (long long)DAY_NS);
+                        (long long)DAY_NS);
     enum status status = filter_prepare(db, &stmt, sql, &clearing->filter, err);
     int rc = SQLITE_DONE;
     while (status == STATUS_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW)

@@ -5,6 +5,7 @@
 
 #include <sqlite3.h>
 
+#include "common/store/schema/schema.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/rollup/gap_table.h"
 
@@ -56,7 +57,8 @@ enum status expire_last_id(sqlite3 *db, enum record_kind kind, int64_t *out, str
                err);
 }
 
-// The time from which on a kind's rows are still needed to make rollups again.
+// The time from which on a kind's rows are still needed to make rollups again.  Those with
+// implausible times may lie anywhere.
 static enum status needed_from(sqlite3 *db, enum record_kind kind, int64_t *out, struct error *err)
 {
     *out = INT64_MAX;
@@ -65,6 +67,8 @@ static enum status needed_from(sqlite3 *db, enum record_kind kind, int64_t *out,
             "SELECT min(since_ns) FROM rollup_gap WHERE kind = ?1 AND grouping < 2"
             " AND why IN (?2, ?3)",
             (int64_t[NUMBERS_MAX]){kind, ROLLUP_CLEARED, ROLLUP_EXPIRING}, out, err);
+    if (*out <= SCHEMA_CLOCK_UNPLACED_NS)
+        *out = INT64_MIN;
     return status == STATUS_NO_DATA ? STATUS_OK : status;
 }
 
@@ -101,13 +105,14 @@ static enum status expire_in_transaction(sqlite3 *db, const struct expire_rows *
                                          int64_t before_ns, unsigned *gone, struct error *err)
 {
     const char *table = record_kind_info(rows->kind)->name;
-    char oldest[256], last[320];
+    char oldest[256], last[448];
     int64_t last_ns = 0;
     (void)snprintf(oldest, sizeof oldest,
-                   "FROM \"%s\" INDEXED BY \"%s_started\" WHERE started_ns < %lld AND id <= %lld"
-                   " ORDER BY started_ns, id LIMIT %u",
+                   "FROM \"%s\" AS t INDEXED BY \"%s_started\" WHERE started_ns < %lld"
+                   " AND id <= %lld ORDER BY started_ns, id LIMIT %u",
                    table, table, (long long)before_ns, (long long)rows->last_id, rows->count);
-    (void)snprintf(last, sizeof last, "SELECT max(started_ns) FROM (SELECT started_ns %s)", oldest);
+    (void)snprintf(last, sizeof last,
+                   "SELECT max(placed) FROM (SELECT " SCHEMA_PLACED_TIME " AS placed %s)", oldest);
     enum status status = ask(db, last, NULL, &last_ns, err);
     if (status != STATUS_OK)
         return status == STATUS_NO_DATA ? STATUS_OK : status;
@@ -220,8 +225,10 @@ enum status expire_want_sums(sqlite3 *db, enum record_kind kind, int64_t *before
                              (int64_t[NUMBERS_MAX]){kind}, &since_ns, err);
     if (status == STATUS_NO_DATA)
         status = STATUS_OK;
-    if (status == STATUS_OK && since_ns > INT64_MIN) // the sums of a day that is begun stay
-        since_ns = rollup_next(ROLLUP_DAY, rollup_bucket(ROLLUP_DAY, since_ns - 1));
+    // The sums of a day that is begun stay; those of implausible times are always there.
+    since_ns = since_ns > SCHEMA_CLOCK_FLOOR_NS
+                   ? rollup_next(ROLLUP_DAY, rollup_bucket(ROLLUP_DAY, since_ns - 1))
+                   : SCHEMA_CLOCK_FLOOR_NS;
     (void)snprintf(sql, sizeof sql,
                    "SELECT min(started_ns) FROM \"%s\" WHERE started_ns >= ?1 AND started_ns < ?2",
                    table);

@@ -14,6 +14,9 @@
 // the watermark.  So late records need no special case, and rollups that a crashed collector had
 // only in memory are rebuilt from records.
 //
+// Records with implausible times (schema.h) are in one bucket of each level, before 2020: otherwise
+// a few records with random times would make a row for each day of centuries.
+//
 // A level can be missing for a period, for one of the reasons in enum rollup_why.  The table
 // rollup_gap lists these gaps, per record kind (for all of its metrics), grouping and level.  A gap
 // of a level is also a gap of all finer levels; exception: a gap of ROLLUP_MONTHS_ALONE is a gap of

@@ -62,10 +62,13 @@
 // indexes by run, or on failed records only.
 //
 // A started_ns more than a day ahead of received_ns or before 2020 is stored unchanged: views
-// compute the flag clock_suspect, and the run counts such records in clock_suspects.
+// compute the flag clock_suspect, and the run counts such records in clock_suspects.  Rollups and
+// averages count such a record at one time, SCHEMA_CLOCK_UNPLACED_NS: all of them share the buckets
+// there, however many centuries their times span.
 #ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_H
 #define INFERSTAT_STORE_SCHEMA_SCHEMA_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -88,5 +91,26 @@ enum {
 // A started_ns outside of (SCHEMA_CLOCK_FLOOR_NS, received_ns + SCHEMA_CLOCK_AHEAD_NS) is suspect.
 #define SCHEMA_CLOCK_FLOOR_NS INT64_C(1577836800000000000) // 2020-01-01
 #define SCHEMA_CLOCK_AHEAD_NS INT64_C(86400000000000)      // a day
+
+// 2019-12-01, the start of a month; see above.
+#define SCHEMA_CLOCK_UNPLACED_NS INT64_C(1575158400000000000)
+
+static inline bool schema_time_is_suspect(int64_t started_ns, int64_t received_ns)
+{
+    return started_ns < SCHEMA_CLOCK_FLOOR_NS || started_ns - SCHEMA_CLOCK_AHEAD_NS > received_ns;
+}
+
+// The time at which rollups and averages count a record.
+static inline int64_t schema_placed_time(int64_t started_ns, int64_t received_ns)
+{
+    return schema_time_is_suspect(started_ns, received_ns) ? SCHEMA_CLOCK_UNPLACED_NS : started_ns;
+}
+
+// The same in SQL, of a record `t`: whether its time is plausible, and the time at which it counts.
+// The plus keeps SQLite from finding rows by this lower bound where there is a better one.
+#define SCHEMA_CLOCK_FLOOR_TEXT "1577836800000000000"
+#define SCHEMA_IS_PLACED                                                                           \
+    "+t.started_ns BETWEEN " SCHEMA_CLOCK_FLOOR_TEXT " AND t.received_ns + 86400000000000"
+#define SCHEMA_PLACED_TIME "iif(" SCHEMA_IS_PLACED ", t.started_ns, 1575158400000000000)"
 
 #endif

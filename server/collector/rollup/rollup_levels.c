@@ -7,6 +7,7 @@
 
 #include "common/core/base/array.h"
 #include "common/core/base/saturate.h"
+#include "common/store/schema/schema.h"
 #include "common/store/sqlite/database.h"
 
 // A row takes up to 400 bytes for each metric; a record's own row takes about 110 for all
@@ -79,7 +80,7 @@ void rollup_levels_free(struct rollup_levels *levels)
 void rollup_levels_restart(struct rollup_levels *levels)
 {
     for (unsigned i = 0; i < SUBJECTS; i++)
-        levels->counted_ns[i] = INT64_MIN;
+        levels->counted_ns[i] = SCHEMA_CLOCK_FLOOR_NS; // implausible times are always kept
     levels->rest_until_ns = INT64_MIN;
     levels->next = 0;
     levels->has_old_groupings = true;
@@ -186,7 +187,8 @@ static enum status count_shares(struct shares *shares, const struct forecast *fo
                       members[end].minute < next;
              end++)
             records += members[end].count;
-        if ((bucket == first || bucket == last) && !forecast->job->is_whole_day)
+        if (((bucket == first || bucket == last) && !forecast->job->is_whole_day) ||
+            bucket < SCHEMA_CLOCK_FLOOR_NS) // implausible times are always kept
             continue;
         if (!ARRAY_RESERVE(&shares->list, &shares->room, shares->periods.count + 1))
             return error_no_memory(err, "rollups");
@@ -201,20 +203,26 @@ static enum status count_shares(struct shares *shares, const struct forecast *fo
     return STATUS_OK;
 }
 
-// Whether the table has rows in a span.
+// Whether the table has rows in a span, which begins no earlier than the spans of previous calls.
+// `*next_ns` is kept between the calls: the start of the first row at or after a span's begin;
+// INT64_MAX: there is none; INT64_MIN before the first call.
 static enum status has_rows(struct rollup_levels *levels, const struct subject *of,
-                            const struct gap_span *span, bool *has, struct error *err)
+                            int64_t *next_ns, const struct gap_span *span, bool *has,
+                            struct error *err)
 {
-    int64_t first_ns = INT64_MAX;
-    const enum status status = find_first(levels, of, span, &first_ns, err);
-    *has = first_ns != INT64_MAX;
+    enum status status = STATUS_OK;
+    if (*next_ns < span->since_ns)
+        status =
+            find_first(levels, of, &(struct gap_span){span->since_ns, INT64_MAX}, next_ns, err);
+    *has = *next_ns < span->until_ns;
     return status;
 }
 
 // Whether a level of a period is kept: of enough records a row, or what the table has already.
 static enum status is_kept(struct rollup_levels *levels, const struct subject *of,
                            const struct forecast *forecast, const struct share *share,
-                           const struct gap_span *span, bool *out, struct error *err)
+                           int64_t *next_ns, const struct gap_span *span, bool *out,
+                           struct error *err)
 {
     // Of what is not over, more may come.
     const unsigned enough = rollup_records_a_row[of->grouping][of->level] /
@@ -223,7 +231,7 @@ static enum status is_kept(struct rollup_levels *levels, const struct subject *o
         share->records >= share->rows * enough ||
         (of->level == ROLLUP_DAY && share->period < forecast->days_from_ns) ||
         gap_set_touches(&forecast->gaps[of->grouping], of->level, span->since_ns, span->until_ns);
-    return *out ? STATUS_OK : has_rows(levels, of, span, out, err);
+    return *out ? STATUS_OK : has_rows(levels, of, next_ns, span, out, err);
 }
 
 // Adds the gaps of a level.  One that is close to the one before it, with no rows between them,
@@ -233,6 +241,7 @@ static enum status add_sparse(struct rollup_levels *levels, const struct subject
                               struct error *err)
 {
     int64_t before_ns = INT64_MIN; // end of that one; INT64_MIN: none
+    int64_t next_ns = INT64_MIN;
     enum status status = STATUS_OK;
     if (shares->periods.count > 0)
         qsort(shares->list, shares->periods.count, sizeof *shares->list, array_compare_first);
@@ -240,11 +249,12 @@ static enum status add_sparse(struct rollup_levels *levels, const struct subject
         const struct share *share = &shares->list[i];
         struct gap_span span = {share->period, rollup_next(period_of(of->level), share->period)};
         bool has = false, cut = true;
-        status = is_kept(levels, of, forecast, share, &span, &has, err);
-        if (status == STATUS_OK && !has && before_ns > INT64_MIN &&
-            span.since_ns < saturate_add(before_ns, JOIN_NS))
-            status = has_rows(levels, of, &(struct gap_span){before_ns, span.since_ns}, &cut, err);
-        if (!cut)
+        if (before_ns > INT64_MIN && span.since_ns < saturate_add(before_ns, JOIN_NS))
+            status = has_rows(levels, of, &next_ns, &(struct gap_span){before_ns, span.since_ns},
+                              &cut, err);
+        if (status == STATUS_OK)
+            status = is_kept(levels, of, forecast, share, &next_ns, &span, &has, err);
+        if (!cut && !has)
             span.since_ns = before_ns;
         before_ns = has ? INT64_MIN : span.until_ns;
         if (status == STATUS_OK && !has) {

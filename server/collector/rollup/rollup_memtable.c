@@ -7,6 +7,7 @@
 #include <sqlite3.h>
 
 #include "common/core/base/array.h"
+#include "common/store/schema/schema.h"
 #include "common/store/schema/schema_select.h"
 #include "common/store/sqlite/database.h"
 
@@ -220,10 +221,11 @@ enum status rollup_memtable_add(struct rollup_memtable *memtable, const struct r
             add_column(memtable, &memtable->columns[c], find_column(table, (int)c), first, count) !=
                 STATUS_OK)
             return STATUS_NOMEM;
-    memcpy(memtable->started_ns + memtable->count, table->started_ns + first,
-           count * sizeof(int64_t));
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        memtable->started_ns[memtable->count + i] =
+            schema_placed_time(table->started_ns[first + i], batch->received_ns);
         memtable->ids[memtable->count + i] = batch->first_id + (int64_t)i;
+    }
     memtable->count += count;
     return STATUS_OK;
 }
@@ -244,7 +246,7 @@ enum status rollup_memtable_prepare(sqlite3 *db, enum record_kind kind, const ch
     struct rollup_memtable memtable = {0};
     sqlite3_str *sql = sqlite3_str_new(db);
     rollup_memtable_init(&memtable, kind);
-    sqlite3_str_appendf(sql, "SELECT t.id, t.started_ns, %s",
+    sqlite3_str_appendf(sql, "SELECT t.id, " SCHEMA_PLACED_TIME ", %s",
                         schema_dimension(kind, QUERY_BY_HOST));
     for (size_t d = 0; d < DIMENSIONS; d++)
         sqlite3_str_appendf(sql, ", %s",

@@ -77,6 +77,7 @@ struct rollup_batch {
     size_t first_row; // rows of the table before it are left out
     int64_t first_id; // id of that row; the ids of the rows are consecutive
     int64_t run;
+    int64_t received_ns;  // the collector's wall clock
     const int64_t *names; // [i]: the store's id of the run's name number i + 1
     uint64_t now_ns;      // monotonic
 };

@@ -4,10 +4,13 @@
 
 #include <sqlite3.h>
 
+#include "common/store/schema/schema.h"
 #include "common/store/sqlite/database.h"
 
 // Records read in one step, and groups written: some milliseconds.
 enum { READ_ROWS = 2048, SLICE_GROUPS = 128, SLICE_BYTES = 1048576 };
+
+enum { SEARCH_IDS = 16384 }; // ids searched in one step for records with implausible times
 
 enum { DAY_LEVELS = 1 << ROLLUP_MINUTE | 1 << ROLLUP_HOUR | 1 << ROLLUP_DAY };
 
@@ -131,13 +134,15 @@ static enum status ask(sqlite3 *db, const char *format, int64_t of[3], int64_t *
 }
 
 // The last time before one at which the kind has a record that rollups hold, or a rollup;
-// INT64_MIN: there is none.
+// INT64_MIN: there is none.  The day of implausible times always counts as having one: to find out,
+// all records would have to be read.
 static enum status find_last(struct rollup_rebuild *rebuild, enum record_kind kind,
                              int64_t watermark, int64_t before_ns, int64_t *last, struct error *err)
 {
     char *sql = sqlite3_mprintf(
-        "SELECT max(coalesce((SELECT started_ns FROM \"%w\" WHERE started_ns <= ?1 AND id <= ?2"
-        " ORDER BY started_ns DESC LIMIT 1), ?3), coalesce((SELECT max((SELECT max(started_ns)"
+        "SELECT max(coalesce((SELECT t.started_ns FROM \"%w\" t WHERE t.started_ns <= ?1"
+        " AND t.id <= ?2 AND t.started_ns >= " SCHEMA_CLOCK_FLOOR_TEXT " AND " SCHEMA_IS_PLACED
+        " ORDER BY t.started_ns DESC LIMIT 1), ?3), coalesce((SELECT max((SELECT max(started_ns)"
         " FROM rollup WHERE metric = s.metric AND grouping = g.column1 AND level = l.column1"
         " AND started_ns <= ?1)) FROM rollup_state s, (VALUES(0), (1)) g,"
         " (VALUES(0), (1), (2)) l WHERE s.metric / 256 = %d), ?3))",
@@ -147,6 +152,8 @@ static enum status find_last(struct rollup_rebuild *rebuild, enum record_kind ki
         sql ? ask(rebuild->db, sql, (int64_t[]){before_ns, watermark, INT64_MIN}, last, NULL, err)
             : error_no_memory(err, "rollups");
     sqlite3_free(sql);
+    if (*last < SCHEMA_CLOCK_UNPLACED_NS && before_ns >= SCHEMA_CLOCK_UNPLACED_NS)
+        *last = SCHEMA_CLOCK_UNPLACED_NS;
     return status;
 }
 
@@ -234,20 +241,40 @@ enum status rollup_rebuild_begin(struct rollup_rebuild *rebuild, enum record_kin
 
 // ---- Records -----------------------------------------------------------------------------
 
+// Records with implausible times are on one day in rollups; no index finds them.
+static bool is_unplaced(const struct rollup_rebuild *rebuild)
+{
+    return rebuild->day.since_ns == SCHEMA_CLOCK_UNPLACED_NS;
+}
+
+static enum status prepare_read(struct rollup_rebuild *rebuild, struct error *err)
+{
+    const char *tail = "WHERE (t.started_ns, t.id) > (?1, ?2) AND t.started_ns <= ?3 AND t.id <= ?4"
+                       " AND " SCHEMA_IS_PLACED " ORDER BY t.started_ns, t.id LIMIT ?5";
+    if (is_unplaced(rebuild))
+        tail = "WHERE t.id > ?2 AND t.id <= ?4 AND NOT (" SCHEMA_IS_PLACED ")"
+               " ORDER BY t.id LIMIT ?5";
+    return rollup_memtable_prepare(rebuild->db, rebuild->kind, tail, &rebuild->read, err);
+}
+
 static enum status read_some(struct rollup_rebuild *rebuild, struct error *err)
 {
     struct rollup_memtable *memtable = &rebuild->memtable;
     const size_t before = memtable->count;
     const int64_t last_ns = rebuild->day.until_ns - (rebuild->day.until_ns < INT64_MAX);
-    database_bind(
-        rebuild->read,
-        (int64_t[]){rebuild->read_ns, rebuild->read_id, last_ns, rebuild->watermark, READ_ROWS}, 5);
+    const bool is_part = is_unplaced(rebuild) && rebuild->watermark - rebuild->read_id > SEARCH_IDS;
+    const int64_t last_id = is_part ? rebuild->read_id + SEARCH_IDS : rebuild->watermark;
+    database_bind(rebuild->read,
+                  (int64_t[]){rebuild->read_ns, rebuild->read_id, last_ns, last_id, READ_ROWS}, 5);
     const enum status status = rollup_memtable_read(memtable, rebuild->db, rebuild->read, err);
     if (memtable->count > before) {
         rebuild->read_ns = memtable->started_ns[memtable->count - 1];
         rebuild->read_id = memtable->ids[memtable->count - 1];
     }
-    rebuild->is_at_end = status == STATUS_OK && memtable->count - before < READ_ROWS;
+    const bool has_all = status == STATUS_OK && memtable->count - before < READ_ROWS;
+    if (has_all && is_part)
+        rebuild->read_id = last_id;
+    rebuild->is_at_end = has_all && !is_part;
     if (status == STATUS_FULL || rebuild->is_at_end)
         rebuild->phase = PHASE_WRITE;
     return status == STATUS_FULL ? STATUS_OK : status;
@@ -308,15 +335,11 @@ static enum status erase_some(struct rollup_rebuild *rebuild, int64_t watermark,
     rebuild->phase = PHASE_READ;
     rebuild->watermark = watermark;
     rebuild->read_ns = rebuild->day.since_ns;
-    rebuild->read_id = INT64_MIN;
+    rebuild->read_id = 0;
     rebuild->first_row = 0;
     rebuild->is_first = true;
     rollup_memtable_init(&rebuild->memtable, rebuild->kind);
-    return rollup_memtable_prepare(
-        rebuild->db, rebuild->kind,
-        "WHERE (t.started_ns, t.id) > (?1, ?2) AND t.started_ns <= ?3 AND t.id <= ?4"
-        " ORDER BY t.started_ns, t.id LIMIT ?5",
-        &rebuild->read, err);
+    return prepare_read(rebuild, err);
 }
 
 enum status rollup_rebuild_step(struct rollup_rebuild *rebuild, int64_t watermark, int64_t wall_ns,

@@ -306,11 +306,6 @@ const char *insert_fault(const struct message_batch *batch, uint32_t name_count)
     return NULL;
 }
 
-static bool clock_is_suspect(int64_t started_ns, int64_t received_ns)
-{
-    return started_ns < SCHEMA_CLOCK_FLOOR_NS || started_ns - SCHEMA_CLOCK_AHEAD_NS > received_ns;
-}
-
 // The first row whose number is at least `first`; numbers are ascending.
 static size_t first_row(const struct wire_table *table, uint64_t first)
 {
@@ -343,11 +338,12 @@ enum status insert_table(struct inserter *inserter, const struct insert_run *run
                                            .first_row = begin,
                                            .first_id = inserter->last_id[table->kind] + 1,
                                            .run = run->run,
+                                           .received_ns = run->received_ns,
                                            .names = run->names,
                                            .now_ns = clock_monotonic_ns()});
     inserter->last_id[table->kind] += (int64_t)(table->count - begin);
     *stored += (int64_t)(table->count - begin);
     for (size_t row = begin; row < table->count; row++)
-        *suspects += clock_is_suspect(table->started_ns[row], run->received_ns);
+        *suspects += schema_time_is_suspect(table->started_ns[row], run->received_ns);
     return STATUS_OK;
 }

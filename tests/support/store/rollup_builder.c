@@ -4,6 +4,7 @@
 
 #include "common/store/rollup/rollup_row.h"
 #include "common/store/rollup/rollup.h"
+#include "common/store/schema/schema.h"
 #include "common/store/schema/schema_select.h"
 #include "tests/support/test.h"
 
@@ -51,7 +52,7 @@ static sqlite3_stmt *select_rows(const struct builder *builder, int64_t watermar
                                                  QUERY_BY_OPERATION};
     const struct query_metric *metric = builder->metric;
     sqlite3_str *sql = sqlite3_str_new(builder->db);
-    sqlite3_str_appendall(sql, "SELECT t.started_ns");
+    sqlite3_str_appendall(sql, "SELECT " SCHEMA_PLACED_TIME);
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         const char *name = schema_dimension(metric->kind, names[i]);
         sqlite3_str_appendf(sql, ", %s", name ? name : "NULL");

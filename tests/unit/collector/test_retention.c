@@ -305,7 +305,7 @@ TEST_CASE(test_records_wait_for_their_rollups)
 {
     const struct query_metric *metrics[ROLLUP_METRICS_MAX];
     const unsigned count = rollup_metrics(RECORD_KIND_OPERATION, metrics);
-    add_rows(RECORD_KIND_OPERATION, 1000, 5000 * DAY, DAY);
+    add_rows(RECORD_KIND_OPERATION, 1000, 2000 * DAY, DAY);
     close_books();
     begin("raw=1d", true);
     assert_int_equal(pass(now_ns), 0); // no watermark

@@ -7,6 +7,7 @@
 #include "common/store/retention/expire.h"
 #include "common/store/rollup/gap_table.h"
 #include "common/store/rollup/rollup.h"
+#include "common/store/store.h"
 #include "tests/support/test.h"
 #include "tests/unit/collector/rollup_rig.h"
 
@@ -68,6 +69,124 @@ static void clear_window(int64_t since_ns, int64_t until_ns)
     while (!done)
         assert_int_equal(clear_slice(&clearing, rollup_rig.db, &done, &err), STATUS_OK);
     rollups_rows_removed(rollup_rig.rollups, RECORD_KIND_STARTUP);
+}
+
+static void insert_pair(int64_t started_ns)
+{
+    struct record record;
+    rollup_rig_record(&record, RECORD_KIND_STARTUP, BASE_NS);
+    record.started_ns = started_ns;
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    rollup_rig_insert((const struct record[]){record, record}, 2, 1);
+    rollup_rig_exec("COMMIT");
+}
+
+#define FLOOR_NS INT64_C(1577836800000000000) // 2020-01-01: no time before it is plausible
+
+// The number of durations that an average counts.
+static int64_t averaged(int64_t since_ns)
+{
+    struct error err = {0};
+    struct store *store = NULL;
+    struct result *result = NULL;
+    const struct query query = {
+        .kind = QUERY_AVERAGE, .metric = "startup.duration_ns", .filter = {.since_ns = since_ns}};
+    expect_ok(store_open(&store, rollup_rig.path, &err), &err);
+    expect_ok(store_query(store, &query, &result, &err), &err);
+    const int64_t count = result_integer(result, 0, "count", -1);
+    const char *note = result_cell(result, 0, (unsigned)result_find(result, "note")).text.bytes;
+    if (since_ns)
+        assert_non_null(strstr(note ? note : "", "implausible"));
+    else
+        assert_null(note);
+    result_free(result);
+    store_close(store);
+    return count;
+}
+
+static void check_averages(int64_t gone)
+{
+    static const char placed[] = "SELECT count(*) FROM v_startup WHERE NOT clock_suspect";
+    rollup_rig_check(RECORD_KIND_STARTUP, 1);
+    assert_int_equal(averaged(0), rollup_rig_integer("SELECT count(*) FROM startup") + gone);
+    assert_int_equal(averaged(FLOOR_NS), rollup_rig_integer(placed));
+}
+
+// A record every ten days from 1700 to 2247.  Where records have expired, each day has a sum.
+static void insert_centuries(bool has_expiry)
+{
+    static struct record records[2000];
+    if (has_expiry)
+        rollup_rig_exec("INSERT INTO expiry VALUES(3, 1590000000000000000)");
+    rollup_rig_restart();
+    rollups_tell_time(rollup_rig.rollups, BASE_NS);
+    for (int64_t batch = 0; batch < 10; batch++) {
+        for (int64_t i = 0; i < (int64_t)COUNT_OF(records); i++) {
+            record_init(&records[i], RECORD_KIND_STARTUP,
+                        INT64_C(-8520336000000000000) +
+                            (batch * 2000 + i) * INT64_C(864000000000000));
+            record_set_int(&records[i], STARTUP_DURATION_NS, i);
+            record_set_int(&records[i], STARTUP_MEMORY_START_BYTES, 1);
+            record_set_int(&records[i], STARTUP_MEMORY_READY_BYTES, 2);
+        }
+        rollup_rig_exec("BEGIN IMMEDIATE");
+        rollup_rig_insert(records, COUNT_OF(records), 1);
+        rollup_rig_exec("COMMIT");
+        rollup_rig_fold_all();
+    }
+}
+
+TEST_CASE(implausible_times_are_one_cell)
+{
+    enum { METRICS = 4, PLAUSIBLE_MOST = 260 };
+    for (unsigned has_expiry = 0; has_expiry < 2; has_expiry++) {
+        insert_centuries(has_expiry);
+        const int64_t rows = rollup_rig_integer("SELECT count(*) FROM rollup");
+        assert_in_range(rows, 1,
+                        METRICS * ROLLUP_GROUPING_COUNT *
+                            (ROLLUP_LEVEL_COUNT + (has_expiry ? PLAUSIBLE_MOST : 0)));
+        assert_in_range(rollup_rig_integer("SELECT count(*) FROM rollup_gap"), 0, 64);
+        check_averages(0);
+        for (unsigned steps = 0; rollups_prune(rollup_rig.rollups, rollup_rig.now_ns); steps++)
+            rollup_rig.now_ns += UINT64_C(3600000000000);
+        check_averages(0);
+        rollup_rig_exec("DELETE FROM startup; DELETE FROM rollup; DELETE FROM rollup_gap;"
+                        "DELETE FROM rollup_state");
+    }
+}
+
+// What is cleared of them is counted no longer; what expires still is.
+TEST_CASE(implausible_times_are_cleared_and_expire)
+{
+    struct error err = {0};
+    struct expire_rows rows = {.kind = RECORD_KIND_STARTUP,
+                               .last_id = INT64_MAX,
+                               .before_ns = FLOOR_NS + INT64_C(86400000000000) * 300,
+                               .count = 20000};
+    unsigned gone = 0, days = 0;
+    bool changed = true;
+    insert_centuries(false);
+    clear_window(0, INT64_C(-4000000000000000000));
+    check_averages(0);
+    rollup_rig_rebuild();
+    check_averages(0);
+    for (; changed; days++) {
+        int64_t before_ns = rows.before_ns;
+        expect_ok(expire_want_sums(rollup_rig.db, rows.kind, &before_ns, &changed, &err), &err);
+        rollups_gaps_changed(rollup_rig.rollups);
+        rollup_rig_rebuild();
+    }
+    assert_in_range(days, 1, 10);
+    expect_ok(expire_slice(rollup_rig.db, &rows, &gone, &err), &err);
+    assert_in_range(rollup_rig_integer("SELECT until_ns FROM expiry"), FLOOR_NS, rows.before_ns);
+    assert_int_equal(averaged(0), rollup_rig_integer("SELECT count(*) FROM startup") + gone);
+    // A later one too, and clearing others of them takes nothing back.
+    insert_pair(0);
+    rollup_rig_fold_all();
+    const int64_t all = averaged(0);
+    clear_window(INT64_C(3000000000000000000), 0);
+    rollup_rig_rebuild();
+    assert_int_equal(averaged(0), all);
 }
 
 // Rows of a day that is rebuilt are not read.
@@ -226,16 +345,6 @@ static void prune_all(void)
     }
 }
 
-static void insert_pair(int64_t started_ns)
-{
-    struct record record;
-    rollup_rig_record(&record, RECORD_KIND_STARTUP, BASE_NS);
-    record.started_ns = started_ns;
-    rollup_rig_exec("BEGIN IMMEDIATE");
-    rollup_rig_insert((const struct record[]){record, record}, 2, 1);
-    rollup_rig_exec("COMMIT");
-}
-
 static int64_t values_of_days(unsigned grouping)
 {
     char sql[160];
@@ -331,7 +440,8 @@ TEST_CASE(gaps_of_old_groupings_hold_up_nothing)
     assert_int_equal(rollup_rig_integer("SELECT count(*) FROM startup"), 0);
 }
 
-TEST_MAIN_EACH(rollup_rig_set_up, rollup_rig_tear_down, lonely_records_leave_few_gaps,
+TEST_MAIN_EACH(rollup_rig_set_up, rollup_rig_tear_down, implausible_times_are_one_cell,
+               implausible_times_are_cleared_and_expire, lonely_records_leave_few_gaps,
                damage_goes_with_the_day, a_damaged_row_of_expired_records_is_given_up,
                days_that_expire_have_sums, a_day_of_unreadable_records_is_passed_over,
                sums_of_a_day_that_expires_are_not_rebuilt,

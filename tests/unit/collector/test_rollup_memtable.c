@@ -7,6 +7,9 @@
 
 enum { ROUNDS = 40, BATCHES = 12, BATCH_MOST = 300, COUNT_MOST = BATCHES * BATCH_MOST };
 
+// When all batches were received; about a quarter of the random times are plausible then.
+#define RECEIVED_NS INT64_C(4000000000000000000)
+
 static const unsigned columns[] = {INFERENCE_QUEUE_NS, INFERENCE_TTFT_NS, INFERENCE_DECODE_NS,
                                    INFERENCE_HOST_MEMORY, INFERENCE_DEVICE_MEMORY};
 
@@ -42,7 +45,7 @@ static struct shape random_shape(uint64_t *seed)
 
 static void make_record(struct record *record, const struct shape *shape, uint64_t *seed)
 {
-    record_init(record, RECORD_KIND_INFERENCE, (int64_t)(test_random(seed) >> 2));
+    record_init(record, RECORD_KIND_INFERENCE, (int64_t)(test_random(seed) >> 1));
     record_set_name(record, INFERENCE_MODEL, 1);
     record_set_name(record, INFERENCE_DEVICE, 2);
     for (size_t c = 0; c < COUNT_OF(columns); c++)
@@ -53,7 +56,11 @@ static void make_record(struct record *record, const struct shape *shape, uint64
 static void check_sheet(const struct rollup_memtable *sheet, const struct record *records)
 {
     for (size_t row = 0; row < sheet->count; row++) {
-        assert_int_equal(sheet->started_ns[row], records[row].started_ns);
+        const int64_t started_ns = records[row].started_ns;
+        const bool is_suspect = started_ns < INT64_C(1577836800000000000) ||
+                                started_ns > RECEIVED_NS + INT64_C(86400000000000);
+        assert_int_equal(sheet->started_ns[row],
+                         is_suspect ? INT64_C(1575158400000000000) : started_ns);
         for (size_t c = 0; c < COUNT_OF(columns); c++) {
             const struct rollup_column *column = &sheet->columns[columns[c]];
             const bool has = record_has(&records[row], columns[c]);
@@ -85,6 +92,7 @@ TEST_CASE(sheets_have_what_came)
             }
             const struct rollup_batch from = {.table = table_builder_tables(builder, &tables),
                                               .first_id = (int64_t)first + 1,
+                                              .received_ns = RECEIVED_NS,
                                               .names = names};
             assert_int_equal(rollup_memtable_add(&sheet, &from, 1), STATUS_OK);
         }

@@ -11,6 +11,7 @@
 char full_path[FOLDER_PATH_SIZE];
 sqlite3 *full;
 uint64_t seed;
+bool implausible_times;
 
 int64_t pick(int64_t room)
 {
@@ -91,7 +92,11 @@ void add_records(enum record_kind kind, int64_t count)
     assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
     sqlite3_free(sql);
     for (int64_t i = 1; i <= count; i++) {
-        const int64_t numbers[] = {i, 1 + pick(RUNS), 0, i, pick_time(), MARCH_NS};
+        const int64_t absurd[] = {INT64_MIN, 0, INT64_MAX, MARCH_NS + 3000 * DAY_NS};
+        const bool is_absurd = implausible_times && pick(8) == 0;
+        const int64_t started_ns =
+            is_absurd ? absurd[pick((int64_t)COUNT_OF(absurd))] : pick_time();
+        const int64_t numbers[] = {i, 1 + pick(RUNS), 0, i, started_ns, MARCH_NS + 40 * DAY_NS};
         for (size_t n = 0; n < COUNT_OF(numbers); n++)
             (void)sqlite3_bind_int64(stmt, (int)n + 1, numbers[n]);
         for (unsigned c = 0; c < info->column_count; c++)

@@ -26,6 +26,7 @@ extern const char *const rig_names[RIG_NAMES];
 extern char full_path[FOLDER_PATH_SIZE];
 extern sqlite3 *full; // what it was before rows expired
 extern uint64_t seed;
+extern bool implausible_times; // some records have them
 
 // A number below `room`.
 int64_t pick(int64_t room);
