@@ -26,7 +26,7 @@ enum {
 };
 
 #define STEP_NS        UINT64_C(10000000)    // of work for which others wait
-#define STEP_ALL_NS    UINT64_C(100000000)   // where there is nothing else to do
+#define STEP_ALL_NS    UINT64_C(100000000)   // when the collector ends
 #define AGE_NS         UINT64_C(60000000000) // the longest that records stay in memory alone
 #define RETRY_FIRST_NS UINT64_C(1000000000)
 #define RETRY_LAST_NS  UINT64_C(60000000000)
@@ -345,11 +345,12 @@ static unsigned choose(const struct rollups *rollups, enum rollups_pace pace, ui
     return chosen;
 }
 
-static enum status write_slice(struct rollups *rollups, unsigned k, uint64_t now_ns,
-                               struct rollup_row_key *damaged, struct error *err)
+static enum status write_slice(struct rollups *rollups, unsigned k, enum rollups_pace pace,
+                               uint64_t now_ns, struct rollup_row_key *damaged, struct error *err)
 {
     struct of_kind *kind = &rollups->kinds[k];
-    const bool is_quiet = rollup_throttle_is_quiet(&rollups->throttle, now_ns) &&
+    const bool is_quiet = pace != ROLLUPS_ALL &&
+                          rollup_throttle_is_quiet(&rollups->throttle, now_ns) &&
                           !(rollups->is_awaited && rollups->is_awaited(rollups->context));
     const struct rollup_job job = {
         .slice = {.memtable = &kind->memtable,
@@ -388,7 +389,7 @@ static enum status write_some(struct rollups *rollups, enum rollups_pace pace, u
         *kind = choose(rollups, pace, now_ns);
         if (*kind == RECORD_KIND_COUNT)
             break;
-        status = write_slice(rollups, *kind, now_ns, damaged, err);
+        status = write_slice(rollups, *kind, pace, now_ns, damaged, err);
     } while (status == STATUS_OK && pace != ROLLUPS_ONE &&
              clock_thread_ns() - worked_ns < limit_ns);
     worked(rollups, began_ns);

@@ -54,7 +54,7 @@ bool rollups_are_due(const struct rollups *rollups, uint64_t now_ns);
 // How much to write at once.
 enum rollups_pace {
     ROLLUPS_DUE, // memtables that are due, for some milliseconds
-    ROLLUPS_ALL, // all memtables, for a tenth of a second
+    ROLLUPS_ALL, // all memtables, in short slices, for a tenth of a second
     ROLLUPS_ONE, // one slice, due or not
 };
 

@@ -608,6 +608,49 @@ TEST_CASE(test_terminated_it_leaves_a_whole_store)
     assert_true(integer("SELECT count(*) FROM inference") >= (int64_t)producer.next[0] - 1);
 }
 
+static void send_days(const struct record *days, size_t count)
+{
+    enum { A_BATCH = 380 };
+    hello();
+    for (size_t i = 0; i < count; i += A_BATCH)
+        producer_batch(&producer, 0, 1 + i, &days[i], A_BATCH);
+    assert_true(producer_await_next(&producer, 0, count + 1));
+}
+
+// Where records have expired each day has its sums: here each record makes rows of its own.  The
+// end waits for few of them; the next collector writes the others.
+TEST_CASE(test_terminated_it_waits_for_no_rollups)
+{
+    enum { DAYS = 1900 };
+    static const char is_behind[] = "SELECT coalesce(min(watermark), 0) < (SELECT max(id)"
+                                    " FROM inference) FROM rollup_state WHERE metric / 256 = 6";
+    static struct record days[DAYS];
+    struct error err = {0};
+    struct sqlite3 *db = NULL;
+    expect_ok(database_open_writer(&db, path, &err), &err);
+    expect_ok(database_exec(db, "INSERT INTO expiry VALUES(6, 1780000000000000000)", &err), &err);
+    database_close(db);
+    for (int64_t i = 0; i < DAYS; i++) {
+        producer_inference(&days[i], (uint64_t)i + 1);
+        days[i].started_ns = INT64_C(1577836800000000000) + i * INT64_C(86400000000000);
+    }
+    send_days(days, DAYS);
+    assert_int_equal(daemon_end(&collector, SIGTERM), 0);
+    assert_int_equal(integer(is_behind), 1);
+    collector_start(NULL, NULL);
+    producer_close(&producer);
+    producer_open(&producer, endpoint("ingest"), 8);
+    send_days(days, DAYS); // enough to be written soon
+    for (int tries = 0; integer(is_behind); tries++) {
+        assert_true(tries < 300);
+        (void)usleep(100000);
+    }
+    assert_int_equal(
+        integer("SELECT max(n) FROM (SELECT sum(count) AS n FROM rollup WHERE level = 2"
+                " AND grouping = 1 GROUP BY metric)"),
+        2 * DAYS);
+}
+
 TEST_CASE(test_its_folder_and_sockets_are_private)
 {
     static const struct {
@@ -691,5 +734,6 @@ TEST_MAIN_EACH(set_up, tear_down, test_acknowledged_is_stored, test_values_arriv
                test_queries_while_it_collects, test_every_admin_query_is_answered,
                test_clearing_is_the_owners, test_a_second_collector_is_turned_away,
                test_what_it_will_not_start_with, test_the_configuration_file,
-               test_terminated_it_leaves_a_whole_store, test_its_folder_and_sockets_are_private,
-               test_the_service_manager_is_told, test_over_tcp)
+               test_terminated_it_waits_for_no_rollups, test_terminated_it_leaves_a_whole_store,
+               test_its_folder_and_sockets_are_private, test_the_service_manager_is_told,
+               test_over_tcp)
