@@ -19,6 +19,7 @@ cmake                  | tool:cmake             | configuring, version 3.25 or l
 ninja-build            | tool:ninja             | building
 pkg-config             | tool:pkg-config        | finding libraries
 libzmq3-dev            | lib:libzmq             | messages between the programs
+libsodium-dev          | lib:libsodium          | encryption of the collector's TCP sockets
 libprotobuf-c-dev      | lib:libprotobuf-c      | their encoding
 protobuf-c-compiler    | tool:protoc-c          | C code from proto/
 libsqlite3-dev         | lib:sqlite3            | the store

@@ -1,0 +1,122 @@
+// ZMTP 3 (ZeroMQ RFC 23 and 37), the server's side of one connection, as a state machine without
+// I/O: it takes the bytes that were received, in pieces of any size, and says what follows from
+// them.  Mechanisms: NULL, or CURVE if the rules have keys.
+//
+// A connection, from the side of its user:
+//   1. zmtp_init gives the greeting to send.
+//   2. Received bytes go to zmtp_consume, again and again until it says ZMTP_MORE.  Each call says
+//      one step, which may have bytes to send.
+//   3. At ZMTP_ADMIT the user decides on the peer and calls zmtp_admit.
+//   4. At ZMTP_FRAME the user gives memory for the frame by zmtp_room, and at ZMTP_MESSAGE takes
+//      the message from there.
+//   5. After zmtp_admit messages are sent with zmtp_frame.
+//   6. At ZMTP_BROKEN, or whenever the connection ends: zmtp_deinit.
+// Peers that send a routing id, or that are no DEALER, REQ or ROUTER, are refused.  Messages have
+// one frame; messages of several frames are received and dropped.
+//
+// Memory: the structure, and during the handshake one command of at most ZMTP_COMMAND_MAX bytes.
+// One thread at a time uses a connection, except that after zmtp_admit another thread may call
+// zmtp_frame and zmtp_pong (one at a time) while this one calls zmtp_consume.
+#ifndef INFERSTAT_WIRE_ZMTP_H
+#define INFERSTAT_WIRE_ZMTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/wire/curve_server.h"
+#include "common/wire/cut.h"
+
+enum {
+    ZMTP_GREETING_SIZE = 64,
+    ZMTP_COMMAND_MAX = 1024, // largest command; a larger one breaks the connection
+    ZMTP_FRAMES_MAX = 64,    // frames of one message; more break the connection
+    ZMTP_CONTEXT_MAX = 16,   // bytes of a heartbeat that are sent back
+    ZMTP_REPLY_MAX = 192,
+    ZMTP_PONG_MAX = 2 + CURVE_MESSAGE_OVERHEAD + 5 + ZMTP_CONTEXT_MAX,
+};
+
+struct zmtp_rules {
+    uint64_t frame_max;            // largest message, in bytes
+    const struct curve_keys *keys; // the server's: CURVE.  NULL: mechanism NULL
+};
+
+enum zmtp_kind {
+    ZMTP_MORE,  // all bytes are consumed; more are needed
+    ZMTP_REPLY, // nothing but `reply` to send
+    ZMTP_ADMIT, // the handshake is complete but for the user's decision: call zmtp_admit
+    ZMTP_FRAME, // a frame of `size` bytes (may be 0) begins: call zmtp_room, or end the connection
+    ZMTP_MESSAGE, // a message is complete: `message`, `size`
+    ZMTP_SKIPPED, // a message of several frames ended and was dropped
+    ZMTP_DROPPED, // a frame of such a message ended (CURVE only; without keys none are stored)
+    ZMTP_PING,    // a heartbeat: answer with zmtp_pong, or not
+    ZMTP_COMMAND, // another command, ignored
+    ZMTP_BROKEN,  // the peer broke the rules: send `reply`, then close; `cut` says why
+};
+
+struct zmtp_step {
+    enum zmtp_kind kind;
+    enum wire_cut cut;                       // ZMTP_BROKEN: not WIRE_CUT_NONE
+    const char *why;                         // ZMTP_BROKEN: what was wrong, for a log; static
+    size_t size;                             // ZMTP_FRAME, ZMTP_MESSAGE, ZMTP_PING
+    const void *message;                     // ZMTP_MESSAGE: lies inside the room
+    unsigned char key[CURVE_KEY_SIZE];       // ZMTP_ADMIT with keys: the peer's public key
+    unsigned char context[ZMTP_CONTEXT_MAX]; // ZMTP_PING: `size` bytes to send back
+    size_t reply_size;                       // bytes of `reply` to send now; often 0
+    unsigned char reply[ZMTP_REPLY_MAX];
+};
+
+// Private.
+struct zmtp {
+    const struct zmtp_rules *rules;
+    unsigned char stage, part; // of the connection; of the frame that is being received
+    unsigned char flags;       // of this frame
+    unsigned char frames;      // of the message so far, this one included
+    bool is_skipping;          // this frame or one before it of the same message said MORE
+    uint64_t message_size;     // of the frames of the message so far, as announced
+    size_t size, have;         // of this frame: all bytes, those received
+    unsigned char *body;       // where they go: the room, `command`; NULL: they are dropped
+    unsigned char *command;    // of the handshake; allocated
+    size_t head_have;
+    unsigned char head[ZMTP_GREETING_SIZE]; // greeting, frame header, beginning of a command
+    struct curve_server curve;
+};
+
+// Begins a connection.  `rules` is borrowed until zmtp_deinit.  `*out` is ZMTP_REPLY with the
+// greeting, to be sent at once.
+void zmtp_init(struct zmtp *zmtp, const struct zmtp_rules *rules, struct zmtp_step *out);
+
+// Takes up to `size` of the bytes received (not NULL) and returns how many it took.  `*out` is the
+// step that follows; call again with the rest (which may be empty) until it is ZMTP_MORE or
+// ZMTP_BROKEN.  After ZMTP_BROKEN it must not be called.  Of `*out`, only what belongs to its kind,
+// and `reply_size`, are set.
+size_t zmtp_consume(struct zmtp *zmtp, const void *bytes, size_t size, struct zmtp_step *out);
+
+// The user's decision at ZMTP_ADMIT.  True: `*out` is ZMTP_REPLY with READY; messages may follow.
+// False: `*out` is ZMTP_BROKEN (WIRE_CUT_STRANGER) and the reply says that authentication failed
+// (status 400 of ZAP, which libzmq's clients report as such and do not retry).
+void zmtp_admit(struct zmtp *zmtp, bool is_admitted, struct zmtp_step *out);
+
+// Gives memory for the frame that ZMTP_FRAME announced, of the size said there (NULL if that is 0).
+// Borrowed until a later step is anything but ZMTP_MORE; a message lies in it.
+void zmtp_room(struct zmtp *zmtp, void *room);
+
+// Where the next bytes of a frame go, and in `*size` how many: bytes may be received straight there
+// and then passed to zmtp_consume, which does not copy them.  NULL, size 0: not inside a frame.
+void *zmtp_room_left(const struct zmtp *zmtp, size_t *size);
+
+// Bytes of a message of `size` bytes on the wire.
+size_t zmtp_frame_size(const struct zmtp *zmtp, size_t size);
+
+// Writes a message as it goes to the wire, zmtp_frame_size bytes, encrypted if the rules have keys.
+// `message` may be the last `size` bytes of `out`; otherwise they may not overlap.  Frames and
+// pongs must be sent in the order in which they were written; one may be left out.
+void zmtp_frame(struct zmtp *zmtp, unsigned char *out, const void *message, size_t size);
+
+// Writes the answer to the heartbeat `ping`; returns its size.
+size_t zmtp_pong(struct zmtp *zmtp, const struct zmtp_step *ping, unsigned char out[ZMTP_PONG_MAX]);
+
+// Frees the connection's memory and wipes its keys; not the room.  May be called twice.
+void zmtp_deinit(struct zmtp *zmtp);
+
+#endif
