@@ -36,7 +36,10 @@
 //
 // Records of a dead process are sent, under its run, by the next process that opens a monitor
 // on the host with the same folders, or by `inferstat spool flush`.  The collector then marks
-// the run as killed and stores the last activity of each of its threads.
+// the run as killed and stores the last activity of each of its threads.  Until then dead runs of
+// a user take at most 256 MiB of tmpfs, and half of it; the oldest are moved to the spool folder.
+// There they take at most 4 GiB, or 16 times spool_bytes if that is more, before their oldest
+// records are dropped and reported as lost.
 //
 // Threads: any number of threads may use a monitor at once.  A tracker belongs to one
 // thread at a time.  A thread's first record allocates its ring buffer, with a lock, a

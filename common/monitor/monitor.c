@@ -8,6 +8,7 @@
 
 #include "common/core/base/text.h"
 #include "common/monitor/background.h"
+#include "common/monitor/delivery/orphans_tidy.h"
 #include "common/monitor/delivery/replay.h"
 #include "common/sys/files.h"
 #include "common/sys/process.h"
@@ -170,6 +171,15 @@ static enum status open_spool(struct inferstat_monitor *monitor,
     return status;
 }
 
+// Makes room for the run file.
+static void trim_orphans(const struct inferstat_monitor *monitor)
+{
+    const struct orphans_folders folders = {.runs = monitor->run_folder};
+    struct orphans_bounds bounds = orphans_default_bounds(monitor->run_folder, 0);
+    bounds.trim_only = true;
+    orphans_tidy(&folders, &bounds, &monitor->log);
+}
+
 static enum status open_run_file(struct inferstat_monitor *monitor,
                                  const struct inferstat_options *options, struct error *err)
 {
@@ -177,6 +187,8 @@ static enum status open_run_file(struct inferstat_monitor *monitor,
     enum status status = describe_run(&run, options, &monitor->address, err);
     if (status == STATUS_OK)
         status = find_run_folder(monitor, options, err);
+    if (status == STATUS_OK)
+        trim_orphans(monitor);
     if (status == STATUS_OK)
         status =
             runfile_create(&monitor->file, monitor->run_folder, &run, options->ring_records, err);
@@ -209,13 +221,14 @@ static enum status open_reporting(struct inferstat_monitor *monitor,
 }
 
 // Starts a replay if earlier runs left records.
-static void start_replay(struct inferstat_monitor *monitor)
+static void start_replay(struct inferstat_monitor *monitor, const struct inferstat_options *options)
 {
     const struct replay_settings settings = {
         .folders = {.runs = monitor->run_folder,
                     .spools = monitor->spool_folder,
                     .patience_ns = others_patience_ns},
         .own = runfile_run(monitor->file),
+        .spool_bytes = options->spool_bytes,
         .trust = &monitor->trust,
         .log = monitor->log,
     };
@@ -323,7 +336,7 @@ static enum status open_monitor(struct inferstat_monitor **out,
         return status;
     }
     if (monitor->file)
-        start_replay(monitor);
+        start_replay(monitor, options);
     *out = monitor;
     return STATUS_OK;
 }

@@ -59,17 +59,22 @@ void files_folder_of(char *out, size_t out_size, const char *path)
     (void)snprintf(out, out_size, "%.*s", size, slash ? path : ".");
 }
 
-bool files_sync_folder(const char *path)
+bool files_sync(const char *path)
 {
-    char folder[PATH_ROOM];
-    files_folder_of(folder, sizeof folder, path);
-    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
     const bool done = fd >= 0 && fsync(fd) == 0;
     const int reason = errno;
     if (fd >= 0)
         (void)close(fd);
     errno = reason;
     return done;
+}
+
+bool files_sync_folder(const char *path)
+{
+    char folder[PATH_ROOM];
+    files_folder_of(folder, sizeof folder, path);
+    return files_sync(folder);
 }
 
 static enum status cannot_write(const char *path, struct error *err)

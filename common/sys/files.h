@@ -23,6 +23,9 @@ MUST_CHECK enum status files_join(char *out, size_t out_size, const char *folder
 // it does not fit.
 void files_folder_of(char *out, size_t out_size, const char *path);
 
+// Syncs a file or directory to the disk.  Returns false and sets errno on failure.
+bool files_sync(const char *path);
+
 // Syncs the directory of the file at `path`, so that the file's creation or renaming survives a
 // power loss.  Returns false and sets errno on failure.
 bool files_sync_folder(const char *path);

@@ -14,6 +14,7 @@ endfunction()
 
 # INFERSTAT_TEST_VOLUME=80 takes that long.
 inferstat_fault_test(kills test_faults.py KillTest 7200)
+inferstat_fault_test(crash_loop test_faults.py CrashLoopTest 120)
 inferstat_fault_test(stops test_faults.py StopTest 300)
 inferstat_fault_test(clocks test_faults.py ClockTest 120)
 inferstat_fault_test(stores test_faults.py StoreTest 120)

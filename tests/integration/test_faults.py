@@ -120,6 +120,28 @@ class KillTest(FaultCase):
               flush=True)
 
 
+class CrashLoopTest(FaultCase):
+    """An engine with many threads that is killed again and again while nobody collects."""
+
+    CRASHES, THREADS = 14, 64
+    LEFT_MAX = 16 << 20
+
+    def allocated(self):
+        """By all run files."""
+        return sum(entry.stat().st_blocks * 512 for entry in os.scandir(self.run_folder))
+
+    def test_what_crashes_leave_takes_little_memory(self):
+        for _ in range(self.CRASHES):
+            engine = self.start_engine(20, self.THREADS)
+            self.let(0.3)
+            self.kill(engine.process)
+        self.start_engine(20, 1)
+        self.wait_until(lambda: self.allocated() <= self.LEFT_MAX, 10)
+        self.assertEqual(len(self.spool_rows()), self.CRASHES + 1)
+        self.start_collector()
+        self.finish()
+
+
 class StopTest(FaultCase):
     """SIGSTOP: a program that is there and does nothing."""
 

@@ -18,7 +18,6 @@
 #include "common/wire/message.h"
 
 enum {
-    PATH_ROOM = 4096,
     UUID_TEXT = 36,
     REBUILT_RING_RECORDS = 2, // of a rebuilt file, whose rings stay empty
 };
@@ -33,19 +32,12 @@ static const char incomplete_end[] = ".run.new";
 // ---- Finding ----------------------------------------------------------------------
 
 static enum status add_place(struct orphans_list *list, size_t *room, const char *name,
-                             bool is_spool)
+                             struct orphans_place place)
 {
     char uuid[UUID_TEXT + 1] = "";
-    struct orphans_place place = {.has_file = !is_spool, .has_spool = is_spool};
     memcpy(uuid, name, UUID_TEXT);
     if (!text_to_uuid(place.uuid, uuid))
         return STATUS_OK;
-    for (size_t i = 0; is_spool && i < list->count; i++) {
-        if (memcmp(list->places[i].uuid, place.uuid, sizeof place.uuid) == 0) {
-            list->places[i].has_spool = true;
-            return STATUS_OK;
-        }
-    }
     if (!ARRAY_RESERVE(&list->places, room, list->count + 1))
         return STATUS_NOMEM;
     list->places[list->count++] = place;
@@ -55,7 +47,7 @@ static enum status add_place(struct orphans_list *list, size_t *room, const char
 // Removes an incomplete file whose process died while creating it.
 static void remove_incomplete(const char *folder, const char *name)
 {
-    char path[PATH_ROOM];
+    char path[ORPHANS_PATH_SIZE];
     struct stat about;
     if (files_join(path, sizeof path, folder, name, NULL) != STATUS_OK)
         return;
@@ -68,7 +60,7 @@ static void remove_incomplete(const char *folder, const char *name)
 }
 
 static enum status find_in(struct orphans_list *list, size_t *room, const char *folder,
-                           bool is_spool, struct error *err)
+                           bool on_disk, struct error *err)
 {
     DIR *entries = opendir(folder);
     if (!entries)
@@ -81,9 +73,14 @@ static enum status find_in(struct orphans_list *list, size_t *room, const char *
         const size_t size = strlen(name);
         if (size < UUID_TEXT)
             continue;
-        if (strcmp(name + UUID_TEXT, is_spool ? "" : file_end) == 0)
-            status = add_place(list, room, name, is_spool);
-        else if (!is_spool && strcmp(name + UUID_TEXT, incomplete_end) == 0)
+        const char *end = name + UUID_TEXT;
+        const bool has_file = strcmp(end, file_end) == 0, has_spool = on_disk && !*end;
+        if (has_file || has_spool)
+            status = add_place(list, room, name,
+                               (struct orphans_place){.has_file = has_file,
+                                                      .has_spool = has_spool,
+                                                      .on_disk = on_disk && has_file});
+        else if (strcmp(end, incomplete_end) == 0)
             remove_incomplete(folder, name);
     }
     (void)closedir(entries);
@@ -96,6 +93,29 @@ static int compare_places(const void *a, const void *b)
                   RUNFILE_UUID_SIZE);
 }
 
+// Sorts the list and unites what belongs to one run.  A run file that is in both folders was being
+// moved to disk when that process died: the one in memory counts.
+static void unite_places(struct orphans_list *list)
+{
+    size_t kept = 0;
+    if (list->count > 0)
+        qsort(list->places, list->count, sizeof *list->places, compare_places);
+    for (size_t i = 0; i < list->count; i++) {
+        const struct orphans_place *place = &list->places[i];
+        struct orphans_place *last = kept > 0 ? &list->places[kept - 1] : NULL;
+        if (!last || compare_places(last, place) != 0) {
+            list->places[kept++] = *place;
+            continue;
+        }
+        const bool in_memory =
+            (last->has_file && !last->on_disk) || (place->has_file && !place->on_disk);
+        last->on_disk = !in_memory && (last->on_disk || place->on_disk);
+        last->has_file = last->has_file || place->has_file;
+        last->has_spool = last->has_spool || place->has_spool;
+    }
+    list->count = kept;
+}
+
 enum status orphans_find(struct orphans_list *out, const struct orphans_folders *folders,
                          struct error *err)
 {
@@ -106,8 +126,8 @@ enum status orphans_find(struct orphans_list *out, const struct orphans_folders 
         status = find_in(out, &room, folders->spools, true, err);
     if (status != STATUS_OK)
         orphans_deinit(out);
-    else if (out->count > 0)
-        qsort(out->places, out->count, sizeof *out->places, compare_places);
+    else
+        unite_places(out);
     return status;
 }
 
@@ -117,13 +137,25 @@ void orphans_deinit(struct orphans_list *list)
     *list = (struct orphans_list){.count = 0};
 }
 
-static enum status file_path(char path[PATH_ROOM], const char *folder,
+static enum status file_path(char path[ORPHANS_PATH_SIZE], const char *folder,
                              const struct orphans_place *place, const char *end, struct error *err)
 {
     char name[UUID_TEXT + sizeof file_end];
     text_from_uuid(name, place->uuid);
     (void)strcpy(name + UUID_TEXT, end);
-    return files_join(path, PATH_ROOM, folder, name, err);
+    return files_join(path, ORPHANS_PATH_SIZE, folder, name, err);
+}
+
+enum status orphans_file_path(char path[ORPHANS_PATH_SIZE], const struct orphans_folders *folders,
+                              const struct orphans_place *place, struct error *err)
+{
+    return file_path(path, place->on_disk ? folders->spools : folders->runs, place, file_end, err);
+}
+
+enum status orphans_spool_path(char path[ORPHANS_PATH_SIZE], const struct orphans_folders *folders,
+                               const struct orphans_place *place, struct error *err)
+{
+    return file_path(path, folders->spools, place, "", err);
 }
 
 // ---- Inspecting -------------------------------------------------------------------
@@ -131,11 +163,11 @@ static enum status file_path(char path[PATH_ROOM], const char *folder,
 enum status orphans_look(const struct orphans_folders *folders, const struct orphans_place *place,
                          struct runfile_run *run, struct spool_totals *spooled, struct error *err)
 {
-    char path[PATH_ROOM];
+    char path[ORPHANS_PATH_SIZE];
     enum status status = STATUS_OK;
     *spooled = (struct spool_totals){.bytes = 0};
     if (place->has_file) {
-        status = file_path(path, folders->runs, place, file_end, err);
+        status = orphans_file_path(path, folders, place, err);
         if (status == STATUS_OK)
             status = runfile_look(run, path, err);
     }
@@ -143,7 +175,7 @@ enum status orphans_look(const struct orphans_folders *folders, const struct orp
         return status;
     const struct spool_settings settings = {.folder = NULL};
     struct spool *spool;
-    status = file_path(path, folders->spools, place, "", err);
+    status = orphans_spool_path(path, folders, place, err);
     if (status == STATUS_OK)
         status = spool_look(&spool, &settings, path, err);
     if (status == STATUS_OK) {
@@ -159,9 +191,9 @@ enum status orphans_look(const struct orphans_folders *folders, const struct orp
 bool orphans_collector(const struct orphans_folders *folders, const struct orphans_place *place,
                        char *collector)
 {
-    char path[PATH_ROOM];
+    char path[ORPHANS_PATH_SIZE];
     struct runfile *file;
-    if (!place->has_file || file_path(path, folders->runs, place, file_end, NULL) != STATUS_OK ||
+    if (!place->has_file || orphans_file_path(path, folders, place, NULL) != STATUS_OK ||
         runfile_attach(&file, path, NULL) != STATUS_OK)
         return false;
     memcpy(collector, runfile_run(file)->collector, ADDRESS_TEXT_SIZE);
@@ -202,7 +234,7 @@ static enum status attach_spool(struct orphan *orphan, const struct orphans_fold
 {
     const struct spool_settings settings = {.free_min = SPOOL_FREE_DEFAULT, .stop = folders->stop};
     const char *folder = runfile_spool(orphan->file);
-    char path[PATH_ROOM];
+    char path[ORPHANS_PATH_SIZE];
     if (!*folder ||
         !atomic_load_explicit(&runfile_state(orphan->file)->spooled, memory_order_relaxed))
         return STATUS_OK;
@@ -222,8 +254,8 @@ static enum status attach_spool(struct orphan *orphan, const struct orphans_fold
 static enum status open_file(struct orphan *orphan, const struct orphans_folders *folders,
                              const struct orphans_place *place, struct error *err)
 {
-    char path[PATH_ROOM];
-    enum status status = file_path(path, folders->runs, place, file_end, err);
+    char path[ORPHANS_PATH_SIZE];
+    enum status status = orphans_file_path(path, folders, place, err);
     if (status == STATUS_OK)
         status = runfile_attach(&orphan->file, path, err);
     if (status != STATUS_OK)
@@ -269,8 +301,8 @@ static enum status open_spool_alone(struct orphan *orphan, const struct orphans_
                                     const struct orphans_place *place, struct error *err)
 {
     const struct spool_settings settings = {.free_min = SPOOL_FREE_DEFAULT, .stop = folders->stop};
-    char path[PATH_ROOM];
-    enum status status = file_path(path, folders->spools, place, "", err);
+    char path[ORPHANS_PATH_SIZE];
+    enum status status = orphans_spool_path(path, folders, place, err);
     if (status == STATUS_OK)
         status = spool_attach(&orphan->spool, &settings, path, NULL, err);
     if (status == STATUS_OK &&

@@ -19,8 +19,9 @@
 
 // The folders to search.  Borrowed.
 struct orphans_folders {
-    const char *runs;   // of run files; for a run with only a spool, a run file is created here
-    const char *spools; // NULL: spools are ignored
+    const char *runs; // of run files; for a run with only a spool, a run file is created here
+    // Of spools, and of run files that were moved there.  NULL: both are ignored.
+    const char *spools;
     // Grace period of a spool without a run file, if the host has not restarted since the spool's
     // last record: then the run file may be in another container, and the records in that file
     // would be lost if this process closed the run.  Such a spool is skipped for this long after
@@ -36,12 +37,24 @@ struct orphans_folders {
 struct orphans_place {
     unsigned char uuid[RUNFILE_UUID_SIZE];
     bool has_file, has_spool;
+    bool on_disk; // the run file is in the folder of spools
 };
 
 struct orphans_list {
     struct orphans_place *places; // sorted by UUID, unique
     size_t count;
 };
+
+enum { ORPHANS_PATH_SIZE = 4096 };
+
+// Writes the path of a run's file, or of the folder of its spool.  Returns STATUS_FULL if it is too
+// long.
+MUST_CHECK enum status orphans_file_path(char path[ORPHANS_PATH_SIZE],
+                                         const struct orphans_folders *folders,
+                                         const struct orphans_place *place, struct error *err);
+MUST_CHECK enum status orphans_spool_path(char path[ORPHANS_PATH_SIZE],
+                                          const struct orphans_folders *folders,
+                                          const struct orphans_place *place, struct error *err);
 
 // Lists the runs; a missing folder counts as empty.  Removes run files that a process was
 // creating when it died.

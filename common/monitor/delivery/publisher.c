@@ -131,6 +131,26 @@ static bool report_loss(void *context, const struct delivery_range *range)
     return true;
 }
 
+// Reports the records of a dead run that orphans_tidy has given up.
+static void report_given_up(const struct publisher *publisher, uint32_t number)
+{
+    struct runfile *file = publisher->settings.file;
+    const struct runfile_stream stream = runfile_stream(file, number);
+    const int64_t alive =
+        atomic_load_explicit(&runfile_state(file)->alive_ns, memory_order_relaxed);
+    struct delivery_range range = {
+        .stream = number,
+        .first = atomic_load_explicit(&stream.header->given_up, memory_order_relaxed),
+        .last = ring_released(stream.ring),
+        .reason = DELIVERY_SPOOL_FULL,
+        .since_ns = runfile_run(file)->started_ns,
+        .until_ns = runfile_run(file)->started_ns,
+    };
+    delivery_widen_times(&range.since_ns, &range.until_ns, range.since_ns, alive);
+    if (range.first > 0 && range.first <= range.last) // without memory: at the next poll
+        (void)!delivery_producer_lost(publisher->producer, &range);
+}
+
 // Reports the losses of the spool to the state machine if there are new ones.
 static void report_losses(struct publisher *publisher)
 {
@@ -228,6 +248,10 @@ static enum status add_dead_stream(struct publisher *publisher, const struct del
         if (position.spooled > 0 && position.released < in_spool)
             released = position.released;
     }
+    const uint64_t given_up = atomic_load_explicit(
+        &runfile_stream(settings->file, state->stream).header->given_up, memory_order_relaxed);
+    if (given_up > 0 && given_up - 1 < released)
+        released = given_up - 1;
     enum status status = delivery_producer_stream(publisher->producer, state, released);
     if (status == STATUS_OK)
         delivery_producer_spool_holds(publisher->producer, state->stream, in_spool);
@@ -288,6 +312,8 @@ static void poll_rings(struct publisher *publisher)
         if (status != STATUS_OK)
             break;
         delivery_producer_ring_fits(publisher->producer, i, ring_fits(ring));
+        if (settings->replay)
+            report_given_up(publisher, i);
     }
     delivery_producer_names(publisher->producer, names_count(runfile_names(settings->file)));
     report_losses(publisher);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/core/base/text.h"
+#include "common/monitor/delivery/orphans_tidy.h"
 #include "common/monitor/delivery/publisher.h"
 #include "common/sys/clock.h"
 #include "common/sys/thread.h"
@@ -378,8 +379,13 @@ static void *run(void *context)
 {
     struct replay *replay = context;
     struct round *round = &replay->round;
+    struct orphans_folders folders = replay->settings.folders;
+    const struct orphans_bounds bounds =
+        orphans_default_bounds(folders.runs, replay->settings.spool_bytes);
+    folders.stop = &replay->stopping;
     for (int wait_ms = 0;;) {
         struct error err = {.status = STATUS_OK};
+        orphans_tidy(&folders, &bounds, &replay->settings.log);
         const bool failed = replay_round(round, &err) != STATUS_OK;
         if (failed && wait_ms == 0)
             log_sink_write(&replay->settings.log, INFERSTAT_LOG_WARNING,

@@ -24,6 +24,7 @@ struct replay_settings {
     // The run of the replaying process.  It is skipped, and orphans of its collector are replayed
     // before others.  May be NULL.
     const struct runfile_run *own;
+    uint64_t spool_bytes; // of that process, for orphans_default_bounds; replay_start only
     struct log_sink log;
 };
 
@@ -65,10 +66,10 @@ MUST_CHECK enum status replay_all(const struct replay_settings *settings, const 
 
 struct replay;
 
-// Starts a thread that replays orphans, with all signals blocked.  It retries orphans whose
-// collector is unreachable or whose files are temporarily unreadable.  A run whose locks are
-// held for half a minute counts as alive.  The thread ends when no orphan is left.
-// `settings` is copied.
+// Starts a thread that replays orphans, with all signals blocked, and first calls orphans_tidy,
+// every time.  It retries orphans whose collector is unreachable or whose files are temporarily
+// unreadable.  A run whose locks are held for half a minute counts as alive.  The thread ends when
+// no orphan is left. `settings` is copied.
 MUST_CHECK enum status replay_start(struct replay **out, const struct replay_settings *settings,
                                     struct error *err);
 

@@ -481,6 +481,7 @@ enum status runfile_attach(struct runfile **out, const char *path, struct error 
         runfile_close(file);
         return status;
     }
+    runfile_trim(file);
     *out = file;
     return STATUS_OK;
 }

@@ -15,7 +15,8 @@
 //                     and the rest is a ring (common/core/record/ring.h)
 //
 // With rings of 4096 slots the apparent size is 4.3 MB, mostly the sparse interning table, and
-// 1 MB per stream.  While the run lives, 36 kB, the names and the streams are allocated.
+// 1 MB per stream.  While the run lives, 36 kB, the names and the streams are allocated.  Whoever
+// opens the file of a dead process deallocates the parts of it that hold no record.
 // Every byte is allocated (posix_fallocate) before it is written: a full tmpfs is an error
 // when a stream is added, never a SIGBUS.
 //
@@ -96,6 +97,7 @@ struct runfile_stream_header {
     _Atomic uint64_t activity;
     _Atomic uint64_t activity_since_ns; // monotonic clock
     _Atomic uint64_t request;           // the engine's request number, during prefill and decode
+    _Atomic uint64_t given_up;          // first of the records that orphans_tidy dropped; 0: none
 };
 
 struct runfile_stream {
@@ -120,8 +122,8 @@ MUST_CHECK enum status runfile_create(struct runfile **out, const char *folder,
                                       const struct runfile_run *run, uint32_t ring_records,
                                       struct error *err);
 
-// Opens the file of a dead process: acquires the file's lock and validates the file.  Then its
-// rings may be read and released.  Returns
+// Opens the file of a dead process: acquires the file's lock, validates the file and deallocates
+// what holds no record.  Then its rings may be read and released.  Returns
 //   STATUS_BUSY         if the process is alive, or another one has the lock
 //   STATUS_CORRUPT      if the file is invalid
 //   STATUS_DENIED       if the file belongs to another user

@@ -65,6 +65,10 @@ struct spool_settings {
 MUST_CHECK enum status spool_default_folder(char *out, size_t out_size, const char *option,
                                             struct error *err);
 
+// True if `size` more bytes in `folder` leave `free_min`, as in struct spool_settings, on its file
+// system.
+bool spool_has_room(const char *folder, uint64_t free_min, uint64_t size);
+
 // ---- Opening ------------------------------------------------------------------
 
 // Opens a spool for a new run.  Creates no file before the first append.  `names`

@@ -198,25 +198,40 @@ static bool encode(struct append *append, uint32_t number, bool fresh)
 
 // ---- Room ----------------------------------------------------------------------------
 
+// Whether `size` more bytes leave `free_min`; sets `*floor` to what that is in bytes.
+static bool leaves_free(const struct statvfs *space, uint64_t free_min, uint64_t size,
+                        uint64_t *floor)
+{
+    const uint64_t unit = space->f_frsize;
+    const uint64_t free_bytes = space->f_bavail * unit;
+    *floor = free_min;
+    if (free_min == SPOOL_FREE_DEFAULT) {
+        const uint64_t part = space->f_blocks / 20 * unit;
+        *floor = part < (UINT64_C(1) << 30) ? part : UINT64_C(1) << 30;
+    }
+    return free_bytes >= size && free_bytes - size >= *floor;
+}
+
+bool spool_has_room(const char *folder, uint64_t free_min, uint64_t size)
+{
+    struct statvfs space;
+    uint64_t floor;
+    return statvfs(folder, &space) == 0 && leaves_free(&space, free_min, size, &floor);
+}
+
 static enum status check_free(const struct spool *spool, struct error *err)
 {
     struct statvfs space;
+    uint64_t floor;
     if (spool->io->space(spool->folder, &space) != 0)
         return spool_fail(spool, err, "cannot determine the free space of its file system");
-    const uint64_t unit = space.f_frsize;
-    uint64_t floor = spool->free_min;
-    if (floor == SPOOL_FREE_DEFAULT) {
-        const uint64_t part = space.f_blocks / 20 * unit;
-        floor = part < (UINT64_C(1) << 30) ? part : UINT64_C(1) << 30;
-    }
-    const uint64_t free_bytes = space.f_bavail * unit;
     const uint64_t size = spool->out_used + SEGMENT_ENTRY_MAX; // with a STATE entry
-    if (free_bytes >= size && free_bytes - size >= floor)
+    if (leaves_free(&space, spool->free_min, size, &floor))
         return STATUS_OK;
     return error_set(err, STATUS_FULL,
                      "spool %s: only %llu MB are free on its file system; %llu MB must stay free "
                      "(free some space, or choose another folder)",
-                     spool->path, (unsigned long long)(free_bytes >> 20),
+                     spool->path, (unsigned long long)(space.f_bavail * space.f_frsize >> 20),
                      (unsigned long long)(floor >> 20));
 }
 

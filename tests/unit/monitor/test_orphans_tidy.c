@@ -1,0 +1,301 @@
+// Bounds on what dead runs leave: their files are trimmed, moved to disk, given up and removed, in
+// that order, the oldest first, and what was lost is counted.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/monitor/delivery/orphans_tidy.h"
+#include "common/monitor/delivery/replay.h"
+#include "tests/support/monitor_fixture.h"
+#include "tests/support/test.h"
+
+enum {
+    RUNS = 3,
+    RECORDS = 1000,
+    UNTRIMMED = 1 << 20,  // what a run takes at least, before
+    TRIMMED = 340 * 1024, // and at most, after
+    EMPTY = 64 * 1024,    // without records
+};
+
+struct scene {
+    char folder[FOLDER_PATH_SIZE], runs[FOLDER_PATH_SIZE], spools[FOLDER_PATH_SIZE];
+    char address[FOLDER_PATH_SIZE + 8];
+    struct fake_collector *collector;
+    struct lines lines;
+    struct log_sink log;
+    struct orphans_folders folders;
+};
+
+static int begin(void **state)
+{
+    struct scene *scene = calloc(1, sizeof *scene);
+    assert_non_null(scene);
+    folder_make(scene->folder);
+    assert_int_equal(mkdir(folder_path(scene->runs, scene->folder, "runs"), 0700), 0);
+    folder_path(scene->spools, scene->folder, "spools");
+    (void)snprintf(scene->address, sizeof scene->address, "ipc://%s", scene->folder);
+    (void)pthread_mutex_init(&scene->lines.lock, NULL);
+    scene->log = (struct log_sink){take_line, &scene->lines};
+    scene->folders = (struct orphans_folders){.runs = scene->runs, .spools = scene->spools};
+    *state = scene;
+    return 0;
+}
+
+static int finish(void **state)
+{
+    struct scene *scene = *state;
+    fake_collector_close(scene->collector);
+    folder_remove(scene->folder);
+    free(scene);
+    return 0;
+}
+
+// ---- Runs ---------------------------------------------------------------------------
+
+static struct orphans_place place_of(unsigned run)
+{
+    struct orphans_place place = {.has_file = true};
+    memset(place.uuid, (int)run, sizeof place.uuid);
+    return place;
+}
+
+static const struct record *get(const void *context, uint64_t number)
+{
+    return ring_at(*(struct ring *const *)context, number);
+}
+
+// Moves the first records of the run to a spool.
+static void spool_some(const struct scene *scene, struct runfile *file, struct ring *ring,
+                       unsigned count)
+{
+    const struct spool_settings settings = {.folder = scene->spools};
+    struct spool *spool;
+    struct error err;
+    expect_ok(spool_open(&spool, &settings, runfile_run(file), runfile_names(file), &err), &err);
+    expect_ok(spool_append(spool, 0, 1, count, get, &ring, &err), &err);
+    spool_close(spool);
+    expect_ok(runfile_set_spool(file, scene->spools, &err), &err);
+    atomic_store(&runfile_state(file)->spooled, 1);
+    ring_release(ring, count);
+}
+
+// A run with RECORDS records, of which `spooled` are in its spool; run 1 is the youngest.
+static struct runfile *make_run(const struct scene *scene, unsigned number, unsigned spooled)
+{
+    const struct orphans_place place = place_of(number);
+    struct runfile_run run = {.pid = 4711, .started_ns = 1000 - (int64_t)number};
+    struct runfile *file;
+    struct runfile_stream stream;
+    struct error err;
+    memcpy(run.uuid, place.uuid, sizeof run.uuid);
+    (void)strcpy(run.program, "engine");
+    (void)strcpy(run.collector, scene->address);
+    (void)strcpy(run.host.host, "somewhere");
+    expect_ok(runfile_create(&file, scene->runs, &run, 4096, &err), &err);
+    expect_ok(runfile_add_stream(file, &stream, &err), &err);
+    for (unsigned i = 1; i <= RECORDS; i++) {
+        struct record record;
+        record_init(&record, RECORD_KIND_STARTUP, i);
+        for (unsigned column = STARTUP_DURATION_NS; column <= STARTUP_MEMORY_READY_BYTES; column++)
+            record_set_int(&record, column, i);
+        (void)ring_push(stream.ring, &record, 1);
+    }
+    if (spooled > 0)
+        spool_some(scene, file, stream.ring, spooled);
+    atomic_store(&runfile_state(file)->alive_ns, 2000);
+    return file;
+}
+
+static void make_dead(const struct scene *scene, unsigned spooled)
+{
+    for (unsigned run = 1; run <= RUNS; run++)
+        runfile_close(make_run(scene, run, spooled));
+}
+
+static uint64_t allocated(const struct scene *scene, unsigned run, bool on_disk)
+{
+    char path[ORPHANS_PATH_SIZE];
+    struct stat about;
+    struct orphans_place place = place_of(run);
+    place.on_disk = on_disk;
+    assert_int_equal(orphans_file_path(path, &scene->folders, &place, NULL), STATUS_OK);
+    return stat(path, &about) == 0 ? (uint64_t)about.st_blocks * 512 : 0;
+}
+
+// Skips the test where files cannot have holes made.
+static void need_holes(const struct scene *scene)
+{
+    char path[FOLDER_PATH_SIZE];
+    const int fd =
+        open(folder_path(path, scene->folder, "probe"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    const bool can = ftruncate(fd, 8192) == 0 &&
+                     fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0;
+    (void)close(fd);
+    if (!can)
+        skip();
+}
+
+static void tidy(const struct scene *scene, uint64_t memory_max, uint64_t total_max)
+{
+    const struct orphans_bounds bounds = {.memory_max = memory_max, .total_max = total_max};
+    orphans_tidy(&scene->folders, &bounds, &scene->log);
+}
+
+struct totals {
+    struct fake_collector *collector;
+    uint64_t sent, dropped;
+};
+
+// A replay_listener: adds what arrived of the run.
+static void add_run(void *context, const struct replay_report *report)
+{
+    struct totals *totals = context;
+    const struct fake_state seen = seen_by(totals->collector);
+    assert_int_equal(report->end, REPLAY_SENT);
+    assert_true(seen.closed && seen.killed);
+    totals->sent += seen.records;
+    totals->dropped += seen.dropped[DELIVERY_SPOOL_FULL];
+}
+
+// Replays everything: so many records arrive, so many are reported as dropped, and nothing is left.
+static void expect_replayed(struct scene *scene, unsigned sent, unsigned dropped)
+{
+    static const struct trust_source trust;
+    const struct replay_settings settings = {.folders = scene->folders, .trust = &trust};
+    struct replay_counts counts;
+    struct error err;
+    scene->collector = fake_collector_open(scene->folder);
+    struct totals totals = {.collector = scene->collector};
+    expect_ok(replay_all(&settings, NULL, -1, add_run, &totals, &counts, &err), &err);
+    assert_int_equal(counts.ends[REPLAY_SENT], RUNS);
+    assert_int_equal(totals.sent, sent);
+    assert_int_equal(totals.dropped, dropped);
+    for (unsigned run = 1; run <= RUNS; run++)
+        assert_int_equal(allocated(scene, run, false) + allocated(scene, run, true), 0);
+}
+
+// ---- Tests --------------------------------------------------------------------------
+
+STATE_CASE(test_within_the_bounds, struct scene *scene)
+{
+    make_dead(scene, 0);
+    tidy(scene, UINT64_MAX, UINT64_MAX);
+    for (unsigned run = 1; run <= RUNS; run++)
+        assert_true(allocated(scene, run, false) > UNTRIMMED);
+    assert_string_equal(scene->lines.text, "");
+    expect_replayed(scene, RUNS * RECORDS, 0);
+}
+
+// No more is trimmed than is needed.
+STATE_CASE(test_trimmed, struct scene *scene)
+{
+    need_holes(scene);
+    make_dead(scene, 0);
+    const struct orphans_bounds bounds = {
+        .memory_max = UNTRIMMED * 3 / 2 + 2 * TRIMMED, .total_max = 1, .trim_only = true};
+    orphans_tidy(&scene->folders, &bounds, &scene->log);
+    for (unsigned run = 1; run <= RUNS; run++)
+        assert_true(allocated(scene, run, false) < TRIMMED);
+    tidy(scene, UINT64_MAX, UINT64_MAX);
+    expect_replayed(scene, RUNS * RECORDS, 0);
+}
+
+STATE_CASE(test_moved_to_disk, struct scene *scene)
+{
+    need_holes(scene);
+    make_dead(scene, 0);
+    tidy(scene, 2 * TRIMMED, UINT64_MAX);
+    assert_int_equal(allocated(scene, RUNS, false), 0);
+    assert_in_range(allocated(scene, RUNS, true), RECORDS * 256, TRIMMED);
+    for (unsigned run = 1; run < RUNS; run++) {
+        assert_in_range(allocated(scene, run, false), RECORDS * 256, TRIMMED);
+        assert_int_equal(allocated(scene, run, true), 0);
+    }
+    assert_non_null(strstr(scene->lines.text, "moved from memory"));
+    expect_replayed(scene, RUNS * RECORDS, 0);
+}
+
+// A move is interrupted before the file in memory is removed.
+STATE_CASE(test_in_both_folders, struct scene *scene)
+{
+    make_dead(scene, 0);
+    char command[4 * FOLDER_PATH_SIZE];
+    (void)snprintf(command, sizeof command, "cp -r '%s' '%s'", scene->runs, scene->spools);
+    assert_int_equal(system(command), 0);
+    struct orphans_list list;
+    assert_int_equal(orphans_find(&list, &scene->folders, NULL), STATUS_OK);
+    assert_int_equal(list.count, RUNS);
+    for (size_t i = 0; i < list.count; i++)
+        assert_true(list.places[i].has_file && !list.places[i].on_disk);
+    orphans_deinit(&list);
+    static const struct trust_source trust;
+    const struct replay_settings settings = {.folders = scene->folders, .trust = &trust};
+    struct replay_counts counts;
+    scene->collector = fake_collector_open(scene->folder);
+    for (unsigned round = 0; round < 2; round++) {
+        assert_int_equal(replay_all(&settings, NULL, -1, NULL, NULL, &counts, NULL), STATUS_OK);
+        assert_int_equal(counts.ends[REPLAY_SENT], RUNS);
+    }
+    assert_int_equal(orphans_find(&list, &scene->folders, NULL), STATUS_OK);
+    assert_int_equal(list.count, 0);
+    orphans_deinit(&list);
+}
+
+STATE_CASE(test_given_up, struct scene *scene)
+{
+    need_holes(scene);
+    make_dead(scene, 0);
+    tidy(scene, UINT64_MAX, 2 * TRIMMED + EMPTY);
+    assert_in_range(allocated(scene, RUNS, false), 1, EMPTY);
+    assert_non_null(strstr(scene->lines.text, "had left 1000 records: dropped and counted"));
+    expect_replayed(scene, (RUNS - 1) * RECORDS, RECORDS);
+}
+
+// Ring and spool together; of the oldest there is only the spool, as after a restart of the host.
+STATE_CASE(test_given_up_with_spool, struct scene *scene)
+{
+    enum { SPOOLED = 600 };
+    need_holes(scene);
+    make_dead(scene, SPOOLED);
+    char path[ORPHANS_PATH_SIZE];
+    const struct orphans_place oldest = place_of(RUNS);
+    assert_int_equal(orphans_file_path(path, &scene->folders, &oldest, NULL), STATUS_OK);
+    assert_int_equal(unlink(path), 0);
+    tidy(scene, UINT64_MAX, 2 * EMPTY + EMPTY / 4);
+    assert_non_null(strstr(scene->lines.text, "had left 600 records: dropped and counted"));
+    assert_non_null(strstr(scene->lines.text, "had left 1000 records: dropped and counted"));
+    expect_replayed(scene, 0, (RUNS - 1) * RECORDS + SPOOLED);
+}
+
+// What was given up is removed where even that takes too much.
+STATE_CASE(test_removed, struct scene *scene)
+{
+    make_dead(scene, 600);
+    tidy(scene, UINT64_MAX, 1);
+    struct orphans_list list;
+    assert_int_equal(orphans_find(&list, &scene->folders, NULL), STATUS_OK);
+    assert_int_equal(list.count, 0);
+    orphans_deinit(&list);
+    assert_non_null(strstr(scene->lines.text, "stay uncounted"));
+}
+
+// Without a folder of spools a run is given up for the memory that it takes; a live one stays.
+STATE_CASE(test_live_run_stays, struct scene *scene)
+{
+    need_holes(scene);
+    make_dead(scene, 0);
+    struct runfile *live = make_run(scene, RUNS + 1, 0);
+    scene->folders.spools = NULL;
+    tidy(scene, 1, UINT64_MAX);
+    for (unsigned run = 1; run <= RUNS; run++)
+        assert_int_equal(allocated(scene, run, false), 0);
+    assert_true(allocated(scene, RUNS + 1, false) > UNTRIMMED);
+    assert_int_equal(runfile_counts(live).unreleased, RECORDS);
+    assert_non_null(strstr(scene->lines.text, "stay uncounted"));
+    runfile_remove(live);
+}
+
+TEST_MAIN_EACH(begin, finish, test_within_the_bounds, test_trimmed, test_moved_to_disk,
+               test_in_both_folders, test_given_up, test_given_up_with_spool, test_removed,
+               test_live_run_stays)
