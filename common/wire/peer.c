@@ -87,6 +87,25 @@ bool peer_read_address(struct wire_peer *peer, const char *text)
     return parsed;
 }
 
+bool peer_read_owner(struct wire_peer *peer, const char *text)
+{
+    struct wire_peer read = {.kind = PEER_LOOPBACK};
+    uint32_t uid = 0;
+    bool parsed = strcmp(text, "loopback") == 0;
+    if (strncmp(text, "user:", 5) == 0) {
+        text += 5;
+        parsed = read_number(&uid, &text, UINT32_MAX - 1) && *text == '\0';
+        read.kind = PEER_USER;
+        read.uid = uid;
+    } else if (strncmp(text, "key:", 4) == 0) {
+        parsed = wire_key_parse(read.key, text + 4);
+        read.kind = PEER_KEY;
+    }
+    if (parsed)
+        *peer = read;
+    return parsed;
+}
+
 void peer_set_host(struct wire_peer *peer, const char *host)
 {
     *peer = (struct wire_peer){.kind = PEER_LOOPBACK};

@@ -37,6 +37,10 @@ bool peer_is_same_owner(const struct wire_peer *a, const struct wire_peer *b);
 // Returns `text`.
 char *peer_owner_text(char *text, const struct wire_peer *peer);
 
+// Parses such a name, and makes `peer` a peer of that owner.  Returns false, with `peer` unchanged,
+// if the text is anything else.
+bool peer_read_owner(struct wire_peer *peer, const char *text);
+
 // Writes who the peer is to `text`, which holds PEER_TEXT_SIZE bytes: "user alice (1001), process
 // 4711", "key Z85" or "127.0.0.1".  Looks the user's name up in the system's database, which may
 // wait for a server of names.  Returns `text`.

@@ -44,6 +44,7 @@ struct collector {
     const struct options *options;
     struct endpoints endpoints;
     struct lock locks[ENDPOINTS_MAX + 1]; // of the ipc folders, and of the store
+    struct quota *quota;
     struct channels *channels;
     struct writer *writer;
     struct ingest *ingest;
@@ -124,17 +125,22 @@ static enum status acquire_locks(struct collector *collector, struct error *err)
 static enum status open_shared(struct collector *collector, const struct wire_keypair *keys,
                                struct error *err)
 {
+    const struct options *options = collector->options;
     struct endpoints *endpoints = &collector->endpoints;
     enum status status = channels_new(&collector->channels, err);
+    if (status == STATUS_OK)
+        status = quota_new(&collector->quota, &options->quota, options->retention.bytes,
+                           options->limits.store_names, err);
     if (status == STATUS_OK)
         status = wire_context_new(&endpoints->context, err);
     if (status != STATUS_OK)
         return status;
+    collector->channels->quota = collector->quota;
     endpoints->rejects = &collector->channels->rejects;
-    if (!collector->options->key[0])
+    if (!options->key[0])
         return STATUS_OK;
     endpoints->keys = *keys;
-    return access_open(&endpoints->access, collector->options->authorized_keys, err);
+    return access_open(&endpoints->access, options->authorized_keys, err);
 }
 
 // Connections use descriptors.  If the process's limit is too low, allows fewer connections, so
@@ -214,6 +220,7 @@ static void end(struct collector *collector, void (*release)(struct lock *lock))
 {
     stop_threads(collector);
     channels_free(collector->channels);
+    quota_free(collector->quota);
     wire_context_free(collector->endpoints.context);
     access_close(collector->endpoints.access);
     explicit_bzero(&collector->endpoints.keys, sizeof collector->endpoints.keys);

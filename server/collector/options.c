@@ -43,6 +43,16 @@ static enum status parse_retention(void *member, const char *value, const char *
     return retention_rules_parse(member, value, err);
 }
 
+static enum status parse_quota(void *member, const char *value, const char *what, struct error *err)
+{
+    struct quota_rules rules = quota_rules_default();
+    (void)what; // the message names the quota
+    enum status status = quota_rules_parse(&rules, value, err);
+    if (status == STATUS_OK)
+        memcpy(member, &rules, sizeof rules);
+    return status;
+}
+
 static enum status parse_ignored(void *member, const char *value, const char *what,
                                  struct error *err)
 {
@@ -102,6 +112,12 @@ static const struct option rows[] = {
      "(of the store): a size or unlimited (default: raw=forever,minute=35d,hour=400d,"
      "day=forever,month=forever,finest-minute=2d,finest-hour=35d,bytes=unlimited)",
      CUSTOM_AT(retention, parse_retention)},
+    {"quota", "KEY=VALUE,...",
+     "what one key or one user may use: names, runs (new ones an hour), bytes (a day, to ingest), "
+     "records (a second), connections, answers (unread bytes), cells (of rollups), kills (killed "
+     "runs a minute); numbers, sizes or unlimited (default: names=100000,runs=4096,bytes=half of "
+     "the store's limit,records=unlimited,connections=1024,answers=8MB,cells=16384,kills=10)",
+     CUSTOM_AT(quota, parse_quota)},
     // Files and units of older versions may have it; records are no longer sealed.
     {"seal-after", "AGE", NULL, .type = OPTION_CUSTOM, .parse = parse_ignored},
     // For measuring what rollups cost, and not in the help.
@@ -281,6 +297,7 @@ enum status options_read(struct options *options, int argc, char *const *argv,
 {
     *options = (struct options){.log_level = LOG_LEVEL_INFO,
                                 .limits = LIMITS_DEFAULT,
+                                .quota = quota_rules_default(),
                                 .retention = retention_rules_default()};
     struct reading reading = {.options = options,
                               .table = {.options = rows, .count = ROW_COUNT, .target = options}};

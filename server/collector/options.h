@@ -10,6 +10,7 @@
 #include "common/core/base/error.h"
 #include "common/sys/log.h"
 #include "common/wire/address.h"
+#include "server/collector/access/quota.h"
 #include "server/collector/maintenance/retention_rules.h"
 #include "server/collector/services/admission.h"
 #include "server/collector/threads/limits.h"
@@ -26,6 +27,7 @@ struct options {
     bool group_read;            // the store's group may read it, too
     bool insecure;              // accept TCP addresses open to other hosts, without keys
     struct limits limits;
+    struct quota_rules quota;
     struct retention_rules retention;
     int rollups; // not a bool: 0: on (the default); 1: off
     enum log_level log_level;

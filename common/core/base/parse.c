@@ -89,6 +89,44 @@ enum status parse_duration(int64_t *out_ns, const char *text, const char *what, 
     return STATUS_OK;
 }
 
+static const struct {
+    const char *suffix;
+    double bytes;
+} size_units[] = {
+    {"", 1},
+    {"B", 1},
+    {"KB", 1024.0},
+    {"MB", 1048576.0},
+    {"GB", 1073741824.0},
+    {"TB", 1099511627776.0},
+};
+
+enum status parse_size(int64_t *out_bytes, const char *text, int64_t minimum, const char *what,
+                       struct error *err)
+{
+    char *end = NULL;
+    const size_t digits = strspn(text, "0123456789.");
+    const double value = digits > 0 ? strtod(text, &end) : 0;
+    double bytes = -1;
+    if (strcmp(text, "unlimited") == 0) {
+        *out_bytes = 0;
+        return STATUS_OK;
+    }
+    for (size_t i = 0; end && end == text + digits && i < sizeof size_units / sizeof *size_units;
+         i++)
+        if (strcmp(end, size_units[i].suffix) == 0)
+            bytes = value * size_units[i].bytes;
+    if (bytes < 0)
+        return not_a_number(text, what, "a size (such as 512MB, 50GB, unlimited)", err);
+    if (!(bytes >= (double)minimum))
+        return error_set(err, STATUS_INVALID, "%s: %.40s is less than %.0f bytes", what, text,
+                         (double)minimum);
+    if (bytes >= 9e18)
+        return error_set(err, STATUS_INVALID, "%s: %.40s is too much", what, text);
+    *out_bytes = (int64_t)bytes;
+    return STATUS_OK;
+}
+
 enum status parse_ratio(double *out, const char *text, const char *what, struct error *err)
 {
     char number[32];

@@ -20,6 +20,11 @@ MUST_CHECK enum status parse_real(double *out, const char *text, double minimum,
 MUST_CHECK enum status parse_duration(int64_t *out_ns, const char *text, const char *what,
                                       struct error *err);
 
+// Parses a number of bytes: "1048576" "512MB" "1.5GB" "2TB" (1 KB is 1024 bytes), or "unlimited",
+// which gives 0.  Returns STATUS_INVALID if it is less than `minimum`.
+MUST_CHECK enum status parse_size(int64_t *out_bytes, const char *text, int64_t minimum,
+                                  const char *what, struct error *err);
+
 // Parses a ratio from 0 to 1, written as "3%" or "0.03".
 MUST_CHECK enum status parse_ratio(double *out, const char *text, const char *what,
                                    struct error *err);

@@ -53,45 +53,6 @@ static int64_t *value_of(struct retention_rules *rules, const struct key *key)
 
 // ---- Values ---------------------------------------------------------------------------
 
-static const struct {
-    const char *suffix;
-    double bytes;
-} byte_units[] = {
-    {"", 1},
-    {"B", 1},
-    {"KB", 1024.0},
-    {"MB", 1048576.0},
-    {"GB", 1073741824.0},
-    {"TB", 1099511627776.0},
-};
-
-static enum status parse_bytes(int64_t *out, const char *text, struct error *err)
-{
-    if (strcmp(text, "unlimited") == 0) {
-        *out = 0;
-        return STATUS_OK;
-    }
-    char *end = NULL;
-    const bool is_number = text[0] >= '0' && text[0] <= '9';
-    const double value = is_number ? strtod(text, &end) : 0;
-    double bytes = -1;
-    for (size_t i = 0; is_number && text[1] != 'x' && text[1] != 'X' &&
-                       i < sizeof byte_units / sizeof *byte_units;
-         i++)
-        if (strcmp(end, byte_units[i].suffix) == 0)
-            bytes = value * byte_units[i].bytes;
-    if (bytes < 0)
-        return error_set(err, STATUS_INVALID,
-                         "--retention: bytes: \"%.40s\" is not a size (such as 512MB, 50GB, "
-                         "unlimited)",
-                         text);
-    if (!(bytes >= BYTES_MIN && bytes < 9e18))
-        return error_set(err, STATUS_INVALID, "--retention: bytes: %.40s is less than 1MB%s", text,
-                         bytes < BYTES_MIN ? "" : ", or too much");
-    *out = (int64_t)bytes;
-    return STATUS_OK;
-}
-
 static enum status parse_age(int64_t *out, const struct key *key, const char *text,
                              struct error *err)
 {
@@ -145,7 +106,7 @@ static enum status parse_rule(struct reading *reading, char *word, struct error 
     reading->given |= bit;
     int64_t *value = value_of(reading->rules, key);
     return key->place == offsetof(struct retention_rules, bytes)
-               ? parse_bytes(value, equals + 1, err)
+               ? parse_size(value, equals + 1, BYTES_MIN, "--retention: bytes", err)
                : parse_age(value, key, equals + 1, err);
 }
 

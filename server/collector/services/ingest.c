@@ -7,6 +7,7 @@
 #include "common/sys/clock.h"
 #include "common/sys/thread.h"
 #include "common/wire/codec.h"
+#include "server/collector/access/quota.h"
 #include "server/collector/threads/limits.h"
 #include "server/collector/threads/job.h"
 
@@ -24,6 +25,7 @@ struct ingest {
     struct channels *channels;
     struct thread thread;
     struct admission admission;
+    bool is_shared;      // several owners send: the inbox is smaller
     struct job *pending; // decoded, waiting for room in the inbox
     size_t pending_bytes;
     // Set by main, read by the thread after it was woken; publishes nothing else: relaxed.
@@ -119,14 +121,28 @@ static bool is_accepted(struct ingest *ingest, unsigned socket, const struct wir
 // False when the sender is far beyond its credit; it will send again.
 static bool acquire_credit(struct ingest *ingest, struct job *job)
 {
-    const struct message_batch *batch = &job->message.batch;
-    if (job->message.kind == MESSAGE_BATCH && batch->first != 0)
-        job->records = (uint32_t)(batch->last - batch->first + 1);
     job->credit = peer_credit_acquire(&ingest->channels->credit, job->from.socket, &job->from.route,
                                       job->records);
     if (!job->credit)
         reject_counters_count(&ingest->channels->rejects, REFUSAL_OVER_CREDIT, 1);
     return job->credit != NULL;
+}
+
+// False when the sender's owner has exceeded a quota; it will send again.
+static bool is_within_quota(struct ingest *ingest, struct job *job, const struct wire_frame *frame)
+{
+    struct quota *quota = ingest->channels->quota;
+    const uint64_t now_ns = clock_monotonic_ns();
+    const bool is_admitted =
+        quota_admit(quota, &job->peer, frame->size, job->records, now_ns, &job->owner);
+    const bool is_shared = quota_is_shared(quota, now_ns);
+    if (is_shared != ingest->is_shared)
+        queue_set_bytes_max(ingest->channels->inbox,
+                            is_shared ? CHANNELS_INBOX_SHARED_BYTES : CHANNELS_INBOX_BYTES);
+    ingest->is_shared = is_shared;
+    if (!is_admitted)
+        reject_counters_count(&ingest->channels->rejects, REFUSAL_QUOTA, 1);
+    return is_admitted;
 }
 
 static void on_frame(struct ingest *ingest, unsigned socket, const struct wire_frame *frame)
@@ -142,7 +158,10 @@ static void on_frame(struct ingest *ingest, unsigned socket, const struct wire_f
         return;
     }
     check_size(ingest, job, frame);
-    if (!acquire_credit(ingest, job)) {
+    const struct message_batch *batch = &job->message.batch;
+    if (job->message.kind == MESSAGE_BATCH && batch->first != 0)
+        job->records = (uint32_t)(batch->last - batch->first + 1);
+    if (!is_within_quota(ingest, job, frame) || !acquire_credit(ingest, job)) {
         job_free(job);
         return;
     }

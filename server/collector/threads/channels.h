@@ -17,6 +17,8 @@ enum {
     CHANNELS_INBOX_JOBS = 1024, // items of `inbox`
     // Memory of decoded messages in `inbox`, larger than what the writer commits at once.
     CHANNELS_INBOX_BYTES = 12 * 1024 * 1024,
+    // The same while several owners send: none waits long behind another's records.
+    CHANNELS_INBOX_SHARED_BYTES = 4 * 1024 * 1024,
     CHANNELS_ANSWERS = 8192, // items of `acks`, and of `replies`
     CHANNELS_ACKS_BYTES = 8 * 1024 * 1024,
     CHANNELS_REPLIES_BYTES = 32 * 1024 * 1024,
@@ -27,13 +29,16 @@ struct commit_ids {
     int64_t last[RECORD_KIND_COUNT]; // [RECORD_KIND_RUN]: id of the last run
 };
 
+struct quota;
+
 struct channels {
     struct queue *inbox;   // struct job, for the writer
     struct queue *acks;    // struct answer, from the writer to ingest
     struct queue *replies; // struct answer, from the writer and query workers to the query service
     struct reject_counters rejects;
     struct peer_credit credit;
-    struct job *stop; // JOB_STOP, allocated in advance; NULL once it has been queued
+    struct quota *quota; // borrowed; NULL: none
+    struct job *stop;    // JOB_STOP, allocated in advance; NULL once it has been queued
     // Heartbeats: the monotonic times of the last rounds of the two threads' loops.  Relaxed, as
     // they publish no other data.
     atomic_uint_fast64_t ingest_beat_ns, writer_beat_ns;

@@ -37,6 +37,7 @@ struct job {
     enum job_kind kind;
     struct job_return from;
     struct wire_peer peer;           // JOB_MESSAGE: the sender
+    unsigned owner;                  // JOB_MESSAGE: of the sender; see quota_admit
     int64_t received_ns;             // the collector's wall clock
     struct message message;          // JOB_MESSAGE; owned
     struct peer_credit_slot *credit; // counts the message's records as in flight; or NULL

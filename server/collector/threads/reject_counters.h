@@ -16,6 +16,7 @@
     X(RUNS, "runs")                 /* a Hello of a run beyond a key's limit */                    \
     X(CONNECTIONS, "connections")   /* a connection beyond the limit */                            \
     X(OVER_CREDIT, "over_credit")   /* a message of a peer far beyond its credit */                \
+    X(QUOTA, "quota")               /* a message beyond a quota of its owner */                    \
     X(DENIED, "denied")             /* a message whose sender lacks the role */                    \
     X(WRONG_OWNER, "wrong_owner")   /* a message of a run that belongs to another key */           \
     X(REVOKED, "revoked")           /* a message with a key that was revoked */                    \

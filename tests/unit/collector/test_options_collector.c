@@ -81,7 +81,8 @@ TEST_CASE(test_options_beat_the_environment_and_that_the_file)
     write_config("listen = ipc:///a\nlisten = ipc:///b\ndb = /from/file.db\nlog-level = debug\n"
                  "max-names = 7\nmax-runs-per-key = 8\nmax-connections = 9\n"
                  "authorized-keys = /k\nkey = /s\ninsecure = no\nfiles-under = /f\n"
-                 "seal-after = 30d\nretention = raw=30d,bytes=50GB\n");
+                 "seal-after = 30d\nretention = raw=30d,bytes=50GB\n"
+                 "quota = names=7,bytes=1GB\n");
     (void)snprintf(words, sizeof words, "--config %s", config);
     assert_int_equal(read_words(&options, words, NULL), STATUS_OK);
     assert_int_equal(options.listen_count, 1);
@@ -98,6 +99,9 @@ TEST_CASE(test_options_beat_the_environment_and_that_the_file)
     assert_int_equal(options.limits.connections, 9);
     assert_int_equal(options.retention.raw_ns, INT64_C(30) * 86400 * 1000000000);
     assert_int_equal(options.retention.bytes, INT64_C(50) << 30);
+    assert_int_equal(options.quota.most[QUOTA_NAMES], 7);
+    assert_int_equal(options.quota.most[QUOTA_BYTES], INT64_C(1) << 30);
+    assert_int_equal(options.quota.most[QUOTA_RUNS], 4096);
     assert_string_equal(options.authorized_keys, "/k");
     assert_string_equal(options.key, "/s");
     assert_string_equal(options.files_under, "/f");

@@ -86,6 +86,26 @@ TEST_CASE(test_text)
         char text[PEER_TEXT_SIZE], owner[PEER_OWNER_SIZE];
         assert_string_equal(peer_text(text, &cases[i].peer), cases[i].text);
         assert_string_equal(peer_owner_text(owner, &cases[i].peer), cases[i].owner);
+        struct wire_peer read = {.host = "x"};
+        assert_true(peer_read_owner(&read, owner));
+        assert_true(peer_is_same_owner(&read, &cases[i].peer));
+    }
+    static const char *const wrong[] = {"",
+                                        "user:",
+                                        "user:-1",
+                                        "user:1 ",
+                                        "user:4294967295",
+                                        "loopback ",
+                                        "key:",
+                                        "key:0",
+                                        "key:0000000000000000000000000000000000000000",
+                                        "user",
+                                        "1000"};
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        struct wire_peer read = {.host = "x"};
+        if (peer_read_owner(&read, wrong[i]))
+            fail_msg("%s", wrong[i]);
+        assert_string_equal(read.host, "x");
     }
 }
 

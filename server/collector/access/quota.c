@@ -1,0 +1,517 @@
+#include "server/collector/access/quota.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/core/base/parse.h"
+#include "common/core/base/unit.h"
+#include "common/sys/clock.h"
+#include "common/sys/log.h"
+
+enum {
+    OWNERS = 4096,
+    SHARED_OWNER = 0,     // of all who find no place
+    SMALL_MESSAGE = 4096, // bytes; without records it always passes
+    COMPLAINTS = 1024,
+    COMPLAINT_PROBES = 8,
+    WORD_SIZE = 64,
+    TIMES_SIZE = 48,
+};
+
+#define SECOND_NS          UINT64_C(1000000000)
+#define OWNER_IDLE_NS      (60 * SECOND_NS)
+#define COMPLAINT_EVERY_NS (10 * SECOND_NS)
+#define NEAR_LIMIT         0.8
+
+static const struct {
+    const char *name;
+    uint64_t most;
+    unsigned period_s;
+    const char *period;
+    enum unit unit;
+    const char *effect;
+} kinds[QUOTA_COUNT] = {
+#define QUOTA_LINE(kind, name, most, period_s, period, unit, effect)                               \
+    {name, most, period_s, period, UNIT_##unit, effect},
+    QUOTAS(QUOTA_LINE)
+#undef QUOTA_LINE
+};
+
+struct owner {
+    struct wire_peer peer; // without its process and address
+    double level[QUOTA_COUNT];
+    uint64_t drained_ns; // when rates were last reduced
+    uint64_t used_ns;
+    unsigned next; // in the bucket; SHARED_OWNER: the last one
+};
+
+// When a line was last logged, and what has been counted since.
+struct complaint {
+    uint64_t hash; // of owner and text; 0: free
+    uint64_t logged_ns, count;
+};
+
+struct quota {
+    pthread_mutex_t lock; // of the members below
+    struct quota_rules rules;
+    uint64_t store_names, store_names_most;
+    uint64_t press;
+    unsigned owner_count; // slots in use, SHARED_OWNER among them
+    uint64_t searched_ns; // when an idle slot was last looked for
+    unsigned latest;      // the owner of the last message
+    uint64_t latest_ns;
+    // Time of the last message of another owner than the latest.  Relaxed: publishes nothing else.
+    atomic_uint_fast64_t other_ns;
+    unsigned buckets[OWNERS];
+    struct complaint complaints[COMPLAINTS];
+    struct owner owners[OWNERS];
+};
+
+// ---- Rules ----------------------------------------------------------------------------
+
+struct quota_rules quota_rules_default(void)
+{
+    struct quota_rules rules = {0};
+    for (unsigned i = 0; i < QUOTA_COUNT; i++)
+        rules.most[i] = kinds[i].most;
+    return rules;
+}
+
+static enum status parse_rule(struct quota_rules *rules, char *word, struct error *err)
+{
+    const char *words[QUOTA_PRESSURE];
+    unsigned kind = QUOTA_PRESSURE; // and later ones cannot be set
+    char *value = strchr(word, '=');
+    if (!value)
+        return error_set(err, STATUS_INVALID,
+                         "--quota: \"%.40s\" is not KEY=VALUE (such as runs=10000)", word);
+    *value++ = '\0';
+    for (unsigned i = QUOTA_PRESSURE; i-- > 0;) {
+        words[i] = kinds[i].name;
+        if (strcmp(word, kinds[i].name) == 0)
+            kind = i;
+    }
+    if (kind == QUOTA_PRESSURE) {
+        const char *nearest = parse_nearest(word, words, QUOTA_PRESSURE);
+        return error_set(err, STATUS_INVALID, "--quota: \"%.40s\" has no quota (%s%s)", word,
+                         nearest ? "did you mean " : "the manual page lists those that have",
+                         nearest ? nearest : "");
+    }
+    if (rules->given[kind])
+        return error_set(err, STATUS_INVALID, "--quota: %s is there twice", word);
+    rules->given[kind] = true;
+    char what[WORD_SIZE];
+    int64_t most = 0;
+    enum status status = STATUS_OK;
+    (void)snprintf(what, sizeof what, "--quota: %s", kinds[kind].name);
+    if (kinds[kind].unit == UNIT_BYTES)
+        status = parse_size(&most, value, 1 << 16, what, err);
+    else if (strcmp(value, "unlimited") != 0)
+        status = parse_int(&most, value, 1, INT64_C(1) << 53, what, err);
+    rules->most[kind] = (uint64_t)most;
+    return status;
+}
+
+enum status quota_rules_parse(struct quota_rules *rules, const char *text, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (const char *at = text; status == STATUS_OK;) {
+        char word[WORD_SIZE];
+        const size_t size = strcspn(at, ",");
+        if (size >= sizeof word)
+            return error_set(err, STATUS_INVALID, "--quota: \"%.40s\" is too long", at);
+        memcpy(word, at, size);
+        word[size] = '\0';
+        status = parse_rule(rules, word, err);
+        if (at[size] == '\0')
+            break;
+        at += size + 1;
+    }
+    return status;
+}
+
+enum status quota_new(struct quota **out, const struct quota_rules *rules, int64_t store_bytes,
+                      uint64_t store_names, struct error *err)
+{
+    struct quota *quota = calloc(1, sizeof *quota);
+    if (!quota)
+        return error_no_memory(err, "quota");
+    (void)pthread_mutex_init(&quota->lock, NULL);
+    quota->rules = *rules;
+    if (!rules->given[QUOTA_BYTES])
+        quota->rules.most[QUOTA_BYTES] = (uint64_t)store_bytes / 2;
+    quota->store_names_most = store_names;
+    quota->press = UINT64_MAX;
+    quota->owner_count = SHARED_OWNER + 1;
+    peer_set_host(&quota->owners[SHARED_OWNER].peer, "further owners");
+    *out = quota;
+    return STATUS_OK;
+}
+
+void quota_free(struct quota *quota)
+{
+    if (!quota)
+        return;
+    (void)pthread_mutex_destroy(&quota->lock);
+    free(quota);
+}
+
+// ---- Warnings -------------------------------------------------------------------------
+
+// FNV-1a, 64 bit.
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
+{
+    const unsigned char *at = bytes;
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ at[i]) * UINT64_C(1099511628211);
+    return hash;
+}
+
+// Equal for peers of one owner.
+static uint64_t hash_peer(const struct wire_peer *peer)
+{
+    const uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)peer->kind;
+    if (peer->kind == PEER_USER)
+        return hash_bytes(hash, &peer->uid, sizeof peer->uid);
+    return peer->kind == PEER_KEY ? hash_bytes(hash, peer->key, sizeof peer->key) : hash;
+}
+
+// Counts what a line is about; returns how often it happened since the last line, 0 if none is to
+// be logged yet, or none of the table's entries is free.
+static uint64_t count_complaint(struct quota *quota, const struct wire_peer *peer, const char *what,
+                                uint64_t count, uint64_t now_ns)
+{
+    const uint64_t hash = hash_bytes(hash_peer(peer), what, strlen(what)) | 1;
+    struct complaint *found = NULL;
+    for (unsigned i = 0; i < COMPLAINT_PROBES; i++) {
+        struct complaint *complaint = &quota->complaints[(hash / 2 + i) % COMPLAINTS];
+        if (complaint->hash == hash) {
+            found = complaint;
+            break;
+        }
+        if (!found &&
+            (complaint->hash == 0 || now_ns - complaint->logged_ns > 2 * COMPLAINT_EVERY_NS))
+            found = complaint;
+    }
+    if (!found)
+        return 0;
+    if (found->hash != hash)
+        *found = (struct complaint){.hash = hash};
+    found->count += count;
+    if (found->logged_ns != 0 && now_ns - found->logged_ns < COMPLAINT_EVERY_NS)
+        return 0;
+    const uint64_t total = found->count;
+    found->logged_ns = now_ns;
+    found->count = 0;
+    return total;
+}
+
+// " (17 times)"; "" for once.
+static char *times_text(char text[TIMES_SIZE], uint64_t times)
+{
+    text[0] = '\0';
+    if (times > 1)
+        (void)snprintf(text, TIMES_SIZE, " (%llu times)", (unsigned long long)times);
+    return text;
+}
+
+void quota_complain(struct quota *quota, const struct wire_peer *peer, const char *what,
+                    uint64_t count)
+{
+    char text[PEER_TEXT_SIZE], times[TIMES_SIZE];
+    if (!quota || count == 0)
+        return;
+    (void)pthread_mutex_lock(&quota->lock);
+    const uint64_t total = count_complaint(quota, peer, what, count, clock_monotonic_ns());
+    (void)pthread_mutex_unlock(&quota->lock);
+    if (total > 0)
+        log_write(LOG_LEVEL_WARNING, "%s: %s%s", peer_text(text, peer), what,
+                  times_text(times, total));
+}
+
+// A line about a quota, to be logged after the lock has been released.
+struct warning {
+    enum quota_kind kind;
+    struct wire_peer peer;
+    double level;
+    uint64_t most;
+    uint64_t refused; // 0: the owner is near the limit
+    bool is_due;
+};
+
+// "user alice (1001): quota of names: 100000 of 100000: new names are stored as other (17 times)"
+static void write_warning(const struct warning *warning)
+{
+    char who[PEER_TEXT_SIZE], level[UNIT_TEXT_SIZE], most[UNIT_TEXT_SIZE], times[TIMES_SIZE];
+    if (!warning->is_due)
+        return;
+    const enum unit unit = kinds[warning->kind].unit;
+    const bool is_refused = warning->refused > 0;
+    log_write(LOG_LEVEL_WARNING, "%s: quota of %s: %s of %s%s%s%s%s",
+              peer_text(who, &warning->peer), kinds[warning->kind].name,
+              unit_format_int(level, unit, (int64_t)warning->level),
+              unit_format_int(most, unit, (int64_t)warning->most), kinds[warning->kind].period,
+              is_refused ? ": " : "", is_refused ? kinds[warning->kind].effect : "",
+              times_text(times, warning->refused));
+}
+
+static uint64_t most_of(const struct quota *quota, enum quota_kind kind)
+{
+    return kind == QUOTA_PRESSURE ? quota->press : quota->rules.most[kind];
+}
+
+static bool has_limit(const struct quota *quota, enum quota_kind kind)
+{
+    return kind == QUOTA_PRESSURE ? quota->press != UINT64_MAX : quota->rules.most[kind] != 0;
+}
+
+static void warn(struct quota *quota, const struct owner *owner, enum quota_kind kind,
+                 bool is_refused, uint64_t now_ns, struct warning *out)
+{
+    const char *what = is_refused ? kinds[kind].effect : kinds[kind].name;
+    const uint64_t total = count_complaint(quota, &owner->peer, what, 1, now_ns);
+    *out = (struct warning){.kind = kind,
+                            .peer = owner->peer,
+                            .level = owner->level[kind],
+                            .most = most_of(quota, kind),
+                            .refused = is_refused ? total : 0,
+                            .is_due = total > 0};
+}
+
+// ---- Owners ---------------------------------------------------------------------------
+
+static void drain(struct quota *quota, struct owner *owner, uint64_t now_ns)
+{
+    const double elapsed_s =
+        now_ns > owner->drained_ns ? (double)(now_ns - owner->drained_ns) / 1e9 : 0;
+    owner->used_ns = now_ns;
+    if (elapsed_s == 0)
+        return;
+    owner->drained_ns = now_ns;
+    for (unsigned i = 0; i < QUOTA_COUNT; i++) {
+        if (kinds[i].period_s == 0 || owner->level[i] == 0)
+            continue;
+        const double drained = (double)most_of(quota, i) * elapsed_s / kinds[i].period_s;
+        owner->level[i] =
+            has_limit(quota, i) && drained < owner->level[i] ? owner->level[i] - drained : 0;
+    }
+}
+
+static bool is_idle(const struct owner *owner, uint64_t now_ns)
+{
+    return owner->level[QUOTA_NAMES] == 0 && owner->level[QUOTA_CONNECTIONS] == 0 &&
+           owner->level[QUOTA_ANSWERS] == 0 && now_ns - owner->used_ns > OWNER_IDLE_NS;
+}
+
+// Removes the least recent idle owner and returns its slot; SHARED_OWNER if there is none.
+static unsigned free_slot(struct quota *quota, uint64_t now_ns)
+{
+    unsigned oldest = SHARED_OWNER;
+    if (quota->owner_count < OWNERS)
+        return quota->owner_count++;
+    if (now_ns - quota->searched_ns < SECOND_NS)
+        return SHARED_OWNER;
+    quota->searched_ns = now_ns;
+    for (unsigned i = SHARED_OWNER + 1; i < OWNERS; i++)
+        if (is_idle(&quota->owners[i], now_ns) &&
+            (oldest == SHARED_OWNER || quota->owners[i].used_ns < quota->owners[oldest].used_ns))
+            oldest = i;
+    if (oldest == SHARED_OWNER)
+        return SHARED_OWNER;
+    unsigned *link = &quota->buckets[hash_peer(&quota->owners[oldest].peer) % OWNERS];
+    while (*link != oldest)
+        link = &quota->owners[*link].next;
+    *link = quota->owners[oldest].next;
+    return oldest;
+}
+
+static unsigned find_owner(struct quota *quota, const struct wire_peer *peer, uint64_t now_ns)
+{
+    unsigned *bucket = &quota->buckets[hash_peer(peer) % OWNERS];
+    for (unsigned i = *bucket; i != SHARED_OWNER; i = quota->owners[i].next)
+        if (peer_is_same_owner(&quota->owners[i].peer, peer))
+            return i;
+    const unsigned slot = free_slot(quota, now_ns);
+    if (slot == SHARED_OWNER)
+        return SHARED_OWNER;
+    struct owner *owner = &quota->owners[slot];
+    *owner =
+        (struct owner){.peer = *peer, .drained_ns = now_ns, .used_ns = now_ns, .next = *bucket};
+    owner->peer.pid = 0;
+    *bucket = slot;
+    return slot;
+}
+
+unsigned quota_owner(struct quota *quota, const struct wire_peer *peer, uint64_t now_ns)
+{
+    if (!quota)
+        return SHARED_OWNER;
+    (void)pthread_mutex_lock(&quota->lock);
+    const unsigned owner = find_owner(quota, peer, now_ns);
+    quota->owners[owner].used_ns = now_ns;
+    (void)pthread_mutex_unlock(&quota->lock);
+    return owner;
+}
+
+// ---- Taking and giving ----------------------------------------------------------------
+
+static bool is_exceeded(const struct quota *quota, const struct owner *owner, enum quota_kind kind,
+                        uint64_t amount)
+{
+    if (!has_limit(quota, kind))
+        return false;
+    const double most = (double)most_of(quota, kind);
+    return kinds[kind].period_s == 0 ? owner->level[kind] + (double)amount > most
+                                     : owner->level[kind] >= most;
+}
+
+static void add(struct quota *quota, struct owner *owner, enum quota_kind kind, uint64_t amount,
+                uint64_t now_ns, struct warning *warning)
+{
+    const double near_limit = NEAR_LIMIT * (double)most_of(quota, kind);
+    if (kinds[kind].period_s != 0 && !has_limit(quota, kind))
+        return;
+    owner->level[kind] += (double)amount;
+    if (has_limit(quota, kind) && owner->level[kind] >= near_limit && kind != QUOTA_KILLS &&
+        kind != QUOTA_PRESSURE)
+        warn(quota, owner, kind, false, now_ns, warning);
+}
+
+bool quota_take(struct quota *quota, unsigned owner, enum quota_kind kind, uint64_t amount,
+                uint64_t now_ns)
+{
+    struct warning warning = {0};
+    if (!quota)
+        return true;
+    (void)pthread_mutex_lock(&quota->lock);
+    struct owner *slot = &quota->owners[owner];
+    drain(quota, slot, now_ns);
+    const bool taken = !is_exceeded(quota, slot, kind, amount);
+    if (taken)
+        add(quota, slot, kind, amount, now_ns, &warning);
+    else
+        warn(quota, slot, kind, true, now_ns, &warning);
+    (void)pthread_mutex_unlock(&quota->lock);
+    write_warning(&warning);
+    return taken;
+}
+
+void quota_give(struct quota *quota, unsigned owner, enum quota_kind kind, uint64_t amount)
+{
+    if (!quota)
+        return;
+    (void)pthread_mutex_lock(&quota->lock);
+    double *level = &quota->owners[owner].level[kind];
+    *level = *level > (double)amount ? *level - (double)amount : 0;
+    (void)pthread_mutex_unlock(&quota->lock);
+}
+
+bool quota_take_name(struct quota *quota, unsigned owner, bool is_host, uint64_t now_ns)
+{
+    struct warning warning = {0};
+    if (!quota)
+        return true;
+    (void)pthread_mutex_lock(&quota->lock);
+    struct owner *slot = &quota->owners[owner];
+    const uint64_t left = quota->store_names_most > quota->store_names
+                              ? quota->store_names_most - quota->store_names
+                              : 0;
+    const bool has_room = left > QUOTA_NAMES_RESERVED ||
+                          (left > 0 && (is_host || slot->level[QUOTA_NAMES] < QUOTA_NAMES_FEW));
+    const bool taken = has_room && !is_exceeded(quota, slot, QUOTA_NAMES, 1);
+    slot->used_ns = now_ns;
+    if (taken) {
+        quota->store_names++;
+        add(quota, slot, QUOTA_NAMES, 1, now_ns, &warning);
+    } else {
+        warn(quota, slot, QUOTA_NAMES, true, now_ns, &warning);
+    }
+    if (!has_room)
+        warning.most = quota->store_names_most; // of all owners: the store is full
+    (void)pthread_mutex_unlock(&quota->lock);
+    write_warning(&warning);
+    return taken;
+}
+
+void quota_reset_names(struct quota *quota)
+{
+    if (!quota)
+        return;
+    (void)pthread_mutex_lock(&quota->lock);
+    quota->store_names = 0;
+    for (unsigned i = 0; i < OWNERS; i++)
+        quota->owners[i].level[QUOTA_NAMES] = 0;
+    (void)pthread_mutex_unlock(&quota->lock);
+}
+
+void quota_add_names(struct quota *quota, const char *who, uint64_t count)
+{
+    struct wire_peer peer;
+    if (!quota)
+        return;
+    (void)pthread_mutex_lock(&quota->lock);
+    quota->store_names += count;
+    if (who && peer_read_owner(&peer, who))
+        quota->owners[find_owner(quota, &peer, clock_monotonic_ns())].level[QUOTA_NAMES] +=
+            (double)count;
+    (void)pthread_mutex_unlock(&quota->lock);
+}
+
+// ---- Ingest -----------------------------------------------------------------------------
+
+static void note_activity(struct quota *quota, unsigned owner, uint64_t now_ns)
+{
+    if (quota->latest != owner && quota->latest_ns != 0)
+        atomic_store_explicit(&quota->other_ns, quota->latest_ns, memory_order_relaxed);
+    quota->latest = owner;
+    quota->latest_ns = now_ns;
+}
+
+bool quota_is_shared(const struct quota *quota, uint64_t now_ns)
+{
+    if (!quota)
+        return false;
+    const uint64_t other_ns = atomic_load_explicit(&quota->other_ns, memory_order_relaxed);
+    return other_ns != 0 && now_ns < other_ns + SECOND_NS;
+}
+
+bool quota_admit(struct quota *quota, const struct wire_peer *peer, uint64_t bytes,
+                 uint32_t records, uint64_t now_ns, unsigned *owner)
+{
+    static const enum quota_kind rates[] = {QUOTA_BYTES, QUOTA_RECORDS, QUOTA_PRESSURE};
+    enum { RATES = sizeof rates / sizeof *rates };
+    struct warning warnings[RATES] = {{.is_due = false}};
+    bool is_admitted = true;
+    *owner = SHARED_OWNER;
+    if (!quota)
+        return true;
+    (void)pthread_mutex_lock(&quota->lock);
+    *owner = find_owner(quota, peer, now_ns);
+    struct owner *slot = &quota->owners[*owner];
+    note_activity(quota, *owner, now_ns);
+    drain(quota, slot, now_ns);
+    for (unsigned i = 0; i < RATES && (records > 0 || bytes > SMALL_MESSAGE) && is_admitted; i++) {
+        is_admitted = !is_exceeded(quota, slot, rates[i], 0);
+        if (!is_admitted)
+            warn(quota, slot, rates[i], true, now_ns, &warnings[i]);
+    }
+    for (unsigned i = 0; i < RATES && is_admitted; i++)
+        add(quota, slot, rates[i], rates[i] == QUOTA_RECORDS ? records : bytes, now_ns,
+            &warnings[i]);
+    (void)pthread_mutex_unlock(&quota->lock);
+    for (unsigned i = 0; i < RATES; i++)
+        write_warning(&warnings[i]);
+    return is_admitted;
+}
+
+void quota_press(struct quota *quota, uint64_t bytes)
+{
+    if (!quota)
+        return;
+    (void)pthread_mutex_lock(&quota->lock);
+    quota->press = bytes;
+    (void)pthread_mutex_unlock(&quota->lock);
+}

@@ -1,0 +1,117 @@
+// Quotas: limits what each owner of runs (a key, a user over ipc, or all peers over TCP without
+// keys) may use of the collector, counts it, and logs who misbehaves.  One object, shared by all
+// threads; every function may be called on any thread, takes one mutex for some tens of
+// nanoseconds, and accepts NULL for a quota that limits nothing.
+//
+// A quota is a level, which goes up with quota_take and down with quota_give (connections), or a
+// rate, a token bucket that refills by its limit within its period (runs an hour).  At 80 % of a
+// limit, and when something is refused, a warning names the owner, the quota and its numbers; one
+// line per owner and reason each 10 s.
+//
+// Up to 4,095 owners are distinguished; the least recent one with nothing in use makes room.  If
+// there is none, all further owners share one place.
+#ifndef INFERSTAT_COLLECTOR_ACCESS_QUOTA_H
+#define INFERSTAT_COLLECTOR_ACCESS_QUOTA_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/core/base/error.h"
+#include "common/wire/peer.h"
+
+struct quota;
+
+// X(kind, its name in --quota, default limit (0: none), period in seconds (0: a level) and its
+// text, unit of the limit, what happens beyond it)
+#define QUOTAS(X)                                                                                  \
+    /* names in the store that the owner reported first */                                         \
+    X(NAMES, "names", 100000, 0, "", NONE, "new names are stored as other")                        \
+    X(RUNS, "runs", 4096, 3600, " an hour", NONE, "new runs are refused")                          \
+    /* messages to ingest */                                                                       \
+    X(BYTES, "bytes", 0, 86400, " a day", BYTES, "messages are discarded")                         \
+    X(RECORDS, "records", 0, 1, " a second", NONE, "messages are discarded")                       \
+    X(CONNECTIONS, "connections", 1024, 0, "", NONE, "new connections are refused")                \
+    /* answers that the peers do not read */                                                       \
+    X(ANSWERS, "answers", 8388608, 0, "", BYTES, "queries are refused")                            \
+    /* buckets of rollups, beyond those that each run may have */                                  \
+    X(CELLS, "cells", 16384, 28800, " in 8 hours", NONE, "names of records are stored as other")   \
+    X(KILLS, "kills", 10, 60, " a minute", NONE, "runs are killed again and again")                \
+    /* as BYTES, while the store is too large: see quota_press */                                  \
+    X(PRESSURE, "bytes", 0, 1, " a second", BYTES,                                                 \
+      "messages are discarded, since the store exceeds its limit of bytes")
+
+enum quota_kind {
+#define QUOTA_ENUM(kind, ...) QUOTA_##kind,
+    QUOTAS(QUOTA_ENUM)
+#undef QUOTA_ENUM
+        QUOTA_COUNT
+};
+
+// Limits by kind; 0: none.
+struct quota_rules {
+    uint64_t most[QUOTA_COUNT];
+    bool given[QUOTA_COUNT]; // by quota_rules_parse
+};
+
+enum {
+    QUOTA_NAMES_RESERVED = 65536, // names in the store only for hosts, and owners with few names
+    QUOTA_NAMES_FEW = 256,        // names of such an owner
+};
+
+struct quota_rules quota_rules_default(void);
+
+// Parses "KEY=VALUE,...", such as "names=200000,bytes=10GB,records=unlimited", over `rules`.
+// Returns STATUS_INVALID if a key is unknown or given twice, or a value is invalid.
+MUST_CHECK enum status quota_rules_parse(struct quota_rules *rules, const char *text,
+                                         struct error *err);
+
+// `store_bytes` is the limit of the store's size (0: none): half of it is the default of
+// QUOTA_BYTES.  `store_names` is the limit of names in the store.
+MUST_CHECK enum status quota_new(struct quota **out, const struct quota_rules *rules,
+                                 int64_t store_bytes, uint64_t store_names, struct error *err);
+void quota_free(struct quota *quota); // accepts NULL
+
+// Returns the number of the peer's owner, for the calls below: valid for a minute, and as long as
+// the owner has names, connections or unread answers.
+unsigned quota_owner(struct quota *quota, const struct wire_peer *peer, uint64_t now_ns);
+
+// Takes `amount` of the owner's quota.  A level is refused if it would exceed its limit; a rate if
+// it has exceeded its limit before, so that one large amount passes.  Returns false if refused.
+// `now_ns` is the monotonic time, here and below.
+bool quota_take(struct quota *quota, unsigned owner, enum quota_kind kind, uint64_t amount,
+                uint64_t now_ns);
+
+// Gives `amount` of a level back.
+void quota_give(struct quota *quota, unsigned owner, enum quota_kind kind, uint64_t amount);
+
+// Takes a new name in the store: counts for the owner (QUOTA_NAMES) and for the store.  The store's
+// last QUOTA_NAMES_RESERVED names are for names of hosts (`is_host`), and for owners with fewer
+// than QUOTA_NAMES_FEW.
+bool quota_take_name(struct quota *quota, unsigned owner, bool is_host, uint64_t now_ns);
+
+// Sets the counts of names to those of the store: call quota_reset_names, then quota_add_names for
+// each owner of names; `who` is a name of the table owner (NULL: names without an owner).
+void quota_reset_names(struct quota *quota);
+void quota_add_names(struct quota *quota, const char *who, uint64_t count);
+
+// Admits a message with `records` records to ingest: returns false if the owner has exceeded its
+// QUOTA_BYTES, QUOTA_RECORDS or QUOTA_PRESSURE; the message is then to be discarded, as if it had
+// been lost, and the producer sends it again later.  Small messages without records always pass, so
+// that runs stay open.  Sets `*owner` to the number of the peer's owner.
+bool quota_admit(struct quota *quota, const struct wire_peer *peer, uint64_t bytes,
+                 uint32_t records, uint64_t now_ns, unsigned *owner);
+
+// True if messages of at least two owners were admitted within the last second.
+bool quota_is_shared(const struct quota *quota, uint64_t now_ns);
+
+// Limits what each owner may send to ingest to `bytes` a second (QUOTA_PRESSURE) while the store
+// exceeds its limit of bytes: 0 admits no records at all, UINT64_MAX ends the limit.
+void quota_press(struct quota *quota, uint64_t bytes);
+
+// Logs a warning that `peer` did something wrong, `count` times: "user alice (1001), process 4711:
+// WHAT (3 times)".  `what` is static text, such as "sends frames that cannot be decoded".  One line
+// per owner and text each 10 s; the next line has the count of what was left out.
+void quota_complain(struct quota *quota, const struct wire_peer *peer, const char *what,
+                    uint64_t count);
+
+#endif

@@ -1,0 +1,351 @@
+#include "server/collector/access/quota.h"
+
+#include <unistd.h>
+
+#include "common/core/base/error.h"
+#include "common/sys/log.h"
+#include "server/collector/threads/limits.h"
+#include "tests/support/test.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+static const uint64_t start_ns = 1000 * SECOND_NS;
+
+static struct wire_peer user(uid_t uid)
+{
+    return (struct wire_peer){.kind = PEER_USER, .uid = uid, .pid = 7};
+}
+
+static struct quota *make(const char *rules_text, int64_t store_bytes, uint64_t store_names)
+{
+    struct quota_rules rules = quota_rules_default();
+    struct quota *quota = NULL;
+    struct error err = {0};
+    if (rules_text)
+        expect_ok(quota_rules_parse(&rules, rules_text, &err), &err);
+    expect_ok(quota_new(&quota, &rules, store_bytes, store_names, &err), &err);
+    return quota;
+}
+
+// ---- The log ------------------------------------------------------------------------
+
+static int log_file = -1, log_saved = -1;
+
+static void log_begin(void)
+{
+    char name[] = "/tmp/inferstat-quota-XXXXXX";
+    log_file = mkstemp(name);
+    assert_true(log_file >= 0);
+    (void)unlink(name);
+    (void)fflush(stderr);
+    log_saved = dup(STDERR_FILENO);
+    assert_true(dup2(log_file, STDERR_FILENO) == STDERR_FILENO);
+    log_open("test", LOG_LEVEL_WARNING);
+}
+
+// What was logged since log_begin.
+static const char *log_end(void)
+{
+    static char text[8192];
+    assert_true(dup2(log_saved, STDERR_FILENO) == STDERR_FILENO);
+    (void)close(log_saved);
+    const ssize_t size = pread(log_file, text, sizeof text - 1, 0);
+    assert_true(size >= 0);
+    text[size] = '\0';
+    (void)close(log_file);
+    return text;
+}
+
+static void expect_lines(unsigned lines, const char *text)
+{
+    const char *log = log_end();
+    unsigned count = 0;
+    for (const char *at = log; *at; at++)
+        count += *at == '\n';
+    if (count != lines || !strstr(log, text))
+        fail_msg("%u lines with \"%s\", not:\n%s", lines, text, log);
+}
+
+// ---- Rules --------------------------------------------------------------------------
+
+TEST_CASE(test_rules)
+{
+    static const struct {
+        const char *text, *said; // NULL: it is right
+    } cases[] = {
+        {"names=5", NULL},
+        {"names=200000,bytes=10GB,records=unlimited,answers=64KB", NULL},
+        {"connections=1", NULL},
+        {"names=0", "outside"},
+        {"names=-1", "outside"},
+        {"names=5,names=6", "twice"},
+        {"name=5", "did you mean names"},
+        {"quux=5", "has no quota"},
+        {"names", "KEY=VALUE"},
+        {"", "KEY=VALUE"},
+        {"names=5,", "KEY=VALUE"},
+        {"bytes=5", "less than"},
+        {"bytes=x", "not a size"},
+        {"records=1.5", "whole number"},
+        {"names=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+         "too long"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct quota_rules rules = quota_rules_default();
+        struct error err = {0};
+        const enum status status = quota_rules_parse(&rules, cases[i].text, &err);
+        if ((status == STATUS_OK) != !cases[i].said ||
+            (cases[i].said && !strstr(err.text, cases[i].said)))
+            fail_msg("%s: %s", cases[i].text, err.text);
+    }
+    struct quota_rules rules = quota_rules_default();
+    assert_int_equal(quota_rules_parse(&rules, "bytes=1MB,records=unlimited,runs=7", NULL),
+                     STATUS_OK);
+    assert_int_equal(rules.most[QUOTA_BYTES], 1 << 20);
+    assert_int_equal(rules.most[QUOTA_RECORDS], 0);
+    assert_int_equal(rules.most[QUOTA_RUNS], 7);
+    assert_int_equal(rules.most[QUOTA_NAMES], 100000);
+}
+
+// ---- Levels and rates -----------------------------------------------------------------
+
+TEST_CASE(test_a_level)
+{
+    struct quota *quota = make("connections=3", 0, 1000);
+    const struct wire_peer alice = user(1000), bob = user(1001);
+    const unsigned a = quota_owner(quota, &alice, start_ns);
+    const unsigned b = quota_owner(quota, &bob, start_ns);
+    assert_int_not_equal(a, b);
+    assert_int_equal(quota_owner(quota, &alice, start_ns), a);
+    assert_true(quota_take(quota, a, QUOTA_CONNECTIONS, 2, start_ns));
+    assert_false(quota_take(quota, a, QUOTA_CONNECTIONS, 2, start_ns));
+    assert_true(quota_take(quota, a, QUOTA_CONNECTIONS, 1, start_ns));
+    assert_false(quota_take(quota, a, QUOTA_CONNECTIONS, 1, start_ns + 90000 * SECOND_NS));
+    assert_true(quota_take(quota, b, QUOTA_CONNECTIONS, 3, start_ns));
+    quota_give(quota, a, QUOTA_CONNECTIONS, 1);
+    assert_true(quota_take(quota, a, QUOTA_CONNECTIONS, 1, start_ns));
+    quota_give(quota, a, QUOTA_CONNECTIONS, 99); // never below nothing
+    assert_true(quota_take(quota, a, QUOTA_CONNECTIONS, 3, start_ns));
+    quota_free(quota);
+}
+
+TEST_CASE(test_a_rate)
+{
+    struct quota *quota = make("runs=60", 0, 1000);
+    const struct wire_peer alice = user(1000);
+    const unsigned a = quota_owner(quota, &alice, start_ns);
+    for (unsigned i = 0; i < 60; i++)
+        assert_true(quota_take(quota, a, QUOTA_RUNS, 1, start_ns));
+    assert_false(quota_take(quota, a, QUOTA_RUNS, 1, start_ns));
+    assert_false(quota_take(quota, a, QUOTA_RUNS, 1, start_ns));
+    assert_true(quota_take(quota, a, QUOTA_RUNS, 1, start_ns + 60 * SECOND_NS)); // one a minute
+    assert_false(quota_take(quota, a, QUOTA_RUNS, 1, start_ns + 60 * SECOND_NS));
+    for (unsigned i = 0; i < 60; i++)
+        assert_true(quota_take(quota, a, QUOTA_RUNS, 1, start_ns + 7200 * SECOND_NS));
+    assert_false(quota_take(quota, a, QUOTA_RUNS, 1, start_ns + 7200 * SECOND_NS));
+    quota_free(quota);
+}
+
+TEST_CASE(test_no_quota)
+{
+    const struct wire_peer alice = user(1000);
+    unsigned owner = 5;
+    assert_true(quota_take(NULL, 0, QUOTA_RUNS, UINT64_MAX, start_ns));
+    assert_true(quota_take_name(NULL, 0, false, start_ns));
+    assert_true(quota_admit(NULL, &alice, 1, 1, start_ns, &owner));
+    assert_int_equal(owner, 0);
+    assert_false(quota_is_shared(NULL, start_ns));
+    quota_give(NULL, 0, QUOTA_ANSWERS, 1);
+    quota_press(NULL, 0);
+    quota_complain(NULL, &alice, "x", 1);
+    quota_free(NULL);
+    struct quota *quota = make("runs=unlimited", 0, 1000);
+    for (unsigned i = 0; i < 10000; i++)
+        assert_true(quota_take(quota, 1, QUOTA_RUNS, 1U << 30, start_ns));
+    quota_free(quota);
+}
+
+// ---- Names --------------------------------------------------------------------------
+
+TEST_CASE(test_the_last_names_are_for_hosts_and_newcomers)
+{
+    enum { STORE = QUOTA_NAMES_RESERVED + 1000 };
+    struct quota *quota = make("names=70000", 0, STORE);
+    const struct wire_peer greedy = user(1), newcomer = user(2);
+    const unsigned a = quota_owner(quota, &greedy, start_ns);
+    const unsigned b = quota_owner(quota, &newcomer, start_ns);
+    for (unsigned i = 0; i < 1000; i++)
+        assert_true(quota_take_name(quota, a, false, start_ns));
+    assert_false(quota_take_name(quota, a, false, start_ns));
+    assert_true(quota_take_name(quota, a, true, start_ns)); // a host
+    for (unsigned i = 0; i < QUOTA_NAMES_FEW; i++)
+        assert_true(quota_take_name(quota, b, false, start_ns));
+    assert_false(quota_take_name(quota, b, false, start_ns));
+    // Hosts, until the store is full.
+    for (unsigned i = 0; i < QUOTA_NAMES_RESERVED - QUOTA_NAMES_FEW - 1; i++)
+        assert_true(quota_take_name(quota, a, true, start_ns));
+    assert_false(quota_take_name(quota, b, true, start_ns));
+    quota_free(quota);
+}
+
+TEST_CASE(test_names_as_the_store_has_them)
+{
+    struct quota *quota = make("names=10", 0, LIMITS_STORE_NAMES);
+    const struct wire_peer alice = user(1000);
+    const unsigned a = quota_owner(quota, &alice, start_ns);
+    quota_add_names(quota, "user:1000", 9);
+    quota_add_names(quota, NULL, 500);
+    quota_add_names(quota, "nonsense", 500);
+    assert_true(quota_take_name(quota, a, false, start_ns));
+    assert_false(quota_take_name(quota, a, true, start_ns)); // its own limit holds for hosts, too
+    quota_reset_names(quota);
+    quota_add_names(quota, "user:1000", 5);
+    for (unsigned i = 0; i < 5; i++)
+        assert_true(quota_take_name(quota, a, false, start_ns));
+    assert_false(quota_take_name(quota, a, false, start_ns));
+    quota_free(quota);
+}
+
+// ---- Owners -------------------------------------------------------------------------
+
+TEST_CASE(test_more_owners_than_places)
+{
+    struct quota *quota = make("connections=1", 0, 1000);
+    for (uid_t uid = 0; uid < 4095; uid++) {
+        const struct wire_peer peer = user(uid);
+        const unsigned owner = quota_owner(quota, &peer, start_ns);
+        assert_int_not_equal(owner, 0);
+        if (uid > 0)
+            assert_true(quota_take(quota, owner, QUOTA_CONNECTIONS, 1, start_ns));
+    }
+    const struct wire_peer late = user(5000), later = user(5001), first = user(0);
+    assert_int_equal(quota_owner(quota, &late, start_ns + SECOND_NS), 0); // all are recent
+    // A minute later user 0, who has no connection, makes room.
+    const uint64_t now_ns = start_ns + 100 * SECOND_NS;
+    const unsigned owner = quota_owner(quota, &late, now_ns);
+    assert_int_not_equal(owner, 0);
+    assert_int_equal(quota_owner(quota, &late, now_ns), owner);
+    assert_int_equal(quota_owner(quota, &later, now_ns + 2 * SECOND_NS), 0);
+    assert_int_equal(quota_owner(quota, &first, now_ns + 4 * SECOND_NS), 0);
+    assert_true(quota_take(quota, 0, QUOTA_CONNECTIONS, 1, now_ns));
+    assert_false(quota_take(quota, 0, QUOTA_CONNECTIONS, 1, now_ns)); // the others share one
+    quota_free(quota);
+}
+
+// ---- Ingest -------------------------------------------------------------------------
+
+TEST_CASE(test_ingest)
+{
+    struct quota *quota = make("records=1000", 2 << 20, 1000);
+    const struct wire_peer alice = user(1), bob = user(2);
+    unsigned a, b;
+    // A large batch passes, and then the next ones wait until it is paid for.
+    assert_true(quota_admit(quota, &alice, 1000, 4000, start_ns, &a));
+    assert_false(quota_admit(quota, &alice, 1000, 1, start_ns + 2 * SECOND_NS, &a));
+    assert_true(quota_admit(quota, &alice, 1000, 0, start_ns + 2 * SECOND_NS, &a)); // a heartbeat
+    assert_true(quota_admit(quota, &bob, 1000, 500, start_ns + 2 * SECOND_NS, &b));
+    assert_int_not_equal(a, b);
+    assert_true(quota_admit(quota, &alice, 1000, 1, start_ns + 4 * SECOND_NS, &a));
+    // Half of the store's limit a day.
+    assert_true(quota_admit(quota, &bob, 1 << 20, 0, start_ns + 4 * SECOND_NS, &b));
+    assert_false(quota_admit(quota, &bob, 10000, 0, start_ns + 5 * SECOND_NS, &b));
+    assert_true(quota_admit(quota, &bob, 4000, 0, start_ns + 5 * SECOND_NS, &b));
+    assert_true(quota_admit(quota, &bob, 10000, 0, start_ns + 86404 * SECOND_NS, &b));
+    quota_free(quota);
+}
+
+TEST_CASE(test_pressure)
+{
+    struct quota *quota = make(NULL, 0, 1000);
+    const struct wire_peer alice = user(1);
+    unsigned a;
+    uint64_t now_ns = start_ns;
+    for (unsigned i = 0; i < 100; i++)
+        assert_true(quota_admit(quota, &alice, 1 << 20, 100, now_ns, &a));
+    quota_press(quota, 1 << 16);
+    uint64_t admitted = 0;
+    for (unsigned i = 0; i < 1000; i++, now_ns += SECOND_NS / 100)
+        admitted += quota_admit(quota, &alice, 10000, 100, now_ns, &a) ? 10000 : 0;
+    assert_true(admitted >= 10 << 16 && admitted <= (11 << 16) + 10000);
+    quota_press(quota, 0);
+    now_ns += 100 * SECOND_NS;
+    assert_false(quota_admit(quota, &alice, 100, 1, now_ns, &a));
+    assert_true(quota_admit(quota, &alice, 100, 0, now_ns, &a)); // a heartbeat
+    quota_press(quota, UINT64_MAX);
+    assert_true(quota_admit(quota, &alice, 1 << 22, 100, now_ns, &a));
+    quota_free(quota);
+}
+
+TEST_CASE(test_shared_while_two_are_active)
+{
+    struct quota *quota = make(NULL, 0, 1000);
+    const struct wire_peer alice = user(1), bob = user(2);
+    unsigned owner;
+    for (unsigned i = 0; i < 5; i++)
+        assert_true(quota_admit(quota, &alice, 1, 1, start_ns + i, &owner));
+    assert_false(quota_is_shared(quota, start_ns + 5));
+    assert_true(quota_admit(quota, &bob, 1, 1, start_ns + 5, &owner));
+    assert_true(quota_is_shared(quota, start_ns + 6));
+    for (unsigned i = 0; i < 20; i++)
+        assert_true(quota_admit(quota, &alice, 1, 1, start_ns + 6 + i * SECOND_NS / 10, &owner));
+    assert_false(quota_is_shared(quota, start_ns + 2 * SECOND_NS));
+    quota_free(quota);
+}
+
+// ---- Warnings -----------------------------------------------------------------------
+
+TEST_CASE(test_one_line_in_ten_seconds)
+{
+    struct quota *quota = make("runs=100", 0, 1000);
+    const struct wire_peer alice = user(4000000), bob = user(4000001);
+    const unsigned a = quota_owner(quota, &alice, start_ns);
+    const unsigned b = quota_owner(quota, &bob, start_ns);
+    log_begin();
+    for (unsigned i = 0; i < 79; i++)
+        (void)quota_take(quota, a, QUOTA_RUNS, 1, start_ns);
+    expect_lines(0, "");
+    log_begin();
+    for (unsigned i = 0; i < 21; i++)
+        (void)quota_take(quota, a, QUOTA_RUNS, 1, start_ns);
+    expect_lines(1, "user 4000000: quota of runs: 80 of 100 an hour\n");
+    log_begin();
+    for (unsigned i = 0; i < 50; i++)
+        (void)quota_take(quota, a, QUOTA_RUNS, 1, start_ns);
+    expect_lines(1, "user 4000000: quota of runs: 100 of 100 an hour: new runs are refused\n");
+    log_begin();
+    for (unsigned i = 0; i < 2; i++) // the first one fits
+        (void)quota_take(quota, a, QUOTA_RUNS, 1, start_ns + 10 * SECOND_NS);
+    expect_lines(2, "new runs are refused (50 times)\n");
+    log_begin();
+    (void)quota_take(quota, b, QUOTA_RUNS, 1000, start_ns + 10 * SECOND_NS);
+    expect_lines(1, "user 4000001: quota of runs: 1000 of 100 an hour\n");
+    quota_free(quota);
+}
+
+TEST_CASE(test_complaints)
+{
+    struct quota *quota = make(NULL, 0, 1000);
+    const struct wire_peer alice = user(4000000), bob = user(4000001);
+    log_begin();
+    for (unsigned i = 0; i < 10; i++) {
+        quota_complain(quota, &alice, "sends garbage", 3);
+        quota_complain(quota, &alice, "does not read", 1);
+        quota_complain(quota, &bob, "sends garbage", 1);
+        quota_complain(quota, &bob, "sends garbage", 0);
+    }
+    expect_lines(3, "user 4000000, process 7: sends garbage (3 times)\n");
+    // A crowd leaves room for nobody, and does no harm.
+    log_begin();
+    for (uid_t i = 0; i < 5000; i++) {
+        const struct wire_peer one = user(5000000 + i);
+        quota_complain(quota, &one, "sends garbage", 1);
+    }
+    const char *log = log_end();
+    assert_non_null(strstr(log, "user 5000000, process 7: sends garbage\n"));
+    quota_free(quota);
+}
+
+TEST_MAIN(test_rules, test_a_level, test_a_rate, test_no_quota,
+          test_the_last_names_are_for_hosts_and_newcomers, test_names_as_the_store_has_them,
+          test_more_owners_than_places, test_ingest, test_pressure,
+          test_shared_while_two_are_active, test_one_line_in_ten_seconds, test_complaints)
