@@ -290,7 +290,7 @@ static const struct cli_command commands[] = {
         .details = "For the owner of the collector, or over TCP for a key with the role admin.  A\n"
                    "producer reports, a reader queries, an admin may do everything.  The new key\n"
                    "continues the runs of the key that it replaces.",
-        .options = TAKES(OWNER, OPTION_ROLE, OPTION_NAME, OPTION_REPLACES, ROWS),
+        .options = TAKES(OWNER, OPTION_ROLE, OPTION_NAME, OPTION_REPLACES, OPTION_EXPIRES, ROWS),
         .run = command_authorize,
     },
     {

@@ -77,6 +77,7 @@ static void copy_own(const struct codec *codec, Inferstat__Query *wire, struct q
         CODEC_COPY(codec, wire->roles, own->key.roles);
         copy_text(codec, &wire->name, own->key.name, QUERY_KEY_SIZE);
         copy_text(codec, &wire->replaces, own->key.replaces, QUERY_KEY_SIZE);
+        CODEC_COPY(codec, wire->expires_ns, own->key.expires_ns);
         break;
     case QUERY_BASELINE_SAVE:
     case QUERY_BASELINE_DELETE:

@@ -249,6 +249,7 @@ static void make_own(struct input *input, struct query *query)
         fill_text(input, query->key.name);
         fill_text(input, query->key.replaces);
         query->key.roles = (uint32_t)number(input);
+        query->key.expires_ns = (int64_t)(number(input) >> 1);
     } else if (query->kind == QUERY_BASELINE_SAVE || query->kind == QUERY_BASELINE_DELETE) {
         fill_text(input, query->baseline.name);
         query->baseline.force = below(input, 2);

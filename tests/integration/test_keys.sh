@@ -146,7 +146,13 @@ wait_until 20 refused
 wait_until 20 grep -q "warning: tail: " "$WORK/tail.log"
 expect_exit 0 owner keys --csv
 [ "$(wc -l <"$WORK/out")" -eq 2 ] || fail "not one key is left"
-expect_exit 0 owner authorize "$own" --role reader --name reader.2
+for when in 2020-01-01 0s x 1h2; do
+  expect_exit 2 owner authorize "$own" --role reader --name reader.2 --expires $when
+done
+expect_exit 0 owner authorize "$own" --role reader --name reader.2 --expires 90d
+grep -q " expires $(date -u -d '+90 days' +%Y-%m-%d)T[0-9:]*Z$" "$WORK/authorized" || fail "no end in the file"
+expect_exit 0 owner keys
+expect_text "$WORK/out" "$(date -d '+90 days' +%Y-%m-%d)"
 wait_until 20 admitted # without anything being started anew
 wait_until 20 grep -q "answers again" "$WORK/tail.log"
 seen_more "$(wc -l <"$WORK/tail.log")"

@@ -84,6 +84,8 @@
     X(NAME, "name", 0, "NAME", TEXT_AT(name), "name of a key: 1 to 63 of a-z A-Z 0-9 . _ -")       \
     X(REPLACES, "replaces", 0, "KEY", TEXT_AT(replaces),                                           \
       "the key whose runs the new one continues")                                                  \
+    X(EXPIRES, "expires", 0, "WHEN", TEXT_AT(expires),                                             \
+      "when the key ends: 90d (from now), 2027-02-20, RFC 3339 (else never)")                      \
     X(SERVER, "server", 0, NULL, OPTION_IS_GIVEN, "create the key of a collector")                 \
     X(FORCE, "force", 0, NULL, OPTION_IS_GIVEN,                                                    \
       "replace existing data; compare different environments; send a spool without its run file")  \
@@ -133,6 +135,7 @@ struct cli_options {
     uint32_t roles; // of --role; bit i is enum query_role i
     const char *name;
     const char *replaces;
+    const char *expires;
     const char *spool;                        // NULL: the default
     const char *command;                      // first word that is no option; NULL: none
     const char *arguments[CLI_ARGUMENTS_MAX]; // the words after the command

@@ -5,13 +5,15 @@
 
 #include "client/cli/cli.h"
 #include "client/cli/args/key_arg.h"
+#include "client/cli/args/time_arg.h"
+#include "common/core/base/parse.h"
+#include "common/core/base/saturate.h"
 #include "common/core/base/text.h"
 
 static const struct column columns[] = {
-    {"name", "name", COLUMN_LEFT(0)},
-    {"roles", "roles", COLUMN_LEFT(0)},
-    {"key", "key", COLUMN_LEFT(0)},
-    {"replaces", "replaces", COLUMN_LEFT(1)},
+    {"name", "name", COLUMN_LEFT(0)},         {"roles", "roles", COLUMN_LEFT(0)},
+    {"key", "key", COLUMN_LEFT(0)},           {"expires_ns", "expires", COLUMN_LEFT(1)},
+    {"replaces", "replaces", COLUMN_LEFT(2)},
 };
 
 static const struct columns view = {columns, sizeof columns / sizeof *columns, NULL};
@@ -67,6 +69,27 @@ static enum status copy_text(char out[QUERY_KEY_SIZE], const char *text, const c
     return STATUS_OK;
 }
 
+// A period from now, or a time to come.
+static enum status parse_expires(int64_t *out_ns, const struct cli *cli, struct error *err)
+{
+    const char *text = cli->options.expires;
+    const size_t size = strlen(text);
+    const int64_t now_ns = cli->env.now_ns;
+    int64_t period_ns = 0;
+    if (size > 0 && strchr("smhdw", text[size - 1])) {
+        enum status status = parse_duration(&period_ns, text, "--expires", err);
+        *out_ns = saturate_add(now_ns, period_ns);
+        return status == STATUS_OK && period_ns == 0
+                   ? error_set(err, STATUS_INVALID, "--expires: 0 would end it at once")
+                   : status;
+    }
+    enum status status =
+        time_arg_parse(cli->env.notes, out_ns, text, now_ns, false, "--expires", err);
+    if (status == STATUS_OK && *out_ns <= now_ns)
+        status = error_set(err, STATUS_INVALID, "--expires: %.60s is in the past", text);
+    return status;
+}
+
 enum status command_authorize(struct cli *cli, struct error *err)
 {
     const struct cli_options *options = &cli->options;
@@ -79,9 +102,11 @@ enum status command_authorize(struct cli *cli, struct error *err)
     enum status status = key_arg_parse(key, options->arguments[0], "authorize", err);
     if (status == STATUS_OK && options->replaces)
         status = key_arg_parse(replaces, options->replaces, "--replaces", err);
+    struct query query = {.kind = QUERY_AUTHORIZE, .key.roles = options->roles};
+    if (status == STATUS_OK && options->expires)
+        status = parse_expires(&query.key.expires_ns, cli, err);
     if (status != STATUS_OK)
         return status;
-    struct query query = {.kind = QUERY_AUTHORIZE, .key.roles = options->roles};
     memcpy(query.key.text, key, sizeof key);
     memcpy(query.key.replaces, replaces, sizeof replaces);
     status = copy_text(query.key.name, options->name, "--name", err);

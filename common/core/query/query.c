@@ -236,6 +236,8 @@ static enum status check_keys(const struct query *query, struct error *err)
         status = check_key(query->key.replaces, "the key to be replaced", err);
     if (status == STATUS_OK && query->key.roles >> QUERY_ROLE_COUNT)
         status = error_set(err, STATUS_INVALID, "query: unknown role");
+    if (status == STATUS_OK && query->key.expires_ns < 0)
+        status = error_set(err, STATUS_INVALID, "query: the key expires before 1970");
     return status;
 }
 

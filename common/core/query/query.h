@@ -122,8 +122,9 @@ struct query {
             char text[QUERY_KEY_SIZE];
             char name[QUERY_KEY_SIZE];
             char replaces[QUERY_KEY_SIZE];
-            uint32_t roles; // bit i: enum query_role i
-        } key;              // QUERY_AUTHORIZE, QUERY_REVOKE; see Query in proto/inferstat.proto
+            uint32_t roles;     // bit i: enum query_role i
+            int64_t expires_ns; // end of the authorization; 0: none
+        } key;                  // QUERY_AUTHORIZE, QUERY_REVOKE; see Query in proto/inferstat.proto
         struct {
             char path[QUERY_PATH_SIZE]; // on the collector's host
             bool bundle;                // QUERY_COPY: only matching records; else the whole store

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/sys/clock.h"
 #include "common/sys/files.h"
 #include "common/sys/log.h"
 #include "common/wire/text_file.h"
@@ -23,6 +24,7 @@ struct access {
     bool told;        // a read error was logged
     pthread_mutex_t lock;
     struct access_list list;
+    size_t expired;          // keys of `list` that had expired at the last poll
     atomic_uint revocations; // publishes nothing: relaxed
 };
 
@@ -61,6 +63,7 @@ static void install(struct access *access, struct access_list *list, const struc
     access_list_deinit(&before);
     *list = (struct access_list){0};
     access->seen = *about;
+    access->expired = 0;
     access->missed = false;
     access->told = false;
 }
@@ -144,6 +147,22 @@ static bool has_changed(struct access *access, struct stat *about)
     return true;
 }
 
+static bool is_expired(const struct access_key *key)
+{
+    return key->expires_ns && clock_wall_ns() >= key->expires_ns;
+}
+
+// Keys that have expired since the last poll are revoked.  The caller holds file_lock.
+static void revoke_expired(struct access *access)
+{
+    size_t expired = 0;
+    for (size_t i = 0; i < access->list.count; i++)
+        expired += is_expired(&access->list.keys[i]);
+    if (expired > access->expired)
+        (void)atomic_fetch_add_explicit(&access->revocations, 1, memory_order_relaxed);
+    access->expired = expired;
+}
+
 void access_poll(struct access *access)
 {
     struct error err = {0};
@@ -158,6 +177,7 @@ void access_poll(struct access *access)
             access->told = true;
         }
     }
+    revoke_expired(access);
     (void)pthread_mutex_unlock(&access->file_lock);
 }
 
@@ -180,7 +200,7 @@ enum access_verdict access_check(struct access *access, enum address_service ser
     enum access_verdict verdict = ACCESS_UNKNOWN;
     (void)pthread_mutex_lock(&access->lock);
     const struct access_key *about = access_list_find(&access->list, key);
-    if (about)
+    if (about && !is_expired(about))
         verdict = about->roles & wanted_role(service) ? ACCESS_GRANTED : ACCESS_ROLE;
     (void)pthread_mutex_unlock(&access->lock);
     return verdict;
@@ -208,6 +228,8 @@ static enum status new_answer(struct result **out, struct error *err)
     enum status status = result_new(out);
     for (size_t i = 0; i < sizeof keys / sizeof *keys && status == STATUS_OK; i++)
         status = result_add_column(*out, keys[i], UNIT_NONE);
+    if (status == STATUS_OK)
+        status = result_add_column(*out, "expires_ns", UNIT_TIME);
     return status == STATUS_OK ? status : error_no_memory(err, "keys");
 }
 
@@ -226,6 +248,8 @@ static enum status add_row(struct result *answer, const struct access_key *about
     for (unsigned i = 0; i < 4 && status == STATUS_OK; i++)
         if (texts[i][0])
             status = result_set_text(answer, i, texts[i], strlen(texts[i]));
+    if (about->expires_ns)
+        result_set_int(answer, 4, about->expires_ns);
     return status == STATUS_OK ? status : error_no_memory(err, "keys");
 }
 

@@ -41,11 +41,12 @@ enum access_verdict access_check(struct access *access, enum address_service ser
 bool access_continues(struct access *access, const unsigned char key[WIRE_KEY_SIZE],
                       const unsigned char owner[WIRE_KEY_SIZE]);
 
-// Returns the number of reloads that removed a key or a role.  Connections made before the last
-// of these reloads may belong to keys that are no longer authorized.
+// Returns how often a reload removed a key or a role, or keys expired.  Connections made before the
+// last time may belong to keys that are no longer authorized.
 unsigned access_revocations(struct access *access);
 
-// Reloads the file if it has changed; called every second.  A file counts as removed when it is
+// Reloads the file if it has changed, and counts keys that have expired as a revocation; called
+// every second.  A file counts as removed when it is
 // missing at two calls, since editors replace files.  An unreadable or invalid file changes
 // nothing and is logged once.
 void access_poll(struct access *access);
@@ -54,8 +55,8 @@ void access_poll(struct access *access);
 MUST_CHECK enum status access_reload(struct access *access, struct error *err);
 
 // Runs an administrator's QUERY_AUTHORIZE, QUERY_REVOKE (by key or name) or QUERY_KEYS.  The
-// result has the columns key, name, roles, replaces, and a row for the key that was added or
-// revoked, or for QUERY_KEYS a row for each key.
+// result has the columns key, name, roles, replaces, expires_ns (null: never), and a row for the
+// key that was added or revoked, or for QUERY_KEYS a row for each key.
 MUST_CHECK enum status access_query(struct access *access, const struct query *query,
                                     struct result **out, struct error *err);
 

@@ -3,10 +3,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "common/core/base/array.h"
+#include "common/sys/when.h"
 
-enum { WORDS_MAX = 3 + 2 * ACCESS_REPLACES_MAX };
+enum { WORDS_MAX = 3 + 2 * ACCESS_REPLACES_MAX + 4, TIME_SIZE = 32 };
+
+#define SECOND_NS INT64_C(1000000000)
 
 bool access_name_is_valid(const char *name)
 {
@@ -28,14 +32,14 @@ char *access_roles_text(char *out, uint32_t roles)
 
 // ---- A line ------------------------------------------------------------------------
 
-// Splits the line into words, in place; returns WORDS_MAX + 1 when there are more.
+// Splits the line into words, in place: the first WORDS_MAX of them, which are too many.
 static unsigned cut_words(char *line, char *words[WORDS_MAX])
 {
     unsigned count = 0;
     char *rest = NULL;
     for (char *word = strtok_r(line, " \t\r", &rest); word; word = strtok_r(NULL, " \t\r", &rest)) {
         if (count == WORDS_MAX)
-            return WORDS_MAX + 1;
+            break;
         words[count++] = word;
     }
     return count;
@@ -61,8 +65,12 @@ static enum status parse_replaces(struct access_key *out, char *const *words, un
                                   struct error *err)
 {
     if (count % 2 != 0)
-        return error_set(err, STATUS_INVALID, "\"%.60s\": \"replaces\" and a key are expected",
-                         words[count - 1]);
+        return error_set(
+            err, STATUS_INVALID,
+            "\"%.60s\": \"replaces\" and a key are expected, or \"expires\" and a time",
+            words[count - 1]);
+    if (count > 2 * ACCESS_REPLACES_MAX)
+        return error_set(err, STATUS_INVALID, "more than %d keys replaced", ACCESS_REPLACES_MAX);
     if (count == 0)
         return STATUS_OK;
     out->replaces = calloc(count / 2, sizeof *out->replaces);
@@ -80,12 +88,26 @@ static enum status parse_replaces(struct access_key *out, char *const *words, un
     return STATUS_OK;
 }
 
+// Parses "expires TIME" at the end of the words, and takes both off `*count`.
+static enum status parse_expires(struct access_key *out, char *const *words, unsigned *count,
+                                 struct error *err)
+{
+    if (*count < 2 || strcmp(words[*count - 2], "expires") != 0)
+        return STATUS_OK;
+    const char *text = words[*count - 1];
+    *count -= 2;
+    if (text[strlen(text) - 1] != 'Z' ||
+        when_parse(&out->expires_ns, text, 0, false, "expires", NULL) != STATUS_OK ||
+        out->expires_ns <= 0)
+        return error_set(err, STATUS_INVALID,
+                         "expires: \"%.60s\" is no time such as 2027-02-20T00:00:00Z", text);
+    return STATUS_OK;
+}
+
 // Parses the words of a line.  The caller frees out->replaces, also on failure.
 static enum status parse_words(struct access_key *out, char *const *words, unsigned count,
                                struct error *err)
 {
-    if (count > WORDS_MAX)
-        return error_set(err, STATUS_INVALID, "more than %d keys replaced", ACCESS_REPLACES_MAX);
     if (!wire_key_parse(out->key, words[0]))
         return error_set(err, STATUS_INVALID,
                          "\"%.60s\" is no public key (40 characters of Z85 are expected)",
@@ -99,7 +121,9 @@ static enum status parse_words(struct access_key *out, char *const *words, unsig
         return error_set(err, STATUS_INVALID, "\"%.80s\" is no name (1 to %d of a-z A-Z 0-9 . _ -)",
                          words[2], QUERY_KEY_SIZE - 1);
     (void)snprintf(out->name, sizeof out->name, "%s", words[2]);
-    return parse_replaces(out, words + 3, count - 3, err);
+    count -= 3;
+    status = parse_expires(out, words + 3, &count, err);
+    return status == STATUS_OK ? parse_replaces(out, words + 3, count, err) : status;
 }
 
 // Parses one line of `size` bytes.  Sets `*has` to false when it has no key.
@@ -352,6 +376,17 @@ static enum status splice(char **out, const char *text, size_t size, size_t begi
     return STATUS_OK;
 }
 
+// " expires TIME", or "" for 0.
+static const char *expires_text(char text[TIME_SIZE + 10], int64_t expires_ns)
+{
+    const time_t seconds = (time_t)(expires_ns / SECOND_NS);
+    struct tm parts;
+    if (expires_ns == 0 || !gmtime_r(&seconds, &parts) ||
+        strftime(text, TIME_SIZE + 10, " expires %Y-%m-%dT%H:%M:%SZ", &parts) == 0)
+        text[0] = '\0';
+    return text;
+}
+
 enum status access_text_with(char **out, const char *text, size_t size,
                              const struct access_list *list, const struct query *query,
                              struct error *err)
@@ -369,7 +404,8 @@ enum status access_text_with(char **out, const char *text, size_t size,
     for (unsigned i = 0; i < replaced.count; i++)
         used += (size_t)snprintf(line + used, sizeof line - used, " replaces %s",
                                  wire_key_text(key_text, replaced.keys[i]));
-    (void)snprintf(line + used, sizeof line - used, "\n");
+    (void)snprintf(line + used, sizeof line - used, "%s\n",
+                   expires_text((char[TIME_SIZE + 10]){""}, query->key.expires_ns));
     const struct access_key *known = access_list_find(list, key);
     size_t begin = size, end = size;
     if (known)

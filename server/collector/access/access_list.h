@@ -3,11 +3,12 @@
 //
 // A line is
 //
-//   KEY ROLE[,ROLE]... NAME [replaces KEY]...
+//   KEY ROLE[,ROLE]... NAME [replaces KEY]... [expires TIME]
 //
 // KEY is a public key in Z85; ROLE is producer, reader or admin; NAME is unique, 1 to 63 of
 // a-z A-Z 0-9 . _ -.  `replaces` names all keys whose runs this key may continue, also those
-// that a replaced key replaced.  Blank lines are skipped, and comments: lines that begin with
+// that a replaced key replaced.  TIME, such as 2027-02-20T00:00:00Z, is when the authorization
+// ends. Blank lines are skipped, and comments: lines that begin with
 // '#', as no key does.
 #ifndef INFERSTAT_COLLECTOR_ACCESS_ACCESS_LIST_H
 #define INFERSTAT_COLLECTOR_ACCESS_ACCESS_LIST_H
@@ -33,7 +34,8 @@ struct access_key {
     char name[QUERY_KEY_SIZE];
     unsigned char (*replaces)[WIRE_KEY_SIZE]; // replaced keys, or NULL
     unsigned replaces_count;
-    unsigned line; // its number in the file
+    int64_t expires_ns; // wall clock; 0: never
+    unsigned line;      // its number in the file
 };
 
 struct access_list {
@@ -66,9 +68,10 @@ bool access_list_revokes(const struct access_list *before, const struct access_l
 // STATUS_INVALID if the key, its roles, its name or the key that the query replaces is invalid, or
 // the name belongs to another key.
 //
-// After `replaces` the line has, in this order, the key that the query replaces, the keys that
-// this key replaced, and the keys in the earlier line; beyond ACCESS_REPLACES_MAX the last are
-// left out.  The caller frees `*out`.
+// The key expires when the query says, whatever the earlier line said.  After `replaces` the line
+// has, in this order, the key that the query replaces, the keys that this key replaced, and the
+// keys in the earlier line; beyond ACCESS_REPLACES_MAX the last are left out.  The caller frees
+// `*out`.
 MUST_CHECK enum status access_text_with(char **out, const char *text, size_t size,
                                         const struct access_list *list, const struct query *query,
                                         struct error *err);

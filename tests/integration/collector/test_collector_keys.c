@@ -353,6 +353,28 @@ TEST_CASE(test_a_live_connection_is_revoked)
     assert_int_equal(integer("SELECT count(*) FROM inference"), 40);
 }
 
+// At its time a key is as one that is revoked, without anybody's command.
+TEST_CASE(test_a_key_expires)
+{
+    struct producer peer;
+    struct query query = authorize(PRODUCER, 1U << QUERY_ROLE_PRODUCER, "worker-1");
+    query.key.expires_ns = clock_wall_ns() + INT64_C(3000000000);
+    assert_int_equal(ask_as(ADMIN, ADDRESS_ADMIN, &query), REPLY_OK);
+    connect_as(&peer, PRODUCER, ADDRESS_INGEST, 1);
+    hello(&peer);
+    store_records(&peer, 1, 10);
+    assert_true(is_told_and_cut_off(&peer));
+    assert_false(is_let_in(&peer));
+    producer_close(&peer);
+    assert_true(clock_wall_ns() >= query.key.expires_ns / 1000000000 * 1000000000);
+    query.key.expires_ns = 0;
+    assert_int_equal(ask_as(ADMIN, ADDRESS_ADMIN, &query), REPLY_OK);
+    connect_as(&peer, PRODUCER, ADDRESS_INGEST, 1);
+    hello(&peer);
+    store_records(&peer, 11, 20);
+    producer_close(&peer);
+}
+
 // By hand, in the file: within a second it is seen, and a slip of the hand changes
 // nothing.
 TEST_CASE(test_the_file_is_edited)
@@ -456,5 +478,5 @@ TEST_CASE(test_keys_are_rotated)
 
 TEST_MAIN_EACH(set_up, tear_down, test_roles_open_doors, test_what_each_may_do,
                test_handshakes_that_fail, test_the_owner_goes_by_permission,
-               test_a_live_connection_is_revoked, test_the_file_is_edited,
+               test_a_live_connection_is_revoked, test_a_key_expires, test_the_file_is_edited,
                test_a_role_is_taken_away, test_a_run_is_its_keys, test_keys_are_rotated)

@@ -63,7 +63,7 @@ TEST_CASE(test_what_lines_say)
     parse(&list, "# who may connect\n\n  @b\tproducer worker-1 replaces @x replaces @y\r\n"
                  "#@a producer out-commented\n# @a reader out-commented-too\n"
                  "########################################\n"
-                 "@a reader,admin Ann.B_c-9");
+                 "@a reader,admin Ann.B_c-9 expires 2027-02-20T00:00:00Z");
     assert_int_equal(list.count, 2);
     assert_null(find(&list, 'c'));
     const struct access_key *worker = find(&list, 'b');
@@ -72,6 +72,8 @@ TEST_CASE(test_what_lines_say)
     assert_string_equal(worker->name, "worker-1");
     assert_int_equal(worker->replaces_count, 2);
     assert_int_equal(worker->line, 3);
+    assert_int_equal(worker->expires_ns, 0);
+    assert_int_equal(find(&list, 'a')->expires_ns, INT64_C(1803081600000000000));
     assert_int_equal(find(&list, 'a')->roles, 1U << QUERY_ROLE_READER | 1U << QUERY_ROLE_ADMIN);
     assert_ptr_equal(access_list_named(&list, "Ann.B_c-9"), find(&list, 'a'));
     assert_null(access_list_named(&list, "ann.b_c-9"));
@@ -104,6 +106,11 @@ TEST_CASE(test_lines_that_are_wrong)
         {"@a producer name replaced @b\n", "\"replaces\" is expected"},
         {"@a producer name replaces b\n", "\"b\" is no public key"},
         {"@a producer name replaces @a\n", "replace itself"},
+        {"@a producer name expires\n", "or \"expires\" and a time"},
+        {"@a producer name expires 90d\n", "expires: \"90d\" is no time such as 2027-02-20T00:00"},
+        {"@a producer name expires 1969-01-01T00:00:00Z\n", "is no time"},
+        {"@a producer name expires 2027-02-20\n", "is no time"},
+        {"@a producer name expires 2027-02-20T00:00:00Z replaces @b\n", "\"replaces\" is expected"},
         {"@a producer one\n# x\n@a reader two\n", "keys:3: the key of line 1 again"},
         {"@b producer one\n# x\n@a reader one\n", "keys:3: the name one of line 1 again"},
     };
@@ -254,6 +261,10 @@ TEST_CASE(test_lines_are_added_and_replaced)
         "@b producer bob replaces @c replaces @a\n", &query,
         "@b producer bob replaces @c replaces @a\n@a producer ann replaces @b replaces @c\n");
     expect_with("@a producer ann replaces @b\n", &query, "@a producer ann replaces @b\n");
+    query.key.expires_ns = INT64_C(1803081600999999999);
+    expect_with("@a producer ann replaces @b expires 2026-12-31T00:00:00Z\n", &query,
+                "@a producer ann replaces @b expires 2027-02-20T00:00:00Z\n");
+    query.key.expires_ns = 0;
 }
 
 TEST_CASE(test_lines_are_taken_out)

@@ -202,6 +202,7 @@ TEST_CASE(test_queries_about_keys)
                             .key = {.text = "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID",
                                     .name = "gpu-17.example",
                                     .replaces = "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7",
+                                    .expires_ns = INT64_C(1803081600000000000),
                                     .roles = 1U << QUERY_ROLE_PRODUCER | 1U << QUERY_ROLE_ADMIN}}};
         struct message out;
         round_trip(&out, &query);
@@ -209,6 +210,7 @@ TEST_CASE(test_queries_about_keys)
         assert_string_equal(out.query.query.key.text, query.query.query.key.text);
         assert_string_equal(out.query.query.key.name, "gpu-17.example");
         assert_string_equal(out.query.query.key.replaces, query.query.query.key.replaces);
+        assert_int_equal(out.query.query.key.expires_ns, query.query.query.key.expires_ns);
         assert_int_equal(out.query.query.key.roles, 5);
         assert_int_equal(query_check(&out.query.query, NULL), STATUS_OK);
         message_free(&out);
