@@ -59,12 +59,21 @@ static void drain_gaps(struct background *background)
 
 static void log_losses(struct background *background, uint64_t now)
 {
-    const uint64_t losses = runfile_counts(background->settings.publisher.file).dropped;
-    if (losses == background->losses_logged || now < background->loss_log_at_ns)
+    const struct publisher_settings *settings = &background->settings.publisher;
+    const struct runfile_counts counts = runfile_counts(settings->file);
+    if (counts.dropped == background->losses_logged || now < background->loss_log_at_ns)
         return;
-    log_sink_write(&background->settings.publisher.log, INFERSTAT_LOG_WARNING,
-                   "%" PRIu64 " records dropped so far: ring full", losses);
-    background->losses_logged = losses;
+    if (counts.dropped > counts.no_room)
+        log_sink_write(&settings->log, INFERSTAT_LOG_WARNING,
+                       "%" PRIu64 " records dropped so far: ring full",
+                       counts.dropped - counts.no_room);
+    if (counts.no_room > 0)
+        log_sink_write(&settings->log, INFERSTAT_LOG_WARNING,
+                       "%" PRIu64 " records dropped so far: their threads have no ring, as %s has "
+                       "no room for more (enlarge its file system, in a container with --shm-size; "
+                       "or record with fewer threads)",
+                       counts.no_room, runfile_path(settings->file));
+    background->losses_logged = counts.dropped;
     background->loss_log_at_ns = now + loss_log_ns;
 }
 

@@ -44,9 +44,11 @@
 // Threads: any number of threads may use a monitor at once.  A tracker belongs to one
 // thread at a time.  A thread's first record allocates its ring buffer, with a lock, a
 // system call and memory; later records need none of them.  When a thread exits, the next
-// new thread reuses its ring.  At most 1023 threads have a ring at a time; records of further
-// threads are counted as dropped.  No other call with a monitor may run concurrently with
-// its inferstat_open or inferstat_close.
+// new thread reuses its ring.  A ring takes at most a 32nd of the free space of its file
+// system, or has 64 slots; where less than 8 MB are free, the run file is in the spool folder.
+// At most 1023 threads have a ring at a time; records of further threads are counted as
+// dropped (no_room).  No other call with a monitor may run concurrently with its inferstat_open
+// or inferstat_close.
 //
 // fork(): in the child, calls with the parent's monitor do nothing; the parent is not
 // affected.  The child may open its own monitor, which begins another run.  vfork() and
@@ -106,10 +108,10 @@ struct inferstat_options {
     uint32_t history_operations; // local history: last operations kept (default 1000, 0 is none,
                                  // 2^20 at most)
     uint32_t history_inferences; // last inferences kept (default 100; same range)
-    uint32_t ring_records;       // slots of a thread's ring (default 4096; a power of two from
-                                 // 64 to 2^20); a record with a long text takes two
-    uint32_t sample_ms;          // sampling interval of memory and processor use (default 1000,
-                                 // 0: at the start only)
+    uint32_t ring_records; // slots of a thread's ring, if there is room (default 4096; a power
+                           // of two from 64 to 2^20); a record with a long text takes two
+    uint32_t sample_ms;    // sampling interval of memory and processor use (default 1000,
+                           // 0: at the start only)
     // Folder of the spool (see Durability).  NULL: INFERSTAT_SPOOL, else
     // $XDG_STATE_HOME/inferstat/spool, else ~/.local/state/inferstat/spool, for root
     // /var/lib/inferstat/spool; "": no spool.

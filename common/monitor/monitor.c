@@ -14,9 +14,9 @@
 #include "common/sys/process.h"
 
 enum {
-    RING_RECORDS_MIN = 64, // a load with all of its stages fits
     RING_RECORDS_MAX = 1 << 20,
     PATH_ROOM = 4096,
+    RUN_ROOM = 8 << 20, // free bytes that a file system must have for a run file
 };
 
 // orphans_folders.patience_ns: the longest expected back-off of a container that keeps
@@ -59,10 +59,10 @@ static enum status check_options(const struct inferstat_options *options, struct
                          "options: not those of this version of the library (call "
                          "inferstat_options_init first)");
     const uint32_t records = options->ring_records;
-    if (records < RING_RECORDS_MIN || records > RING_RECORDS_MAX || (records & (records - 1)) != 0)
+    if (records < RUNFILE_RING_MIN || records > RING_RECORDS_MAX || (records & (records - 1)) != 0)
         return error_set(err, STATUS_INVALID,
                          "options: ring_records is %u (a power of two from %d to %d is needed)",
-                         records, RING_RECORDS_MIN, RING_RECORDS_MAX);
+                         records, RUNFILE_RING_MIN, RING_RECORDS_MAX);
     if (options->history_inferences > EVENT_RING_LIMIT_MAX ||
         options->history_operations > EVENT_RING_LIMIT_MAX)
         return error_set(err, STATUS_INVALID, "options: a history keeps at most %d events",
@@ -156,28 +156,39 @@ static enum status find_spool_folder(struct inferstat_monitor *monitor,
 static enum status open_spool(struct inferstat_monitor *monitor,
                               const struct inferstat_options *options, struct error *err)
 {
-    enum status status = find_spool_folder(monitor, options, err);
-    if (status != STATUS_OK || !monitor->spool_folder)
-        return status;
+    if (!monitor->spool_folder)
+        return STATUS_OK;
     const struct spool_settings settings = {
         .folder = monitor->spool_folder,
         .bytes_max = options->spool_bytes,
         .free_min = options->spool_free_bytes,
     };
-    status = runfile_set_spool(monitor->file, monitor->spool_folder, err);
+    enum status status = runfile_set_spool(monitor->file, monitor->spool_folder, err);
     if (status == STATUS_OK)
         status =
             spool_open(&monitor->spool, &settings, runfile_run(monitor->file), monitor->names, err);
     return status;
 }
 
-// Makes room for the run file.
-static void trim_orphans(const struct inferstat_monitor *monitor)
+// The folder for the run file: that of run files or, if its file system has no room, that of
+// spools.
+static const char *choose_folder(const struct inferstat_monitor *monitor,
+                                 const struct inferstat_options *options)
 {
-    const struct orphans_folders folders = {.runs = monitor->run_folder};
-    struct orphans_bounds bounds = orphans_default_bounds(monitor->run_folder, 0);
+    const char *runs = monitor->run_folder, *spools = monitor->spool_folder;
+    const struct orphans_folders folders = {.runs = runs, .spools = spools};
+    struct orphans_bounds bounds = orphans_default_bounds(runs, options->spool_bytes);
     bounds.trim_only = true;
     orphans_tidy(&folders, &bounds, &monitor->log);
+    if (spool_has_room(runs, 0, RUN_ROOM) || !spools ||
+        runfile_make_folder(spools, NULL) != STATUS_OK ||
+        !spool_has_room(spools, options->spool_free_bytes, RUN_ROOM))
+        return runs;
+    log_sink_write(&monitor->log, INFERSTAT_LOG_WARNING,
+                   "%s has less than %d MB free: the records of this run are buffered in %s, which "
+                   "is slower (enlarge the file system, in a container with --shm-size)",
+                   runs, RUN_ROOM >> 20, spools);
+    return spools;
 }
 
 static enum status open_run_file(struct inferstat_monitor *monitor,
@@ -188,10 +199,10 @@ static enum status open_run_file(struct inferstat_monitor *monitor,
     if (status == STATUS_OK)
         status = find_run_folder(monitor, options, err);
     if (status == STATUS_OK)
-        trim_orphans(monitor);
+        status = find_spool_folder(monitor, options, err);
     if (status == STATUS_OK)
-        status =
-            runfile_create(&monitor->file, monitor->run_folder, &run, options->ring_records, err);
+        status = runfile_create(&monitor->file, choose_folder(monitor, options), &run,
+                                options->ring_records, err);
     if (status != STATUS_OK)
         return status;
     monitor->names = runfile_names(monitor->file);

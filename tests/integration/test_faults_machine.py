@@ -237,6 +237,83 @@ class SpoolDiskTest(DiskCase):
         self.finish(ends=(CLOSED,))
 
 
+class RunDiskTest(DiskCase):
+    """The file system of the run files, such as the /dev/shm of a container."""
+
+    THREADS = 64
+
+    def use_disk(self, megabytes):
+        self.disk = self.small_disk("run", megabytes * MEGABYTE)
+
+    def start_many(self):
+        return self.start_engine(100, self.THREADS)
+
+    def check_no_loss(self):
+        self.finish()
+        self.assertEqual(self.sql("SELECT coalesce(sum(unnumbered), 0) FROM stream"), [(0,)])
+
+    def test_rings_are_smaller(self):
+        """They fit, something stays free, and they are large enough."""
+        self.use_disk(16)
+        engine = self.start_many()
+        self.let(2)
+        space = os.statvfs(self.disk)
+        self.assertGreater(space.f_bavail * space.f_frsize, MEGABYTE)
+        self.start_collector()
+        self.wait_until(lambda: self.stored() > 100 * self.THREADS)
+        self.kill(engine.process)
+        self.check_no_loss()
+
+    def test_rings_are_on_disk(self):
+        self.use_disk(4)
+        engine = self.start_many()
+        self.assertEqual(os.listdir(self.disk), [])
+        self.assertIn("are buffered in " + self.spool, self.words(engine.process))
+        self.let(1)
+        self.kill(engine.process)
+        self.start_many()
+        self.start_collector()
+        self.wait_until(lambda: self.stored() > 100 * self.THREADS)
+        self.check_no_loss()
+
+    def test_no_room_at_all(self):
+        """Not on the disk of the spool either: the loss has its reason."""
+        self.use_disk(1)
+        self.spool_disk = self.small_disk("spool", MEGABYTE)
+        self.fill(self.spool_disk)
+        engine = self.start_many()
+        engine.may_overrun = True
+        self.let(2)
+        self.start_collector()
+        self.let(3)
+        self.end(engine.process)
+        self.assertIn("has no room for more", self.words(engine.process))
+        self.empty(self.spool_disk)
+        self.finish()
+        summary = json.loads(self.client("summary", "--json").stdout)
+        unnumbered, no_room = self.sql("SELECT sum(unnumbered), sum(no_room) FROM stream")[0]
+        self.assertGreater(no_room, 0)
+        self.assertEqual(summary["dropped_no_room"], no_room)
+        self.assertEqual(summary["dropped_ring_full"], unnumbered - no_room)
+
+    def test_crashes(self):
+        """What they leave goes to the disk; the next engine finds room."""
+        self.use_disk(32)
+        for _ in range(6):
+            engine = self.start_engine(1000, self.THREADS, "--ring", "1024")
+            engine.may_overrun = True
+            self.let(0.5)
+            self.kill(engine.process)
+        self.start_engine(1000, self.THREADS, "--ring", "1024").may_overrun = True
+
+        def moved():
+            return [name for name in os.listdir(self.spool) if name.endswith(".run")]
+
+        self.wait_until(moved)
+        self.start_collector()
+        self.finish()
+
+
 class NetworkTest(FaultCase):
     """The network between the engines' host and the collector's."""
 

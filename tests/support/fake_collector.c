@@ -147,9 +147,12 @@ static void take_streams(struct fake_collector *collector, const struct delivery
                          size_t count)
 {
     collector->state.unnumbered = 0;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         if (streams[i].stream < FAKE_STREAMS_MAX)
             collector->unnumbered[streams[i].stream] = streams[i].unnumbered;
+        if (streams[i].stream == 0)
+            collector->state.no_room = streams[i].no_room;
+    }
     for (uint32_t i = 0; i < FAKE_STREAMS_MAX; i++)
         collector->state.unnumbered += collector->unnumbered[i];
 }

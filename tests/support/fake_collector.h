@@ -38,6 +38,7 @@ struct fake_state {
     uint64_t records;                        // rows of this run, each once
     uint64_t duplicates;                     // rows that came again
     uint64_t unnumbered;                     // losses reported, all streams
+    uint64_t no_room;                        // of these, as stream 0 said
     uint64_t dropped[DELIVERY_REASON_COUNT]; // numbers in the ranges that were announced
     bool replay, killed;                     // as Hello and Goodbye said
     int64_t ended_ns;

@@ -225,15 +225,21 @@ static void free_records(struct publisher *publisher, const struct delivery_acti
 
 // ---- Input of the state machine -------------------------------------------------------
 
-// Records of a stream that were dropped before they got a number.
-static uint64_t count_unnumbered(const struct publisher *publisher, uint32_t stream)
+// The state of a stream.  Drops of threads without a ring are added to stream 0.
+static struct delivery_stream stream_state(const struct publisher *publisher, uint32_t stream)
 {
-    uint64_t lost = ring_dropped(runfile_stream(publisher->settings.file, stream).ring);
-    // Drops of threads without a stream are added to stream 0.
+    struct runfile *file = publisher->settings.file;
+    const struct ring *ring = runfile_stream(file, stream).ring;
+    uint64_t no_room = 0;
     if (stream == 0)
-        lost += atomic_load_explicit(&runfile_state(publisher->settings.file)->streamless,
-                                     memory_order_relaxed);
-    return lost < MESSAGE_NUMBER_MAX ? lost : MESSAGE_NUMBER_MAX;
+        no_room = atomic_load_explicit(&runfile_state(file)->streamless, memory_order_relaxed);
+    no_room = no_room < MESSAGE_NUMBER_MAX ? no_room : MESSAGE_NUMBER_MAX;
+    const uint64_t lost = ring_dropped(ring) + no_room;
+    return (struct delivery_stream){.stream = stream,
+                                    .produced = ring_produced(ring),
+                                    .unnumbered =
+                                        lost < MESSAGE_NUMBER_MAX ? lost : MESSAGE_NUMBER_MAX,
+                                    .no_room = no_room};
 }
 
 // Adds a stream of a dead run to the state machine: how far it was released, as far as known,
@@ -301,9 +307,7 @@ static void poll_rings(struct publisher *publisher)
     publisher->poll_at_ns = clock_monotonic_ns() + poll_pause(publisher);
     for (uint32_t i = 0; i < count; i++) {
         const struct ring *ring = runfile_stream(settings->file, i).ring;
-        const struct delivery_stream state = {.stream = i,
-                                              .produced = ring_produced(ring),
-                                              .unnumbered = count_unnumbered(publisher, i)};
+        const struct delivery_stream state = stream_state(publisher, i);
         // Fails only when out of memory: the rest follows, in order, at the next poll.
         const enum status status =
             settings->replay && i >= told

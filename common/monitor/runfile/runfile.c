@@ -9,13 +9,17 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "common/core/base/text.h"
 #include "common/monitor/runfile/fork_safe_lock.h"
 #include "common/sys/files.h"
 
-enum { PATH_ROOM = 4096 };
+enum {
+    PATH_ROOM = 4096,
+    FREE_PARTS = 32, // a ring takes at most this part of the free space, or has the least slots
+};
 
 static const char file_magic[8] = "inferrun";
 static const uint64_t stream_magic = UINT64_C(0x316d616572747369); // "istream1"
@@ -46,55 +50,8 @@ struct runfile {
     struct names *names;
     _Atomic uint32_t stream_count;
     struct runfile_stream streams[DELIVERY_STREAMS_MAX];
+    size_t mapped[DELIVERY_STREAMS_MAX]; // bytes of each stream's place
 };
-
-// ---- Folders ----------------------------------------------------------------
-
-static bool is_private_folder(const char *path)
-{
-    struct stat about;
-    return lstat(path, &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid() &&
-           (about.st_mode & 077) == 0 && access(path, W_OK | X_OK) == 0;
-}
-
-enum status runfile_make_folder(const char *path, struct error *err)
-{
-    struct stat about;
-    enum status status = files_make_folder(path, 0700, err);
-    if (status != STATUS_OK)
-        return status;
-    if (stat(path, &about) != 0)
-        return error_set(err, STATUS_IO, "%s: cannot be read: %s", path, strerror(errno));
-    if ((about.st_mode & S_IWOTH) && !(about.st_mode & S_ISVTX))
-        return error_set(err, STATUS_DENIED,
-                         "run folder %s: any user may delete files in it (chmod o-w, or +t)", path);
-    return STATUS_OK;
-}
-
-enum status runfile_default_folder(char *out, size_t out_size, struct error *err)
-{
-    const char *wanted = getenv("INFERSTAT_RUN_DIR");
-    if (wanted && *wanted) {
-        if (strlen(wanted) >= out_size)
-            return error_set(err, STATUS_INVALID, "INFERSTAT_RUN_DIR: path is too long");
-        memcpy(out, wanted, strlen(wanted) + 1);
-        return runfile_make_folder(out, err);
-    }
-
-    const char *temporary = getenv("TMPDIR");
-    const char *const places[] = {"/dev/shm", temporary && *temporary ? temporary : "/tmp", "/tmp"};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        const int size = snprintf(out, out_size, "%s/inferstat-%ld", places[i], (long)geteuid());
-        if (size < 0 || (size_t)size >= out_size)
-            continue;
-        if ((mkdir(out, 0700) == 0 || errno == EEXIST) && is_private_folder(out))
-            return STATUS_OK;
-    }
-    return error_set(
-        err, STATUS_IO,
-        "no folder for the run file: none in /dev/shm, TMPDIR or /tmp is private to this "
-        "user (set INFERSTAT_RUN_DIR)");
-}
 
 // ---- Layout -----------------------------------------------------------------
 
@@ -275,7 +232,7 @@ void runfile_close(struct runfile *file)
         return;
     const uint32_t count = atomic_load_explicit(&file->stream_count, memory_order_acquire);
     for (uint32_t i = 0; i < count; i++)
-        (void)munmap(file->streams[i].header, file->header->stream_size);
+        (void)munmap(file->streams[i].header, file->mapped[i]);
     names_close(file->names);
     if (file->header)
         (void)munmap(file->header, file->header->streams_offset);
@@ -421,13 +378,14 @@ static enum status attach_streams(struct runfile *file, struct error *err)
         stream->header = map(file->fd, stream_offset(header, i), header->stream_size, 0);
         if (!stream->header)
             return fail(err, file->path, "cannot be mapped");
+        file->mapped[i] = header->stream_size;
         atomic_store_explicit(&file->stream_count, i + 1, memory_order_release);
         if (stream->header->magic != stream_magic || stream->header->stream != i)
             return corrupt(err, file, "invalid header of a stream");
         char *memory = (char *)stream->header + RUNFILE_STREAM_HEADER;
         if (ring_attach(&stream->ring, memory, header->stream_size - RUNFILE_STREAM_HEADER) !=
                 STATUS_OK ||
-            ring_capacity(stream->ring) != header->ring_records)
+            ring_capacity(stream->ring) > header->ring_records)
             return corrupt(err, file, "invalid header of a ring");
     }
     return STATUS_OK;
@@ -525,6 +483,36 @@ enum status runfile_set_spool(struct runfile *file, const char *folder, struct e
 
 // ---- Streams --------------------------------------------------------------------
 
+// How many slots the next ring may have: those of the options or, where they would take more than
+// a part of what is free, half as many, and so on.
+static uint32_t records_that_fit(const struct runfile *file)
+{
+    struct statvfs space;
+    uint32_t records = file->header->ring_records;
+    if (fstatvfs(file->fd, &space) != 0)
+        return records;
+    const uint64_t part = (uint64_t)space.f_bavail * space.f_frsize / FREE_PARTS;
+    while (records > RUNFILE_RING_MIN && ring_size(records) > part)
+        records /= 2;
+    return records;
+}
+
+// Allocates the place of stream `stream`, for a ring of as many slots as there is room for, at most
+// `*records`.  Returns its size in bytes; 0: no room.
+static size_t allocate_stream(const struct runfile *file, uint32_t stream, uint32_t *records)
+{
+    const struct runfile_header *header = file->header;
+    const uint64_t offset = stream_offset(header, stream);
+    size_t size = RUNFILE_STREAM_HEADER + ring_size(*records);
+    while (!allocate(file->fd, offset, size)) {
+        if (*records <= RUNFILE_RING_MIN)
+            return 0;
+        *records /= 2;
+        size = RUNFILE_STREAM_HEADER + ring_size(*records);
+    }
+    return ftruncate(file->fd, (off_t)(offset + header->stream_size)) == 0 ? size : 0;
+}
+
 // Adds a stream whose next record will be the one after `number`.
 static enum status add_stream(struct runfile *file, struct runfile_stream *out, uint64_t number,
                               struct error *err)
@@ -534,28 +522,31 @@ static enum status add_stream(struct runfile *file, struct runfile_stream *out, 
     if (count == DELIVERY_STREAMS_MAX)
         return error_set(err, STATUS_FULL, "run file %s: has the maximum of %d streams", file->path,
                          DELIVERY_STREAMS_MAX);
-    if (!allocate(file->fd, stream_offset(header, count), header->stream_size))
+    uint32_t records = records_that_fit(file);
+    const size_t size = allocate_stream(file, count, &records);
+    if (size == 0)
         return error_set(err, STATUS_FULL,
                          "run file %s: no room for another thread's records on the file system",
                          file->path);
 
     // MAP_POPULATE: no page faults later in the engine's threads.
     struct runfile_stream stream = {.header = NULL};
-    stream.header = map(file->fd, stream_offset(header, count), header->stream_size, MAP_POPULATE);
+    stream.header = map(file->fd, stream_offset(header, count), size, MAP_POPULATE);
     if (!stream.header)
         return error_set(err, STATUS_FULL, "run file %s: cannot be mapped: %s", file->path,
                          strerror(errno));
     char *memory = (char *)stream.header + RUNFILE_STREAM_HEADER;
-    enum status status = ring_init(&stream.ring, memory, header->ring_records);
+    enum status status = ring_init(&stream.ring, memory, records);
     if (status != STATUS_OK) {
-        (void)munmap(stream.header, header->stream_size);
+        (void)munmap(stream.header, size);
         return error_set(err, status, "run file %s: a ring cannot hold %u records", file->path,
-                         header->ring_records);
+                         records);
     }
     ring_skip_to(stream.ring, number);
     stream.header->stream = count;
     stream.header->magic = stream_magic;
     file->streams[count] = stream;
+    file->mapped[count] = size;
     atomic_store_explicit(&file->stream_count, count + 1, memory_order_release);
     atomic_store_explicit(&header->state.streams, count + 1, memory_order_release);
     *out = stream;
@@ -586,7 +577,8 @@ struct runfile_stream runfile_stream(const struct runfile *file, uint32_t stream
 struct runfile_counts runfile_counts(const struct runfile *file)
 {
     struct runfile_counts counts = {
-        .dropped = atomic_load_explicit(&file->header->state.streamless, memory_order_relaxed)};
+        .no_room = atomic_load_explicit(&file->header->state.streamless, memory_order_relaxed)};
+    counts.dropped = counts.no_room;
     const uint32_t count = runfile_stream_count(file);
     for (uint32_t i = 0; i < count; i++) {
         const struct ring *ring = file->streams[i].ring;

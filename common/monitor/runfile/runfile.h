@@ -12,7 +12,8 @@
 //   names_offset      the interning table (names.h), sparse, allocated as it grows
 //   streams_offset    stream 0, stream 1, ...: stream_size bytes each, of which
 //                     the first RUNFILE_STREAM_HEADER are struct runfile_stream_header
-//                     and the rest is a ring (common/core/record/ring.h)
+//                     and the rest is a ring (common/core/record/ring.h).  Where the file system
+//                     has little room, a ring is smaller and the end of its part is sparse
 //
 // With rings of 4096 slots the apparent size is 4.3 MB, mostly the sparse interning table, and
 // 1 MB per stream.  While the run lives, 36 kB, the names and the streams are allocated.  Whoever
@@ -40,8 +41,11 @@
 #include "common/wire/address.h"
 
 enum {
-    RUNFILE_VERSION = 3,
-    RUNFILE_VERSION_MIN = 2, // same layout; its rings have no two-slot records
+    RUNFILE_VERSION = 4,
+    // Same layout.  All rings of versions 2 and 3 have the same size; those of version 2 have no
+    // two-slot records.
+    RUNFILE_VERSION_MIN = 2,
+    RUNFILE_RING_MIN = 64, // slots of a ring; a load with all of its stages fits
     RUNFILE_UUID_SIZE = 16,
     RUNFILE_HEADER_SIZE = 4096,
     RUNFILE_STREAM_HEADER = 64,
@@ -117,7 +121,8 @@ MUST_CHECK enum status runfile_default_folder(char *out, size_t out_size, struct
 MUST_CHECK enum status runfile_make_folder(const char *path, struct error *err);
 
 // Creates and locks the file of a run in `folder`.  Each stream's ring has `ring_records`
-// slots.  Returns STATUS_BUSY if the run's file exists.
+// slots, or fewer where they would take more than a 32nd of the free space.  Returns STATUS_BUSY if
+// the run's file exists.
 MUST_CHECK enum status runfile_create(struct runfile **out, const char *folder,
                                       const struct runfile_run *run, uint32_t ring_records,
                                       struct error *err);
@@ -155,7 +160,7 @@ MUST_CHECK enum status runfile_set_spool(struct runfile *file, const char *folde
                                          struct error *err);
 
 // Adds a stream.  Returns STATUS_FULL if the run has DELIVERY_STREAMS_MAX streams, or the file
-// system is full.  One thread at a time.
+// system has no room for a ring of RUNFILE_RING_MIN slots.  One thread at a time.
 MUST_CHECK enum status runfile_add_stream(struct runfile *file, struct runfile_stream *out,
                                           struct error *err);
 
@@ -167,7 +172,8 @@ MUST_CHECK enum status runfile_add_stream_after(struct runfile *file, uint64_t n
 struct runfile_counts {
     uint64_t produced;   // written to a ring
     uint64_t unreleased; // still in a ring; meaningful to the consumer thread only
-    uint64_t dropped;    // including those of threads without a stream
+    uint64_t dropped;    // including those of threads without a stream,
+    uint64_t no_room;    // which are these
 };
 
 struct runfile_counts runfile_counts(const struct runfile *file);

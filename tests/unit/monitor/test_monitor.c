@@ -257,6 +257,7 @@ STATE_CASE(test_more_threads_than_streams, struct fixture *fixture)
     struct fake_state seen;
     fake_collector_state(fixture->collector, &seen);
     assert_int_equal(seen.unnumbered, 10);
+    assert_int_equal(seen.no_room, 10);
 }
 
 STATE_CASE(test_two_monitors, struct fixture *fixture)

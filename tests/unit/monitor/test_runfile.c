@@ -1,7 +1,9 @@
 // Run files: what a killed process leaves behind is found, whole; what cannot be
 // a run file is refused.
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -224,6 +226,10 @@ static void test_not_ours(void **state)
     assert_int_equal(version, RUNFILE_VERSION);
     overwrite(path, 8, &newer, sizeof newer);
     assert_int_equal(attach_status(path), STATUS_UNSUPPORTED);
+    for (uint32_t older = RUNFILE_VERSION_MIN; older < RUNFILE_VERSION; older++) {
+        overwrite(path, 8, &older, sizeof older);
+        assert_int_equal(attach_status(path), STATUS_OK);
+    }
     overwrite(path, 8, &version, sizeof version);
 
     char link[PATH_SIZE + 8];
@@ -335,6 +341,57 @@ static void test_trimmed(void **state)
     runfile_remove(file);
 }
 
+// On a file system of 2 MB: rings are smaller the less is free, until the least one has no room.
+// Returns whether all of that holds; -1: there can be no such file system here.
+static int record_with_little_room(const char *folder)
+{
+    const struct runfile_run run = some_run();
+    struct runfile *file;
+    struct runfile_stream stream;
+    char path[PATH_SIZE];
+    if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWNS | CLONE_NEWUSER) != 0)
+        return -1;
+    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("none", folder, "tmpfs", 0, "size=2m,mode=0700") != 0)
+        return -1;
+    if (runfile_create(&file, folder, &run, 4096, NULL) != STATUS_OK)
+        return 0;
+    (void)snprintf(path, sizeof path, "%s", runfile_path(file));
+    uint32_t count = 0, slots[DELIVERY_STREAMS_MAX];
+    for (; runfile_add_stream(file, &stream, NULL) == STATUS_OK; count++) {
+        slots[count] = ring_capacity(stream.ring);
+        push(stream.ring, slots[count] + 1);
+        if (count > 0 && slots[count] > slots[count - 1])
+            return 0;
+    }
+    runfile_close(file);
+    if (count < 50 || slots[0] != 128 || slots[count - 1] != RUNFILE_RING_MIN ||
+        runfile_attach(&file, path, NULL) != STATUS_OK || runfile_stream_count(file) != count)
+        return 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct ring *ring = runfile_stream(file, i).ring;
+        if (ring_produced(ring) != slots[i] || ring_dropped(ring) != 1 ||
+            ring_at(ring, slots[i])->kind != RECORD_KIND_STARTUP)
+            return 0;
+    }
+    runfile_remove(file);
+    return 1;
+}
+
+static void test_little_room(void **state)
+{
+    const pid_t child = fork();
+    int status;
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(record_with_little_room(*state) + 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 0)
+        skip(); // not permitted here
+    assert_int_equal(WEXITSTATUS(status), 2);
+}
+
 // A file that is still being made has the beginning of its name, so that what a
 // process leaves that dies there can be told.
 static void test_name_while_made(void **state)
@@ -398,7 +455,7 @@ static void test_lies_are_refused(void **state)
         {"a stream's magic", stream_at, 0},
         {"a stream's number", stream_at + 8, 7},
         {"a ring's magic", stream_at + RUNFILE_STREAM_HEADER, 0},
-        {"a ring's capacity", stream_at + RUNFILE_STREAM_HEADER + 8, RING_RECORDS / 2},
+        {"a ring's capacity", stream_at + RUNFILE_STREAM_HEADER + 8, RING_RECORDS * 2},
         {"a ring's count", stream_at + RUNFILE_STREAM_HEADER + 64, 4000000},
     };
     for (size_t i = 0; i < COUNT_OF(lies); i++) {
@@ -538,4 +595,5 @@ static void test_killed_process_loses_nothing(void **state)
 TEST_MAIN_EACH(set_up, tear_down, test_made_and_attached, test_lock_is_not_inherited,
                test_streams_that_go_on, test_streams_have_a_limit, test_not_ours,
                test_lies_are_refused, test_fifo, test_folder_of_everybody, test_trimmed,
-               test_name_while_made, test_default_folder, test_killed_process_loses_nothing)
+               test_little_room, test_name_while_made, test_default_folder,
+               test_killed_process_loses_nothing)
