@@ -15,6 +15,7 @@
 #include "common/sys/clock.h"
 #include "common/wire/address.h"
 #include "common/wire/codec.h"
+#include "common/wire/peer_folder.h"
 #include "common/wire/socket.h"
 
 static const uint64_t default_timeout_ns = UINT64_C(3000000000);
@@ -59,7 +60,8 @@ static enum status find_address(struct address *out, const struct remote_target 
 {
     if (target->collector)
         return address_parse(out, target->collector, err);
-    return address_default(out, getenv("INFERSTAT_COLLECTOR"), getenv("XDG_RUNTIME_DIR"), err);
+    return peer_default_address(out, getenv("INFERSTAT_COLLECTOR"), getenv("XDG_RUNTIME_DIR"), true,
+                                err);
 }
 
 // A folder that this user may not enter is not a collector that does not answer.

@@ -18,6 +18,10 @@ static const char *role_for(enum address_service service)
 static enum status refused(const struct link *link, struct error *err)
 {
     char place[ADDRESS_TEXT_SIZE], key[WIRE_KEY_TEXT_SIZE];
+    if (link->trouble == WIRE_HANDSHAKE_UNTRUSTED)
+        return error_set(err, STATUS_DENIED,
+                         "collector %.200s: a user who is not trusted answered (--collector-user)",
+                         address_text(place, link->address));
     return error_set(err, STATUS_DENIED,
                      "collector %.200s: it refuses this key (its owner may: inferstat authorize"
                      " '%s' --role %s --name NAME)",
@@ -43,13 +47,21 @@ void link_drop(struct link *link)
 // The next key is tried at once, the first of the next round after a wait.
 static void give_up(struct link *link, enum wire_handshake trouble)
 {
+    const unsigned round = link->trust->pass_count ? link->trust->pass_count : 1;
     link_drop(link);
     link->trouble = trouble;
     link->attempt++;
     link->failures++;
-    if (link->failures % link->trust->pass_count == 0)
-        link->retry_ns =
-            clock_monotonic_ns() + back_off_ns(link->failures / link->trust->pass_count);
+    if (link->failures % round == 0)
+        link->retry_ns = clock_monotonic_ns() + back_off_ns(link->failures / round);
+}
+
+// Whether the connection has to be made again.
+static bool is_useless(const struct link *link, enum wire_handshake handshake)
+{
+    if (handshake == WIRE_HANDSHAKE_REFUSED || handshake == WIRE_HANDSHAKE_BROKEN)
+        return link->trust->pass_count > 0; // else libzmq tries again
+    return handshake == WIRE_HANDSHAKE_UNTRUSTED;
 }
 
 static bool is_waiting(const struct link *link)
@@ -59,29 +71,36 @@ static bool is_waiting(const struct link *link)
 
 static enum status make(struct link *link, struct error *err)
 {
-    char endpoint[ADDRESS_TEXT_SIZE];
-    return wire_connect(&link->socket, link->context,
-                        address_endpoint(endpoint, link->address, link->service),
-                        trust_pass(link->trust, link->attempt), err);
+    const enum status status = trust_connect(&link->socket, link->context, link->trust,
+                                             link->address, link->service, link->attempt, err);
+    if (status == STATUS_NOT_FOUND) // no folder: no collector yet
+        return STATUS_OK;
+    char place[ADDRESS_TEXT_SIZE];
+    return status == STATUS_OK
+               ? status
+               : error_prefix(err, status, "collector %.200s", address_text(place, link->address));
 }
 
 enum status link_look(struct link *link, struct error *err)
 {
-    const enum wire_handshake handshake = link->socket && link->trust->pass_count
-                                              ? wire_handshake(link->socket)
-                                              : WIRE_HANDSHAKE_NONE;
+    const enum wire_handshake handshake =
+        link->socket ? wire_handshake(link->socket) : WIRE_HANDSHAKE_NONE;
     if (handshake == WIRE_HANDSHAKE_DONE) {
         link->failures = 0;
         link->retry_ns = 0;
         link->trouble = WIRE_HANDSHAKE_DONE;
-    } else if (handshake != WIRE_HANDSHAKE_NONE) {
+    } else if (handshake == WIRE_HANDSHAKE_MOVED) {
+        link_drop(link);
+    } else if (is_useless(link, handshake)) {
         give_up(link, handshake);
     }
     if (link->socket)
         return STATUS_OK;
     if (!is_waiting(link))
         return make(link, err);
-    return link->trouble == WIRE_HANDSHAKE_REFUSED ? refused(link, err) : STATUS_OK;
+    const bool is_refused =
+        link->trouble == WIRE_HANDSHAKE_REFUSED || link->trouble == WIRE_HANDSHAKE_UNTRUSTED;
+    return is_refused ? refused(link, err) : STATUS_OK;
 }
 
 uint64_t link_patience_ns(const struct link *link)

@@ -31,8 +31,9 @@ struct link {
 // Maintains the connection; call it before each use and while waiting (link_patience_ns).  Closes
 // the socket if its handshake failed.  Then, if there is no socket and no back-off, creates
 // one.  So link->socket may change: to a new socket, on which the caller must send its messages
-// again, or to NULL in back-off.  In back-off returns STATUS_DENIED if the collector refused this
-// user's key, else STATUS_OK.  Also returns the errors of wire_connect.
+// again, or to NULL: in back-off, or while there is no ipc folder.  In back-off returns
+// STATUS_DENIED if the collector refused this user's key, or is not trusted; else STATUS_OK.  Also
+// returns the errors of trust_connect.
 MUST_CHECK enum status link_look(struct link *link, struct error *err);
 
 // Closes the socket; queued messages and pending replies are lost.  The next link_look creates a

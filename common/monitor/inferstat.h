@@ -129,6 +129,11 @@ struct inferstat_options {
     // lines at info).  May be called from any thread.  NULL: no log.
     void (*log)(void *context, enum inferstat_log_level level, const char *text);
     void *log_context;
+    // User name or number: who may run the collector at an ipc address, beside root and the user
+    // of this process.  NULL: INFERSTAT_COLLECTOR_USER, else no other user.  Nothing is sent to a
+    // folder that belongs to another user, unless root has given it to that user by making it in a
+    // folder of its own, such as /run/inferstat.
+    const char *collector_user;
 };
 
 INFERSTAT_API void inferstat_options_init(struct inferstat_options *options);

@@ -12,6 +12,7 @@
 #include "common/monitor/delivery/replay.h"
 #include "common/sys/files.h"
 #include "common/sys/process.h"
+#include "common/wire/peer_folder.h"
 
 enum {
     RING_RECORDS_MAX = 1 << 20,
@@ -75,7 +76,8 @@ static enum status find_collector(struct address *address, const struct infersta
 {
     if (options->collector)
         return address_parse(address, options->collector, err);
-    return address_default(address, getenv("INFERSTAT_COLLECTOR"), getenv("XDG_RUNTIME_DIR"), err);
+    return peer_default_address(address, getenv("INFERSTAT_COLLECTOR"), getenv("XDG_RUNTIME_DIR"),
+                                true, err);
 }
 
 // ---- Opening ---------------------------------------------------------------------
@@ -213,7 +215,8 @@ static enum status open_run_file(struct inferstat_monitor *monitor,
 static enum status read_trust(struct inferstat_monitor *monitor,
                               const struct inferstat_options *options, struct error *err)
 {
-    const struct trust_options trust = {.key_file = options->key_file,
+    const struct trust_options trust = {.collector_user = options->collector_user,
+                                        .key_file = options->key_file,
                                         .server_key = options->server_key,
                                         .insecure = options->insecure != 0};
     return trust_source_read(&monitor->trust, &trust, err);

@@ -205,19 +205,37 @@ void wire_count(const struct wire_socket *socket, struct wire_counters *out)
         gate_count(socket->post, out);
 }
 
+// Makes a socket of a dealer that was opened with `status`.
+static enum status use_dealer(struct wire_socket **out, struct dealer *dealer, enum status status,
+                              struct error *err)
+{
+    if (status != STATUS_OK)
+        return status;
+    struct wire_socket *socket = calloc(1, sizeof *socket);
+    if (!socket) {
+        dealer_close(dealer);
+        return error_no_memory(err, "socket");
+    }
+    socket->dealer = dealer;
+    *out = socket;
+    return STATUS_OK;
+}
+
 enum status wire_connect(struct wire_socket **out, struct wire_context *context,
                          const char *endpoint, const struct wire_pass *pass, struct error *err)
 {
-    struct wire_socket *socket = calloc(1, sizeof *socket);
-    if (!socket)
-        return error_no_memory(err, endpoint);
-    enum status status = dealer_open(&socket->dealer, context->zmq, endpoint, pass, err);
-    if (status != STATUS_OK) {
-        wire_close(socket);
-        return status;
-    }
-    *out = socket;
-    return STATUS_OK;
+    struct dealer *dealer = NULL;
+    const enum status status = dealer_open(&dealer, context->zmq, endpoint, pass, err);
+    return use_dealer(out, dealer, status, err);
+}
+
+enum status wire_connect_ipc(struct wire_socket **out, struct wire_context *context,
+                             const struct address *address, enum address_service service,
+                             const struct peer_trust *trust, struct error *err)
+{
+    struct dealer *dealer = NULL;
+    const enum status status = dealer_open_ipc(&dealer, context->zmq, address, service, trust, err);
+    return use_dealer(out, dealer, status, err);
 }
 
 enum wire_handshake wire_handshake(struct wire_socket *socket)
@@ -355,11 +373,13 @@ void wire_wait(struct wire_socket *const *sockets, size_t count, int fd, int64_t
     unsigned bits[WAIT_SOCKETS_MAX + 1];
     int used = 0;
     for (unsigned i = 0; i < count; i++) {
-        if (!sockets[i])
+        struct wire_socket *socket = sockets[i];
+        void *zmq = socket && socket->dealer ? dealer_zmq(socket->dealer)
+                    : socket                 ? socket->zmq
+                                             : NULL;
+        if (!zmq)
             continue;
-        items[used] = (zmq_pollitem_t){.socket = sockets[i]->dealer ? dealer_zmq(sockets[i]->dealer)
-                                                                    : sockets[i]->zmq,
-                                       .events = ZMQ_POLLIN};
+        items[used] = (zmq_pollitem_t){.socket = zmq, .events = ZMQ_POLLIN};
         bits[used++] = i;
     }
     if (fd >= 0) {

@@ -100,8 +100,16 @@ MUST_CHECK enum status wire_connect(struct wire_socket **out, struct wire_contex
                                     const char *endpoint, const struct wire_pass *pass,
                                     struct error *err);
 
-// Returns the result of the last handshake over TCP, with or without a pass; for ipc always
-// WIRE_HANDSHAKE_NONE.
+// Creates a DEALER that connects to a service of an ipc address, if only users that `trust`
+// (copied) names can listen there: returns the errors of peer_open_folder.  It connects to that
+// folder even if another one replaces it later.  Closes the connection if a message comes from
+// another user.
+MUST_CHECK enum status wire_connect_ipc(struct wire_socket **out, struct wire_context *context,
+                                        const struct address *address, enum address_service service,
+                                        const struct peer_trust *trust, struct error *err);
+
+// Returns the result of the last handshake over TCP, with or without a pass.  For ipc
+// WIRE_HANDSHAKE_NONE, _UNTRUSTED or _MOVED.
 enum wire_handshake wire_handshake(struct wire_socket *socket);
 
 // ---- Both ------------------------------------------------------------------------

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/wire/message.h"
 
@@ -34,6 +36,10 @@ struct dealer {
     void *peek; // over TCP: libzmq tells of handshakes there; else NULL
     enum wire_handshake handshake;
     bool is_shaking; // hands, at the moment
+    // Of dealer_open_ipc; else -1, and no `trust`.
+    int folder_fd;
+    struct peer_trust trust;
+    char folder[ADDRESS_TEXT_SIZE];
 };
 
 static bool set_int(void *zmq, int option, int value)
@@ -189,35 +195,9 @@ static void look(struct dealer *dealer)
     }
 }
 
-enum wire_handshake dealer_handshake(struct dealer *dealer)
+// Closes libzmq's side, which frees what it had received.
+static void disconnect(struct dealer *dealer)
 {
-    look(dealer);
-    return dealer->handshake;
-}
-
-enum status dealer_open(struct dealer **out, void *context, const char *endpoint,
-                        const struct wire_pass *pass, struct error *err)
-{
-    struct dealer *dealer = calloc(1, sizeof *dealer);
-    if (!dealer)
-        return error_no_memory(err, endpoint);
-    enum status status = zmq_open(&dealer->zmq, context, ZMQ_DEALER, endpoint, &dealer_limits, err);
-    if (status == STATUS_OK)
-        status = prepare_dealer(dealer, context, endpoint, pass, err);
-    if (status == STATUS_OK)
-        status = zmq_opened(zmq_connect(dealer->zmq, endpoint), endpoint, "connect", err);
-    if (status != STATUS_OK) {
-        dealer_close(dealer);
-        return status;
-    }
-    *out = dealer;
-    return STATUS_OK;
-}
-
-void dealer_close(struct dealer *dealer)
-{
-    if (!dealer)
-        return;
     if (dealer->peek) {
         // Before its reader goes: see peek_at.
         (void)zmq_socket_monitor(dealer->zmq, NULL, 0);
@@ -225,6 +205,92 @@ void dealer_close(struct dealer *dealer)
     }
     if (dealer->zmq)
         (void)zmq_close(dealer->zmq);
+    dealer->peek = NULL;
+    dealer->zmq = NULL;
+}
+
+static bool is_moved(const struct dealer *dealer)
+{
+    struct stat held, found;
+    return dealer->folder_fd >= 0 &&
+           (fstat(dealer->folder_fd, &held) != 0 || stat(dealer->folder, &found) != 0 ||
+            held.st_ino != found.st_ino || held.st_dev != found.st_dev);
+}
+
+enum wire_handshake dealer_handshake(struct dealer *dealer)
+{
+    look(dealer);
+    return dealer->zmq && is_moved(dealer) ? WIRE_HANDSHAKE_MOVED : dealer->handshake;
+}
+
+static enum status dealer_new(struct dealer **out, struct error *err)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        return error_no_memory(err, "socket");
+    (*out)->folder_fd = -1;
+    return STATUS_OK;
+}
+
+static enum status connect_dealer(struct dealer *dealer, void *context, const char *endpoint,
+                                  const struct wire_pass *pass, struct error *err)
+{
+    enum status status = zmq_open(&dealer->zmq, context, ZMQ_DEALER, endpoint, &dealer_limits, err);
+    if (status == STATUS_OK)
+        status = prepare_dealer(dealer, context, endpoint, pass, err);
+    if (status == STATUS_OK)
+        status = zmq_opened(zmq_connect(dealer->zmq, endpoint), endpoint, "connect", err);
+    return status;
+}
+
+enum status dealer_open(struct dealer **out, void *context, const char *endpoint,
+                        const struct wire_pass *pass, struct error *err)
+{
+    struct dealer *dealer;
+    enum status status = dealer_new(&dealer, err);
+    if (status == STATUS_OK)
+        status = connect_dealer(dealer, context, endpoint, pass, err);
+    if (status == STATUS_OK)
+        *out = dealer;
+    else
+        dealer_close(dealer);
+    return status;
+}
+
+// The endpoint leads through the open folder, so that libzmq, which connects later and again,
+// always reaches the one that was checked.
+enum status dealer_open_ipc(struct dealer **out, void *context, const struct address *address,
+                            enum address_service service, const struct peer_trust *trust,
+                            struct error *err)
+{
+    struct dealer *dealer;
+    char endpoint[64];
+    const char *name = address_service_name(service);
+    enum status status = dealer_new(&dealer, err);
+    if (status == STATUS_OK) {
+        dealer->trust = *trust;
+        memcpy(dealer->folder, address->place, sizeof dealer->folder);
+        status = peer_open_folder(&dealer->folder_fd, &dealer->trust, address->place, name, err);
+    }
+    if (status == STATUS_OK) {
+        (void)snprintf(endpoint, sizeof endpoint, "ipc:///proc/self/fd/%d/%s", dealer->folder_fd,
+                       name);
+        status = connect_dealer(dealer, context, endpoint, NULL, err);
+    }
+    if (status == STATUS_OK)
+        *out = dealer;
+    else
+        dealer_close(dealer);
+    return status;
+}
+
+void dealer_close(struct dealer *dealer)
+{
+    if (!dealer)
+        return;
+    disconnect(dealer);
+    if (dealer->folder_fd >= 0)
+        (void)close(dealer->folder_fd);
     free(dealer);
 }
 
@@ -248,7 +314,7 @@ enum status zmq_send_part(void *zmq, const void *bytes, size_t size, int flags)
 
 enum status dealer_send(struct dealer *dealer, const void *bytes, size_t size)
 {
-    return zmq_send_part(dealer->zmq, bytes, size, 0);
+    return dealer->zmq ? zmq_send_part(dealer->zmq, bytes, size, 0) : STATUS_FULL;
 }
 
 enum status zmq_receive_part(void *zmq, void *part)
@@ -287,8 +353,20 @@ void zmq_read_peer(struct wire_frame *frame)
         peer_set_host(&frame->peer, address);
 }
 
+// True if the frame's sender may answer; else closes the connection.
+static bool check_sender(struct dealer *dealer, const struct wire_frame *frame)
+{
+    if (dealer->folder_fd < 0 || peer_is_trusted(&dealer->trust, &frame->peer))
+        return true;
+    disconnect(dealer);
+    dealer->handshake = WIRE_HANDSHAKE_UNTRUSTED;
+    return false;
+}
+
 enum status dealer_receive(struct dealer *dealer, struct wire_frame *frame)
 {
+    if (!dealer->zmq)
+        return STATUS_NO_DATA;
     look(dealer); // so that what is told does not pile up
     zmq_msg_t *part = part_of(frame);
     (void)zmq_msg_init(part);
@@ -297,11 +375,15 @@ enum status dealer_receive(struct dealer *dealer, struct wire_frame *frame)
         zmq_drain(dealer->zmq);
         status = STATUS_INVALID;
     }
+    if (status == STATUS_OK) {
+        zmq_read_peer(frame);
+        if (!check_sender(dealer, frame))
+            status = STATUS_NO_DATA;
+    }
     if (status != STATUS_OK) {
         dealer_frame_release(frame);
         return status;
     }
-    zmq_read_peer(frame);
     frame->is_held = true;
     frame->bytes = zmq_msg_data(part);
     frame->size = zmq_msg_size(part);

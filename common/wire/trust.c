@@ -112,7 +112,9 @@ enum status trust_source_read(struct trust_source *out, const struct trust_optio
     if (!key)
         use_default(out->key_file, "key");
     use_default(out->known_collectors, "known_collectors");
-    return STATUS_OK;
+    return peer_trust_init(
+        &out->users, option_or_environment(options->collector_user, "INFERSTAT_COLLECTOR_USER"),
+        err);
 }
 
 // ---- Deciding ----------------------------------------------------------------------
@@ -183,7 +185,7 @@ enum status trust_decide(struct trust *out, const struct address *address,
                          const struct trust_source *source, struct error *err)
 {
     struct keyring ring = {0};
-    *out = (struct trust){0};
+    *out = (struct trust){.users = source->users};
     if (address->is_ipc)
         return STATUS_OK;
     enum status status = find_server_keys(&ring, address, source, err);
@@ -208,4 +210,15 @@ enum status trust_resolve(struct trust *out, const struct address *address,
 const struct wire_pass *trust_pass(const struct trust *trust, unsigned attempt)
 {
     return trust->pass_count ? &trust->passes[attempt % trust->pass_count] : NULL;
+}
+
+enum status trust_connect(struct wire_socket **out, struct wire_context *context,
+                          const struct trust *trust, const struct address *address,
+                          enum address_service service, unsigned attempt, struct error *err)
+{
+    char endpoint[ADDRESS_TEXT_SIZE];
+    if (address->is_ipc)
+        return wire_connect_ipc(out, context, address, service, &trust->users, err);
+    return wire_connect(out, context, address_endpoint(endpoint, address, service),
+                        trust_pass(trust, attempt), err);
 }

@@ -2,7 +2,7 @@
 // first row that applies decides.  A "plain" connection has no keys: no encryption and no
 // authentication.
 //
-//   ipc address        plain: file permissions protect it.
+//   ipc address        plain, if only trusted users can listen there (peer_folder.h).
 //   known server key   CURVE with that key and this user's key file.  The server key comes
 //                      from an option, the environment or a line of known_collectors.
 //   loopback address   plain.
@@ -19,6 +19,7 @@
 #include "common/core/base/error.h"
 #include "common/wire/address.h"
 #include "common/wire/keys.h"
+#include "common/wire/peer_folder.h"
 #include "common/wire/socket.h"
 
 enum {
@@ -28,10 +29,12 @@ enum {
 
 // Command-line options; NULL: not given.
 struct trust_options {
-    const char *key_file;   // NULL: $INFERSTAT_KEY, or "key" in the configuration folder
-    const char *server_key; // a key in Z85, or the path of a file with such keys
+    const char *collector_user; // a user who may own an ipc address, beside this user and root
+                                // (peer_trust_init).  NULL: $INFERSTAT_COLLECTOR_USER, or none
+    const char *key_file;       // NULL: $INFERSTAT_KEY, or "key" in the configuration folder
+    const char *server_key;     // a key in Z85, or the path of a file with such keys
                             // (keys_read_public).  NULL: $INFERSTAT_SERVER_KEY, or known_collectors
-    bool insecure;          // permit a plain connection to any address
+    bool insecure; // permit a plain connection to any address
 };
 
 // Copy of the options, completed from the environment, so that a thread can call trust_decide again
@@ -41,20 +44,23 @@ struct trust_source {
     bool key_is_named;                     // by an option or a variable: the key file must exist
     char server_key[KEYS_PATH_SIZE];       // empty: look it up in known_collectors
     char known_collectors[KEYS_PATH_SIZE]; // path of this user's list
+    struct peer_trust users;               // who may listen at an ipc address
     bool insecure;
 };
 
 // Copies the options and the environment's variables.  No other thread may change the environment
-// during the call.  Returns STATUS_INVALID if one of the texts is too long.
+// during the call.  Returns STATUS_INVALID if one of the texts is too long, or if there is no such
+// user.
 MUST_CHECK enum status trust_source_read(struct trust_source *out,
                                          const struct trust_options *options, struct error *err);
 
-// The keys for one address.
+// Who may be the collector at one address.
 struct trust {
     // Client credentials (wire_pass), one for each known server key, to try in turn.  All have this
     // user's key pair.  Without any, the connection is plain.
     struct wire_pass passes[TRUST_PASSES_MAX];
     unsigned pass_count;
+    struct peer_trust users;          // who may listen at an ipc address
     char warning[TRUST_WARNING_SIZE]; // to show to the user; empty: none
 };
 
@@ -72,5 +78,12 @@ MUST_CHECK enum status trust_decide(struct trust *out, const struct address *add
 // Calls trust_source_read, then trust_decide; returns the errors of both.
 MUST_CHECK enum status trust_resolve(struct trust *out, const struct address *address,
                                      const struct trust_options *options, struct error *err);
+
+// Connects to a service of the address that `trust` was decided for: wire_connect_ipc, or
+// wire_connect with the credentials of attempt number `attempt`; returns their errors.
+MUST_CHECK enum status trust_connect(struct wire_socket **out, struct wire_context *context,
+                                     const struct trust *trust, const struct address *address,
+                                     enum address_service service, unsigned attempt,
+                                     struct error *err);
 
 #endif

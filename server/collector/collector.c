@@ -13,6 +13,7 @@
 #include "common/sys/clock.h"
 #include "common/sys/files.h"
 #include "common/sys/log.h"
+#include "common/wire/peer_folder.h"
 #include "server/collector/services/ingest.h"
 #include "server/collector/services/live.h"
 #include "server/collector/services/query_service.h"
@@ -94,6 +95,19 @@ static enum status lock_store(const struct options *options, struct lock *lock, 
     return status;
 }
 
+// Checks that no other user can take over the sockets in an ipc folder.
+static enum status check_folder(const char *folder, struct error *err)
+{
+    int fd;
+    struct peer_trust trust;
+    enum status status = peer_trust_init(&trust, NULL, err);
+    if (status == STATUS_OK)
+        status = peer_open_folder(&fd, &trust, folder, NULL, err);
+    if (status == STATUS_OK)
+        (void)close(fd);
+    return status;
+}
+
 // Creates an ipc folder and locks it, so that a second collector cannot take over its sockets.
 static enum status lock_folder(const struct address *address, struct lock *lock, struct error *err)
 {
@@ -101,6 +115,8 @@ static enum status lock_folder(const struct address *address, struct lock *lock,
     if (!address->is_ipc)
         return STATUS_OK;
     enum status status = files_make_folder(address->place, FOLDER_MODE, err);
+    if (status == STATUS_OK)
+        status = check_folder(address->place, err);
     if (status == STATUS_OK)
         status = files_join(path, sizeof path, address->place, "lock", err);
     if (status == STATUS_OK)

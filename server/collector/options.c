@@ -11,6 +11,7 @@
 #include "common/sys/files.h"
 #include "common/sys/option_table.h"
 #include "common/wire/keys.h"
+#include "common/wire/peer_folder.h"
 #include "server/collector/access/access.h"
 
 // ---- The table ------------------------------------------------------------------
@@ -74,7 +75,7 @@ static const struct option rows[] = {
     [ROW_LISTEN] =
         {"listen", "ADDR",
          "listen at ipc:///FOLDER, tcp://ADDRESS:PORT or tcp://*:PORT; may be given several times "
-         "(default: INFERSTAT_COLLECTOR, else ipc://$XDG_RUNTIME_DIR/inferstat, else "
+         "(default: INFERSTAT_COLLECTOR, else \"inferstat\" in this user's runtime folder, else "
          "ipc:///run/inferstat)",
          .type = OPTION_CUSTOM, .parse = parse_listen},
     {"db", "FILE",
@@ -260,7 +261,8 @@ static enum status fill_defaults(struct options *options,
 {
     enum status status = STATUS_OK;
     if (options->listen_count == 0) {
-        status = address_default(&options->listen[0], NULL, environment->runtime_dir, err);
+        status =
+            peer_default_address(&options->listen[0], NULL, environment->runtime_dir, false, err);
         options->listen_count = 1;
     }
     if (status == STATUS_OK && !options->db[0]) {

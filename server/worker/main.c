@@ -26,6 +26,10 @@ static const char *wait_word(unsigned i)
 static const struct option rows[] = {
     {"collector", "ADDR", "ipc:///FOLDER or tcp://HOST:PORT (also INFERSTAT_COLLECTOR)",
      TEXT_AT(collector)},
+    {"collector-user", "USER",
+     "user who may run the collector at ipc:// beside this user and root (also "
+     "INFERSTAT_COLLECTOR_USER)",
+     TEXT_AT(collector_user)},
     {"no-report", NULL, "measure, but send no records", FLAG_AT(no_report)},
     {"spool", "DIR",
      "folder for records while the collector is unreachable (also INFERSTAT_SPOOL); '': none",

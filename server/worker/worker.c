@@ -31,6 +31,7 @@ enum status worker_open_monitor(struct inferstat_monitor **out,
     struct inferstat_options settings;
     inferstat_options_init(&settings);
     settings.collector = options->collector;
+    settings.collector_user = options->collector_user;
     settings.report = !options->no_report;
     settings.spool_folder = options->spool;
     if (options->spool_bytes > 0)

@@ -18,10 +18,11 @@ enum worker_wait { WORKER_WAIT_BLOCK, WORKER_WAIT_SPIN };
 
 // Options of every command, before or after its name.
 struct worker_options {
-    const char *collector; // address; NULL: default, as in struct inferstat_options
-    bool no_report;        // measure, but send no records
-    const char *spool;     // directory of spools (records kept on disk); NULL: default, "": none
-    int64_t spool_bytes;   // size limit of the spool; 0: default
+    // Address of the collector, and who may run it.  NULL: default, as in struct inferstat_options.
+    const char *collector, *collector_user;
+    bool no_report;      // measure, but send no records
+    const char *spool;   // directory of spools (records kept on disk); NULL: default, "": none
+    int64_t spool_bytes; // size limit of the spool; 0: default
     // For a collector on another host.  `key`: file of the user's key; `server_key`: the
     // collector's public key, or a file of keys.  NULL: default, as in struct inferstat_options.
     const char *key, *server_key;

@@ -26,6 +26,13 @@ plain "$metrics" >"$WORK/metrics"
 
 expect_exit 0 "$MAKE_HISTORY" "$DB" --inferences 3000 --models 2 --hosts 2 --days 20 --all-kinds
 
+# No text shows an address in a folder where any user may listen first.
+root=$(dirname "$0")/../..
+if grep -rnE 'ipc:///?(tmp|var/tmp|dev/shm)' "$root"/*.md "$root"/{client/man,proto,server,scripts} \
+  "$root"/common/monitor; then
+  fail "an address in a folder that any user may write to"
+fi
+
 # Every table and view has its part, which names every column of a table.
 sqlite3 -readonly "$DB" "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')
   AND name NOT LIKE 'sqlite_%'" >"$WORK/tables"

@@ -5,3 +5,6 @@ inferstat_script_test(foreign_client foreign_client.py)
 foreach(transport ipc tcp curve)
   inferstat_script_test(hostile_peers.${transport} hostile_peers.py ${transport})
 endforeach()
+
+# An impostor of the collector, by another user.
+inferstat_script_test(impostor test_impostor.py)

@@ -19,6 +19,9 @@
     X(DB, "db", 0, "FILE", TEXT_AT(db), "read the store file FILE instead of asking a collector")  \
     X(TIMEOUT, "timeout", 0, "TIME", PERIOD_AT(timeout_ns),                                        \
       "wait TIME for an answer (default 3s)")                                                      \
+    X(COLLECTOR_USER, "collector-user", 0, "USER", TEXT_AT(trust.collector_user),                  \
+      "USER may run the collector at ipc://, beside this user and root (else "                     \
+      "INFERSTAT_COLLECTOR_USER)")                                                                 \
     X(KEY, "key", 0, "FILE", TEXT_AT(trust.key_file),                                              \
       "this user's key file, made by keygen (else INFERSTAT_KEY)")                                 \
     X(SERVER_KEY, "server-key", 0, "KEY", TEXT_AT(trust.server_key),                               \

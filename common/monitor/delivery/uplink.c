@@ -2,17 +2,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static const uint64_t renew_min_ns = UINT64_C(1000000000);
+static const uint64_t look_ns = UINT64_C(250000000); // between two looks for an ipc folder
 static const uint64_t renew_max_ns = UINT64_C(10000000000);
 
 struct uplink {
     struct wire_context *context;
-    struct wire_socket *socket; // NULL: connecting failed and is retried
-    char endpoint[ADDRESS_TEXT_SIZE];
+    struct wire_socket *socket;        // NULL: connecting failed and is retried
+    char trouble[ERROR_TEXT_SIZE + 2]; // why it failed, after ": "; "": it did not
     struct address address;
     struct trust_source source; // trust is decided again on reconnecting
     struct trust trust;
@@ -21,12 +23,18 @@ struct uplink {
     uint64_t patience_ns; // silence after which it reconnects
 };
 
-static enum status connect_now(struct uplink *uplink, struct error *err)
+static enum status connect_now(struct uplink *uplink)
 {
+    struct error why = {0};
     wire_close(uplink->socket);
     uplink->socket = NULL;
-    return wire_connect(&uplink->socket, uplink->context, uplink->endpoint,
-                        trust_pass(&uplink->trust, uplink->attempt++), err);
+    const enum status status =
+        trust_connect(&uplink->socket, uplink->context, &uplink->trust, &uplink->address,
+                      ADDRESS_INGEST, uplink->attempt++, &why);
+    const bool is_known = status != STATUS_OK && status != STATUS_NOT_FOUND; // no folder: no news
+    (void)snprintf(uplink->trouble, sizeof uplink->trouble, "%s%s", is_known ? ": " : "",
+                   is_known ? why.text : "");
+    return status;
 }
 
 enum status uplink_open(struct uplink **out, const struct address *address,
@@ -38,17 +46,15 @@ enum status uplink_open(struct uplink **out, const struct address *address,
     uplink->quiet_ns = now_ns;
     uplink->patience_ns = renew_min_ns;
     uplink->address = *address;
-    (void)address_endpoint(uplink->endpoint, address, ADDRESS_INGEST);
     uplink->source = *trust;
     enum status status = trust_decide(&uplink->trust, address, &uplink->source, err);
     if (status == STATUS_OK)
         status = wire_context_new(&uplink->context, err);
-    if (status == STATUS_OK)
-        status = connect_now(uplink, err);
     if (status != STATUS_OK) {
         uplink_close(uplink);
         return status;
     }
+    (void)connect_now(uplink); // else again in uplink_renew
     *out = uplink;
     return STATUS_OK;
 }
@@ -100,29 +106,45 @@ static void reload_trust(struct uplink *uplink)
     explicit_bzero(&trust, sizeof trust);
 }
 
+// A connection without keys is useful until something is wrong with it: libzmq makes it again.
+static bool is_useful(const struct uplink *uplink)
+{
+    if (uplink->trust.pass_count > 0 || !uplink->socket)
+        return false;
+    const enum wire_handshake handshake = wire_handshake(uplink->socket);
+    return handshake != WIRE_HANDSHAKE_UNTRUSTED && handshake != WIRE_HANDSHAKE_MOVED;
+}
+
 bool uplink_renew(struct uplink *uplink, uint64_t now_ns)
 {
-    if (uplink->trust.pass_count == 0 || now_ns - uplink->quiet_ns < uplink->patience_ns)
+    const bool has_folder = uplink->socket || !uplink->address.is_ipc;
+    if (now_ns - uplink->quiet_ns < (has_folder ? uplink->patience_ns : look_ns))
         return false;
     uplink->quiet_ns = now_ns;
+    if (is_useful(uplink))
+        return false;
     uplink->patience_ns *= 2;
     if (uplink->patience_ns > renew_max_ns)
         uplink->patience_ns = renew_max_ns;
     reload_trust(uplink);
-    return connect_now(uplink, NULL) == STATUS_OK;
+    return connect_now(uplink) == STATUS_OK;
 }
 
 // Whether the ipc socket exists and this user may not write to it.
 static bool is_not_permitted(const struct uplink *uplink)
 {
-    static const char scheme[] = "ipc://";
-    const size_t size = sizeof scheme - 1;
-    return strncmp(uplink->endpoint, scheme, size) == 0 &&
-           faccessat(AT_FDCWD, uplink->endpoint + size, W_OK, AT_EACCESS) != 0 && errno == EACCES;
+    static const size_t scheme = sizeof "ipc://" - 1;
+    char path[ADDRESS_TEXT_SIZE];
+    return uplink->address.is_ipc &&
+           faccessat(AT_FDCWD, address_endpoint(path, &uplink->address, ADDRESS_INGEST) + scheme,
+                     W_OK, AT_EACCESS) != 0 &&
+           errno == EACCES;
 }
 
 const char *uplink_trouble(struct uplink *uplink)
 {
+    if (!uplink->socket)
+        return uplink->trouble;
     if (is_not_permitted(uplink))
         return ": permission denied (its user or group may send to it)";
     const enum wire_handshake handshake =
@@ -136,8 +158,11 @@ const char *uplink_trouble(struct uplink *uplink)
         return ": it refuses this key (inferstat authorize, on the collector's side)";
     case WIRE_HANDSHAKE_BROKEN:
         return ": it has another key than the one expected (see --server-key, known_collectors)";
+    case WIRE_HANDSHAKE_UNTRUSTED:
+        return ": a user who is not trusted answered there (INFERSTAT_COLLECTOR_USER)";
     case WIRE_HANDSHAKE_NONE:
     case WIRE_HANDSHAKE_DONE:
+    case WIRE_HANDSHAKE_MOVED:
         break;
     }
     return "";

@@ -1,6 +1,7 @@
 // Uplink: a publisher's ZeroMQ connection to its collector.  With CURVE encryption the uplink
 // reconnects when no answer comes, with back-off and with each known server key in turn,
-// because libzmq does not retry after a refused handshake.  Used by one thread.
+// because libzmq does not retry after a refused handshake.  Over ipc it checks who can listen there
+// (peer_folder.h) before it connects.  Used by one thread.
 #ifndef INFERSTAT_MONITOR_UPLINK_H
 #define INFERSTAT_MONITOR_UPLINK_H
 
@@ -11,7 +12,8 @@
 
 struct uplink;
 
-// Chooses keys from `trust` and starts connecting; the connection is retried without limit.
+// Chooses keys from `trust` and starts connecting; the connection is retried without limit.  An
+// ipc folder in which users could listen who are not trusted is checked again until it is another.
 MUST_CHECK enum status uplink_open(struct uplink **out, const struct address *address,
                                    const struct trust_source *trust, uint64_t now_ns,
                                    struct error *err);
@@ -36,7 +38,7 @@ void uplink_heard(struct uplink *uplink, uint64_t now_ns);
 bool uplink_renew(struct uplink *uplink, uint64_t now_ns);
 
 // Returns the probable reason why no answer comes, as ": reason (what to do)"; "" if unknown.
-// Static.
+// Valid until the next call.
 const char *uplink_trouble(struct uplink *uplink);
 
 #endif

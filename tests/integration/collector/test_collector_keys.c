@@ -117,15 +117,10 @@ static bool is_let_in(struct producer *peer)
 {
     for (int i = 0; i < 500; i++) {
         uint32_t ready;
-        switch (wire_handshake(peer->socket)) {
-        case WIRE_HANDSHAKE_DONE:
-            return true;
-        case WIRE_HANDSHAKE_REFUSED:
-            return false;
-        case WIRE_HANDSHAKE_NONE:
-        case WIRE_HANDSHAKE_BROKEN:
-            wire_wait(&peer->socket, 1, -1, 20000000, &ready);
-        }
+        const enum wire_handshake handshake = wire_handshake(peer->socket);
+        if (handshake == WIRE_HANDSHAKE_DONE || handshake == WIRE_HANDSHAKE_REFUSED)
+            return handshake == WIRE_HANDSHAKE_DONE;
+        wire_wait(&peer->socket, 1, -1, 20000000, &ready);
     }
     fail_msg("no end of the handshake");
     return false;

@@ -427,12 +427,18 @@ TEST_CASE(test_refusals)
 // The address: the target's own, the environment's, the default.
 TEST_CASE(test_address)
 {
-    static const struct {
+    char inside[96];
+    struct collector own = {0};
+    make_folder(&own);
+    const char *folder = own.folder;
+    (void)snprintf(inside, sizeof inside, "ipc://%s/inferstat", folder);
+    const struct {
         const char *collector, *environment, *runtime, *name;
     } cases[] = {
-        {"ipc:///a", "ipc:///b", "/c", "ipc:///a"}, {NULL, "ipc:///b", "/c", "ipc:///b"},
-        {NULL, "", "/c", "ipc:///c/inferstat"},     {NULL, NULL, "/c", "ipc:///c/inferstat"},
-        {NULL, NULL, NULL, "ipc:///run/inferstat"},
+        {"ipc:///a", "ipc:///b", folder, "ipc:///a"},
+        {NULL, "ipc:///b", folder, "ipc:///b"},
+        {NULL, "", folder, inside},
+        {NULL, NULL, folder, inside},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         (void)unsetenv("INFERSTAT_COLLECTOR");
@@ -449,6 +455,7 @@ TEST_CASE(test_address)
     }
     (void)unsetenv("INFERSTAT_COLLECTOR");
     (void)unsetenv("XDG_RUNTIME_DIR");
+    remove_folder(&own);
 }
 
 enum { MANY = 500 }; // more than any credit given at once

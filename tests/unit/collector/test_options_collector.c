@@ -67,11 +67,13 @@ TEST_CASE(test_defaults)
     expect_listen(&options, 0, "tcp://127.0.0.1:6000"); // the environment's
     assert_string_equal(options.db, folder_path(db, folder, "inferstat/inferstat.db"));
     assert_int_equal(options.log_level, LOG_LEVEL_INFO);
-    const struct options_environment bare = {.runtime_dir = "/run/user/1"};
+    const struct options_environment bare = {.runtime_dir = folder};
+    char own[FOLDER_PATH_SIZE + 24];
     char name[] = "inferstatd";
     char *const argv[] = {name, NULL};
     assert_int_equal(options_read(&options, 1, argv, &bare, NULL), STATUS_OK);
-    expect_listen(&options, 0, "ipc:///run/user/1/inferstat");
+    (void)snprintf(own, sizeof own, "ipc://%s/inferstat", folder);
+    expect_listen(&options, 0, own);
 }
 
 TEST_CASE(test_options_beat_the_environment_and_that_the_file)

@@ -41,6 +41,7 @@ static int begin(void **state)
     folder_path(scene->spools, scene->folder, "spools");
     (void)snprintf(scene->address, sizeof scene->address, "ipc://%s", scene->folder);
     (void)pthread_mutex_init(&scene->lines.lock, NULL);
+    assert_int_equal(peer_trust_init(&scene->trust.users, NULL, NULL), STATUS_OK);
     scene->settings = (struct replay_settings){
         .folders = {.runs = scene->runs, .spools = scene->spools},
         .trust = &scene->trust,

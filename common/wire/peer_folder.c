@@ -1,0 +1,158 @@
+#include "common/wire/peer_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/core/base/parse.h"
+
+enum { WRITABLE_BY_OTHERS = S_IWGRP | S_IWOTH };
+
+static const char system_folder[] = "/run/inferstat";
+
+// ---- Who is trusted ------------------------------------------------------------------
+
+static bool has_uid(const struct peer_trust *trust, uid_t uid)
+{
+    for (unsigned i = 0; i < trust->count; i++)
+        if (trust->uids[i] == uid)
+            return true;
+    return false;
+}
+
+static void add_uid(struct peer_trust *trust, uid_t uid)
+{
+    if (!has_uid(trust, uid) && trust->count < sizeof trust->uids / sizeof trust->uids[0])
+        trust->uids[trust->count++] = uid;
+}
+
+enum status peer_trust_init(struct peer_trust *out, const char *user, struct error *err)
+{
+    char room[1024];
+    struct passwd entry, *found = NULL;
+    int64_t number;
+    *out = (struct peer_trust){.uids = {geteuid(), 0}, .count = 2};
+    if (!user)
+        return STATUS_OK;
+    if (getpwnam_r(user, &entry, room, sizeof room, &found) == 0 && found)
+        add_uid(out, entry.pw_uid);
+    else if (parse_int(&number, user, 0, UINT32_MAX - 1, "user", NULL) == STATUS_OK)
+        add_uid(out, (uid_t)number);
+    else
+        return error_set(err, STATUS_INVALID, "--collector-user: there is no user %.64s", user);
+    return STATUS_OK;
+}
+
+bool peer_is_trusted(const struct peer_trust *trust, const struct wire_peer *peer)
+{
+    return peer->kind == PEER_USER && has_uid(trust, peer->uid);
+}
+
+// ---- Folders -------------------------------------------------------------------------
+
+static const char *name_of(char text[PEER_TEXT_SIZE], uid_t uid)
+{
+    return peer_text(text, &(struct wire_peer){.kind = PEER_USER, .uid = uid});
+}
+
+static bool is_given_by_root(int fd)
+{
+    struct stat parent;
+    return fstatat(fd, "..", &parent, 0) == 0 && parent.st_uid == 0 &&
+           !(parent.st_mode & WRITABLE_BY_OTHERS);
+}
+
+static enum status check_folder(struct peer_trust *trust, int fd, struct error *err)
+{
+    char owner[PEER_TEXT_SIZE];
+    struct stat about;
+    if (fstat(fd, &about) != 0)
+        return error_set(err, STATUS_IO, "%s", strerror(errno));
+    if (about.st_mode & WRITABLE_BY_OTHERS)
+        return error_set(err, STATUS_DENIED,
+                         "%s may write to the folder, and could listen there (chmod go-w, or use "
+                         "the default folder)",
+                         about.st_mode & S_IWOTH ? "any user" : "its group");
+    if (is_given_by_root(fd))
+        add_uid(trust, about.st_uid);
+    if (has_uid(trust, about.st_uid))
+        return STATUS_OK;
+    return error_set(err, STATUS_DENIED,
+                     "the folder belongs to %s, who could listen there (use the default folder, or "
+                     "let clients trust that user with --collector-user)",
+                     name_of(owner, about.st_uid));
+}
+
+static enum status check_socket(const struct peer_trust *trust, int fd, const char *socket,
+                                struct error *err)
+{
+    char owner[PEER_TEXT_SIZE];
+    struct stat about;
+    if (!socket || fstatat(fd, socket, &about, AT_SYMLINK_NOFOLLOW) != 0 ||
+        (S_ISSOCK(about.st_mode) && has_uid(trust, about.st_uid)))
+        return STATUS_OK;
+    return error_set(err, STATUS_DENIED,
+                     "\"%s\" in the folder is not a socket of a trusted user, but belongs to %s "
+                     "(clients trust a user with --collector-user)",
+                     socket, name_of(owner, about.st_uid));
+}
+
+enum status peer_open_folder(int *out, struct peer_trust *trust, const char *folder,
+                             const char *socket, struct error *err)
+{
+    const int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return error_set(err, errno == EACCES ? STATUS_DENIED : STATUS_NOT_FOUND,
+                         "cannot open the folder: %s", strerror(errno));
+    enum status status = check_folder(trust, fd, err);
+    if (status == STATUS_OK)
+        status = check_socket(trust, fd, socket, err);
+    if (status != STATUS_OK) {
+        (void)close(fd);
+        return status;
+    }
+    *out = fd;
+    return STATUS_OK;
+}
+
+// ---- The default folder --------------------------------------------------------------
+
+static bool is_own_folder(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid() &&
+           !(about.st_mode & WRITABLE_BY_OTHERS);
+}
+
+static bool has_socket(const char *folder)
+{
+    char path[ADDRESS_TEXT_SIZE];
+    const int size =
+        snprintf(path, sizeof path, "%s/%s", folder, address_service_name(ADDRESS_INGEST));
+    return size < (int)sizeof path && access(path, F_OK) == 0;
+}
+
+enum status peer_default_address(struct address *out, const char *collector,
+                                 const char *runtime_dir, bool connects, struct error *err)
+{
+    static const char users[] = "/run/user/";
+    char logged_in[sizeof users + 10];
+    const bool is_root = geteuid() == 0;
+    (void)snprintf(logged_in, sizeof logged_in, "%s%u", users, geteuid());
+    if (runtime_dir && (!is_own_folder(runtime_dir) ||
+                        (is_root && strncmp(runtime_dir, users, sizeof users - 1) == 0)))
+        runtime_dir = NULL;
+    if (!runtime_dir && !is_root && is_own_folder(logged_in))
+        runtime_dir = logged_in;
+    enum status status = address_default(out, collector, runtime_dir, err);
+    const bool is_default = status == STATUS_OK && !(collector && collector[0]);
+    if (is_default && connects && runtime_dir && !has_socket(out->place) &&
+        has_socket(system_folder))
+        status = address_default(out, NULL, NULL, err);
+    return status;
+}

@@ -1,0 +1,184 @@
+"""A stranger who made the folder of the collector's sockets first: nobody connects to him.
+
+Where the programs are: INFERSTATD, WORKER, INFERSTAT.
+"""
+
+import contextlib
+import fcntl
+import os
+import pty
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from faults import CLIENT, COLLECTOR, WORKER, FaultCase, main  # noqa: E402
+from programs import skip  # noqa: E402
+from zmtp_hands import command, frame, greeting, metadata  # noqa: E402
+
+STRANGER = 65534
+REFUSAL = "belongs to user"
+PING = command(b"PING", b"\0\0")
+
+
+def answer(connection, told):
+    """What the impostor does with one who connected: a burst, heartbeats, goodbye."""
+    with contextlib.suppress(OSError):
+        os.write(told, b"c")
+        connection.settimeout(5)
+        connection.sendall(greeting())
+        connection.recv(64, socket.MSG_WAITALL)
+        connection.sendall(command(b"READY", metadata((b"Socket-Type", b"ROUTER"))))
+        if connection.recv(65536):
+            os.write(told, b"m")
+        connection.sendall(frame(b"\x22\x02\x08\x02") * 200 + PING * 3)
+    connection.close()
+
+
+def accept(listener, told):
+    while True:
+        threading.Thread(target=answer, args=(listener.accept()[0], told), daemon=True).start()
+
+
+def impostor(place, told):
+    """Listens in the folder until it is killed, and writes a byte for each that connects."""
+    os.setgroups([])
+    os.setgid(STRANGER)
+    os.setuid(STRANGER)
+    os.mkdir(place, 0o755)
+    for name in ("ingest", "query", "live", "admin"):
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(os.path.join(place, name))
+        os.chmod(os.path.join(place, name), 0o777)
+        listener.listen(50)
+        threading.Thread(target=accept, args=(listener, told), daemon=True).start()
+    os.write(told, b"r")
+    time.sleep(600)
+
+
+class ImpostorTest(FaultCase):
+    def setUp(self):
+        if os.geteuid() != 0:
+            skip("only root can be another user")
+        super().setUp()
+        os.chmod(self.folder, 0o711)
+        self.open = self.make_folder("open")
+        os.chmod(self.open, 0o1777)  # as /tmp
+        self.sockets = os.path.join(self.open, "inferstat")
+        self.address = "ipc://" + self.sockets
+        self.model = os.path.join(self.folder, "tiny.gguf")
+        subprocess.run([WORKER, "make-model", "--shape", "tiny", "--type", "f32", self.model],
+                       check=True, capture_output=True, timeout=60)
+        self.told, telling = os.pipe()
+        self.child = os.fork()
+        if self.child == 0:
+            with contextlib.suppress(BaseException):
+                impostor(self.sockets, telling)
+            os._exit(1)
+        os.close(telling)
+        self.addCleanup(self.end_impostor)
+        self.assertEqual(os.read(self.told, 1), b"r")
+        os.set_blocking(self.told, False)
+
+    def end_impostor(self):
+        if self.child:
+            os.kill(self.child, signal.SIGKILL)
+            os.waitpid(self.child, 0)
+        self.child = None
+
+    def contacts(self):
+        """A letter for each connection, and one for each first message."""
+        with contextlib.suppress(BlockingIOError):
+            return os.read(self.told, 65536).decode()
+        return ""
+
+    def start_worker(self, *options):
+        return self.start(WORKER, "--collector", self.address, *options, "--log-level", "info",
+                          "llm", "--model", self.model, "--tokens", "3", "--rate", "20",
+                          "--requests", "forever")
+
+    def says(self, process, words):
+        self.wait_until(lambda: words in self.words(process) or process.poll() is not None)
+        self.assertIn(words, self.words(process))
+        self.assertIsNone(process.poll())
+
+    def test_an_engine(self):
+        """It refuses, goes on, and connects once the right collector is there."""
+        worker = self.start_worker()
+        self.says(worker, REFUSAL)
+        time.sleep(2)
+        self.assertEqual(self.contacts(), "")
+        self.end_impostor()
+        shutil.rmtree(self.sockets)
+        self.start_collector()
+        self.says(worker, "the collector at " + self.address + " answers")
+        worker.send_signal(signal.SIGTERM)
+        self.assertEqual(worker.wait(60), 0, self.words(worker))
+        self.assertGreater(self.sql("SELECT count(*) FROM inference")[0][0], 0)
+
+    def test_clients(self):
+        for arguments in (["summary"], ["ping"], ["keys"], ["tail"]):
+            done = subprocess.run([CLIENT, "--collector", self.address, *arguments],
+                                  env=self.environment, capture_output=True, text=True,
+                                  timeout=60, check=False)
+            self.assertEqual(done.returncode, 4, (arguments, done.stderr))
+            self.assertIn(REFUSAL, done.stderr)
+            self.assertIn("--collector-user", done.stderr)
+        self.assertEqual(self.contacts(), "")
+
+    def test_a_dashboard(self):
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execvpe(CLIENT, [CLIENT, "--collector", self.address, "top"],
+                       dict(self.environment, TERM="xterm"))
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 250, 0, 0))
+        shown, until = "", time.monotonic() + 30
+        while REFUSAL not in shown and time.monotonic() < until:
+            if select.select([terminal], [], [], 1)[0]:
+                shown += os.read(terminal, 65536).decode(errors="replace")
+        self.assertIn(REFUSAL, shown)
+        self.assertEqual(os.waitpid(pid, os.WNOHANG)[0], 0)
+        os.write(terminal, b"q")
+        until = time.monotonic() + 10
+        while (ended := os.waitpid(pid, os.WNOHANG))[0] == 0 and time.monotonic() < until:
+            with contextlib.suppress(OSError):
+                if select.select([terminal], [], [], 0.1)[0]:
+                    os.read(terminal, 65536)
+        os.close(terminal)
+        self.assertEqual(ended, (pid, 0))
+        self.assertEqual(self.contacts(), "")
+
+    def test_a_collector(self):
+        """It does not listen where the stranger could take its place."""
+        for place in (self.sockets, self.open):
+            done = subprocess.run([COLLECTOR, "--listen", "ipc://" + place, "--db", self.db],
+                                  env=self.environment, capture_output=True, text=True,
+                                  timeout=60, check=False)
+            self.assertEqual(done.returncode, 4, done.stderr)
+            self.assertIn(REFUSAL if place == self.sockets else "any user may write", done.stderr)
+        self.assertFalse(os.path.exists(os.path.join(self.open, "lock")))
+
+    def test_a_named_user(self):
+        """Named, he is connected to."""
+        done = subprocess.run([CLIENT, "--collector", self.address, "--collector-user",
+                               str(STRANGER), "--timeout", "1s", "summary"], env=self.environment,
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn("c", self.contacts())
+        self.environment["INFERSTAT_COLLECTOR_USER"] = "no such user"
+        done = subprocess.run([CLIENT, "--collector", self.address, "summary"],
+                              env=self.environment, capture_output=True, text=True, timeout=60,
+                              check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("no such user", done.stderr)
+
+
+if __name__ == "__main__":
+    main()
