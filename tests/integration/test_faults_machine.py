@@ -276,6 +276,18 @@ class RunDiskTest(DiskCase):
         self.wait_until(lambda: self.stored() > 100 * self.THREADS)
         self.check_no_loss()
 
+    def test_room_of_a_dead_engine(self):
+        """Nothing is free but what the dead one does not need."""
+        self.use_disk(24)
+        engine = self.start_engine(20, self.THREADS)
+        self.fill(self.disk)
+        self.kill(engine.process)
+        self.start_engine(20, 1)
+        self.assertEqual(len(os.listdir(self.disk)), 3, "two run files and the ballast")
+        self.empty(self.disk)
+        self.start_collector()
+        self.check_no_loss()
+
     def test_no_room_at_all(self):
         """Not on the disk of the spool either: the loss has its reason."""
         self.use_disk(1)

@@ -68,8 +68,9 @@ MUST_CHECK enum status orphans_look(const struct orphans_folders *folders,
                                     const struct orphans_place *place, struct runfile_run *run,
                                     struct spool_totals *spooled, struct error *err);
 
-// Copies the address of an orphan's collector (at most ADDRESS_TEXT_SIZE bytes) to `collector`.
-// False if the run's process is alive or the run has no run file.
+// Copies the address of an orphan's collector (at most ADDRESS_TEXT_SIZE bytes) to `collector`.  As
+// runfile_attach does, deallocates what holds no record of its run file.  False if the run's
+// process is alive or the run has no run file.
 bool orphans_collector(const struct orphans_folders *folders, const struct orphans_place *place,
                        char *collector);
 

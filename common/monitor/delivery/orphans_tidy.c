@@ -135,18 +135,6 @@ static void say(const struct tidy *tidy, const struct runfile *file, enum infers
                    runfile_run(file)->pid, records, what);
 }
 
-static bool trim(const struct tidy *tidy, const struct item *item)
-{
-    char path[ORPHANS_PATH_SIZE];
-    struct runfile *file;
-    if (!find_file(path, tidy, item))
-        return true;
-    if (runfile_attach(&file, path, NULL) != STATUS_OK)
-        return false;
-    runfile_close(file);
-    return true;
-}
-
 // Copies the parts of a file that are allocated.
 static bool copy_parts(int from, int to)
 {
@@ -257,8 +245,9 @@ static bool give_up(const struct tidy *tidy, struct item *item, bool remove_empt
 
 static bool take_step(const struct tidy *tidy, struct item *item, enum step step)
 {
-    if (step == STEP_TRIM)
-        return trim(tidy, item);
+    char collector[ADDRESS_TEXT_SIZE];
+    if (step == STEP_TRIM) // opening it does that
+        return !item->place->has_file || orphans_collector(tidy->folders, item->place, collector);
     return step == STEP_MOVE ? move(tidy, item) : give_up(tidy, item, step == STEP_REMOVE);
 }
 
@@ -273,16 +262,13 @@ static bool helps(const struct tidy *tidy, const struct item *item, enum step st
 
 static bool is_over(const struct tidy *tidy)
 {
-    const _Atomic bool *stop = tidy->folders->stop;
-    return (tidy->memory > tidy->bounds->memory_max || tidy->total > tidy->bounds->total_max) &&
-           !(stop && atomic_load_explicit(stop, memory_order_acquire));
+    return tidy->memory > tidy->bounds->memory_max || tidy->total > tidy->bounds->total_max;
 }
 
 static void take_steps(struct tidy *tidy)
 {
-    const enum step end = tidy->bounds->trim_only ? STEP_MOVE : STEPS;
     sort_items(tidy);
-    for (enum step step = STEP_TRIM; step < end; step++) {
+    for (enum step step = STEP_TRIM; step < STEPS; step++) {
         for (size_t i = 0; i < tidy->count && is_over(tidy); i++) {
             struct item *item = &tidy->items[i];
             if (item->left_out || !helps(tidy, item, step))

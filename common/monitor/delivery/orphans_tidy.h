@@ -4,7 +4,6 @@
 #ifndef INFERSTAT_MONITOR_ORPHANS_TIDY_H
 #define INFERSTAT_MONITOR_ORPHANS_TIDY_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/monitor/delivery/log_sink.h"
@@ -13,7 +12,6 @@
 struct orphans_bounds {
     uint64_t memory_max; // bytes of dead runs' files in orphans_folders.runs
     uint64_t total_max;  // bytes of all files and spools of dead runs
-    bool trim_only;      // only the first step below, which takes milliseconds
 };
 
 // The bounds for a folder of run files: in memory 256 MiB or, if less, half of the file system of

@@ -138,15 +138,14 @@ static void report_given_up(const struct publisher *publisher, uint32_t number)
     const struct runfile_stream stream = runfile_stream(file, number);
     const int64_t alive =
         atomic_load_explicit(&runfile_state(file)->alive_ns, memory_order_relaxed);
-    struct delivery_range range = {
+    const struct delivery_range range = {
         .stream = number,
         .first = atomic_load_explicit(&stream.header->given_up, memory_order_relaxed),
         .last = ring_released(stream.ring),
         .reason = DELIVERY_SPOOL_FULL,
-        .since_ns = runfile_run(file)->started_ns,
-        .until_ns = runfile_run(file)->started_ns,
+        .since_ns = alive,
+        .until_ns = alive,
     };
-    delivery_widen_times(&range.since_ns, &range.until_ns, range.since_ns, alive);
     if (range.first > 0 && range.first <= range.last) // without memory: at the next poll
         (void)!delivery_producer_lost(publisher->producer, &range);
 }
