@@ -101,7 +101,7 @@ static const struct option rows[] = {
      FLAG_AT(group_read)},
     {"insecure", NULL, "listen on TCP without keys, for every peer; without it only on loopback",
      FLAG_AT(insecure)},
-    {"max-names", "N", "names kept per run (default 65535)",
+    {"max-names", "N", "names kept per run; others become \"other\" (default 65535)",
      UINT32_AT(limits.names, 1, LIMITS_NAMES)},
     {"max-runs-per-key", "N", "open runs per key (default 4096)",
      UINT32_AT(limits.runs_per_key, 1, LIMITS_RUNS_MOST)},

@@ -364,8 +364,8 @@ static bool is_exceeded(const struct quota *quota, const struct owner *owner, en
     if (!has_limit(quota, kind))
         return false;
     const double most = (double)most_of(quota, kind);
-    return kinds[kind].period_s == 0 ? owner->level[kind] + (double)amount > most
-                                     : owner->level[kind] >= most;
+    const bool may_be_large = kinds[kind].period_s != 0 && owner->level[kind] == 0 && most > 0;
+    return owner->level[kind] + (double)amount > most && !may_be_large;
 }
 
 static void add(struct quota *quota, struct owner *owner, enum quota_kind kind, uint64_t amount,
@@ -494,7 +494,8 @@ bool quota_admit(struct quota *quota, const struct wire_peer *peer, uint64_t byt
     note_activity(quota, *owner, now_ns);
     drain(quota, slot, now_ns);
     for (unsigned i = 0; i < RATES && (records > 0 || bytes > SMALL_MESSAGE) && is_admitted; i++) {
-        is_admitted = !is_exceeded(quota, slot, rates[i], 0);
+        is_admitted =
+            !is_exceeded(quota, slot, rates[i], rates[i] == QUOTA_RECORDS ? records : bytes);
         if (!is_admitted)
             warn(quota, slot, rates[i], true, now_ns, &warnings[i]);
     }

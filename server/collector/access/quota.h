@@ -75,9 +75,9 @@ void quota_free(struct quota *quota); // accepts NULL
 // the owner has names, connections or unread answers.
 unsigned quota_owner(struct quota *quota, const struct wire_peer *peer, uint64_t now_ns);
 
-// Takes `amount` of the owner's quota.  A level is refused if it would exceed its limit; a rate if
-// it has exceeded its limit before, so that one large amount passes.  Returns false if refused.
-// `now_ns` is the monotonic time, here and below.
+// Takes `amount` of the owner's quota; returns false if that would exceed the limit.  Of a rate an
+// amount above the limit passes if nothing was taken recently.  `now_ns` is the monotonic time,
+// here and below.
 bool quota_take(struct quota *quota, unsigned owner, enum quota_kind kind, uint64_t amount,
                 uint64_t now_ns);
 

@@ -5,10 +5,10 @@
 #include <stdint.h>
 
 struct limits {
-    uint32_t names;        // names of a run; records with further names are rejected
-    uint32_t runs_per_key; // open or recently silent runs; peers without keys count as one key
+    uint32_t names;        // names of a run; further ones are stored as "other"
+    uint32_t runs_per_key; // open or recently silent runs of an owner
     uint32_t connections;  // connections of a socket
-    uint32_t store_names;  // distinct names in the store; further names are not stored
+    uint32_t store_names;  // distinct names in the store; further ones are stored as "other"
 };
 
 enum {
@@ -18,6 +18,7 @@ enum {
     LIMITS_RUNS_MOST = 1000000,      // largest accepted option value of runs_per_key
     LIMITS_CONNECTIONS_MOST = 65535, // largest accepted option value of connections
     LIMITS_STORE_NAMES = 1000000,    // default of store_names
+    LIMITS_OPEN_RUNS = 16384,        // open runs of all owners
     // Bytes of a batch.  A larger one is rejected after it was decoded; the sockets accept
     // messages of twice that size (socket.h).
     LIMITS_BATCH_BYTES = 4 * 1024 * 1024,

@@ -5,10 +5,12 @@
 
 #include "common/core/base/array.h"
 #include "common/core/base/saturate.h"
+#include "common/core/base/text.h"
 #include "common/core/delivery/delivery_run.h"
 #include "common/store/schema/schema.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
+#include "server/collector/access/quota.h"
 
 enum {
     CREDIT_TOTAL = 262144, // records in flight, of all runs together
@@ -49,6 +51,7 @@ struct batches {
     struct limits limits;
     unsigned char store[16];
     uint32_t records;
+    uint32_t open_runs;                // as of the last group, and those opened since
     struct pending_ack *first, **last; // in order of arrival
     uint64_t group;                    // number of the group, from 1
     uint32_t credit;                   // of each run, as last granted
@@ -77,7 +80,7 @@ void batches_set_rules(struct batches *batches, struct access *access, const str
 {
     batches->access = access;
     batches->limits = *limits;
-    runs_limit_names(batches->runs, limits->names, limits->store_names);
+    runs_limit_names(batches->runs, limits->names, batches->channels->quota);
 }
 
 void batches_free(struct batches *batches)
@@ -171,10 +174,11 @@ static void name_refused(struct pending_ack *ack, uint32_t stream, uint64_t firs
         .stream = stream, .first = first, .last = last, .reason = {strlen(copy), copy}};
 }
 
-static uint32_t credit_per_run(const struct batches *batches)
+static uint32_t credit_per_run(struct batches *batches)
 {
     const uint32_t open = runs_open_count(batches->runs);
     const uint32_t credit = CREDIT_TOTAL / (open ? open : 1);
+    batches->open_runs = open;
     if (credit > CREDIT_MAX)
         return CREDIT_MAX;
     return credit < CREDIT_MIN ? CREDIT_MIN : credit;
@@ -286,34 +290,6 @@ static enum status store(struct batches *batches, struct run *run, uint64_t firs
     }
     run->unknown_columns += batch->unknown_columns;
     return STATUS_OK;
-}
-
-// True if a record refers to a name of the run that was not stored.
-static bool wants_unkept(const struct run *run, const struct message_batch *batch)
-{
-    for (size_t t = 0; t < batch->table_count; t++) {
-        const struct wire_table *table = &batch->tables[t];
-        for (size_t c = 0; c < table->column_count; c++) {
-            const uint32_t *names = table->columns[c].names;
-            for (size_t row = 0; names && row < table->count; row++)
-                if (names[row] > run->names_kept && wire_has_value(table->columns[c].present, row))
-                    return true;
-        }
-    }
-    return false;
-}
-
-// Why the batch is invalid; NULL if it is not.
-static const char *fault_of(const struct run *run, const struct message_batch *batch,
-                            uint32_t names_max)
-{
-    if (batch->fault)
-        return batch->fault;
-    const char *fault = insert_fault(batch, run->delivery.names_known);
-    if (!fault && run->names_kept < run->delivery.names_known && wants_unkept(run, batch))
-        return run->names_kept >= names_max ? "the run has more names than --max-names"
-                                            : "the store has reached its limit of names";
-    return fault;
 }
 
 // ---- Applying a message ----------------------------------------------------------------------
@@ -428,7 +404,8 @@ static enum status on_hello(struct batches *batches, const struct job *job, stru
     const struct message_hello *hello = &job->message.hello;
     if (*run)
         return runs_describe(batches->runs, *run, hello, err);
-    return runs_add(batches->runs, hello, &job->peer, job->received_ns, run, err);
+    batches->open_runs++;
+    return runs_add(batches->runs, hello, &job->peer, job->owner, job->received_ns, run, err);
 }
 
 // True if the run belongs to another key than the sender's.  Runs opened without a key belong
@@ -443,30 +420,27 @@ static bool is_foreign(const struct batches *batches, const struct run *run, con
     return !access_continues(batches->access, key, run->key);
 }
 
-// Whether the sender's key has reached its limit of runs.
-static enum status has_too_many_runs(struct batches *batches, const struct job *job, bool *has,
-                                     struct error *err)
+// Sets `*error` where the sender's owner may not open another run.
+static enum status check_new_run(struct batches *batches, const struct job *job, const char **error,
+                                 struct error *err)
 {
+    struct quota *quota = batches->channels->quota;
     int64_t count = 0;
     enum status status = runs_count_unfinished(batches->runs, &job->peer,
                                                job->received_ns - UNFINISHED_NS, &count, err);
-    *has = count >= (int64_t)batches->limits.runs_per_key;
-    if (status == STATUS_OK && *has)
+    if (status != STATUS_OK)
+        return status;
+    if (count >= (int64_t)batches->limits.runs_per_key)
+        *error = "the key has more open runs than --max-runs-per-key";
+    else if (batches->open_runs >= LIMITS_OPEN_RUNS)
+        *error = "the collector has as many open runs as it takes";
+    if (*error)
+        quota_complain(quota, &job->peer, *error, 1);
+    else if (!quota_take(quota, job->owner, QUOTA_RUNS, 1, clock_monotonic_ns()))
+        *error = "the key or user has opened as many runs as --quota allows";
+    if (*error)
         reject_counters_count(&batches->channels->rejects, REFUSAL_RUNS, 1);
-    return status;
-}
-
-// When the store has reached its limit of names, the host of a new run must be known.
-static enum status check_host(struct batches *batches, const struct message_hello *hello,
-                              const char **error, struct error *err)
-{
-    bool known = false;
-    enum status status = runs_has_name(batches->runs, hello->host, &known, err);
-    if (status == STATUS_OK && !known) {
-        *error = "the host's name is new, and the store has reached its limit of names";
-        reject_counters_count(&batches->channels->rejects, REFUSAL_NAMES, 1);
-    }
-    return status;
+    return STATUS_OK;
 }
 
 // When the message was created, by the host's clock; estimated if the message does not say.
@@ -495,18 +469,22 @@ static enum status update_run(struct run *run, const struct job *job, struct err
     if (message->kind != MESSAGE_BATCH)
         return STATUS_OK;
     run_set_clock(run, message->batch.clock_offset_ns, message->batch.clock_error_ns);
-    return message->batch.activity.size ? run_set_activity(run, message->batch.activity, err)
-                                        : STATUS_OK;
+    struct wire_bytes activity = message->batch.activity;
+    activity.size = text_cut(activity.bytes, activity.size, RUN_TEXT_MAX);
+    return activity.size ? run_set_activity(run, activity, err) : STATUS_OK;
 }
 
-static enum status add_names(struct batches *batches, struct run *run,
-                             const struct message_batch *batch, struct error *err)
+static enum status add_names(struct batches *batches, struct run *run, const struct job *job,
+                             struct error *err)
 {
-    const uint32_t unkept = run->delivery.names_known - run->names_kept;
-    enum status status =
-        run_add_names(batches->runs, run, batch->names_first, batch->names, batch->name_count, err);
-    reject_counters_count(&batches->channels->rejects, REFUSAL_NAMES,
-                          run->delivery.names_known - run->names_kept - unkept);
+    const struct message_batch *batch = &job->message.batch;
+    uint64_t folded = 0;
+    enum status status = run_add_names(batches->runs, run, job->owner, batch->names_first,
+                                       batch->names, batch->name_count, &folded, err);
+    if (folded > 0 && run->delivery.names_known >= batches->limits.names)
+        quota_complain(batches->channels->quota, &job->peer,
+                       "a run has more names than --max-names: stored as other", folded);
+    reject_counters_count(&batches->channels->rejects, REFUSAL_NAMES, folded);
     return status;
 }
 
@@ -523,7 +501,7 @@ static enum status apply_step(struct batches *batches, struct run *run,
     size_t count;
     switch (step->kind) {
     case DELIVERY_STEP_NAMES:
-        return add_names(batches, run, batch, err);
+        return add_names(batches, run, job, err);
     case DELIVERY_STEP_DROP:
         range = drops_of(&job->message, &count)[step->index].range;
         detail = drops_of(&job->message, &count)[step->index].detail;
@@ -532,7 +510,7 @@ static enum status apply_step(struct batches *batches, struct run *run,
         range.reason = DELIVERY_HOST_LOST;
         break;
     case DELIVERY_STEP_STORE:
-        fault = fault_of(run, batch, batches->limits.names);
+        fault = batch->fault ? batch->fault : insert_fault(batch, run->delivery.names_known);
         if (!fault) {
             state = SCHEMA_RANGE_STORED;
             status = store(batches, run, step->first, job, err);
@@ -568,15 +546,8 @@ enum status batches_apply(struct batches *batches, const struct job *job, struct
                                           delivery_run_names_after(&run->delivery, &head)) != NULL;
     const enum delivery_hearing hearing = delivery_hear(run ? &run->delivery : NULL, &head);
     const char *error = error_of(batches, hearing);
-    bool too_many = false;
     if (hearing == DELIVERY_HEARD && !run)
-        status = has_too_many_runs(batches, job, &too_many, err);
-    if (status != STATUS_OK)
-        return status;
-    if (too_many)
-        error = "the key has more open runs than --max-runs-per-key";
-    else if (hearing == DELIVERY_HEARD && !run && runs_names_are_full(batches->runs))
-        status = check_host(batches, &job->message.hello, &error, err);
+        status = check_new_run(batches, job, &error, err);
     if (status != STATUS_OK)
         return status;
     struct pending_ack *ack = ack_for(batches, job, run, id, hearing, error);
@@ -589,6 +560,7 @@ enum status batches_apply(struct batches *batches, const struct job *job, struct
     if (status != STATUS_OK)
         return status;
 
+    const enum record_run_end end = run->delivery.end;
     struct delivery_acceptance taking;
     struct delivery_step step;
     if (delivery_accept(&taking, &run->delivery, &head) != STATUS_OK)
@@ -601,5 +573,8 @@ enum status batches_apply(struct batches *batches, const struct job *job, struct
             run_record_unnumbered(batches->runs, run, job->received_ns, host_now(run, job), err);
     while (status == STATUS_OK && delivery_accept_next(&taking, &step))
         status = apply_step(batches, run, &step, job, ack, err);
+    if (run->delivery.end != end && run->delivery.end == RECORD_RUN_END_KILLED)
+        (void)quota_take(batches->channels->quota, job->owner, QUOTA_KILLS, 1,
+                         clock_monotonic_ns()); // warns
     return status;
 }

@@ -6,6 +6,7 @@
 #include "server/collector/writer/writer_runs.h"
 
 #include "common/core/base/array.h"
+#include "common/core/base/text.h"
 
 static void free_streams(struct run *run)
 {
@@ -54,7 +55,7 @@ void run_drop_details(struct run *run)
     free_streams(run);
     free(run->names);
     run->names = NULL;
-    run->name_room = run->names_kept = 0;
+    run->name_room = 0;
     run->complete = false;
 }
 
@@ -84,7 +85,6 @@ enum status run_append_name(struct run *run, int64_t name)
         run->name_room = room;
     }
     run->names[run->delivery.names_known++] = name;
-    run->names_kept += name != 0;
     return STATUS_OK;
 }
 
@@ -120,7 +120,8 @@ static enum status set_stream_activity(struct run *run, const struct wire_activi
     if (status != STATUS_OK || run_make_streams(run, err) != STATUS_OK)
         return error_no_memory(err, "writer");
     struct run_stream *stream = &run->streams[place];
-    char *copy = strndup(activity->text.bytes, activity->text.size);
+    char *copy = strndup(activity->text.bytes,
+                         text_cut(activity->text.bytes, activity->text.size, RUN_TEXT_MAX));
     if (!copy)
         return error_no_memory(err, "writer");
     free(stream->activity);

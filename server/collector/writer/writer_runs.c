@@ -34,7 +34,7 @@ enum status runs_new(struct runs **out, sqlite3 *db, struct error *err)
     enum status status = statements_init(&runs->statements, db, err);
     if (status == STATUS_OK)
         status = runs_refresh_ids(runs, err);
-    runs_limit_names(runs, LIMITS_NAMES, LIMITS_STORE_NAMES);
+    runs->names_max = LIMITS_NAMES;
     if (status != STATUS_OK) {
         runs_free(runs);
         return status;
@@ -45,26 +45,20 @@ enum status runs_new(struct runs **out, sqlite3 *db, struct error *err)
 
 enum status runs_refresh_ids(struct runs *runs, struct error *err)
 {
-    sqlite3 *db = runs->statements.db;
-    enum status status = database_integer(db, "SELECT max(run) FROM run", &runs->last_id, err);
-    if (status == STATUS_OK)
-        status = database_integer(db, "SELECT max(id) FROM name", &runs->last_name, err);
-    return status;
+    runs->has_counted_names = false;
+    return database_integer(runs->statements.db, "SELECT max(run) FROM run", &runs->last_id, err);
 }
 
-void runs_limit_names(struct runs *runs, uint32_t count, int64_t in_store)
+void runs_limit_names(struct runs *runs, uint32_t count, struct quota *quota)
 {
     runs->names_max = count;
-    runs->store_names_max = in_store;
-}
-
-bool runs_names_are_full(const struct runs *runs)
-{
-    return runs->last_name >= runs->store_names_max;
+    runs->quota = quota;
 }
 
 void runs_forget(struct runs *runs)
 {
+    runs->has_counted_names = false;
+    runs->other = 0;
     for (size_t i = 0; i < RUNS_BUCKETS; i++) {
         while (runs->buckets[i]) {
             struct run *run = runs->buckets[i];
@@ -198,6 +192,7 @@ enum status runs_reload(struct runs *runs, uint64_t now_ns, struct error *err)
     struct run *before[RUNS_BUCKETS];
     memcpy(before, runs->buckets, sizeof before);
     memset(runs->buckets, 0, sizeof runs->buckets);
+    runs_forget(runs); // the counts of names, and ids of names
     enum status status = runs_load_open(runs, now_ns, err);
     for (size_t i = 0; i < RUNS_BUCKETS; i++) {
         while (before[i]) {

@@ -15,8 +15,13 @@
 #include "common/wire/message.h"
 #include "common/wire/socket.h"
 
+struct quota;
 struct sqlite3;
 struct runs;
+
+// Longest text in the store that describes a run, a loss or an activity, in bytes; longer ones are
+// cut.
+enum { RUN_TEXT_MAX = 255 };
 
 // A stream's latest range of record numbers, all stored or all dropped for one reason; extended in
 // place.  `dirty`, here and below: changed since the last flush.
@@ -65,7 +70,6 @@ struct run {
     int64_t *names; // [i]: the store's id of the run's name i + 1, of delivery.names_known
     uint32_t name_room;
     uint32_t names_told; // while not `complete`: number of names that the producer has sent
-    uint32_t names_kept; // how many of `names` are in the store; the others are beyond a limit
 
     // True while streams and names are in memory; else runs_find reads them from the store.
     bool complete;
@@ -80,7 +84,8 @@ struct run {
 MUST_CHECK enum status runs_new(struct runs **out, struct sqlite3 *db, struct error *err);
 void runs_free(struct runs *runs);
 
-// Reads the highest ids again, after an import has added runs or names.
+// Reads the highest id and counts the names again, after an import has added runs or names, or
+// names have been removed.
 MUST_CHECK enum status runs_refresh_ids(struct runs *runs, struct error *err);
 
 // Empties the cache.
@@ -94,20 +99,15 @@ MUST_CHECK enum status runs_reload(struct runs *runs, uint64_t now_ns, struct er
 MUST_CHECK enum status runs_find(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
                                  struct run **out, struct error *err);
 
-// Sets the limits of names per run and in the store.
-void runs_limit_names(struct runs *runs, uint32_t count, int64_t in_store);
+// Sets the limit of names per run, and the quota of names in the store (borrowed; NULL: none).
+// Names beyond them are stored as the one name "other".
+void runs_limit_names(struct runs *runs, uint32_t count, struct quota *quota);
 
-// True if the store has reached its limit of names.
-bool runs_names_are_full(const struct runs *runs);
-
-// Sets `*known` to true if the store has the name.
-MUST_CHECK enum status runs_has_name(struct runs *runs, struct wire_bytes name, bool *known,
-                                     struct error *err);
-
-// Inserts the run that a Hello of `peer` describes; the peer's owner is the run's.
+// Inserts the run that a Hello of `peer` describes; the peer's owner is the run's.  `owner` is its
+// number in the quota.
 MUST_CHECK enum status runs_add(struct runs *runs, const struct message_hello *hello,
-                                const struct wire_peer *peer, int64_t received_ns, struct run **out,
-                                struct error *err);
+                                const struct wire_peer *peer, unsigned owner, int64_t received_ns,
+                                struct run **out, struct error *err);
 
 // Counts the runs of the peer's owner that are open or silent and have sent a message since
 // `since_ns`, as far as flushed.
@@ -159,7 +159,7 @@ size_t run_size(const struct run *run);
 // Frees streams and names, which must be in the store.
 void run_drop_details(struct run *run);
 
-// Appends the run's next name, by its id in the store; 0: not stored.  May return STATUS_NOMEM.
+// Appends the run's next name, by its id in the store.  May return STATUS_NOMEM.
 MUST_CHECK enum status run_append_name(struct run *run, int64_t name);
 
 // Extends `streams` to all streams in delivery.lanes.
@@ -170,10 +170,11 @@ bool run_is_dirty(const struct run *run);
 
 // Adds names of the run, which have the ids `first`, `first` + 1, ... in the run, and interns them
 // in the store.  Known names are skipped; names after a gap are ignored, since the producer
-// repeats them.
-MUST_CHECK enum status run_add_names(struct runs *runs, struct run *run, uint32_t first,
-                                     const struct wire_bytes *names, size_t count,
-                                     struct error *err);
+// repeats them.  `owner` is the number of the run's owner in the quota.  Adds to `*folded` how many
+// names were beyond a limit.
+MUST_CHECK enum status run_add_names(struct runs *runs, struct run *run, unsigned owner,
+                                     uint32_t first, const struct wire_bytes *names, size_t count,
+                                     uint64_t *folded, struct error *err);
 
 // Records that the record numbers range->first .. range->last of the stream at index `place` are
 // stored or dropped, as `state` says.  They follow the last recorded numbers of that stream.

@@ -5,6 +5,8 @@
 #include <sqlite3.h>
 
 #include "common/core/base/text.h"
+#include "common/sys/clock.h"
+#include "server/collector/access/quota.h"
 #include "server/collector/writer/writer_runs_inside.h"
 
 static enum status find_name(struct runs *runs, struct wire_bytes text, int64_t *id,
@@ -14,29 +16,74 @@ static enum status find_name(struct runs *runs, struct wire_bytes text, int64_t 
     return statement_integer(&runs->statements, STATEMENT_NAME_FIND, id, err);
 }
 
-enum status runs_has_name(struct runs *runs, struct wire_bytes name, bool *known, struct error *err)
+enum status runs_other_name(struct runs *runs, int64_t *id, struct error *err)
 {
-    int64_t id;
-    enum status status = find_name(runs, name, &id, err);
-    *known = id != 0;
+    static const struct wire_bytes other = {5, "other"};
+    enum status status = STATUS_OK;
+    if (runs->other == 0) {
+        STATEMENT_BIND(&runs->statements, STATEMENT_NAME_OTHER, value_bytes(other));
+        status = statement_run(&runs->statements, STATEMENT_NAME_OTHER, err);
+        if (status == STATUS_OK)
+            status = find_name(runs, other, &runs->other, err);
+    }
+    *id = runs->other;
     return status;
 }
 
-static enum status intern(struct runs *runs, struct wire_bytes text, int64_t *id, struct error *err)
+static enum status count_names(struct runs *runs, struct error *err)
 {
-    STATEMENT_BIND(&runs->statements, STATEMENT_NAME_ADD, value_bytes(text));
-    enum status status = statement_run(&runs->statements, STATEMENT_NAME_ADD, err);
-    if (status == STATUS_OK)
-        status = find_name(runs, text, id, err);
-    if (status == STATUS_OK && *id > runs->last_name)
-        runs->last_name = *id;
+    sqlite3_stmt *row = runs->statements.list[STATEMENT_NAME_OWNERS];
+    enum status status = STATUS_OK;
+    quota_reset_names(runs->quota);
+    while (statement_row(&runs->statements, STATEMENT_NAME_OWNERS, &status, err))
+        quota_add_names(runs->quota, (const char *)sqlite3_column_text(row, 0),
+                        (uint64_t)sqlite3_column_int64(row, 1));
+    runs->has_counted_names = status == STATUS_OK;
     return status;
+}
+
+// Who brings names: the owner's id in the store, its number in the quota, and of which run.
+struct name_source {
+    int64_t owner;
+    unsigned number;
+    const struct run *run; // NULL: the name is a host's
+};
+
+// The store's id of a name; that of "other" where it is new, and beyond the limit of names of the
+// run or of its owner.
+static enum status intern(struct runs *runs, const struct name_source *source,
+                          struct wire_bytes text, int64_t *id, struct error *err)
+{
+    const bool is_host = !source->run;
+    enum status status = STATUS_OK;
+    *id = 0;
+    if (!is_host && source->run->delivery.names_known >= runs->names_max)
+        return runs_other_name(runs, id, err);
+    status = find_name(runs, text, id, err);
+    if (status == STATUS_OK && *id == 0 && !runs->has_counted_names)
+        status = count_names(runs, err);
+    if (status != STATUS_OK || *id != 0)
+        return status;
+    if (!quota_take_name(runs->quota, source->number, is_host, clock_monotonic_ns()))
+        return runs_other_name(runs, id, err);
+    STATEMENT_BIND(&runs->statements, STATEMENT_NAME_ADD, value_bytes(text),
+                   value_int(source->owner));
+    status = statement_run(&runs->statements, STATEMENT_NAME_ADD, err);
+    *id = sqlite3_last_insert_rowid(runs->statements.db);
+    return status;
+}
+
+// A text of a description; old producers may send longer ones than are stored.
+static struct statement_value described(struct wire_bytes text)
+{
+    text.size = text_cut(text.bytes, text.size, RUN_TEXT_MAX);
+    return value_bytes(text);
 }
 
 // NULL for an empty text.
 static struct statement_value optional(struct wire_bytes text)
 {
-    return text.size ? value_bytes(text) : (struct statement_value){0};
+    return text.size ? described(text) : (struct statement_value){0};
 }
 
 static struct statement_value key_value(char text[WIRE_KEY_TEXT_SIZE], const unsigned char *key)
@@ -75,8 +122,8 @@ static enum status insert_run(struct runs *runs, const struct message_hello *hel
     STATEMENT_BIND(
         &runs->statements, STATEMENT_RUN_ADD, value_int(hello->started_ns), value_int(received_ns),
         value_int(received_ns), value_text(uuid), value_int(host), value_int(hello->pid),
-        value_bytes(hello->worker_version), value_int(hello->protocol), value_bytes(hello->os),
-        value_bytes(hello->kernel), value_bytes(hello->cpu), value_int(hello->cpu_count),
+        described(hello->worker_version), value_int(hello->protocol), described(hello->os),
+        described(hello->kernel), described(hello->cpu), value_int(hello->cpu_count),
         optional(hello->cpu_governor), value_int(hello->host_memory_bytes),
         optional(hello->container), value_int(hello->device_count), optional(hello->driver),
         optional(hello->cuda), key_value(text, key), value_int(owner));
@@ -84,16 +131,17 @@ static enum status insert_run(struct runs *runs, const struct message_hello *hel
 }
 
 enum status runs_add(struct runs *runs, const struct message_hello *hello,
-                     const struct wire_peer *peer, int64_t received_ns, struct run **out,
-                     struct error *err)
+                     const struct wire_peer *peer, unsigned owner, int64_t received_ns,
+                     struct run **out, struct error *err)
 {
     const unsigned char *key = peer->kind == PEER_KEY ? peer->key : NULL;
-    int64_t host = 0, owner = 0;
-    enum status status = intern(runs, hello->host, &host, err);
+    struct name_source source = {.number = owner};
+    int64_t host = 0;
+    enum status status = add_owner(runs, peer, &source.owner, err);
     if (status == STATUS_OK)
-        status = add_owner(runs, peer, &owner, err);
+        status = intern(runs, &source, hello->host, &host, err);
     if (status == STATUS_OK)
-        status = insert_run(runs, hello, key, owner, host, received_ns, err);
+        status = insert_run(runs, hello, key, source.owner, host, received_ns, err);
     if (status != STATUS_OK)
         return status;
     struct run *run = calloc(1, sizeof *run);
@@ -106,7 +154,7 @@ enum status runs_add(struct runs *runs, const struct message_hello *hello,
     run->flushed_heard_ns = received_ns;
     run->device_count = hello->device_count;
     run->complete = true;
-    run->owner = owner;
+    run->owner = source.owner;
     run->has_key = key != NULL;
     if (key)
         memcpy(run->key, key, sizeof run->key);
@@ -137,42 +185,34 @@ enum status runs_describe(struct runs *runs, struct run *run, const struct messa
     return statement_run(&runs->statements, STATEMENT_RUN_DESCRIBE, err);
 }
 
-// The store's id of a name of the run, 0 when it is beyond a limit.  The stored names are
-// always the run's first ones, without a gap.
-static enum status keep_name(struct runs *runs, const struct run *run, struct wire_bytes text,
-                             int64_t *id, struct error *err)
-{
-    *id = 0;
-    if (run->names_kept < run->delivery.names_known || run->names_kept >= runs->names_max)
-        return STATUS_OK;
-    if (runs_names_are_full(runs))
-        return find_name(runs, text, id, err);
-    return intern(runs, text, id, err);
-}
-
-static enum status add_name(struct runs *runs, struct run *run, struct wire_bytes text,
-                            struct error *err)
+// A name beyond a limit is not stored as one of the run's: the producer sends it again to the next
+// collector.
+static enum status add_name(struct runs *runs, struct run *run, const struct name_source *source,
+                            struct wire_bytes text, uint64_t *folded, struct error *err)
 {
     int64_t name = 0;
-    enum status status = keep_name(runs, run, text, &name, err);
-    if (status == STATUS_OK && name != 0) {
+    enum status status = intern(runs, source, text, &name, err);
+    if (status == STATUS_OK && name != runs->other) {
         STATEMENT_BIND(&runs->statements, STATEMENT_RUN_NAME_ADD, value_int(run->id),
                        value_int((int64_t)run->delivery.names_known + 1), value_int(name));
         status = statement_run(&runs->statements, STATEMENT_RUN_NAME_ADD, err);
     }
+    *folded += status == STATUS_OK && name == runs->other;
     if (status == STATUS_OK && run_append_name(run, name) != STATUS_OK)
         status = error_no_memory(err, "writer");
     return status;
 }
 
-enum status run_add_names(struct runs *runs, struct run *run, uint32_t first,
-                          const struct wire_bytes *names, size_t count, struct error *err)
+enum status run_add_names(struct runs *runs, struct run *run, unsigned owner, uint32_t first,
+                          const struct wire_bytes *names, size_t count, uint64_t *folded,
+                          struct error *err)
 {
+    const struct name_source source = {.owner = run->owner, .number = owner, .run = run};
     enum status status = STATUS_OK;
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         const uint64_t number = first + (uint64_t)i;
         if (number == (uint64_t)run->delivery.names_known + 1 && number <= MESSAGE_NAMES_MAX)
-            status = add_name(runs, run, names[i], err);
+            status = add_name(runs, run, &source, names[i], folded, err);
     }
     return status;
 }

@@ -11,10 +11,11 @@ enum { RUNS_BUCKETS = 1024 };
 struct runs {
     struct statements statements;
     struct run *buckets[RUNS_BUCKETS];
-    int64_t last_id;         // highest id of a run
-    int64_t last_name;       // highest id of a name in the store, which is the number of names
-    uint32_t names_max;      // limit of names per run
-    int64_t store_names_max; // limit of names in the store
+    int64_t last_id;        // highest id of a run
+    uint32_t names_max;     // limit of names per run
+    struct quota *quota;    // of names in the store; borrowed; NULL: none
+    bool has_counted_names; // the quota has the counts of the store
+    int64_t other;          // id of the name for those beyond a limit; 0: not known yet
 };
 
 // Adds a run to the cache, which takes ownership.
@@ -23,6 +24,9 @@ void runs_insert(struct runs *runs, struct run *run);
 // Reads a run without its streams and names; sets `*out` to NULL when the store has none.
 MUST_CHECK enum status runs_read(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
                                  struct run **out, struct error *err);
+
+// Sets `*id` to the id of the name that stands for those beyond a limit.
+MUST_CHECK enum status runs_other_name(struct runs *runs, int64_t *id, struct error *err);
 
 // Reads the streams and names of a run, unless they are in memory.
 MUST_CHECK enum status runs_complete(struct runs *runs, struct run *run, struct error *err);

@@ -66,15 +66,32 @@ static enum status read_streams(struct runs *runs, struct run *run, struct error
     return status;
 }
 
+// Makes the run's names up to number `count` those that are beyond a limit.
+static enum status fill_names(struct runs *runs, struct run *run, uint32_t count, struct error *err)
+{
+    enum status status = STATUS_OK;
+    int64_t other = 0;
+    if (run->delivery.names_known < count)
+        status = runs_other_name(runs, &other, err);
+    while (status == STATUS_OK && run->delivery.names_known < count)
+        if (run_append_name(run, other) != STATUS_OK)
+            status = error_no_memory(err, "writer");
+    return status;
+}
+
 static enum status read_names(struct runs *runs, struct run *run, struct error *err)
 {
     struct statements *statements = &runs->statements;
     sqlite3_stmt *row = statements->list[STATEMENT_RUN_NAMES];
     STATEMENT_BIND(statements, STATEMENT_RUN_NAMES, value_int(run->id));
     enum status status = STATUS_OK, added = STATUS_OK;
-    while (statement_row(statements, STATEMENT_RUN_NAMES, &status, err))
+    while (statement_row(statements, STATEMENT_RUN_NAMES, &status, err)) {
+        // Names beyond a limit are not stored: they leave gaps.
+        if (added == STATUS_OK)
+            added = fill_names(runs, run, (uint32_t)sqlite3_column_int64(row, 0) - 1, err);
         if (added == STATUS_OK)
             added = run_append_name(run, sqlite3_column_int64(row, 1));
+    }
     return status == STATUS_OK && added != STATUS_OK ? error_no_memory(err, "writer") : status;
 }
 
@@ -144,10 +161,8 @@ enum status runs_complete(struct runs *runs, struct run *run, struct error *err)
     enum status status = read_streams(runs, run, err);
     if (status == STATUS_OK)
         status = read_names(runs, run, err);
-    // Names beyond a limit are known, too, though not stored.
-    while (status == STATUS_OK && run->delivery.names_known < told)
-        if (run_append_name(run, 0) != STATUS_OK)
-            status = error_no_memory(err, "writer");
+    if (status == STATUS_OK)
+        status = fill_names(runs, run, told, err);
     if (status != STATUS_OK) {
         run_drop_details(run);
         run->names_told = told;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/store/schema/schema.h"
+#include "common/core/base/text.h"
 #include "server/collector/writer/writer_runs_inside.h"
 
 // NULL unless `has`.
@@ -111,6 +112,7 @@ enum status run_record_range(struct runs *runs, struct run *run, size_t place, i
 {
     struct run_stream *stream = &run->streams[place];
     struct run_range *latest = &stream->range;
+    detail.size = text_cut(detail.bytes, detail.size, RUN_TEXT_MAX);
     if (!same_kind(latest, state, range->reason, detail)) {
         enum status status = save_range(runs, run, place, err);
         char *copy = detail.size ? strndup(detail.bytes, detail.size) : NULL;

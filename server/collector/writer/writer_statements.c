@@ -29,7 +29,12 @@ static const char *const texts[STATEMENT_COUNT] = {
     [STATEMENT_RUN_DESCRIBE] = "UPDATE run SET cpu_governor = coalesce(?, cpu_governor),"
                                " container = coalesce(?, container), driver = coalesce(?, driver),"
                                " cuda = coalesce(?, cuda) WHERE run = ?",
-    [STATEMENT_NAME_ADD] = "INSERT OR IGNORE INTO name(text) VALUES(?)",
+    [STATEMENT_NAME_ADD] = "INSERT INTO name(text, owner) VALUES(?, ?)",
+    [STATEMENT_NAME_OTHER] = "INSERT INTO name(text) VALUES(?)"
+                             " ON CONFLICT(text) DO UPDATE SET owner = 0",
+    [STATEMENT_NAME_OWNERS] =
+        "SELECT o.who, n.count FROM (SELECT owner, count(*) AS count FROM name"
+        " GROUP BY owner) n LEFT JOIN owner o ON o.owner = n.owner",
     [STATEMENT_NAME_FIND] = "SELECT id FROM name WHERE text = ?",
     [STATEMENT_RUN_NAMES] = "SELECT number, name FROM run_name WHERE run = ? ORDER BY number",
     [STATEMENT_RUN_NAME_ADD] = "INSERT INTO run_name(run, number, name) VALUES(?, ?, ?)",

@@ -28,6 +28,8 @@ enum statement {
     STATEMENT_RUN_UPDATE,     // columns of the run, see SQL; run
     STATEMENT_RUN_DESCRIBE,   // cpu_governor, container, driver, cuda (NULL: unchanged); run
     STATEMENT_NAME_ADD,       // text
+    STATEMENT_NAME_OTHER,     // name, which gets no owner
+    STATEMENT_NAME_OWNERS,    // -> owner's name, how many names
     STATEMENT_NAME_FIND,      // text -> id
     STATEMENT_RUN_NAMES,      // run -> number, name
     STATEMENT_RUN_NAME_ADD,   // run, number, name

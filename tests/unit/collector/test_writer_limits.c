@@ -1,5 +1,6 @@
 // Whose runs are whose, and how much of each is taken and held.
 
+#include "server/collector/access/quota.h"
 #include "server/collector/writer/writer_jobs.h"
 #include "tests/support/test.h"
 #include "tests/unit/collector/writer_rig.h"
@@ -131,26 +132,75 @@ TEST_CASE(test_the_cache_is_bounded)
     assert_int_equal(complete, 18);
 }
 
-// Names beyond the limit are not stored; records that refer to them are rejected.
+// Gives the collector quotas; the store takes `store_names` names.
+static void set_quotas(const char *text, uint32_t store_names)
+{
+    struct quota_rules rules = quota_rules_default();
+    struct limits limits = LIMITS_DEFAULT;
+    struct error err = {0};
+    if (text)
+        expect_ok(quota_rules_parse(&rules, text, &err), &err);
+    expect_ok(quota_new(&rig.channels->quota, &rules, 0, store_names, &err), &err);
+    batches_set_rules(rig.batches, NULL, &limits);
+}
+
+// A batch of a run with `count` names "PREFIX-1".., and an operation of each from `first` on.
+static void add_names(unsigned char run, const char *prefix, unsigned first, unsigned count)
+{
+    static char texts[DELIVERY_NAMES_MAX][32];
+    static struct wire_bytes names[DELIVERY_NAMES_MAX];
+    struct message message = {.kind = MESSAGE_BATCH};
+    struct record record;
+    for (unsigned i = 0; i < count; i++) {
+        const int size = snprintf(texts[i], sizeof texts[i], "%s-%u", prefix, first + i);
+        names[i] = (struct wire_bytes){(size_t)size, texts[i]};
+    }
+    table_builder_reset(rig.builder);
+    for (unsigned i = 0; i < count; i++) {
+        rig_fill(&record, RECORD_KIND_OPERATION);
+        record_set_name(&record, OPERATION_OPERATION, first + i);
+        record_set_name(&record, OPERATION_DEVICE, first);
+        assert_int_equal(table_builder_add(rig.builder, first + i, &record), STATUS_OK);
+    }
+    memset(message.batch.run, run, sizeof message.batch.run);
+    message.batch.first = first;
+    message.batch.last = first + count - 1;
+    message.batch.names_first = first;
+    message.batch.names = names;
+    message.batch.name_count = count;
+    message.batch.tables = table_builder_tables(rig.builder, &message.batch.table_count);
+    rig_group(&message, false);
+    struct message *ack = rig_last_ack();
+    assert_non_null(ack);
+    assert_int_equal(ack->ack.refused_count, 0);
+    assert_int_equal(ack->ack.delivery.names_known, first + count - 1);
+    rig_free_ack(ack);
+}
+
+static int64_t named(const char *name)
+{
+    char sql[160];
+    (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM v_operation WHERE operation = '%s'",
+                   name);
+    return rig_integer(sql);
+}
+
+// Records of names beyond a run's limit are stored, with the name "other".
 TEST_CASE(test_names_beyond_the_limit)
 {
-    static const struct wire_bytes four[] = {{1, "a"}, {1, "b"}, {1, "c"}, {1, "d"}};
     struct limits limits = LIMITS_DEFAULT;
     struct reject_counters *rejects = &rig.channels->rejects;
     uint64_t counts[REFUSAL_COUNT];
     limits.names = 2;
     batches_set_rules(rig.batches, NULL, &limits);
-    rig_hello();
-    struct message message = rig_operations(1, 2);
-    message.batch.names = four;
-    message.batch.name_count = COUNT_OF(four);
-    rig_group(&message, false);
-    struct message *ack = rig_last_ack();
-    assert_int_equal(ack->ack.delivery.names_known, 4);
-    assert_int_equal(ack->ack.refused_count, 0);
-    rig_free_ack(ack);
+    const struct message said = hello_of(1);
+    assert_string_equal(error_for(&said), "");
+    add_names(1, "a", 1, 4);
     assert_int_equal(rig_integer("SELECT count(*) FROM run_name"), 2);
+    assert_int_equal(named("a-2"), 1);
+    assert_int_equal(named("other"), 2);
     reject_counters_read(rejects, counts);
+    assert_int_equal(counts[REFUSAL_NAMES], 2);
     rig_exec("BEGIN");
     assert_int_equal(writer_save_refusals(rig.db, counts, 7, NULL), STATUS_OK);
     rig_exec("ROLLBACK");
@@ -165,51 +215,138 @@ TEST_CASE(test_names_beyond_the_limit)
     assert_int_equal(counts[REFUSAL_NAMES], 1);
     assert_int_equal(
         rig_integer("SELECT count FROM refusal WHERE reason = 'names' AND last_ns = 7"), 2);
-    struct record record;
-    rig_fill(&record, RECORD_KIND_OPERATION);
-    record_set_name(&record, OPERATION_OPERATION, 3);
-    table_builder_reset(rig.builder);
-    assert_int_equal(table_builder_add(rig.builder, 3, &record), STATUS_OK);
-    message.batch.first = message.batch.last = 3;
-    message.batch.name_count = 0;
-    message.batch.tables = table_builder_tables(rig.builder, &message.batch.table_count);
-    rig_group(&message, false);
-    ack = rig_last_ack();
-    assert_int_equal(ack->ack.refused_count, 1);
-    assert_int_equal(ack->ack.delivery.next[0].next, 4);
-    rig_free_ack(ack);
-    assert_int_equal(rig_integer("SELECT count(*) FROM range WHERE detail LIKE '%--max-names%'"),
-                     1);
-    message = rig_operations(4, 5); // stored names stay usable
-    rig_group(&message, false);
-    rig_free_ack(rig_last_ack());
-    assert_int_equal(rig_integer("SELECT count(*) FROM operation"), 4);
+    // The next collector knows the stored ones, and is told the others again.
+    runs_forget(rig.runs);
+    assert_string_equal(error_for(&said), "");
+    add_names(1, "a", 3, 2);
+    assert_int_equal(named("other"), 2); // numbers 3 and 4 were stored already
+    add_names(1, "a", 5, 2);
+    assert_int_equal(named("other"), 4);
 }
 
-// At its limit of names the store accepts only records without new names.
-TEST_CASE(test_names_beyond_the_stores_limit)
+// One who names every request does not take the names of others.
+TEST_CASE(test_names_beyond_the_quota)
+{
+    enum { RUNS = 16, NAMES = 100, MOST = 1000 };
+    set_quotas("names=1000", LIMITS_STORE_NAMES);
+    rig.sender = 'a';
+    for (unsigned char run = 1; run <= RUNS; run++) {
+        char prefix[16];
+        const struct message said = hello_of(run);
+        assert_string_equal(error_for(&said), "");
+        (void)snprintf(prefix, sizeof prefix, "run-%u", run);
+        add_names(run, prefix, 1, NAMES);
+    }
+    assert_int_equal(rig_integer("SELECT count(*) FROM name WHERE owner <> 0"), MOST);
+    assert_int_equal(rig_integer("SELECT count(*) FROM operation"), RUNS * NAMES);
+    assert_int_equal(named("other"), RUNS * NAMES - MOST + 1); // the host is a name, too
+    rig.sender = 'b';
+    struct message said = hello_of(99);
+    said.hello.host = (struct wire_bytes){8, "new-host"};
+    assert_string_equal(error_for(&said), "");
+    add_names(99, "b", 1, 2);
+    assert_int_equal(rig_integer("SELECT count(*) FROM v_operation WHERE host = 'new-host'"
+                                 " AND operation = 'b-2' AND device = 'b-1'"),
+                     1);
+    // Names that somebody has brought are for all, in a run with others in between, and after
+    // a restart.
+    rig.sender = 'a';
+    add_names(RUNS, "b", NAMES + 1, 3);
+    assert_int_equal(named("b-2"), 1);
+    rig_exec("UPDATE name SET text = 'b-104' WHERE text = 'b-2'");
+    add_names(RUNS, "b", NAMES + 4, 2);
+    assert_int_equal(named("b-104"), 2);
+    runs_forget(rig.runs);
+    said = hello_of(RUNS);
+    rig_group(&said, false);
+    struct message *ack = rig_last_ack();
+    assert_int_equal(ack->ack.delivery.names_known, NAMES + 4);
+    rig_free_ack(ack);
+    add_names(RUNS, "b", NAMES + 5, 2);
+    assert_int_equal(named("b-104"), 2);
+    assert_int_equal(rig_integer("SELECT count(*) FROM name WHERE text = 'other' AND owner = 0"),
+                     1);
+}
+
+// A group that is rolled back has taken no names.
+TEST_CASE(test_names_that_were_rolled_back)
 {
     static const struct wire_bytes two[] = {{1, "a"}, {1, "b"}};
-    struct limits limits = LIMITS_DEFAULT;
-    const struct message first = hello_of(1);
-    assert_string_equal(error_for(&first), "");
-    rig_hello();
-    limits.store_names = (uint32_t)rig_integer("SELECT max(id) FROM name");
-    batches_set_rules(rig.batches, NULL, &limits);
+    set_quotas("names=3", LIMITS_STORE_NAMES);
+    rig_hello(); // one is the host
     struct message message = rig_operations(1, 2);
     message.batch.names = two;
     message.batch.name_count = COUNT_OF(two);
+    for (unsigned i = 0; i < 5; i++) {
+        rig_group(&message, true);
+        rig_hello();
+    }
     rig_group(&message, false);
     rig_free_ack(rig_last_ack());
-    assert_int_equal(rig_integer("SELECT count(*) FROM range WHERE detail LIKE '%store has%'"), 1);
-    const struct message same_host = hello_of(2);
-    assert_string_equal(error_for(&same_host), "");
-    struct message other_host = hello_of(3);
-    other_host.hello.host = (struct wire_bytes){5, "other"};
-    assert_non_null(strstr(error_for(&other_host), "limit of names"));
+    assert_int_equal(rig_integer("SELECT count(*) FROM name WHERE text IN ('a', 'b')"), 2);
     assert_int_equal(rig_integer("SELECT count(*) FROM name WHERE text = 'other'"), 0);
+}
+
+// A store with all the names it takes goes on with "other".
+TEST_CASE(test_names_beyond_the_stores_limit)
+{
+    set_quotas(NULL, 3);
+    const struct message first = hello_of(1);
+    assert_string_equal(error_for(&first), "");
+    add_names(1, "a", 1, 4); // one has few names: the last ones are for it
+    assert_int_equal(named("a-2"), 1);
+    assert_int_equal(named("other"), 2);
+    struct message other_host = hello_of(3);
+    other_host.hello.host = (struct wire_bytes){8, "new-host"};
+    assert_string_equal(error_for(&other_host), "");
+    assert_int_equal(rig_integer("SELECT count(*) FROM v_run WHERE host = 'other'"), 1);
+    assert_int_equal(rig_integer("SELECT count(*) FROM name"), 4);
+}
+
+TEST_CASE(test_new_runs_within_an_hour)
+{
+    set_quotas("runs=3", LIMITS_STORE_NAMES);
+    for (unsigned char run = 1; run <= 5; run++) {
+        const struct message said = hello_of(run);
+        assert_int_equal(strstr(error_for(&said), "--quota") != NULL, run > 3);
+    }
+    const struct message known = hello_of(2);
+    assert_string_equal(error_for(&known), "");
+    rig.sender = 'a'; // another owner
+    const struct message other = hello_of(6);
+    assert_string_equal(error_for(&other), "");
+}
+
+// Long texts, as old producers send them, are cut and not refused.
+TEST_CASE(test_long_texts_of_a_run)
+{
+    static char text[4096];
+    for (size_t i = 0; i + 2 <= sizeof text; i += 2)
+        memcpy(text + i, "\xc3\xa9", 2);
+    struct message said = hello_of(1);
+    const struct wire_bytes longest = {sizeof text, text};
+    said.hello.os = said.hello.cpu = said.hello.cuda = longest;
+    assert_string_equal(error_for(&said), "");
+    assert_int_equal(rig_integer("SELECT length(CAST(os || cpu || cuda AS BLOB))"
+                                 " FROM run"),
+                     3 * 254);
+    said.hello.driver = longest; // told later
+    assert_string_equal(error_for(&said), "");
+    assert_int_equal(rig_integer("SELECT length(driver) FROM run"), 127);
+    struct message batch = {.kind = MESSAGE_BATCH};
+    const struct wire_drop drop = {.range = {.first = 1, .last = 5, .reason = 1},
+                                   .detail = longest};
+    memset(batch.batch.run, 1, sizeof batch.batch.run);
+    batch.batch.activity = longest;
+    batch.batch.drops = &drop;
+    batch.batch.drop_count = 1;
+    assert_string_equal(error_for(&batch), "");
+    assert_int_equal(rig_integer("SELECT length(last_activity) + length(detail) FROM run, range"),
+                     254);
 }
 
 TEST_MAIN_EACH(rig_set_up, rig_tear_down, test_a_run_belongs_to_the_key_that_opened_it,
                test_runs_of_a_key_that_are_not_over, test_names_beyond_the_limit,
-               test_names_beyond_the_stores_limit, test_the_cache_is_bounded)
+               test_names_beyond_the_quota, test_names_that_were_rolled_back,
+               test_names_beyond_the_stores_limit, test_new_runs_within_an_hour,
+               test_long_texts_of_a_run, test_the_cache_is_bounded)

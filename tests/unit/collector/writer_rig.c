@@ -3,6 +3,8 @@
 #include "common/store/sqlite/database.h"
 #include "common/wire/codec.h"
 #include "common/store/schema/database_open.h"
+#include "common/sys/clock.h"
+#include "server/collector/access/quota.h"
 #include "server/collector/threads/job.h"
 #include "tests/support/test.h"
 
@@ -34,6 +36,7 @@ int rig_tear_down(__attribute__((unused)) void **state)
     rig.trims = true;
     table_builder_free(rig.builder);
     batches_free(rig.batches);
+    quota_free(rig.channels->quota);
     channels_free(rig.channels);
     inserter_free(rig.inserter);
     runs_free(rig.runs);
@@ -79,6 +82,7 @@ void rig_group(const struct message *message, bool fail)
     if (rig.sender != 0)
         job.peer.kind = PEER_KEY;
     memset(job.peer.key, rig.sender, sizeof job.peer.key);
+    job.owner = quota_owner(rig.channels->quota, &job.peer, clock_monotonic_ns());
     rig_exec("BEGIN");
     batches_begin(rig.batches);
     if (batches_apply(rig.batches, &job, &err) != STATUS_OK ||
