@@ -139,18 +139,39 @@ static bool is_doubtful(struct delivery_run *run, const struct delivery_message 
     return ask;
 }
 
+static bool is_plausible(const struct delivery_message *message)
+{
+    const uint64_t life_s = (uint64_t)message->life_ns / 1000000000;
+    const uint64_t most = DELIVERY_BURST_RECORDS + life_s * DELIVERY_RECORDS_PER_S;
+    const uint64_t unnumbered = DELIVERY_BURST_RECORDS + life_s * DELIVERY_UNNUMBERED_PER_S;
+    for (size_t i = 0; i < message->stream_count; i++) {
+        const struct delivery_stream *said = &message->streams[i];
+        if (said->produced > most || said->unnumbered > unnumbered || said->no_room > unnumbered)
+            return false;
+    }
+    for (size_t i = 0; i < message->drop_count; i++)
+        if (message->drops[i].last > most)
+            return false;
+    return true;
+}
+
 enum delivery_hearing delivery_hear(struct delivery_run *run,
                                     const struct delivery_message *message)
 {
     if (message->kind == DELIVERY_HELLO &&
         (message->protocol < 1 || message->protocol > DELIVERY_PROTOCOL + 1))
         return DELIVERY_UNKNOWN_PROTOCOL;
-    if (message->foreign)
+    if (message->sender == DELIVERY_SENDER_STRANGER)
         return DELIVERY_FOREIGN;
+    if (message->sender == DELIVERY_SENDER_SECOND)
+        return DELIVERY_BUSY;
+    if (message->kind != DELIVERY_HELLO &&
+        (!run || !run->greeted || message->sender == DELIVERY_SENDER_NEW))
+        return DELIVERY_HELLO_WANTED;
+    if (!is_plausible(message))
+        return DELIVERY_IMPLAUSIBLE;
     if (message->kind == DELIVERY_HELLO)
         return DELIVERY_HEARD;
-    if (!run || !run->greeted)
-        return DELIVERY_HELLO_WANTED;
     if (message->kind != DELIVERY_BATCH)
         return DELIVERY_HEARD;
     if (message->first != 0 && run->lane_count == DELIVERY_STREAMS_MAX &&

@@ -29,6 +29,7 @@ struct commit_ids {
     int64_t last[RECORD_KIND_COUNT]; // [RECORD_KIND_RUN]: id of the last run
 };
 
+struct job_return;
 struct quota;
 
 struct channels {
@@ -38,7 +39,11 @@ struct channels {
     struct reject_counters rejects;
     struct peer_credit credit;
     struct quota *quota; // borrowed; NULL: none
-    struct job *stop;    // JOB_STOP, allocated in advance; NULL once it has been queued
+    // Set before ingest starts: true if the connection to ingest is open.  Any thread.  NULL: no
+    // connection is.
+    bool (*is_connected)(void *connections, const struct job_return *at);
+    void *connections;
+    struct job *stop; // JOB_STOP, allocated in advance; NULL once it has been queued
     // Heartbeats: the monotonic times of the last rounds of the two threads' loops.  Relaxed, as
     // they publish no other data.
     atomic_uint_fast64_t ingest_beat_ns, writer_beat_ns;

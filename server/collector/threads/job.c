@@ -63,6 +63,12 @@ enum status job_submit(struct queue *inbox, struct job *job, struct error *err)
     return error_set(err, STATUS_BUSY, "the writer is behind (try again)");
 }
 
+bool job_return_is_same(const struct job_return *a, const struct job_return *b)
+{
+    return a->socket == b->socket && a->route.size == b->route.size &&
+           memcmp(a->route.id, b->route.id, a->route.size) == 0;
+}
+
 void answer_free(void *item)
 {
     struct answer *answer = item;

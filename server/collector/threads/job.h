@@ -24,6 +24,9 @@ struct job_return {
     struct wire_route route;
 };
 
+// True for answers to the same connection.
+bool job_return_is_same(const struct job_return *a, const struct job_return *b);
+
 enum job_kind {
     JOB_MESSAGE,  // Hello, Batch or Goodbye
     JOB_CLEAR,    // delete records, for an administrator

@@ -18,7 +18,9 @@
     X(OVER_CREDIT, "over_credit")   /* a message of a peer far beyond its credit */                \
     X(QUOTA, "quota")               /* a message beyond a quota of its owner */                    \
     X(DENIED, "denied")             /* a message whose sender lacks the role */                    \
-    X(WRONG_OWNER, "wrong_owner")   /* a message of a run that belongs to another key */           \
+    X(WRONG_OWNER, "wrong_owner")   /* a message of a run that belongs to another key or user */   \
+    X(BUSY_RUN, "busy_run")         /* ... of a run that another process of its owner reports */   \
+    X(IMPLAUSIBLE, "implausible")   /* ... with more records than the run can have produced */     \
     X(REVOKED, "revoked")           /* a message with a key that was revoked */                    \
     X(STRANGER, "stranger")         /* a connection with an unauthorized key */                    \
     X(HANDSHAKE, "handshake")       /* a connection that failed its handshake */                   \

@@ -11,6 +11,7 @@
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "server/collector/access/quota.h"
+#include "server/collector/writer/writer_owner.h"
 
 enum {
     CREDIT_TOTAL = 262144, // records in flight, of all runs together
@@ -136,19 +137,13 @@ static struct pending_ack *add_ack(struct batches *batches, const struct job *jo
     return ack;
 }
 
-static bool same_route(const struct job_return *a, const struct job_return *b)
-{
-    return a->socket == b->socket && a->route.size == b->route.size &&
-           memcmp(a->route.id, b->route.id, a->route.size) == 0;
-}
-
 // The Ack that covers a message of this run: the run's latest in the group if it has the same
 // route and does not answer a Hello.  Each message of an unknown run (NULL) gets its own.
 static struct pending_ack *join_ack(struct batches *batches, const struct job *job, struct run *run,
                                     const unsigned char id[MESSAGE_RUN_SIZE])
 {
     if (run && run->ack_group == batches->group && !run->ack->is_hello &&
-        same_route(&run->ack->to, &job->from))
+        job_return_is_same(&run->ack->to, &job->from))
         return run->ack;
     struct pending_ack *ack = add_ack(batches, job, id);
     if (run && ack) {
@@ -233,6 +228,7 @@ void batches_send_acks(struct batches *batches)
 static void note_heard(struct run *run, int64_t received_ns, int64_t sent_ns)
 {
     run->heard_at_ns = clock_monotonic_ns();
+    run->link.heard_ns = received_ns;
     if (run->delivery.replayed)
         return;
     if (received_ns > run->heard_ns)
@@ -347,26 +343,6 @@ static enum status describe(struct batches *batches, struct delivery_message *he
     return STATUS_OK;
 }
 
-// The error with which a message is answered, static text; NULL if it is applied, or if a
-// Hello is requested.
-static const char *error_of(struct batches *batches, enum delivery_hearing hearing)
-{
-    switch (hearing) {
-    case DELIVERY_FOREIGN:
-        reject_counters_count(&batches->channels->rejects, REFUSAL_WRONG_OWNER, 1);
-        return "this run belongs to another key";
-    case DELIVERY_UNKNOWN_PROTOCOL:
-        return "this collector does not speak that version of the protocol";
-    case DELIVERY_TOO_MANY_STREAMS:
-        reject_counters_count(&batches->channels->rejects, REFUSAL_STREAMS, 1);
-        return "more streams than a run may have";
-    case DELIVERY_HEARD:
-    case DELIVERY_HELLO_WANTED:
-        break;
-    }
-    return NULL;
-}
-
 // Creates or extends the Ack that will answer the message.
 static struct pending_ack *ack_for(struct batches *batches, const struct job *job, struct run *run,
                                    const unsigned char id[MESSAGE_RUN_SIZE],
@@ -392,32 +368,18 @@ static struct pending_ack *ack_for(struct batches *batches, const struct job *jo
     return ack;
 }
 
-// The sender's key; NULL: a peer without.
-static const unsigned char *key_of(const struct job *job)
-{
-    return job->peer.kind == PEER_KEY ? job->peer.key : NULL;
-}
-
 static enum status on_hello(struct batches *batches, const struct job *job, struct run **run,
                             struct error *err)
 {
     const struct message_hello *hello = &job->message.hello;
-    if (*run)
-        return runs_describe(batches->runs, *run, hello, err);
-    batches->open_runs++;
-    return runs_add(batches->runs, hello, &job->peer, job->owner, job->received_ns, run, err);
-}
-
-// True if the run belongs to another key than the sender's.  Runs opened without a key belong
-// to all peers without keys.
-static bool is_foreign(const struct batches *batches, const struct run *run, const struct job *job)
-{
-    const unsigned char *key = key_of(job);
-    if (!run || !run->has_key || !key)
-        return run && run->has_key != (key != NULL);
-    if (!batches->access)
-        return memcmp(run->key, key, WIRE_KEY_SIZE) != 0;
-    return !access_continues(batches->access, key, run->key);
+    enum status status = STATUS_OK;
+    if (*run) {
+        status = runs_describe(batches->runs, *run, hello, err);
+    } else {
+        batches->open_runs++;
+        status = runs_add(batches->runs, hello, &job->peer, job->owner, job->received_ns, run, err);
+    }
+    return status == STATUS_OK ? owner_connect(batches->runs, *run, job, err) : status;
 }
 
 // Sets `*error` where the sender's owner may not open another run.
@@ -540,12 +502,15 @@ enum status batches_apply(struct batches *batches, const struct job *job, struct
     enum status status = runs_find(batches->runs, id, &run, err);
     if (status != STATUS_OK)
         return status;
-    head.foreign = is_foreign(batches, run, job);
+    head.sender = owner_sender(run, job, batches->access, batches->channels);
+    head.life_ns = owner_life_ns(run, job);
     if (run && head.kind == DELIVERY_BATCH)
         head.names_missing = insert_fault(&job->message.batch,
                                           delivery_run_names_after(&run->delivery, &head)) != NULL;
     const enum delivery_hearing hearing = delivery_hear(run ? &run->delivery : NULL, &head);
-    const char *error = error_of(batches, hearing);
+    const char *error = owner_reject(run, job, hearing, batches->channels);
+    if (hearing == DELIVERY_BUSY)
+        return STATUS_OK; // the sender tries again
     if (hearing == DELIVERY_HEARD && !run)
         status = check_new_run(batches, job, &error, err);
     if (status != STATUS_OK)

@@ -203,6 +203,7 @@ enum status runs_reload(struct runs *runs, uint64_t now_ns, struct error *err)
             if (run) { // else its Hello was rolled back
                 run->delivery.greeted = true;
                 run->delivery.replayed = old->delivery.replayed;
+                run->link = old->link;
             }
             run_free(old);
         }

@@ -14,6 +14,7 @@
 #include "common/core/record/record.h"
 #include "common/wire/message.h"
 #include "common/wire/socket.h"
+#include "server/collector/threads/job.h"
 
 struct quota;
 struct sqlite3;
@@ -42,6 +43,14 @@ struct run_stream {
     bool dirty;
 };
 
+// The connection that a run's messages come from; not in the store.
+struct run_link {
+    bool is_known; // else the run has sent no Hello to this collector
+    struct job_return at;
+    pid_t pid;        // of the process over ipc; 0: unknown
+    int64_t heard_ns; // its last message; the collector's wall clock
+};
+
 struct run {
     int64_t id;
     unsigned char uuid[MESSAGE_RUN_SIZE];
@@ -61,9 +70,10 @@ struct run {
     char *activity;                            // what the run does now or did last; or NULL
     bool dirty;
 
-    int64_t owner; // in the table owner
-    bool has_key;  // the producer that opened the run has this key
-    unsigned char key[WIRE_KEY_SIZE];
+    int64_t owner;           // in the table owner; 0: none yet, unless `opener` has a key
+    struct wire_peer opener; // any peer of that owner
+    int64_t began_ns;        // the host's clock; if it did not say, the collector's at first Hello
+    struct run_link link;
 
     struct run_stream *streams; // parallel to delivery.lanes
     size_t stream_count, stream_room;
@@ -108,6 +118,10 @@ void runs_limit_names(struct runs *runs, uint32_t count, struct quota *quota);
 MUST_CHECK enum status runs_add(struct runs *runs, const struct message_hello *hello,
                                 const struct wire_peer *peer, unsigned owner, int64_t received_ns,
                                 struct run **out, struct error *err);
+
+// Makes the peer's owner that of a run that has none.
+MUST_CHECK enum status runs_own(struct runs *runs, struct run *run, const struct wire_peer *peer,
+                                struct error *err);
 
 // Counts the runs of the peer's owner that are open or silent and have sent a message since
 // `since_ns`, as far as flushed.

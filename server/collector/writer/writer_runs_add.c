@@ -155,12 +155,22 @@ enum status runs_add(struct runs *runs, const struct message_hello *hello,
     run->device_count = hello->device_count;
     run->complete = true;
     run->owner = source.owner;
-    run->has_key = key != NULL;
-    if (key)
-        memcpy(run->key, key, sizeof run->key);
+    run->opener = *peer;
+    run->began_ns = hello->started_ns > 0 ? hello->started_ns : received_ns;
     runs_insert(runs, run);
     *out = run;
     return STATUS_OK;
+}
+
+enum status runs_own(struct runs *runs, struct run *run, const struct wire_peer *peer,
+                     struct error *err)
+{
+    enum status status = add_owner(runs, peer, &run->owner, err);
+    if (status != STATUS_OK)
+        return status;
+    run->opener = *peer;
+    STATEMENT_BIND(&runs->statements, STATEMENT_RUN_OWN, value_int(run->owner), value_int(run->id));
+    return statement_run(&runs->statements, STATEMENT_RUN_OWN, err);
 }
 
 enum status runs_count_unfinished(struct runs *runs, const struct wire_peer *peer, int64_t since_ns,

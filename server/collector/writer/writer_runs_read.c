@@ -95,6 +95,20 @@ static enum status read_names(struct runs *runs, struct run *run, struct error *
     return status == STATUS_OK && added != STATUS_OK ? error_no_memory(err, "writer") : status;
 }
 
+static void read_owner(struct run *run, sqlite3_stmt *row)
+{
+    const char *key = (const char *)sqlite3_column_text(row, 13);
+    const char *who = (const char *)sqlite3_column_text(row, 16);
+    run->owner = sqlite3_column_int64(row, 15);
+    if (who && !key && peer_read_owner(&run->opener, who))
+        return;
+    if (key || who)
+        run->opener.kind = PEER_KEY;
+    // An invalid key or owner is no peer's: the run cannot be continued.
+    if (key && !wire_key_parse(run->opener.key, key))
+        memset(run->opener.key, 0, sizeof run->opener.key);
+}
+
 // Creates a run from a row of STATEMENT_RUN_FIND.
 static struct run *read_run(sqlite3_stmt *row, const unsigned char uuid[MESSAGE_RUN_SIZE])
 {
@@ -118,12 +132,9 @@ static struct run *read_run(sqlite3_stmt *row, const unsigned char uuid[MESSAGE_
     run->clock_offset_ns = sqlite3_column_int64(row, 11);
     run->clock_error_ns = sqlite3_column_int64(row, 12);
     run->produced = (uint64_t)sqlite3_column_int64(row, 14);
-    run->owner = sqlite3_column_int64(row, 15);
-    const char *key = (const char *)sqlite3_column_text(row, 13);
-    run->has_key = key != NULL;
-    // An invalid key belongs to no peer: the run cannot be continued.
-    if (key && !wire_key_parse(run->key, key))
-        memset(run->key, 0, sizeof run->key);
+    read_owner(run, row);
+    const int64_t started_ns = sqlite3_column_int64(row, 17);
+    run->began_ns = started_ns > 0 ? started_ns : sqlite3_column_int64(row, 18);
     return run;
 }
 

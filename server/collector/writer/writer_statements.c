@@ -9,8 +9,10 @@ static const char *const texts[STATEMENT_COUNT] = {
     [STATEMENT_OWNER_FIND] = "SELECT owner FROM owner WHERE who = ?",
     [STATEMENT_RUN_FIND] = "SELECT run, \"end\", ended_ns, heard_ns, stored, duplicates, refused,"
                            " clock_suspects, unknown_columns, last_activity, device_count,"
-                           " clock_offset_ns, clock_error_ns, key, produced, owner"
-                           " FROM run WHERE uuid = ?",
+                           " clock_offset_ns, clock_error_ns, key, produced, owner,"
+                           " (SELECT o.who FROM owner o WHERE o.owner = run.owner), started_ns,"
+                           " received_ns FROM run WHERE uuid = ?",
+    [STATEMENT_RUN_OWN] = "UPDATE run SET owner = ? WHERE run = ?",
     [STATEMENT_RUN_OPEN] = "SELECT uuid FROM run WHERE \"end\" = 0",
     [STATEMENT_RUN_ADD] =
         "INSERT INTO run(started_ns, received_ns, heard_ns, uuid, host, pid,"

@@ -22,6 +22,7 @@ enum statement {
     STATEMENT_OWNER_ADD,      // name of the owner
     STATEMENT_OWNER_FIND,     // name of the owner -> id
     STATEMENT_RUN_FIND,       // uuid -> columns of the run, see SQL
+    STATEMENT_RUN_OWN,        // owner; run
     STATEMENT_RUN_OPEN,       // -> uuid; one row for each open run
     STATEMENT_RUN_ADD,        // columns of the run, see SQL
     STATEMENT_RUN_UNFINISHED, // key, time -> number of unfinished runs heard since that time

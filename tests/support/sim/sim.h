@@ -56,7 +56,7 @@ enum {
     X(disk_full, 8)            /* the collector's fills up, or has room again */                   \
     X(refuse, 4)               /* a record that can never be taken */                              \
     X(upgrade, 300)            /* a collector that starts is another version */                    \
-    X(stranger, 10)            /* somebody else speaks of the run */                               \
+    X(liar, 10)                /* somebody lies about the run: see enum sim_lie */                 \
     X(kill, 3)                 /* of the process */                                                \
     X(strike, 10)              /* of the process, in the midst of something */                     \
     X(host_down, 1)            /* the host, and its memory, */                                     \
@@ -97,7 +97,8 @@ enum sim_fault {
     X(RING_FORGOTTEN, "replays the spool of a dead run, not its rings")                            \
     X(DUPLICATES_STORED, "stores what it has already")                                             \
     X(UNGREETED, "takes batches of runs that have not greeted it")                                 \
-    X(STRANGERS_HEARD, "listens to anybody about any run")
+    X(STRANGERS_HEARD, "listens to anybody about any run")                                         \
+    X(CLAIMS_BELIEVED, "believes that a run has produced any number of records")
 
 // What came of it all.
 #define SIM_OUTCOMES(X)                                                                            \
@@ -190,13 +191,22 @@ struct sim_process {
     uint64_t sent_to[SIM_STREAMS], believed[SIM_STREAMS];
 };
 
+enum sim_lie {
+    SIM_LIE_NONE,
+    SIM_LIE_STRANGER, // a message of another user
+    SIM_LIE_SECOND,   // of another process of the same user
+    SIM_LIE_CLAIM,    // of the process itself: more records than it can have produced
+    SIM_LIE_COUNT
+};
+
 struct sim_packet {
     uint64_t arrives_ns;
     uint32_t connection;
     bool to_collector;
     // To the collector.
     struct delivery_action message;
-    bool replay, killed, foreign;
+    bool replay, killed;
+    enum sim_lie lie;
     uint32_t protocol;
     int64_t sent_ns;
     struct delivery_stream streams[SIM_STREAMS];
@@ -252,7 +262,8 @@ struct sim_collector {
     struct sim_store durable, working, copy;
     bool copy_made;
     struct delivery_run run;
-    bool cached; // `run` is what the store has of it, and more
+    bool cached;         // `run` is what the store has of it, and more
+    uint32_t connection; // of the latest Hello; 0: none
     uint32_t protocol;
     uint32_t credit;
     bool disk_full;

@@ -56,6 +56,8 @@ static void load(struct sim *sim, bool greeted, bool replayed)
     run->duplicates = collector->durable.duplicates;
     run->greeted = greeted;
     run->replayed = replayed;
+    if (!greeted)
+        collector->connection = 0;
 }
 
 void sim_collector_forget(struct sim *sim)
@@ -298,6 +300,23 @@ static void plant_early_end(struct sim *sim)
         run->end = RECORD_RUN_END_CLOSED;
 }
 
+// A process that is gone may have sent what arrives only now.
+static enum delivery_sender sender_of(const struct sim *sim, const struct sim_packet *packet)
+{
+    const uint32_t first = sim->process.first_connection, known = sim->collector.connection;
+    const bool is_honest = packet->lie == SIM_LIE_NONE || packet->lie == SIM_LIE_CLAIM ||
+                           sim->plant == SIM_PLANT_STRANGERS_HEARD;
+    if (!is_honest)
+        return packet->lie == SIM_LIE_SECOND ? DELIVERY_SENDER_SECOND : DELIVERY_SENDER_STRANGER;
+    if (!sim->collector.working.run_known || known == packet->connection ||
+        sim->plant == SIM_PLANT_UNGREETED)
+        return DELIVERY_SENDER_KNOWN;
+    const bool same_process = (known >= first) == (packet->connection >= first);
+    const bool is_closed = known == 0 || known != sim->process.connection;
+    const bool may_move = same_process || (is_closed && packet->replay);
+    return known == 0 || may_move ? DELIVERY_SENDER_NEW : DELIVERY_SENDER_SECOND;
+}
+
 static struct delivery_message describe(struct sim *sim, const struct sim_packet *packet)
 {
     const struct delivery_action *message = &packet->message;
@@ -305,7 +324,7 @@ static struct delivery_message describe(struct sim *sim, const struct sim_packet
     struct delivery_message head = {.kind = DELIVERY_BATCH,
                                     .protocol = packet->protocol,
                                     .replay = packet->replay && newer,
-                                    .foreign = packet->foreign,
+                                    .sender = sender_of(sim, packet),
                                     .streams = packet->streams,
                                     .stream_count = packet->stream_count,
                                     .drops = packet->drops,
@@ -325,17 +344,17 @@ static struct delivery_message describe(struct sim *sim, const struct sim_packet
         head.first = message->first;
         head.last = message->last;
     }
-    if (sim->plant == SIM_PLANT_STRANGERS_HEARD)
-        head.foreign = false;
+    if (sim->plant == SIM_PLANT_CLAIMS_BELIEVED)
+        head.life_ns = INT64_MAX;
     return head;
 }
 
 static bool lacks_names(const struct sim *sim, const struct delivery_run *run,
-                        const struct delivery_message *head)
+                        const struct sim_packet *packet, const struct delivery_message *head)
 {
     const uint64_t known = delivery_run_names_after(run, head);
     bool lacks = false;
-    for (uint64_t number = head->first; number <= head->last && head->first && !head->foreign;
+    for (uint64_t number = head->first; number <= head->last && head->first && !packet->lie;
          number++)
         lacks |= sim->run.name_of[head->stream][number] > known;
     return lacks;
@@ -346,14 +365,15 @@ static void take(struct sim *sim, const struct sim_packet *packet)
     struct sim_collector *collector = &sim->collector;
     struct delivery_message head = describe(sim, packet);
     struct delivery_run *run = collector->working.run_known ? &collector->run : NULL;
-    head.names_missing = run && lacks_names(sim, run, &head);
+    head.names_missing = run && lacks_names(sim, run, packet, &head);
     if (sim->plant == SIM_PLANT_UNGREETED && run)
         run->greeted = true;
     const enum delivery_hearing hearing = delivery_hear(run, &head);
     const bool is_hello = head.kind == DELIVERY_HELLO;
     const bool error = hearing != DELIVERY_HEARD && hearing != DELIVERY_HELLO_WANTED;
-    sim_check(sim, hearing == DELIVERY_HEARD || hearing == DELIVERY_HELLO_WANTED || head.foreign,
-              "the run is understood");
+    if (hearing == DELIVERY_BUSY)
+        return;
+    sim_check(sim, !error || packet->lie, "the run is understood");
     struct sim_ack *ack = ack_for(sim, packet, is_hello || error);
     ack->is_hello = is_hello;
     ack->hello_wanted = hearing == DELIVERY_HELLO_WANTED;
@@ -361,6 +381,8 @@ static void take(struct sim *sim, const struct sim_packet *packet)
     if (hearing != DELIVERY_HEARD)
         return;
     collector->working.run_known = true;
+    if (is_hello)
+        collector->connection = packet->connection;
     take_steps(sim, packet, &head);
     if (sim->plant == SIM_PLANT_COMPLETE_WITHOUT_LAST)
         plant_early_end(sim);

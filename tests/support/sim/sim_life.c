@@ -168,22 +168,31 @@ static void strike_clocks(struct sim *sim)
         sim->now_ns += sim_below(sim, 500) * SIM_STEP_NS;
 }
 
-// Somebody speaks of the run who is not its owner.
-static void speak_as_stranger(struct sim *sim)
+// Somebody speaks of the run who is not its owner, or its owner says what cannot be.
+static void lie(struct sim *sim)
 {
-    if (!sim_strikes(sim, SIM_FAULT_stranger) || sim->process.connection == 0 ||
+    if (!sim_strikes(sim, SIM_FAULT_liar) || sim->process.connection == 0 ||
         sim->network.sent_count > SIM_PACKETS / 2)
         return;
     static const enum delivery_action_kind kinds[] = {DELIVERY_SEND_HELLO, DELIVERY_SEND_BATCH,
                                                       DELIVERY_SEND_GOODBYE};
     struct sim_packet *packet = sim_packet(sim);
-    packet->foreign = true;
+    packet->lie = (enum sim_lie)(1 + sim_below(sim, SIM_LIE_COUNT - 1));
     packet->protocol = DELIVERY_PROTOCOL;
     packet->message = (struct delivery_action){
         .kind = kinds[sim_below(sim, 3)], .first = 1 + sim_below(sim, 50), .names_first = 1};
     packet->message.last = packet->message.first + sim_below(sim, SIM_BATCH);
     packet->streams[0].produced = sim_below(sim, 100);
     packet->stream_count = 1;
+    if (packet->lie == SIM_LIE_CLAIM) {
+        packet->message.first = packet->message.last = 0;
+        packet->message.names_first = 0;
+        packet->replay = sim->process.replays;
+        packet->streams[0].produced = sim_below(sim, 2) ? 1000000000 : 0;
+        packet->streams[0].unnumbered = packet->streams[0].produced ? 0 : 1000000000;
+        packet->drops[0] = (struct delivery_range){.first = 1, .last = 1000000000};
+        packet->drop_count = sim_below(sim, 2);
+    }
     sim_send(sim, packet, sim->process.connection, true);
 }
 
@@ -221,7 +230,7 @@ static void step(struct sim *sim)
         sim_collector_faults(sim);
         strike_host(sim);
         strike_clocks(sim);
-        speak_as_stranger(sim);
+        lie(sim);
         sim_produce(sim);
     }
     if (!sim->process.alive && sim_leaves_something(sim) && sim_chance(sim, sim->quiet ? 300 : 20))

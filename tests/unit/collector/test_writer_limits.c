@@ -64,7 +64,7 @@ TEST_CASE(test_a_run_belongs_to_the_key_that_opened_it)
     struct message said = hello_of(9);
     assert_string_equal(error_for(&said), "");
     rig.sender = 'a';
-    assert_string_equal(error_for(&said), "this run belongs to another key");
+    assert_string_equal(error_for(&said), "this run belongs to another user");
 }
 
 TEST_CASE(test_runs_of_a_key_that_are_not_over)

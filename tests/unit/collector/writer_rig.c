@@ -32,8 +32,6 @@ int rig_set_up(__attribute__((unused)) void **state)
 
 int rig_tear_down(__attribute__((unused)) void **state)
 {
-    rig.sender = 0;
-    rig.trims = true;
     table_builder_free(rig.builder);
     batches_free(rig.batches);
     quota_free(rig.channels->quota);
@@ -42,6 +40,7 @@ int rig_tear_down(__attribute__((unused)) void **state)
     runs_free(rig.runs);
     database_close(rig.db);
     folder_remove(rig.folder);
+    rig = (struct rig){.trims = true};
     return 0;
 }
 
@@ -77,8 +76,10 @@ static void trim(void)
 void rig_group(const struct message *message, bool fail)
 {
     struct error err = {0};
-    struct job job = {.kind = JOB_MESSAGE, .received_ns = INT64_C(1790000000000000000)};
+    struct job job = {.kind = JOB_MESSAGE, .received_ns = RIG_NS + rig.later_ns};
     job.message = *message;
+    job.from.socket = rig.connection;
+    job.peer = rig.peer;
     if (rig.sender != 0)
         job.peer.kind = PEER_KEY;
     memset(job.peer.key, rig.sender, sizeof job.peer.key);

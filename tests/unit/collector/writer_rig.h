@@ -10,6 +10,8 @@
 #include "server/collector/writer/writer_batch.h"
 #include "tests/support/folder.h"
 
+#define RIG_NS INT64_C(1790000000000000000) // when messages arrive
+
 struct rig {
     char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
     struct sqlite3 *db;
@@ -18,8 +20,12 @@ struct rig {
     struct batches *batches;
     struct channels *channels;
     struct table_builder *builder;
-    bool trims;  // runs are let go of between groups, at times
-    char sender; // of messages: every byte of its key; 0: it has none
+    bool trims; // runs are let go of between groups, at times
+    // The sender of messages.
+    char sender;           // every byte of its key; 0: it has none
+    struct wire_peer peer; // if it has none
+    unsigned connection;   // below 32
+    int64_t later_ns;      // than RIG_NS
 };
 extern struct rig rig;
 

@@ -90,9 +90,35 @@ TEST_CASE(test_who_is_heard)
         {{.kind = DELIVERY_HELLO, .protocol = 3}, false, false, DELIVERY_HEARD},
         {{.kind = DELIVERY_HELLO, .protocol = 4}, false, false, DELIVERY_UNKNOWN_PROTOCOL},
         {{.kind = DELIVERY_HELLO, .protocol = 0}, true, true, DELIVERY_UNKNOWN_PROTOCOL},
-        {{.kind = DELIVERY_HELLO, .protocol = 2, .foreign = true}, true, true, DELIVERY_FOREIGN},
-        {{.kind = DELIVERY_BATCH, .foreign = true}, true, true, DELIVERY_FOREIGN},
-        {{.kind = DELIVERY_GOODBYE, .foreign = true}, true, false, DELIVERY_FOREIGN},
+        {{.kind = DELIVERY_HELLO, .protocol = 2, .sender = DELIVERY_SENDER_STRANGER},
+         true,
+         true,
+         DELIVERY_FOREIGN},
+        {{.kind = DELIVERY_BATCH, .sender = DELIVERY_SENDER_STRANGER},
+         true,
+         true,
+         DELIVERY_FOREIGN},
+        {{.kind = DELIVERY_GOODBYE, .sender = DELIVERY_SENDER_STRANGER},
+         true,
+         false,
+         DELIVERY_FOREIGN},
+        {{.kind = DELIVERY_HELLO, .protocol = 2, .sender = DELIVERY_SENDER_SECOND},
+         true,
+         true,
+         DELIVERY_BUSY},
+        {{.kind = DELIVERY_BATCH, .sender = DELIVERY_SENDER_SECOND}, true, true, DELIVERY_BUSY},
+        {{.kind = DELIVERY_HELLO, .protocol = 2, .sender = DELIVERY_SENDER_NEW},
+         true,
+         true,
+         DELIVERY_HEARD},
+        {{.kind = DELIVERY_BATCH, .sender = DELIVERY_SENDER_NEW},
+         true,
+         true,
+         DELIVERY_HELLO_WANTED},
+        {{.kind = DELIVERY_GOODBYE, .sender = DELIVERY_SENDER_NEW},
+         true,
+         true,
+         DELIVERY_HELLO_WANTED},
         {{.kind = DELIVERY_BATCH}, false, false, DELIVERY_HELLO_WANTED},
         {{.kind = DELIVERY_BATCH}, true, false, DELIVERY_HELLO_WANTED},
         {{.kind = DELIVERY_GOODBYE}, true, false, DELIVERY_HELLO_WANTED},
@@ -103,6 +129,52 @@ TEST_CASE(test_who_is_heard)
         struct delivery_run *known = cases[i].is_greeted ? &greeted : &run;
         if (delivery_hear(cases[i].known ? known : NULL, &cases[i].message) != cases[i].hearing)
             fail_msg("message %zu is heard otherwise", i);
+    }
+}
+
+// Nobody has produced what takes longer than the run's life.
+TEST_CASE(test_claims)
+{
+    enum { BURST = DELIVERY_BURST_RECORDS };
+    static const uint64_t large = UINT64_C(1) << 40;
+    static const struct {
+        int64_t life_ns;
+        uint64_t produced, unnumbered, no_room, dropped_to;
+        bool is_heard;
+    } cases[] = {
+        {0, BURST, BURST, BURST, BURST, true},
+        {0, BURST + 1, 0, 0, 0, false},
+        {0, 0, BURST + 1, 0, 0, false},
+        {0, 0, 0, BURST + 1, 0, false},
+        {0, 0, 0, 0, BURST + 1, false},
+        {999999999, BURST + 1, 0, 0, 0, false},
+        {1000000000, BURST + 20000000, BURST + 100000000, 0, BURST + 20000000, true},
+        {1000000000, BURST + 20000001, 0, 0, 0, false},
+        {1000000000, 0, BURST + 100000001, 0, 0, false},
+        {1000000000, 0, 0, 0, BURST + 20000001, false},
+        {5000000000, 0, 0, 0, 1000000000, false},
+        {INT64_MAX, large, large, large, large, true},
+    };
+    greet(false);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct delivery_stream streams[] = {{.stream = 1},
+                                                  {.produced = cases[i].produced,
+                                                   .unnumbered = cases[i].unnumbered,
+                                                   .no_room = cases[i].no_room}};
+        const struct delivery_range drops[] = {{.stream = 1, .first = 1, .last = 1},
+                                               {.first = 1, .last = cases[i].dropped_to}};
+        struct delivery_message message = {.protocol = 2,
+                                           .streams = streams,
+                                           .stream_count = 2,
+                                           .drops = drops,
+                                           .drop_count = 2,
+                                           .life_ns = cases[i].life_ns};
+        for (unsigned kind = DELIVERY_HELLO; kind <= DELIVERY_GOODBYE; kind++) {
+            message.kind = (enum delivery_message_kind)kind;
+            const bool is_heard = delivery_hear(&run, &message) == DELIVERY_HEARD;
+            if (is_heard != cases[i].is_heard)
+                fail_msg("claim %zu is heard otherwise in message %u", i, kind);
+        }
     }
 }
 
@@ -364,6 +436,6 @@ TEST_CASE(test_streams)
     assert_int_equal(run.lane_count, DELIVERY_STREAMS_MAX);
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_who_is_heard, test_a_life, test_names,
+TEST_MAIN_EACH(set_up, tear_down, test_who_is_heard, test_claims, test_a_life, test_names,
                test_names_that_are_missing, test_drops, test_a_gap, test_what_an_ack_names,
                test_replay, test_a_goodbye_that_says_less, test_silence, test_streams)
