@@ -4,7 +4,7 @@
 //
 // - if it comes from the same process over ipc;
 // - if the run's connection is closed; over ipc other processes of the user may then only replay
-//   the run, and root may replay anybody's;
+//   the run, and root may replay any run;
 // - over TCP, if nothing has come from the run's connection for 3 s: its host may be gone.
 //
 // Writer thread only.
