@@ -135,6 +135,7 @@ MUST_CHECK enum status command_metrics(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_tail(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_export(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_backup(struct cli *cli, struct error *err);
+MUST_CHECK enum status command_restore(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_import(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_audit(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_spool(struct cli *cli, struct error *err);

@@ -219,6 +219,16 @@ static const struct cli_command commands[] = {
         .run = command_backup,
     },
     {
+        .name = "restore",
+        ARGUMENTS("BACKUP", 1, 1),
+        .summary = "put a backup in the place of a store file (--db), which is kept",
+        .details =
+            "No collector may have the store open.  The copy is checked first.  The earlier\n"
+            "file becomes FILE.before-TIME.",
+        .options = TAKES(OPTION_DB, OPTION_JSON),
+        .run = command_restore,
+    },
+    {
         .name = "import",
         ARGUMENTS("FILE", 1, 1),
         .summary = "add the records of a bundle, a backup, or llama-bench -o json",
@@ -234,8 +244,10 @@ static const struct cli_command commands[] = {
         .details = "Reads the whole store.  A run's verdict is balanced, unbalanced (with the\n"
                    "findings), open (records in flight) or unknown (silent).  The exit status\n"
                    "is 1 if one is unbalanced.  Tables show all runs that do not balance, and the\n"
-                   "20 newest of the others.",
-        .options = TAKES(SOURCE, OPTION_RUN, OPTION_HOST, WINDOW, ROWS),
+                   "20 newest of the others.\n"
+                   "--admin lists instead what administrators did and what retention deleted, the\n"
+                   "newest first: for the owner of the collector.",
+        .options = TAKES(SOURCE, OPTION_RUN, OPTION_HOST, WINDOW, ROWS, OPTION_ADMIN),
         .run = command_audit,
     },
     {

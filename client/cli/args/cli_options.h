@@ -89,6 +89,7 @@
       "the key whose runs the new one continues")                                                  \
     X(EXPIRES, "expires", 0, "WHEN", TEXT_AT(expires),                                             \
       "when the key ends: 90d (from now), 2027-02-20, RFC 3339 (else never)")                      \
+    X(ADMIN, "admin", 0, NULL, OPTION_IS_GIVEN, "list what administrators did")                    \
     X(SERVER, "server", 0, NULL, OPTION_IS_GIVEN, "create the key of a collector")                 \
     X(FORCE, "force", 0, NULL, OPTION_IS_GIVEN,                                                    \
       "replace existing data; compare different environments; send a spool without its run file")  \

@@ -105,8 +105,38 @@ static enum status verdict(const struct audit *audit, struct error *err)
                      wrong, audit->runs);
 }
 
+static const struct column act_columns[] = {
+    {"at_ns", "time", COLUMN_LEFT(0)},      {"actor", "who", COLUMN_LEFT(0)},
+    {"action", "action", COLUMN_LEFT(0)},   {"detail", "of", COLUMN_LEFT(0)},
+    {"outcome", "outcome", COLUMN_LEFT(0)}, {"rows", "rows", COLUMN_RIGHT(0)},
+};
+
+static const struct columns acts = {act_columns, sizeof act_columns / sizeof *act_columns, NULL};
+
+// Lists the acts of administrators in the window.
+static enum status list_acts(struct cli *cli, struct error *err)
+{
+    static const enum cli_option others[] = {OPTION_RUN, OPTION_HOST, OPTION_COUNT};
+    const enum cli_option other = options_first_given(&cli->options, others);
+    struct result *result = NULL;
+    if (other != OPTION_COUNT)
+        return options_refuse(other, "audit --admin", err);
+    cli->query.kind = QUERY_ADMIN_LOG;
+    enum status status = cli_ask(cli, &cli->query, &result, err);
+    if (status != STATUS_OK)
+        return status;
+    if (result_row_count(result) == 0)
+        status = error_set(err, STATUS_NO_DATA, "audit: no data: no act of an administrator");
+    else
+        status = cli_print(cli, &acts, result, err);
+    result_free(result);
+    return status;
+}
+
 enum status command_audit(struct cli *cli, struct error *err)
 {
+    if (option_given(&cli->options, OPTION_ADMIN))
+        return list_acts(cli, err);
     struct audit audit = {.cli = cli, .rows = cli_rows(cli, &view)};
     enum status status = record_pages_ask(cli, &cli->query, on_page, &audit, err);
     if (status == STATUS_OK)

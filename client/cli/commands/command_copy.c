@@ -1,4 +1,4 @@
-// inferstat backup FILE, inferstat export --bundle FILE
+// inferstat backup FILE, inferstat export --bundle FILE, inferstat restore BACKUP
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,8 @@
 #include "client/cli/cli.h"
 #include "client/cli/output/rows.h"
 #include "common/core/base/text.h"
+#include "common/store/restore.h"
+#include "common/sys/files.h"
 
 // Makes a path absolute, as the collector has another working folder.
 static enum status whole_path(char out[QUERY_PATH_SIZE], const char *path, struct error *err)
@@ -108,6 +110,42 @@ static enum status copy(struct cli *cli, const char *path, bool bundle, struct e
 enum status command_backup(struct cli *cli, struct error *err)
 {
     return copy(cli, cli->options.arguments[0], false, err);
+}
+
+static void print_restored(FILE *out, const struct result *answer, const char *before)
+{
+    struct json_writer json = files_json(out);
+    json_write_begin(&json, NULL);
+    json_write_members(&json, answer, 0);
+    if (before[0])
+        json_write_text(&json, "before", before);
+    else
+        json_write_value(&json, "before", (struct value){.type = VALUE_NULL});
+    json_write_end(&json);
+    (void)fputc('\n', out);
+}
+
+enum status command_restore(struct cli *cli, struct error *err)
+{
+    const char *db = cli->options.db;
+    char before[QUERY_PATH_SIZE] = "", shown[QUERY_PATH_SIZE];
+    struct result *answer = NULL;
+    if (!db)
+        return error_set(err, STATUS_INVALID,
+                         "restore: --db is missing (the store to be replaced)");
+    enum status status = store_restore(db, cli->options.arguments[0], &answer, before, err);
+    if (status != STATUS_OK)
+        return status;
+    if (cli->options.format == FORMAT_JSON) {
+        print_restored(cli->env.out, answer, before);
+    } else {
+        print_copy(cli, answer);
+        if (before[0])
+            (void)fprintf(cli->env.out, "the store before is %s\n",
+                          text_escape(shown, sizeof shown, before, strlen(before)));
+    }
+    result_free(answer);
+    return STATUS_OK;
 }
 
 enum status cli_bundle(struct cli *cli, struct error *err)

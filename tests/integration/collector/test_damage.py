@@ -64,7 +64,7 @@ ARGUMENTS = {
 }
 # Other tests have these, or they have nothing to do with a store.
 WITHOUT_STORE = {"top", "tail", "completion", "help", "spool", "keygen", "authorize", "revoke",
-                 "keys", "trust", "import", "ping", "metrics"}
+                 "keys", "trust", "import", "restore", "ping", "metrics"}
 
 
 def environment(folder):

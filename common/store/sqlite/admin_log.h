@@ -1,0 +1,48 @@
+// Log of administrative acts, kept in the store's table admin: who did what, when, with which
+// outcome.  At most ADMIN_LOG_ROWS are kept; the oldest go first.
+#ifndef INFERSTAT_STORE_SQLITE_ADMIN_LOG_H
+#define INFERSTAT_STORE_SQLITE_ADMIN_LOG_H
+
+#include <stdint.h>
+
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
+
+struct sqlite3;
+
+enum {
+    ADMIN_LOG_ROWS = 16384,
+    ADMIN_ACTOR_SIZE = 80, // terminating NULs included
+    ADMIN_DETAIL_SIZE = 256,
+    ADMIN_OUTCOME_SIZE = 128,
+};
+
+struct admin_act {
+    char actor[ADMIN_ACTOR_SIZE]; // "key NAME", "user 1000"
+    const char *action;           // static: "clear"
+    char detail[ADMIN_DETAIL_SIZE];
+    char outcome[ADMIN_OUTCOME_SIZE]; // "ok", or why it failed
+    int64_t rows;                     // number of rows changed
+};
+
+// Sets `action`, which is static, and `detail`, which is cut if it is too long.
+void admin_act_set(struct admin_act *act, const char *action, const char *detail);
+
+// Describes an administrator's query: sets `action` and `detail`.  Texts that are too long are cut.
+void admin_act_of_query(struct admin_act *act, const struct query *query);
+
+// Sets `outcome` from the status of the act, and its error.
+void admin_act_end(struct admin_act *act, enum status status, const struct error *why);
+
+// Sets `actor` to this process's user, for acts on a store file.
+void admin_act_by_user(struct admin_act *act);
+
+// Appends the act to the log, in the current transaction or one of its own, and writes it to the
+// program's log.  A failure is only logged: the act is done.
+void admin_log_add(struct sqlite3 *db, const struct admin_act *act);
+
+// Counts `rows` that retention has deleted, `what` says of what: one row of the log per day and
+// `what`.
+void admin_log_retention(struct sqlite3 *db, const char *what, int64_t rows);
+
+#endif
