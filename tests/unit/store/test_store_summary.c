@@ -334,9 +334,55 @@ TEST_CASE(test_more_runs_than_groups)
     result_free(result);
 }
 
+// ---- What a ping costs ------------------------------------------------------------------
+
+static int64_t steps; // of SQLite's virtual machine, of all statements
+
+static int count_steps(unsigned event, void *context, void *stmt, void *ns)
+{
+    (void)event, (void)context, (void)ns;
+    steps += sqlite3_stmt_status(stmt, SQLITE_STMTSTATUS_VM_STEP, 1);
+    return 0;
+}
+
+static int watch_statements(sqlite3 *opened, char **error, const struct sqlite3_api_routines *api)
+{
+    (void)error, (void)api;
+    return sqlite3_trace_v2(opened, SQLITE_TRACE_PROFILE, count_steps, NULL);
+}
+
+static int64_t steps_of_a_ping(void)
+{
+    const struct query query = {.kind = QUERY_PING};
+    struct store *watched = NULL;
+    struct result *result = NULL;
+    struct error err = {0};
+    assert_int_equal(sqlite3_auto_extension((void (*)(void))watch_statements), SQLITE_OK);
+    expect_ok(store_open(&watched, path, &err), &err);
+    assert_int_equal(sqlite3_cancel_auto_extension((void (*)(void))watch_statements), 1);
+    steps = 0;
+    expect_ok(store_query(watched, &query, &result, &err), &err);
+    assert_int_equal(result_integer(result, 0, "runs_open", -1), 1);
+    result_free(result);
+    store_close(watched);
+    return steps;
+}
+
+TEST_CASE(test_a_ping_costs_the_same_with_many_runs)
+{
+    const int64_t few = steps_of_a_ping();
+    assert_true(few > 10);
+    exec("WITH RECURSIVE n(i) AS (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
+         " INSERT INTO run(run, started_ns, received_ns, uuid, host, pid, \"end\", worker_version,"
+         " protocol, os, kernel, cpu, cpu_count, host_memory_bytes, device_count, produced, stored,"
+         " duplicates, heard_ns) SELECT i, 1, 1, 'run-' || i, 1, 1, 1 + i % 3, 'v', 1, 'o', 'k',"
+         " 'c', 1, 1, 0, 0, 0, 0, 1 FROM n");
+    assert_int_equal(steps_of_a_ping(), few);
+}
+
 TEST_MAIN_EACH(store_set_up, store_tear_down, test_summary_equals_plain_sql,
                test_a_summary_counts_the_runs_of_its_model, test_sums_do_not_overflow,
                test_an_empty_store_has_a_summary, test_the_log_is_part_of_the_size,
                test_a_summary_of_what_has_expired, test_a_summary_of_nothing,
                test_overview_equals_plain_sql, test_what_failed_to_load_is_no_model,
-               test_more_runs_than_groups)
+               test_more_runs_than_groups, test_a_ping_costs_the_same_with_many_runs)
