@@ -399,6 +399,15 @@ bool quota_take(struct quota *quota, unsigned owner, enum quota_kind kind, uint6
     return taken;
 }
 
+void quota_charge(struct quota *quota, unsigned owner, enum quota_kind kind, uint64_t amount)
+{
+    if (!quota)
+        return;
+    (void)pthread_mutex_lock(&quota->lock);
+    quota->owners[owner].level[kind] += (double)amount;
+    (void)pthread_mutex_unlock(&quota->lock);
+}
+
 void quota_give(struct quota *quota, unsigned owner, enum quota_kind kind, uint64_t amount)
 {
     if (!quota)

@@ -81,6 +81,9 @@ unsigned quota_owner(struct quota *quota, const struct wire_peer *peer, uint64_t
 bool quota_take(struct quota *quota, unsigned owner, enum quota_kind kind, uint64_t amount,
                 uint64_t now_ns);
 
+// Takes `amount` even where that exceeds the limit.
+void quota_charge(struct quota *quota, unsigned owner, enum quota_kind kind, uint64_t amount);
+
 // Gives `amount` of a level back.
 void quota_give(struct quota *quota, unsigned owner, enum quota_kind kind, uint64_t amount);
 

@@ -141,9 +141,14 @@ static const struct wire_column *find_column(const struct wire_table *table, int
     return NULL;
 }
 
-static uint32_t name_in_row(const struct wire_column *column, size_t row)
+enum { NAME_OTHER = UINT32_MAX - 1 };
+
+static uint32_t name_in_row(const struct rollup_batch *batch, const struct wire_column *column,
+                            size_t row)
 {
-    return column && column->names && wire_has_value(column->present, row) ? column->names[row] : 0;
+    if (!column || !column->names || !wire_has_value(column->present, row))
+        return 0;
+    return batch->fold && batch->fold[row] ? NAME_OTHER : column->names[row];
 }
 
 // Neighbours are of one series, mostly.
@@ -159,11 +164,13 @@ static enum status add_series(struct rollup_memtable *memtable, const struct rol
     uint32_t series = 0;
     for (size_t row = batch->first_row; row < table->count; row++) {
         for (size_t d = 0; d < DIMENSIONS; d++)
-            names[d] = name_in_row(columns[d], row);
+            names[d] = name_in_row(batch, columns[d], row);
         if (memcmp(names, before, sizeof names) != 0) {
             int64_t ids[DIMENSIONS];
             for (size_t d = 0; d < DIMENSIONS; d++)
-                ids[d] = names[d] ? batch->names[names[d] - 1] : 0;
+                ids[d] = names[d] == NAME_OTHER ? batch->other
+                         : names[d]             ? batch->names[names[d] - 1]
+                                                : 0;
             const struct rollup_series full = {ids[0], host, ids[1], ids[2]};
             if (find_series(memtable, &full, &series) != STATUS_OK)
                 return STATUS_NOMEM;

@@ -79,7 +79,9 @@ struct rollup_batch {
     int64_t run;
     int64_t received_ns;  // the collector's wall clock
     const int64_t *names; // [i]: the store's id of the run's name number i + 1
-    uint64_t now_ns;      // monotonic
+    const uint8_t *fold;  // [row]: 1 if its names are replaced by `other`; NULL: of no row
+    int64_t other;
+    uint64_t now_ns; // monotonic
 };
 
 // Adds the rows of a batch, which must fit.  `host` is the name id of the run's host.  On

@@ -1,5 +1,6 @@
 #include "server/collector/writer/writer_batch.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,6 +58,8 @@ struct batches {
     uint64_t group;                    // number of the group, from 1
     uint32_t credit;                   // of each run, as last granted
     struct delivery_range *drops;      // of the current message
+    uint8_t fold[DELIVERY_BATCH_MAX];  // of the current table: see cells_add
+    bool has_folded;                   // names of any record, so far
     size_t drops_room;
 };
 
@@ -263,19 +266,48 @@ static void count_devices(struct run *run, const struct wire_table *table)
     }
 }
 
+static struct cells_batch cells_batch_of(const struct batches *batches, const struct run *run,
+                                         const struct job *job)
+{
+    return (struct cells_batch){.quota = batches->channels->quota,
+                                .owner = job->owner,
+                                .received_ns = job->received_ns,
+                                .names = run->names};
+}
+
+static bool must_wait(struct batches *batches, const struct run *run, const struct job *job)
+{
+    const struct cells_batch cells = cells_batch_of(batches, run, job);
+    const bool waits = batches->has_folded && cells_must_wait(&cells, &job->message.batch);
+    reject_counters_count(&batches->channels->rejects, REFUSAL_QUOTA, waits);
+    return waits;
+}
+
 // Stores the batch's records from number `first` on.
 static enum status store(struct batches *batches, struct run *run, uint64_t first,
                          const struct job *job, struct error *err)
 {
     const struct message_batch *batch = &job->message.batch;
-    const struct insert_run owner = {.run = run->id,
-                                     .stream = batch->stream,
-                                     .received_ns = job->received_ns,
-                                     .names = run->names};
+    const struct cells_batch cells = cells_batch_of(batches, run, job);
+    struct insert_run owner = {.run = run->id,
+                               .stream = batch->stream,
+                               .received_ns = job->received_ns,
+                               .names = run->names};
     for (size_t i = 0; i < batch->table_count; i++) {
         int64_t stored = 0;
-        enum status status = insert_table(batches->inserter, &owner, &batch->tables[i], first,
-                                          &stored, &run->clock_suspects, err);
+        bool folds = false;
+        enum status status = STATUS_OK;
+        assert(batch->tables[i].count <= DELIVERY_BATCH_MAX); // the codec checks it
+        if (cells_add(&run->cells, &cells, &batch->tables[i], first, batches->fold, &folds) !=
+            STATUS_OK)
+            return error_no_memory(err, "writer");
+        batches->has_folded = batches->has_folded || folds;
+        owner.fold = folds ? batches->fold : NULL;
+        if (folds)
+            status = runs_other_name(batches->runs, &owner.other, err);
+        if (status == STATUS_OK)
+            status = insert_table(batches->inserter, &owner, &batch->tables[i], first, &stored,
+                                  &run->clock_suspects, err);
         if (status != STATUS_OK)
             return status;
         if (batch->tables[i].kind == RECORD_KIND_DEVICE)
@@ -515,6 +547,8 @@ enum status batches_apply(struct batches *batches, const struct job *job, struct
         status = check_new_run(batches, job, &error, err);
     if (status != STATUS_OK)
         return status;
+    if (hearing == DELIVERY_HEARD && head.kind == DELIVERY_BATCH && must_wait(batches, run, job))
+        return STATUS_OK; // as if it had been lost
     struct pending_ack *ack = ack_for(batches, job, run, id, hearing, error);
     if (!ack)
         return error_no_memory(err, "writer");

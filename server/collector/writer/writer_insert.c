@@ -139,13 +139,15 @@ static void give_bytes(sqlite3_context *out, const struct wire_bytes *bytes, boo
 static void give_own(const struct rows_cursor *cursor, sqlite3_context *out, unsigned index)
 {
     const struct wire_column *column = cursor->columns[index];
+    const struct insert_run *run = cursor->rows->run;
     const size_t row = cursor->row;
     if (!column || !wire_has_value(column->present, row))
         return; // NULL is what a result is at first
     if (column->ints)
         sqlite3_result_int64(out, column->ints[row]);
     else if (column->names)
-        sqlite3_result_int64(out, cursor->rows->run->names[column->names[row] - 1]);
+        sqlite3_result_int64(out, run->fold && run->fold[row] ? run->other
+                                                              : run->names[column->names[row] - 1]);
     else if (column->reals)
         sqlite3_result_double(out, column->reals[row]);
     else
@@ -340,6 +342,8 @@ enum status insert_table(struct inserter *inserter, const struct insert_run *run
                                            .run = run->run,
                                            .received_ns = run->received_ns,
                                            .names = run->names,
+                                           .fold = run->fold,
+                                           .other = run->other,
                                            .now_ns = clock_monotonic_ns()});
     inserter->last_id[table->kind] += (int64_t)(table->count - begin);
     *stored += (int64_t)(table->count - begin);

@@ -34,6 +34,8 @@ struct insert_run {
     uint32_t stream;
     int64_t received_ns;
     const int64_t *names; // [i]: the store's id of the run's name i + 1
+    const uint8_t *fold;  // [row]: 1 if its names are replaced by `other`; NULL: of no row
+    int64_t other;
 };
 
 // Returns NULL if the batch is valid, else the reason, static text: a record refers to a name that

@@ -26,6 +26,7 @@ void run_free(struct run *run)
     free_streams(run);
     delivery_run_deinit(&run->delivery);
     free(run->names);
+    cells_deinit(&run->cells);
     free(run->activity);
     free(run);
 }
@@ -34,7 +35,7 @@ size_t run_size(const struct run *run)
 {
     size_t size = sizeof *run + run->stream_room * sizeof *run->streams +
                   run->delivery.lane_room * sizeof *run->delivery.lanes +
-                  run->name_room * sizeof *run->names;
+                  run->name_room * sizeof *run->names + run->cells.room * sizeof *run->cells.list;
     for (size_t i = 0; i < run->stream_count; i++) {
         const struct run_stream *stream = &run->streams[i];
         size += stream->range.detail ? strlen(stream->range.detail) : 0;

@@ -15,6 +15,7 @@
 #include "common/wire/message.h"
 #include "common/wire/socket.h"
 #include "server/collector/threads/job.h"
+#include "server/collector/writer/writer_cells.h"
 
 struct quota;
 struct sqlite3;
@@ -79,6 +80,8 @@ struct run {
     size_t stream_count, stream_room;
     int64_t *names; // [i]: the store's id of the run's name i + 1, of delivery.names_known
     uint32_t name_room;
+    uint32_t drop_count; // while `complete`: dropped ranges
+    struct cells cells;  // of rollups, that the run has filled today
     uint32_t names_told; // while not `complete`: number of names that the producer has sent
 
     // True while streams and names are in memory; else runs_find reads them from the store.
@@ -108,6 +111,9 @@ MUST_CHECK enum status runs_reload(struct runs *runs, uint64_t now_ns, struct er
 // Finds a run in the cache or the store; `*out` is NULL when there is none.
 MUST_CHECK enum status runs_find(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
                                  struct run **out, struct error *err);
+
+// Sets `*id` to the id of the name "other", which stands for names beyond a limit.
+MUST_CHECK enum status runs_other_name(struct runs *runs, int64_t *id, struct error *err);
 
 // Sets the limit of names per run, and the quota of names in the store (borrowed; NULL: none).
 // Names beyond them are stored as the one name "other".
@@ -191,7 +197,9 @@ MUST_CHECK enum status run_add_names(struct runs *runs, struct run *run, unsigne
                                      uint64_t *folded, struct error *err);
 
 // Records that the record numbers range->first .. range->last of the stream at index `place` are
-// stored or dropped, as `state` says.  They follow the last recorded numbers of that stream.
+// stored or dropped, as `state` says.  They follow the last recorded numbers of that stream.  Once
+// the run has DELIVERY_DROPS_MAX dropped ranges, adjacent ones become one, with the reason and
+// detail of the first.
 MUST_CHECK enum status run_record_range(struct runs *runs, struct run *run, size_t place, int state,
                                         const struct delivery_range *range,
                                         struct wire_bytes detail, struct error *err);

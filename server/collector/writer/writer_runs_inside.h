@@ -25,9 +25,6 @@ void runs_insert(struct runs *runs, struct run *run);
 MUST_CHECK enum status runs_read(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
                                  struct run **out, struct error *err);
 
-// Sets `*id` to the id of the name that stands for those beyond a limit.
-MUST_CHECK enum status runs_other_name(struct runs *runs, int64_t *id, struct error *err);
-
 // Reads the streams and names of a run, unless they are in memory.
 MUST_CHECK enum status runs_complete(struct runs *runs, struct run *run, struct error *err);
 

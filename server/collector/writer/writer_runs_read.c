@@ -63,6 +63,12 @@ static enum status read_streams(struct runs *runs, struct run *run, struct error
         status = error_no_memory(err, "writer");
     for (size_t i = 0; i < run->stream_count && status == STATUS_OK; i++)
         status = read_range(runs, run, i, err);
+    if (status != STATUS_OK)
+        return status;
+    int64_t drops = 0;
+    STATEMENT_BIND(statements, STATEMENT_DROPS, value_int(run->id));
+    status = statement_integer(statements, STATEMENT_DROPS, &drops, err);
+    run->drop_count = (uint32_t)drops;
     return status;
 }
 

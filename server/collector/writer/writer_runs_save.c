@@ -113,7 +113,11 @@ enum status run_record_range(struct runs *runs, struct run *run, size_t place, i
     struct run_stream *stream = &run->streams[place];
     struct run_range *latest = &stream->range;
     detail.size = text_cut(detail.bytes, detail.size, RUN_TEXT_MAX);
-    if (!same_kind(latest, state, range->reason, detail)) {
+    const bool is_dropped = state == SCHEMA_RANGE_DROPPED;
+    const bool merges = is_dropped && latest->first != 0 && latest->state == state &&
+                        run->drop_count >= DELIVERY_DROPS_MAX;
+    if (!merges && !same_kind(latest, state, range->reason, detail)) {
+        run->drop_count += is_dropped;
         enum status status = save_range(runs, run, place, err);
         char *copy = detail.size ? strndup(detail.bytes, detail.size) : NULL;
         if (status == STATUS_OK && detail.size && !copy)

@@ -13,7 +13,7 @@ static const char *const texts[STATEMENT_COUNT] = {
                            " (SELECT o.who FROM owner o WHERE o.owner = run.owner), started_ns,"
                            " received_ns FROM run WHERE uuid = ?",
     [STATEMENT_RUN_OWN] = "UPDATE run SET owner = ? WHERE run = ?",
-    [STATEMENT_RUN_OPEN] = "SELECT uuid FROM run WHERE \"end\" = 0",
+    [STATEMENT_RUN_OPEN] = "SELECT uuid FROM run INDEXED BY run_open WHERE \"end\" = 0",
     [STATEMENT_RUN_ADD] =
         "INSERT INTO run(started_ns, received_ns, heard_ns, uuid, host, pid,"
         " \"end\", worker_version, protocol, os, kernel, cpu, cpu_count,"
@@ -47,6 +47,8 @@ static const char *const texts[STATEMENT_COUNT] = {
         " activity_since_ns, no_room) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
         " ON CONFLICT(run, stream) DO UPDATE SET next = ?3, produced = ?4,"
         " unnumbered = ?5, activity = ?6, activity_since_ns = ?7, no_room = ?8",
+    [STATEMENT_DROPS] = "SELECT count(*) FROM range INDEXED BY range_dropped"
+                        " WHERE run = ? AND state = 1",
     [STATEMENT_RANGE_LAST] = "SELECT first, last, state, reason, detail, since_ns, until_ns"
                              " FROM range WHERE run = ? AND stream = ? ORDER BY first DESC LIMIT 1",
     [STATEMENT_RANGE_SAVE] = "INSERT INTO range(run, stream, first, last, state, reason, detail,"

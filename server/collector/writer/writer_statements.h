@@ -36,6 +36,7 @@ enum statement {
     STATEMENT_RUN_NAME_ADD,   // run, number, name
     STATEMENT_STREAMS,        // run -> stream, next, produced, unnumbered, activity, its start
     STATEMENT_STREAM_SAVE,    // run, and as the columns of STATEMENT_STREAMS
+    STATEMENT_DROPS,          // run -> number of dropped ranges
     STATEMENT_RANGE_LAST,     // run, stream -> first, last, state, reason, detail, since, until
     STATEMENT_RANGE_SAVE,     // run, stream, and as the columns of STATEMENT_RANGE_LAST
     STATEMENT_LEDGER_ADD,     // run, kind, records stored

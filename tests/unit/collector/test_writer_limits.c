@@ -317,6 +317,89 @@ TEST_CASE(test_new_runs_within_an_hour)
     assert_string_equal(error_for(&other), "");
 }
 
+// A batch of run 1 with an inference a day, from `day` days before the collector's time on.
+// Returns whether it was answered.
+static bool add_days(unsigned first, unsigned count, int64_t day)
+{
+    const int64_t day_ns = INT64_C(86400000000000);
+    struct message message = {.kind = MESSAGE_BATCH};
+    struct record record;
+    table_builder_reset(rig.builder);
+    for (unsigned i = 0; i < count; i++) {
+        rig_fill(&record, RECORD_KIND_INFERENCE);
+        record.started_ns = INT64_C(1790000000000000000) - (day + i) * day_ns;
+        record_set_name(&record, INFERENCE_MODEL, 1);
+        record_set_name(&record, INFERENCE_DEVICE, 1);
+        assert_int_equal(table_builder_add(rig.builder, first + i, &record), STATUS_OK);
+    }
+    memset(message.batch.run, 1, sizeof message.batch.run);
+    message.batch.first = first;
+    message.batch.last = first + count - 1;
+    message.batch.tables = table_builder_tables(rig.builder, &message.batch.table_count);
+    rig_group(&message, false);
+    struct message *ack = rig_last_ack();
+    const bool is_answered = ack != NULL;
+    if (ack)
+        assert_int_equal(ack->ack.refused_count, 0);
+    rig_free_ack(ack);
+    return is_answered;
+}
+
+// A run with ever new names, then with ever new days: what it may fill of rollups is bounded, and
+// its records of today are stored all the same.
+TEST_CASE(test_cells_of_rollups)
+{
+    enum { QUOTA = 10, NAMES = 100, DAYS = 50 };
+    set_quotas("cells=10", LIMITS_STORE_NAMES);
+    rig.trims = false;
+    const struct message said = hello_of(1);
+    assert_string_equal(error_for(&said), "");
+    add_names(1, "a", 1, NAMES);
+    assert_int_equal(rig_integer("SELECT count(*) FROM operation"), NAMES);
+    assert_int_equal(rig_integer("SELECT count(DISTINCT operation) FROM operation"),
+                     CELLS_FREE + QUOTA + 1);
+    assert_int_equal(named("other"), NAMES - CELLS_FREE - QUOTA);
+    assert_int_equal(named("a-64"), 1);
+    assert_true(add_days(NAMES + 1, 2, 0)); // today and yesterday
+    assert_int_equal(rig_integer("SELECT count(*) FROM v_inference WHERE model = 'other'"), 2);
+    for (unsigned i = 0; i < 3; i++)
+        assert_false(add_days(NAMES + 3, DAYS, 0)); // waits until the quota has refilled
+    assert_int_equal(rig_integer("SELECT count(*) FROM inference"), 2);
+    assert_true(add_days(NAMES + 3, 2, 0)); // known cells
+    // Another owner is not concerned.
+    rig.sender = 'b';
+    const struct message other = hello_of(2);
+    assert_string_equal(error_for(&other), "");
+    add_names(2, "b", 1, 20);
+    assert_int_equal(named("b-20"), 1);
+}
+
+// Ranges with ever new reasons: beyond a number of them adjacent ones become one.
+TEST_CASE(test_many_dropped_ranges)
+{
+    enum { MORE = 500 };
+    static struct wire_drop drops[DELIVERY_DROPS_MAX];
+    struct message message = {.kind = MESSAGE_BATCH};
+    const struct message said = hello_of(1);
+    assert_string_equal(error_for(&said), "");
+    memset(message.batch.run, 1, sizeof message.batch.run);
+    message.batch.drops = drops;
+    for (uint64_t first = 1; first <= DELIVERY_DROPS_MAX + 1; first += DELIVERY_DROPS_MAX) {
+        message.batch.drop_count = first == 1 ? DELIVERY_DROPS_MAX : MORE;
+        for (size_t i = 0; i < message.batch.drop_count; i++)
+            drops[i].range = (struct delivery_range){.first = first + i,
+                                                     .last = first + i,
+                                                     .reason = i % 2 ? DELIVERY_SPOOL_FULL
+                                                                     : DELIVERY_SPOOL_DAMAGED};
+        assert_string_equal(error_for(&message), "");
+        runs_forget(rig.runs);
+        assert_string_equal(error_for(&said), "");
+    }
+    assert_int_equal(rig_integer("SELECT count(*) FROM range"), DELIVERY_DROPS_MAX);
+    assert_int_equal(rig_integer("SELECT max(last) FROM range"), DELIVERY_DROPS_MAX + MORE);
+    assert_int_equal(rig_integer("SELECT dropped FROM v_ledger"), DELIVERY_DROPS_MAX + MORE);
+}
+
 // Long texts, as old producers send them, are cut and not refused.
 TEST_CASE(test_long_texts_of_a_run)
 {
@@ -349,4 +432,5 @@ TEST_MAIN_EACH(rig_set_up, rig_tear_down, test_a_run_belongs_to_the_key_that_ope
                test_runs_of_a_key_that_are_not_over, test_names_beyond_the_limit,
                test_names_beyond_the_quota, test_names_that_were_rolled_back,
                test_names_beyond_the_stores_limit, test_new_runs_within_an_hour,
-               test_long_texts_of_a_run, test_the_cache_is_bounded)
+               test_cells_of_rollups, test_many_dropped_ranges, test_long_texts_of_a_run,
+               test_the_cache_is_bounded)
