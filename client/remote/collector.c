@@ -41,6 +41,12 @@ struct live {
     uint64_t renew_ns;                    // monotonic: when to renew the credit
     uint64_t missed_before;               // by ended subscriptions
     uint64_t missed;                      // by this one
+    // Records that came while a query was under way, in order.
+    struct held {
+        enum record_kind kind;
+        struct result *records;
+    } held[CREDIT];
+    unsigned held_count;
 };
 
 struct collector {
@@ -74,11 +80,18 @@ static enum status check_permission(const struct address *address, struct error 
                      address->place);
 }
 
+static void free_held(struct live *live)
+{
+    for (unsigned i = 0; i < live->held_count; i++)
+        result_free(live->held[i].records);
+}
+
 static void collector_close(void *source)
 {
     struct collector *collector = source;
     if (!collector)
         return;
+    free_held(&collector->live);
     for (int i = 0; i < (int)ADDRESS_SERVICES; i++)
         link_drop(&collector->links[i]);
     wire_context_free(collector->context);
@@ -132,6 +145,102 @@ static enum status send_message(const struct link *link, const struct message *m
     status = wire_send(link->socket, NULL, bytes, size);
     free(bytes);
     return status;
+}
+
+// ---- All links --------------------------------------------------------------------
+
+// Takes the records out of a frame; STATUS_NO_DATA when it holds none.
+static enum status on_records(struct live *live, const struct link *link,
+                              const struct wire_frame *frame, enum record_kind *kind,
+                              struct result **out)
+{
+    struct message message;
+    enum status status = STATUS_NO_DATA;
+    if (codec_decode(&message, frame->bytes, frame->size, NULL) != STATUS_OK) {
+        wire_count_garbage(link->socket);
+        return status;
+    }
+    if (message.kind == MESSAGE_LIVE_RECORDS) {
+        if (message.live_records.missed < live->missed) // a new subscription counts from 0
+            live->missed_before += live->missed;
+        live->missed = message.live_records.missed;
+        *kind = message.live_records.kind;
+        status = STATUS_OK;
+        if (live->ids_only) { // records come all the same from a collector of before
+            *out = NULL;
+        } else {
+            *out = message.live_records.result;
+            message.live_records.result = NULL;
+        }
+    }
+    message_free(&message);
+    return status;
+}
+
+static enum status receive_records(struct collector *collector, enum record_kind *kind,
+                                   struct result **out)
+{
+    const struct link *link = &collector->links[ADDRESS_LIVE];
+    for (;;) {
+        struct wire_frame frame;
+        enum status status = wire_receive(link->socket, &frame);
+        if (status == STATUS_INVALID)
+            continue;
+        if (status != STATUS_OK)
+            return status;
+        status = on_records(&collector->live, link, &frame, kind, out);
+        wire_frame_release(&frame);
+        collector->live.renew_ns = clock_monotonic_ns() + renew_after_ns;
+        if (status == STATUS_OK)
+            return status;
+    }
+}
+
+// Waits until a message arrives on any link, `wake_fd` is readable or the time has passed.  Returns
+// whether `wake_fd` is.
+static bool wait_on_links(const struct collector *collector, int wake_fd, uint64_t wait_ns)
+{
+    struct wire_socket *sockets[ADDRESS_SERVICES];
+    uint32_t ready;
+    for (int i = 0; i < (int)ADDRESS_SERVICES; i++)
+        sockets[i] = collector->links[i].socket;
+    wire_wait(sockets, ADDRESS_SERVICES, wake_fd, (int64_t)wait_ns, &ready);
+    return ready >> ADDRESS_SERVICES & 1;
+}
+
+// Keeps live records that came during a query; those beyond the room count as missed.
+static void hold_records(struct collector *collector)
+{
+    struct live *live = &collector->live;
+    struct held held;
+    while (receive_records(collector, &held.kind, &held.records) == STATUS_OK) {
+        bool is_known = false; // news of this kind
+        for (unsigned i = 0; i < live->held_count; i++)
+            is_known = is_known || (!held.records && live->held[i].kind == held.kind);
+        if (!is_known && live->held_count < CREDIT) {
+            live->held[live->held_count++] = held;
+        } else if (held.records) {
+            live->missed_before += result_row_count(held.records);
+            result_free(held.records);
+        }
+    }
+}
+
+// Receives from the links that the caller does not use, where messages would wait without a limit:
+// holds live records, and drops replies to abandoned queries.
+static void receive_others(struct collector *collector, const struct link *used)
+{
+    for (int i = 0; i < (int)ADDRESS_SERVICES; i++) {
+        const struct link *link = &collector->links[i];
+        struct wire_frame frame;
+        enum status status = link->socket && link != used ? STATUS_OK : STATUS_NO_DATA;
+        if (i == ADDRESS_LIVE && status == STATUS_OK)
+            hold_records(collector);
+        while (i != ADDRESS_LIVE && (status == STATUS_OK || status == STATUS_INVALID)) {
+            status = wire_receive(link->socket, &frame);
+            wire_frame_release(&frame);
+        }
+    }
 }
 
 // ---- Asking -----------------------------------------------------------------------
@@ -230,6 +339,8 @@ static enum status receive_now(struct asking *asking, struct message *reply, str
         status = codec_decode(reply, frame.bytes, frame.size, NULL);
         wire_frame_release(&frame);
         if (status != STATUS_OK)
+            wire_count_garbage(asking->link->socket);
+        if (status != STATUS_OK)
             return error_set(err, STATUS_CORRUPT, "collector %.200s: its answer cannot be read",
                              asking->collector->name);
         if (reply->kind == MESSAGE_REPLY && reply->reply.id == asking->query->query.id)
@@ -284,8 +395,8 @@ static void wait_for_more(const struct asking *asking, uint64_t now_ns)
     const uint64_t patience_ns = asking->sent ? link_patience_ns(link) : retry_ns;
     if (patience_ns < wait_ns)
         wait_ns = patience_ns;
-    uint32_t ready;
-    wire_wait(&link->socket, 1, asking->collector->wake_fd, (int64_t)wait_ns, &ready);
+    (void)wait_on_links(asking->collector, asking->collector->wake_fd, wait_ns);
+    receive_others(asking->collector, link);
 }
 
 static enum status ask(struct asking *asking, struct message *reply, struct error *err)
@@ -392,6 +503,7 @@ static enum status collector_subscribe(void *source, uint32_t kinds, enum remote
 {
     struct collector *collector = source;
     (void)err;
+    free_held(&collector->live);
     collector->live = (struct live){
         .kinds = kinds, .ids_only = mode == REMOTE_LIVE_NOTIFICATIONS, .owed = CREDIT};
     return STATUS_OK;
@@ -412,50 +524,6 @@ static void give_credit(struct collector *collector)
     live->renew_ns = clock_monotonic_ns() + (sent ? renew_after_ns : credit_retry_ns);
     if (sent)
         live->owed = 0;
-}
-
-// Takes the records out of a frame; STATUS_NO_DATA when it holds none.
-static enum status on_records(struct live *live, const struct wire_frame *frame,
-                              enum record_kind *kind, struct result **out)
-{
-    struct message message;
-    if (codec_decode(&message, frame->bytes, frame->size, NULL) != STATUS_OK)
-        return STATUS_NO_DATA;
-    enum status status = STATUS_NO_DATA;
-    if (message.kind == MESSAGE_LIVE_RECORDS) {
-        if (message.live_records.missed < live->missed) // a new subscription counts from 0
-            live->missed_before += live->missed;
-        live->missed = message.live_records.missed;
-        live->owed++;
-        *kind = message.live_records.kind;
-        status = STATUS_OK;
-        if (live->ids_only) { // records come all the same from a collector of before
-            *out = NULL;
-        } else {
-            *out = message.live_records.result;
-            message.live_records.result = NULL;
-        }
-    }
-    message_free(&message);
-    return status;
-}
-
-static enum status receive_records(struct collector *collector, enum record_kind *kind,
-                                   struct result **out)
-{
-    for (;;) {
-        struct wire_frame frame;
-        enum status status = wire_receive(collector->links[ADDRESS_LIVE].socket, &frame);
-        if (status == STATUS_INVALID)
-            continue;
-        if (status != STATUS_OK)
-            return status;
-        status = on_records(&collector->live, &frame, kind, out);
-        wire_frame_release(&frame);
-        collector->live.renew_ns = clock_monotonic_ns() + renew_after_ns;
-        if (status == STATUS_OK)
-            return status;
-    }
 }
 
 // Maintains the connection.  A new one must subscribe again.  After a refusal it waits for
@@ -484,10 +552,30 @@ static enum status wait_for_records(struct collector *collector, uint64_t deadli
     if (link->socket && renew_ns < deadline_ns)
         wait_ns = renew_ns > now_ns ? renew_ns - now_ns : 0;
     const uint64_t patience_ns = link_patience_ns(link);
-    uint32_t ready;
-    wire_wait(&link->socket, 1, wake_fd, (int64_t)(patience_ns < wait_ns ? patience_ns : wait_ns),
-              &ready);
-    return ready & 2 ? STATUS_CANCELLED : STATUS_OK;
+    const bool is_cancelled =
+        wait_on_links(collector, wake_fd, patience_ns < wait_ns ? patience_ns : wait_ns);
+    receive_others(collector, link);
+    return is_cancelled ? STATUS_CANCELLED : STATUS_OK;
+}
+
+// Takes the records that came first.
+static enum status next_records(struct collector *collector, enum record_kind *kind,
+                                struct result **out)
+{
+    struct live *live = &collector->live;
+    enum status status = STATUS_OK;
+    if (live->held_count > 0) {
+        *kind = live->held[0].kind;
+        *out = live->held[0].records;
+        live->held_count--;
+        memmove(live->held, live->held + 1, live->held_count * sizeof *live->held);
+    } else {
+        status = collector->links[ADDRESS_LIVE].socket ? receive_records(collector, kind, out)
+                                                       : STATUS_NO_DATA;
+    }
+    if (status == STATUS_OK)
+        live->owed++;
+    return status;
 }
 
 static enum status collector_live_next(void *source, uint64_t timeout_ns, int wake_fd,
@@ -501,7 +589,7 @@ static enum status collector_live_next(void *source, uint64_t timeout_ns, int wa
     const uint64_t deadline_ns = clock_monotonic_ns() + timeout_ns;
     for (;;) {
         look_after_link(collector);
-        enum status status = link->socket ? receive_records(collector, kind, out) : STATUS_NO_DATA;
+        enum status status = next_records(collector, kind, out);
         *missed = live->missed_before + live->missed;
         const bool renew = clock_monotonic_ns() >= live->renew_ns;
         if (renew && status == STATUS_NO_DATA)

@@ -1,5 +1,7 @@
 #include "client/remote/link.h"
 
+#include <stdio.h>
+
 #include "common/core/query/query.h"
 #include "common/sys/clock.h"
 
@@ -18,10 +20,9 @@ static const char *role_for(enum address_service service)
 static enum status refused(const struct link *link, struct error *err)
 {
     char place[ADDRESS_TEXT_SIZE], key[WIRE_KEY_TEXT_SIZE];
-    if (link->trouble == WIRE_HANDSHAKE_UNTRUSTED)
-        return error_set(err, STATUS_DENIED,
-                         "collector %.200s: a user who is not trusted answered (--collector-user)",
-                         address_text(place, link->address));
+    if (link->trouble == WIRE_HANDSHAKE_CLOSED)
+        return error_set(err, STATUS_DENIED, "collector %.200s: %s",
+                         address_text(place, link->address), link->closed);
     return error_set(err, STATUS_DENIED,
                      "collector %.200s: it refuses this key (its owner may: inferstat authorize"
                      " '%s' --role %s --name NAME)",
@@ -48,6 +49,8 @@ void link_drop(struct link *link)
 static void give_up(struct link *link, enum wire_handshake trouble)
 {
     const unsigned round = link->trust->pass_count ? link->trust->pass_count : 1;
+    if (trouble == WIRE_HANDSHAKE_CLOSED)
+        (void)snprintf(link->closed, sizeof link->closed, "%s", wire_trouble(link->socket));
     link_drop(link);
     link->trouble = trouble;
     link->attempt++;
@@ -61,7 +64,7 @@ static bool is_useless(const struct link *link, enum wire_handshake handshake)
 {
     if (handshake == WIRE_HANDSHAKE_REFUSED || handshake == WIRE_HANDSHAKE_BROKEN)
         return link->trust->pass_count > 0; // else libzmq tries again
-    return handshake == WIRE_HANDSHAKE_UNTRUSTED;
+    return handshake == WIRE_HANDSHAKE_CLOSED;
 }
 
 static bool is_waiting(const struct link *link)
@@ -99,13 +102,13 @@ enum status link_look(struct link *link, struct error *err)
     if (!is_waiting(link))
         return make(link, err);
     const bool is_refused =
-        link->trouble == WIRE_HANDSHAKE_REFUSED || link->trouble == WIRE_HANDSHAKE_UNTRUSTED;
+        link->trouble == WIRE_HANDSHAKE_REFUSED || link->trouble == WIRE_HANDSHAKE_CLOSED;
     return is_refused ? refused(link, err) : STATUS_OK;
 }
 
 uint64_t link_patience_ns(const struct link *link)
 {
-    return link->trust->pass_count ? look_ns : UINT64_MAX;
+    return link->trust->pass_count || !link->socket ? look_ns : UINT64_MAX;
 }
 
 const char *link_trouble(const struct link *link)

@@ -20,10 +20,11 @@ struct link {
     const struct trust *trust;
     enum address_service service;
 
-    struct wire_socket *socket; // NULL: not created yet, dropped, or in back-off
-    unsigned attempt;           // attempt number, selects the server key (trust_pass)
-    unsigned failures;          // failed handshakes since the last that succeeded
-    uint64_t retry_ns;          // end of the back-off, monotonic
+    struct wire_socket *socket;   // NULL: not created yet, dropped, or in back-off
+    unsigned attempt;             // attempt number, selects the server key (trust_pass)
+    unsigned failures;            // failed handshakes since the last that succeeded
+    uint64_t retry_ns;            // end of the back-off, monotonic
+    char closed[ERROR_TEXT_SIZE]; // why, if `trouble` is WIRE_HANDSHAKE_CLOSED
     // Result of the last finished handshake; link_drop keeps it.  link_trouble makes a text of it.
     enum wire_handshake trouble;
 };
@@ -32,7 +33,8 @@ struct link {
 // the socket if its handshake failed.  Then, if there is no socket and no back-off, creates
 // one.  So link->socket may change: to a new socket, on which the caller must send its messages
 // again, or to NULL: in back-off, or while there is no ipc folder.  In back-off returns
-// STATUS_DENIED if the collector refused this user's key, or is not trusted; else STATUS_OK.  Also
+// STATUS_DENIED if the collector refused this user's key, is not trusted or sent too much; else
+// STATUS_OK.  Also
 // returns the errors of trust_connect.
 MUST_CHECK enum status link_look(struct link *link, struct error *err);
 
@@ -40,8 +42,9 @@ MUST_CHECK enum status link_look(struct link *link, struct error *err);
 // new socket.
 void link_drop(struct link *link);
 
-// The longest time that the caller may wait before it calls link_look again: 50 ms for a connection
-// with keys, whose handshake link_look polls; UINT64_MAX (no limit) for a plain connection.
+// The longest time that the caller may wait before it calls link_look again: 50 ms without a
+// socket, or for one with keys, whose handshake link_look polls; UINT64_MAX (no limit) for a plain
+// one.
 uint64_t link_patience_ns(const struct link *link);
 
 // A text to append to the error message of a timeout: the reason if link->trouble is

@@ -222,10 +222,11 @@ static enum status use_dealer(struct wire_socket **out, struct dealer *dealer, e
 }
 
 enum status wire_connect(struct wire_socket **out, struct wire_context *context,
-                         const char *endpoint, const struct wire_pass *pass, struct error *err)
+                         const char *endpoint, enum address_service service,
+                         const struct wire_pass *pass, struct error *err)
 {
     struct dealer *dealer = NULL;
-    const enum status status = dealer_open(&dealer, context->zmq, endpoint, pass, err);
+    const enum status status = dealer_open(&dealer, context->zmq, endpoint, service, pass, err);
     return use_dealer(out, dealer, status, err);
 }
 
@@ -241,6 +242,16 @@ enum status wire_connect_ipc(struct wire_socket **out, struct wire_context *cont
 enum wire_handshake wire_handshake(struct wire_socket *socket)
 {
     return dealer_handshake(socket->dealer);
+}
+
+const char *wire_trouble(const struct wire_socket *socket)
+{
+    return dealer_trouble(socket->dealer);
+}
+
+void wire_count_garbage(struct wire_socket *socket)
+{
+    dealer_count_garbage(socket->dealer);
 }
 
 void wire_close(struct wire_socket *socket)

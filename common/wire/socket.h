@@ -96,9 +96,20 @@ void wire_count(const struct wire_socket *socket, struct wire_counters *out);
 
 // Creates a DEALER that connects to an endpoint in the background, with retries.  `pass` is copied;
 // NULL: no keys.  An ipc endpoint ignores it.
+//
+// Received messages wait without a limit until wire_receive: a limit would stop libzmq's input, and
+// a peer could then end the program (an assertion in libzmq 4.3.5).  So the caller receives from
+// all its sockets, and often.  The socket closes its connection (WIRE_HANDSHAKE_CLOSED), which
+// frees what waits, if more is received in a second than the table says, or in 10 s 64 messages
+// that cannot be read.  libzmq closes the connection of a peer that announces a larger frame, and
+// connects again.  A message of endless frames has no bound.
+//
+//   service  frame    messages a second  bytes a second
+//   ingest   1 MiB    8192               16 MiB
+//   other    16 MiB   65536              512 MiB
 MUST_CHECK enum status wire_connect(struct wire_socket **out, struct wire_context *context,
-                                    const char *endpoint, const struct wire_pass *pass,
-                                    struct error *err);
+                                    const char *endpoint, enum address_service service,
+                                    const struct wire_pass *pass, struct error *err);
 
 // Creates a DEALER that connects to a service of an ipc address, if only users that `trust`
 // (copied) names can listen there: returns the errors of peer_open_folder.  It connects to that
@@ -109,8 +120,15 @@ MUST_CHECK enum status wire_connect_ipc(struct wire_socket **out, struct wire_co
                                         const struct peer_trust *trust, struct error *err);
 
 // Returns the result of the last handshake over TCP, with or without a pass.  For ipc
-// WIRE_HANDSHAKE_NONE, _UNTRUSTED or _MOVED.
+// WIRE_HANDSHAKE_NONE, _CLOSED or _MOVED.
 enum wire_handshake wire_handshake(struct wire_socket *socket);
+
+// Why the connection was closed, after WIRE_HANDSHAKE_CLOSED: who the peer is and what it did.
+// Valid until wire_close.
+const char *wire_trouble(const struct wire_socket *socket);
+
+// Counts a received message that the caller could not decode.
+void wire_count_garbage(struct wire_socket *socket);
 
 // ---- Both ------------------------------------------------------------------------
 

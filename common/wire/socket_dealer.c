@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/sys/clock.h"
 #include "common/wire/message.h"
 
 enum {
@@ -28,14 +29,32 @@ enum {
     RECONNECT_CURVE_MS = 250,
 };
 
-// What libzmq may hold of the one collector that a DEALER has.
-static const struct zmq_limits dealer_limits = {MESSAGE_SIZE_MAX, 64, 64};
+enum {
+    QUEUE_OUT = 64, // messages
+    GARBAGE_MAX = 64,
+    TROUBLE_SIZE = PEER_TEXT_SIZE + 128,
+};
+
+static const uint64_t second_ns = UINT64_C(1000000000);
+
+// What a collector may send; the table in socket.h.  Its Acks have up to 280 KiB, one for each
+// batch; its answers and live records up to MESSAGE_SIZE_MAX.
+static const struct dealer_limits {
+    int64_t frame_max;
+    uint64_t frames, bytes; // a second
+} ingest_limits = {1 << 20, 8192, 16 << 20}, other_limits = {MESSAGE_SIZE_MAX, 65536, 512 << 20};
 
 struct dealer {
     void *zmq;
     void *peek; // over TCP: libzmq tells of handshakes there; else NULL
     enum wire_handshake handshake;
     bool is_shaking; // hands, at the moment
+    const struct dealer_limits *limits;
+    struct wire_peer last_peer;       // of the last message
+    uint64_t frames, bytes, since_ns; // received since then, at most a second ago
+    unsigned garbage;                 // messages that cannot be read since then,
+    uint64_t garbage_since_ns;        // at most 10 s ago
+    char trouble[TROUBLE_SIZE];       // why the connection was closed; "": it is not
     // Of dealer_open_ipc; else -1, and no `trust`.
     int folder_fd;
     struct peer_trust trust;
@@ -52,7 +71,7 @@ static bool set_int(void *zmq, int option, int value)
 //
 // ZeroMQ's own heartbeats stay off: libzmq 4.3.4 ends the program with "Assertion
 // failed: !_io_error" when it is time for one, or one arrives, on a connection that was
-// lost while its queue was full.
+// lost while its queue was full.  So a DEALER's queue of received messages has no limit.
 static bool set_options(void *zmq, int type, const char *endpoint, const struct zmq_limits *limits)
 {
     bool done = set_int(zmq, ZMQ_LINGER, 0) && set_int(zmq, ZMQ_SNDHWM, limits->queue_out) &&
@@ -195,6 +214,11 @@ static void look(struct dealer *dealer)
     }
 }
 
+const char *dealer_trouble(const struct dealer *dealer)
+{
+    return dealer->trouble;
+}
+
 // Closes libzmq's side, which frees what it had received.
 static void disconnect(struct dealer *dealer)
 {
@@ -207,6 +231,16 @@ static void disconnect(struct dealer *dealer)
         (void)zmq_close(dealer->zmq);
     dealer->peek = NULL;
     dealer->zmq = NULL;
+}
+
+// Closes the connection because of what the last sender did.
+static void close_connection(struct dealer *dealer, const char *what)
+{
+    char who[PEER_TEXT_SIZE];
+    disconnect(dealer);
+    dealer->handshake = WIRE_HANDSHAKE_CLOSED;
+    (void)snprintf(dealer->trouble, sizeof dealer->trouble, "%s %s",
+                   peer_text(who, &dealer->last_peer), what);
 }
 
 static bool is_moved(const struct dealer *dealer)
@@ -233,9 +267,12 @@ static enum status dealer_new(struct dealer **out, struct error *err)
 }
 
 static enum status connect_dealer(struct dealer *dealer, void *context, const char *endpoint,
-                                  const struct wire_pass *pass, struct error *err)
+                                  enum address_service service, const struct wire_pass *pass,
+                                  struct error *err)
 {
-    enum status status = zmq_open(&dealer->zmq, context, ZMQ_DEALER, endpoint, &dealer_limits, err);
+    dealer->limits = service == ADDRESS_INGEST ? &ingest_limits : &other_limits;
+    const struct zmq_limits limits = {dealer->limits->frame_max, 0, QUEUE_OUT};
+    enum status status = zmq_open(&dealer->zmq, context, ZMQ_DEALER, endpoint, &limits, err);
     if (status == STATUS_OK)
         status = prepare_dealer(dealer, context, endpoint, pass, err);
     if (status == STATUS_OK)
@@ -244,12 +281,13 @@ static enum status connect_dealer(struct dealer *dealer, void *context, const ch
 }
 
 enum status dealer_open(struct dealer **out, void *context, const char *endpoint,
-                        const struct wire_pass *pass, struct error *err)
+                        enum address_service service, const struct wire_pass *pass,
+                        struct error *err)
 {
     struct dealer *dealer;
     enum status status = dealer_new(&dealer, err);
     if (status == STATUS_OK)
-        status = connect_dealer(dealer, context, endpoint, pass, err);
+        status = connect_dealer(dealer, context, endpoint, service, pass, err);
     if (status == STATUS_OK)
         *out = dealer;
     else
@@ -275,7 +313,7 @@ enum status dealer_open_ipc(struct dealer **out, void *context, const struct add
     if (status == STATUS_OK) {
         (void)snprintf(endpoint, sizeof endpoint, "ipc:///proc/self/fd/%d/%s", dealer->folder_fd,
                        name);
-        status = connect_dealer(dealer, context, endpoint, NULL, err);
+        status = connect_dealer(dealer, context, endpoint, service, NULL, err);
     }
     if (status == STATUS_OK)
         *out = dealer;
@@ -353,14 +391,43 @@ void zmq_read_peer(struct wire_frame *frame)
         peer_set_host(&frame->peer, address);
 }
 
-// True if the frame's sender may answer; else closes the connection.
-static bool check_sender(struct dealer *dealer, const struct wire_frame *frame)
+// Counts a received message; returns false once there are too many in a second.
+static bool count_frame(struct dealer *dealer, size_t size)
 {
-    if (dealer->folder_fd < 0 || peer_is_trusted(&dealer->trust, &frame->peer))
-        return true;
-    disconnect(dealer);
-    dealer->handshake = WIRE_HANDSHAKE_UNTRUSTED;
-    return false;
+    const uint64_t now_ns = clock_monotonic_ns();
+    if (now_ns - dealer->since_ns >= second_ns) {
+        dealer->since_ns = now_ns;
+        dealer->frames = 0;
+        dealer->bytes = 0;
+    }
+    dealer->bytes += size;
+    return ++dealer->frames <= dealer->limits->frames && dealer->bytes <= dealer->limits->bytes;
+}
+
+void dealer_count_garbage(struct dealer *dealer)
+{
+    const uint64_t now_ns = clock_monotonic_ns();
+    if (now_ns - dealer->garbage_since_ns >= 10 * second_ns) {
+        dealer->garbage_since_ns = now_ns;
+        dealer->garbage = 0;
+    }
+    if (++dealer->garbage >= GARBAGE_MAX && dealer->zmq)
+        close_connection(dealer, "sends messages that cannot be read");
+}
+
+// Closes the connection if the peer may not answer or sends too much.
+static enum status check_message(struct dealer *dealer, zmq_msg_t *part)
+{
+    if (zmq_msg_more(part)) {
+        zmq_drain(dealer->zmq);
+        dealer_count_garbage(dealer);
+        return STATUS_INVALID;
+    }
+    if (dealer->folder_fd >= 0 && !peer_is_trusted(&dealer->trust, &dealer->last_peer))
+        close_connection(dealer, "answers, but is not trusted (--collector-user)");
+    else if (!count_frame(dealer, zmq_msg_size(part)))
+        close_connection(dealer, "sends more in a second than a collector does");
+    return dealer->zmq ? STATUS_OK : STATUS_NO_DATA;
 }
 
 enum status dealer_receive(struct dealer *dealer, struct wire_frame *frame)
@@ -371,14 +438,10 @@ enum status dealer_receive(struct dealer *dealer, struct wire_frame *frame)
     zmq_msg_t *part = part_of(frame);
     (void)zmq_msg_init(part);
     enum status status = zmq_receive_part(dealer->zmq, part);
-    if (status == STATUS_OK && zmq_msg_more(part)) {
-        zmq_drain(dealer->zmq);
-        status = STATUS_INVALID;
-    }
     if (status == STATUS_OK) {
         zmq_read_peer(frame);
-        if (!check_sender(dealer, frame))
-            status = STATUS_NO_DATA;
+        dealer->last_peer = frame->peer;
+        status = check_message(dealer, part);
     }
     if (status != STATUS_OK) {
         dealer_frame_release(frame);

@@ -22,22 +22,23 @@ struct wire_pass {
 
 // Result of the last handshake of a connecting socket.
 enum wire_handshake {
-    WIRE_HANDSHAKE_NONE,      // no peer answered so far
-    WIRE_HANDSHAKE_DONE,      // succeeded
-    WIRE_HANDSHAKE_REFUSED,   // the server does not admit our key.  libzmq does not
-                              // retry: create a new socket after a delay
-    WIRE_HANDSHAKE_BROKEN,    // aborted: the server's key is not pass->server_key, only
-                              // one side uses keys, or the server is full.  libzmq retries
-                              // endlessly or never: create a new socket after a delay
-    WIRE_HANDSHAKE_UNTRUSTED, // ipc: a message came from a user who is not trusted.  The
-                              // connection is closed: create a new socket after a delay
-    WIRE_HANDSHAKE_MOVED,     // ipc: the folder was replaced or removed: create a new socket
+    WIRE_HANDSHAKE_NONE,    // no peer answered so far
+    WIRE_HANDSHAKE_DONE,    // succeeded
+    WIRE_HANDSHAKE_REFUSED, // the server does not admit our key.  libzmq does not
+                            // retry: create a new socket after a delay
+    WIRE_HANDSHAKE_BROKEN,  // aborted: the server's key is not pass->server_key, only
+                            // one side uses keys, or the server is full.  libzmq retries
+                            // endlessly or never: create a new socket after a delay
+    WIRE_HANDSHAKE_CLOSED,  // this side closed the connection: the peer is not trusted or
+                            // sends too much (wire_trouble).  Create a new socket after a delay
+    WIRE_HANDSHAKE_MOVED,   // ipc: the folder was replaced or removed: create a new socket
 };
 
 // Creates a DEALER that connects in the background; parameters as of wire_connect.  `context` is
 // libzmq's.
 MUST_CHECK enum status dealer_open(struct dealer **out, void *context, const char *endpoint,
-                                   const struct wire_pass *pass, struct error *err);
+                                   enum address_service service, const struct wire_pass *pass,
+                                   struct error *err);
 // The same for the ipc address `address`; parameters as of wire_connect_ipc.
 MUST_CHECK enum status dealer_open_ipc(struct dealer **out, void *context,
                                        const struct address *address, enum address_service service,
@@ -47,6 +48,8 @@ void dealer_close(struct dealer *dealer);
 
 // The implementations of the functions of socket.h with these names.
 enum wire_handshake dealer_handshake(struct dealer *dealer);
+const char *dealer_trouble(const struct dealer *dealer);
+void dealer_count_garbage(struct dealer *dealer);
 MUST_CHECK enum status dealer_send(struct dealer *dealer, const void *bytes, size_t size);
 MUST_CHECK enum status dealer_receive(struct dealer *dealer, struct wire_frame *frame);
 void dealer_frame_release(struct wire_frame *frame);

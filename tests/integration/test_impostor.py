@@ -7,7 +7,7 @@ import contextlib
 import fcntl
 import os
 import pty
-import select
+import random
 import shutil
 import signal
 import socket
@@ -20,7 +20,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from faults import CLIENT, COLLECTOR, WORKER, FaultCase, main  # noqa: E402
-from programs import skip  # noqa: E402
+from programs import VOLUME, free_ports, skip  # noqa: E402
 from zmtp_hands import command, frame, greeting, metadata  # noqa: E402
 
 STRANGER = 65534
@@ -28,8 +28,12 @@ REFUSAL = "belongs to user"
 PING = command(b"PING", b"\0\0")
 
 
+# What it sends to one who connected: a burst, heartbeats, goodbye; or as much as it can; each an
+# Envelope with an empty Reply, or nothing that can be read.
+REPLY, GARBAGE = frame(b"\x22\x02\x08\x02"), frame(b"\xff" * 200)
+
+
 def answer(connection, told):
-    """What the impostor does with one who connected: a burst, heartbeats, goodbye."""
     with contextlib.suppress(OSError):
         os.write(told, b"c")
         connection.settimeout(5)
@@ -38,29 +42,68 @@ def answer(connection, told):
         connection.sendall(command(b"READY", metadata((b"Socket-Type", b"ROUTER"))))
         if connection.recv(65536):
             os.write(told, b"m")
-        connection.sendall(frame(b"\x22\x02\x08\x02") * 200 + PING * 3)
+        kind = random.choice(["burst", "burst", "burst", "replies", "garbage"])
+        if kind == "burst":
+            connection.sendall(REPLY * random.choice([70, 100, 200, 400]) +
+                               PING * random.choice([1, 3]))
+        until = time.monotonic() + 3
+        while kind != "burst" and time.monotonic() < until:
+            connection.sendall((REPLY if kind == "replies" else GARBAGE) * 1000)
+        # Over TCP: a reset.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
 
 
 def accept(listener, told):
+    listener.listen(50)
     while True:
         threading.Thread(target=answer, args=(listener.accept()[0], told), daemon=True).start()
 
 
-def impostor(place, told):
-    """Listens in the folder until it is killed, and writes a byte for each that connects."""
+def impostor(place, port, told):
+    """Listens in the folder and at four ports until it is killed, and writes a byte for each that
+    connects."""
     os.setgroups([])
     os.setgid(STRANGER)
     os.setuid(STRANGER)
     os.mkdir(place, 0o755)
-    for name in ("ingest", "query", "live", "admin"):
-        listener = socket.socket(socket.AF_UNIX)
-        listener.bind(os.path.join(place, name))
+    for i, name in enumerate(("ingest", "query", "live", "admin")):
+        local, remote = socket.socket(socket.AF_UNIX), socket.socket()
+        local.bind(os.path.join(place, name))
         os.chmod(os.path.join(place, name), 0o777)
-        listener.listen(50)
-        threading.Thread(target=accept, args=(listener, told), daemon=True).start()
+        remote.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        remote.bind(("127.0.0.1", port + i))
+        for listener in (local, remote):
+            threading.Thread(target=accept, args=(listener, told), daemon=True).start()
     os.write(told, b"r")
     time.sleep(600)
+
+
+class Dashboard:
+    """The dashboard in a terminal."""
+
+    def __init__(self, address, environment):
+        self.shown = ""
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            os.execvpe(CLIENT, [CLIENT, "--collector", address, "top"],
+                       dict(environment, TERM="xterm"))
+        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 250, 0, 0))
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        with contextlib.suppress(OSError):  # it has ended
+            while True:
+                self.shown += os.read(self.terminal, 65536).decode(errors="replace")
+
+    def end(self):
+        """Leaves it as a user does; its exit code, negative for a signal."""
+        with contextlib.suppress(OSError):
+            os.write(self.terminal, b"q")
+        status = os.waitpid(self.pid, 0)[1]
+        os.close(self.terminal)
+        return os.waitstatus_to_exitcode(status)
 
 
 class ImpostorTest(FaultCase):
@@ -76,11 +119,12 @@ class ImpostorTest(FaultCase):
         self.model = os.path.join(self.folder, "tiny.gguf")
         subprocess.run([WORKER, "make-model", "--shape", "tiny", "--type", "f32", self.model],
                        check=True, capture_output=True, timeout=60)
+        self.port = free_ports(4)
         self.told, telling = os.pipe()
         self.child = os.fork()
         if self.child == 0:
             with contextlib.suppress(BaseException):
-                impostor(self.sockets, telling)
+                impostor(self.sockets, self.port, telling)
             os._exit(1)
         os.close(telling)
         self.addCleanup(self.end_impostor)
@@ -99,8 +143,8 @@ class ImpostorTest(FaultCase):
             return os.read(self.told, 65536).decode()
         return ""
 
-    def start_worker(self, *options):
-        return self.start(WORKER, "--collector", self.address, *options, "--log-level", "info",
+    def start_worker(self, address=None):
+        return self.start(WORKER, "--collector", address or self.address, "--log-level", "info",
                           "llm", "--model", self.model, "--tokens", "3", "--rate", "20",
                           "--requests", "forever")
 
@@ -134,25 +178,9 @@ class ImpostorTest(FaultCase):
         self.assertEqual(self.contacts(), "")
 
     def test_a_dashboard(self):
-        pid, terminal = pty.fork()
-        if pid == 0:
-            os.execvpe(CLIENT, [CLIENT, "--collector", self.address, "top"],
-                       dict(self.environment, TERM="xterm"))
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 250, 0, 0))
-        shown, until = "", time.monotonic() + 30
-        while REFUSAL not in shown and time.monotonic() < until:
-            if select.select([terminal], [], [], 1)[0]:
-                shown += os.read(terminal, 65536).decode(errors="replace")
-        self.assertIn(REFUSAL, shown)
-        self.assertEqual(os.waitpid(pid, os.WNOHANG)[0], 0)
-        os.write(terminal, b"q")
-        until = time.monotonic() + 10
-        while (ended := os.waitpid(pid, os.WNOHANG))[0] == 0 and time.monotonic() < until:
-            with contextlib.suppress(OSError):
-                if select.select([terminal], [], [], 0.1)[0]:
-                    os.read(terminal, 65536)
-        os.close(terminal)
-        self.assertEqual(ended, (pid, 0))
+        dashboard = Dashboard(self.address, self.environment)
+        self.wait_until(lambda: REFUSAL in dashboard.shown)
+        self.assertEqual(dashboard.end(), 0)
         self.assertEqual(self.contacts(), "")
 
     def test_a_collector(self):
@@ -165,13 +193,30 @@ class ImpostorTest(FaultCase):
             self.assertIn(REFUSAL if place == self.sockets else "any user may write", done.stderr)
         self.assertFalse(os.path.exists(os.path.join(self.open, "lock")))
 
+    def outlive(self, address):
+        """An engine and a client that the impostor may answer."""
+        worker = self.start_worker(address)
+        dashboard = Dashboard(address, self.environment)
+        until = time.monotonic() + 10 * VOLUME
+        while time.monotonic() < until:
+            done = subprocess.run([CLIENT, "--collector", address, "--timeout", "500ms", "summary"],
+                                  env=self.environment, capture_output=True, text=True, timeout=60,
+                                  check=False)
+            self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIsNone(worker.poll(), self.words(worker))
+        self.assertGreater(self.contacts().count("c"), 20)
+        self.says(worker, "the connection to the collector at " + address + " was closed: ")
+        self.assertEqual(dashboard.end(), 0)
+        worker.send_signal(signal.SIGTERM)
+        self.assertEqual(worker.wait(60), 0, self.words(worker))
+
+    def test_a_port(self):
+        self.outlive("tcp://127.0.0.1:%d" % self.port)
+
     def test_a_named_user(self):
         """Named, he is connected to."""
-        done = subprocess.run([CLIENT, "--collector", self.address, "--collector-user",
-                               str(STRANGER), "--timeout", "1s", "summary"], env=self.environment,
-                              capture_output=True, text=True, timeout=60, check=False)
-        self.assertEqual(done.returncode, 4, done.stderr)
-        self.assertIn("c", self.contacts())
+        self.environment["INFERSTAT_COLLECTOR_USER"] = str(STRANGER)
+        self.outlive(self.address)
         self.environment["INFERSTAT_COLLECTOR_USER"] = "no such user"
         done = subprocess.run([CLIENT, "--collector", self.address, "summary"],
                               env=self.environment, capture_output=True, text=True, timeout=60,

@@ -391,6 +391,8 @@ static void receive_all(struct publisher *publisher)
             if (message.kind == MESSAGE_ACK)
                 on_ack(publisher, &message.ack);
             message_free(&message);
+        } else {
+            uplink_count_garbage(publisher->uplink);
         }
         wire_frame_release(&frame);
     }
@@ -417,6 +419,16 @@ static void note_contact(struct publisher *publisher, bool lost)
                                               : "the collector at %s answers",
                        address);
     publisher->had_contact = publisher->had_contact || !lost;
+}
+
+static void note_closed(struct publisher *publisher)
+{
+    char address[ADDRESS_TEXT_SIZE];
+    const char *why = uplink_closed(publisher->uplink, clock_monotonic_ns());
+    if (why)
+        log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING,
+                       "the connection to the collector at %s was closed: %s",
+                       address_text(address, publisher->settings.address), why);
 }
 
 static void act(struct publisher *publisher, const struct delivery_action *action)
@@ -493,6 +505,7 @@ static void act_on_all(struct publisher *publisher)
 void publisher_step(struct publisher *publisher)
 {
     receive_all(publisher);
+    note_closed(publisher);
     if (uplink_renew(publisher->uplink, clock_monotonic_ns()))
         delivery_producer_reconnect(publisher->producer);
     // An acknowledgement does not trigger a poll: otherwise the few records since would form

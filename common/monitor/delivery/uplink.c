@@ -10,30 +10,39 @@
 static const uint64_t renew_min_ns = UINT64_C(1000000000);
 static const uint64_t look_ns = UINT64_C(250000000); // between two looks for an ipc folder
 static const uint64_t renew_max_ns = UINT64_C(10000000000);
+static const uint64_t calm_ns = UINT64_C(60000000000); // without a closed connection: no back-off
 
 struct uplink {
     struct wire_context *context;
     struct wire_socket *socket;        // NULL: connecting failed and is retried
-    char trouble[ERROR_TEXT_SIZE + 2]; // why it failed, after ": "; "": it did not
+    char trouble[ERROR_TEXT_SIZE + 2]; // why it failed or was closed, after ": "; "": unknown
     struct address address;
     struct trust_source source; // trust is decided again on reconnecting
     struct trust trust;
     unsigned attempt;     // counts the connections made
     uint64_t quiet_ns;    // time of the last valid message or reconnect
     uint64_t patience_ns; // silence after which it reconnects
+    uint64_t closed_ns;   // when this side closed the connection last
+    bool is_closed_told;  // uplink_closed has said so
 };
+
+static const char *keep_trouble(struct uplink *uplink, const char *text)
+{
+    (void)snprintf(uplink->trouble, sizeof uplink->trouble, "%s%s", text[0] ? ": " : "", text);
+    return uplink->trouble;
+}
 
 static enum status connect_now(struct uplink *uplink)
 {
     struct error why = {0};
     wire_close(uplink->socket);
     uplink->socket = NULL;
+    uplink->is_closed_told = false;
     const enum status status =
         trust_connect(&uplink->socket, uplink->context, &uplink->trust, &uplink->address,
                       ADDRESS_INGEST, uplink->attempt++, &why);
     const bool is_known = status != STATUS_OK && status != STATUS_NOT_FOUND; // no folder: no news
-    (void)snprintf(uplink->trouble, sizeof uplink->trouble, "%s%s", is_known ? ": " : "",
-                   is_known ? why.text : "");
+    (void)keep_trouble(uplink, is_known ? why.text : "");
     return status;
 }
 
@@ -93,7 +102,22 @@ void uplink_wait(struct uplink *uplink, int wake_fd, int64_t timeout_ns)
 void uplink_heard(struct uplink *uplink, uint64_t now_ns)
 {
     uplink->quiet_ns = now_ns;
-    uplink->patience_ns = renew_min_ns;
+    if (now_ns - uplink->closed_ns > calm_ns)
+        uplink->patience_ns = renew_min_ns;
+}
+
+void uplink_count_garbage(struct uplink *uplink)
+{
+    wire_count_garbage(uplink->socket);
+}
+
+const char *uplink_closed(struct uplink *uplink, uint64_t now_ns)
+{
+    if (uplink->is_closed_told || !uplink->socket || !wire_trouble(uplink->socket)[0])
+        return NULL;
+    uplink->is_closed_told = true;
+    uplink->closed_ns = now_ns;
+    return wire_trouble(uplink->socket);
 }
 
 // Reads the key files again; keeps the old keys if that fails or yields none.
@@ -112,7 +136,7 @@ static bool is_useful(const struct uplink *uplink)
     if (uplink->trust.pass_count > 0 || !uplink->socket)
         return false;
     const enum wire_handshake handshake = wire_handshake(uplink->socket);
-    return handshake != WIRE_HANDSHAKE_UNTRUSTED && handshake != WIRE_HANDSHAKE_MOVED;
+    return handshake != WIRE_HANDSHAKE_CLOSED && handshake != WIRE_HANDSHAKE_MOVED;
 }
 
 bool uplink_renew(struct uplink *uplink, uint64_t now_ns)
@@ -158,8 +182,8 @@ const char *uplink_trouble(struct uplink *uplink)
         return ": it refuses this key (inferstat authorize, on the collector's side)";
     case WIRE_HANDSHAKE_BROKEN:
         return ": it has another key than the one expected (see --server-key, known_collectors)";
-    case WIRE_HANDSHAKE_UNTRUSTED:
-        return ": a user who is not trusted answered there (INFERSTAT_COLLECTOR_USER)";
+    case WIRE_HANDSHAKE_CLOSED:
+        return keep_trouble(uplink, wire_trouble(uplink->socket));
     case WIRE_HANDSHAKE_NONE:
     case WIRE_HANDSHAKE_DONE:
     case WIRE_HANDSHAKE_MOVED:

@@ -33,6 +33,13 @@ void uplink_wait(struct uplink *uplink, int wake_fd, int64_t timeout_ns);
 // Says that a message has arrived, which shows that the keys are right.
 void uplink_heard(struct uplink *uplink, uint64_t now_ns);
 
+// Says that a message could not be decoded; too many of them close the connection.
+void uplink_count_garbage(struct uplink *uplink);
+
+// Once after this side closed the connection returns why: who the peer is and what it did (valid
+// until the next uplink_renew); else NULL.
+const char *uplink_closed(struct uplink *uplink, uint64_t now_ns);
+
 // Reconnects if a reconnection is due, with keys newly read from the key files.  True if it
 // reconnected; then messages in flight are lost.
 bool uplink_renew(struct uplink *uplink, uint64_t now_ns);

@@ -1,5 +1,6 @@
 #include "tests/support/test.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -33,7 +34,11 @@ struct collector {
     uint64_t audit;              // a query of an audit not yet answered; 0: none
     unsigned pings_answered;     // before it is, and how many will be
     unsigned lost;               // queries yet to be lost
+    atomic_uint unasked;         // messages of UNASKED_SIZE yet to be sent to who asked last
+    struct wire_route asker;
 };
+
+enum { UNASKED = 100, UNASKED_SIZE = 1 << 20 };
 
 static bool send_message(struct wire_socket *socket, const struct wire_route *route,
                          const struct message *message)
@@ -138,12 +143,22 @@ static void send_live(struct collector *collector, struct wire_socket *socket)
     }
 }
 
+static void send_unasked(struct collector *collector, struct wire_socket *socket)
+{
+    static unsigned char bytes[UNASKED_SIZE];
+    while (atomic_load(&collector->unasked) > 0 &&
+           wire_send(socket, &collector->asker, bytes, sizeof bytes) == STATUS_OK)
+        atomic_fetch_sub(&collector->unasked, 1);
+}
+
 static void take(struct collector *collector, struct wire_socket *socket,
                  const struct wire_frame *frame)
 {
     struct message message;
     if (codec_decode(&message, frame->bytes, frame->size, NULL) != STATUS_OK)
         return;
+    if (message.kind == MESSAGE_QUERY)
+        collector->asker = frame->route;
     if (message.kind == MESSAGE_QUERY && collector->lost > 0)
         collector->lost--;
     else if (message.kind == MESSAGE_QUERY &&
@@ -186,6 +201,7 @@ static void *serve(void *context)
                 wire_frame_release(&frame);
             }
         }
+        send_unasked(collector, sockets[0]);
         send_live(collector, sockets[COUNT_OF(services) - 1]);
     }
     for (size_t i = 0; i < COUNT_OF(services); i++)
@@ -483,6 +499,10 @@ TEST_CASE(test_live)
         assert_int_equal(missed, 3);
         assert_int_equal(result_integer(result, 0, "cleared", -1), i);
         result_free(result);
+        // What comes during a query comes afterwards.
+        int64_t number = 0;
+        if (i % 20 == 0)
+            assert_int_equal(ask(live, "", QUERY_AVERAGE, &number, NULL), STATUS_OK);
     }
     assert_true(atomic_load(&collector.credit_messages) >= MANY / 64);
 
@@ -515,6 +535,41 @@ TEST_CASE(test_live)
     remove_folder(&collector);
 }
 
+static size_t memory_in_use(void)
+{
+    const struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+// What comes over a connection that is not used at the moment does not stay in memory.
+TEST_CASE(test_unasked_messages)
+{
+    struct collector collector = {0};
+    make_folder(&collector);
+    start(&collector);
+    struct remote *remote = open_remote(&collector, patience_ns);
+    int64_t number = 0;
+    assert_int_equal(ask(remote, "", QUERY_AVERAGE, &number, NULL), STATUS_OK);
+    assert_int_equal(remote_subscribe(remote, 0, REMOTE_LIVE_RECORDS, NULL), STATUS_OK);
+    const size_t before = memory_in_use();
+    atomic_store(&collector.unasked, UNASKED);
+    const uint64_t until_ns = clock_monotonic_ns() + patience_ns;
+    enum record_kind kind;
+    struct result *none;
+    uint64_t missed;
+    while (atomic_load(&collector.unasked) > 0 && clock_monotonic_ns() < until_ns)
+        assert_int_equal(remote_live_next(remote, brief_ns, -1, &kind, &none, &missed, NULL),
+                         STATUS_TIMEOUT);
+    assert_int_equal(atomic_load(&collector.unasked), 0);
+    assert_int_equal(remote_live_next(remote, brief_ns, -1, &kind, &none, &missed, NULL),
+                     STATUS_TIMEOUT);
+    assert_true(memory_in_use() < before + (size_t)UNASKED / 4 * UNASKED_SIZE);
+    assert_int_equal(ask(remote, "", QUERY_AVERAGE, &number, NULL), STATUS_OK);
+    remote_close(remote);
+    stop(&collector);
+    remove_folder(&collector);
+}
+
 TEST_CASE(test_live_wakes)
 {
     struct collector collector = {0};
@@ -539,4 +594,4 @@ TEST_CASE(test_live_wakes)
 
 TEST_MAIN(test_answers, test_a_slow_answer, test_a_lost_answer, test_silence,
           test_nobody_then_somebody, test_permission, test_refusals, test_address, test_live,
-          test_live_wakes)
+          test_live_wakes, test_unasked_messages)

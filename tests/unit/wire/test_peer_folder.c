@@ -160,7 +160,7 @@ static enum status receive_one(struct wire_socket *socket, struct wire_frame *fr
     for (int i = 0; i < 500; i++) {
         wire_wait(&socket, 1, -1, 20000000, &ready);
         status = wire_receive(socket, frame);
-        if (status != STATUS_NO_DATA || wire_handshake(socket) == WIRE_HANDSHAKE_UNTRUSTED)
+        if (status != STATUS_NO_DATA || wire_handshake(socket) == WIRE_HANDSHAKE_CLOSED)
             break;
     }
     return status;
@@ -242,8 +242,11 @@ TEST_CASE(test_an_untrusted_answer)
     assert_int_equal(lchown(folder_path(socket, place, "ingest"), 0, 0), 0);
     assert_int_equal(wire_connect_ipc(&client, context, &address, ADDRESS_INGEST, &trust, NULL),
                      STATUS_OK);
+    assert_string_equal(wire_trouble(client), "");
     exchange(server, client, STATUS_NO_DATA);
-    assert_int_equal(wire_handshake(client), WIRE_HANDSHAKE_UNTRUSTED);
+    assert_int_equal(wire_handshake(client), WIRE_HANDSHAKE_CLOSED);
+    assert_non_null(strstr(wire_trouble(client), "(65534), process "));
+    assert_non_null(strstr(wire_trouble(client), "not trusted"));
     assert_int_equal(wire_send(client, NULL, "hello", 5), STATUS_FULL);
     wire_close(client);
     wire_close(server);

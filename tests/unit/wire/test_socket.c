@@ -96,7 +96,8 @@ static void echo_over(struct wire_context *context, struct wire_socket *router,
 {
     struct wire_socket *dealer = NULL;
     struct error err = {0};
-    assert_int_equal(wire_connect(&dealer, context, endpoint, NULL, &err), STATUS_OK);
+    assert_int_equal(wire_connect(&dealer, context, endpoint, ADDRESS_QUERY, NULL, &err),
+                     STATUS_OK);
     send_when_connected(dealer, "ping", 4);
     wait_for(router);
 
@@ -206,8 +207,9 @@ STATE_CASE(test_bind_refusals, struct fixture *fixture)
 STATE_CASE(test_nobody_there, struct fixture *fixture)
 {
     struct wire_socket *dealer = NULL, *router = NULL;
-    assert_int_equal(wire_connect(&dealer, fixture->context, fixture->endpoint, NULL, NULL),
-                     STATUS_OK);
+    assert_int_equal(
+        wire_connect(&dealer, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL),
+        STATUS_OK);
     assert_int_equal(wire_send(dealer, NULL, "x", 1), STATUS_FULL);
     struct wire_frame frame;
     assert_int_equal(wire_receive(dealer, &frame), STATUS_NO_DATA);
@@ -272,8 +274,9 @@ STATE_CASE(test_sizes, struct fixture *fixture)
     struct wire_socket *router = NULL, *dealer = NULL;
     assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, &group, NULL),
                      STATUS_OK);
-    assert_int_equal(wire_connect(&dealer, fixture->context, fixture->endpoint, NULL, NULL),
-                     STATUS_OK);
+    assert_int_equal(
+        wire_connect(&dealer, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL),
+        STATUS_OK);
     unsigned char *bytes = calloc(1, MESSAGE_SIZE_MAX + 1);
     assert_non_null(bytes);
     static const size_t sizes[] = {0, 1, 255, 256, 65536, 8 * 1024 * 1024};
@@ -297,8 +300,9 @@ STATE_CASE(test_full_queue, struct fixture *fixture)
     struct wire_socket *router = NULL, *dealer = NULL;
     assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, &group, NULL),
                      STATUS_OK);
-    assert_int_equal(wire_connect(&dealer, fixture->context, fixture->endpoint, NULL, NULL),
-                     STATUS_OK);
+    assert_int_equal(
+        wire_connect(&dealer, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL),
+        STATUS_OK);
     send_when_connected(dealer, "x", 1);
     wait_for(router);
     struct wire_frame frame;
@@ -369,8 +373,9 @@ STATE_CASE(test_wait, struct fixture *fixture)
     struct wire_socket *left = NULL, *right = NULL;
     assert_int_equal(wire_bind(&right, fixture->context, fixture->endpoint, &group, NULL),
                      STATUS_OK);
-    assert_int_equal(wire_connect(&left, fixture->context, fixture->endpoint, NULL, NULL),
-                     STATUS_OK);
+    assert_int_equal(
+        wire_connect(&left, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL),
+        STATUS_OK);
     struct wire_socket *sockets[] = {NULL, left, right};
     uint32_t ready = 99;
     wire_wait(sockets, 3, -1, 0, &ready);

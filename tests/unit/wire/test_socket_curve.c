@@ -89,9 +89,9 @@ static void start(struct fixture *fixture, unsigned connections_max)
 static struct wire_socket *join(struct fixture *fixture, unsigned client)
 {
     struct wire_socket *socket = NULL;
-    assert_int_equal(
-        wire_connect(&socket, fixture->context, fixture->endpoint, &fixture->passes[client], NULL),
-        STATUS_OK);
+    assert_int_equal(wire_connect(&socket, fixture->context, fixture->endpoint, ADDRESS_QUERY,
+                                  &fixture->passes[client], NULL),
+                     STATUS_OK);
     return socket;
 }
 
@@ -364,8 +364,9 @@ STATE_CASE(test_other_mechanisms, struct fixture *fixture)
 {
     start(fixture, 0);
     struct wire_socket *plain = NULL, *friend = join(fixture, 0);
-    assert_int_equal(wire_connect(&plain, fixture->context, fixture->endpoint, NULL, NULL),
-                     STATUS_OK);
+    assert_int_equal(
+        wire_connect(&plain, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL),
+        STATUS_OK);
     await(fixture, plain, WIRE_HANDSHAKE_BROKEN);
     assert_stays_out(fixture, plain);
     AWAIT_COUNT(fixture, handshakes, 1);
@@ -395,8 +396,9 @@ STATE_CASE(test_ipc_is_plain, struct fixture *fixture)
     assert_int_equal(
         wire_bind(&fixture->server, fixture->context, fixture->endpoint, &listen, NULL), STATUS_OK);
     struct wire_socket *client = NULL;
-    assert_int_equal(wire_connect(&client, fixture->context, fixture->endpoint, NULL, NULL),
-                     STATUS_OK);
+    assert_int_equal(
+        wire_connect(&client, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL),
+        STATUS_OK);
     struct wire_frame frame;
     deliver(fixture, client, &frame);
     assert_int_not_equal(frame.peer.kind, PEER_KEY);
