@@ -220,6 +220,8 @@ class Scene:
         self.process.send_signal(signal.SIGTERM)
         check(self.process.wait(timeout=60) == 0, "the collector ends well")
         check(not has_report(self.words()), self.words())
+        for service in ("messages", "queries"):
+            check(f": sends {service} that cannot be decoded" in self.words(), "they are named")
         self.check_ledger()
 
     def check_ledger(self):

@@ -107,6 +107,8 @@ static bool is_accepted(struct ingest *ingest, unsigned socket, const struct wir
         return false; // as if it had been lost on the way
     if (status != STATUS_OK) {
         reject_counters_count(&ingest->channels->rejects, REFUSAL_UNDECODABLE, 1);
+        quota_complain(ingest->channels->quota, &frame->peer,
+                       "sends messages that cannot be decoded", 1);
         answer_error(ingest, socket, &frame->route, job->message.failed_run, err.text);
         return false;
     }
@@ -123,9 +125,11 @@ static bool acquire_credit(struct ingest *ingest, struct job *job)
 {
     job->credit = peer_credit_acquire(&ingest->channels->credit, job->from.socket, &job->from.route,
                                       job->records);
-    if (!job->credit)
-        reject_counters_count(&ingest->channels->rejects, REFUSAL_OVER_CREDIT, 1);
-    return job->credit != NULL;
+    if (job->credit)
+        return true;
+    reject_counters_count(&ingest->channels->rejects, REFUSAL_OVER_CREDIT, 1);
+    quota_complain(ingest->channels->quota, &job->peer, "sends far more than its credit", 1);
+    return false;
 }
 
 // False when the sender's owner has exceeded a quota; it will send again.

@@ -11,6 +11,7 @@
 #include "common/sys/thread.h"
 #include "common/wire/codec.h"
 #include "server/collector/access/files_under.h"
+#include "server/collector/access/quota.h"
 #include "server/collector/services/query_worker.h"
 #include "server/collector/threads/job.h"
 
@@ -228,6 +229,8 @@ static void on_frame(struct query_service *service, unsigned socket, const struc
     enum status status = codec_decode_untrusted(&message, frame->bytes, frame->size, &err);
     if (status != STATUS_OK) {
         reject_counters_count(service->endpoints->rejects, REFUSAL_UNDECODABLE, 1);
+        quota_complain(service->channels->quota, &frame->peer,
+                       "sends queries that cannot be decoded", 1);
         reply(service, &to, 0, status, NULL, &err);
         return;
     }
