@@ -4,23 +4,24 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/wire/peer.h"
 
-// Routing id of the peer that sent a message to a ROUTER.  Pass it to wire_send for the reply; it
-// may be copied.
+// Number of the connection on which a message came to a listening socket; 0: none.  Pass it to
+// wire_send for the reply; it may be copied.  A socket never uses a number again.
 struct wire_route {
-    unsigned char size;
-    unsigned char id[255];
+    uint64_t connection;
 };
 
 // A received frame: `bytes` is borrowed until wire_frame_release.
 struct wire_frame {
-    struct wire_route route; // ROUTER only
+    struct wire_route route; // of a listening socket only
     struct wire_peer peer;   // the sender; PEER_KEY if the socket has a guard and uses TCP
     const void *bytes;
     size_t size;
-    bool is_held; // private: `part` has libzmq's message, which owns `bytes`
+    void *received; // private: of a listening socket, what owns `bytes`
+    bool is_held;   // private: `part` has libzmq's message, which owns `bytes`
     _Alignas(void *) unsigned char part[64];
 };
 

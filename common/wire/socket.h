@@ -1,28 +1,9 @@
-// Message sockets: a wrapper of ZeroMQ's ROUTER (server) and DEALER (client) sockets, with CURVE
-// keys for authentication and encryption.  Only socket*.c include zmq.h.  Only one thread may use a
-// socket at a time; the thread that creates it may leave it to a thread that it starts afterwards.
-//
-// Our messages have one frame.  libzmq limits the queues of each peer in messages, not in bytes.
-// For received messages of one frame a peer occupies at most `queue_in` frames of `frame_max`
-// bytes, one frame that is being received, and a few hundred kilobytes of libzmq's buffers.  For
-// sending, `queue_out` messages wait at most.  libzmq closes the connection of a peer that
-// announces a frame larger than `frame_max`, before it receives that frame.
-//
-//   service  frame_max  queue_in  queue_out   received, at most
-//   ingest   8 MiB      8         64          72 MiB
-//   query    64 KiB     16        8           1.1 MiB
-//   live     64 KiB     16        64          1.1 MiB
-//   admin    64 KiB     16        8           1.1 MiB
-//
-// Three weaknesses of libzmq 4.3.4 remain.  If the socket has a guard (wire_guard, below), only
-// peers that it admits can exploit them:
-// - A peer may send a message of any number of frames: the memory bound above does not hold then.
-// - A peer that fills its queue, then sends a ZeroMQ heartbeat (PING) and disconnects can
-//   crash the program.
-// - A peer that sets the routing id which the ROUTER would assign next (a NUL and a 32-bit
-//   counter) crashes the program.  The counter starts at a random value, so that a peer cannot
-//   predict the next id; but a peer that holds a thousand ids spread over the range hits the next
-//   id after some million connections.
+// Message sockets.  A socket either listens, for any number of peers (listener.h, which has the
+// bounds of its memory), or connects to one server (socket_dealer.h, by libzmq).  Both speak ZMTP,
+// with CURVE keys for authentication and encryption.  Our messages have one frame.  Only one thread
+// may use a socket at a time, but for wire_is_connected, wire_unsent, wire_count and
+// wire_complaints, which any thread may call while the socket is open; the thread that creates it
+// may leave it to a thread that it starts afterwards.
 #ifndef INFERSTAT_WIRE_SOCKET_H
 #define INFERSTAT_WIRE_SOCKET_H
 
@@ -33,10 +14,11 @@
 #include "common/core/base/error.h"
 #include "common/wire/address.h"
 #include "common/wire/frame.h"
+#include "common/wire/listener.h"
 #include "common/wire/socket_dealer.h"
 #include "common/wire/socket_keys.h"
 
-struct wire_context; // libzmq's context; one per program or library handle; any thread
+struct wire_context; // threads that send and receive; one per program or library handle; any thread
 struct wire_socket;
 
 MUST_CHECK enum status wire_context_new(struct wire_context **out, struct error *err);
@@ -45,52 +27,30 @@ void wire_context_free(struct wire_context *context);
 
 // ---- Listening -------------------------------------------------------------------
 
-// Guard: the authenticator of a listening socket.  A thread of the wire_context calls `admit` with
-// the peer's public key, once per connection and again in wire_hang_up; `admit` returns true if the
-// peer may connect.  `admit` must be fast and must not use the wire_context or its sockets.  When
-// its decisions change, call wire_hang_up, which applies them to existing connections.
-struct wire_guard {
-    struct wire_keypair keys; // the server's own
-    bool (*admit)(void *context, enum address_service service,
-                  const unsigned char key[WIRE_KEY_SIZE]);
-    void *context; // passed to `admit`; borrowed until the socket is closed
-};
-
-struct wire_listen {
-    enum address_service service;   // selects a row of the table above; passed to `admit`
-    bool owner_only;                // ipc: mode 0600 instead of 0660
-    const struct wire_guard *guard; // TCP: admits CURVE peers by this guard (copied).  NULL: no
-                                    // keys.  Ignored for ipc, which uses file permissions.
-    // Maximum number of connections; 0: no limit.  A connection above the limit closes the oldest
-    // one that has sent no message yet, so that idle unknown peers cannot lock out other peers; if
-    // there is none, the new connection is closed.  RLIMIT_NOFILE must allow a descriptor for each.
-    unsigned connections_max;
-};
-
-// Creates a ROUTER bound to an endpoint (address_endpoint).  Peers must complete their handshake
-// within 5 s.  Returns STATUS_BUSY if the endpoint is in use.
+// Listens on an endpoint (address_endpoint).  Peers must complete their handshake within 5 s; those
+// that set a routing id are refused.  Returns STATUS_BUSY if the endpoint is in use.
 MUST_CHECK enum status wire_bind(struct wire_socket **out, struct wire_context *context,
                                  const char *endpoint, const struct wire_listen *listen,
                                  struct error *err);
 
 // Closes the connections of a listening socket that are open at the call, and keeps listening.
-// With a guard, it closes only connections that have sent no message, and connections whose last
-// message has a key that `admit` now rejects.  Peers that `admit` accepts reconnect; messages in
-// flight may be lost.  Does nothing for a socket without a guard and without a connection limit.
+// With a guard, it closes only connections that have sent no message, and connections with a key
+// that `admit` now rejects.  Peers that `admit` accepts reconnect; messages in flight may be lost.
 void wire_hang_up(struct wire_socket *socket);
 
-// Connection counters of a socket that was bound with a guard or a limit; zero for other sockets.
-struct wire_counters {
-    uint64_t connections; // currently open
-    uint64_t over_limit;  // closed because of connections_max
-    uint64_t strangers;   // handshakes refused by `admit`
-    uint64_t handshakes;  // closed before any message, though not refused by `admit`: the
-                          // handshake failed (no CURVE, a wrong server key, no ZeroMQ, a
-                          // timeout), or it was a port scan
-};
+// True while the connection on which a message came to a listening socket is open.
+bool wire_is_connected(const struct wire_socket *socket, const struct wire_route *route);
 
-// Reads the counters.  Any thread, while the socket is open.
+// Bytes that all listening sockets of the same service have accepted by wire_send and not sent yet.
+uint64_t wire_unsent(const struct wire_socket *socket);
+
+// Reads the counters of a listening socket.
 void wire_count(const struct wire_socket *socket, struct wire_counters *out);
+
+// Moves up to `max` complaints to `out`: whose connections were closed since the last call, and
+// why. Returns their number.  Beyond 64 between two calls peers are counted, but not named.
+unsigned wire_complaints(const struct wire_socket *socket, struct wire_complaint *out,
+                         unsigned max);
 
 // ---- Connecting ------------------------------------------------------------------
 
@@ -132,17 +92,19 @@ void wire_count_garbage(struct wire_socket *socket);
 
 // ---- Both ------------------------------------------------------------------------
 
-// Closes the socket; discards unsent messages and removes the file of a bound ipc socket.  NULL is
-// fine.  libzmq closes in the background: the endpoint may stay in use for a moment.
+// Closes the socket, whose frames must be released; discards unsent messages and removes the file
+// of a listening ipc socket.  NULL is fine.
 void wire_close(struct wire_socket *socket);
 
-// Sends one frame; never blocks.  `route` is NULL on a DEALER.  Returns STATUS_FULL if the queue is
-// full or no peer is connected, STATUS_UNREACHABLE if the peer of `route` has disconnected.
+// Sends one frame; never blocks.  `route` is NULL on a connecting socket.  Returns STATUS_FULL if
+// too much is unsent or no server is connected, STATUS_UNREACHABLE if the peer of `route` has
+// disconnected.
 MUST_CHECK enum status wire_send(struct wire_socket *socket, const struct wire_route *route,
                                  const void *bytes, size_t size);
 
 // Receives one frame; never blocks.  Returns STATUS_NO_DATA if there is none, STATUS_INVALID if it
-// discarded a message with a wrong number of frames (the caller counts such messages).
+// discarded a message with a wrong number of frames (the caller counts such messages).  A listening
+// socket takes turns among owners and their connections, by bytes.
 MUST_CHECK enum status wire_receive(struct wire_socket *socket, struct wire_frame *frame);
 void wire_frame_release(struct wire_frame *frame);
 

@@ -37,7 +37,7 @@ enum {
 
 static const uint64_t second_ns = UINT64_C(1000000000);
 
-// What a collector may send; the table in socket.h.  Its Acks have up to 280 KiB, one for each
+// What a collector may send.  Its Acks have up to 280 KiB, one for each
 // batch; its answers and live records up to MESSAGE_SIZE_MAX.
 static const struct dealer_limits {
     int64_t frame_max;
@@ -72,10 +72,10 @@ static bool set_int(void *zmq, int option, int value)
 // ZeroMQ's own heartbeats stay off: libzmq 4.3.4 ends the program with "Assertion
 // failed: !_io_error" when it is time for one, or one arrives, on a connection that was
 // lost while its queue was full.  So a DEALER's queue of received messages has no limit.
-static bool set_options(void *zmq, int type, const char *endpoint, const struct zmq_limits *limits)
+static bool set_options(void *zmq, const char *endpoint, const struct dealer_limits *limits)
 {
-    bool done = set_int(zmq, ZMQ_LINGER, 0) && set_int(zmq, ZMQ_SNDHWM, limits->queue_out) &&
-                set_int(zmq, ZMQ_RCVHWM, limits->queue_in);
+    bool done = set_int(zmq, ZMQ_LINGER, 0) && set_int(zmq, ZMQ_SNDHWM, QUEUE_OUT) &&
+                set_int(zmq, ZMQ_RCVHWM, 0);
     if (!done)
         return false;
     done = zmq_setsockopt(zmq, ZMQ_MAXMSGSIZE, &limits->frame_max, sizeof limits->frame_max) == 0 &&
@@ -87,25 +87,23 @@ static bool set_options(void *zmq, int type, const char *endpoint, const struct 
            set_int(zmq, ZMQ_IPV6, strchr(endpoint, '[') != NULL);
     if (!done)
         return false;
-    if (type == ZMQ_ROUTER)
-        return set_int(zmq, ZMQ_ROUTER_MANDATORY, 1);
     return set_int(zmq, ZMQ_IMMEDIATE, 1) && set_int(zmq, ZMQ_RECONNECT_IVL, RECONNECT_MS) &&
            set_int(zmq, ZMQ_RECONNECT_IVL_MAX, RECONNECT_MAX_MS);
 }
 
-enum status zmq_open(void **out, void *context, int type, const char *endpoint,
-                     const struct zmq_limits *limits, struct error *err)
+static enum status open_zmq(void **out, void *context, const char *endpoint,
+                            const struct dealer_limits *limits, struct error *err)
 {
     // The first socket starts libzmq's threads, which inherit the mask: signals
     // are for the program's own threads.
     sigset_t all, before;
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    void *zmq = zmq_socket(context, type);
+    void *zmq = zmq_socket(context, ZMQ_DEALER);
     int fault = errno;
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 
-    if (zmq && set_options(zmq, type, endpoint, limits)) {
+    if (zmq && set_options(zmq, endpoint, limits)) {
         *out = zmq;
         return STATUS_OK;
     }
@@ -114,36 +112,6 @@ enum status zmq_open(void **out, void *context, int type, const char *endpoint,
         (void)zmq_close(zmq);
     }
     return error_set(err, STATUS_IO, "%s: the socket could not be made: %s", endpoint,
-                     zmq_strerror(fault));
-}
-
-static enum status bind_status(int fault)
-{
-    switch (fault) {
-    case EADDRINUSE:
-        return STATUS_BUSY;
-    case EACCES:
-    case EPERM:
-        return STATUS_DENIED;
-    case ENOENT:
-    case ENOTDIR:
-        return STATUS_NOT_FOUND;
-    case ENAMETOOLONG:
-    case EINVAL:
-    case EPROTONOSUPPORT:
-        return STATUS_INVALID;
-    default:
-        return STATUS_IO;
-    }
-}
-
-// What a call of libzmq that returned `result` means; `what` cannot be done.
-enum status zmq_opened(int result, const char *endpoint, const char *what, struct error *err)
-{
-    const int fault = errno;
-    if (result == 0)
-        return STATUS_OK;
-    return error_set(err, bind_status(fault), "%s: cannot %s: %s", endpoint, what,
                      zmq_strerror(fault));
 }
 
@@ -271,12 +239,14 @@ static enum status connect_dealer(struct dealer *dealer, void *context, const ch
                                   struct error *err)
 {
     dealer->limits = service == ADDRESS_INGEST ? &ingest_limits : &other_limits;
-    const struct zmq_limits limits = {dealer->limits->frame_max, 0, QUEUE_OUT};
-    enum status status = zmq_open(&dealer->zmq, context, ZMQ_DEALER, endpoint, &limits, err);
+    enum status status = open_zmq(&dealer->zmq, context, endpoint, dealer->limits, err);
     if (status == STATUS_OK)
         status = prepare_dealer(dealer, context, endpoint, pass, err);
     if (status == STATUS_OK)
-        status = zmq_opened(zmq_connect(dealer->zmq, endpoint), endpoint, "connect", err);
+        status = zmq_connect(dealer->zmq, endpoint) == 0
+                     ? STATUS_OK
+                     : error_set(err, errno == EINVAL ? STATUS_INVALID : STATUS_IO,
+                                 "%s: cannot connect: %s", endpoint, zmq_strerror(errno));
     return status;
 }
 
@@ -339,23 +309,17 @@ void *dealer_zmq(struct dealer *dealer)
 
 // ---- Sending and receiving ---------------------------------------------------------
 
-enum status zmq_send_part(void *zmq, const void *bytes, size_t size, int flags)
+enum status dealer_send(struct dealer *dealer, const void *bytes, size_t size)
 {
-    while (zmq_send(zmq, bytes, size, flags | ZMQ_DONTWAIT) < 0)
+    if (!dealer->zmq)
+        return STATUS_FULL;
+    while (zmq_send(dealer->zmq, bytes, size, ZMQ_DONTWAIT) < 0)
         if (errno != EINTR)
-            return errno == EAGAIN         ? STATUS_FULL
-                   : errno == EHOSTUNREACH ? STATUS_UNREACHABLE
-                   : errno == ENOMEM       ? STATUS_NOMEM
-                                           : STATUS_IO;
+            return errno == EAGAIN ? STATUS_FULL : errno == ENOMEM ? STATUS_NOMEM : STATUS_IO;
     return STATUS_OK;
 }
 
-enum status dealer_send(struct dealer *dealer, const void *bytes, size_t size)
-{
-    return dealer->zmq ? zmq_send_part(dealer->zmq, bytes, size, 0) : STATUS_FULL;
-}
-
-enum status zmq_receive_part(void *zmq, void *part)
+static enum status receive_part(void *zmq, zmq_msg_t *part)
 {
     while (zmq_msg_recv(part, zmq, ZMQ_DONTWAIT) < 0) {
         if (errno == EAGAIN)
@@ -367,11 +331,11 @@ enum status zmq_receive_part(void *zmq, void *part)
 }
 
 // Throws away the rest of a message of too many parts.
-void zmq_drain(void *zmq)
+static void drain(void *zmq)
 {
     zmq_msg_t part;
     (void)zmq_msg_init(&part);
-    while (zmq_receive_part(zmq, &part) == STATUS_OK && zmq_msg_more(&part)) {
+    while (receive_part(zmq, &part) == STATUS_OK && zmq_msg_more(&part)) {
         // The next part follows.
     }
     (void)zmq_msg_close(&part);
@@ -384,7 +348,7 @@ static zmq_msg_t *part_of(struct wire_frame *frame)
     return (zmq_msg_t *)(void *)frame->part;
 }
 
-void zmq_read_peer(struct wire_frame *frame)
+static void read_peer(struct wire_frame *frame)
 {
     const char *address = zmq_msg_gets(part_of(frame), "Peer-Address");
     if (!address || !peer_read_address(&frame->peer, address))
@@ -419,7 +383,7 @@ void dealer_count_garbage(struct dealer *dealer)
 static enum status check_message(struct dealer *dealer, zmq_msg_t *part)
 {
     if (zmq_msg_more(part)) {
-        zmq_drain(dealer->zmq);
+        drain(dealer->zmq);
         dealer_count_garbage(dealer);
         return STATUS_INVALID;
     }
@@ -437,9 +401,9 @@ enum status dealer_receive(struct dealer *dealer, struct wire_frame *frame)
     look(dealer); // so that what is told does not pile up
     zmq_msg_t *part = part_of(frame);
     (void)zmq_msg_init(part);
-    enum status status = zmq_receive_part(dealer->zmq, part);
+    enum status status = receive_part(dealer->zmq, part);
     if (status == STATUS_OK) {
-        zmq_read_peer(frame);
+        read_peer(frame);
         dealer->last_peer = frame->peer;
         status = check_message(dealer, part);
     }

@@ -57,28 +57,4 @@ void dealer_frame_release(struct wire_frame *frame);
 // libzmq's socket, to wait until it is readable; NULL: the connection was closed.
 void *dealer_zmq(struct dealer *dealer);
 
-// ---- Shared with the listening side --------------------------------------------------
-
-// What libzmq may hold of one peer: bytes of a frame, messages of the two queues.
-struct zmq_limits {
-    int64_t frame_max;
-    int queue_in, queue_out;
-};
-
-// Creates libzmq's socket of a type, with the options that all have.  The caller closes it.
-MUST_CHECK enum status zmq_open(void **out, void *context, int type, const char *endpoint,
-                                const struct zmq_limits *limits, struct error *err);
-
-// STATUS_OK where `result` of a call of libzmq is 0; else the error: cannot do `what`.
-MUST_CHECK enum status zmq_opened(int result, const char *endpoint, const char *what,
-                                  struct error *err);
-
-MUST_CHECK enum status zmq_send_part(void *zmq, const void *bytes, size_t size, int flags);
-// `part` is a zmq_msg_t.
-MUST_CHECK enum status zmq_receive_part(void *zmq, void *part);
-// Sets the frame's peer from the properties that libzmq read when the connection was made.
-void zmq_read_peer(struct wire_frame *frame);
-// Discards the rest of a message of too many parts.
-void zmq_drain(void *zmq);
-
 #endif

@@ -571,7 +571,7 @@ def broken_initiates(scene):
              ("metadata beyond its end",
               {"properties": b"\1X" + struct.pack(">I", 1 << 31) + b"v"}),
              ("huge metadata", {"properties": metadata((b"X", bytes(100000)))}),
-             ("the same INITIATE twice", {"nonce": 1})]
+             ("the same INITIATE twice", {"nonce": 1000})]
     for what, options in cases:
         hands = scene.insider_hands("ingest") if what != "huge metadata" else scene.curve()
         hands.greet()

@@ -6,6 +6,7 @@
 #define SECOND_NS UINT64_C(1000000000)
 
 enum {
+    COMPLAINTS_AT_ONCE = 16,
     LAST_WORDS_NS = 700000000, // producers send at least every half second
     LOOK_NS = 250000000,       // interval of checks for revocations
 };
@@ -33,6 +34,18 @@ static bool admit(void *context, enum address_service service,
     return access_check(context, service, key) == ACCESS_GRANTED;
 }
 
+// Called by a thread of the sockets, as the next.
+static bool enter(void *context, const struct wire_peer *peer)
+{
+    const uint64_t now_ns = clock_monotonic_ns();
+    return quota_take(context, quota_owner(context, peer, now_ns), QUOTA_CONNECTIONS, 1, now_ns);
+}
+
+static void leave(void *context, const struct wire_peer *peer)
+{
+    quota_give(context, quota_owner(context, peer, clock_monotonic_ns()), QUOTA_CONNECTIONS, 1);
+}
+
 enum status admission_open(struct admission *admission, const struct endpoints *endpoints,
                            enum address_service service, struct error *err)
 {
@@ -42,7 +55,10 @@ enum status admission_open(struct admission *admission, const struct endpoints *
     const struct wire_listen listen = {.service = service,
                                        .owner_only = service == ADDRESS_ADMIN,
                                        .guard = endpoints->access ? &guard : NULL,
-                                       .connections_max = endpoints->connections_max};
+                                       .connections_max = endpoints->connections_max,
+                                       .enter = enter,
+                                       .leave = leave,
+                                       .context = endpoints->quota};
     admission->endpoints = endpoints;
     admission->services[admission->count / endpoints->count] = service;
     if (endpoints->access)
@@ -100,6 +116,49 @@ static uint64_t grown(uint64_t now, uint64_t *most)
     return *most - before;
 }
 
+// How connections that the sockets closed are counted and named in the log.
+static const struct {
+    enum refusal reason; // REFUSAL_COUNT: counted by the other fields of struct wire_counters
+    const char *what;
+} cuts[WIRE_CUTS] = {
+    [WIRE_CUT_NONE] = {REFUSAL_COUNT, "?"},
+    [WIRE_CUT_GREETING] = {REFUSAL_COUNT, "connects and does not greet as ZeroMQ 3 does"},
+    [WIRE_CUT_KEYS] = {REFUSAL_COUNT, "sends what its keys cannot decrypt"},
+    [WIRE_CUT_STRANGER] = {REFUSAL_COUNT, "connects with a key that is not authorized"},
+    [WIRE_CUT_CONNECTIONS] = {REFUSAL_COUNT, "has too many connections"},
+    [WIRE_CUT_GARBAGE] = {REFUSAL_GARBAGE, "breaks the protocol of ZeroMQ"},
+    [WIRE_CUT_ROUTING_ID] = {REFUSAL_ROUTING_ID, "sets a routing id"},
+    [WIRE_CUT_FRAMES] = {REFUSAL_FRAMES, "sends messages of too many frames"},
+    [WIRE_CUT_FRAME_SIZE] = {REFUSAL_FRAME_SIZE, "sends frames that are too large"},
+    [WIRE_CUT_SLOW_FRAME] = {REFUSAL_SLOW_FRAME, "does not complete its frames"},
+    [WIRE_CUT_DEAF] = {REFUSAL_DEAF, "does not read its answers"},
+    [WIRE_CUT_PINGS] = {REFUSAL_HEARTBEATS, "sends too many heartbeats"},
+    [WIRE_CUT_RATE] = {REFUSAL_CONNECT_RATE, "connects too often"},
+};
+
+static void count_cuts(struct admission *admission, const struct wire_counters *now,
+                       struct wire_counters *before)
+{
+    for (unsigned i = 0; i < WIRE_CUTS; i++) {
+        const uint64_t more = grown(now->cuts[i], &before->cuts[i]);
+        if (cuts[i].reason != REFUSAL_COUNT)
+            reject_counters_count(admission->endpoints->rejects, cuts[i].reason, more);
+    }
+}
+
+// Logs whose connections were closed, and why.
+static void complain(const struct admission *admission, unsigned socket)
+{
+    struct wire_complaint complaints[COMPLAINTS_AT_ONCE];
+    unsigned found = COMPLAINTS_AT_ONCE;
+    while (found == COMPLAINTS_AT_ONCE) {
+        found = wire_complaints(admission->sockets[socket], complaints, COMPLAINTS_AT_ONCE);
+        for (unsigned i = 0; i < found; i++)
+            quota_complain(admission->endpoints->quota, &complaints[i].peer,
+                           cuts[complaints[i].cut].what, complaints[i].count);
+    }
+}
+
 static void count(struct admission *admission)
 {
     struct reject_counters *rejects = admission->endpoints->rejects;
@@ -113,6 +172,7 @@ static void count(struct admission *admission)
         if (!admission_address(admission, i)->is_ipc)
             reject_counters_count(rejects, REFUSAL_HANDSHAKE,
                                   grown(now.handshakes, &before->handshakes));
+        count_cuts(admission, &now, before);
     }
 }
 
@@ -139,6 +199,8 @@ void admission_update(struct admission *admission, uint64_t now_ns)
     if (now_ns - admission->counted_at_ns >= SECOND_NS) {
         admission->counted_at_ns = now_ns;
         count(admission);
+        for (unsigned i = 0; i < admission->count; i++)
+            complain(admission, i);
     }
 }
 

@@ -16,6 +16,7 @@
 #include "common/wire/address.h"
 #include "common/wire/socket.h"
 #include "server/collector/access/access.h"
+#include "server/collector/access/quota.h"
 #include "server/collector/threads/reject_counters.h"
 
 enum {
@@ -26,12 +27,13 @@ enum {
 
 // Where the collector listens, and who may connect.
 struct endpoints {
-    struct wire_context *context; // the process's ZeroMQ context
+    struct wire_context *context; // the process's sockets
     struct address addresses[ENDPOINTS_MAX];
     unsigned count;
     struct access *access;    // access control over TCP; NULL: none, and no encryption
     struct wire_keypair keys; // the collector's own, with `access`
     struct reject_counters *rejects;
+    struct quota *quota;      // limits connections of an owner, and names hostile peers in the log
     unsigned connections_max; // limit of connections per socket; 0: none
 };
 

@@ -1,8 +1,9 @@
 // The ingest thread: decodes producers' messages, queues them for the writer, and sends the
 // writer's acknowledgements.
 //
-// Backpressure: while the writer's inbox is full, the thread receives nothing, ZeroMQ's bounded
-// queues fill, and producers keep their records.  Peers are served round-robin, one message each.
+// Backpressure: while the writer's inbox is full, the thread receives nothing, the sockets read no
+// more than they may hold, and producers keep their records.  Owners, and the connections of
+// one, are served in turns of 64 KiB.
 // A message of a peer far beyond its credit (peer_credit.h) is dropped.
 #ifndef INFERSTAT_COLLECTOR_SERVICES_INGEST_H
 #define INFERSTAT_COLLECTOR_SERVICES_INGEST_H

@@ -51,8 +51,7 @@ static struct reader *find_reader(struct live *live, const struct job_return *at
 {
     for (unsigned i = 0; i < live->reader_count; i++) {
         const struct job_return *known = &live->readers[i].at;
-        if (known->socket == at->socket && known->route.size == at->route.size &&
-            memcmp(known->route.id, at->route.id, at->route.size) == 0)
+        if (known->socket == at->socket && known->route.connection == at->route.connection)
             return &live->readers[i];
     }
     return NULL;

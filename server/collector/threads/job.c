@@ -65,8 +65,7 @@ enum status job_submit(struct queue *inbox, struct job *job, struct error *err)
 
 bool job_return_is_same(const struct job_return *a, const struct job_return *b)
 {
-    return a->socket == b->socket && a->route.size == b->route.size &&
-           memcmp(a->route.id, b->route.id, a->route.size) == 0;
+    return a->socket == b->socket && a->route.connection == b->route.connection;
 }
 
 void answer_free(void *item)

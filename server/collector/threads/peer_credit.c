@@ -19,8 +19,8 @@ void peer_credit_init(struct peer_credit *peer_credit)
 static uint32_t hash(uint32_t seed, unsigned socket, const struct wire_route *route)
 {
     uint32_t value = UINT32_C(2166136261) ^ seed ^ socket;
-    for (unsigned i = 0; i < route->size; i++)
-        value = (value ^ route->id[i]) * UINT32_C(16777619);
+    for (unsigned shift = 0; shift < 64; shift += 8)
+        value = (value ^ (uint32_t)(route->connection >> shift & 0xff)) * UINT32_C(16777619);
     return value ^ value >> 16;
 }
 

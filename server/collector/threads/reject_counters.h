@@ -25,7 +25,16 @@
     X(STRANGER, "stranger")         /* a connection with an unauthorized key */                    \
     X(HANDSHAKE, "handshake")       /* a connection that failed its handshake */                   \
     X(UNANSWERED, "unanswered")     /* a message whose answer found no memory, or no room at its   \
-                                       connection */
+                                       connection */                                               \
+    /* connections that were closed because their peer ... */                                      \
+    X(GARBAGE, "garbage")           /* broke the protocol of ZeroMQ */                             \
+    X(ROUTING_ID, "routing_id")     /* set a routing id */                                         \
+    X(FRAMES, "frames")             /* sent a message of too many frames */                        \
+    X(FRAME_SIZE, "frame_size")     /* announced a frame that is too large */                      \
+    X(SLOW_FRAME, "slow_frame")     /* did not complete a frame in time */                         \
+    X(DEAF, "deaf")                 /* did not read what was sent to it */                         \
+    X(HEARTBEATS, "heartbeats")     /* sent too many heartbeats */                                 \
+    X(CONNECT_RATE, "connect_rate") /* connected too often */
 
 enum refusal {
 #define REFUSAL_ENUM(name, key) REFUSAL_##name,

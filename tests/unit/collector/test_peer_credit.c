@@ -25,9 +25,7 @@ TEST_FIXTURE(tear_down)
 
 static struct wire_route route(uint32_t peer)
 {
-    struct wire_route route = {.size = 5};
-    memcpy(route.id + 1, &peer, sizeof peer);
-    return route;
+    return (struct wire_route){.connection = peer};
 }
 
 static struct peer_credit_slot *take(uint32_t peer, uint32_t records)

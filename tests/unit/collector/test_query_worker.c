@@ -43,7 +43,7 @@ TEST_FIXTURE(tear_down)
 
 static enum status ask(uint64_t id, struct error *err)
 {
-    const struct job_return to = {.socket = 3, .route = {.size = 1, .id = "x"}};
+    const struct job_return to = {.socket = 3, .route = {.connection = 1}};
     const struct message_query asked = {
         .id = id, .protocol = MESSAGE_PROTOCOL, .query.kind = QUERY_AUDIT};
     return query_worker_ask(lane, &to, &asked, NULL, err);
@@ -127,7 +127,7 @@ TEST_CASE(test_a_few_wait)
     query_worker_stop(lane);
     assert_int_equal(query_worker_start(&lane, path, QUERY_WORKER_ROOM_MAX, channels, &err),
                      STATUS_OK);
-    const struct job_return to = {.socket = 3, .route = {.size = 1, .id = "x"}};
+    const struct job_return to = {.socket = 3, .route = {.connection = 1}};
     struct message_query asked = {
         .protocol = MESSAGE_PROTOCOL,
         .query = {.kind = QUERY_AVERAGE, .metric = "goodput_per_second", .average.slo = "ttft=1s"}};

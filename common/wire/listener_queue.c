@@ -1,0 +1,451 @@
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/wire/listener_inside.h"
+
+enum {
+    QUANTUM = 64 * 1024, // bytes of frames that an owner may have taken before the next one's turn
+    SLOTS_MIN = 64,
+    SLOT_BITS = 16, // of a connection's number; the rest counts all connections
+    // A small message may exceed its owner's share, down to a part of the bound.
+    SMALL_COST = 64 * 1024,
+    RESERVE = 32,
+};
+
+// ---- Waking the other thread -----------------------------------------------------------
+
+bool listener_needs_wake(struct listener *listener)
+{
+    const bool was_asleep = listener->is_asleep;
+    listener->is_asleep = false;
+    return was_asleep;
+}
+
+void listener_wake(struct listener *listener)
+{
+    (void)eventfd_write(listener->wake_fd, 1); // cannot fail: its count stays small
+}
+
+void port_signal(struct port *port)
+{
+    const bool has_something = !TAILQ_EMPTY(&port->active) || port->skipped;
+    eventfd_t ignored;
+    if (has_something == port->is_signalled)
+        return;
+    port->is_signalled = has_something;
+    if (has_something)
+        (void)eventfd_write(port->ready_fd, 1);
+    else
+        (void)eventfd_read(port->ready_fd, &ignored);
+}
+
+// ---- Memory ------------------------------------------------------------------------
+
+struct pool *pool_of(const struct port *port)
+{
+    return &port->listener->pools[port->service];
+}
+
+size_t pool_room(const struct pool *pool, const struct owner *owner)
+{
+    const size_t free_bytes =
+        pool->received < pool->received_max ? pool->received_max - pool->received : 0;
+    return free_bytes > owner->received ? free_bytes - owner->received : 0;
+}
+
+void pool_hold(struct owner *owner, size_t bytes)
+{
+    owner->received += bytes;
+    pool_of(owner->port)->received += bytes;
+}
+
+bool pool_release(struct owner *owner, size_t bytes)
+{
+    struct pool *pool = pool_of(owner->port);
+    assert(owner->received >= bytes && pool->received >= bytes);
+    owner->received -= bytes;
+    pool->received -= bytes;
+    if (!pool->has_waiting || pool->was_shortened)
+        return false;
+    pool->was_shortened = true;
+    return listener_needs_wake(owner->port->listener);
+}
+
+// ---- Owners ------------------------------------------------------------------------
+
+struct owner *owner_of(struct port *port, const struct wire_peer *peer)
+{
+    struct owner *owner;
+    TAILQ_FOREACH(owner, &port->owners, next)
+    if (peer_is_same_owner(&owner->peer, peer))
+        return owner;
+    owner = calloc(1, sizeof *owner);
+    if (!owner)
+        return NULL;
+    owner->port = port;
+    owner->peer = *peer;
+    TAILQ_INIT(&owner->active);
+    TAILQ_INSERT_HEAD(&port->owners, owner, next);
+    return owner;
+}
+
+void owner_free_unused(struct owner *owner)
+{
+    if (owner->connections > 0 || owner->received > 0)
+        return;
+    TAILQ_REMOVE(&owner->port->owners, owner, next);
+    free(owner);
+}
+
+// ---- Connections -------------------------------------------------------------------
+
+// Makes room for more connections.
+static bool grow_slots(struct port *port)
+{
+    const unsigned count = port->slot_count ? 2 * port->slot_count : SLOTS_MIN;
+    if (count > 1U << SLOT_BITS)
+        return false;
+    struct connection **slots = realloc(port->slots, count * sizeof(struct connection *));
+    if (!slots)
+        return false;
+    memset(slots + port->slot_count, 0, (count - port->slot_count) * sizeof(struct connection *));
+    port->free_slot = port->slot_count;
+    port->slots = slots;
+    port->slot_count = count;
+    return true;
+}
+
+bool connection_enter(struct connection *connection)
+{
+    struct port *port = connection->port;
+    while (port->free_slot < port->slot_count && port->slots[port->free_slot])
+        port->free_slot++;
+    if (port->free_slot == port->slot_count && !grow_slots(port))
+        return false;
+    port->slots[port->free_slot] = connection;
+    connection->id = ++port->last_serial << SLOT_BITS | port->free_slot;
+    TAILQ_INSERT_TAIL(&port->connections, connection, next);
+    TAILQ_INSERT_TAIL(&port->unheard, connection, next_unheard);
+    port->counters.connections++;
+    return true;
+}
+
+struct connection *connection_find(const struct port *port, uint64_t id)
+{
+    const uint64_t slot = id & ((UINT64_C(1) << SLOT_BITS) - 1);
+    struct connection *connection = slot < port->slot_count ? port->slots[slot] : NULL;
+    return connection && connection->id == id && !connection->is_cut ? connection : NULL;
+}
+
+void connection_update(struct connection *connection)
+{
+    struct owner *owner = connection->owner;
+    struct port *port = connection->port;
+    // One that asks gets one answer at a time, so that it cannot have many unsent ones.
+    const bool is_active = !TAILQ_EMPTY(&connection->unread) &&
+                           !(port->limits->is_asked && connection->unsent_size > 0);
+    if (is_active == connection->is_active)
+        return;
+    connection->is_active = is_active;
+    if (is_active) {
+        if (TAILQ_EMPTY(&owner->active)) {
+            owner->credit = 0;
+            TAILQ_INSERT_TAIL(&port->active, owner, next_active);
+        }
+        connection->credit = 0;
+        TAILQ_INSERT_TAIL(&owner->active, connection, next_active);
+    } else {
+        TAILQ_REMOVE(&owner->active, connection, next_active);
+        if (TAILQ_EMPTY(&owner->active))
+            TAILQ_REMOVE(&port->active, owner, next_active);
+    }
+    port_signal(port);
+}
+
+void connection_mark(struct connection *connection)
+{
+    if (connection->is_dirty)
+        return;
+    connection->is_dirty = true;
+    TAILQ_INSERT_TAIL(&connection->port->listener->dirty, connection, next_dirty);
+}
+
+void connection_shut_down(struct connection *connection)
+{
+    if (connection->is_cut)
+        return;
+    connection->is_cut = true;
+    connection->port->counters.connections--;
+    if (!connection->is_heard)
+        TAILQ_REMOVE(&connection->port->unheard, connection, next_unheard);
+    connection->is_heard = true;
+    (void)shutdown(connection->fd, SHUT_RDWR);
+}
+
+void connection_drop_unread(struct connection *connection)
+{
+    struct received *received;
+    while ((received = TAILQ_FIRST(&connection->unread)) != NULL) {
+        TAILQ_REMOVE(&connection->unread, received, next);
+        (void)pool_release(received->owner, received->cost);
+        free(received);
+    }
+    connection->unread_size = 0;
+    if (connection->owner)
+        connection_update(connection);
+}
+
+void connection_free(struct connection *connection)
+{
+    struct owner *owner = connection->owner;
+    if (owner) {
+        owner->connections--;
+        owner_free_unused(owner);
+    }
+    free(connection);
+}
+
+// ---- Fair order --------------------------------------------------------------------
+
+// Deficit round robin, first among owners, then among the connections of one: each gets QUANTUM
+// bytes a round, and saves them up for a frame that is larger.
+static struct connection *choose(struct port *port)
+{
+    struct owner *owner;
+    while ((owner = TAILQ_FIRST(&port->active)) != NULL) {
+        struct connection *connection = TAILQ_FIRST(&owner->active);
+        size_t cost = TAILQ_FIRST(&connection->unread)->cost;
+        while (connection->credit < cost) {
+            connection->credit += QUANTUM;
+            TAILQ_REMOVE(&owner->active, connection, next_active);
+            TAILQ_INSERT_TAIL(&owner->active, connection, next_active);
+            connection = TAILQ_FIRST(&owner->active);
+            cost = TAILQ_FIRST(&connection->unread)->cost;
+        }
+        if (owner->credit >= cost) {
+            owner->credit -= cost;
+            connection->credit -= cost;
+            return connection;
+        }
+        owner->credit += QUANTUM;
+        TAILQ_REMOVE(&port->active, owner, next_active);
+        TAILQ_INSERT_TAIL(&port->active, owner, next_active);
+    }
+    return NULL;
+}
+
+struct received *port_next(struct port *port, struct connection **from)
+{
+    struct connection *connection = choose(port);
+    if (!connection)
+        return NULL;
+    struct received *received = TAILQ_FIRST(&connection->unread);
+    TAILQ_REMOVE(&connection->unread, received, next);
+    connection->unread_size -= received->cost;
+    connection_update(connection);
+    *from = connection;
+    return received;
+}
+
+// ---- Complaints --------------------------------------------------------------------
+
+void port_complain(struct port *port, const struct wire_peer *peer, enum wire_cut cut)
+{
+    port->counters.cuts[cut]++;
+    for (unsigned i = 0; i < port->complaint_count; i++) {
+        struct wire_complaint *known = &port->complaints[i];
+        if (known->cut == cut && peer_is_same_owner(&known->peer, peer) &&
+            strcmp(known->peer.host, peer->host) == 0) {
+            known->count++;
+            return;
+        }
+    }
+    if (port->complaint_count < COMPLAINTS_MAX)
+        port->complaints[port->complaint_count++] =
+            (struct wire_complaint){.peer = *peer, .cut = cut, .count = 1};
+}
+
+// ==== The functions of a port that its user calls, without the lock =====================
+
+static void lock(struct port *port)
+{
+    (void)pthread_mutex_lock(&port->listener->lock);
+}
+
+static void unlock(struct port *port)
+{
+    (void)pthread_mutex_unlock(&port->listener->lock);
+}
+
+int port_fd(const struct port *port)
+{
+    return port->ready_fd;
+}
+
+// ---- Receiving -----------------------------------------------------------------------
+
+// What follows from a frame being taken from a connection; true: the thread is to be woken.
+static bool after_receive(struct connection *connection)
+{
+    const size_t half = connection->port->limits->unread_max / 2;
+    if (connection->is_ended && TAILQ_EMPTY(&connection->unread)) {
+        connection_free(connection);
+        return false;
+    }
+    if (connection->wait != WAIT_READER || connection->unread_size > half)
+        return false;
+    connection_mark(connection);
+    return listener_needs_wake(connection->port->listener);
+}
+
+enum status port_receive(struct port *port, struct wire_frame *frame)
+{
+    struct connection *from = NULL;
+    struct received *received = NULL;
+    bool needs_wake = false;
+    lock(port);
+    const bool is_skipped = port->skipped > 0;
+    if (is_skipped) {
+        port->skipped--;
+        port_signal(port);
+    } else {
+        received = port_next(port, &from);
+    }
+    if (received) {
+        frame->route.connection = from->id;
+        frame->peer = from->peer;
+        needs_wake = after_receive(from);
+    }
+    unlock(port);
+    if (needs_wake)
+        listener_wake(port->listener);
+    if (!received)
+        return is_skipped ? STATUS_INVALID : STATUS_NO_DATA;
+    frame->bytes = received->message;
+    frame->size = received->size;
+    frame->received = received;
+    return STATUS_OK;
+}
+
+void port_frame_release(struct wire_frame *frame)
+{
+    struct received *received = frame->received;
+    struct owner *owner = received->owner;
+    struct port *port = owner->port;
+    lock(port);
+    const bool needs_wake = pool_release(owner, received->cost);
+    owner_free_unused(owner);
+    unlock(port);
+    if (needs_wake)
+        listener_wake(port->listener);
+    free(received);
+}
+
+// ---- Sending -------------------------------------------------------------------------
+
+// Whether a message of `cost` bytes may be sent now.  Under the lock.
+static enum status may_send(struct port *port, const struct connection *connection, size_t cost)
+{
+    struct pool *pool = pool_of(port);
+    if (!connection || !connection->owner)
+        return STATUS_UNREACHABLE;
+    if (connection->unsent_size > port->limits->unsent_max)
+        return STATUS_FULL;
+    const size_t left = pool->unsent < pool->unsent_max ? pool->unsent_max - pool->unsent : 0;
+    const bool is_small = cost <= SMALL_COST && cost + pool->unsent_max / RESERVE <= left;
+    if (pool->unsent == 0 || connection->owner->unsent + cost <= left || is_small)
+        return STATUS_OK;
+    pool->was_short = true;
+    return STATUS_FULL;
+}
+
+static void count_unsent(struct connection *connection, size_t cost)
+{
+    connection->unsent_size += cost;
+    connection->owner->unsent += cost;
+    pool_of(connection->port)->unsent += cost;
+    connection_update(connection);
+}
+
+enum status port_send(struct port *port, const struct wire_route *route, const void *bytes,
+                      size_t size)
+{
+    const size_t cost = sizeof(struct unsent) + SEAL_OVERHEAD + size;
+    lock(port);
+    enum status status = may_send(port, connection_find(port, route->connection), cost);
+    unlock(port);
+    struct unsent *unsent = status == STATUS_OK ? malloc(cost) : NULL;
+    if (!unsent)
+        return status == STATUS_OK ? STATUS_NOMEM : status;
+    *unsent = (struct unsent){.message_size = size, .cost = cost};
+    if (size > 0)
+        memcpy(unsent->bytes + SEAL_OVERHEAD, bytes, size);
+
+    bool needs_wake = false;
+    lock(port);
+    struct connection *connection = connection_find(port, route->connection);
+    status = may_send(port, connection, cost); // again: the lock was released meanwhile
+    if (status == STATUS_OK) {
+        TAILQ_INSERT_TAIL(&connection->unsent, unsent, next);
+        count_unsent(connection, cost);
+        connection_mark(connection);
+        needs_wake = listener_needs_wake(port->listener);
+    }
+    unlock(port);
+    if (status != STATUS_OK)
+        free(unsent);
+    if (needs_wake)
+        listener_wake(port->listener);
+    return status;
+}
+
+// ---- Connections -------------------------------------------------------------------
+
+bool port_is_connected(struct port *port, const struct wire_route *route)
+{
+    lock(port);
+    const bool is_connected = connection_find(port, route->connection) != NULL;
+    unlock(port);
+    return is_connected;
+}
+
+uint64_t port_unsent(struct port *port)
+{
+    lock(port);
+    const uint64_t unsent = pool_of(port)->unsent;
+    unlock(port);
+    return unsent;
+}
+
+void port_hang_up(struct port *port)
+{
+    struct connection *connection;
+    lock(port);
+    TAILQ_FOREACH(connection, &port->connections, next)
+    if (!(connection->is_heard && port->is_guarded &&
+          port->guard.admit(port->guard.context, port->service, connection->peer.key)))
+        connection_shut_down(connection);
+    unlock(port);
+}
+
+void port_count(struct port *port, struct wire_counters *out)
+{
+    lock(port);
+    *out = port->counters;
+    unlock(port);
+}
+
+unsigned port_complaints(struct port *port, struct wire_complaint *out, unsigned max)
+{
+    lock(port);
+    const unsigned count = port->complaint_count < max ? port->complaint_count : max;
+    memcpy(out, port->complaints, count * sizeof *out);
+    port->complaint_count -= count;
+    memmove(port->complaints, port->complaints + count, port->complaint_count * sizeof *out);
+    unlock(port);
+    return count;
+}

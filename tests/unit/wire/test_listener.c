@@ -1,0 +1,315 @@
+// Listening sockets and peers that speak ZMTP by hand: bounds of memory, fair turns, and who is
+// disconnected for what.
+#include "common/wire/socket.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "tests/support/test.h"
+
+enum { MIB = 1024 * 1024 };
+
+static const int64_t second_ns = 1000000000;
+
+static struct wire_context *context;
+static struct wire_socket *server;
+static char folder[64], endpoint[96];
+
+TEST_FIXTURE(set_up)
+{
+    (void)state;
+    (void)snprintf(folder, sizeof folder, "/tmp/inferstat-listener-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(endpoint, sizeof endpoint, "ipc://%s/socket", folder);
+    assert_int_equal(wire_context_new(&context, NULL), STATUS_OK);
+    return 0;
+}
+
+TEST_FIXTURE(tear_down)
+{
+    (void)state;
+    wire_close(server);
+    server = NULL;
+    wire_context_free(context);
+    return rmdir(folder);
+}
+
+static void listen_as(enum address_service service)
+{
+    const struct wire_listen listen = {.service = service};
+    assert_int_equal(wire_bind(&server, context, endpoint, &listen, NULL), STATUS_OK);
+}
+
+// ---- A peer --------------------------------------------------------------------------
+
+static void send_all(int fd, const void *bytes, size_t size)
+{
+    assert_int_equal(send(fd, bytes, size, MSG_NOSIGNAL), (ssize_t)size);
+}
+
+// Connects and sends greeting and READY with a routing id; reads the greeting.
+static int greet(const char *id)
+{
+    unsigned char greeting[64] = {0xff, [9] = 0x7f, [10] = 3, [12] = 'N', 'U', 'L', 'L'};
+    char ready[64] = "\x04\x00\x05READY\x0bSocket-Type\0\0\0\6DEALER\x08Identity\0\0\0";
+    const size_t size = 2 + 6 + 22 + 13 + strlen(id);
+    ready[1] = (char)(size - 2);
+    ready[2 + 6 + 22 + 12] = (char)strlen(id);
+    memcpy(ready + 2 + 6 + 22 + 13, id, strlen(id));
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    (void)snprintf(name.sun_path, sizeof name.sun_path, "%s", endpoint + 6);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&name, sizeof name), 0);
+    send_all(fd, greeting, sizeof greeting);
+    send_all(fd, ready, size);
+    assert_int_equal(recv(fd, greeting, sizeof greeting, MSG_WAITALL), (ssize_t)sizeof greeting);
+    return fd;
+}
+
+// Reads a short frame; returns its size.
+static size_t read_frame(int fd, unsigned char body[255])
+{
+    unsigned char head[2];
+    assert_int_equal(recv(fd, head, sizeof head, MSG_WAITALL), (ssize_t)sizeof head);
+    assert_int_equal(recv(fd, body, head[1], MSG_WAITALL), head[1]);
+    return head[1];
+}
+
+static int join(void)
+{
+    unsigned char body[255];
+    int fd = greet("");
+    assert_true(read_frame(fd, body) > 6);
+    assert_memory_equal(body, "\5READY", 6);
+    return fd;
+}
+
+// Announces a message of `size` bytes.
+static void announce(int fd, uint64_t size)
+{
+    unsigned char head[9] = {2};
+    for (unsigned i = 0; i < 8; i++)
+        head[8 - i] = (unsigned char)(size >> 8 * i);
+    send_all(fd, head, sizeof head);
+}
+
+// ---- The server's side -----------------------------------------------------------------
+
+static void receive(struct wire_frame *frame)
+{
+    uint32_t ready = 0;
+    wire_wait(&server, 1, -1, 10 * second_ns, &ready);
+    assert_int_equal(ready, 1);
+    assert_int_equal(wire_receive(server, frame), STATUS_OK);
+}
+
+static void pause_ms(int64_t ms)
+{
+    uint32_t ready;
+    wire_wait(NULL, 0, -1, ms * 1000000, &ready);
+}
+
+// Waits until a connection was closed for the reason, and checks whose it was.
+static void await_cut(enum wire_cut cut)
+{
+    struct wire_counters counters = {0};
+    struct wire_complaint complaint;
+    for (int i = 0; i < 1000 && counters.cuts[cut] == 0; i++) {
+        pause_ms(10);
+        wire_count(server, &counters);
+    }
+    assert_int_equal(counters.cuts[cut], 1);
+    assert_int_equal(wire_complaints(server, &complaint, 1), 1);
+    assert_int_equal(complaint.cut, cut);
+    assert_int_equal(complaint.count, 1);
+    assert_int_equal(complaint.peer.kind, PEER_USER);
+    assert_int_equal(complaint.peer.uid, getuid());
+    assert_int_equal(complaint.peer.pid, getpid());
+    assert_int_equal(wire_complaints(server, &complaint, 1), 0);
+}
+
+TEST_CASE(test_routing_ids_are_refused)
+{
+    unsigned char body[255];
+    listen_as(ADDRESS_INGEST);
+    int fd = greet("mine");
+    assert_int_equal(read_frame(fd, body), 10);
+    assert_memory_equal(body, "\5ERROR\003400", 10);
+    assert_int_equal(recv(fd, body, 1, 0), 0);
+    await_cut(WIRE_CUT_ROUTING_ID);
+    (void)close(fd);
+}
+
+TEST_CASE(test_heartbeats)
+{
+    unsigned char body[255];
+    static const char ping[] = "\4\13\4PING\0\0abcd";
+    listen_as(ADDRESS_INGEST);
+    int fd = join();
+    send_all(fd, ping, sizeof ping - 1);
+    assert_int_equal(read_frame(fd, body), 9);
+    assert_memory_equal(body, "\4PONGabcd", 9);
+    // Too many end the connection.
+    for (int i = 0; i < 5000; i++)
+        if (send(fd, ping, sizeof ping - 1, MSG_NOSIGNAL) < 0)
+            break;
+    await_cut(WIRE_CUT_PINGS);
+    (void)close(fd);
+}
+
+// One connection with much to say does not keep another waiting.
+TEST_CASE(test_turns)
+{
+    static char frames[100 * 2009];
+    struct wire_frame frame;
+    unsigned before = 0;
+    listen_as(ADDRESS_INGEST);
+    for (size_t i = 0; i < 100; i++)
+        memcpy(frames + i * 2009, "\2\0\0\0\0\0\0\x07\xd0", 9);
+    int many = join(), few = join();
+    send_all(many, frames, sizeof frames);
+    pause_ms(200);
+    send_all(few, "\0\1x", 3);
+    pause_ms(200);
+    bool is_there = false;
+    while (!is_there) {
+        receive(&frame);
+        is_there = frame.size == 1;
+        before += !is_there;
+        wire_frame_release(&frame);
+    }
+    assert_in_range(before, 1, 33); // 64 KiB
+    (void)close(many);
+    (void)close(few);
+}
+
+// Sends what the socket takes of a message of 1 MiB and its announcement.
+static size_t pump(int fd, size_t sent)
+{
+    static unsigned char message[9 + MIB] = {2, [6] = 0x10};
+    ssize_t more = send(fd, message + sent, sizeof message - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    assert_true(more > 0 || errno == EAGAIN);
+    return sent + (more > 0 ? (size_t)more : 0);
+}
+
+// Forty peers send forty times a megabyte, and nobody takes it: the collector takes in what it may,
+// which is half of the bound for one user, and the rest once there is room.
+TEST_CASE(test_received_bytes_are_bounded)
+{
+    enum { PEERS = 40, BOUND = 16 * MIB / 2, KERNEL = 512 * 1024 };
+    int fds[PEERS];
+    size_t sent[PEERS] = {0}, all = 0;
+    unsigned received = 0;
+    listen_as(ADDRESS_INGEST);
+    for (size_t i = 0; i < PEERS; i++)
+        fds[i] = join();
+    for (unsigned round = 0; round < 2000 && received < PEERS; round++) {
+        for (size_t i = 0; i < PEERS; i++)
+            sent[i] = sent[i] < 9 + MIB ? pump(fds[i], sent[i]) : sent[i];
+        pause_ms(round < 100 ? 5 : 1);
+        all = 0;
+        for (size_t i = 0; i < PEERS; i++)
+            all += sent[i];
+        if (round < 100) {
+            assert_true(all <= BOUND + (size_t)PEERS * KERNEL);
+            continue;
+        }
+        struct wire_frame frame;
+        if (wire_receive(server, &frame) == STATUS_OK) {
+            assert_int_equal(frame.size, MIB);
+            wire_frame_release(&frame);
+            received++;
+        }
+    }
+    assert_int_equal(received, PEERS);
+    assert_true(all == (size_t)PEERS * (9 + MIB));
+    for (size_t i = 0; i < PEERS; i++)
+        (void)close(fds[i]);
+}
+
+// A peer gets one answer at a time, and one that reads nothing has to go once others are refused
+// for it.
+TEST_CASE(test_a_deaf_peer)
+{
+    static unsigned char answer[15 * MIB];
+    struct wire_frame frame;
+    listen_as(ADDRESS_QUERY);
+    int deaf = join(), other = join();
+    send_all(deaf, "\0\1a\0\1b", 6);
+    receive(&frame);
+    const struct wire_route route = frame.route;
+    wire_frame_release(&frame);
+    assert_true(wire_is_connected(server, &route));
+    assert_int_equal(wire_send(server, &route, answer, sizeof answer), STATUS_OK);
+    assert_true(wire_unsent(server) >= sizeof answer);
+    pause_ms(100);
+    assert_int_equal(wire_receive(server, &frame), STATUS_NO_DATA);
+
+    send_all(other, "\0\1c", 3);
+    receive(&frame);
+    assert_int_equal(wire_send(server, &frame.route, answer, sizeof answer), STATUS_FULL);
+    assert_int_equal(wire_send(server, &frame.route, answer, 1000), STATUS_OK);
+    wire_frame_release(&frame);
+    for (int i = 0; i < 400 && wire_is_connected(server, &route); i++) {
+        (void)!wire_send(server, &frame.route, answer, sizeof answer);
+        pause_ms(10);
+    }
+    assert_false(wire_is_connected(server, &route));
+    assert_int_equal(wire_send(server, &route, answer, 1), STATUS_UNREACHABLE);
+    await_cut(WIRE_CUT_DEAF);
+    (void)close(deaf);
+    (void)close(other);
+}
+
+// The next query is taken once the answer was read; those of a peer that left are dropped.
+TEST_CASE(test_an_answer_that_is_read)
+{
+    static unsigned char answer[4 * MIB];
+    struct wire_frame frame;
+    listen_as(ADDRESS_QUERY);
+    int fd = join();
+    send_all(fd, "\0\1a\0\1b\0\1c", 9);
+    receive(&frame);
+    assert_int_equal(wire_send(server, &frame.route, answer, sizeof answer), STATUS_OK);
+    wire_frame_release(&frame);
+    assert_int_equal(wire_receive(server, &frame), STATUS_NO_DATA);
+    for (size_t got = 0; got < 9 + sizeof answer;) {
+        ssize_t more = recv(fd, answer, sizeof answer, 0);
+        assert_true(more > 0);
+        got += (size_t)more;
+    }
+    receive(&frame);
+    assert_memory_equal(frame.bytes, "b", 1);
+    wire_frame_release(&frame);
+    (void)close(fd);
+    for (int i = 0; i < 1000 && wire_is_connected(server, &frame.route); i++)
+        pause_ms(10);
+    assert_int_equal(wire_receive(server, &frame), STATUS_NO_DATA);
+}
+
+TEST_CASE(test_frames_that_are_too_large)
+{
+    listen_as(ADDRESS_QUERY);
+    int fd = join();
+    announce(fd, 65537);
+    await_cut(WIRE_CUT_FRAME_SIZE);
+    (void)close(fd);
+}
+
+// A message of frames without an end is cut off before it has taken any memory.
+TEST_CASE(test_endless_frames)
+{
+    static const char part[] = "\1\4part";
+    listen_as(ADDRESS_INGEST);
+    int fd = join();
+    for (int i = 0; i < 100; i++)
+        (void)!send(fd, part, sizeof part - 1, MSG_NOSIGNAL);
+    await_cut(WIRE_CUT_FRAMES);
+    (void)close(fd);
+}
+
+TEST_MAIN_EACH(set_up, tear_down, test_routing_ids_are_refused, test_heartbeats, test_turns,
+               test_received_bytes_are_bounded, test_a_deaf_peer, test_an_answer_that_is_read,
+               test_frames_that_are_too_large, test_endless_frames)
