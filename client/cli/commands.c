@@ -271,6 +271,18 @@ static const struct cli_command commands[] = {
         .run = command_clear,
     },
     {
+        .name = "forget",
+        .arguments = "",
+        .summary = "remove a run, or all runs of a key, with their records",
+        .details =
+            "For what a liar reported.  --run takes a whole UUID; --key is here the key whose\n"
+            "runs go, or its name, or user:NUMBER for the runs of a user over ipc.  Nothing\n"
+            "more of these runs is accepted.  What they reported stays as sums: see\n"
+            "inferstat audit.",
+        .options = TAKES(SOURCE, OPTION_RUN, OPTION_YES, OPTION_JSON),
+        .run = command_forget,
+    },
+    {
         .name = "ping",
         .arguments = "",
         .summary = "check that the collector answers; its round trip and store",

@@ -280,7 +280,7 @@ static bool is_woken(int wake_fd)
 static uint64_t slow_ns(enum query_kind kind)
 {
     static const uint64_t second_ns = UINT64_C(1000000000);
-    if (kind == QUERY_CLEAR)
+    if (kind == QUERY_CLEAR || kind == QUERY_FORGET)
         return 600 * second_ns;
     if (kind == QUERY_COPY || kind == QUERY_IMPORT)
         return 3610 * second_ns; // it has an hour itself

@@ -65,11 +65,8 @@ static enum status file_query(void *source, const struct query *query, struct re
                               struct error *err)
 {
     struct file *file = source;
-    if (query->kind == QUERY_CLEAR) {
-        uint64_t cleared;
-        enum status status = store_clear(file->path, &query->filter, &cleared, err);
-        return status == STATUS_OK ? clear_answer(out, cleared, err) : status;
-    }
+    if (query->kind == QUERY_CLEAR || query->kind == QUERY_FORGET)
+        return store_clear(file->path, query, out, err);
     if (query->kind == QUERY_IMPORT)
         return store_import(file->path, query->file.path, out, err);
     if (query->kind == QUERY_BASELINE_SAVE || query->kind == QUERY_BASELINE_DELETE)

@@ -338,6 +338,7 @@ const char *codec_copy_ack(const struct codec *codec, void *packed, void *unpack
     CODEC_COPY(codec, wire->credit, delivery->credit);
     CODEC_COPY(codec, wire->hello_wanted, delivery->hello_wanted);
     CODEC_COPY(codec, wire->closed, delivery->closed);
+    CODEC_COPY(codec, wire->forgotten, own->forgotten);
     if (!codec->packing)
         delivery->protocol = own->protocol;
     const char *fault = copy_id(codec, &wire->store, delivery->store, no_id);

@@ -79,6 +79,9 @@ static void copy_own(const struct codec *codec, Inferstat__Query *wire, struct q
         copy_text(codec, &wire->replaces, own->key.replaces, QUERY_KEY_SIZE);
         CODEC_COPY(codec, wire->expires_ns, own->key.expires_ns);
         break;
+    case QUERY_FORGET:
+        copy_text(codec, &wire->key, own->key.text, QUERY_KEY_SIZE);
+        break;
     case QUERY_BASELINE_SAVE:
     case QUERY_BASELINE_DELETE:
         copy_text(codec, &wire->baseline, own->baseline.name, QUERY_KEY_SIZE);

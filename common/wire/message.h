@@ -146,6 +146,7 @@ struct message_ack {
     size_t refused_count;
     int64_t sent_ns, echo_sent_ns; // collector's clock; sent_ns of the batch answered last
     struct wire_bytes error;       // why the whole message was refused; empty: none
+    bool forgotten; // with `error`: the collector has removed the run and takes no more of it
 };
 
 struct message_query {

@@ -6,6 +6,7 @@ INFERSTAT_TEST_VOLUME  times 24 rounds of killing; from 10 on stops last a minut
 INFERSTAT_TEST_SEED    repeats the choices of a run that failed
 """
 
+import json
 import os
 import shutil
 import struct
@@ -280,6 +281,31 @@ class StoreTest(FaultCase):
         elsewhere = self.sql("SELECT count(*) FROM range WHERE state = 1 AND reason = ?",
                              ACKNOWLEDGED_ELSEWHERE)[0][0]
         self.assertGreater(elsewhere, 0)
+
+    def test_runs_are_forgotten(self):
+        """What a liar reported goes, with what it still sends and what it left on disk."""
+        self.start_collector()
+        liar, honest = self.start_engine(300, 2), self.start_engine(100, 2)
+        self.record_some()
+        run = self.sql("SELECT uuid FROM run WHERE worker_version = ?", liar.program)[0][0]
+        said = json.loads(self.client("forget", "--run", run, "--yes", "--json").stdout)
+        self.assertEqual(said["runs"], 1)
+        self.assertGreater(said["cleared"], 100)
+        self.wait_until(lambda: "has removed this run" in self.words(liar.process))
+        self.record_some()  # the honest one's
+        self.assertEqual(self.sql("SELECT count(*) FROM run")[0][0], 1)
+        self.kill(liar.process)
+        self.engines.remove(liar)
+        self.client("forget", "--run", run, "--yes", code=3)
+        self.finish(ends=(CLOSED,))  # nothing of the liar is left on disk either
+        stored = self.stored()
+        self.assertGreater(self.sql("SELECT sum(replays) FROM forgotten")[0][0], 0)
+        self.end(self.collector)
+        self.client("forget", "--key", "user:%d" % os.getuid(), "--yes", source=["--db", self.db])
+        self.assertEqual(self.stored(), 0)
+        runs, cleared = self.sql("SELECT runs, cleared FROM forgotten WHERE why = 1")[0]
+        self.assertEqual(runs, 2)
+        self.assertGreaterEqual(cleared, said["cleared"] + stored)
 
     def test_store_is_replaced_by_a_new_one(self):
         self.start_collector()

@@ -1,7 +1,8 @@
-// inferstat clear
+// inferstat clear | forget
 #include <inttypes.h>
 #include <string.h>
 
+#include "client/cli/args/key_arg.h"
 #include "client/cli/cli.h"
 #include "common/core/base/text.h"
 
@@ -18,13 +19,25 @@ static void print_scope(FILE *out, const struct query_filter *filter)
         (void)fprintf(out, " until %s", unit_format_int(time, UNIT_TIME, filter->until_ns));
 }
 
+// Prints what would be removed: "the run 0198...", or "all runs of the key gpu07".
+static void print_runs(FILE *out, const struct query *query)
+{
+    const char *run = query->filter.by[QUERY_BY_RUN];
+    (void)fprintf(out,
+                  run[0] ? "the run %s, with its records" : "all runs of %s, with their records",
+                  run[0] ? run : query->key.text);
+}
+
 // Asks the user to confirm.
-static bool confirm(struct cli *cli, const char *source)
+static bool confirm(struct cli *cli, const struct query *query, const char *source)
 {
     FILE *notes = cli->env.notes;
     char name[1024];
     (void)fputs("Forget ", notes);
-    print_scope(notes, &cli->query.filter);
+    if (query->kind == QUERY_FORGET)
+        print_runs(notes, query);
+    else
+        print_scope(notes, &query->filter);
     (void)fprintf(notes, " in %s? They cannot be restored. [y/N] ",
                   text_escape(name, sizeof name, source, strlen(source)));
     (void)fflush(notes);
@@ -35,24 +48,32 @@ static bool confirm(struct cli *cli, const char *source)
     return strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0;
 }
 
-enum status command_clear(struct cli *cli, struct error *err)
+// Asks the user, then the collector or the file.  `*result` is NULL if the user declines.
+static enum status ask_surely(struct cli *cli, const struct query *query, struct result **result,
+                              struct error *err)
 {
-    bool sure = option_given(&cli->options, OPTION_YES);
+    const bool sure = option_given(&cli->options, OPTION_YES);
+    *result = NULL;
     if (!sure && !cli->env.in_is_terminal)
         return error_set(err, STATUS_INVALID,
-                         "clear: refused: there is no terminal to confirm on (give --yes)");
+                         "%s: refused: there is no terminal to confirm on (give --yes)",
+                         cli->command->name);
     const char *source;
     enum status status = cli_source(cli, &source, err);
     if (status != STATUS_OK)
         return status;
-    if (!sure && !confirm(cli, source)) {
-        (void)fputs("inferstat: nothing was cleared\n", cli->env.notes);
-        return STATUS_OK;
-    }
-    struct query query = {.kind = QUERY_CLEAR, .filter = cli->query.filter};
+    if (sure || confirm(cli, query, source))
+        return cli_ask(cli, query, result, err);
+    (void)fputs("inferstat: nothing was cleared\n", cli->env.notes);
+    return STATUS_OK;
+}
+
+enum status command_clear(struct cli *cli, struct error *err)
+{
+    const struct query query = {.kind = QUERY_CLEAR, .filter = cli->query.filter};
     struct result *result;
-    status = cli_ask(cli, &query, &result, err);
-    if (status != STATUS_OK)
+    enum status status = ask_surely(cli, &query, &result, err);
+    if (status != STATUS_OK || !result)
         return status;
     int64_t cleared = result_integer(result, 0, "cleared", 0);
     result_free(result);
@@ -60,5 +81,42 @@ enum status command_clear(struct cli *cli, struct error *err)
         (void)fprintf(cli->env.out, "{\"cleared\": %" PRId64 "}\n", cleared);
     else
         (void)fprintf(cli->env.out, "%" PRId64 " record%s cleared\n", cleared, cli_plural(cleared));
+    return STATUS_OK;
+}
+
+// --key is the key of the runs here, or its name, and not this user's own.
+enum status command_forget(struct cli *cli, struct error *err)
+{
+    struct query query = {.kind = QUERY_FORGET, .filter = cli->query.filter};
+    const char *word = cli->options.trust.key_file;
+    char key[WIRE_KEY_TEXT_SIZE];
+    struct error ignored;
+    cli->options.trust.key_file = NULL;
+    if (word && key_arg_parse(key, word, "--key", &ignored) == STATUS_OK)
+        word = key;
+    if (word && strlen(word) >= sizeof query.key.text)
+        return error_set(err, STATUS_INVALID, "forget: --key: %.80s...: no key and no name of one",
+                         word);
+    (void)snprintf(query.key.text, sizeof query.key.text, "%s", word ? word : "");
+    if ((query.key.text[0] != '\0') == (query.filter.by[QUERY_BY_RUN][0] != '\0'))
+        return error_set(err, STATUS_INVALID,
+                         "forget: what? (give --run UUID, or --key NAME for all runs of a key)");
+    struct result *result;
+    enum status status = query_check(&query, err);
+    if (status == STATUS_OK)
+        status = ask_surely(cli, &query, &result, err);
+    if (status != STATUS_OK || !result)
+        return status;
+    const int64_t cleared = result_integer(result, 0, "cleared", 0);
+    const int64_t runs = result_integer(result, 0, "runs", 0);
+    result_free(result);
+    if (cli->options.format == FORMAT_JSON)
+        (void)fprintf(cli->env.out, "{\"runs\": %" PRId64 ", \"cleared\": %" PRId64 "}\n", runs,
+                      cleared);
+    else
+        (void)fprintf(cli->env.out,
+                      "%" PRId64 " run%s forgotten, with %" PRId64
+                      " record%s (rollups of days that have begun to expire count them still)\n",
+                      runs, cli_plural(runs), cleared, cli_plural(cleared));
     return STATUS_OK;
 }

@@ -175,13 +175,14 @@ static void on_report(void *context, const struct replay_report *report)
     text_from_uuid(uuid, report->run->uuid);
     if (report->end == REPLAY_SENT)
         flush->records += report->records;
-    else if (!*flush->trouble)
+    else if (report->end != REPLAY_FORGOTTEN && !*flush->trouble)
         (void)snprintf(flush->trouble, sizeof flush->trouble, "%s", report->trouble);
     if (flush->cli->options.format != FORMAT_TEXT || report->end == REPLAY_UNUSABLE)
         return;
-    const char *how = report->end == REPLAY_SENT ? "sent to "
-                      : *report->trouble         ? "stay: "
-                                                 : "stay: no answer from ";
+    const char *how = report->end == REPLAY_SENT        ? "sent to "
+                      : report->end == REPLAY_FORGOTTEN ? "discarded: the run was removed from "
+                      : *report->trouble                ? "stay: "
+                                                        : "stay: no answer from ";
     (void)fprintf(
         out, "%.8s  %s  %" PRIu64 " record%s  %s%s%s%s\n", uuid,
         text_escape(host, sizeof host, report->run->host.host, strlen(report->run->host.host)),

@@ -295,10 +295,21 @@ static enum status check_baseline_name(const struct query *query, struct error *
     return check_baseline(query->baseline.name, err);
 }
 
-// A kind of later programs.
-static enum status check_unknown(const struct query *query, struct error *err)
+enum { UUID_TEXT_SIZE = 36 };
+
+static enum status check_forget(const struct query *query, struct error *err)
 {
-    return error_set(err, STATUS_INVALID, "query: unknown kind %u", (unsigned)query->kind);
+    struct query_filter other = query->filter;
+    const bool has_run = other.by[QUERY_BY_RUN][0] != '\0';
+    enum status status = check_key(query->key.text, "the key", err);
+    memset(other.by[QUERY_BY_RUN], 0, sizeof other.by[QUERY_BY_RUN]);
+    if (status == STATUS_OK &&
+        (query_filter_narrows(&other) || has_run == (query->key.text[0] != '\0')))
+        status = error_set(err, STATUS_INVALID, "query: either a run or a key is to be forgotten");
+    if (status == STATUS_OK && has_run && strlen(query->filter.by[QUERY_BY_RUN]) != UUID_TEXT_SIZE)
+        status = error_set(err, STATUS_INVALID,
+                           "query: a run to be forgotten needs its whole UUID (inferstat runs)");
+    return status;
 }
 
 static const struct {
@@ -317,7 +328,7 @@ static const struct {
     [QUERY_BASELINE_DELETE] = {true, check_baseline_name},
     [QUERY_COPY] = {true, check_path},
     [QUERY_IMPORT] = {true, check_path},
-    [QUERY_FORGET] = {true, check_unknown},
+    [QUERY_FORGET] = {true, check_forget},
     [QUERY_ADMIN_LOG] = {true, NULL},
 };
 

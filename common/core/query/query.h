@@ -31,7 +31,7 @@ enum query_kind {
     QUERY_COMPARE,         // compare two baselines or sets of records: a verdict per metric
     QUERY_COPY,            // copy the store, or a part of it, to a file
     QUERY_IMPORT,          // add the records of another store file
-    QUERY_FORGET,          // remove a run, or all runs of a key
+    QUERY_FORGET,          // remove a run (of the filter), or all runs of a key
     QUERY_ADMIN_LOG,       // list what administrators did
     QUERY_KIND_COUNT,
 };
@@ -124,7 +124,8 @@ struct query {
             char replaces[QUERY_KEY_SIZE];
             uint32_t roles;     // bit i: enum query_role i
             int64_t expires_ns; // end of the authorization; 0: none
-        } key;                  // QUERY_AUTHORIZE, QUERY_REVOKE; see Query in proto/inferstat.proto
+        } key; // QUERY_AUTHORIZE, QUERY_REVOKE, QUERY_FORGET (`text`, unless the filter has a run);
+               // see Query in proto/inferstat.proto
         struct {
             char path[QUERY_PATH_SIZE]; // on the collector's host
             bool bundle;                // QUERY_COPY: only matching records; else the whole store

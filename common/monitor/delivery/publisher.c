@@ -348,6 +348,30 @@ static void note_refused(struct publisher *publisher, const struct wire_refused 
                    refused->reason.size ? refused->reason.bytes : "");
 }
 
+// Releases all records of a run of which the collector takes nothing more.
+static void discard_all(struct publisher *publisher)
+{
+    const struct publisher_settings *settings = &publisher->settings;
+    for (uint32_t i = 0; i < runfile_stream_count(settings->file); i++) {
+        struct ring *ring = runfile_stream(settings->file, i).ring;
+        const uint64_t produced = ring_produced(ring);
+        ring_release(ring, produced);
+        if (settings->spool)
+            spool_release(settings->spool, i, produced);
+    }
+    publisher->poll_at_ns = clock_monotonic_ns() + poll_ns;
+    publisher->finished = publisher->ending;
+}
+
+static void note_forgotten(struct publisher *publisher)
+{
+    if (!publisher->forgotten && !publisher->settings.replay)
+        log_sink_write(&publisher->settings.log, INFERSTAT_LOG_ERROR,
+                       "the collector has removed this run (inferstat forget): its records are "
+                       "discarded from now on (start the process again to report)");
+    publisher->forgotten = true;
+}
+
 static void on_ack(struct publisher *publisher, const struct message_ack *ack)
 {
     static const unsigned char no_run[MESSAGE_RUN_SIZE];
@@ -357,6 +381,10 @@ static void on_ack(struct publisher *publisher, const struct message_ack *ack)
         note_error(publisher, &ack->error);
     if (memcmp(ack->run, run->uuid, sizeof run->uuid) != 0)
         return;
+    if (ack->forgotten && ack->error.size > 0) {
+        note_forgotten(publisher);
+        return;
+    }
     note_error(publisher, &ack->error);
     for (size_t i = 0; i < ack->refused_count; i++)
         note_refused(publisher, &ack->refused[i]);
@@ -505,6 +533,10 @@ static void act_on_all(struct publisher *publisher)
 void publisher_step(struct publisher *publisher)
 {
     receive_all(publisher);
+    if (publisher->forgotten) {
+        discard_all(publisher);
+        return;
+    }
     note_closed(publisher);
     if (uplink_renew(publisher->uplink, clock_monotonic_ns()))
         delivery_producer_reconnect(publisher->producer);
@@ -534,6 +566,10 @@ void publisher_finish(struct publisher *publisher)
 
 uint64_t publisher_spool_all(struct publisher *publisher)
 {
+    if (publisher->forgotten) {
+        discard_all(publisher);
+        return 0;
+    }
     poll_rings(publisher);
     if (publisher->settings.spool) {
         delivery_producer_spool_all(publisher->producer);
@@ -545,6 +581,11 @@ uint64_t publisher_spool_all(struct publisher *publisher)
 bool publisher_is_finished(const struct publisher *publisher)
 {
     return publisher->finished;
+}
+
+bool publisher_is_forgotten(const struct publisher *publisher)
+{
+    return publisher->forgotten;
 }
 
 bool publisher_has_contact(const struct publisher *publisher)

@@ -56,8 +56,12 @@ void publisher_finish(struct publisher *publisher);
 // the rings: all if there is no spool, else those that could not be appended.
 uint64_t publisher_spool_all(struct publisher *publisher);
 
-// True if the collector has committed the run's Goodbye.
+// True if the collector has committed the run's Goodbye, or the run has ended and is forgotten.
 bool publisher_is_finished(const struct publisher *publisher);
+
+// True if the collector has removed the run and takes nothing more of it: its records, and those
+// that its threads still produce, are discarded.
+bool publisher_is_forgotten(const struct publisher *publisher);
 
 // True while the collector answers.
 bool publisher_has_contact(const struct publisher *publisher);

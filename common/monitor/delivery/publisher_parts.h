@@ -34,6 +34,7 @@ struct publisher {
     bool busy;                              // the rings fill fast: poll without pause
     bool ending;                            // publisher_finish was called: poll without pause
     char error[256];                        // why the collector rejects this run; "": it does not
+    bool forgotten;                         // the collector takes nothing more of this run
     unsigned refusals_logged;               // times it refused records; the first are logged
     bool had_contact, has_contact;          // the collector has answered once; answers now
     bool unsound_logged;                    // an invalid acknowledgement was logged

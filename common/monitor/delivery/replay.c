@@ -66,7 +66,7 @@ static enum replay_end drive(const struct round *round, struct publisher *publis
     for (;;) {
         publisher_step(publisher);
         if (publisher_is_finished(publisher))
-            return REPLAY_SENT;
+            return publisher_is_forgotten(publisher) ? REPLAY_FORGOTTEN : REPLAY_SENT;
         if (is_stopped(round))
             return REPLAY_STOPPED;
         const uint64_t now = clock_monotonic_ns();
@@ -176,6 +176,11 @@ static void log_report(struct round *round, const struct replay_report *report)
         log_sink_write(&round->settings->log, INFERSTAT_LOG_INFO,
                        "run %s (process %" PRId64 ") had left %" PRIu64 " records: sent to %s",
                        uuid, report->run->pid, report->records, report->collector);
+    else if (report->end == REPLAY_FORGOTTEN)
+        log_sink_write(&round->settings->log, INFERSTAT_LOG_WARNING,
+                       "run %s (process %" PRId64 ") had left %" PRIu64
+                       " records: discarded, since the collector at %s has removed this run",
+                       uuid, report->run->pid, report->records, report->collector);
     else if (report->end == REPLAY_AWAY && is_news(round, report->run->uuid))
         log_sink_write(
             &round->settings->log, INFERSTAT_LOG_WARNING,
@@ -263,7 +268,7 @@ static enum replay_end replay_place(struct round *round, const struct orphans_pl
     }
     if (round->listener)
         round->listener(round->context, &report);
-    if (report.end == REPLAY_SENT)
+    if (report.end == REPLAY_SENT || report.end == REPLAY_FORGOTTEN)
         orphan_remove(&orphan);
     else
         orphan_close(&orphan);

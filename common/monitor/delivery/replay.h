@@ -30,13 +30,14 @@ struct replay_settings {
 
 // The outcome for one run.
 enum replay_end {
-    REPLAY_SENT,     // all records were acknowledged, the files removed
-    REPLAY_AWAY,     // the collector does not answer, or rejects the run
-    REPLAY_HELD,     // skipped during its grace period (orphans_folders.patience_ns); logged
-    REPLAY_LATER,    // the files are temporarily unreadable; logged
-    REPLAY_BUSY,     // the run's process is alive, or another process replays the run
-    REPLAY_UNUSABLE, // the files are damaged or another user's; logged
-    REPLAY_STOPPED,  // the replay was cancelled
+    REPLAY_SENT,      // all records were acknowledged, the files removed
+    REPLAY_FORGOTTEN, // the collector has removed the run: its records were discarded; logged
+    REPLAY_AWAY,      // the collector does not answer, or rejects the run
+    REPLAY_HELD,      // skipped during its grace period (orphans_folders.patience_ns); logged
+    REPLAY_LATER,     // the files are temporarily unreadable; logged
+    REPLAY_BUSY,      // the run's process is alive, or another process replays the run
+    REPLAY_UNUSABLE,  // the files are damaged or another user's; logged
+    REPLAY_STOPPED,   // the replay was cancelled
     REPLAY_ENDS
 };
 

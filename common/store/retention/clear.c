@@ -71,6 +71,19 @@ enum status clear_begin(struct clearing *clearing, sqlite3 *db, const struct que
     return status == STATUS_OK ? next_kind(clearing, db, err) : status;
 }
 
+enum status clear_begin_forget(struct clearing *clearing, sqlite3 *db, const struct query *query,
+                               struct error *err)
+{
+    static const struct query_filter all;
+    struct forget forget;
+    enum status status = forget_begin(&forget, db, query, err);
+    if (status == STATUS_OK)
+        status = clear_begin(clearing, db, &all, err);
+    clearing->forgets = true;
+    clearing->forget = forget;
+    return status;
+}
+
 // The rows of a slice.  Ids bound the work whatever the filter finds, without any other
 // index.
 struct rows {
@@ -100,6 +113,11 @@ static void append_where(sqlite3_str *sql, const struct rows *rows)
     filter_where(sql, (enum record_kind)clearing->kind, &clearing->filter);
     sqlite3_str_appendf(sql, " AND t.id BETWEEN %lld AND %lld", (long long)rows->first,
                         (long long)rows->last);
+    if (clearing->forgets)
+        sqlite3_str_appendf(sql,
+                            " AND t.run IN (SELECT r.run FROM run r WHERE %lld IN (0, r.run)"
+                            " AND %lld IN (0, r.owner))",
+                            (long long)clearing->forget.run, (long long)clearing->forget.owner);
 }
 
 // Rows that rollups go on counting become expired ones: an import does not bring them again.
@@ -237,15 +255,20 @@ static bool give_back(struct clearing *clearing, sqlite3 *db)
 
 enum status clear_slice(struct clearing *clearing, sqlite3 *db, bool *done, struct error *err)
 {
+    unsigned gone = 0;
+    bool forgot = true;
     *done = false;
     clearing->is_whole = clearing->kind == RECORD_KIND_RUN;
-    if (clearing->kind == RECORD_KIND_RUN) {
+    if (clearing->kind != RECORD_KIND_RUN)
+        return clearing->after < clearing->last[clearing->kind]
+                   ? clear_in_transaction(clearing, db, err)
+                   : next_kind(clearing, db, err);
+    enum status status = STATUS_OK;
+    if (clearing->forgets)
+        status = forget_slice(&clearing->forget, db, clearing->pages.now, &gone, &forgot, err);
+    if (status == STATUS_OK && forgot)
         *done = give_back(clearing, db);
-        return STATUS_OK;
-    }
-    if (clearing->after < clearing->last[clearing->kind])
-        return clear_in_transaction(clearing, db, err);
-    return next_kind(clearing, db, err);
+    return status;
 }
 
 void clear_took(struct clearing *clearing, uint64_t took_ns)
@@ -256,15 +279,20 @@ void clear_took(struct clearing *clearing, uint64_t took_ns)
         slice_size_adapt(size, took_ns, CLEAR_SLICE_NS);
 }
 
-enum status clear_answer(struct result **out, uint64_t cleared, struct error *err)
+enum status clear_answer(struct result **out, const struct clearing *clearing, struct error *err)
 {
-    static const struct answer_column column = {"cleared", UNIT_COUNT};
+    static const struct answer_column columns[] = {
+        {"cleared", UNIT_COUNT}, {"runs", UNIT_COUNT}, {"names", UNIT_COUNT}};
     struct result *answer = NULL;
-    enum status status = answer_new(&answer, &column, 1, err);
+    enum status status = answer_new(&answer, columns, clearing->forgets ? 3 : 1, err);
     if (status != STATUS_OK)
         return status;
     answer_row(answer);
-    answer_int(answer, "cleared", (int64_t)cleared);
+    answer_int(answer, "cleared", (int64_t)clearing->cleared);
+    if (clearing->forgets) {
+        answer_int(answer, "runs", clearing->forget.runs);
+        answer_int(answer, "names", clearing->forget.names);
+    }
     status = answer_check(answer, err);
     if (status == STATUS_OK)
         *out = answer;
@@ -273,25 +301,24 @@ enum status clear_answer(struct result **out, uint64_t cleared, struct error *er
     return status;
 }
 
-static enum status clear_rows(sqlite3 *db, const struct query_filter *filter, uint64_t *cleared,
-                              struct error *err)
+static enum status clear_all(struct clearing *clearing, sqlite3 *db, const struct query *query,
+                             struct error *err)
 {
-    struct clearing clearing;
     bool done = false;
-    enum status status = clear_begin(&clearing, db, filter, err);
-    clearing.slice.now = CLEAR_SLICE; // no job waits
-    clearing.pages.now = PAGES_MOST;
+    enum status status = query->kind == QUERY_FORGET
+                             ? clear_begin_forget(clearing, db, query, err)
+                             : clear_begin(clearing, db, &query->filter, err);
+    clearing->slice.now = CLEAR_SLICE; // no job waits
+    clearing->pages.now = PAGES_MOST;
     while (status == STATUS_OK && !done)
-        status = clear_slice(&clearing, db, &done, err);
-    *cleared = clearing.cleared;
+        status = clear_slice(clearing, db, &done, err);
     return status;
 }
 
-enum status store_clear(const char *path, const struct query_filter *filter, uint64_t *cleared,
+enum status store_clear(const char *path, const struct query *query, struct result **out,
                         struct error *err)
 {
-    const struct query query = {.kind = QUERY_CLEAR, .filter = *filter};
-    enum status status = query_check(&query, err);
+    enum status status = query_check(query, err);
     if (status != STATUS_OK)
         return status;
     // Looks before it locks: no lock file beside what is no store.
@@ -301,13 +328,14 @@ enum status store_clear(const char *path, const struct query_filter *filter, uin
     if (status != STATUS_OK)
         return status;
     struct lock lock = LOCK_NONE;
+    struct clearing clearing = {0};
     sqlite3 *db = NULL;
     status = lock_acquire_store(&lock, path, err);
     if (status == STATUS_OK)
         status = database_open_writer(&db, path, err);
     if (status == STATUS_OK)
-        status = clear_rows(db, filter, cleared, err);
+        status = clear_all(&clearing, db, query, err);
     database_close(db);
     lock_withdraw(&lock);
-    return status;
+    return status == STATUS_OK ? clear_answer(out, &clearing, err) : status;
 }

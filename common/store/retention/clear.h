@@ -4,6 +4,9 @@
 // rollups go on counting (struct gap_kept in gap_table.h) count as expired.  The collector's writer
 // runs it between other jobs: clear_begin, then clear_slice and clear_took until `*done`.
 // store_clear runs it on a file without a collector.
+//
+// QUERY_FORGET (forget.h) is the same with all records of a run or of an owner's runs, and then
+// removes these runs: clear_begin_forget begins it.
 #ifndef INFERSTAT_STORE_RETENTION_CLEAR_H
 #define INFERSTAT_STORE_RETENTION_CLEAR_H
 
@@ -14,6 +17,7 @@
 #include "common/core/base/slice_size.h"
 #include "common/core/query/query.h"
 #include "common/core/query/result.h"
+#include "common/store/retention/forget.h"
 
 struct sqlite3;
 
@@ -27,6 +31,8 @@ enum {
 // its start, of all kinds except RECORD_KIND_RUN.
 struct clearing {
     struct query_filter filter;
+    bool forgets; // also removes the runs of `forget`, whose records it clears
+    struct forget forget;
     uint64_t cleared;        // rows deleted so far
     struct slice_size slice; // ids per batch (adaptive; slice_size.h)
     struct slice_size pages; // free pages returned per batch, while only these remain
@@ -40,6 +46,10 @@ struct clearing {
 MUST_CHECK enum status clear_begin(struct clearing *clearing, struct sqlite3 *db,
                                    const struct query_filter *filter, struct error *err);
 
+// Begins QUERY_FORGET; the errors are those of forget_begin.
+MUST_CHECK enum status clear_begin_forget(struct clearing *clearing, struct sqlite3 *db,
+                                          const struct query *query, struct error *err);
+
 // Runs the next batch in its own transaction: deletes records and counts them in the ledgers; when
 // no records are left, returns free pages.  A call may only advance to the next kind.  Sets `*done`
 // to whether nothing is left.  After a failure earlier batches stay committed.
@@ -50,13 +60,14 @@ MUST_CHECK enum status clear_slice(struct clearing *clearing, struct sqlite3 *db
 // smaller than the maximum can only decrease the size: a small table says nothing about large ones.
 void clear_took(struct clearing *clearing, uint64_t took_ns);
 
-// Creates the answer to QUERY_CLEAR: one row with the number of records deleted.
-MUST_CHECK enum status clear_answer(struct result **out, uint64_t cleared, struct error *err);
+// Creates the answer to QUERY_CLEAR, or to QUERY_FORGET if clearing->forgets: one row with the
+// number of records deleted (`cleared`), and of runs and names removed (`runs`, `names`).
+MUST_CHECK enum status clear_answer(struct result **out, const struct clearing *clearing,
+                                    struct error *err);
 
-// Deletes the matching records of all kinds from the file at `path`, and counts them as cleared;
-// runs, ledgers and names stay.  Sets `*cleared` to the number of records deleted.  Takes the
-// store's lock: returns STATUS_BUSY while a collector has it.
-MUST_CHECK enum status store_clear(const char *path, const struct query_filter *filter,
-                                   uint64_t *cleared, struct error *err);
+// Runs QUERY_CLEAR or QUERY_FORGET on the file at `path`.  Takes the store's lock: returns
+// STATUS_BUSY while a collector has it.
+MUST_CHECK enum status store_clear(const char *path, const struct query *query, struct result **out,
+                                   struct error *err);
 
 #endif

@@ -70,7 +70,7 @@ static const char added_tables[] =
     " samples BLOB NOT NULL, PRIMARY KEY(baseline, metric, model, device)) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS owner(owner INTEGER PRIMARY KEY, who TEXT NOT NULL UNIQUE,"
     " horizon_ns INTEGER NOT NULL DEFAULT 0);"
-    "CREATE TABLE IF NOT EXISTS tombstone(uuid BLOB PRIMARY KEY, owner INTEGER NOT NULL,"
+    "CREATE TABLE IF NOT EXISTS tombstone(uuid TEXT PRIMARY KEY, owner INTEGER NOT NULL,"
     " run_ns INTEGER NOT NULL) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS forgotten(owner INTEGER NOT NULL, why INTEGER NOT NULL,"
     " runs INTEGER NOT NULL DEFAULT 0, names INTEGER NOT NULL DEFAULT 0,"
@@ -98,6 +98,12 @@ static const char added_indexes[] =
     // Open runs are counted, and loaded at the start, without a scan of all runs.
     "CREATE INDEX IF NOT EXISTS run_open ON run(run) WHERE \"end\" = 0;"
     "CREATE INDEX IF NOT EXISTS tombstone_age ON tombstone(owner, run_ns);"
+    // A name goes when nothing uses it any more (forget.h).
+    "CREATE INDEX IF NOT EXISTS run_name_name ON run_name(name);"
+    "CREATE INDEX IF NOT EXISTS run_host ON run(host);"
+    "CREATE INDEX IF NOT EXISTS series_host ON series(host);"
+    "CREATE INDEX IF NOT EXISTS series_device ON series(device);"
+    "CREATE INDEX IF NOT EXISTS series_operation ON series(operation);"
     // What failed is counted, and what belongs to a run is found, without reading the rest.
     "CREATE INDEX IF NOT EXISTS inference_failed ON inference(started_ns) WHERE finish = 3;"
     "CREATE INDEX IF NOT EXISTS load_failed ON load(started_ns) WHERE status = 1;"

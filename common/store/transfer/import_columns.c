@@ -258,8 +258,9 @@ void import_append_names(sqlite3_str *sql, enum import_table table, enum record_
     for (size_t i = 0; find_rule(table, kind, i, &rule); i++)
         if (rule.column.type == COLUMN_NAME)
             sqlite3_str_appendf(sql,
-                                "INSERT OR IGNORE INTO main.name(text) SELECT \"%w\""
-                                " FROM batch.\"%w\" WHERE \"%w\" IS NOT NULL;",
+                                "INSERT INTO main.name(text) SELECT \"%w\" FROM batch.\"%w\""
+                                " WHERE \"%w\" IS NOT NULL ON CONFLICT(text)"
+                                " DO UPDATE SET owner = 0 WHERE owner <> 0;",
                                 rule.column.name, tables[table].name, rule.column.name);
 }
 

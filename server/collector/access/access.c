@@ -215,6 +215,16 @@ bool access_continues(struct access *access, const unsigned char key[WIRE_KEY_SI
     return continues;
 }
 
+bool access_key_named(struct access *access, const char *name, unsigned char key[WIRE_KEY_SIZE])
+{
+    (void)pthread_mutex_lock(&access->lock);
+    const struct access_key *about = access_list_named(&access->list, name);
+    if (about)
+        memcpy(key, about->key, WIRE_KEY_SIZE);
+    (void)pthread_mutex_unlock(&access->lock);
+    return about != NULL;
+}
+
 unsigned access_revocations(struct access *access)
 {
     return atomic_load_explicit(&access->revocations, memory_order_relaxed);

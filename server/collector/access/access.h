@@ -41,6 +41,9 @@ enum access_verdict access_check(struct access *access, enum address_service ser
 bool access_continues(struct access *access, const unsigned char key[WIRE_KEY_SIZE],
                       const unsigned char owner[WIRE_KEY_SIZE]);
 
+// Sets `key` to the authorized key with this name.  Returns false if there is none.
+bool access_key_named(struct access *access, const char *name, unsigned char key[WIRE_KEY_SIZE]);
+
 // Returns how often a reload removed a key or a role, or keys expired.  Connections made before the
 // last time may belong to keys that are no longer authorized.
 unsigned access_revocations(struct access *access);

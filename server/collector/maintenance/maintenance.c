@@ -6,11 +6,13 @@
 #include "common/store/sqlite/database.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
+#include "server/collector/access/quota.h"
 #include "server/collector/maintenance/retention.h"
 #include "server/collector/rollup/rollups.h"
 #include "server/collector/maintenance/writer_clear.h"
 
 #define LONG_NS   UINT64_C(1000000000)  // longest wait for jobs
+#define PRESS_NS  UINT64_C(100000000)   // interval of looks at the store's size
 #define FAILED_NS UINT64_C(10000000000) // retry interval after a failed write
 
 enum {
@@ -22,6 +24,8 @@ struct maintenance {
     struct sqlite3 *db;
     struct rollups *rollups; // NULL: none are written
     struct queue *inbox;
+    struct quota *quota;  // told how full the store is; NULL: none
+    uint64_t press_at_ns; // when to look
     struct writer_clear clear;
     struct retention *retention;
     struct checkpoint checkpoint;
@@ -49,6 +53,7 @@ enum status maintenance_new(struct maintenance **out, struct sqlite3 *db, struct
     maintenance->db = db;
     maintenance->rollups = rollups;
     maintenance->inbox = channels->inbox;
+    maintenance->quota = channels->quota;
     maintenance->clear =
         (struct writer_clear){.db = db, .rollups = rollups, .replies = channels->replies};
     checkpoint_init(&maintenance->checkpoint, clock_monotonic_ns());
@@ -113,12 +118,25 @@ static bool clear_records(struct maintenance *maintenance)
     return true;
 }
 
+// Limits what owners may send while the store exceeds its limit of bytes.
+static void press(struct maintenance *maintenance, uint64_t now_ns)
+{
+    struct error err;
+    uint64_t bytes = UINT64_MAX;
+    if (!maintenance->quota || now_ns < maintenance->press_at_ns)
+        return;
+    maintenance->press_at_ns = now_ns + PRESS_NS;
+    if (retention_pressure(maintenance->retention, &bytes, &err) == STATUS_OK)
+        quota_press(maintenance->quota, bytes);
+}
+
 // Deletes a slice of expired rows.
 static bool retain(struct maintenance *maintenance)
 {
     struct error err = {.text = "retention: failed"};
     bool changed = false;
     const uint64_t began_ns = clock_monotonic_ns();
+    press(maintenance, began_ns);
     if (writer_clear_is_busy(&maintenance->clear) ||
         began_ns < retention_due_ns(maintenance->retention))
         return false;
@@ -242,6 +260,11 @@ void maintenance_run(struct maintenance *maintenance, const struct maintenance_l
             clock_monotonic_ns() - began_ns >= allowance_ns)
             return;
     }
+}
+
+bool maintenance_removed_runs(struct maintenance *maintenance)
+{
+    return retention_removed_runs(maintenance->retention);
 }
 
 uint64_t maintenance_timeout_ns(const struct maintenance *maintenance,

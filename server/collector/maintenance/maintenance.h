@@ -30,8 +30,9 @@ MUST_CHECK enum status maintenance_new(struct maintenance **out, struct sqlite3 
 // Cancels a running JOB_CLEAR, which is answered with an error.  Accepts NULL.
 void maintenance_free(struct maintenance *maintenance);
 
-// Starts a JOB_CLEAR, which is answered when all is cleared, and takes ownership of it.  A second
-// JOB_CLEAR at the same time is rejected.
+// Starts a JOB_CLEAR or JOB_FORGET, which is answered when all is cleared, and takes ownership of
+// it.  A second one at the same time is rejected.  After a JOB_FORGET has begun, runs that are in
+// memory must be read from the store again: they may have tombstones (forget.h).
 void maintenance_clear(struct maintenance *maintenance, struct job *job);
 
 // Call it after each commit of a group; `records` is true if the group stored records.
@@ -50,6 +51,10 @@ void maintenance_run(struct maintenance *maintenance, const struct maintenance_l
 // Returns how long the writer may wait for jobs; 0: a task is due.
 uint64_t maintenance_timeout_ns(const struct maintenance *maintenance,
                                 const struct maintenance_load *load);
+
+// True if runs were removed since the last call: those that have ended must be read from the store
+// again.
+bool maintenance_removed_runs(struct maintenance *maintenance);
 
 // True if a checkpoint ran out of memory since the last commit.
 bool maintenance_is_starved(const struct maintenance *maintenance);

@@ -4,26 +4,40 @@
 
 #include "common/core/base/slice_size.h"
 #include "common/store/retention/expire.h"
+#include "common/store/retention/forget.h"
 #include "common/sys/log.h"
 
 #define HOUR_NS INT64_C(3600000000000)
 #define PASS_NS UINT64_C(60000000000) // from the end of a pass to the next
+#define OVER_NS UINT64_C(1000000000)  // the same while the store exceeds its limit of bytes
+// Runs that never stored a record go after an hour; while the store exceeds its limit, all runs
+// without records after ten minutes.
+#define EMPTY_AGE_NS HOUR_NS
+#define OVER_AGE_NS  INT64_C(600000000000)
 
 enum {
-    SLICE_NS = 15000000, // target duration of a slice with its commit
-    BUSY_PAUSES = 3,     // pause after a slice, as a multiple of its duration
-    LOOKS_MAX = 64,      // levels checked in one step when nothing is deleted
-    WAITS_MAX = 60,      // passes that await sums before the store shrinks without them
-    SLACK_SHARE = 32,    // 1/32 of the file may be free pages
-    ROWS_MIN = 256,      // costs no more than a commit on a slow disk
+    SLICE_NS = 15000000,   // target duration of a slice with its commit
+    BUSY_PAUSES = 3,       // pause after a slice, as a multiple of its duration
+    LOOKS_MAX = 64,        // levels checked in one step when nothing is deleted
+    WAITS_MAX = 5,         // passes that await sums before the store shrinks without them
+    SLACK_SHARE = 32,      // 1/32 of the file may be free pages
+    PRESS_SHARE = 16,      // at 17/16 of its limit the store takes nothing more
+    PRESS_BYTES = 8 << 20, // what an owner may send in a second just above the limit
+    PRESS_STEPS = 7,       // how often that is halved on the way
+    ROWS_MIN = 256,        // costs no more than a commit on a slow disk
     ROWS_FIRST = 512,
     ROWS_MAX = 8192,
+    RUNS_MIN = 1,
+    RUNS_FIRST = 64,
+    RUNS_MAX = 256,
+    TOMBSTONE_BYTES = 64,  // with its index
+    TOMBSTONES_SHARE = 16, // of the limit of bytes
     PAGES_MIN = 32,
     PAGES_FIRST = 64,
     PAGES_MAX = 1024,
 };
 
-enum phase { PHASE_ROWS, PHASE_LEVELS, PHASE_BYTES, PHASE_ROOM, PHASE_COUNT };
+enum phase { PHASE_ROWS, PHASE_LEVELS, PHASE_RUNS, PHASE_BYTES, PHASE_ROOM, PHASE_COUNT };
 
 struct retention {
     struct sqlite3 *db;
@@ -35,7 +49,10 @@ struct retention {
     bool sweeping;  // deleting rollups of a level before a time, to shrink
     enum rollup_level sweep_level;
     int64_t sweep_before_ns;
-    struct slice_size rows, rollups, pages;
+    struct forget forget; // runs that go
+    bool forgetting;      // `forget` is set
+    bool removed_runs;    // since retention_removed_runs
+    struct slice_size rows, rollups, runs, pages;
     struct slice_size *used; // by the last slice
     bool ended_early;        // it deleted fewer rows than its size allows
     uint64_t due_ns;
@@ -44,6 +61,7 @@ struct retention {
     bool asked_sums; // a step did; the pass after they are built may expire more
     bool is_retry;   // this is that pass
     unsigned waits;  // passes in a row that did not shrink the store, to await sums
+    bool is_over;    // the store exceeds its limit of bytes
     bool over_bytes; // and that was logged
 };
 
@@ -58,6 +76,7 @@ enum status retention_new(struct retention **out, struct sqlite3 *db,
     retention->has_rollups = has_rollups;
     retention->rows = (struct slice_size){ROWS_FIRST, ROWS_MIN, ROWS_MAX};
     retention->rollups = retention->rows;
+    retention->runs = (struct slice_size){RUNS_FIRST, RUNS_MIN, RUNS_MAX};
     retention->pages = (struct slice_size){PAGES_FIRST, PAGES_MIN, PAGES_MAX};
     *out = retention;
     return STATUS_OK;
@@ -78,6 +97,7 @@ static void next_phase(struct retention *retention)
     retention->kind = 0;
     retention->place = 0;
     retention->sweeping = false;
+    retention->forgetting = false;
     retention->phase = (enum phase)((retention->phase + 1) % PHASE_COUNT);
     retention->resting = retention->phase == PHASE_ROWS;
 }
@@ -205,6 +225,70 @@ static enum status step_levels(struct retention *retention, int64_t wall_ns, uns
     return status;
 }
 
+// ---- Runs -----------------------------------------------------------------------------
+
+static enum status look_at_bytes(struct retention *retention, struct error *err)
+{
+    struct expire_room room = {0};
+    if (retention->rules.bytes == 0)
+        return STATUS_OK;
+    enum status status = expire_room(retention->db, &room, err);
+    retention->is_over = room.bytes - room.free > retention->rules.bytes;
+    return status;
+}
+
+enum status retention_pressure(struct retention *retention, uint64_t *bytes, struct error *err)
+{
+    struct expire_room room = {0};
+    const int64_t most = retention->rules.bytes, share = most / PRESS_SHARE;
+    *bytes = UINT64_MAX;
+    if (most == 0)
+        return STATUS_OK;
+    enum status status = expire_room(retention->db, &room, err);
+    const int64_t over = room.bytes - room.free - most;
+    if (status == STATUS_OK && over > 0)
+        *bytes = over < share ? (uint64_t)PRESS_BYTES >> (PRESS_STEPS * over / share) : 0;
+    return status;
+}
+
+// Sets which runs without records go in this pass.
+static void begin_runs(struct retention *retention, int64_t wall_ns)
+{
+    const int64_t over_ns = retention->is_over ? wall_ns - OVER_AGE_NS : INT64_MIN;
+    const int64_t raw_ns = floor_of(wall_ns, retention->rules.raw_ns, ROLLUP_MINUTE);
+    const int64_t tombstones = retention->rules.bytes / TOMBSTONES_SHARE / TOMBSTONE_BYTES;
+    const bool is_few = retention->rules.bytes > 0 && tombstones < FORGET_TOMBSTONES;
+    retention->forgetting = true;
+    retention->forget = (struct forget){.why = retention->is_over ? FORGET_BYTES : FORGET_RETENTION,
+                                        .before_ns = raw_ns > over_ns ? raw_ns : over_ns,
+                                        .before_empty_ns = wall_ns - EMPTY_AGE_NS,
+                                        .tombstones = is_few ? tombstones : FORGET_TOMBSTONES};
+}
+
+static enum status step_runs(struct retention *retention, int64_t wall_ns, unsigned *gone,
+                             struct error *err)
+{
+    bool done = false;
+    enum status status = retention->forgetting ? STATUS_OK : look_at_bytes(retention, err);
+    if (status != STATUS_OK)
+        return status;
+    if (!retention->forgetting)
+        begin_runs(retention, wall_ns);
+    retention->used = &retention->runs;
+    status = forget_slice(&retention->forget, retention->db, retention->runs.now, gone, &done, err);
+    retention->removed_runs |= *gone > 0;
+    if (status == STATUS_OK && done)
+        next_phase(retention);
+    return status;
+}
+
+bool retention_removed_runs(struct retention *retention)
+{
+    const bool removed = retention->removed_runs;
+    retention->removed_runs = false;
+    return removed;
+}
+
 // ---- Bytes ----------------------------------------------------------------------------
 
 // Deletes of the oldest hour of records that may be deleted, never of the current minute.
@@ -271,18 +355,15 @@ static enum status sweep(struct retention *retention, int64_t wall_ns, unsigned 
 static enum status step_bytes(struct retention *retention, int64_t wall_ns, unsigned *gone,
                               struct error *err)
 {
-    struct expire_room room = {0};
     bool awaits_sums = false;
-    enum status status = STATUS_OK;
     if (retention->sweeping)
         return sweep(retention, wall_ns, gone, err);
-    if (retention->rules.bytes > 0)
-        status = expire_room(retention->db, &room, err);
+    enum status status = look_at_bytes(retention, err);
     if (retention->rules.bytes > 0 && status == STATUS_OK)
         status = expire_awaits_sums(retention->db, &awaits_sums, err);
     if (!awaits_sums)
         retention->waits = 0;
-    const bool is_over = room.bytes - room.free > retention->rules.bytes;
+    const bool is_over = retention->is_over;
     // Anything else is newer than the records that await their sums, or cannot be built again.
     if (status == STATUS_OK && is_over && awaits_sums && retention->waits++ < WAITS_MAX) {
         next_phase(retention);
@@ -344,6 +425,9 @@ static enum status step(struct retention *retention, int64_t wall_ns, bool *chan
     case PHASE_LEVELS:
         status = step_levels(retention, wall_ns, &gone, err);
         break;
+    case PHASE_RUNS:
+        status = step_runs(retention, wall_ns, &gone, err);
+        break;
     case PHASE_BYTES:
         status = step_bytes(retention, wall_ns, &gone, err);
         break;
@@ -384,9 +468,9 @@ void retention_record_time(struct retention *retention, uint64_t began_ns, uint6
         slice_size_adapt(retention->used, took_ns, SLICE_NS);
     retention->due_ns = ended_ns;
     if (retention->resting) {
-        retention->due_ns += PASS_NS;
+        retention->due_ns += retention->is_over && retention->waits == 0 ? OVER_NS : PASS_NS;
         retention->is_retry = false;
-    } else if (is_busy)
+    } else if (is_busy && !retention->is_over)
         retention->due_ns += BUSY_PAUSES * took_ns;
 }
 

@@ -7,26 +7,31 @@
 #include "server/collector/threads/job.h"
 
 static void reply(struct writer_clear *clear, const struct job *job, enum status status,
-                  uint64_t cleared, const struct error *err)
+                  const struct error *err)
 {
     struct result *result = NULL;
     struct error why = *err;
     if (status == STATUS_OK)
-        status = clear_answer(&result, cleared, &why);
-    // Any failure is the collector's, not the query's.
-    const enum status told = status == STATUS_OK ? STATUS_OK : STATUS_IO;
+        status = clear_answer(&result, &clear->clearing, &why);
+    // Any other failure is the collector's, not the query's.
+    const enum status told = status == STATUS_OK || status == STATUS_NO_DATA ? status : STATUS_IO;
     answer_submit(clear->replies, reply_encode(&job->from, job->query_id, told, result, &why));
     result_free(result);
 }
 
 static void end(struct writer_clear *clear, enum status status, const struct error *err)
 {
-    const uint64_t cleared = clear->clearing.cleared;
+    const struct clearing *clearing = &clear->clearing;
     if (status != STATUS_OK)
-        log_write(LOG_LEVEL_ERROR, "cannot clear: %s", err->text);
+        log_write(status == STATUS_NO_DATA ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "cannot clear: %s",
+                  err->text);
+    else if (clearing->forgets)
+        log_write(LOG_LEVEL_INFO, "forgot %lld runs, with %llu records and %lld names",
+                  (long long)clearing->forget.runs, (unsigned long long)clearing->cleared,
+                  (long long)clearing->forget.names);
     else
-        log_write(LOG_LEVEL_INFO, "cleared %llu records", (unsigned long long)cleared);
-    reply(clear, clear->job, status, cleared, err);
+        log_write(LOG_LEVEL_INFO, "cleared %llu records", (unsigned long long)clearing->cleared);
+    reply(clear, clear->job, status, err);
     job_free(clear->job);
     clear->job = NULL;
 }
@@ -37,12 +42,14 @@ void writer_clear_begin(struct writer_clear *clear, struct job *job)
     if (clear->job) {
         const enum status busy =
             error_set(&err, STATUS_BUSY, "the collector is clearing already (try again)");
-        reply(clear, job, busy, 0, &err);
+        reply(clear, job, busy, &err);
         job_free(job);
         return;
     }
     clear->job = job;
-    enum status status = clear_begin(&clear->clearing, clear->db, &job->filter, &err);
+    enum status status = job->kind == JOB_FORGET
+                             ? clear_begin_forget(&clear->clearing, clear->db, job->query, &err)
+                             : clear_begin(&clear->clearing, clear->db, &job->filter, &err);
     if (status != STATUS_OK)
         end(clear, status, &err);
 }

@@ -1,6 +1,6 @@
-// Incremental deletion: runs a JOB_CLEAR, an administrator's deletion of records
-// (common/store/retention/clear.h), in slices, and answers the job when it is complete.  Used
-// by maintenance.h; writer thread only.
+// Incremental deletion: runs a JOB_CLEAR or JOB_FORGET, an administrator's deletion of records or
+// of whole runs (common/store/retention/clear.h), in slices, and answers the job when it is
+// complete.  Used by maintenance.h; writer thread only.
 #ifndef INFERSTAT_COLLECTOR_MAINTENANCE_WRITER_CLEAR_H
 #define INFERSTAT_COLLECTOR_MAINTENANCE_WRITER_CLEAR_H
 

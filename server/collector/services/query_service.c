@@ -100,6 +100,18 @@ static enum status clear(struct query_service *service, const struct job_return 
     return job_submit(service->channels->inbox, job, err);
 }
 
+// An owner is in the store by its key, which access has for the key's name.
+static enum status forget(struct query_service *service, const struct job_return *to,
+                          const struct message_query *asked, struct error *err)
+{
+    struct job *job = job_new_query(JOB_FORGET, to, asked, NULL);
+    unsigned char key[WIRE_KEY_SIZE];
+    struct access *access = service->endpoints->access;
+    if (job && access && access_key_named(access, job->query->key.text, key))
+        (void)wire_key_text(job->query->key.text, key);
+    return job_submit(service->channels->inbox, job, err);
+}
+
 static enum status administer_keys(struct query_service *service, const struct query *query,
                                    struct result **result, struct error *err)
 {
@@ -126,8 +138,11 @@ static void administer(struct query_service *service, const struct job_return *t
     enum status status = check_owner(service, to->socket, &asked->query, &err);
     if (status == STATUS_OK && asked->query.kind == QUERY_CLEAR) {
         status = clear(service, to, asked, &err);
+    } else if (status == STATUS_OK && asked->query.kind == QUERY_FORGET) {
+        status = forget(service, to, asked, &err);
     } else if (status == STATUS_OK && asked->query.kind == QUERY_BASELINE_DELETE) {
-        status = job_submit(service->channels->inbox, job_new_baseline(to, asked, NULL), &err);
+        status = job_submit(service->channels->inbox, job_new_query(JOB_BASELINE, to, asked, NULL),
+                            &err);
     } else if (status == STATUS_OK && query_worker_handles(asked->query.kind)) {
         status = query_worker_ask(service->slow, to, asked,
                                   files_below(service, to->socket, &asked->query), &err);

@@ -96,7 +96,7 @@ static enum status pass_baseline_on(struct query_worker *worker, const struct re
     if (status != STATUS_OK)
         return status;
     return job_submit(worker->channels->inbox,
-                      job_new_baseline(&request->to, &request->asked, baseline), err);
+                      job_new_query(JOB_BASELINE, &request->to, &request->asked, baseline), err);
 }
 
 static enum status give_batch(void *context, struct import_batch *batch, struct error *err)

@@ -34,10 +34,10 @@ void job_free(void *item)
     free(job);
 }
 
-struct job *job_new_baseline(const struct job_return *from, const struct message_query *asked,
-                             struct baseline *baseline)
+struct job *job_new_query(enum job_kind kind, const struct job_return *from,
+                          const struct message_query *asked, struct baseline *baseline)
 {
-    struct job *job = job_new(JOB_BASELINE);
+    struct job *job = job_new(kind);
     struct query *query = malloc(sizeof *query);
     if (!job || !query) {
         free(job);

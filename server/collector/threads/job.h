@@ -30,6 +30,7 @@ bool job_return_is_same(const struct job_return *a, const struct job_return *b);
 enum job_kind {
     JOB_MESSAGE,  // Hello, Batch or Goodbye
     JOB_CLEAR,    // delete records, for an administrator
+    JOB_FORGET,   // remove runs with their records, for an administrator
     JOB_BASELINE, // save or delete a baseline, for an administrator
     JOB_IMPORT,   // apply an import batch
     JOB_STOP,     // the last job
@@ -46,8 +47,8 @@ struct job {
     struct peer_credit_slot *credit; // counts the message's records as in flight; or NULL
     uint32_t records;                // number of the message's records
     struct query_filter filter;      // JOB_CLEAR
-    uint64_t query_id;               // JOB_CLEAR, JOB_BASELINE
-    struct query *query;             // JOB_BASELINE; owned
+    uint64_t query_id;               // JOB_CLEAR, JOB_FORGET, JOB_BASELINE
+    struct query *query;             // JOB_FORGET, JOB_BASELINE; owned
     struct import_request *import;   // JOB_IMPORT; owned by the waiting thread
     struct baseline *baseline;       // JOB_BASELINE: the baseline to save; owned; NULL: delete
 };
@@ -56,10 +57,10 @@ struct job {
 struct job *job_new(enum job_kind kind);
 void job_free(void *job); // accepts NULL
 
-// Creates a job for a query that changes baselines.  Consumes `baseline` (may be NULL), also
-// on failure.  Returns NULL when out of memory.
-struct job *job_new_baseline(const struct job_return *from, const struct message_query *asked,
-                             struct baseline *baseline);
+// Creates a job of the kind for a query, of which it keeps a copy.  Consumes `baseline` (may be
+// NULL), also on failure.  Returns NULL when out of memory.
+struct job *job_new_query(enum job_kind kind, const struct job_return *from,
+                          const struct message_query *asked, struct baseline *baseline);
 
 // Queues a query's job in the writer's inbox; the writer will answer it.  Consumes `job`, also
 // on failure.  Returns STATUS_NOMEM if `job` is NULL, STATUS_BUSY if the inbox is full.

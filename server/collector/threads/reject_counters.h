@@ -21,6 +21,7 @@
     X(WRONG_OWNER, "wrong_owner")   /* a message of a run that belongs to another key or user */   \
     X(BUSY_RUN, "busy_run")         /* ... of a run that another process of its owner reports */   \
     X(IMPLAUSIBLE, "implausible")   /* ... with more records than the run can have produced */     \
+    X(FORGOTTEN, "forgotten")       /* a Hello of a run that the store has removed */              \
     X(REVOKED, "revoked")           /* a message with a key that was revoked */                    \
     X(STRANGER, "stranger")         /* a connection with an unauthorized key */                    \
     X(HANDSHAKE, "handshake")       /* a connection that failed its handshake */                   \

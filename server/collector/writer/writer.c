@@ -146,6 +146,14 @@ static void post_ids(struct writer *writer)
     channels_post_commit(writer->config.channels, &ids);
 }
 
+static void reload_runs(struct writer *writer)
+{
+    struct error err;
+    writer->unloaded = runs_reload(writer->runs, clock_monotonic_ns(), &err) != STATUS_OK;
+    if (writer->unloaded)
+        log_write(LOG_LEVEL_DEBUG, "%s", err.text);
+}
+
 // Rolls the group back without acknowledgements; its producers will send it again.
 static void fail_group(struct writer *writer, enum status status, const struct error *err)
 {
@@ -162,9 +170,7 @@ static void fail_group(struct writer *writer, enum status status, const struct e
     struct error again;
     if (inserter_reset(writer->inserter, &again) != STATUS_OK) // some ids are skipped then
         log_write(LOG_LEVEL_DEBUG, "%s", again.text);
-    writer->unloaded = runs_reload(writer->runs, clock_monotonic_ns(), &again) != STATUS_OK;
-    if (writer->unloaded)
-        log_write(LOG_LEVEL_DEBUG, "%s", again.text);
+    reload_runs(writer);
 }
 
 // Loads open runs that could not be read after the last rollback, to detect their silence.
@@ -288,8 +294,11 @@ static bool is_apart(const struct job *job)
 // Runs such a job and consumes it.
 static void process_apart(struct writer *writer, struct job *job)
 {
-    if (job->kind == JOB_CLEAR) {
+    if (job->kind == JOB_CLEAR || job->kind == JOB_FORGET) {
+        const bool forgets = job->kind == JOB_FORGET;
         maintenance_clear(writer->maintenance, job);
+        if (forgets)
+            reload_runs(writer);
         return;
     }
     if (job->kind == JOB_IMPORT) {
@@ -418,6 +427,8 @@ static void *writer_body(void *context)
         const struct maintenance_load load = load_of(writer);
         if (!writer->stop)
             maintenance_run(writer->maintenance, &load);
+        if (maintenance_removed_runs(writer->maintenance))
+            runs_were_removed(writer->runs);
         tick(writer);
     }
     maintenance_free(writer->maintenance);

@@ -32,6 +32,7 @@ struct pending_ack {
     unsigned char run[MESSAGE_RUN_SIZE];
     bool is_hello;     // answers a Hello: lists all streams
     bool hello_wanted; // the run is unknown, or has not sent Hello to this collector
+    bool forgotten;    // with `error`: the run was removed from the store
     const char *error; // static
     uint64_t sequence;
     int64_t echo_sent_ns;
@@ -197,6 +198,7 @@ static void send_ack(struct batches *batches, const struct pending_ack *ack)
         out->refused = ack->refused->ranges;
         out->refused_count = ack->refused->count;
     }
+    out->forgotten = ack->forgotten;
     out->sent_ns = clock_wall_ns();
     out->echo_sent_ns = ack->echo_sent_ns;
     struct run *run = NULL;
@@ -375,6 +377,9 @@ static enum status describe(struct batches *batches, struct delivery_message *he
     return STATUS_OK;
 }
 
+static const char forgotten_error[] =
+    "the collector has removed this run, and accepts nothing more of it";
+
 // Creates or extends the Ack that will answer the message.
 static struct pending_ack *ack_for(struct batches *batches, const struct job *job, struct run *run,
                                    const unsigned char id[MESSAGE_RUN_SIZE],
@@ -397,6 +402,7 @@ static struct pending_ack *ack_for(struct batches *batches, const struct job *jo
     ack->is_hello = message->kind == MESSAGE_HELLO;
     ack->hello_wanted = hearing == DELIVERY_HELLO_WANTED;
     ack->error = error;
+    ack->forgotten = error == forgotten_error;
     return ack;
 }
 
@@ -420,8 +426,17 @@ static enum status check_new_run(struct batches *batches, const struct job *job,
 {
     struct quota *quota = batches->channels->quota;
     int64_t count = 0;
-    enum status status = runs_count_unfinished(batches->runs, &job->peer,
-                                               job->received_ns - UNFINISHED_NS, &count, err);
+    bool is_forgotten = false;
+    enum status status =
+        runs_is_forgotten(batches->runs, &job->message.hello, &job->peer, &is_forgotten, err);
+    if (status == STATUS_OK && is_forgotten) {
+        *error = forgotten_error;
+        reject_counters_count(&batches->channels->rejects, REFUSAL_FORGOTTEN, 1);
+        return STATUS_OK;
+    }
+    if (status == STATUS_OK)
+        status = runs_count_unfinished(batches->runs, &job->peer, job->received_ns - UNFINISHED_NS,
+                                       &count, err);
     if (status != STATUS_OK)
         return status;
     if (count >= (int64_t)batches->limits.runs_per_key)

@@ -93,6 +93,12 @@ void runs_evict(struct runs *runs, uint64_t before_ns)
     }
 }
 
+void runs_were_removed(struct runs *runs)
+{
+    runs->names_removed = true;
+    runs_evict(runs, UINT64_MAX);
+}
+
 uint32_t runs_open_count(const struct runs *runs)
 {
     uint32_t count = 0;
@@ -128,7 +134,10 @@ static enum status look_up(struct runs *runs, const unsigned char uuid[MESSAGE_R
             return STATUS_OK;
         }
     }
-    enum status status = runs_read(runs, uuid, out, err);
+    bool is_gone = false;
+    enum status status = runs_has_tombstone(runs, uuid, &is_gone, err);
+    if (status == STATUS_OK && !is_gone)
+        status = runs_read(runs, uuid, out, err);
     if (status == STATUS_OK && *out)
         runs_insert(runs, *out);
     return status;

@@ -108,7 +108,8 @@ void runs_forget(struct runs *runs);
 // committed need not send it again.
 MUST_CHECK enum status runs_reload(struct runs *runs, uint64_t now_ns, struct error *err);
 
-// Finds a run in the cache or the store; `*out` is NULL when there is none.
+// Finds a run in the cache or the store; `*out` is NULL when there is none, or if it has a
+// tombstone (forget.h).
 MUST_CHECK enum status runs_find(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
                                  struct run **out, struct error *err);
 
@@ -118,6 +119,12 @@ MUST_CHECK enum status runs_other_name(struct runs *runs, int64_t *id, struct er
 // Sets the limit of names per run, and the quota of names in the store (borrowed; NULL: none).
 // Names beyond them are stored as the one name "other".
 void runs_limit_names(struct runs *runs, uint32_t count, struct quota *quota);
+
+// Sets `*is` to true if the run of a Hello, which runs_find does not find, must not be opened: it
+// was removed from the store, or is not younger than the runs of the peer's owner whose removal the
+// store no longer remembers one by one.  Counts the attempt then.
+MUST_CHECK enum status runs_is_forgotten(struct runs *runs, const struct message_hello *hello,
+                                         const struct wire_peer *peer, bool *is, struct error *err);
 
 // Inserts the run that a Hello of `peer` describes; the peer's owner is the run's.  `owner` is its
 // number in the quota.
@@ -149,6 +156,10 @@ MUST_CHECK enum status runs_load_open(struct runs *runs, uint64_t now_ns, struct
 // Evicts runs that are closed or silent and have sent nothing since `before_ns` (monotonic).
 // Call it only after a flush.
 void runs_evict(struct runs *runs, uint64_t before_ns);
+
+// Evicts all runs that are closed or silent, after maintenance has removed some of them, with
+// names, from the store.
+void runs_were_removed(struct runs *runs);
 
 // If the cache exceeds `limit` bytes, drops the streams and names of runs that take more than
 // their share, `limit` divided by the number of complete runs.  Dirty runs stay complete.

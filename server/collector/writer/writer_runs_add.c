@@ -9,6 +9,8 @@
 #include "server/collector/access/quota.h"
 #include "server/collector/writer/writer_runs_inside.h"
 
+#define RECOUNT_NS UINT64_C(60000000000) // least time between counts of names
+
 static enum status find_name(struct runs *runs, struct wire_bytes text, int64_t *id,
                              struct error *err)
 {
@@ -39,7 +41,16 @@ static enum status count_names(struct runs *runs, struct error *err)
         quota_add_names(runs->quota, (const char *)sqlite3_column_text(row, 0),
                         (uint64_t)sqlite3_column_int64(row, 1));
     runs->has_counted_names = status == STATUS_OK;
+    runs->names_removed = false;
+    runs->counted_at_ns = clock_monotonic_ns();
     return status;
+}
+
+// Counting takes some 0.3 s for a million names.
+static bool counts_are_stale(const struct runs *runs)
+{
+    return !runs->has_counted_names ||
+           (runs->names_removed && clock_monotonic_ns() - runs->counted_at_ns > RECOUNT_NS);
 }
 
 // Who brings names: the owner's id in the store, its number in the quota, and of which run.
@@ -60,7 +71,7 @@ static enum status intern(struct runs *runs, const struct name_source *source,
     if (!is_host && source->run->delivery.names_known >= runs->names_max)
         return runs_other_name(runs, id, err);
     status = find_name(runs, text, id, err);
-    if (status == STATUS_OK && *id == 0 && !runs->has_counted_names)
+    if (status == STATUS_OK && *id == 0 && counts_are_stale(runs))
         status = count_names(runs, err);
     if (status != STATUS_OK || *id != 0)
         return status;
@@ -98,6 +109,37 @@ static enum status find_owner(struct runs *runs, const struct wire_peer *peer, i
     char who[PEER_OWNER_SIZE];
     STATEMENT_BIND(&runs->statements, STATEMENT_OWNER_FIND, value_text(peer_owner_text(who, peer)));
     return statement_integer(&runs->statements, STATEMENT_OWNER_FIND, id, err);
+}
+
+enum status runs_has_tombstone(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
+                               bool *has, struct error *err)
+{
+    char text[37];
+    int64_t count = 0;
+    text_from_uuid(text, uuid);
+    STATEMENT_BIND(&runs->statements, STATEMENT_TOMBSTONE_FIND, value_text(text));
+    enum status status =
+        statement_integer(&runs->statements, STATEMENT_TOMBSTONE_FIND, &count, err);
+    *has = count > 0;
+    return status;
+}
+
+enum status runs_is_forgotten(struct runs *runs, const struct message_hello *hello,
+                              const struct wire_peer *peer, bool *is, struct error *err)
+{
+    int64_t owner = 0, horizon_ns = 0;
+    enum status status = runs_has_tombstone(runs, hello->run, is, err);
+    if (status == STATUS_OK)
+        status = find_owner(runs, peer, &owner, err);
+    if (status == STATUS_OK && !*is) {
+        STATEMENT_BIND(&runs->statements, STATEMENT_HORIZON, value_int(owner));
+        status = statement_integer(&runs->statements, STATEMENT_HORIZON, &horizon_ns, err);
+        *is = horizon_ns > 0 && hello->started_ns <= horizon_ns;
+    }
+    if (status != STATUS_OK || !*is)
+        return status;
+    STATEMENT_BIND(&runs->statements, STATEMENT_REPLAY_COUNT, value_int(owner));
+    return statement_run(&runs->statements, STATEMENT_REPLAY_COUNT, err);
 }
 
 static enum status add_owner(struct runs *runs, const struct wire_peer *peer, int64_t *id,

@@ -15,6 +15,8 @@ struct runs {
     uint32_t names_max;     // limit of names per run
     struct quota *quota;    // of names in the store; borrowed; NULL: none
     bool has_counted_names; // the quota has the counts of the store
+    bool names_removed;     // since then
+    uint64_t counted_at_ns; // monotonic
     int64_t other;          // id of the name for those beyond a limit; 0: not known yet
 };
 
@@ -24,6 +26,11 @@ void runs_insert(struct runs *runs, struct run *run);
 // Reads a run without its streams and names; sets `*out` to NULL when the store has none.
 MUST_CHECK enum status runs_read(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
                                  struct run **out, struct error *err);
+
+// Sets `*has` to whether the run has a tombstone.
+MUST_CHECK enum status runs_has_tombstone(struct runs *runs,
+                                          const unsigned char uuid[MESSAGE_RUN_SIZE], bool *has,
+                                          struct error *err);
 
 // Reads the streams and names of a run, unless they are in memory.
 MUST_CHECK enum status runs_complete(struct runs *runs, struct run *run, struct error *err);

@@ -19,8 +19,11 @@ struct sqlite3_stmt;
 // The parameters of each statement, in order, then "->" and the columns of its rows.  "SQL" refers
 // to the statement's text in writer_statements.c.
 enum statement {
-    STATEMENT_OWNER_ADD,      // name of the owner
-    STATEMENT_OWNER_FIND,     // name of the owner -> id
+    STATEMENT_OWNER_ADD, // name of the owner
+    STATEMENT_OWNER_FIND,
+    STATEMENT_TOMBSTONE_FIND,
+    STATEMENT_HORIZON,
+    STATEMENT_REPLAY_COUNT,   // name of the owner -> id
     STATEMENT_RUN_FIND,       // uuid -> columns of the run, see SQL
     STATEMENT_RUN_OWN,        // owner; run
     STATEMENT_RUN_OPEN,       // -> uuid; one row for each open run

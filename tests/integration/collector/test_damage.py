@@ -60,6 +60,7 @@ ARGUMENTS = {
     "compare": [["before", "after"], ["--against", "before", "--json"]],
     "backup": [["{folder}/backup.db"]],
     "clear": [["--yes", "--model", "model-01"]],
+    "forget": [["--yes", "--key", "user:1000"]],
     "audit": [[], ["--json"]],
 }
 # Other tests have these, or they have nothing to do with a store.

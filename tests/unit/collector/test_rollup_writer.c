@@ -1,7 +1,7 @@
 // Whatever is inserted, however late, undone, cut off or read again: rollups are what
 // plain SQL says of the records up to their watermarks.
 
-#include "common/store/retention/clear.h"
+#include "tests/support/store/clear_records.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/rollup/rollup.h"
 #include "common/store/store.h"
@@ -239,7 +239,7 @@ TEST_CASE(a_clear_of_the_file_alone_is_seen_later)
     insert_group(RECORD_KIND_OPERATION, 10);
     rollup_rig_fold_all();
     insert_group(RECORD_KIND_OPERATION, 2);
-    expect_ok(store_clear(rollup_rig.path, &filter, &cleared, &err), &err);
+    expect_ok(clear_records(rollup_rig.path, &filter, &cleared, &err), &err);
     assert_true(cleared > 0);
     rollup_rig_restart();
     rollup_rig_check(RECORD_KIND_OPERATION, 1);

@@ -1,5 +1,6 @@
 // Whose runs are whose, and how much of each is taken and held.
 
+#include "common/store/retention/clear.h"
 #include "server/collector/access/quota.h"
 #include "server/collector/writer/writer_jobs.h"
 #include "tests/support/test.h"
@@ -65,6 +66,71 @@ TEST_CASE(test_a_run_belongs_to_the_key_that_opened_it)
     assert_string_equal(error_for(&said), "");
     rig.sender = 'a';
     assert_string_equal(error_for(&said), "this run belongs to another user");
+}
+
+// Says a message of a run that was removed; expects that nothing more of it is accepted.
+static void expect_forgotten(const struct message *message)
+{
+    rig_group(message, false);
+    struct message *ack = rig_last_ack();
+    assert_non_null(ack);
+    assert_int_equal(ack->ack.delivery.hello_wanted, message->kind != MESSAGE_HELLO);
+    assert_int_equal(ack->ack.forgotten, message->kind == MESSAGE_HELLO);
+    assert_int_equal(ack->ack.error.size > 0, message->kind == MESSAGE_HELLO);
+    rig_free_ack(ack);
+}
+
+TEST_CASE(test_a_run_that_was_forgotten)
+{
+    struct error err = {0};
+    struct clearing clearing;
+    struct query query = {.kind = QUERY_FORGET};
+    bool done = false;
+    rig_hello();
+    struct message all = rig_operations(1, 5), said = hello_of(0);
+    memcpy(said.hello.run, rig_run, sizeof rig_run);
+    assert_string_equal(error_for(&all), "");
+    (void)snprintf(query.key.text, sizeof query.key.text, "user:12345");
+    assert_int_equal(clear_begin_forget(&clearing, rig.db, &query, &err), STATUS_NO_DATA);
+    (void)snprintf(query.key.text, sizeof query.key.text, "loopback");
+    expect_ok(clear_begin_forget(&clearing, rig.db, &query, &err), &err);
+    assert_int_equal(runs_reload(rig.runs, 1, &err), STATUS_OK);
+    for (unsigned slice = 0; !done; slice++) {
+        all = rig_operations(6, 7); // goes on sending
+        expect_forgotten(&all);
+        expect_forgotten(&said);
+        expect_ok(clear_slice(&clearing, rig.db, &done, &err), &err);
+    }
+    assert_int_equal(rig_integer("SELECT (SELECT count(*) FROM run) + (SELECT count(*) FROM stream)"
+                                 " + (SELECT count(*) FROM operation)"
+                                 " + (SELECT count(*) FROM range)"),
+                     0);
+    assert_int_equal(rig_integer("SELECT stored FROM forgotten WHERE why = 1"), 5);
+    assert_int_equal(rig_integer("SELECT cleared FROM forgotten WHERE why = 1"), 5);
+    assert_true(rig_integer("SELECT replays FROM forgotten WHERE why = 0") > 1);
+    runs_forget(rig.runs);
+    expect_forgotten(&said);
+    // Others of the same owner go on.
+    const struct message other = hello_of(9);
+    assert_string_equal(error_for(&other), "");
+}
+
+// Behind the horizon, where tombstones have made room for others.
+TEST_CASE(test_runs_older_than_the_horizon)
+{
+    struct message said = hello_of(3);
+    said.hello.started_ns = 1000;
+    assert_string_equal(error_for(&said), "");
+    rig_exec("UPDATE owner SET horizon_ns = 1000");
+    assert_string_equal(error_for(&said), ""); // the store has it
+    memset(said.hello.run, 4, sizeof said.hello.run);
+    expect_forgotten(&said);
+    rig.sender = 'a'; // another owner's horizon
+    assert_string_equal(error_for(&said), "");
+    rig.sender = 0;
+    memset(said.hello.run, 5, sizeof said.hello.run);
+    said.hello.started_ns = 1001;
+    assert_string_equal(error_for(&said), "");
 }
 
 TEST_CASE(test_runs_of_a_key_that_are_not_over)
@@ -429,6 +495,7 @@ TEST_CASE(test_long_texts_of_a_run)
 }
 
 TEST_MAIN_EACH(rig_set_up, rig_tear_down, test_a_run_belongs_to_the_key_that_opened_it,
+               test_a_run_that_was_forgotten, test_runs_older_than_the_horizon,
                test_runs_of_a_key_that_are_not_over, test_names_beyond_the_limit,
                test_names_beyond_the_quota, test_names_that_were_rolled_back,
                test_names_beyond_the_stores_limit, test_new_runs_within_an_hour,

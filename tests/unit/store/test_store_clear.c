@@ -2,7 +2,7 @@
 
 #include <sqlite3.h>
 
-#include "common/store/retention/clear.h"
+#include "tests/support/store/clear_records.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/sqlite/lock.h"
 #include "common/store/store.h"
@@ -20,7 +20,7 @@ TEST_CASE(test_clear_moves_rows_to_the_ledger)
     (void)snprintf(filter.by[QUERY_BY_HOST], QUERY_TEXT_SIZE, "alpha");
     uint64_t cleared = 0;
     struct error err = {0};
-    expect_ok(store_clear(path, &filter, &cleared, &err), &err);
+    expect_ok(clear_records(path, &filter, &cleared, &err), &err);
     assert_int_equal(database_open_writer(&db, path, &err), STATUS_OK);
     assert_int_equal(cleared, (uint64_t)of_first);
     assert_true(store_number("SELECT count(*) FROM inference WHERE run = 1") == 0);
@@ -121,10 +121,10 @@ TEST_CASE(test_clear_needs_the_lock)
     assert_int_equal(lock_acquire_store(&lock, path, &err), STATUS_OK);
     const struct query_filter filter = {0};
     uint64_t cleared = 0;
-    assert_int_equal(store_clear(path, &filter, &cleared, &err), STATUS_BUSY);
+    assert_int_equal(clear_records(path, &filter, &cleared, &err), STATUS_BUSY);
     assert_non_null(strstr(err.text, "in use by process"));
     lock_release(&lock);
-    assert_int_equal(store_clear("/no/such/file.db", &filter, &cleared, &err), STATUS_NOT_FOUND);
+    assert_int_equal(clear_records("/no/such/file.db", &filter, &cleared, &err), STATUS_NOT_FOUND);
 }
 
 TEST_CASE(test_clear_by_model_takes_the_stages_along)
@@ -135,7 +135,7 @@ TEST_CASE(test_clear_by_model_takes_the_stages_along)
     struct query_filter filter = {0};
     (void)snprintf(filter.by[QUERY_BY_MODEL], QUERY_TEXT_SIZE, "tiny");
     uint64_t cleared = 0;
-    assert_int_equal(store_clear(path, &filter, &cleared, NULL), STATUS_OK);
+    assert_int_equal(clear_records(path, &filter, &cleared, NULL), STATUS_OK);
     // model, load, load_stage, inference, itl, pipeline: what has a model.
     assert_int_equal(cleared, 6);
     assert_true(store_number("SELECT count(*) FROM load_stage") == 0);

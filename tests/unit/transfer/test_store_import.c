@@ -10,7 +10,7 @@
 #include "common/store/transfer/import.h"
 #include "common/store/store.h"
 #include "common/store/schema/database_open.h"
-#include "common/store/retention/clear.h"
+#include "tests/support/store/clear_records.h"
 #include "common/store/read/session.h"
 #include "tests/support/test.h"
 #include "tests/unit/transfer/copy_fixture.h"
@@ -150,7 +150,7 @@ TEST_CASE(test_what_was_cleared_comes_back)
     struct error err;
     copy_make_store(from, 2, 100);
     expect(into, from, 2, 0, 0, 212);
-    assert_int_equal(store_clear(into, &filter, &cleared, &err), STATUS_OK);
+    assert_int_equal(clear_records(into, &filter, &cleared, &err), STATUS_OK);
     assert_int_equal(cleared, 70 + 106);
     expect(into, from, 0, 2, 0, 176);
     assert_int_equal(copy_digest(into), copy_digest(from));
@@ -171,7 +171,7 @@ TEST_CASE(test_a_record_with_another_start_is_known)
         const char *into = empty_store(name);
         copy_make_store(from, 1, 100);
         expect(into, from, 1, 0, 0, 106);
-        assert_int_equal(store_clear(into, &filter, &cleared, &err), STATUS_OK);
+        assert_int_equal(clear_records(into, &filter, &cleared, &err), STATUS_OK);
         assert_int_equal(cleared, 70);
         (void)snprintf(sql, sizeof sql, "UPDATE inference SET started_ns = started_ns + %lld",
                        (long long)shifts_ns[i]);
@@ -210,13 +210,13 @@ TEST_CASE(test_what_has_expired_stays_gone)
     expire(into, edge_ns, before);
     expect(into, from, 0, 0, 1, 0);
     assert_int_equal(copy_integer(into, "SELECT count(*) FROM inference"), 100 - before);
-    assert_int_equal(store_clear(into, &newer, &cleared, &err), STATUS_OK);
+    assert_int_equal(clear_records(into, &newer, &cleared, &err), STATUS_OK);
     expect(into, from, 0, 1, 0, (int64_t)cleared);
     assert_int_equal(copy_integer(into, "SELECT count(*) FROM inference"), 100 - before);
     copy_make_store(late, 1, 100);
     copy_exec(late, "UPDATE run SET uuid = 'ffffffff-0000-4000-8000-000000000000'");
     expect(into, late, 1, 0, 0, 106);
-    assert_int_equal(store_clear(into, &all, &cleared, &err), STATUS_OK);
+    assert_int_equal(clear_records(into, &all, &cleared, &err), STATUS_OK);
     expect(into, late, 0, 1, 0, 106);
 }
 
@@ -235,7 +235,7 @@ TEST_CASE(test_what_sums_still_count_stays_gone)
                    256 * RECORD_KIND_INFERENCE + INFERENCE_TTFT_NS);
     copy_exec(into, sql);
     expire(into, COPY_BASE_NS + 40 * COPY_SECOND, 40);
-    assert_int_equal(store_clear(into, &all, &cleared, &err), STATUS_OK);
+    assert_int_equal(clear_records(into, &all, &cleared, &err), STATUS_OK);
     assert_int_equal(cleared, 66);
     assert_int_equal(copy_integer(into, "SELECT expired FROM ledger WHERE cleared = 0"), 100);
     expect(into, from, 0, 1, 0, 6);
@@ -252,7 +252,7 @@ TEST_CASE(test_an_earlier_state_is_left_alone)
     copy_make_store(into, 1, 50);
     const struct query_filter some = {.since_ns = COPY_BASE_NS + 30 * COPY_SECOND};
     uint64_t cleared;
-    assert_int_equal(store_clear(into, &some, &cleared, &err), STATUS_OK);
+    assert_int_equal(clear_records(into, &some, &cleared, &err), STATUS_OK);
     const uint64_t before = copy_digest(into);
     assert_int_equal(import_into(into, from, &counts, &err), STATUS_OK);
     assert_int_equal(counts.records, 0);
