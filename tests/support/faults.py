@@ -178,7 +178,7 @@ class FaultCase(unittest.TestCase):
     # ---- Programs -------------------------------------------------------------------
 
     def start(self, *command, environment=None):
-        errors = tempfile.TemporaryFile("w+", dir="/tmp")
+        errors = tempfile.TemporaryFile("w+", dir="/tmp", errors="replace")
         process = subprocess.Popen(command, env=environment or self.environment,
                                    stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
         process.errors = errors
