@@ -8,3 +8,8 @@ endforeach()
 
 # An impostor of the collector, by another user.
 inferstat_script_test(impostor test_impostor.py)
+
+# Programs that know the .proto only; and that it says what the programs do.
+foreach(class ContractTest IpcTest CurveTest)
+  inferstat_script_test(foreign.${class} test_foreign.py ${class})
+endforeach()

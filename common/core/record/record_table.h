@@ -168,7 +168,7 @@
     X(ITL_DEVICE, "device", NAME, NONE, ALWAYS, "the device it ran on")                            \
     X(ITL_DURATION_NS, "duration_ns", INT, DURATION, ALWAYS, "length of the span")                 \
     X(ITL_SKETCH, "sketch", BLOB, NONE, ALWAYS,                                                    \
-      "the gaps in nanoseconds as a mergeable sketch (common/core/stats/sketch.h)")
+      "the gaps in nanoseconds as a mergeable sketch (proto/inferstat.proto)")
 
 #define RECORD_OPERATION(X)                                                                        \
     X(OPERATION_OPERATION, "operation", NAME, NONE, ALWAYS, "the operation's name")                \
