@@ -185,14 +185,22 @@ class IpcTest(FaultCase):
 
     def test_an_administrator(self):
         self.start_collector()
-        key = zmq.curve_keypair()[0].decode()
         made = self.result(self.program("producer", "liar", BATCHES))
         self.assertEqual(self.administer("clear", "liar"), [{"cleared": BATCHES * SIZE}])
         self.assertIn("NO_DATA", self.result(self.program("reader", "liar", 0), code=1))
-        self.keys_and_log(key, made["run"])
+        self.assertEqual(self.administer("forget", made["run"])[0]["runs"], 1)
+        self.assertEqual(self.sql("SELECT count(*) FROM run"), [(0,)])
 
-    def keys_and_log(self, key, run):
-        self.assertIn("STATUS", self.administer("keys", code=1))
+        # One that still sends learns of it.
+        producer = self.program("producer", "liar", 50 * BATCHES)
+        self.wait_until(self.stored)
+        run = self.sql("SELECT uuid FROM run")[0][0]
+        self.assertEqual(self.administer("forget", run)[0]["runs"], 1)
+        self.assertIn("removed", self.result(producer, code=1))
+        self.administer_keys()
+
+    def administer_keys(self):
+        self.assertIn("INVALID", self.administer("keys", code=1))
 
 
 class CurveTest(IpcTest):
@@ -217,7 +225,8 @@ class CurveTest(IpcTest):
                                    address=self.address)
             self.assertEqual((rows[0]["key"], rows[0]["roles"]), (keys[1], name))
 
-    def keys_and_log(self, key, run):
+    def administer_keys(self):
+        key = zmq.curve_keypair()[0].decode()
         self.administer("authorize", key, "gpu07", "producer", "reader")
         rows = {row["name"]: (row["key"], row["roles"]) for row in self.administer("keys")}
         self.assertEqual(rows["gpu07"], (key, "producer,reader"))
