@@ -32,6 +32,12 @@ struct ingest {
     atomic_int state;
 };
 
+static bool is_connected(void *connections, const struct job_return *at)
+{
+    const struct admission *admission = connections;
+    return wire_is_connected(admission->sockets[at->socket], &at->route);
+}
+
 // ---- Answers -----------------------------------------------------------------------
 
 static void answer_error(struct ingest *ingest, unsigned socket, const struct wire_route *route,
@@ -260,6 +266,8 @@ enum status ingest_start(struct ingest **out, const struct endpoints *endpoints,
         return error_no_memory(err, "ingest");
     ingest->store = store;
     ingest->channels = channels;
+    channels->is_connected = is_connected;
+    channels->connections = &ingest->admission;
     enum status status = admission_open(&ingest->admission, endpoints, ADDRESS_INGEST, err);
     if (status == STATUS_OK)
         status = thread_start(&ingest->thread, "ingest", ingest_body, ingest, err);
