@@ -18,13 +18,11 @@ enum {
     COMPLAINTS = 1024,
     COMPLAINT_PROBES = 8,
     WORD_SIZE = 64,
-    TIMES_SIZE = 48,
 };
 
-#define SECOND_NS          UINT64_C(1000000000)
-#define OWNER_IDLE_NS      (60 * SECOND_NS)
-#define COMPLAINT_EVERY_NS (10 * SECOND_NS)
-#define NEAR_LIMIT         0.8
+#define SECOND_NS  UINT64_C(1000000000)
+#define EVERY_NS   (10 * SECOND_NS) // between two lines
+#define NEAR_LIMIT 0.8
 
 static const struct {
     const char *name;
@@ -44,8 +42,7 @@ struct owner {
     struct wire_peer peer; // without its process and address
     double level[QUOTA_COUNT];
     uint64_t drained_ns; // when rates were last reduced
-    uint64_t used_ns;
-    unsigned next; // in the bucket; SHARED_OWNER: the last one
+    unsigned next;       // in the bucket; SHARED_OWNER: the last one
 };
 
 // When a line was last logged, and what has been counted since.
@@ -60,7 +57,6 @@ struct quota {
     uint64_t store_names, store_names_most;
     uint64_t press;
     unsigned owner_count; // slots in use, SHARED_OWNER among them
-    uint64_t searched_ns; // when an idle slot was last looked for
     unsigned latest;      // the owner of the last message
     uint64_t latest_ns;
     // Time of the last message of another owner than the latest.  Relaxed: publishes nothing else.
@@ -82,31 +78,22 @@ struct quota_rules quota_rules_default(void)
 
 static enum status parse_rule(struct quota_rules *rules, char *word, struct error *err)
 {
-    const char *words[QUOTA_PRESSURE];
-    unsigned kind = QUOTA_PRESSURE; // and later ones cannot be set
+    char what[2 * WORD_SIZE];
     char *value = strchr(word, '=');
-    if (!value)
-        return error_set(err, STATUS_INVALID,
-                         "--quota: \"%.40s\" is not KEY=VALUE (such as runs=10000)", word);
-    *value++ = '\0';
-    for (unsigned i = QUOTA_PRESSURE; i-- > 0;) {
-        words[i] = kinds[i].name;
-        if (strcmp(word, kinds[i].name) == 0)
-            kind = i;
-    }
-    if (kind == QUOTA_PRESSURE) {
-        const char *nearest = parse_nearest(word, words, QUOTA_PRESSURE);
-        return error_set(err, STATUS_INVALID, "--quota: \"%.40s\" has no quota (%s%s)", word,
-                         nearest ? "did you mean " : "the manual page lists those that have",
-                         nearest ? nearest : "");
-    }
-    if (rules->given[kind])
-        return error_set(err, STATUS_INVALID, "--quota: %s is there twice", word);
-    rules->given[kind] = true;
-    char what[WORD_SIZE];
+    unsigned kind = 0;
     int64_t most = 0;
     enum status status = STATUS_OK;
-    (void)snprintf(what, sizeof what, "--quota: %s", kinds[kind].name);
+    if (value)
+        *value++ = '\0';
+    while (kind < QUOTA_PRESSURE && strcmp(word, kinds[kind].name) != 0)
+        kind++;
+    (void)snprintf(what, sizeof what, "--quota: %s", word);
+    if (kind == QUOTA_PRESSURE || !value)
+        return error_set(err, STATUS_INVALID,
+                         "%s: not a quota (such as runs=10000; --help lists them)", what);
+    if (rules->given[kind])
+        return error_set(err, STATUS_INVALID, "%s is there twice", what);
+    rules->given[kind] = true;
     if (kinds[kind].unit == UNIT_BYTES)
         status = parse_size(&most, value, 1 << 16, what, err);
     else if (strcmp(value, "unlimited") != 0)
@@ -180,20 +167,16 @@ static uint64_t hash_peer(const struct wire_peer *peer)
 }
 
 // Counts what a line is about; returns how often it happened since the last line, 0 if none is to
-// be logged yet, or none of the table's entries is free.
+// be logged now, or the table has no free entry.
 static uint64_t count_complaint(struct quota *quota, const struct wire_peer *peer, const char *what,
                                 uint64_t count, uint64_t now_ns)
 {
     const uint64_t hash = hash_bytes(hash_peer(peer), what, strlen(what)) | 1;
     struct complaint *found = NULL;
-    for (unsigned i = 0; i < COMPLAINT_PROBES; i++) {
+    for (unsigned i = 0; i < COMPLAINT_PROBES && (!found || found->hash != hash); i++) {
         struct complaint *complaint = &quota->complaints[(hash / 2 + i) % COMPLAINTS];
-        if (complaint->hash == hash) {
-            found = complaint;
-            break;
-        }
-        if (!found &&
-            (complaint->hash == 0 || now_ns - complaint->logged_ns > 2 * COMPLAINT_EVERY_NS))
+        const bool is_free = complaint->hash == 0 || now_ns - complaint->logged_ns > 2 * EVERY_NS;
+        if (complaint->hash == hash || (!found && is_free))
             found = complaint;
     }
     if (!found)
@@ -201,7 +184,7 @@ static uint64_t count_complaint(struct quota *quota, const struct wire_peer *pee
     if (found->hash != hash)
         *found = (struct complaint){.hash = hash};
     found->count += count;
-    if (found->logged_ns != 0 && now_ns - found->logged_ns < COMPLAINT_EVERY_NS)
+    if (found->logged_ns != 0 && now_ns - found->logged_ns < EVERY_NS)
         return 0;
     const uint64_t total = found->count;
     found->logged_ns = now_ns;
@@ -209,27 +192,25 @@ static uint64_t count_complaint(struct quota *quota, const struct wire_peer *pee
     return total;
 }
 
-// " (17 times)"; "" for once.
-static char *times_text(char text[TIMES_SIZE], uint64_t times)
+static void write_line(const struct wire_peer *peer, const char *what, uint64_t times)
 {
-    text[0] = '\0';
-    if (times > 1)
-        (void)snprintf(text, TIMES_SIZE, " (%llu times)", (unsigned long long)times);
-    return text;
+    char who[PEER_TEXT_SIZE];
+    if (times == 1)
+        log_write(LOG_LEVEL_WARNING, "%s: %s", peer_text(who, peer), what);
+    else if (times > 1)
+        log_write(LOG_LEVEL_WARNING, "%s: %s (%llu times)", peer_text(who, peer), what,
+                  (unsigned long long)times);
 }
 
 void quota_complain(struct quota *quota, const struct wire_peer *peer, const char *what,
                     uint64_t count)
 {
-    char text[PEER_TEXT_SIZE], times[TIMES_SIZE];
     if (!quota || count == 0)
         return;
     (void)pthread_mutex_lock(&quota->lock);
-    const uint64_t total = count_complaint(quota, peer, what, count, clock_monotonic_ns());
+    const uint64_t times = count_complaint(quota, peer, what, count, clock_monotonic_ns());
     (void)pthread_mutex_unlock(&quota->lock);
-    if (total > 0)
-        log_write(LOG_LEVEL_WARNING, "%s: %s%s", peer_text(text, peer), what,
-                  times_text(times, total));
+    write_line(peer, what, times);
 }
 
 // A line about a quota, to be logged after the lock has been released.
@@ -237,25 +218,23 @@ struct warning {
     enum quota_kind kind;
     struct wire_peer peer;
     double level;
-    uint64_t most;
-    uint64_t refused; // 0: the owner is near the limit
-    bool is_due;
+    uint64_t most, times; // times 0: none
+    bool is_refused;
 };
 
-// "user alice (1001): quota of names: 100000 of 100000: new names are stored as other (17 times)"
+// "quota of names: 100000 of 100000: new names are stored as other"
 static void write_warning(const struct warning *warning)
 {
-    char who[PEER_TEXT_SIZE], level[UNIT_TEXT_SIZE], most[UNIT_TEXT_SIZE], times[TIMES_SIZE];
-    if (!warning->is_due)
-        return;
+    char text[256], level[UNIT_TEXT_SIZE], most[UNIT_TEXT_SIZE];
     const enum unit unit = kinds[warning->kind].unit;
-    const bool is_refused = warning->refused > 0;
-    log_write(LOG_LEVEL_WARNING, "%s: quota of %s: %s of %s%s%s%s%s",
-              peer_text(who, &warning->peer), kinds[warning->kind].name,
-              unit_format_int(level, unit, (int64_t)warning->level),
-              unit_format_int(most, unit, (int64_t)warning->most), kinds[warning->kind].period,
-              is_refused ? ": " : "", is_refused ? kinds[warning->kind].effect : "",
-              times_text(times, warning->refused));
+    if (warning->times == 0)
+        return;
+    (void)snprintf(text, sizeof text, "quota of %s: %s of %s%s%s%s", kinds[warning->kind].name,
+                   unit_format_int(level, unit, (int64_t)warning->level),
+                   unit_format_int(most, unit, (int64_t)warning->most), kinds[warning->kind].period,
+                   warning->is_refused ? ": " : "",
+                   warning->is_refused ? kinds[warning->kind].effect : "");
+    write_line(&warning->peer, text, warning->is_refused ? warning->times : 1);
 }
 
 static uint64_t most_of(const struct quota *quota, enum quota_kind kind)
@@ -272,24 +251,21 @@ static void warn(struct quota *quota, const struct owner *owner, enum quota_kind
                  bool is_refused, uint64_t now_ns, struct warning *out)
 {
     const char *what = is_refused ? kinds[kind].effect : kinds[kind].name;
-    const uint64_t total = count_complaint(quota, &owner->peer, what, 1, now_ns);
     *out = (struct warning){.kind = kind,
                             .peer = owner->peer,
                             .level = owner->level[kind],
                             .most = most_of(quota, kind),
-                            .refused = is_refused ? total : 0,
-                            .is_due = total > 0};
+                            .times = count_complaint(quota, &owner->peer, what, 1, now_ns),
+                            .is_refused = is_refused};
 }
 
 // ---- Owners ---------------------------------------------------------------------------
 
 static void drain(struct quota *quota, struct owner *owner, uint64_t now_ns)
 {
-    const double elapsed_s =
-        now_ns > owner->drained_ns ? (double)(now_ns - owner->drained_ns) / 1e9 : 0;
-    owner->used_ns = now_ns;
-    if (elapsed_s == 0)
+    if (now_ns <= owner->drained_ns)
         return;
+    const double elapsed_s = (double)(now_ns - owner->drained_ns) / 1e9;
     owner->drained_ns = now_ns;
     for (unsigned i = 0; i < QUOTA_COUNT; i++) {
         if (kinds[i].period_s == 0 || owner->level[i] == 0)
@@ -300,58 +276,27 @@ static void drain(struct quota *quota, struct owner *owner, uint64_t now_ns)
     }
 }
 
-static bool is_idle(const struct owner *owner, uint64_t now_ns)
-{
-    return owner->level[QUOTA_NAMES] == 0 && owner->level[QUOTA_CONNECTIONS] == 0 &&
-           owner->level[QUOTA_ANSWERS] == 0 && now_ns - owner->used_ns > OWNER_IDLE_NS;
-}
-
-// Removes the least recent idle owner and returns its slot; SHARED_OWNER if there is none.
-static unsigned free_slot(struct quota *quota, uint64_t now_ns)
-{
-    unsigned oldest = SHARED_OWNER;
-    if (quota->owner_count < OWNERS)
-        return quota->owner_count++;
-    if (now_ns - quota->searched_ns < SECOND_NS)
-        return SHARED_OWNER;
-    quota->searched_ns = now_ns;
-    for (unsigned i = SHARED_OWNER + 1; i < OWNERS; i++)
-        if (is_idle(&quota->owners[i], now_ns) &&
-            (oldest == SHARED_OWNER || quota->owners[i].used_ns < quota->owners[oldest].used_ns))
-            oldest = i;
-    if (oldest == SHARED_OWNER)
-        return SHARED_OWNER;
-    unsigned *link = &quota->buckets[hash_peer(&quota->owners[oldest].peer) % OWNERS];
-    while (*link != oldest)
-        link = &quota->owners[*link].next;
-    *link = quota->owners[oldest].next;
-    return oldest;
-}
-
-static unsigned find_owner(struct quota *quota, const struct wire_peer *peer, uint64_t now_ns)
+static unsigned find_owner(struct quota *quota, const struct wire_peer *peer)
 {
     unsigned *bucket = &quota->buckets[hash_peer(peer) % OWNERS];
     for (unsigned i = *bucket; i != SHARED_OWNER; i = quota->owners[i].next)
         if (peer_is_same_owner(&quota->owners[i].peer, peer))
             return i;
-    const unsigned slot = free_slot(quota, now_ns);
-    if (slot == SHARED_OWNER)
+    if (quota->owner_count == OWNERS)
         return SHARED_OWNER;
-    struct owner *owner = &quota->owners[slot];
-    *owner =
-        (struct owner){.peer = *peer, .drained_ns = now_ns, .used_ns = now_ns, .next = *bucket};
-    owner->peer.pid = 0;
+    const unsigned slot = quota->owner_count++;
+    quota->owners[slot] = (struct owner){.peer = *peer, .next = *bucket};
+    quota->owners[slot].peer.pid = 0;
     *bucket = slot;
     return slot;
 }
 
-unsigned quota_owner(struct quota *quota, const struct wire_peer *peer, uint64_t now_ns)
+unsigned quota_owner(struct quota *quota, const struct wire_peer *peer)
 {
     if (!quota)
         return SHARED_OWNER;
     (void)pthread_mutex_lock(&quota->lock);
-    const unsigned owner = find_owner(quota, peer, now_ns);
-    quota->owners[owner].used_ns = now_ns;
+    const unsigned owner = find_owner(quota, peer);
     (void)pthread_mutex_unlock(&quota->lock);
     return owner;
 }
@@ -431,7 +376,6 @@ bool quota_take_name(struct quota *quota, unsigned owner, bool is_host, uint64_t
     const bool has_room = left > QUOTA_NAMES_RESERVED ||
                           (left > 0 && (is_host || slot->level[QUOTA_NAMES] < QUOTA_NAMES_FEW));
     const bool taken = has_room && !is_exceeded(quota, slot, QUOTA_NAMES, 1);
-    slot->used_ns = now_ns;
     if (taken) {
         quota->store_names++;
         add(quota, slot, QUOTA_NAMES, 1, now_ns, &warning);
@@ -464,8 +408,7 @@ void quota_add_names(struct quota *quota, const char *who, uint64_t count)
     (void)pthread_mutex_lock(&quota->lock);
     quota->store_names += count;
     if (who && peer_read_owner(&peer, who))
-        quota->owners[find_owner(quota, &peer, clock_monotonic_ns())].level[QUOTA_NAMES] +=
-            (double)count;
+        quota->owners[find_owner(quota, &peer)].level[QUOTA_NAMES] += (double)count;
     (void)pthread_mutex_unlock(&quota->lock);
 }
 
@@ -492,13 +435,13 @@ bool quota_admit(struct quota *quota, const struct wire_peer *peer, uint64_t byt
 {
     static const enum quota_kind rates[] = {QUOTA_BYTES, QUOTA_RECORDS, QUOTA_PRESSURE};
     enum { RATES = sizeof rates / sizeof *rates };
-    struct warning warnings[RATES] = {{.is_due = false}};
+    struct warning warnings[RATES] = {{.times = 0}};
     bool is_admitted = true;
     *owner = SHARED_OWNER;
     if (!quota)
         return true;
     (void)pthread_mutex_lock(&quota->lock);
-    *owner = find_owner(quota, peer, now_ns);
+    *owner = find_owner(quota, peer);
     struct owner *slot = &quota->owners[*owner];
     note_activity(quota, *owner, now_ns);
     drain(quota, slot, now_ns);

@@ -8,8 +8,7 @@
 // limit, and when something is refused, a warning names the owner, the quota and its numbers; one
 // line per owner and reason each 10 s.
 //
-// Up to 4,095 owners are distinguished; the least recent one with nothing in use makes room.  If
-// there is none, all further owners share one place.
+// Up to 4,095 owners are distinguished; all further ones share one place.
 #ifndef INFERSTAT_COLLECTOR_ACCESS_QUOTA_H
 #define INFERSTAT_COLLECTOR_ACCESS_QUOTA_H
 
@@ -71,9 +70,8 @@ MUST_CHECK enum status quota_new(struct quota **out, const struct quota_rules *r
                                  int64_t store_bytes, uint64_t store_names, struct error *err);
 void quota_free(struct quota *quota); // accepts NULL
 
-// Returns the number of the peer's owner, for the calls below: valid for a minute, and as long as
-// the owner has names, connections or unread answers.
-unsigned quota_owner(struct quota *quota, const struct wire_peer *peer, uint64_t now_ns);
+// Returns the number of the peer's owner, for the calls below; 0 for NULL.
+unsigned quota_owner(struct quota *quota, const struct wire_peer *peer);
 
 // Takes `amount` of the owner's quota; returns false if that would exceed the limit.  Of a rate an
 // amount above the limit passes if nothing was taken recently.  `now_ns` is the monotonic time,

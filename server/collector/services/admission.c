@@ -38,12 +38,12 @@ static bool admit(void *context, enum address_service service,
 static bool enter(void *context, const struct wire_peer *peer)
 {
     const uint64_t now_ns = clock_monotonic_ns();
-    return quota_take(context, quota_owner(context, peer, now_ns), QUOTA_CONNECTIONS, 1, now_ns);
+    return quota_take(context, quota_owner(context, peer), QUOTA_CONNECTIONS, 1, now_ns);
 }
 
 static void leave(void *context, const struct wire_peer *peer)
 {
-    quota_give(context, quota_owner(context, peer, clock_monotonic_ns()), QUOTA_CONNECTIONS, 1);
+    quota_give(context, quota_owner(context, peer), QUOTA_CONNECTIONS, 1);
 }
 
 enum status admission_open(struct admission *admission, const struct endpoints *endpoints,

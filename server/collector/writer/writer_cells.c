@@ -8,8 +8,9 @@
 #include "common/sys/clock.h"
 #include "server/collector/access/quota.h"
 
-// Dimensions of rollups, beside the host of the run.
-enum { MODEL, DEVICE, OPERATION, DIMENSIONS, ROOM_MIN = 64 };
+// Dimensions of rollups beside the host of the run, and the Bloom filter of a run.
+enum { DIMENSIONS = 3, BITS_LOG2 = 13, BITS = 8 * CELLS_SIZE, MARKS = 3 };
+_Static_assert(BITS == 1 << BITS_LOG2, "the same number of bits");
 
 #define DAY_NS INT64_C(86400000000000)
 
@@ -20,7 +21,7 @@ struct cell {
 
 void cells_deinit(struct cells *cells)
 {
-    free(cells->list);
+    free(cells->bits);
     *cells = (struct cells){0};
 }
 
@@ -33,66 +34,51 @@ static uint64_t mix(uint64_t value)
     return value ^ value >> 31;
 }
 
-static uint32_t fingerprint(enum record_kind kind, const struct cell *cell)
+static uint64_t hash_cell(enum record_kind kind, const struct cell *cell)
 {
     uint64_t hash = mix((uint64_t)kind ^ mix((uint64_t)cell->day));
     for (unsigned i = 0; i < DIMENSIONS; i++)
         hash = mix(hash ^ (uint64_t)cell->names[i]);
-    return (uint32_t)hash | 1;
+    return hash;
 }
 
-// Where the fingerprint is, or belongs.
-static uint32_t *find(const struct cells *cells, uint32_t mark)
+// Whether the filter has the cell; a few that it does not have are taken for others.
+static bool has_cell(const struct cells *cells, uint64_t mark)
 {
-    uint32_t at = (mark >> 1) & (cells->room - 1);
-    while (cells->list[at] != 0 && cells->list[at] != mark)
-        at = (at + 1) & (cells->room - 1);
-    return &cells->list[at];
+    for (unsigned i = 0; i < MARKS; i++, mark >>= BITS_LOG2)
+        if (!(cells->bits[mark % BITS / 8] >> mark % 8 & 1))
+            return false;
+    return true;
 }
 
-// Half of the table stays free.
-static enum status reserve(struct cells *cells)
+static void mark_cell(struct cells *cells, uint64_t mark)
 {
-    if (2 * (cells->count + 2) <= cells->room)
-        return STATUS_OK;
-    struct cells grown = {
-        .room = cells->room ? 2 * cells->room : ROOM_MIN, .count = cells->count, .day = cells->day};
-    grown.list = calloc(grown.room, sizeof *grown.list);
-    if (!grown.list)
-        return STATUS_NOMEM;
-    for (uint32_t i = 0; i < cells->room; i++)
-        if (cells->list[i] != 0)
-            *find(&grown, cells->list[i]) = cells->list[i];
-    free(cells->list);
-    *cells = grown;
-    return STATUS_OK;
+    cells->count++;
+    for (unsigned i = 0; i < MARKS; i++, mark >>= BITS_LOG2)
+        cells->bits[mark % BITS / 8] |= (uint8_t)(1U << mark % 8);
 }
 
-static bool add_mark(struct cells *cells, uint32_t mark)
-{
-    uint32_t *place = find(cells, mark);
-    const bool is_new = *place == 0;
-    *place = mark;
-    cells->count += is_new;
-    return is_new;
-}
-
-// Adds a cell; returns true if the record's names are to be "other".
+// Adds a cell; returns true if the record's names must be "other".
 static bool add_cell(struct cells *cells, const struct cells_batch *batch, enum record_kind kind,
                      const struct cell *cell)
 {
-    const uint32_t mark = fingerprint(kind, cell);
-    if (*find(cells, mark) != 0)
-        return false;
-    if (cells->count < CELLS_FREE ||
-        quota_take(batch->quota, batch->owner, QUOTA_CELLS, 1, clock_monotonic_ns())) {
-        (void)add_mark(cells, mark);
-        return false;
-    }
     const struct cell other = {{-1, -1, -1}, cell->day};
-    if (add_mark(cells, fingerprint(kind, &other)))
+    uint64_t mark = hash_cell(kind, cell);
+    if (has_cell(cells, mark))
+        return false;
+    const bool fits =
+        cells->count < CELLS_FREE ||
+        (cells->count < CELLS_MAX &&
+         quota_take(batch->quota, batch->owner, QUOTA_CELLS, 1, clock_monotonic_ns()));
+    if (!fits) {
+        mark = hash_cell(kind, &other);
+        if (has_cell(cells, mark))
+            return true;
         quota_charge(batch->quota, batch->owner, QUOTA_CELLS, 1);
-    return true;
+    }
+    if (cells->count < 2 * CELLS_MAX) // else the filter would take most cells for filled ones
+        mark_cell(cells, mark);
+    return !fits;
 }
 
 static const struct wire_column *find_column(const struct wire_table *table, const char *name)
@@ -123,6 +109,8 @@ enum status cells_add(struct cells *cells, const struct cells_batch *batch,
     if (cells->day != batch->received_ns / DAY_NS)
         cells_deinit(cells);
     cells->day = batch->received_ns / DAY_NS;
+    if (!cells->bits && !(cells->bits = calloc(CELLS_SIZE, 1)))
+        return STATUS_NOMEM;
     for (size_t row = 0; row < table->count; row++) {
         struct cell cell = {.day = day_of(table->started_ns[row], batch->received_ns)};
         if (table->numbers[row] < first)
@@ -132,8 +120,6 @@ enum status cells_add(struct cells *cells, const struct cells_batch *batch,
                 cell.names[i] = batch->names[columns[i]->names[row] - 1];
         // Neighbours are of one cell, mostly.
         if (memcmp(&cell, &before, sizeof cell) != 0) {
-            if (reserve(cells) != STATUS_OK)
-                return STATUS_NOMEM;
             is_folded = add_cell(cells, batch, table->kind, &cell);
             before = cell;
         }

@@ -14,12 +14,16 @@
 
 struct quota;
 
-enum { CELLS_FREE = 64 };
+enum {
+    CELLS_FREE = 64,
+    CELLS_MAX = 512,   // of a run on a day
+    CELLS_SIZE = 1024, // bytes of the filter
+};
 
 // The cells that a run has filled on a day of the collector; all zero: none.
 struct cells {
-    uint32_t *list; // hash table of fingerprints; 0: no cell
-    uint32_t count, room;
+    uint8_t *bits; // Bloom filter of CELLS_SIZE bytes; NULL: empty
+    unsigned count;
     int64_t day; // since 1970
 };
 

@@ -35,7 +35,7 @@ size_t run_size(const struct run *run)
 {
     size_t size = sizeof *run + run->stream_room * sizeof *run->streams +
                   run->delivery.lane_room * sizeof *run->delivery.lanes +
-                  run->name_room * sizeof *run->names + run->cells.room * sizeof *run->cells.list;
+                  run->name_room * sizeof *run->names + (run->cells.bits ? CELLS_SIZE : 0);
     for (size_t i = 0; i < run->stream_count; i++) {
         const struct run_stream *stream = &run->streams[i];
         size += stream->range.detail ? strlen(stream->range.detail) : 0;

@@ -3,7 +3,6 @@
 #include "common/store/sqlite/database.h"
 #include "common/wire/codec.h"
 #include "common/store/schema/database_open.h"
-#include "common/sys/clock.h"
 #include "server/collector/access/quota.h"
 #include "server/collector/threads/job.h"
 #include "tests/support/test.h"
@@ -83,7 +82,7 @@ void rig_group(const struct message *message, bool fail)
     if (rig.sender != 0)
         job.peer.kind = PEER_KEY;
     memset(job.peer.key, rig.sender, sizeof job.peer.key);
-    job.owner = quota_owner(rig.channels->quota, &job.peer, clock_monotonic_ns());
+    job.owner = quota_owner(rig.channels->quota, &job.peer);
     rig_exec("BEGIN");
     batches_begin(rig.batches);
     if (batches_apply(rig.batches, &job, &err) != STATUS_OK ||
