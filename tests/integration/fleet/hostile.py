@@ -304,7 +304,7 @@ def reconnect_storm(me):
         line = Line(me, me.random.choice(SERVICES))
         me.begin()
         line.reset()
-        me.pace(400 if not me.keys else 250)
+        me.pace(800)
 
 
 def crash_loop(me):
