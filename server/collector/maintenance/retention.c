@@ -246,9 +246,13 @@ enum status retention_pressure(struct retention *retention, uint64_t *bytes, str
         return STATUS_OK;
     enum status status = expire_room(retention->db, &room, err);
     const int64_t over = room.bytes - room.free - most;
-    if (status == STATUS_OK && over > 0)
-        *bytes = over < share ? (uint64_t)PRESS_BYTES >> (PRESS_STEPS * over / share) : 0;
-    return status;
+    if (status != STATUS_OK || over <= 0)
+        return status;
+    if (!retention->is_over && retention->phase == PHASE_ROWS)
+        retention->due_ns = 0; // the next pass begins now
+    retention->is_over = true;
+    *bytes = over < share ? (uint64_t)PRESS_BYTES >> (PRESS_STEPS * over / share) : 0;
+    return STATUS_OK;
 }
 
 // Sets which runs without records go in this pass.

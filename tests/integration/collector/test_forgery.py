@@ -75,7 +75,7 @@ def forge(settings):
 
 
 class Scene:
-    def __init__(self, keys):
+    def __init__(self, keys, options=()):
         self.folder = tempfile.mkdtemp(prefix="inferstat-forgery-")
         os.chmod(self.folder, 0o755)
         self.protocol = os.path.join(self.folder, "protocol")
@@ -85,7 +85,7 @@ class Scene:
         self.context = zmq.Context()
         self.keys = [zmq.curve_keypair() for _ in range(3)] if keys else None
         self.address = f"ipc://{self.folder}/sockets"
-        arguments = ["--listen", self.address, "--db", self.store]
+        arguments = ["--listen", self.address, "--db", self.store, *options]
         if keys:
             self.port = free_ports(4)
             arguments += ["--listen", f"tcp://127.0.0.1:{self.port}", *self.write_keys()]

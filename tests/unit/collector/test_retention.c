@@ -175,6 +175,65 @@ TEST_CASE(test_records_over_their_age_go)
     expect_balance();
 }
 
+TEST_CASE(test_runs_without_records_go)
+{
+    static const struct {
+        int64_t run, age_ns;
+        enum record_run_end end;
+        int stored;
+    } runs[] = {{2, 30 * HOUR, RECORD_RUN_END_SILENT, 0}, {3, HOUR / 2, RECORD_RUN_END_CLOSED, 0},
+                {4, 30 * HOUR, RECORD_RUN_END_CLOSED, 5}, {5, 30 * HOUR, RECORD_RUN_END_OPEN, 0},
+                {6, 30 * HOUR, RECORD_RUN_END_KILLED, 5}, {7, 30 * HOUR, RECORD_RUN_END_CLOSED, 0}};
+    for (size_t i = 0; i < COUNT_OF(runs); i++) {
+        store_run(runs[i].run, 1, runs[i].end, now_ns - runs[i].age_ns, now_ns - runs[i].age_ns);
+        execf("UPDATE run SET stored = %d WHERE run = %lld", runs[i].stored,
+              (long long)runs[i].run);
+    }
+    exec("INSERT INTO ledger(run, kind, stored, expired) VALUES(4, 8, 5, 5), (6, 8, 5, 4)");
+    begin("raw=forever", false);
+    (void)pass(now_ns);
+    assert_true(retention_removed_runs(retention));
+    assert_false(retention_removed_runs(retention));
+    assert_int_equal(integer("SELECT group_concat(run) = '3,4,5,6,7' FROM run"), 1);
+    begin("raw=10h", false);
+    (void)pass(now_ns);
+    assert_int_equal(integer("SELECT group_concat(run) = '3,5,6,7' FROM run"), 1);
+    begin("bytes=1MB", false);
+    (void)pass(now_ns);
+    assert_int_equal(integer("SELECT count(*) FROM run"), 4);
+    add_rows(RECORD_KIND_OPERATION, 20000, HOUR, 1); // a store over its limit
+    begin("bytes=1MB", true);                        // has no rollups: nothing of these can go
+    (void)pass(now_ns);
+    assert_int_equal(integer("SELECT group_concat(run) = '5,6,7' FROM run"), 1);
+    assert_int_equal(integer("SELECT sum(runs) FROM forgotten WHERE why = 2"), 1);
+}
+
+TEST_CASE(test_a_full_store_takes_less)
+{
+    uint64_t bytes = 0, before = UINT64_MAX;
+    unsigned steps = 0;
+    begin("bytes=4MB", true);
+    (void)pass(now_ns);
+    const uint64_t due_ns = retention_due_ns(retention);
+    for (unsigned i = 0; i < 200 && before > 0; i++, before = bytes) {
+        assert_int_equal(retention_pressure(retention, &bytes, NULL), STATUS_OK);
+        assert_true(bytes <= before);
+        steps += bytes < before;
+        const int64_t used = integer("SELECT (SELECT page_count FROM pragma_page_count)"
+                                     " - (SELECT freelist_count FROM pragma_freelist_count)") *
+                             integer("PRAGMA page_size");
+        assert_int_equal(bytes == UINT64_MAX, used <= 4 << 20);
+        assert_int_equal(bytes == 0, used >= (4 << 20) + (4 << 20) / 16);
+        assert_int_equal(retention_due_ns(retention), bytes == UINT64_MAX ? due_ns : 0);
+        add_rows(RECORD_KIND_OPERATION, 400, HOUR, 1);
+    }
+    assert_int_equal(before, 0);
+    assert_true(steps >= 5);
+    begin("raw=forever", true); // without a limit
+    assert_int_equal(retention_pressure(retention, &bytes, NULL), STATUS_OK);
+    assert_true(bytes == UINT64_MAX);
+}
+
 TEST_CASE(test_late_records_are_counted_and_go_with_the_next_pass)
 {
     add_rows(RECORD_KIND_OPERATION, 100, 50 * HOUR, HOUR / 2);
@@ -622,7 +681,8 @@ TEST_CASE(test_a_failure_changes_nothing)
     expect_balance();
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_records_over_their_age_go,
+TEST_MAIN_EACH(set_up, tear_down, test_records_over_their_age_go, test_runs_without_records_go,
+               test_a_full_store_takes_less,
                test_late_records_are_counted_and_go_with_the_next_pass, test_nothing_goes_for_ever,
                test_the_oldest_go_first, test_records_go_once_their_sums_are_built,
                test_records_wait_for_their_rollups, test_rollups_over_their_age_go_level_by_level,
