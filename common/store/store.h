@@ -20,7 +20,11 @@
 // QUERY_CLEAR clears it.  A lost record was produced but never stored.
 //
 // PING: version protocol store uptime_ns? now_ns store_bytes runs_open store_error? (why the
-//   collector's last write failed; null if a file is queried directly)
+//   collector's last write failed), and of a collector log_bytes (write-ahead log) disk_free_bytes
+//   memory_bytes (resident) queue_messages queue_bytes (waiting for the writer) commits (since its
+//   start) commit_p50_ns commit_p99_ns (of the last 1024), rejected_REASON for each reason for
+//   which messages were ever rejected.  What only a collector knows is null if a file is queried
+//   directly
 // SUMMARY, one row: runs runs_open hosts models loads loads_failed inferences inferences_failed
 //   operations prompt_tokens generated_tokens tokens_per_second (total tokens over total time)
 //   mean_tokens_per_second (mean of the requests' rates) ttft_mean_ns ttft_p95_ns e2e_mean_ns

@@ -8,7 +8,7 @@
 #include "common/sys/clock.h"
 #include "common/sys/files.h"
 
-enum { TITLE_WIDTH = 11 };
+enum { ALWAYS_SHOWN = 8, TITLE_SIZE = 64 };
 
 // Pings twice: the first opens the connection, the second is timed.
 static enum status ask(struct cli *cli, struct result **out, uint64_t *round_trip_ns,
@@ -39,13 +39,23 @@ static void print_json(FILE *out, const struct result *result, const char *sourc
 }
 
 // A key as a title: "uptime_ns" is "uptime".
-static void write_title(FILE *out, const char *key, enum unit unit)
+static const char *title_of(char title[TITLE_SIZE], const struct result_column *column)
 {
-    size_t size = strlen(key);
-    if (unit == UNIT_DURATION || unit == UNIT_TIME)
-        size -= size > 3 && strcmp(key + size - 3, "_ns") == 0 ? 3 : 0;
-    for (size_t i = 0; i < TITLE_WIDTH; i++)
-        (void)fputc(i >= size ? ' ' : key[i] == '_' ? ' ' : key[i], out);
+    size_t size = strlen(column->key);
+    if (column->unit == UNIT_DURATION || column->unit == UNIT_TIME)
+        size -= size > 3 && strcmp(column->key + size - 3, "_ns") == 0 ? 3 : 0;
+    (void)snprintf(title, TITLE_SIZE, "%.*s", (int)size, column->key);
+    for (char *at = title; *at; at++)
+        *at = *at == '_' ? ' ' : *at;
+    return title;
+}
+
+// The figures after the first ones are shown where there is something to see.
+static bool is_shown(const struct result *result, unsigned column)
+{
+    const struct value value = result_cell(result, 0, column);
+    return column < ALWAYS_SHOWN ||
+           (value.type != VALUE_NULL && !(value.type == VALUE_INT && value.i == 0));
 }
 
 static void print_for_people(FILE *out, const struct result *result, const char *source,
@@ -53,16 +63,22 @@ static void print_for_people(FILE *out, const struct result *result, const char 
 {
     struct value name = {.type = VALUE_TEXT, .text = {source, strlen(source)}};
     char *text = table_cell_text(name, UNIT_NONE);
-    char duration[UNIT_TEXT_SIZE];
-    (void)fprintf(out, "%-*s  %s\n", TITLE_WIDTH, "source", text ? text : "-");
-    (void)fprintf(out, "%-*s  %s\n", TITLE_WIDTH, "round trip",
+    char duration[UNIT_TEXT_SIZE], title[TITLE_SIZE];
+    int width = 0;
+    for (unsigned i = 0; i < result_column_count(result); i++) {
+        const int size = (int)strlen(title_of(title, result_column(result, i)));
+        width = is_shown(result, i) && size > width ? size : width;
+    }
+    (void)fprintf(out, "%-*s  %s\n", width, "source", text ? text : "-");
+    (void)fprintf(out, "%-*s  %s\n", width, "round trip",
                   unit_format_int(duration, UNIT_DURATION, (int64_t)round_trip_ns));
     free(text);
     for (unsigned i = 0; i < result_column_count(result); i++) {
         const struct result_column *column = result_column(result, i);
+        if (!is_shown(result, i))
+            continue;
         text = table_cell_text(result_cell(result, 0, i), column->unit);
-        write_title(out, column->key, column->unit);
-        (void)fprintf(out, "  %s\n", text ? text : "-");
+        (void)fprintf(out, "%-*s  %s\n", width, title_of(title, column), text ? text : "-");
         free(text);
     }
 }

@@ -1,5 +1,6 @@
 // PING and SUMMARY: the whole store in one row.
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <sqlite3.h>
@@ -19,11 +20,49 @@
 #include "common/store/query/query_list.h"
 #include "common/store/read/session_state.h"
 
+// Those from uptime_ns on that only a collector has are null here.
 static const struct answer_column ping_columns[] = {
-    {"version", UNIT_NONE},       {"protocol", UNIT_NONE},    {"store", UNIT_NONE},
-    {"uptime_ns", UNIT_DURATION}, {"now_ns", UNIT_TIME},      {"store_bytes", UNIT_BYTES},
-    {"runs_open", UNIT_COUNT},    {"store_error", UNIT_NONE},
+    {"version", UNIT_NONE},
+    {"protocol", UNIT_NONE},
+    {"store", UNIT_NONE},
+    {"uptime_ns", UNIT_DURATION},
+    {"now_ns", UNIT_TIME},
+    {"store_bytes", UNIT_BYTES},
+    {"runs_open", UNIT_COUNT},
+    {"store_error", UNIT_NONE},
+    {"log_bytes", UNIT_BYTES},
+    {"disk_free_bytes", UNIT_BYTES},
+    {"memory_bytes", UNIT_BYTES},
+    {"queue_messages", UNIT_COUNT},
+    {"queue_bytes", UNIT_BYTES},
+    {"commits", UNIT_COUNT},
+    {"commit_p50_ns", UNIT_DURATION},
+    {"commit_p99_ns", UNIT_DURATION},
 };
+
+enum { REASONS_MAX = 64, REJECTED_SIZE = 64 };
+
+// The reasons for which messages were rejected, and how many.
+struct rejections {
+    unsigned count;
+    struct rejection {
+        char key[REJECTED_SIZE]; // rejected_REASON
+        int64_t count;
+    } list[REASONS_MAX];
+};
+
+static enum status on_rejection(void *context, sqlite3_stmt *row, struct error *err)
+{
+    (void)err;
+    struct rejections *rejections = context;
+    const unsigned char *reason = sqlite3_column_text(row, 0);
+    if (!reason || rejections->count == REASONS_MAX)
+        return STATUS_OK;
+    struct rejection *rejection = &rejections->list[rejections->count++];
+    (void)snprintf(rejection->key, REJECTED_SIZE, "rejected_%s", (const char *)reason);
+    rejection->count = sqlite3_column_int64(row, 1);
+    return STATUS_OK;
+}
 
 static const struct answer_column summary_columns[] = {
     {"runs", UNIT_COUNT},
@@ -90,16 +129,25 @@ enum status query_ping(struct store *store, const struct query *query, struct re
                        struct error *err)
 {
     (void)query;
-    enum status status =
-        answer_new(out, ping_columns, sizeof ping_columns / sizeof *ping_columns, err);
+    struct rejections rejections = {.count = 0};
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(sql, "SELECT reason, count FROM refusal ORDER BY reason");
+    enum status status = reader_scan(store, sql, NULL, on_rejection, &rejections, err);
+    if (status == STATUS_OK)
+        status = answer_new(out, ping_columns, sizeof ping_columns / sizeof *ping_columns, err);
+    for (unsigned i = 0; i < rejections.count && status == STATUS_OK; i++)
+        if (result_add_column(*out, rejections.list[i].key, UNIT_COUNT) != STATUS_OK)
+            status = error_no_memory(err, "store");
     if (status != STATUS_OK)
         return status;
     answer_row(*out);
+    for (unsigned i = 0; i < rejections.count; i++)
+        answer_int(*out, rejections.list[i].key, rejections.list[i].count);
     answer_text(*out, "version", INFERSTAT_VERSION);
     answer_int(*out, "protocol", DELIVERY_PROTOCOL);
     answer_int(*out, "now_ns", clock_wall_ns());
     answer_int(*out, "store_bytes", store_bytes(store));
-    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sql = sqlite3_str_new(store->db);
     sqlite3_str_appendall(sql, "SELECT (SELECT value FROM meta WHERE key = 'store') AS store,"
                                " (SELECT count(*) FROM run INDEXED BY run_open WHERE \"end\" = 0)"
                                " AS runs_open");

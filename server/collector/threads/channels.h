@@ -32,6 +32,15 @@ struct commit_ids {
 struct job_return;
 struct quota;
 
+// How long the writer's commits take, for whoever watches the collector.  The writer sets it
+// several times a second; relaxed, as it publishes no other data.
+struct commit_times {
+    atomic_uint_fast64_t count;          // of commits since the start
+    atomic_uint_fast64_t p50_ns, p99_ns; // of the last COMMIT_TIMES
+};
+
+enum { COMMIT_TIMES = 1024 };
+
 struct channels {
     struct queue *inbox;   // struct job, for the writer
     struct queue *acks;    // struct answer, from the writer to ingest
@@ -47,6 +56,7 @@ struct channels {
     // Heartbeats: the monotonic times of the last rounds of the two threads' loops.  Relaxed, as
     // they publish no other data.
     atomic_uint_fast64_t ingest_beat_ns, writer_beat_ns;
+    struct commit_times commit_times;
     int commit_fd; // readable after a commit or channels_wake_live; for the live thread
 
     pthread_mutex_t lock; // of the members below

@@ -73,6 +73,14 @@ void queue_set_bytes_max(struct queue *queue, size_t bytes_max)
     (void)pthread_mutex_unlock(&queue->lock);
 }
 
+void queue_load(struct queue *queue, size_t *count, size_t *bytes)
+{
+    (void)pthread_mutex_lock(&queue->lock);
+    *count = queue->count;
+    *bytes = queue->bytes;
+    (void)pthread_mutex_unlock(&queue->lock);
+}
+
 void *queue_pop(struct queue *queue)
 {
     void *item = NULL;

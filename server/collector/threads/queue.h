@@ -28,6 +28,9 @@ void queue_set_bytes_max(struct queue *queue, size_t bytes_max);
 // Consumer thread only.  Returns NULL if the queue is empty.
 void *queue_pop(struct queue *queue);
 
+// Sets the number of items in the queue at the moment, and the sum of their bytes.  Any thread.
+void queue_load(struct queue *queue, size_t *count, size_t *bytes);
+
 // True if the queue has items at the moment.  Any thread.
 bool queue_is_nonempty(struct queue *queue);
 

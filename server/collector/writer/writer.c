@@ -47,13 +47,15 @@ struct writer {
     struct maintenance *maintenance;
     unsigned char store[16];
     uint64_t ticked_at_ns;
-    uint64_t counted_at_ns; // last commit of reject counters
-    uint64_t group_ns;      // duration of the last group
-    bool drained;           // the last group ended with an empty inbox
-    int64_t changes;        // sqlite3_total_changes64 when the transaction began
-    bool starved;           // the last group failed when out of memory
-    bool failing;           // the last group could not be written; logged
-    bool unloaded;          // open runs could not be reloaded after a rollback
+    uint64_t counted_at_ns;           // last commit of reject counters
+    uint64_t group_ns;                // duration of the last group
+    uint64_t commits;                 // since the start
+    uint64_t commit_ns[COMMIT_TIMES]; // durations of the last ones
+    bool drained;                     // the last group ended with an empty inbox
+    int64_t changes;                  // sqlite3_total_changes64 when the transaction began
+    bool starved;                     // the last group failed when out of memory
+    bool failing;                     // the last group could not be written; logged
+    bool unloaded;                    // open runs could not be reloaded after a rollback
     bool stop;
 };
 
@@ -201,11 +203,14 @@ static enum status commit_group(struct writer *writer, struct error *err)
         status = rollups_flush(writer->rollups, ROLLUPS_DUE, clock_monotonic_ns(), &left, err);
     if (status == STATUS_OK)
         status = writer_save_refusals(writer->db, refusals, clock_wall_ns(), err);
+    const uint64_t began_ns = clock_monotonic_ns();
     if (status == STATUS_OK)
         status = database_exec(writer->db, "COMMIT", err);
-    if (status == STATUS_OK)
-        reject_counters_saved(rejects, refusals);
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    writer->commit_ns[writer->commits++ % COMMIT_TIMES] = clock_monotonic_ns() - began_ns;
+    reject_counters_saved(rejects, refusals);
+    return STATUS_OK;
 }
 
 static bool in_transaction(const struct writer *writer)
@@ -359,6 +364,26 @@ static void check_silence(const struct writer *writer, struct run *run, uint64_t
     }
 }
 
+static int compare_times(const void *a, const void *b)
+{
+    const uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+static void publish_times(struct writer *writer)
+{
+    struct commit_times *times = &writer->config.channels->commit_times;
+    uint64_t sorted[COMMIT_TIMES];
+    const size_t count = writer->commits < COMMIT_TIMES ? (size_t)writer->commits : COMMIT_TIMES;
+    if (count == 0 || atomic_load_explicit(&times->count, memory_order_relaxed) == writer->commits)
+        return;
+    memcpy(sorted, writer->commit_ns, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, compare_times);
+    atomic_store_explicit(&times->p50_ns, sorted[(count - 1) / 2], memory_order_relaxed);
+    atomic_store_explicit(&times->p99_ns, sorted[(count * 99 - 1) / 100], memory_order_relaxed);
+    atomic_store_explicit(&times->count, writer->commits, memory_order_relaxed);
+}
+
 static void tick(struct writer *writer)
 {
     uint64_t now_ns = clock_monotonic_ns();
@@ -367,6 +392,7 @@ static void tick(struct writer *writer)
     const uint64_t since_ns = now_ns - writer->ticked_at_ns;
     writer->ticked_at_ns = now_ns;
     retry_load(writer, now_ns);
+    publish_times(writer);
     for (struct run *run = NULL; (run = runs_next(writer->runs, run));)
         check_silence(writer, run, now_ns, since_ns > AWAY_NS ? since_ns - TICK_NS : 0);
     const bool count = now_ns - writer->counted_at_ns >= COUNT_NS &&
