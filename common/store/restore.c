@@ -130,13 +130,11 @@ static enum status note(const struct restoring *restoring, const char *backup, i
                         struct error *err)
 {
     sqlite3 *db = NULL;
-    struct admin_act act = {.rows = records};
+    struct admin_act act = {.action = NULL};
     enum status status = database_open_writer(&db, restoring->path, err);
-    admin_act_by_user(&act);
-    admin_act_end(&act, STATUS_OK, NULL);
     admin_act_set(&act, "restore", backup);
     if (status == STATUS_OK)
-        admin_log_add(db, &act);
+        admin_log_add_own(db, &act, status, err, records);
     database_close(db);
     return status;
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What the owner sees of a collector from the command line: figures of the collector itself.
+# What the owner sees of a collector from the command line: figures of the collector itself, and what
+# was done to its store by whom.
 . "$(dirname "$0")/../support/lib.sh"
 
 owner() { "$INFERSTAT" --collector "$COLLECTOR" "$@"; }
@@ -39,4 +40,52 @@ grep -qE '^commit p99 +[0-9]' "$WORK/out" || fail "no commit p99"
 ! grep -q '^queue' "$WORK/out" || fail "an empty queue is shown"
 expect_exit 0 "$INFERSTAT" --db "$DB" ping --json
 expect_text "$WORK/out" '"memory_bytes": null'
+
+# ---- Who did what --------------------------------------------------------------------------------
+
+who="user $(id -u)"
+expect_exit 3 owner audit --admin
+expect_exit 0 owner baseline save before --model tiny
+expect_exit 0 owner backup "$WORK/backup.db"
+expect_exit 4 owner backup "$WORK/backup.db"
+expect_exit 0 owner clear --yes --model tiny --since 2020-01-01
+expect_exit 0 owner import "$WORK/backup.db"
+expect_exit 0 owner baseline delete before
+run=$(sqlite3 -readonly "$DB" 'select uuid from run limit 1')
+expect_exit 0 owner forget --yes --run "$run"
+acts() { # of a source
+  expect_exit 0 "$INFERSTAT" "$@" audit --admin --json
+  python3 -c 'import json, sys
+for act in json.load(open(sys.argv[1]))["rows"]:
+    at = act["at_ns"]
+    assert 1.5e18 < at < 5e18, act
+    print(act["actor"], "|", act["action"], "|", act["detail"], "|", act["outcome"][:20], "|", act["rows"] > 0)
+' "$WORK/out" >"$WORK/acts"
+}
+acts --collector "$COLLECTOR"
+cat >"$WORK/expected" <<END
+$who | forget | where run=$run | ok | True
+$who | baseline delete | before | ok | True
+$who | import | $WORK/backup.db | ok | True
+$who | clear | where model=tiny since 2020-01-01T00:00:00Z | ok | True
+$who | backup | $WORK/backup.db | BACKUP_THERE | False
+$who | backup | $WORK/backup.db | ok | True
+$who | baseline save | before | ok | True
+END
+sed -i "s|BACKUP_THERE|$(head -c 20 <<<"$WORK/backup.db: already exists")|" "$WORK/expected"
+diff -u "$WORK/expected" "$WORK/acts" || fail "not what was done"
+expect_text "$WORK/collector.log" "$who: clear "
+expect_exit 3 owner audit --admin --until 2020-01-01
+
+# In a file without a collector, and of a store that was restored.
+stop collector
+expect_exit 0 "$INFERSTAT" --db "$DB" clear --yes --host nobody
+expect_exit 0 "$INFERSTAT" restore "$WORK/backup.db" --db "$DB"
+acts --db "$DB"
+[ "$(head -n 1 "$WORK/acts")" = "$who, file | restore | $WORK/backup.db | ok | True" ] || fail "no restore: $(cat "$WORK/acts")"
+acts --db "$DB".before-*Z
+[ "$(head -n 1 "$WORK/acts")" = "$who, file | clear | where host=nobody | ok | False" ] || fail "no clear: $(cat "$WORK/acts")"
+
+start_collector
+expect_exit 4 "$INFERSTAT" restore "$WORK/backup.db" --db "$DB"
 stop collector

@@ -2,6 +2,7 @@
 #include <sqlite3.h>
 
 #include "common/store/compare/baseline.h"
+#include "common/store/sqlite/admin_log.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/sqlite/lock.h"
 #include "common/store/schema/database_open.h"
@@ -89,6 +90,7 @@ enum status baseline_write_file(const char *path, const struct query *query, str
 {
     struct baseline *baseline = NULL;
     struct lock lock = LOCK_NONE;
+    struct admin_act act = {.action = NULL};
     sqlite3 *db = NULL;
     enum status status = query_check(query, err);
     if (status == STATUS_OK)
@@ -99,6 +101,10 @@ enum status baseline_write_file(const char *path, const struct query *query, str
         status = database_open_writer(&db, path, err);
     if (status == STATUS_OK)
         status = baseline_write(db, query, baseline, out, err);
+    if (db) {
+        admin_act_of_query(&act, query);
+        admin_log_add_own(db, &act, status, err, status == STATUS_OK);
+    }
     database_close(db);
     lock_withdraw(&lock);
     baseline_free(baseline);

@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 
+#include "common/store/sqlite/admin_log.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/filter.h"
@@ -329,12 +330,17 @@ enum status store_clear(const char *path, const struct query *query, struct resu
         return status;
     struct lock lock = LOCK_NONE;
     struct clearing clearing = {0};
+    struct admin_act act = {.action = NULL};
     sqlite3 *db = NULL;
     status = lock_acquire_store(&lock, path, err);
     if (status == STATUS_OK)
         status = database_open_writer(&db, path, err);
     if (status == STATUS_OK)
         status = clear_all(&clearing, db, query, err);
+    if (db) {
+        admin_act_of_query(&act, query);
+        admin_log_add_own(db, &act, status, err, (int64_t)clearing.cleared);
+    }
     database_close(db);
     lock_withdraw(&lock);
     return status == STATUS_OK ? clear_answer(out, &clearing, err) : status;

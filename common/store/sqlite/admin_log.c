@@ -51,7 +51,7 @@ void admin_act_of_query(struct admin_act *act, const struct query *query)
         [QUERY_IMPORT] = "import",
         [QUERY_FORGET] = "forget",
     };
-    act->action = actions[query->kind] ? actions[query->kind] : "other";
+    act->action = actions[query->kind];
     if (query->kind == QUERY_CLEAR ||
         (query->kind == QUERY_FORGET && query_filter_narrows(&query->filter)))
         describe_filter(act, &query->filter);
@@ -67,14 +67,10 @@ void admin_act_of_query(struct admin_act *act, const struct query *query)
         act->action = "bundle";
 }
 
-void admin_act_end(struct admin_act *act, enum status status, const struct error *why)
+void admin_act_end(struct admin_act *act, enum status status, const struct error *why, int64_t rows)
 {
     set_text(act->outcome, sizeof act->outcome, status == STATUS_OK ? "ok" : why->text);
-}
-
-void admin_act_by_user(struct admin_act *act)
-{
-    (void)snprintf(act->actor, sizeof act->actor, "user %u, file", (unsigned)geteuid());
+    act->rows = rows;
 }
 
 static enum status add_row(sqlite3 *db, const struct admin_act *act, struct error *err)
@@ -96,6 +92,15 @@ void admin_log_add(sqlite3 *db, const struct admin_act *act)
               (long long)act->rows);
     if (add_row(db, act, &err) != STATUS_OK)
         log_write(LOG_LEVEL_ERROR, "%s (this is not in the store's list of acts)", err.text);
+}
+
+void admin_log_add_own(sqlite3 *db, struct admin_act *act, enum status status,
+                       const struct error *why, int64_t rows)
+{
+    (void)snprintf(act->actor, sizeof act->actor, "user %u, file", (unsigned)geteuid());
+    admin_act_end(act, status, why, rows);
+    if (status == STATUS_OK || rows > 0)
+        admin_log_add(db, act);
 }
 
 void admin_log_retention(sqlite3 *db, const char *what, int64_t rows)

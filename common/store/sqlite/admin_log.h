@@ -18,8 +18,8 @@ enum {
 };
 
 struct admin_act {
-    char actor[ADMIN_ACTOR_SIZE]; // "key NAME", "user 1000"
-    const char *action;           // static: "clear"
+    char actor[ADMIN_ACTOR_SIZE]; // "key NAME", "user 1000", "user 1000, file"
+    const char *action;           // static: "clear"; NULL: nothing was done
     char detail[ADMIN_DETAIL_SIZE];
     char outcome[ADMIN_OUTCOME_SIZE]; // "ok", or why it failed
     int64_t rows;                     // number of rows changed
@@ -28,18 +28,22 @@ struct admin_act {
 // Sets `action`, which is static, and `detail`, which is cut if it is too long.
 void admin_act_set(struct admin_act *act, const char *action, const char *detail);
 
-// Describes an administrator's query: sets `action` and `detail`.  Texts that are too long are cut.
+// Describes an administrator's query: sets `action` and `detail`.  Queries that change nothing have
+// no action: it is NULL.  Texts that are too long are cut.
 void admin_act_of_query(struct admin_act *act, const struct query *query);
 
-// Sets `outcome` from the status of the act, and its error.
-void admin_act_end(struct admin_act *act, enum status status, const struct error *why);
-
-// Sets `actor` to this process's user, for acts on a store file.
-void admin_act_by_user(struct admin_act *act);
+// Sets `outcome` from the status of the act and its error, and `rows`.
+void admin_act_end(struct admin_act *act, enum status status, const struct error *why,
+                   int64_t rows);
 
 // Appends the act to the log, in the current transaction or one of its own, and writes it to the
 // program's log.  A failure is only logged: the act is done.
 void admin_log_add(struct sqlite3 *db, const struct admin_act *act);
+
+// Adds an act of this process's user on a store file, if it changed anything; ends it as
+// admin_act_end does.
+void admin_log_add_own(struct sqlite3 *db, struct admin_act *act, enum status status,
+                       const struct error *why, int64_t rows);
 
 // Counts `rows` that retention has deleted, `what` says of what: one row of the log per day and
 // `what`.

@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 
 #include "common/store/compare/baseline.h"
+#include "common/store/sqlite/admin_log.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/rollup/gap_table.h"
 #include "common/store/transfer/import_reading.h"
@@ -191,9 +192,15 @@ static enum status import_locked(const char *into, struct store *store, const ch
                                  struct result **out, struct error *err)
 {
     sqlite3 *db = NULL;
+    struct admin_act act = {.action = NULL};
     enum status status = database_open_writer(&db, into, err);
     if (status == STATUS_OK)
         status = import_file(store, path, &(struct import_sink){apply_to_file, db}, out, err);
+    if (db) {
+        admin_act_set(&act, "import", path);
+        admin_log_add_own(db, &act, status, err,
+                          status == STATUS_OK ? result_integer(*out, 0, "records", 0) : 0);
+    }
     database_close(db);
     return status;
 }

@@ -225,6 +225,17 @@ bool access_key_named(struct access *access, const char *name, unsigned char key
     return about != NULL;
 }
 
+bool access_name_of(struct access *access, const unsigned char key[WIRE_KEY_SIZE],
+                    char name[QUERY_KEY_SIZE])
+{
+    (void)pthread_mutex_lock(&access->lock);
+    const struct access_key *about = access_list_find(&access->list, key);
+    if (about)
+        memcpy(name, about->name, QUERY_KEY_SIZE);
+    (void)pthread_mutex_unlock(&access->lock);
+    return about != NULL;
+}
+
 unsigned access_revocations(struct access *access)
 {
     return atomic_load_explicit(&access->revocations, memory_order_relaxed);

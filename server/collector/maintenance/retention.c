@@ -5,6 +5,7 @@
 #include "common/core/base/slice_size.h"
 #include "common/store/retention/expire.h"
 #include "common/store/retention/forget.h"
+#include "common/store/sqlite/admin_log.h"
 #include "common/sys/log.h"
 
 #define HOUR_NS INT64_C(3600000000000)
@@ -37,6 +38,8 @@ enum {
     PAGES_MAX = 1024,
 };
 
+enum { GONE_COUNT = 3 };
+
 enum phase { PHASE_ROWS, PHASE_LEVELS, PHASE_RUNS, PHASE_BYTES, PHASE_ROOM, PHASE_COUNT };
 
 struct retention {
@@ -53,8 +56,9 @@ struct retention {
     bool forgetting;      // `forget` is set
     bool removed_runs;    // since retention_removed_runs
     struct slice_size rows, rollups, runs, pages;
-    struct slice_size *used; // by the last slice
-    bool ended_early;        // it deleted fewer rows than its size allows
+    uint64_t gone[GONE_COUNT]; // deleted in this pass: records, rollups, runs
+    struct slice_size *used;   // by the last slice
+    bool ended_early;          // it deleted fewer rows than its size allows
     uint64_t due_ns;
     bool resting;    // the last step ended a pass
     bool wants_sums; // the last step requested sums of days
@@ -417,6 +421,26 @@ static enum status step_room(struct retention *retention, bool *changed, struct 
 
 // ---- Steps ----------------------------------------------------------------------------
 
+// Counts what a step deleted, by the size of slices that it used.
+static void count_gone(struct retention *retention, unsigned gone)
+{
+    const struct slice_size *const sizes[GONE_COUNT] = {&retention->rows, &retention->rollups,
+                                                        &retention->runs};
+    for (unsigned i = 0; i < GONE_COUNT; i++)
+        if (retention->used == sizes[i])
+            retention->gone[i] += gone;
+}
+
+static void note_gone(struct retention *retention)
+{
+    static const char *const what[GONE_COUNT] = {"records", "rollups", "runs"};
+    for (unsigned i = 0; i < GONE_COUNT; i++) {
+        if (retention->gone[i] > 0)
+            admin_log_retention(retention->db, what[i], (int64_t)retention->gone[i]);
+        retention->gone[i] = 0;
+    }
+}
+
 static enum status step(struct retention *retention, int64_t wall_ns, bool *changed,
                         struct error *err)
 {
@@ -439,6 +463,7 @@ static enum status step(struct retention *retention, int64_t wall_ns, bool *chan
     case PHASE_COUNT:
         return step_room(retention, changed, err);
     }
+    count_gone(retention, gone);
     retention->ended_early = retention->used && gone < retention->used->now;
     *changed = gone > 0 || retention->wants_sums;
     // A retry where nothing expires does not ask for another: these sums cannot be built.
@@ -460,6 +485,8 @@ enum status retention_step(struct retention *retention, int64_t wall_ns, bool *c
         retention->phase = PHASE_ROOM;
         next_phase(retention);
     }
+    if (retention->resting)
+        note_gone(retention);
     return status;
 }
 

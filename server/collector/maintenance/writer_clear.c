@@ -2,7 +2,6 @@
 
 #include "common/store/retention/expire.h"
 #include "common/sys/clock.h"
-#include "common/sys/log.h"
 #include "server/collector/rollup/rollups.h"
 #include "server/collector/threads/job.h"
 
@@ -21,16 +20,9 @@ static void reply(struct writer_clear *clear, const struct job *job, enum status
 
 static void end(struct writer_clear *clear, enum status status, const struct error *err)
 {
-    const struct clearing *clearing = &clear->clearing;
-    if (status != STATUS_OK)
-        log_write(status == STATUS_NO_DATA ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "cannot clear: %s",
-                  err->text);
-    else if (clearing->forgets)
-        log_write(LOG_LEVEL_INFO, "forgot %lld runs, with %llu records and %lld names",
-                  (long long)clearing->forget.runs, (unsigned long long)clearing->cleared,
-                  (long long)clearing->forget.names);
-    else
-        log_write(LOG_LEVEL_INFO, "cleared %llu records", (unsigned long long)clearing->cleared);
+    struct admin_act *act = &clear->job->act;
+    admin_act_end(act, status, err, (int64_t)clear->clearing.cleared);
+    admin_log_add(clear->db, act);
     reply(clear, clear->job, status, err);
     job_free(clear->job);
     clear->job = NULL;
@@ -49,7 +41,7 @@ void writer_clear_begin(struct writer_clear *clear, struct job *job)
     clear->job = job;
     enum status status = job->kind == JOB_FORGET
                              ? clear_begin_forget(&clear->clearing, clear->db, job->query, &err)
-                             : clear_begin(&clear->clearing, clear->db, &job->filter, &err);
+                             : clear_begin(&clear->clearing, clear->db, &job->query->filter, &err);
     if (status != STATUS_OK)
         end(clear, status, &err);
 }

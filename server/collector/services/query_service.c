@@ -1,6 +1,7 @@
 #include "server/collector/services/query_service.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/store/sqlite/database.h"
@@ -91,32 +92,46 @@ static enum status check_owner(const struct query_service *service, unsigned soc
     return status;
 }
 
-static enum status clear(struct query_service *service, const struct job_return *to,
-                         const struct message_query *asked, struct error *err)
+// Who asks, as the list of acts has it, and what.
+static struct admin_act begin_act(struct query_service *service, const struct wire_peer *peer,
+                                  const struct query *query)
 {
-    struct job *job = job_new(JOB_CLEAR);
-    if (!job)
-        return error_no_memory(err, "query");
-    job->from = *to;
-    job->filter = asked->query.filter;
-    job->query_id = asked->id;
-    return job_submit(service->channels->inbox, job, err);
+    struct admin_act act = {.action = NULL};
+    char name[QUERY_KEY_SIZE];
+    struct access *access = service->endpoints->access;
+    admin_act_of_query(&act, query);
+    if (peer->kind == PEER_KEY && access && access_name_of(access, peer->key, name))
+        (void)snprintf(act.actor, sizeof act.actor, "key %s", name);
+    else if (peer->kind == PEER_USER)
+        (void)snprintf(act.actor, sizeof act.actor, "user %u", (unsigned)peer->uid);
+    else
+        (void)peer_owner_text(act.actor, peer);
+    return act;
 }
 
-// An owner is in the store by its key, which access has for the key's name.
-static enum status forget(struct query_service *service, const struct job_return *to,
-                          const struct message_query *asked, struct error *err)
+// Passes a query to the writer.  An owner is in the store by its key, which access has for the
+// key's name.
+static enum status pass_on(struct query_service *service, const struct job_return *to,
+                           const struct message_query *asked, const struct admin_act *act,
+                           struct error *err)
 {
-    struct job *job = job_new_query(JOB_FORGET, to, asked, NULL);
+    const enum query_kind kind = asked->query.kind;
+    struct job *job = job_new_query(kind == QUERY_CLEAR    ? JOB_CLEAR
+                                    : kind == QUERY_FORGET ? JOB_FORGET
+                                                           : JOB_BASELINE,
+                                    to, asked, NULL);
     unsigned char key[WIRE_KEY_SIZE];
     struct access *access = service->endpoints->access;
-    if (job && access && access_key_named(access, job->query->key.text, key))
+    if (job && kind == QUERY_FORGET && access &&
+        access_key_named(access, job->query->key.text, key))
         (void)wire_key_text(job->query->key.text, key);
+    if (job)
+        job->act = *act;
     return job_submit(service->channels->inbox, job, err);
 }
 
 static enum status administer_keys(struct query_service *service, const struct query *query,
-                                   struct result **result, struct error *err)
+                                   struct admin_act *act, struct result **result, struct error *err)
 {
     struct access *access = service->endpoints->access;
     if (!access)
@@ -124,33 +139,34 @@ static enum status administer_keys(struct query_service *service, const struct q
                          "this collector has no key, and asks for none "
                          "(inferstat keygen --server makes one)");
     enum status status = access_query(access, query, result, err);
-    if (status == STATUS_OK && query->kind != QUERY_KEYS)
-        log_write(LOG_LEVEL_INFO, "the key %.63s was %s", query->key.text,
-                  query->kind == QUERY_REVOKE ? "revoked" : "authorized");
+    admin_act_end(act, status, err, status == STATUS_OK);
+    job_note(service->channels->inbox, act);
     return status;
 }
 
 // Changes of the store are answered by the writer when they are complete, long queries by the
 // query worker.
 static void administer(struct query_service *service, const struct job_return *to,
-                       const struct message_query *asked)
+                       const struct wire_peer *peer, const struct message_query *asked)
 {
     struct error err = {.text = "failed"};
     struct result *result = NULL;
+    const enum query_kind kind = asked->query.kind;
     bool is_answered_here = false;
     enum status status = check_owner(service, to->socket, &asked->query, &err);
-    if (status == STATUS_OK && asked->query.kind == QUERY_CLEAR) {
-        status = clear(service, to, asked, &err);
-    } else if (status == STATUS_OK && asked->query.kind == QUERY_FORGET) {
-        status = forget(service, to, asked, &err);
-    } else if (status == STATUS_OK && asked->query.kind == QUERY_BASELINE_DELETE) {
-        status = job_submit(service->channels->inbox, job_new_query(JOB_BASELINE, to, asked, NULL),
-                            &err);
-    } else if (status == STATUS_OK && query_worker_handles(asked->query.kind)) {
+    struct admin_act act = {.action = NULL};
+    if (status == STATUS_OK)
+        act = begin_act(service, peer, &asked->query);
+    if (status == STATUS_OK &&
+        (kind == QUERY_CLEAR || kind == QUERY_FORGET || kind == QUERY_BASELINE_DELETE)) {
+        status = pass_on(service, to, asked, &act, &err);
+    } else if (status == STATUS_OK && query_worker_handles(kind)) {
         status = query_worker_ask(service->slow, to, asked,
-                                  files_below(service, to->socket, &asked->query), &err);
+                                  files_below(service, to->socket, &asked->query), &act, &err);
     } else if (status == STATUS_OK) {
-        status = administer_keys(service, &asked->query, &result, &err);
+        status = kind == QUERY_ADMIN_LOG
+                     ? store_query(service->store, &asked->query, &result, &err)
+                     : administer_keys(service, &asked->query, &act, &result, &err);
         is_answered_here = true;
     }
     if (status != STATUS_OK || is_answered_here)
@@ -212,18 +228,18 @@ static void answer_from_store(struct query_service *service, const struct job_re
 }
 
 static void on_query(struct query_service *service, const struct job_return *to,
-                     const struct message_query *asked)
+                     const struct wire_peer *peer, const struct message_query *asked)
 {
     struct error err = {.text = "failed"};
     if (asked->protocol < 1 || asked->protocol > MESSAGE_PROTOCOL + 1) {
         refuse(service, to, asked->id, STATUS_INVALID,
                "this collector does not speak that version of the protocol");
     } else if (query_is_administrative(asked->query.kind)) {
-        administer(service, to, asked);
+        administer(service, to, peer, asked);
     } else if (query_worker_handles(asked->query.kind) || query_worker_scans(&asked->query)) {
         struct query_worker *worker =
             query_worker_handles(asked->query.kind) ? service->slow : service->scans;
-        enum status status = query_worker_ask(worker, to, asked, NULL, &err);
+        enum status status = query_worker_ask(worker, to, asked, NULL, NULL, &err);
         if (status != STATUS_OK) // else the worker answers
             reply(service, to, asked->id, status, NULL, &err);
     } else {
@@ -250,7 +266,7 @@ static void on_frame(struct query_service *service, unsigned socket, const struc
         return;
     }
     if (message.kind == MESSAGE_QUERY)
-        on_query(service, &to, &message.query);
+        on_query(service, &to, &frame->peer, &message.query);
     else
         refuse(service, &to, 0, STATUS_INVALID, "this message is not for the query socket");
     message_free(&message);

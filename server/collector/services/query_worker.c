@@ -19,6 +19,7 @@ struct request {
     struct job_return to;
     struct message_query asked;
     const char *below; // folder that must contain its file, or NULL
+    struct admin_act act;
 };
 
 struct query_worker {
@@ -95,8 +96,10 @@ static enum status pass_baseline_on(struct query_worker *worker, const struct re
     enum status status = baseline_prepare(&baseline, store, &request->asked.query, err);
     if (status != STATUS_OK)
         return status;
-    return job_submit(worker->channels->inbox,
-                      job_new_query(JOB_BASELINE, &request->to, &request->asked, baseline), err);
+    struct job *job = job_new_query(JOB_BASELINE, &request->to, &request->asked, baseline);
+    if (job)
+        job->act = request->act;
+    return job_submit(worker->channels->inbox, job, err);
 }
 
 static enum status give_batch(void *context, struct import_batch *batch, struct error *err)
@@ -194,6 +197,10 @@ static void answer(struct query_worker *worker)
         status = error_set(&err, status, "%s of all this takes longer than %d s (%s)", slow->name,
                            slow->seconds, slow->instead);
     const bool is_passed_on = status == STATUS_OK && !result;
+    struct admin_act act = request->act;
+    admin_act_end(&act, status, &err, result ? result_integer(result, 0, "records", 0) : 0);
+    if (!is_passed_on)
+        job_note(worker->channels->inbox, &act);
     struct answer *encoded =
         is_passed_on || status == STATUS_CANCELLED
             ? NULL
@@ -251,14 +258,17 @@ enum status query_worker_start(struct query_worker **out, const char *path, unsi
 
 enum status query_worker_ask(struct query_worker *worker, const struct job_return *to,
                              const struct message_query *asked, const char *below,
-                             struct error *err)
+                             const struct admin_act *act, struct error *err)
 {
     (void)pthread_mutex_lock(&worker->lock);
     const bool is_free = worker->count < worker->room;
     const char *at_work = limits_of(&worker->requests[worker->first])->name; // where it is not free
     if (is_free) {
         worker->requests[(worker->first + worker->count++) % QUERY_WORKER_ROOM_MAX] =
-            (struct request){.to = *to, .asked = *asked, .below = below};
+            (struct request){.to = *to,
+                             .asked = *asked,
+                             .below = below,
+                             .act = act ? *act : (struct admin_act){.action = NULL}};
         (void)pthread_cond_signal(&worker->changed);
     }
     (void)pthread_mutex_unlock(&worker->lock);

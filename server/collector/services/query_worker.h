@@ -42,12 +42,13 @@ MUST_CHECK enum status query_worker_start(struct query_worker **out, const char 
                                           struct error *err);
 
 // Queues a query, to be answered later; the worker passes the baseline of a QUERY_BASELINE_SAVE to
-// the writer, which answers it.  A file that the query names must be below the folder `below`
+// the writer, which answers it.  `act` is what the writer notes when the query ends (admin_log.h);
+// NULL: nothing.  A file that the query names must be below the folder `below`
 // (files_under.h; borrowed until query_worker_stop); NULL: not restricted.  Returns STATUS_BUSY
 // if the worker holds `room` queries.
 MUST_CHECK enum status query_worker_ask(struct query_worker *worker, const struct job_return *to,
                                         const struct message_query *asked, const char *below,
-                                        struct error *err);
+                                        const struct admin_act *act, struct error *err);
 
 // Cancels the running and the waiting queries without a reply, and ends the thread.  Accepts
 // NULL.

@@ -4,11 +4,15 @@
 #include <string.h>
 
 #include "common/core/base/text.h"
+#include "common/sys/clock.h"
+#include "common/sys/log.h"
 #include "common/store/compare/baseline.h"
 #include "common/wire/codec.h"
 #include "server/collector/threads/import_request.h"
 #include "server/collector/threads/queue.h"
 #include "server/collector/threads/reject_counters.h"
+
+enum { NOTE_TRIES = 400, NOTE_RETRY_NS = 5000000 };
 
 struct job *job_new(enum job_kind kind)
 {
@@ -66,6 +70,25 @@ enum status job_submit(struct queue *inbox, struct job *job, struct error *err)
 bool job_return_is_same(const struct job_return *a, const struct job_return *b)
 {
     return a->socket == b->socket && a->route.connection == b->route.connection;
+}
+
+void job_note(struct queue *inbox, const struct admin_act *act)
+{
+    struct job *job = act->action ? job_new(JOB_NOTE) : NULL;
+    bool is_queued = false;
+    if (job)
+        job->act = *act;
+    for (unsigned tries = 0; job && !is_queued && tries < NOTE_TRIES; tries++) {
+        if (tries > 0)
+            clock_sleep_until_ns(clock_monotonic_ns() + NOTE_RETRY_NS);
+        is_queued = queue_push(inbox, job, sizeof *job);
+    }
+    if (is_queued || !act->action)
+        return;
+    job_free(job);
+    log_write(LOG_LEVEL_ERROR,
+              "%s: %s: %s (the writer is behind: the store's list of acts lacks it)", act->actor,
+              act->action, act->outcome);
 }
 
 void answer_free(void *item)

@@ -9,6 +9,7 @@
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
 #include "common/core/query/result.h"
+#include "common/store/sqlite/admin_log.h"
 #include "common/wire/message.h"
 #include "common/wire/socket.h"
 #include "server/collector/threads/peer_credit.h"
@@ -33,6 +34,7 @@ enum job_kind {
     JOB_FORGET,   // remove runs with their records, for an administrator
     JOB_BASELINE, // save or delete a baseline, for an administrator
     JOB_IMPORT,   // apply an import batch
+    JOB_NOTE,     // add `act` to the list of what administrators did
     JOB_STOP,     // the last job
 };
 
@@ -46,10 +48,10 @@ struct job {
     struct message message;          // JOB_MESSAGE; owned
     struct peer_credit_slot *credit; // counts the message's records as in flight; or NULL
     uint32_t records;                // number of the message's records
-    struct query_filter filter;      // JOB_CLEAR
     uint64_t query_id;               // JOB_CLEAR, JOB_FORGET, JOB_BASELINE
-    struct query *query;             // JOB_FORGET, JOB_BASELINE; owned
+    struct query *query;             // JOB_CLEAR, JOB_FORGET, JOB_BASELINE; owned
     struct import_request *import;   // JOB_IMPORT; owned by the waiting thread
+    struct admin_act act;            // of an administrator's job: what is noted when it ends
     struct baseline *baseline;       // JOB_BASELINE: the baseline to save; owned; NULL: delete
 };
 
@@ -65,6 +67,10 @@ struct job *job_new_query(enum job_kind kind, const struct job_return *from,
 // Queues a query's job in the writer's inbox; the writer will answer it.  Consumes `job`, also
 // on failure.  Returns STATUS_NOMEM if `job` is NULL, STATUS_BUSY if the inbox is full.
 MUST_CHECK enum status job_submit(struct queue *inbox, struct job *job, struct error *err);
+
+// Queues an act, which has ended, for the writer to note.  Waits while the inbox is full, for 2 s
+// at most; an act that is not noted then is logged.  Acts without an action are ignored.
+void job_note(struct queue *inbox, const struct admin_act *act);
 
 // An encoded answer for the thread that owns the socket.  An answer of size 0 only wakes the
 // thread.

@@ -310,7 +310,9 @@ static void process_apart(struct writer *writer, struct job *job)
         writer_import(writer->db, writer->inserter, writer->runs, writer->rollups, job->import);
         job->import = NULL;
         post_ids(writer);
-    } else
+    } else if (job->kind == JOB_NOTE)
+        admin_log_add(writer->db, &job->act);
+    else
         writer_baseline(writer->db, job, writer->config.channels->replies);
     maintenance_committed(writer->maintenance, true);
     job_free(job);

@@ -12,23 +12,13 @@
 
 // ---- Baselines --------------------------------------------------------------------------
 
-static void log_baseline(const struct query *query, enum status status, const struct error *err)
-{
-    const bool saves = query->kind == QUERY_BASELINE_SAVE;
-    if (status == STATUS_OK)
-        log_write(LOG_LEVEL_INFO, "the baseline %.63s was %s", query->baseline.name,
-                  saves ? "saved" : "deleted");
-    else if (status != STATUS_INVALID && status != STATUS_NO_DATA && status != STATUS_BUSY)
-        log_write(LOG_LEVEL_ERROR, "cannot %s the baseline %.63s: %s", saves ? "save" : "delete",
-                  query->baseline.name, err->text);
-}
-
-void writer_baseline(sqlite3 *db, const struct job *job, struct queue *replies)
+void writer_baseline(sqlite3 *db, struct job *job, struct queue *replies)
 {
     struct error err = {.text = "failed"};
     struct result *result = NULL;
     enum status status = baseline_write(db, job->query, job->baseline, &result, &err);
-    log_baseline(job->query, status, &err);
+    admin_act_end(&job->act, status, &err, status == STATUS_OK);
+    admin_log_add(db, &job->act);
     answer_submit(replies, reply_encode(&job->from, job->query_id, status, result, &err));
     result_free(result);
 }

@@ -16,8 +16,9 @@
 struct rollups;
 struct sqlite3;
 
-// Runs a JOB_BASELINE in a transaction of its own and queues the reply in `replies`.
-void writer_baseline(struct sqlite3 *db, const struct job *job, struct queue *replies);
+// Runs a JOB_BASELINE in a transaction of its own, notes it (admin_log.h), and queues the reply in
+// `replies`.
+void writer_baseline(struct sqlite3 *db, struct job *job, struct queue *replies);
 
 // Applies the request's batch in a transaction of its own, updates the cached ids of `inserter` and
 // `runs`, tells `rollups` (NULL: none) of new records, and completes the request.

@@ -370,6 +370,33 @@ TEST_CASE(test_a_key_expires)
     producer_close(&peer);
 }
 
+// Who did what, by the names of keys, is in the store.
+TEST_CASE(test_acts_have_an_actor)
+{
+    const struct query query = authorize(STRANGER, 1U << QUERY_ROLE_PRODUCER, "worker-9");
+    const struct query away = revocation("worker-9"), nobody = revocation("nobody");
+    const struct query acts = {.kind = QUERY_ADMIN_LOG};
+    assert_int_equal(ask_as(ADMIN, ADDRESS_ADMIN, &query), REPLY_OK);
+    assert_int_equal(ask_as(ADMIN, ADDRESS_ADMIN, &away), REPLY_OK);
+    assert_int_not_equal(ask_as(ADMIN, ADDRESS_ADMIN, &nobody), REPLY_OK);
+    assert_int_not_equal(ask_as(READER, ADDRESS_QUERY, &acts), REPLY_OK);
+    assert_int_equal(ask_as(ADMIN, ADDRESS_ADMIN, &acts), REPLY_OK);
+    static const char *const sure[] = {
+        "SELECT count(*) = 3 FROM admin WHERE actor = 'key root'",
+        "SELECT count(*) = 1 FROM admin WHERE action = 'authorize' AND detail LIKE 'worker-9 %'"
+        " AND outcome = 'ok'",
+        "SELECT count(*) = 1 FROM admin WHERE action = 'revoke' AND detail = 'worker-9'"
+        " AND outcome = 'ok'",
+        "SELECT count(*) = 1 FROM admin WHERE action = 'revoke' AND detail = 'nobody'"
+        " AND outcome LIKE '%no key and no name%'",
+    };
+    for (size_t i = 0; i < COUNT_OF(sure); i++)
+        for (int tries = 0; integer(sure[i]) != 1; tries++) {
+            assert_true(tries < 100);
+            (void)clock_sleep_until_ns(clock_monotonic_ns() + 50000000);
+        }
+}
+
 // By hand, in the file: within a second it is seen, and a slip of the hand changes
 // nothing.
 TEST_CASE(test_the_file_is_edited)
@@ -473,5 +500,6 @@ TEST_CASE(test_keys_are_rotated)
 
 TEST_MAIN_EACH(set_up, tear_down, test_roles_open_doors, test_what_each_may_do,
                test_handshakes_that_fail, test_the_owner_goes_by_permission,
-               test_a_live_connection_is_revoked, test_a_key_expires, test_the_file_is_edited,
-               test_a_role_is_taken_away, test_a_run_is_its_keys, test_keys_are_rotated)
+               test_a_live_connection_is_revoked, test_a_key_expires, test_acts_have_an_actor,
+               test_the_file_is_edited, test_a_role_is_taken_away, test_a_run_is_its_keys,
+               test_keys_are_rotated)

@@ -51,13 +51,24 @@ static int tear_down(void **state)
     return rollup_rig_tear_down(state);
 }
 
+static struct job *clear_job(int64_t since_ns, int64_t until_ns)
+{
+    struct job_return to = {.socket = 0};
+    struct message_query asked = {.id = 1};
+    asked.query.kind = QUERY_CLEAR;
+    asked.query.filter.since_ns = since_ns;
+    asked.query.filter.until_ns = until_ns;
+    struct job *job = job_new_query(JOB_CLEAR, &to, &asked, NULL);
+    assert_non_null(job);
+    admin_act_of_query(&job->act, &asked.query);
+    return job;
+}
+
 // A clearing ends, and what is left is counted, though there is never a moment for it.
 TEST_CASE(test_tasks_take_turns_where_somebody_waits)
 {
     const struct maintenance_load load = {.group_ns = 0, .is_busy = true};
-    struct job *job = job_new(JOB_CLEAR);
-    assert_non_null(job);
-    job->filter.since_ns = BASE_NS;
+    struct job *job = clear_job(BASE_NS, 0);
     assert_true(queue_push(channels->inbox, job_new(JOB_STOP), 1));
     maintenance_clear(maintenance, job);
     unsigned turns = 0;
@@ -77,10 +88,7 @@ TEST_CASE(test_clearing_nothing_forgets_nothing)
 {
     struct writer_clear clear = {
         .db = rollup_rig.db, .rollups = rollup_rig.rollups, .replies = channels->replies};
-    struct job *job = job_new(JOB_CLEAR);
-    assert_non_null(job);
-    job->filter.since_ns = BASE_NS;
-    job->filter.until_ns = BASE_NS + 1;
+    struct job *job = clear_job(BASE_NS, BASE_NS + 1);
     rollup_rig_exec("DELETE FROM inference WHERE started_ns = 1774823400000000000");
     assert_false(rollups_are_behind(rollup_rig.rollups, rollup_rig.now_ns));
     writer_clear_begin(&clear, job);

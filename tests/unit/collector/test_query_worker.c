@@ -46,7 +46,7 @@ static enum status ask(uint64_t id, struct error *err)
     const struct job_return to = {.socket = 3, .route = {.connection = 1}};
     const struct message_query asked = {
         .id = id, .protocol = MESSAGE_PROTOCOL, .query.kind = QUERY_AUDIT};
-    return query_worker_ask(lane, &to, &asked, NULL, err);
+    return query_worker_ask(lane, &to, &asked, NULL, NULL, err);
 }
 
 // An error that is cut at its largest size, or quotes bytes that are no text, arrives as text.
@@ -141,11 +141,11 @@ TEST_CASE(test_a_few_wait)
             const uint64_t until_ns = clock_monotonic_ns() + UINT64_C(60000000000);
             enum status status;
             do
-                status = query_worker_ask(lane, &to, &asked, NULL, &err);
+                status = query_worker_ask(lane, &to, &asked, NULL, NULL, &err);
             while (status == STATUS_BUSY && clock_monotonic_ns() < until_ns);
             assert_int_equal(status, STATUS_OK);
         }
-        assert_int_equal(query_worker_ask(lane, &to, &asked, NULL, &err), STATUS_BUSY);
+        assert_int_equal(query_worker_ask(lane, &to, &asked, NULL, NULL, &err), STATUS_BUSY);
         assert_non_null(strstr(err.text, "4 others that read all records are under way"));
         assert_int_equal(sqlite3_close(db), SQLITE_OK);
         for (uint64_t i = 0; i < QUERY_WORKER_ROOM_MAX; i++)
@@ -191,7 +191,7 @@ TEST_CASE(test_baselines_are_passed_on)
         .id = 11,
         .protocol = MESSAGE_PROTOCOL,
         .query = {.kind = QUERY_BASELINE_SAVE, .baseline = {.name = "june", .force = true}}};
-    assert_int_equal(query_worker_ask(lane, &to, &asked, NULL, &err), STATUS_OK);
+    assert_int_equal(query_worker_ask(lane, &to, &asked, NULL, NULL, &err), STATUS_OK);
     expect_answer(11, REPLY_NO_DATA);
     sqlite3 *db = NULL;
     assert_int_equal(database_open_writer(&db, path, &err), STATUS_OK);
@@ -199,7 +199,7 @@ TEST_CASE(test_baselines_are_passed_on)
     database_close(db);
     enum status status;
     do
-        status = query_worker_ask(lane, &to, &asked, NULL, &err);
+        status = query_worker_ask(lane, &to, &asked, NULL, NULL, &err);
     while (status == STATUS_BUSY);
     assert_int_equal(status, STATUS_OK);
     queue_wait(channels->inbox, INT64_C(60000000000));
@@ -230,7 +230,7 @@ TEST_CASE(test_failures_are_answers)
     database_close(db);
     enum status status;
     do
-        status = query_worker_ask(lane, &to, &asked, NULL, &err);
+        status = query_worker_ask(lane, &to, &asked, NULL, NULL, &err);
     while (status == STATUS_BUSY);
     expect_answer(5, REPLY_INVALID);
 }
@@ -294,7 +294,8 @@ static enum reply_status copy_to(const char *to_path, uint64_t id, char said[ERR
     (void)snprintf(asked.query.file.path, sizeof asked.query.file.path, "%s", to_path);
     enum status status;
     do
-        status = query_worker_ask(lane, &to, &asked, folder_path(files, folder, "files"), &err);
+        status =
+            query_worker_ask(lane, &to, &asked, folder_path(files, folder, "files"), NULL, &err);
     while (status == STATUS_BUSY);
     assert_int_equal(status, STATUS_OK);
     queue_wait(channels->replies, INT64_C(60000000000));

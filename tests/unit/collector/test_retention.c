@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 
 #include "common/store/audit/audit.h"
+#include "common/store/sqlite/admin_log.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/retention/expire.h"
 #include "common/store/read/session_state.h"
@@ -386,6 +387,13 @@ TEST_CASE(test_records_wait_for_their_rollups)
           (int)ROLLUP_CLEARED);
     assert_true(pass(now_ns) > 0);
     assert_int_equal(integer("SELECT min(id) FROM operation"), 501);
+    // Both passes are one row in the list of acts, and a day later there is another.
+    static const char gone[] = "SELECT sum(rows) * 10 + count(*) FROM admin"
+                               " WHERE action = 'retention' AND detail = 'records'";
+    assert_int_equal(integer(gone), 500 * 10 + 1);
+    exec("UPDATE admin SET at_ns = at_ns - 86400000000000");
+    admin_log_retention(db, "records", 7);
+    assert_int_equal(integer(gone), 507 * 10 + 2);
     exec("DELETE FROM rollup_gap");
     assert_true(pass(now_ns) > 0);
     assert_int_equal(integer("SELECT count(*) FROM operation"), 0);
