@@ -181,6 +181,17 @@ static void finish_unsent(struct connection *connection)
     connection->sending = NULL;
 }
 
+// The peer has left: nothing is sent any more; what it sent before is still received.
+static void lose(struct connection *connection)
+{
+    lock(connection->port);
+    connection->is_gone = true;
+    drop_unsent(connection);
+    if (connection->owner)
+        connection_update(connection);
+    unlock(connection->port);
+}
+
 void connection_write(struct connection *connection)
 {
     while (connection->can_write) {
@@ -196,7 +207,9 @@ void connection_write(struct connection *connection)
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent < 0) {
-            connection->can_write = false; // if it is lost, epoll reports that
+            connection->can_write = false;
+            if (errno != EAGAIN)
+                lose(connection);
             return;
         }
         connection->progress_ns = connection->port->listener->now_ns;
@@ -496,8 +509,10 @@ void connection_read(struct connection *connection)
     }
     if (got > 0 && !consume(connection, at, (size_t)got))
         return;
-    // Fewer than asked for: there was no more, and epoll reports what comes.
-    if ((got < 0 || (size_t)got < size) && connection->is_ready) {
+    // Fewer than asked for: there was no more, and epoll reports what comes.  The end of what the
+    // peer sent it has reported already.
+    const bool is_all = got < 0 || ((size_t)got < size && !connection->has_ended);
+    if (is_all && connection->is_ready) {
         connection->is_ready = false;
         TAILQ_REMOVE(&connection->port->listener->ready, connection, next_ready);
     }
@@ -543,7 +558,10 @@ void connection_on_event(struct connection *connection, uint32_t events)
         connection_end(connection, true);
         return;
     }
-    if (events & EPOLLOUT) {
+    connection->has_ended = connection->has_ended || is_over || events & EPOLLRDHUP;
+    if (is_over)
+        lose(connection);
+    else if (events & EPOLLOUT) {
         connection->can_write = true;
         connection_write(connection);
     }

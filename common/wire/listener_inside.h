@@ -85,6 +85,7 @@ struct connection {
     struct zmtp zmtp;
     TAILQ_ENTRY(connection) next_ready; // in the listener's `ready`
     bool is_ready, can_write;
+    bool has_ended;      // the peer will send no more; what it sent may not be received yet
     bool is_admitted;    // its handshake is complete
     unsigned char *left; // received and not taken while it waits; or NULL
     size_t left_size;
@@ -103,7 +104,8 @@ struct connection {
     TAILQ_ENTRY(connection) next_active;  // in its owner's `active`
     enum wait wait;
     bool is_heard, is_dirty, is_active, is_ended;
-    bool is_cut; // shut down, and no longer counted
+    bool is_cut;  // shut down, and no longer counted
+    bool is_gone; // the peer reads no more
     struct received_list unread;
     size_t unread_size;
     struct unsent_list unsent;

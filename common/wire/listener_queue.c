@@ -138,7 +138,9 @@ struct connection *connection_find(const struct port *port, uint64_t id)
 {
     const uint64_t slot = id & ((UINT64_C(1) << SLOT_BITS) - 1);
     struct connection *connection = slot < port->slot_count ? port->slots[slot] : NULL;
-    return connection && connection->id == id && !connection->is_cut ? connection : NULL;
+    return connection && connection->id == id && !connection->is_cut && !connection->is_gone
+               ? connection
+               : NULL;
 }
 
 void connection_update(struct connection *connection)

@@ -289,6 +289,34 @@ TEST_CASE(test_an_answer_that_is_read)
     assert_int_equal(wire_receive(server, &frame), STATUS_NO_DATA);
 }
 
+// Peers that send a lot and leave: what they sent is received, and their connections end.
+TEST_CASE(test_peers_that_leave)
+{
+    enum { PEERS = 100, FRAMES = 3000 };
+    static char frames[FRAMES * 3];
+    struct wire_counters counters = {.connections = 1};
+    struct wire_frame frame;
+    unsigned received = 0;
+    listen_as(ADDRESS_INGEST);
+    for (size_t i = 0; i < sizeof frames; i += 3)
+        memcpy(frames + i, "\0\1x", 3);
+    for (unsigned i = 0; i < PEERS; i++) {
+        int fd = join();
+        send_all(fd, frames, sizeof frames);
+        (void)close(fd);
+    }
+    for (int i = 0; i < 5000 && counters.connections > 0; i++) {
+        for (; wire_receive(server, &frame) == STATUS_OK; received++)
+            wire_frame_release(&frame);
+        pause_ms(1);
+        wire_count(server, &counters);
+    }
+    assert_int_equal(counters.connections, 0);
+    for (; wire_receive(server, &frame) == STATUS_OK; received++)
+        wire_frame_release(&frame);
+    assert_int_equal(received, PEERS * FRAMES);
+}
+
 TEST_CASE(test_frames_that_are_too_large)
 {
     listen_as(ADDRESS_QUERY);
@@ -312,4 +340,4 @@ TEST_CASE(test_endless_frames)
 
 TEST_MAIN_EACH(set_up, tear_down, test_routing_ids_are_refused, test_heartbeats, test_turns,
                test_received_bytes_are_bounded, test_a_deaf_peer, test_an_answer_that_is_read,
-               test_frames_that_are_too_large, test_endless_frames)
+               test_peers_that_leave, test_frames_that_are_too_large, test_endless_frames)
