@@ -99,6 +99,7 @@ class ContractTest(unittest.TestCase):
 
 class IpcTest(FaultCase):
     keys = {}  # of a program by its name: the collector's key, and its own pair
+    actor, actions = "user %d" % os.getuid(), ("clear", "forget")
 
     def setUp(self):
         super().setUp()
@@ -173,7 +174,7 @@ class IpcTest(FaultCase):
     def test_a_collector_that_is_killed(self):
         self.start_collector()
         producer = self.program("producer", "killed", 3 * BATCHES)
-        self.wait_until(lambda: self.stored() > 10 * SIZE)
+        self.wait_until(lambda: self.stored() > SIZE)
         self.kill(self.collector)
         self.assertIsNone(producer.poll())
         self.start_collector()
@@ -192,12 +193,17 @@ class IpcTest(FaultCase):
         self.assertEqual(self.sql("SELECT count(*) FROM run"), [(0,)])
 
         # One that still sends learns of it.
-        producer = self.program("producer", "liar", 50 * BATCHES)
+        producer = self.program("producer", "liar", 10 * BATCHES)
         self.wait_until(self.stored)
         run = self.sql("SELECT uuid FROM run")[0][0]
         self.assertEqual(self.administer("forget", run)[0]["runs"], 1)
         self.assertIn("removed", self.result(producer, code=1))
         self.administer_keys()
+        for action in self.actions:
+            self.wait_until(lambda act=(self.actor, action, "ok"): act in self.acts())
+
+    def acts(self):
+        return [(row["actor"], row["action"], row["outcome"]) for row in self.administer("log")]
 
     def administer_keys(self):
         self.assertIn("INVALID", self.administer("keys", code=1))
@@ -205,6 +211,8 @@ class IpcTest(FaultCase):
 
 class CurveTest(IpcTest):
     """The same over TCP with keys, which the administrator authorizes over ipc."""
+
+    actor, actions = "key foreign.admin", ("clear", "forget", "authorize", "revoke")
 
     def setUp(self):
         super().setUp()
