@@ -265,24 +265,35 @@ enum status dealer_open(struct dealer **out, void *context, const char *endpoint
     return status;
 }
 
-// The endpoint leads through the open folder, so that libzmq, which connects later and again,
-// always reaches the one that was checked.
+// Writes an endpoint that leads through the open folder, so that libzmq, which connects later and
+// again, always reaches the one that was checked; without /proc, by its path.
+static void folder_endpoint(char endpoint[ADDRESS_TEXT_SIZE], int folder_fd,
+                            const struct address *address, enum address_service service)
+{
+    static const size_t scheme = sizeof "ipc://" - 1;
+    const int size = snprintf(endpoint, ADDRESS_TEXT_SIZE, "ipc:///proc/self/fd/%d", folder_fd);
+    if (access(endpoint + scheme, F_OK) == 0)
+        (void)snprintf(endpoint + size, ADDRESS_TEXT_SIZE - (size_t)size, "/%s",
+                       address_service_name(service));
+    else
+        (void)address_endpoint(endpoint, address, service);
+}
+
 enum status dealer_open_ipc(struct dealer **out, void *context, const struct address *address,
                             enum address_service service, const struct peer_trust *trust,
                             struct error *err)
 {
     struct dealer *dealer;
-    char endpoint[64];
-    const char *name = address_service_name(service);
+    char endpoint[ADDRESS_TEXT_SIZE];
     enum status status = dealer_new(&dealer, err);
     if (status == STATUS_OK) {
         dealer->trust = *trust;
         memcpy(dealer->folder, address->place, sizeof dealer->folder);
-        status = peer_open_folder(&dealer->folder_fd, &dealer->trust, address->place, name, err);
+        status = peer_open_folder(&dealer->folder_fd, &dealer->trust, address->place,
+                                  address_service_name(service), err);
     }
     if (status == STATUS_OK) {
-        (void)snprintf(endpoint, sizeof endpoint, "ipc:///proc/self/fd/%d/%s", dealer->folder_fd,
-                       name);
+        folder_endpoint(endpoint, dealer->folder_fd, address, service);
         status = connect_dealer(dealer, context, endpoint, service, NULL, err);
     }
     if (status == STATUS_OK)
