@@ -116,7 +116,9 @@ static enum status open_zmq(void **out, void *context, const char *endpoint,
 }
 
 // Subscribes to libzmq's handshake events.  The queue has no limit, because libzmq would
-// block on an event that does not fit.  Not HANDSHAKE_FAILED_PROTOCOL: see socket_gate.c.
+// block on an event that does not fit.  Never HANDSHAKE_FAILED_PROTOCOL: libzmq 4.3.4 loses the
+// reason on the way when it reports that one, and a connection with a malformed message stays open,
+// unread.
 static bool peek_at(struct dealer *dealer, void *context)
 {
     const int events = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
