@@ -35,7 +35,10 @@
 //   (dropped + unnumbered), dropped_REASON for each of DELIVERY_REASONS (dropped_ring_full includes
 //   unnumbered), duplicates refused expired cleared in_flight coverage_ratio refused_messages
 //   (messages, connections and names refused, regardless of the filter) refusals? (how many for
-//   each reason, as text: "names 10, message_size 3") store_bytes (the file and its write-ahead
+//   each reason, as text: "names 10, message_size 3") forgotten_runs forgotten_stored
+//   forgotten_lost forgotten_on_request (runs that were removed, their records and losses, and how
+//   many of these runs FORGET removed, regardless of the filter) store_bytes (the file and its
+//   write-ahead
 //   log) store_error? (as in PING) pipelines pipelines_failed last_pipeline_workload
 //   last_pipeline_model last_pipeline_started_ns last_pipeline_status
 //   last_pipeline_items_per_second last_pipeline_overlap_ratio.  Sums include rollups, as in

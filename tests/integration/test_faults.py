@@ -300,6 +300,10 @@ class StoreTest(FaultCase):
         self.finish(ends=(CLOSED,))  # nothing of the liar is left on disk either
         stored = self.stored()
         self.assertGreater(self.sql("SELECT sum(replays) FROM forgotten")[0][0], 0)
+        summary = json.loads(self.client("summary", "--json").stdout)
+        self.assertEqual((summary["forgotten_runs"], summary["forgotten_on_request"]), (1, 1))
+        self.assertGreaterEqual(summary["forgotten_stored"], said["cleared"])
+        self.assertIn("1 runs (1 by inferstat forget)", self.client("summary").stdout)
         self.end(self.collector)
         self.client("forget", "--key", "user:%d" % os.getuid(), "--yes", source=["--db", self.db])
         self.assertEqual(self.stored(), 0)

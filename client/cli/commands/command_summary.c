@@ -117,6 +117,11 @@ static void print_losses(FILE *out, const struct result *summary)
         0)
         print(out, summary,
               "            {#duplicates} repeated, {#expired} expired, {#cleared} cleared\n");
+    if (count_of(summary, "forgotten_runs") > 0)
+        print(out, summary,
+              "removed     {#forgotten_runs} runs ({#forgotten_on_request} by inferstat forget), "
+              "with "
+              "{#forgotten_stored} records stored and {#forgotten_lost} lost\n");
     if (has(summary, "refusals"))
         print(out, summary, "not taken   {refusals}\n");
 }

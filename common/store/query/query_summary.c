@@ -106,6 +106,10 @@ static const struct answer_column summary_columns[] = {
     {"coverage_ratio", UNIT_RATIO},
     {"refused_messages", UNIT_COUNT},
     {"refusals", UNIT_NONE},
+    {"forgotten_runs", UNIT_COUNT},
+    {"forgotten_stored", UNIT_COUNT},
+    {"forgotten_lost", UNIT_COUNT},
+    {"forgotten_on_request", UNIT_COUNT},
     {"store_bytes", UNIT_BYTES},
     {"store_error", UNIT_NONE},
     {"pipelines", UNIT_COUNT},
@@ -224,6 +228,20 @@ static enum status add_refusals(struct store *store, struct result *answer, stru
                                " group_concat(reason || ' ' || count, ', ') AS refusals FROM"
                                " (SELECT reason, count FROM refusal WHERE count > 0"
                                "  ORDER BY count DESC, reason LIMIT 32)");
+    return reader_scan(store, sql, NULL, answer_on_row, answer, err);
+}
+
+// Runs that the store no longer has, whose they were or not.
+static enum status add_forgotten(struct store *store, struct result *answer, struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(sql,
+                        "SELECT CAST(total(runs) AS INTEGER) AS forgotten_runs,"
+                        " CAST(total(stored) AS INTEGER) AS forgotten_stored,"
+                        " CAST(total(dropped) + total(unnumbered) AS INTEGER) AS forgotten_lost,"
+                        " CAST(total(iif(why = %d, runs, 0)) AS INTEGER) AS forgotten_on_request"
+                        " FROM forgotten",
+                        SCHEMA_FORGOTTEN_REQUEST);
     return reader_scan(store, sql, NULL, answer_on_row, answer, err);
 }
 
@@ -489,6 +507,8 @@ enum status query_summary(struct store *store, const struct query *query, struct
     status = add_runs(store, &query->filter, *out, err);
     if (status == STATUS_OK)
         status = add_refusals(store, *out, err);
+    if (status == STATUS_OK)
+        status = add_forgotten(store, *out, err);
     for (unsigned i = 0; i < sizeof parts / sizeof *parts && status == STATUS_OK; i++)
         status = add_part(&summary, &parts[i], err);
     if (status == STATUS_OK)

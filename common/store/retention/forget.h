@@ -11,14 +11,15 @@
 
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
+#include "common/store/schema/schema.h"
 
 struct sqlite3;
 
 // Why a run was removed: forgotten.why.
 enum forget_why {
-    FORGET_RETENTION, // its records have expired, or it had none
-    FORGET_REQUEST,   // QUERY_FORGET
-    FORGET_BYTES,     // the store exceeds its limit of bytes
+    FORGET_RETENTION,                          // its records have expired, or it had none
+    FORGET_REQUEST = SCHEMA_FORGOTTEN_REQUEST, // QUERY_FORGET
+    FORGET_BYTES,                              // the store exceeds its limit of bytes
 };
 
 // Most tombstones of all owners together, and of one owner.

@@ -76,6 +76,7 @@ enum {
     SCHEMA_APPLICATION_ID = 0x49667374, // PRAGMA application_id: "Ifst"
     SCHEMA_RANGE_STORED = 0,            // range.state
     SCHEMA_RANGE_DROPPED = 1,
+    SCHEMA_FORGOTTEN_REQUEST = 1, // forgotten.why: on request
 };
 
 // Key in the table meta.  Its value is the id of the last run that may have ledgers without
