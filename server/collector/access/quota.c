@@ -171,7 +171,10 @@ static uint64_t hash_peer(const struct wire_peer *peer)
 static uint64_t count_complaint(struct quota *quota, const struct wire_peer *peer, const char *what,
                                 uint64_t count, uint64_t now_ns)
 {
-    const uint64_t hash = hash_bytes(hash_peer(peer), what, strlen(what)) | 1;
+    uint64_t hash = hash_bytes(hash_peer(peer), what, strlen(what));
+    if (peer->kind == PEER_LOOPBACK) // one owner, but the line names the address
+        hash = hash_bytes(hash, peer->host, strlen(peer->host));
+    hash |= 1;
     struct complaint *found = NULL;
     for (unsigned i = 0; i < COMPLAINT_PROBES && (!found || found->hash != hash); i++) {
         struct complaint *complaint = &quota->complaints[(hash / 2 + i) % COMPLAINTS];

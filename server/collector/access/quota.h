@@ -111,7 +111,8 @@ void quota_press(struct quota *quota, uint64_t bytes);
 
 // Logs a warning that `peer` did something wrong, `count` times: "user alice (1001), process 4711:
 // WHAT (3 times)".  `what` is static text, such as "sends frames that cannot be decoded".  One line
-// per owner and text each 10 s; the next line has the count of what was left out.
+// per text and owner, or address of a peer without key and user, each 10 s; the next line has the
+// count of what was left out.
 void quota_complain(struct quota *quota, const struct wire_peer *peer, const char *what,
                     uint64_t count);
 

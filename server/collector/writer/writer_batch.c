@@ -305,8 +305,11 @@ static enum status store(struct batches *batches, struct run *run, uint64_t firs
             return error_no_memory(err, "writer");
         batches->has_folded = batches->has_folded || folds;
         owner.fold = folds ? batches->fold : NULL;
-        if (folds)
+        if (folds) {
+            quota_complain(cells.quota, &job->peer,
+                           "spreads records over too many names and days: names become other", 1);
             status = runs_other_name(batches->runs, &owner.other, err);
+        }
         if (status == STATUS_OK)
             status = insert_table(batches->inserter, &owner, &batch->tables[i], first, &stored,
                                   &run->clock_suspects, err);

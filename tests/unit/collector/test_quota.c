@@ -327,6 +327,13 @@ TEST_CASE(test_complaints)
         quota_complain(quota, &bob, "sends garbage", 0);
     }
     expect_lines(3, "user 4000000, process 7: sends garbage (3 times)\n");
+    log_begin(); // peers without key and user are one owner, but each address is named
+    const struct wire_peer near = {.host = "127.0.0.1"}, far = {.host = "10.0.0.1"};
+    for (unsigned i = 0; i < 10; i++) {
+        quota_complain(quota, &near, "sends garbage", 1);
+        quota_complain(quota, &far, "sends garbage", 1);
+    }
+    expect_lines(2, "10.0.0.1: sends garbage\n");
     // A crowd leaves room for nobody, and does no harm.
     log_begin();
     for (uid_t i = 0; i < 5000; i++) {
