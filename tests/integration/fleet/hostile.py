@@ -59,12 +59,12 @@ class Line:
     def ping(self):
         return self.packed(b"\4PING" + struct.pack(">H", 10) + b"ctx", is_command=True)
 
-    def reset(self):
-        """Goes without a farewell: over TCP the collector sees a reset."""
-        if self.wire.socket.family == socket.AF_INET:
-            self.wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
-                                        struct.pack("ii", 1, 0))
-        self.wire.close()
+
+def reset(wire):
+    """Goes without a farewell: over TCP the collector sees a reset."""
+    if wire.socket.family == socket.AF_INET:
+        wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    wire.close()
 
 
 class Hostile:
@@ -129,7 +129,7 @@ def ping(me):
                                 [line.ping() for _ in range(pings)]))
         if me.random.random() < 0.5:
             time.sleep(me.random.random() * 0.002)
-        line.reset()
+        reset(line.wire)
         me.pace(60 if me.keys else 300)
 
 
@@ -300,11 +300,13 @@ def garbage(me):
 
 
 def reconnect_storm(me):
+    """Connects, greets and goes: more often than a peer may, with keys and without."""
     while True:
-        line = Line(me, me.random.choice(SERVICES))
+        wire = me.wire(me.random.choice(SERVICES))
         me.begin()
-        line.reset()
-        me.pace(800)
+        wire.send(greeting(b"CURVE") if me.keys else greeting() + ready((b"Identity", b"")))
+        reset(wire)
+        me.pace(400 if me.keys else 1500)
 
 
 def crash_loop(me):

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -51,7 +52,7 @@ class Child:
         self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
             [sys.executable, str(HERE / program), json.dumps(settings)], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=self.errors, text=True, start_new_session=True, **options)
+            stdout=subprocess.PIPE, stderr=self.errors, text=True, preexec_fn=os.setpgrp, **options)
         os.set_blocking(self.process.stdout.fileno(), False)
         self.said = ""
 
@@ -182,7 +183,12 @@ class Scene:
         return "\n".join(line for _, line in self.log_lines[-12:])
 
     def descriptors(self):
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+        """What is open: a list of kinds and paths."""
+        folder, found = f"/proc/{self.process.pid}/fd", []
+        for number in os.listdir(folder):
+            with contextlib.suppress(FileNotFoundError):
+                found.append(re.sub(r":\[\d+\]", "", os.readlink(os.path.join(folder, number))))
+        return found
 
     def check_healthy_end(self):
         """The collector ends well, and soon."""
