@@ -25,6 +25,7 @@
 //   start) commit_p50_ns commit_p99_ns (of the last 1024), rejected_REASON for each reason for
 //   which messages were ever rejected.  What only a collector knows is null if a file is queried
 //   directly
+// ADMIN_LOG, one row per act, newest first: at_ns actor action detail outcome rows
 // SUMMARY, one row: runs runs_open hosts models loads loads_failed inferences inferences_failed
 //   operations prompt_tokens generated_tokens tokens_per_second (total tokens over total time)
 //   mean_tokens_per_second (mean of the requests' rates) ttft_mean_ns ttft_p95_ns e2e_mean_ns

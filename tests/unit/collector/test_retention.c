@@ -394,6 +394,14 @@ TEST_CASE(test_records_wait_for_their_rollups)
     exec("UPDATE admin SET at_ns = at_ns - 86400000000000");
     admin_log_retention(db, "records", 7);
     assert_int_equal(integer(gone), 507 * 10 + 2);
+    // The oldest acts go.
+    exec("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
+         " INSERT INTO admin(at_ns, actor, action, detail, outcome, rows)"
+         " SELECT i, '', '', '', '', 0 FROM n");
+    const struct admin_act act = {.action = "clear"};
+    admin_log_add(db, &act);
+    assert_int_equal(integer("SELECT count(*) FROM admin"), ADMIN_LOG_ROWS);
+    assert_int_equal(integer("SELECT action = 'clear' FROM admin ORDER BY id DESC LIMIT 1"), 1);
     exec("DELETE FROM rollup_gap");
     assert_true(pass(now_ns) > 0);
     assert_int_equal(integer("SELECT count(*) FROM operation"), 0);
