@@ -92,42 +92,24 @@ static enum status get_zmq(struct wire_context *context, struct error *err)
     return status;
 }
 
-// Makes a socket of a dealer that was opened with `status`.
-static enum status use_dealer(struct wire_socket **out, struct dealer *dealer, enum status status,
-                              struct error *err)
+enum status wire_connect(struct wire_socket **out, struct wire_context *context,
+                         const char *endpoint, enum address_service service,
+                         const struct wire_pass *pass, const struct peer_trust *trust,
+                         struct error *err)
 {
+    enum status status = get_zmq(context, err);
     if (status != STATUS_OK)
         return status;
     struct wire_socket *socket = calloc(1, sizeof *socket);
-    if (!socket) {
-        dealer_close(dealer);
+    if (!socket)
         return error_no_memory(err, "socket");
+    status = dealer_open(&socket->dealer, context->zmq, endpoint, service, pass, trust, err);
+    if (status != STATUS_OK) {
+        wire_close(socket);
+        return status;
     }
-    socket->dealer = dealer;
     *out = socket;
     return STATUS_OK;
-}
-
-enum status wire_connect(struct wire_socket **out, struct wire_context *context,
-                         const char *endpoint, enum address_service service,
-                         const struct wire_pass *pass, struct error *err)
-{
-    struct dealer *dealer = NULL;
-    enum status status = get_zmq(context, err);
-    if (status == STATUS_OK)
-        status = dealer_open(&dealer, context->zmq, endpoint, service, pass, err);
-    return use_dealer(out, dealer, status, err);
-}
-
-enum status wire_connect_ipc(struct wire_socket **out, struct wire_context *context,
-                             const struct address *address, enum address_service service,
-                             const struct peer_trust *trust, struct error *err)
-{
-    struct dealer *dealer = NULL;
-    enum status status = get_zmq(context, err);
-    if (status == STATUS_OK)
-        status = dealer_open_ipc(&dealer, context->zmq, address, service, trust, err);
-    return use_dealer(out, dealer, status, err);
 }
 
 void wire_close(struct wire_socket *socket)

@@ -54,8 +54,11 @@ unsigned wire_complaints(const struct wire_socket *socket, struct wire_complaint
 
 // ---- Connecting ------------------------------------------------------------------
 
-// Creates a DEALER that connects to an endpoint in the background, with retries.  `pass` is copied;
-// NULL: no keys.  An ipc endpoint ignores it.
+// Creates a DEALER that connects to an endpoint in the background, with retries.  TCP: with the
+// credentials `pass` (copied; NULL: no keys).  ipc: only if no other users than those of `trust`
+// (copied; NULL: not checked) can listen in the folder, else returns the errors of
+// peer_open_folder; connects to that folder even if another one replaces it later, and closes the
+// connection if a message comes from another user.
 //
 // Received messages wait without a limit until wire_receive: a limit would stop libzmq's input, and
 // a peer could then end the program (an assertion in libzmq 4.3.5).  So the caller receives from
@@ -69,15 +72,8 @@ unsigned wire_complaints(const struct wire_socket *socket, struct wire_complaint
 //   other    16 MiB   65536              512 MiB
 MUST_CHECK enum status wire_connect(struct wire_socket **out, struct wire_context *context,
                                     const char *endpoint, enum address_service service,
-                                    const struct wire_pass *pass, struct error *err);
-
-// Creates a DEALER that connects to a service of an ipc address, if only users that `trust`
-// (copied) names can listen there: returns the errors of peer_open_folder.  It connects to that
-// folder even if another one replaces it later.  Closes the connection if a message comes from
-// another user.
-MUST_CHECK enum status wire_connect_ipc(struct wire_socket **out, struct wire_context *context,
-                                        const struct address *address, enum address_service service,
-                                        const struct peer_trust *trust, struct error *err);
+                                    const struct wire_pass *pass, const struct peer_trust *trust,
+                                    struct error *err);
 
 // Returns the result of the last handshake over TCP, with or without a pass.  For ipc
 // WIRE_HANDSHAKE_NONE, _CLOSED or _MOVED.

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/sys/clock.h"
+#include "common/sys/files.h"
 #include "common/wire/message.h"
 
 enum {
@@ -55,7 +56,7 @@ struct dealer {
     unsigned garbage;                 // messages that cannot be read since then,
     uint64_t garbage_since_ns;        // at most 10 s ago
     char trouble[TROUBLE_SIZE];       // why the connection was closed; "": it is not
-    // Of dealer_open_ipc; else -1, and no `trust`.
+    // Of an ipc endpoint with `trust`; else -1.
     int folder_fd;
     struct peer_trust trust;
     char folder[ADDRESS_TEXT_SIZE];
@@ -227,82 +228,52 @@ enum wire_handshake dealer_handshake(struct dealer *dealer)
     return dealer->zmq && is_moved(dealer) ? WIRE_HANDSHAKE_MOVED : dealer->handshake;
 }
 
-static enum status dealer_new(struct dealer **out, struct error *err)
+// Checks and opens the folder of an ipc endpoint, and makes the endpoint lead through it: libzmq,
+// which connects later and again, always reaches the folder that was checked.  Without /proc the
+// endpoint stays.
+static enum status open_folder(struct dealer *dealer, char endpoint[ADDRESS_TEXT_SIZE],
+                               const struct peer_trust *trust, struct error *err)
 {
-    *out = calloc(1, sizeof **out);
-    if (!*out)
-        return error_no_memory(err, "socket");
-    (*out)->folder_fd = -1;
-    return STATUS_OK;
-}
-
-static enum status connect_dealer(struct dealer *dealer, void *context, const char *endpoint,
-                                  enum address_service service, const struct wire_pass *pass,
-                                  struct error *err)
-{
-    dealer->limits = service == ADDRESS_INGEST ? &ingest_limits : &other_limits;
-    enum status status = open_zmq(&dealer->zmq, context, endpoint, dealer->limits, err);
-    if (status == STATUS_OK)
-        status = prepare_dealer(dealer, context, endpoint, pass, err);
-    if (status == STATUS_OK)
-        status = zmq_connect(dealer->zmq, endpoint) == 0
-                     ? STATUS_OK
-                     : error_set(err, errno == EINVAL ? STATUS_INVALID : STATUS_IO,
-                                 "%s: cannot connect: %s", endpoint, zmq_strerror(errno));
+    static const size_t scheme = sizeof "ipc://" - 1;
+    char name[16], through[64];
+    files_folder_of(dealer->folder, sizeof dealer->folder, endpoint + scheme);
+    (void)snprintf(name, sizeof name, "%s", strrchr(endpoint, '/') + 1);
+    dealer->trust = *trust;
+    const enum status status =
+        peer_open_folder(&dealer->folder_fd, &dealer->trust, dealer->folder, name, err);
+    (void)snprintf(through, sizeof through, "ipc:///proc/self/fd/%d", dealer->folder_fd);
+    if (status == STATUS_OK && access(through + scheme, F_OK) == 0)
+        (void)snprintf(endpoint, ADDRESS_TEXT_SIZE, "%s/%s", through, name);
     return status;
 }
 
 enum status dealer_open(struct dealer **out, void *context, const char *endpoint,
                         enum address_service service, const struct wire_pass *pass,
-                        struct error *err)
+                        const struct peer_trust *trust, struct error *err)
 {
-    struct dealer *dealer;
-    enum status status = dealer_new(&dealer, err);
+    char place[ADDRESS_TEXT_SIZE];
+    struct dealer *dealer = calloc(1, sizeof *dealer);
+    if (!dealer)
+        return error_no_memory(err, endpoint);
+    dealer->folder_fd = -1;
+    dealer->limits = service == ADDRESS_INGEST ? &ingest_limits : &other_limits;
+    (void)snprintf(place, sizeof place, "%s", endpoint);
+    enum status status = STATUS_OK;
+    if (trust && strncmp(place, "ipc://", 6) == 0)
+        status = open_folder(dealer, place, trust, err);
     if (status == STATUS_OK)
-        status = connect_dealer(dealer, context, endpoint, service, pass, err);
+        status = open_zmq(&dealer->zmq, context, place, dealer->limits, err);
     if (status == STATUS_OK)
-        *out = dealer;
-    else
+        status = prepare_dealer(dealer, context, place, pass, err);
+    if (status == STATUS_OK && zmq_connect(dealer->zmq, place) != 0)
+        status = error_set(err, errno == EINVAL ? STATUS_INVALID : STATUS_IO,
+                           "%s: cannot connect: %s", endpoint, zmq_strerror(errno));
+    if (status != STATUS_OK) {
         dealer_close(dealer);
-    return status;
-}
-
-// Writes an endpoint that leads through the open folder, so that libzmq, which connects later and
-// again, always reaches the one that was checked; without /proc, by its path.
-static void folder_endpoint(char endpoint[ADDRESS_TEXT_SIZE], int folder_fd,
-                            const struct address *address, enum address_service service)
-{
-    static const size_t scheme = sizeof "ipc://" - 1;
-    const int size = snprintf(endpoint, ADDRESS_TEXT_SIZE, "ipc:///proc/self/fd/%d", folder_fd);
-    if (access(endpoint + scheme, F_OK) == 0)
-        (void)snprintf(endpoint + size, ADDRESS_TEXT_SIZE - (size_t)size, "/%s",
-                       address_service_name(service));
-    else
-        (void)address_endpoint(endpoint, address, service);
-}
-
-enum status dealer_open_ipc(struct dealer **out, void *context, const struct address *address,
-                            enum address_service service, const struct peer_trust *trust,
-                            struct error *err)
-{
-    struct dealer *dealer;
-    char endpoint[ADDRESS_TEXT_SIZE];
-    enum status status = dealer_new(&dealer, err);
-    if (status == STATUS_OK) {
-        dealer->trust = *trust;
-        memcpy(dealer->folder, address->place, sizeof dealer->folder);
-        status = peer_open_folder(&dealer->folder_fd, &dealer->trust, address->place,
-                                  address_service_name(service), err);
+        return status;
     }
-    if (status == STATUS_OK) {
-        folder_endpoint(endpoint, dealer->folder_fd, address, service);
-        status = connect_dealer(dealer, context, endpoint, service, NULL, err);
-    }
-    if (status == STATUS_OK)
-        *out = dealer;
-    else
-        dealer_close(dealer);
-    return status;
+    *out = dealer;
+    return STATUS_OK;
 }
 
 void dealer_close(struct dealer *dealer)

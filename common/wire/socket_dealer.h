@@ -38,11 +38,7 @@ enum wire_handshake {
 // libzmq's.
 MUST_CHECK enum status dealer_open(struct dealer **out, void *context, const char *endpoint,
                                    enum address_service service, const struct wire_pass *pass,
-                                   struct error *err);
-// The same for the ipc address `address`; parameters as of wire_connect_ipc.
-MUST_CHECK enum status dealer_open_ipc(struct dealer **out, void *context,
-                                       const struct address *address, enum address_service service,
-                                       const struct peer_trust *trust, struct error *err);
+                                   const struct peer_trust *trust, struct error *err);
 // Closes the connection and discards unsent messages.  NULL is fine.
 void dealer_close(struct dealer *dealer);
 

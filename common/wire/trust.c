@@ -217,8 +217,6 @@ enum status trust_connect(struct wire_socket **out, struct wire_context *context
                           enum address_service service, unsigned attempt, struct error *err)
 {
     char endpoint[ADDRESS_TEXT_SIZE];
-    if (address->is_ipc)
-        return wire_connect_ipc(out, context, address, service, &trust->users, err);
     return wire_connect(out, context, address_endpoint(endpoint, address, service), service,
-                        trust_pass(trust, attempt), err);
+                        trust_pass(trust, attempt), &trust->users, err);
 }

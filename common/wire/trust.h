@@ -79,8 +79,8 @@ MUST_CHECK enum status trust_decide(struct trust *out, const struct address *add
 MUST_CHECK enum status trust_resolve(struct trust *out, const struct address *address,
                                      const struct trust_options *options, struct error *err);
 
-// Connects to a service of the address that `trust` was decided for: wire_connect_ipc, or
-// wire_connect with the credentials of attempt number `attempt`; returns their errors.
+// Connects to a service of the address that `trust` was decided for, as attempt number `attempt`;
+// returns the errors of wire_connect.
 MUST_CHECK enum status trust_connect(struct wire_socket **out, struct wire_context *context,
                                      const struct trust *trust, const struct address *address,
                                      enum address_service service, unsigned attempt,

@@ -22,8 +22,8 @@ void producer_open_in(struct producer *producer, struct wire_context *context, c
     for (unsigned i = 0; i < sizeof producer->run; i++)
         producer->run[i] = (unsigned char)(run * 31 + i * 7 + 1);
     memcpy(producer->run, &run, sizeof run);
-    if (wire_connect(&producer->socket, producer->context, endpoint, ADDRESS_QUERY, pass, &err) !=
-            STATUS_OK ||
+    if (wire_connect(&producer->socket, producer->context, endpoint, ADDRESS_QUERY, pass, NULL,
+                     &err) != STATUS_OK ||
         table_builder_new(&producer->builder) != STATUS_OK)
         die(endpoint, &err);
 }

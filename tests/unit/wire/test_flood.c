@@ -25,7 +25,8 @@ static void open_both(enum address_service service)
     (void)snprintf(endpoint, sizeof endpoint, "ipc://%s/s", folder);
     assert_int_equal(wire_context_new(&context, NULL), STATUS_OK);
     assert_int_equal(wire_bind(&server, context, endpoint, &listen, NULL), STATUS_OK);
-    assert_int_equal(wire_connect(&client, context, endpoint, service, NULL, NULL), STATUS_OK);
+    assert_int_equal(wire_connect(&client, context, endpoint, service, NULL, NULL, NULL),
+                     STATUS_OK);
     const uint64_t until_ns = clock_monotonic_ns() + UINT64_C(10000000000);
     while (wire_send(client, NULL, "hello", 5) != STATUS_OK)
         assert_true(clock_monotonic_ns() < until_ns);

@@ -169,11 +169,14 @@ static enum status receive_one(struct wire_socket *socket, struct wire_frame *fr
 static void open_both(struct wire_socket **server, struct wire_socket **client,
                       const struct peer_trust *trust)
 {
+    char endpoint[ADDRESS_TEXT_SIZE];
     (void)snprintf(address.place, sizeof address.place, "%s", place);
     address.is_ipc = true;
     assert_int_equal(wire_context_new(&context, NULL), STATUS_OK);
     open_server(server);
-    assert_int_equal(wire_connect_ipc(client, context, &address, ADDRESS_INGEST, trust, NULL),
+    assert_int_equal(wire_connect(client, context,
+                                  address_endpoint(endpoint, &address, ADDRESS_INGEST),
+                                  ADDRESS_INGEST, NULL, trust, NULL),
                      STATUS_OK);
 }
 
@@ -224,6 +227,7 @@ TEST_CASE(test_an_untrusted_answer)
 {
     if (geteuid() != 0)
         skip();
+    char endpoint[ADDRESS_TEXT_SIZE];
     struct peer_trust trust;
     struct wire_socket *server, *client;
     assert_int_equal(peer_trust_init(&trust, NULL, NULL), STATUS_OK);
@@ -240,7 +244,9 @@ TEST_CASE(test_an_untrusted_answer)
     assert_int_equal(chown(place, 0, 0), 0);
     char socket[FOLDER_PATH_SIZE];
     assert_int_equal(lchown(folder_path(socket, place, "ingest"), 0, 0), 0);
-    assert_int_equal(wire_connect_ipc(&client, context, &address, ADDRESS_INGEST, &trust, NULL),
+    assert_int_equal(wire_connect(&client, context,
+                                  address_endpoint(endpoint, &address, ADDRESS_INGEST),
+                                  ADDRESS_INGEST, NULL, &trust, NULL),
                      STATUS_OK);
     assert_string_equal(wire_trouble(client), "");
     exchange(server, client, STATUS_NO_DATA);

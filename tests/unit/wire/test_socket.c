@@ -96,7 +96,7 @@ static void echo_over(struct wire_context *context, struct wire_socket *router,
 {
     struct wire_socket *dealer = NULL;
     struct error err = {0};
-    assert_int_equal(wire_connect(&dealer, context, endpoint, ADDRESS_QUERY, NULL, &err),
+    assert_int_equal(wire_connect(&dealer, context, endpoint, ADDRESS_QUERY, NULL, NULL, &err),
                      STATUS_OK);
     send_when_connected(dealer, "ping", 4);
     wait_for(router);
@@ -208,7 +208,7 @@ STATE_CASE(test_nobody_there, struct fixture *fixture)
 {
     struct wire_socket *dealer = NULL, *router = NULL;
     assert_int_equal(
-        wire_connect(&dealer, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL),
+        wire_connect(&dealer, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL, NULL),
         STATUS_OK);
     assert_int_equal(wire_send(dealer, NULL, "x", 1), STATUS_FULL);
     struct wire_frame frame;
@@ -275,7 +275,7 @@ STATE_CASE(test_sizes, struct fixture *fixture)
     assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, &group, NULL),
                      STATUS_OK);
     assert_int_equal(
-        wire_connect(&dealer, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL),
+        wire_connect(&dealer, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL, NULL),
         STATUS_OK);
     unsigned char *bytes = calloc(1, MESSAGE_SIZE_MAX + 1);
     assert_non_null(bytes);
@@ -301,7 +301,7 @@ STATE_CASE(test_full_queue, struct fixture *fixture)
     assert_int_equal(wire_bind(&router, fixture->context, fixture->endpoint, &group, NULL),
                      STATUS_OK);
     assert_int_equal(
-        wire_connect(&dealer, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL),
+        wire_connect(&dealer, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL, NULL),
         STATUS_OK);
     send_when_connected(dealer, "x", 1);
     wait_for(router);
@@ -374,7 +374,7 @@ STATE_CASE(test_wait, struct fixture *fixture)
     assert_int_equal(wire_bind(&right, fixture->context, fixture->endpoint, &group, NULL),
                      STATUS_OK);
     assert_int_equal(
-        wire_connect(&left, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL),
+        wire_connect(&left, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL, NULL),
         STATUS_OK);
     struct wire_socket *sockets[] = {NULL, left, right};
     uint32_t ready = 99;

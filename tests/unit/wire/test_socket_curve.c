@@ -90,7 +90,7 @@ static struct wire_socket *join(struct fixture *fixture, unsigned client)
 {
     struct wire_socket *socket = NULL;
     assert_int_equal(wire_connect(&socket, fixture->context, fixture->endpoint, ADDRESS_QUERY,
-                                  &fixture->passes[client], NULL),
+                                  &fixture->passes[client], NULL, NULL),
                      STATUS_OK);
     return socket;
 }
@@ -365,7 +365,7 @@ STATE_CASE(test_other_mechanisms, struct fixture *fixture)
     start(fixture, 0);
     struct wire_socket *plain = NULL, *friend = join(fixture, 0);
     assert_int_equal(
-        wire_connect(&plain, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL),
+        wire_connect(&plain, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL, NULL),
         STATUS_OK);
     await(fixture, plain, WIRE_HANDSHAKE_BROKEN);
     assert_stays_out(fixture, plain);
@@ -397,7 +397,7 @@ STATE_CASE(test_ipc_is_plain, struct fixture *fixture)
         wire_bind(&fixture->server, fixture->context, fixture->endpoint, &listen, NULL), STATUS_OK);
     struct wire_socket *client = NULL;
     assert_int_equal(
-        wire_connect(&client, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL),
+        wire_connect(&client, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL, NULL),
         STATUS_OK);
     struct wire_frame frame;
     deliver(fixture, client, &frame);

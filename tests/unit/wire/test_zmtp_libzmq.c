@@ -175,7 +175,7 @@ static void leave(struct server *server)
 static void join(struct server *server, bool has_keys)
 {
     assert_int_equal(wire_connect(&server->client, server->context, server->endpoint, ADDRESS_QUERY,
-                                  has_keys ? &server->pass : NULL, NULL),
+                                  has_keys ? &server->pass : NULL, NULL, NULL),
                      STATUS_OK);
 }
 
