@@ -36,10 +36,10 @@ static uint64_t mix(uint64_t value)
 
 static uint64_t hash_cell(enum record_kind kind, const struct cell *cell)
 {
-    uint64_t hash = mix((uint64_t)kind ^ mix((uint64_t)cell->day));
+    uint64_t key = (uint64_t)cell->day * 32 + (uint64_t)kind;
     for (unsigned i = 0; i < DIMENSIONS; i++)
-        hash = mix(hash ^ (uint64_t)cell->names[i]);
-    return hash;
+        key = (key ^ (uint64_t)cell->names[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    return mix(key);
 }
 
 // Whether the filter has the cell; a few that it does not have are taken for others.
