@@ -161,7 +161,8 @@ static void add_run(void *context, const struct replay_report *report)
 // Replays everything: so many records arrive, so many are reported as dropped, and nothing is left.
 static void expect_replayed(struct scene *scene, unsigned sent, unsigned dropped)
 {
-    static const struct trust_source trust;
+    struct trust_source trust = {0};
+    assert_int_equal(peer_trust_init(&trust.users, NULL, NULL), STATUS_OK);
     const struct replay_settings settings = {.folders = scene->folders, .trust = &trust};
     struct replay_counts counts;
     struct error err;
@@ -226,7 +227,8 @@ STATE_CASE(test_in_both_folders, struct scene *scene)
     for (size_t i = 0; i < list.count; i++)
         assert_true(list.places[i].has_file && !list.places[i].on_disk);
     orphans_deinit(&list);
-    static const struct trust_source trust;
+    struct trust_source trust = {0};
+    assert_int_equal(peer_trust_init(&trust.users, NULL, NULL), STATUS_OK);
     const struct replay_settings settings = {.folders = scene->folders, .trust = &trust};
     struct replay_counts counts;
     scene->collector = fake_collector_open(scene->folder);
