@@ -163,11 +163,13 @@ static enum status lock_inode(struct lock_inode **out, const char *path, const s
                               struct error *err)
 {
     drop_removed();
+    enum status status = STATUS_OK;
     struct lock_inode *inode = find_inode(about);
     if (inode && inode->held)
         return is_used_elsewhere(path, err);
-    enum status status = inode ? STATUS_OK : add_inode(&inode, path, err);
-    if (status != STATUS_OK)
+    if (!inode)
+        status = add_inode(&inode, path, err);
+    if (!inode)
         return status;
     if (flock(inode->fd, LOCK_EX | LOCK_NB) == 0) {
         inode->held = true;

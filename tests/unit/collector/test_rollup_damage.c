@@ -122,9 +122,8 @@ static void insert_centuries(bool has_expiry)
     rollups_tell_time(rollup_rig.rollups, BASE_NS);
     for (int64_t batch = 0; batch < 10; batch++) {
         for (int64_t i = 0; i < (int64_t)COUNT_OF(records); i++) {
-            const uint64_t since_1700_ns = (uint64_t)(batch * 2000 + i) * 864000000000000U;
-            record_init(&records[i], RECORD_KIND_STARTUP,
-                        (int64_t)((uint64_t)INT64_C(-8520336000000000000) + since_1700_ns));
+            const int64_t since_1970_days = (batch * 2000 + i) * 10 - INT64_C(98615);
+            record_init(&records[i], RECORD_KIND_STARTUP, since_1970_days * 86400000000000);
             record_set_int(&records[i], STARTUP_DURATION_NS, i);
             record_set_int(&records[i], STARTUP_MEMORY_START_BYTES, 1);
             record_set_int(&records[i], STARTUP_MEMORY_READY_BYTES, 2);

@@ -203,7 +203,7 @@ TEST_CASE(test_what_has_expired_stays_gone)
     const int64_t edge_ns = (COPY_BASE_NS / minute_ns + 1) * minute_ns;
     const unsigned before = (unsigned)((edge_ns - COPY_BASE_NS) / COPY_SECOND);
     const struct query_filter all = {0}, newer = {.since_ns = edge_ns};
-    uint64_t cleared;
+    uint64_t cleared = 0;
     struct error err;
     copy_make_store(from, 1, 100);
     expect(into, from, 1, 0, 0, 106);
