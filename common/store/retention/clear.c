@@ -117,7 +117,7 @@ static void append_where(sqlite3_str *sql, const struct rows *rows)
     if (clearing->forgets)
         sqlite3_str_appendf(sql,
                             " AND t.run IN (SELECT r.run FROM run r WHERE %lld IN (0, r.run)"
-                            " AND %lld IN (0, r.owner))",
+                            " AND r.owner = %lld)",
                             (long long)clearing->forget.run, (long long)clearing->forget.owner);
 }
 

@@ -42,7 +42,7 @@ static enum status choose(const struct forget *forget, sqlite3 *db, unsigned cou
                         (long long)forget->after, (long long)last);
     if (forget->why == FORGET_REQUEST) {
         sqlite3_str_appendf(sql,
-                            " AND %lld IN (0, r.run) AND %lld IN (0, r.owner)"
+                            " AND %lld IN (0, r.run) AND r.owner = %lld"
                             " AND EXISTS (SELECT 1 FROM tombstone s WHERE s.uuid = r.uuid)",
                             (long long)forget->run, (long long)forget->owner);
         sqlite3_str_appendf(sql, empty, "");
@@ -91,32 +91,41 @@ static enum status add_sums(sqlite3 *db, enum forget_why why, struct error *err)
 #define TOMBSTONES                                                                                 \
     "INSERT OR REPLACE INTO tombstone SELECT uuid, owner, min(started_ns, received_ns) FROM run"
 
-// Makes room among the tombstones of each owner in the slice.
-static enum status bound_tombstones(sqlite3 *db, int64_t most, struct error *err)
+// Makes room among the tombstones of an owner, of which all owners together have at most `most`.
+static enum status bound_tombstones(sqlite3 *db, int64_t owner, int64_t most, struct error *err)
 {
-    int64_t owners = 0, owner = 0, count = 0;
+    int64_t owners = 0, count = 0;
     enum status status = database_integer(db, "SELECT count(*) FROM owner", &owners, err);
+    if (status == STATUS_OK)
+        status = database_integerf(
+            db, &count, err, "SELECT count(*) FROM tombstone WHERE owner = %lld", (long long)owner);
     most /= owners > 0 ? owners : 1;
     most = most > FORGET_TOMBSTONES_OWNER ? FORGET_TOMBSTONES_OWNER : most;
     most = most < TOMBSTONES_LEAST ? TOMBSTONES_LEAST : most;
-    for (int64_t after = -1; status == STATUS_OK; after = owner) {
+    if (status != STATUS_OK || count <= most)
+        return status;
+    return database_execf(
+        db, err,
+        "UPDATE owner SET horizon_ns = max(horizon_ns, (SELECT run_ns FROM tombstone"
+        " WHERE owner = %lld ORDER BY run_ns LIMIT 1 OFFSET %lld)) WHERE owner = %lld;"
+        "DELETE FROM tombstone WHERE uuid IN (SELECT uuid FROM tombstone WHERE owner = %lld"
+        " ORDER BY run_ns LIMIT %lld)",
+        (long long)owner, (long long)(count - most - 1), (long long)owner, (long long)owner,
+        (long long)(count - most));
+}
+
+// The same for each owner of runs in the slice.
+static enum status bound_all_tombstones(sqlite3 *db, int64_t most, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (int64_t owner = -1; status == STATUS_OK;) {
         status = database_integerf(db, &owner, err,
                                    "SELECT coalesce(min(owner), -1) FROM run WHERE owner > %lld"
                                    " AND run IN (SELECT run FROM temp.going)",
-                                   (long long)after);
+                                   (long long)owner);
         if (status != STATUS_OK || owner < 0)
             break;
-        status = database_integerf(
-            db, &count, err, "SELECT count(*) FROM tombstone WHERE owner = %lld", (long long)owner);
-        if (status == STATUS_OK && count > most)
-            status = database_execf(
-                db, err,
-                "UPDATE owner SET horizon_ns = max(horizon_ns, (SELECT run_ns FROM tombstone"
-                " WHERE owner = %lld ORDER BY run_ns LIMIT 1 OFFSET %lld)) WHERE owner = %lld;"
-                "DELETE FROM tombstone WHERE uuid IN (SELECT uuid FROM tombstone WHERE owner = %lld"
-                " ORDER BY run_ns LIMIT %lld)",
-                (long long)owner, (long long)(count - most - 1), (long long)owner, (long long)owner,
-                (long long)(count - most));
+        status = bound_tombstones(db, owner, most, err);
     }
     return status;
 }
@@ -128,8 +137,8 @@ static enum status remove_runs(const struct forget *forget, sqlite3 *db, struct 
     enum status status = add_sums(db, forget->why, err);
     if (status == STATUS_OK)
         status = database_exec(db, TOMBSTONES " WHERE run IN (SELECT run FROM temp.going)", err);
-    if (status == STATUS_OK)
-        status = bound_tombstones(db, forget->tombstones, err);
+    if (status == STATUS_OK && forget->why != FORGET_REQUEST) // these are needed until the end
+        status = bound_all_tombstones(db, forget->tombstones, err);
     for (size_t i = 0; i < sizeof tables / sizeof *tables && status == STATUS_OK; i++)
         status = database_execf(
             db, err, "DELETE FROM \"%w\" WHERE run IN (SELECT run FROM temp.going)", tables[i]);
@@ -148,8 +157,9 @@ static enum status take_names(sqlite3 *db, struct error *err)
         " WHERE run IN (SELECT run FROM temp.going) ORDER BY run, number DESC LIMIT %d;"
         "INSERT OR IGNORE INTO temp.going_name SELECT n.id, n.owner FROM name n WHERE n.owner <> 0"
         " AND n.id IN (SELECT name FROM temp.going_run_name);"
-        "DELETE FROM run_name WHERE (run, number) IN"
-        " (SELECT run, number FROM temp.going_run_name);"
+        "DELETE FROM run_name WHERE run IN (SELECT run FROM temp.going_run_name) AND EXISTS"
+        " (SELECT 1 FROM temp.going_run_name g WHERE g.run = run_name.run"
+        " AND g.number = run_name.number);"
         "DELETE FROM temp.going WHERE EXISTS (SELECT 1 FROM run_name x WHERE x.run = going.run);"
         "INSERT OR IGNORE INTO temp.going_name SELECT n.id, n.owner FROM name n WHERE n.owner <> 0"
         " AND n.id IN (SELECT host FROM run WHERE run IN (SELECT run FROM temp.going))",
@@ -219,6 +229,8 @@ enum status forget_slice(struct forget *forget, sqlite3 *db, unsigned count, uns
     int64_t last = 0, chosen = 0, runs = 0, uses = 0, names = 0;
     *gone = 0;
     enum status status = next_window(forget, db, &last, done, err);
+    if (status == STATUS_OK && *done && forget->why == FORGET_REQUEST)
+        status = bound_tombstones(db, forget->owner, forget->tombstones, err);
     if (status != STATUS_OK || *done)
         return status;
     status = database_exec(db, "BEGIN IMMEDIATE", err);
@@ -249,16 +261,21 @@ static enum status resolve(struct forget *forget, sqlite3 *db, const struct quer
                            struct error *err)
 {
     const char *run = query->filter.by[QUERY_BY_RUN], *key = query->key.text;
-    char *sql = run[0] ? sqlite3_mprintf("SELECT run FROM run WHERE uuid = lower(%Q)", run)
-                       : sqlite3_mprintf("SELECT owner FROM owner WHERE who IN (%Q, 'key:' || %Q)",
+    int64_t runs = 0;
+    char *sql = run[0] ? sqlite3_mprintf("FROM run WHERE uuid = lower(%Q)", run)
+                       : sqlite3_mprintf("FROM run JOIN owner o USING(owner)"
+                                         " WHERE o.who IN (%Q, 'key:' || %Q)",
                                          key, key);
-    int64_t found = 0;
-    enum status status =
-        sql ? database_integer(db, sql, &found, err) : error_no_memory(err, "store");
+    enum status status = sql ? STATUS_OK : error_no_memory(err, "store");
+    if (status == STATUS_OK)
+        status = database_integerf(db, &runs, err, "SELECT count(*) %s", sql);
+    if (status == STATUS_OK)
+        status = database_integerf(db, &forget->owner, err, "SELECT max(owner) %s", sql);
+    if (status == STATUS_OK && run[0])
+        status = database_integerf(db, &forget->run, err, "SELECT max(run) %s", sql);
     sqlite3_free(sql);
-    if (status == STATUS_OK && found == 0)
+    if (status == STATUS_OK && runs == 0)
         return error_set(err, STATUS_NO_DATA, "no run of %.63s in the store", run[0] ? run : key);
-    *(run[0] ? &forget->run : &forget->owner) = found;
     return status;
 }
 
@@ -269,6 +286,6 @@ enum status forget_begin(struct forget *forget, sqlite3 *db, const struct query 
     enum status status = resolve(forget, db, query, err);
     if (status != STATUS_OK)
         return status;
-    return database_execf(db, err, TOMBSTONES " WHERE %lld IN (0, run) AND %lld IN (0, owner)",
+    return database_execf(db, err, TOMBSTONES " WHERE %lld IN (0, run) AND owner = %lld",
                           (long long)forget->run, (long long)forget->owner);
 }

@@ -32,7 +32,7 @@ enum { FORGET_TOMBSTONES = 65536, FORGET_TOMBSTONES_OWNER = 16384 };
 struct forget {
     enum forget_why why;
     int64_t before_ns, before_empty_ns;
-    int64_t run, owner; // ids; 0: any
+    int64_t run, owner; // ids; run 0: all runs of the owner
     int64_t tombstones; // most of all owners together
     int64_t after;      // runs up to this id were visited
     int64_t runs;       // removed so far

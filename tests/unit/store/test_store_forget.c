@@ -8,7 +8,7 @@
 #include "tests/support/test.h"
 #include "tests/unit/store/store_fixture.h"
 
-enum { RUNS = 3000, NAMES = 10 };
+enum { RUNS = 1600, NAMES = 10 };
 
 // Runs 1001 to 1000 + `count` of owners 1 and 2, a second apart, with a stream, a range of five
 // dropped records and names of their own.
@@ -124,6 +124,27 @@ TEST_CASE(test_tombstones_are_bounded)
                      START_NS + (RUNS - 602) * INT64_C(1000000000));
 }
 
+// All of them, though not all tombstones stay; another owner's runs stay.
+TEST_CASE(test_an_owner_is_forgotten)
+{
+    struct error err = {0};
+    struct forget forget;
+    struct query query = {.kind = QUERY_FORGET, .key.text = "user:1"};
+    add_empty_runs(RUNS);
+    exec("UPDATE run SET \"end\" = 0 WHERE run % 3 = 0");
+    expect_ok(forget_begin(&forget, db, &query, &err), &err);
+    assert_int_equal(integer("SELECT count(*) FROM tombstone"), RUNS / 2);
+    exec("INSERT INTO ledger(run, kind, stored) VALUES(1002, 6, 1)"); // it has a record yet
+    forget.tombstones = 200;
+    assert_int_equal(forget_all(&forget, 64), RUNS / 2 - 1);
+    assert_int_equal(integer("SELECT count(*) FROM run WHERE owner = 1"), 1);
+    assert_int_equal(integer("SELECT count(*) FROM run WHERE owner = 2"), RUNS / 2);
+    assert_int_equal(integer("SELECT count(*) FROM tombstone"), 100);
+    assert_int_equal(integer("SELECT runs FROM forgotten WHERE why = 1"), RUNS / 2 - 1);
+    (void)snprintf(query.key.text, sizeof query.key.text, "user:3");
+    assert_int_equal(forget_begin(&forget, db, &query, &err), STATUS_NO_DATA);
+}
+
 TEST_CASE(test_names_go_with_their_last_run)
 {
     struct forget forget = before(START_NS + INT64_C(2500000000));
@@ -166,5 +187,5 @@ TEST_CASE(test_many_names_go_in_slices)
 }
 
 TEST_MAIN_EACH(store_set_up, store_tear_down, test_their_sums_stay, test_who_stays,
-               test_tombstones_are_bounded, test_names_go_with_their_last_run,
-               test_many_names_go_in_slices)
+               test_tombstones_are_bounded, test_an_owner_is_forgotten,
+               test_names_go_with_their_last_run, test_many_names_go_in_slices)
