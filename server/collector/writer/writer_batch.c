@@ -565,7 +565,8 @@ enum status batches_apply(struct batches *batches, const struct job *job, struct
         status = check_new_run(batches, job, &error, err);
     if (status != STATUS_OK)
         return status;
-    if (hearing == DELIVERY_HEARD && head.kind == DELIVERY_BATCH && must_wait(batches, run, job))
+    if (run && hearing == DELIVERY_HEARD && head.kind == DELIVERY_BATCH &&
+        must_wait(batches, run, job))
         return STATUS_OK; // as if it had been lost
     struct pending_ack *ack = ack_for(batches, job, run, id, hearing, error);
     if (!ack)
