@@ -70,21 +70,22 @@ static bool take_step_of(uint64_t *rate, uint64_t step_ns, uint64_t now_ns)
 }
 
 // The slot of a peer's user or address (FNV-1a with a seed that peers do not know).
-static uint64_t *rate_of(struct listener *listener, const struct wire_peer *peer)
+static unsigned rate_slot(const struct listener *listener, const struct wire_peer *peer)
 {
     uint32_t hash = UINT32_C(2166136261) ^ listener->rate_seed ^ (uint32_t)peer->uid;
     for (const char *byte = peer->host; *byte; byte++)
         hash = (hash ^ (unsigned char)*byte) * UINT32_C(16777619);
     hash *= UINT32_C(2654435769);
-    return &listener->rates[(hash ^ hash >> 16) % LISTENER_RATE_SLOTS];
+    return (hash ^ hash >> 16) % LISTENER_RATE_SLOTS;
 }
 
 static bool allow_handshake(struct port *port, const struct wire_peer *peer)
 {
     struct listener *listener = port->listener;
-    return take_step_of(rate_of(listener, peer),
+    struct rates *rates = port->file ? &listener->ipc_rates : &listener->tcp_rates;
+    return take_step_of(&rates->peers[rate_slot(listener, peer)],
                         port->is_guarded ? keyed_rate_step_ns : rate_step_ns, listener->now_ns) &&
-           take_step_of(&listener->rate_of_all,
+           take_step_of(&rates->all,
                         port->is_guarded ? keyed_rate_of_all_step_ns : rate_of_all_step_ns,
                         listener->now_ns);
 }
@@ -264,8 +265,11 @@ static void tick(struct listener *listener)
             pause_accepting(port, false);
     }
     lock(listener);
-    for (unsigned i = 0; i < ADDRESS_SERVICES; i++)
+    for (unsigned i = 0; i < ADDRESS_SERVICES; i++) {
         listener->pools[i].was_short = false;
+        listener->pools[i].was_shortened =
+            listener->pools[i].has_waiting; // for malloc to try again
+    }
     unlock(listener);
 }
 

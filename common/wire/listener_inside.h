@@ -156,6 +156,11 @@ TAILQ_HEAD(port_list, port);
 // What a user's thread asks the listener's thread to do, one at a time.
 enum listener_request { REQUEST_NONE, REQUEST_ADD, REQUEST_REMOVE, REQUEST_STOP };
 
+// When the handshakes so far would be due at an even pace.
+struct rates {
+    uint64_t peers[LISTENER_RATE_SLOTS], all;
+};
+
 struct listener {
     pthread_mutex_t turn; // held by the thread whose request it is
     pthread_mutex_t lock;
@@ -173,7 +178,7 @@ struct listener {
     struct port_list ports;
     struct connection_list ready; // may have bytes to receive
     uint64_t now_ns;
-    uint64_t rates[LISTENER_RATE_SLOTS], rate_of_all; // see allow_handshake
+    struct rates tcp_rates, ipc_rates; // apart: a flood from outside cannot lock local users out
     uint32_t rate_seed;
     unsigned char scratch[READ_SIZE];
 };
