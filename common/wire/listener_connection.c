@@ -181,15 +181,18 @@ static void finish_unsent(struct connection *connection)
     connection->sending = NULL;
 }
 
-// The peer has left: nothing is sent any more; what it sent before is still received.
-static void lose(struct connection *connection)
+// The peer reads no more: nothing is sent any more; what it sent before is still received.  Returns
+// false if that is not wanted either.
+static bool lose(struct connection *connection)
 {
     lock(connection->port);
+    const bool is_wanted = !connection->is_cut && !connection->port->limits->is_asked;
     connection->is_gone = true;
     drop_unsent(connection);
     if (connection->owner)
         connection_update(connection);
     unlock(connection->port);
+    return is_wanted;
 }
 
 void connection_write(struct connection *connection)
@@ -209,7 +212,7 @@ void connection_write(struct connection *connection)
         if (sent < 0) {
             connection->can_write = false;
             if (errno != EAGAIN)
-                lose(connection);
+                (void)lose(connection);
             return;
         }
         connection->progress_ns = connection->port->listener->now_ns;
@@ -219,7 +222,8 @@ void connection_write(struct connection *connection)
     }
 }
 
-// Sends bytes of the protocol itself.  They count as unsent only for their connection.
+// Sends bytes of the protocol itself, before messages that wait: these are sealed later, with a
+// larger nonce.  They do not count as unsent.
 static bool send_own(struct connection *connection, const unsigned char *bytes, size_t size)
 {
     struct unsent *unsent = malloc(sizeof *unsent + size);
@@ -228,7 +232,7 @@ static bool send_own(struct connection *connection, const unsigned char *bytes, 
     *unsent = (struct unsent){.end = size};
     memcpy(unsent->bytes, bytes, size);
     lock(connection->port);
-    TAILQ_INSERT_TAIL(&connection->unsent, unsent, next);
+    TAILQ_INSERT_HEAD(&connection->unsent, unsent, next);
     unlock(connection->port);
     connection_write(connection);
     return true;
@@ -324,20 +328,14 @@ static bool give_room(struct connection *connection)
 {
     const size_t size = connection->wanted, cost = size + FRAME_COST;
     struct port *port = connection->port;
-    lock(port);
-    bool has_room = pool_room(pool_of(port), connection->owner) >= cost;
-    if (has_room)
-        pool_hold(connection->owner, cost);
-    unlock(port);
-    struct received *room = has_room ? malloc(sizeof *room + size) : NULL;
-    if (!room) {
-        if (has_room) {
-            lock(port);
-            (void)pool_release(connection->owner, cost);
-            unlock(port);
-        }
+    if (room_of(connection) < cost) // only this thread takes of it
         return false;
-    }
+    struct received *room = malloc(sizeof *room + size);
+    if (!room)
+        return false;
+    lock(port);
+    pool_hold(connection->owner, cost);
+    unlock(port);
     *room = (struct received){.owner = connection->owner, .cost = cost};
     connection->room = room;
     connection->wants_room = false;
@@ -382,11 +380,12 @@ static void report_skipped(struct connection *connection)
     unlock(port);
 }
 
-// A heartbeat is answered unless something is unsent already, which shows as much.
+// A heartbeat is answered unless something is unsent already, which shows as much, or the peer
+// reads nothing.
 static void answer_ping(struct connection *connection, const struct zmtp_step *ping)
 {
     unsigned char pong[ZMTP_PONG_MAX];
-    if (!connection->sending)
+    if (!connection->sending && connection->can_write)
         (void)send_own(connection, pong, zmtp_pong(&connection->zmtp, ping, pong));
 }
 
@@ -554,14 +553,12 @@ void connection_resume(struct connection *connection)
 void connection_on_event(struct connection *connection, uint32_t events)
 {
     const bool is_over = events & (EPOLLHUP | EPOLLERR);
-    if (is_over && (connection->is_cut || connection->port->limits->is_asked)) {
+    connection->has_ended = connection->has_ended || is_over || events & EPOLLRDHUP;
+    if (is_over && !lose(connection)) {
         connection_end(connection, true);
         return;
     }
-    connection->has_ended = connection->has_ended || is_over || events & EPOLLRDHUP;
-    if (is_over)
-        lose(connection);
-    else if (events & EPOLLOUT) {
+    if (!is_over && events & EPOLLOUT) {
         connection->can_write = true;
         connection_write(connection);
     }

@@ -2,12 +2,16 @@
 // disconnected for what.
 #include "common/wire/socket.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"
+#include "tests/support/zmtp_rig.h"
 
 enum { MIB = 1024 * 1024 };
 
@@ -157,6 +161,134 @@ TEST_CASE(test_heartbeats)
             break;
     await_cut(WIRE_CUT_PINGS);
     (void)close(fd);
+}
+
+// ---- Keys ----------------------------------------------------------------------------
+
+static bool admit_all(void *nothing, enum address_service service,
+                      const unsigned char key[WIRE_KEY_SIZE])
+{
+    (void)nothing, (void)service, (void)key;
+    return true;
+}
+
+// Opens a socket with keys; returns its port.
+static uint16_t listen_with_keys(struct wire_socket **out, struct curve_keys *keys)
+{
+    char place[64];
+    struct wire_guard guard = {.admit = admit_all};
+    const struct wire_listen listen = {.service = ADDRESS_LIVE, .guard = &guard};
+    assert_int_equal(wire_keypair_new(&guard.keys, NULL), STATUS_OK);
+    memcpy(keys->public_key, guard.keys.public_key, WIRE_KEY_SIZE);
+    for (uint16_t port = 20000; port < 30000; port++) {
+        (void)snprintf(place, sizeof place, "tcp://127.0.0.1:%u", port);
+        if (wire_bind(out, context, place, &listen, NULL) == STATUS_OK)
+            return port;
+    }
+    fail();
+    return 0;
+}
+
+static int connect_tcp(uint16_t port)
+{
+    const struct sockaddr_in name = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&name, sizeof name), 0);
+    return fd;
+}
+
+// Whoever comes too often over TCP does not keep local users out.
+TEST_CASE(test_a_storm_over_tcp)
+{
+    struct wire_socket *tcp;
+    struct wire_counters counters = {0};
+    struct curve_keys keys;
+    listen_as(ADDRESS_INGEST);
+    const uint16_t port = listen_with_keys(&tcp, &keys);
+    for (int i = 0; i < 100000 && counters.cuts[WIRE_CUT_RATE] == 0; i++) {
+        (void)close(connect_tcp(port));
+        wire_count(tcp, &counters);
+    }
+    assert_int_not_equal(counters.cuts[WIRE_CUT_RATE], 0);
+    (void)close(join());
+    wire_close(tcp);
+}
+
+static _Atomic bool is_over;
+
+// Answers the first message with many, a few at a time.
+static void *talk(void *socket)
+{
+    struct wire_socket *const tcp = socket;
+    struct wire_frame frame;
+    uint32_t ready;
+    wire_wait(&tcp, 1, -1, 10 * second_ns, &ready);
+    assert_int_equal(wire_receive(tcp, &frame), STATUS_OK);
+    for (unsigned i = 0; !atomic_load(&is_over); i++) {
+        (void)!wire_send(tcp, &frame.route, "answer", 6);
+        if (i % 8 == 0)
+            (void)usleep(10);
+    }
+    wire_frame_release(&frame);
+    return NULL;
+}
+
+static size_t read_whole_frame(int fd, unsigned char out[512])
+{
+    assert_int_equal(recv(fd, out, 2, MSG_WAITALL), 2);
+    assert_int_equal(out[0] & 2, 0);
+    assert_int_equal(recv(fd, out + 2, out[1], MSG_WAITALL), out[1]);
+    return 2U + out[1];
+}
+
+static int join_with_keys(uint16_t port, struct hands *hands)
+{
+    unsigned char greeting[64] = {0xff, [9] = 0x7f, [10] = 3, [12] = 'C', 'U', 'R', 'V', 'E'};
+    unsigned char bytes[HANDS_COMMAND_MAX], text[512];
+    uint64_t nonce;
+    int fd = connect_tcp(port);
+    send_all(fd, greeting, sizeof greeting);
+    assert_int_equal(recv(fd, greeting, sizeof greeting, MSG_WAITALL), (ssize_t)sizeof greeting);
+    send_all(fd, bytes, hands_hello(hands, bytes));
+    assert_true(hands_welcome(hands, bytes, read_whole_frame(fd, bytes)));
+    send_all(fd, bytes, hands_initiate(hands, bytes, "", 0));
+    assert_true(
+        hands_open(hands, "CurveZMQREADY---", bytes, read_whole_frame(fd, bytes), text, &nonce));
+    return fd;
+}
+
+// Answers to heartbeats and messages of another thread are numbered as they are sent.
+TEST_CASE(test_numbers_of_sealed_frames)
+{
+    enum { PINGS = 500, EACH = 50 };
+    struct wire_socket *tcp;
+    struct curve_keys keys;
+    struct hands hands;
+    pthread_t thread;
+    unsigned char bytes[HANDS_COMMAND_MAX], text[512];
+    uint64_t nonce, last = 1;
+    unsigned pongs = 0;
+    const uint16_t port = listen_with_keys(&tcp, &keys);
+    hands_begin(&hands, &keys);
+    int fd = join_with_keys(port, &hands);
+    atomic_store(&is_over, false);
+    assert_int_equal(pthread_create(&thread, NULL, talk, tcp), 0);
+    send_all(fd, bytes, hands_message(&hands, bytes, 0, "hello", 5));
+    for (unsigned i = 0; i < EACH * PINGS; i++) {
+        if (i % EACH == 0)
+            send_all(fd, bytes, hands_message(&hands, bytes, 2, "\4PING\0\0", 7));
+        const size_t size = read_whole_frame(fd, bytes);
+        assert_true(hands_open(&hands, "CurveZMQMESSAGES", bytes, size, text, &nonce));
+        assert_true(nonce > last);
+        last = nonce;
+        pongs += text[0] == 2;
+    }
+    assert_true(pongs > 0);
+    atomic_store(&is_over, true);
+    (void)close(fd);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    wire_close(tcp);
 }
 
 // One connection with much to say does not keep another waiting.
@@ -338,6 +470,7 @@ TEST_CASE(test_endless_frames)
     (void)close(fd);
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_routing_ids_are_refused, test_heartbeats, test_turns,
+TEST_MAIN_EACH(set_up, tear_down, test_routing_ids_are_refused, test_heartbeats,
+               test_a_storm_over_tcp, test_numbers_of_sealed_frames, test_turns,
                test_received_bytes_are_bounded, test_a_deaf_peer, test_an_answer_that_is_read,
                test_peers_that_leave, test_frames_that_are_too_large, test_endless_frames)
