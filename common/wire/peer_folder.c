@@ -60,14 +60,36 @@ static const char *name_of(char text[PEER_TEXT_SIZE], uid_t uid)
     return peer_text(text, &(struct wire_peer){.kind = PEER_USER, .uid = uid});
 }
 
-static bool is_given_by_root(int fd)
+// True if only trusted users decide where the path leads: it has no link, nor folder, in which
+// another user could have put one.
+static bool is_path_trusted(const struct peer_trust *trust, const char *folder)
+{
+    char path[ADDRESS_TEXT_SIZE];
+    struct stat about;
+    const char *end = folder;
+    while (*end) {
+        end += 1 + strcspn(end + 1, "/");
+        (void)snprintf(path, sizeof path, "%.*s", (int)(end - folder), folder);
+        if (lstat(path, &about) != 0)
+            return false;
+        const bool is_link = S_ISLNK(about.st_mode);
+        const bool may_change =
+            !is_link && about.st_mode & WRITABLE_BY_OTHERS && !(about.st_mode & S_ISVTX);
+        if ((is_link || *end) && (may_change || !has_uid(trust, about.st_uid)))
+            return false;
+    }
+    return true;
+}
+
+static bool is_given_by_root(const struct peer_trust *trust, int fd, const char *folder)
 {
     struct stat parent;
     return fstatat(fd, "..", &parent, 0) == 0 && parent.st_uid == 0 &&
-           !(parent.st_mode & WRITABLE_BY_OTHERS);
+           !(parent.st_mode & WRITABLE_BY_OTHERS) && is_path_trusted(trust, folder);
 }
 
-static enum status check_folder(struct peer_trust *trust, int fd, struct error *err)
+static enum status check_folder(struct peer_trust *trust, int fd, const char *folder,
+                                struct error *err)
 {
     char owner[PEER_TEXT_SIZE];
     struct stat about;
@@ -78,7 +100,7 @@ static enum status check_folder(struct peer_trust *trust, int fd, struct error *
                          "%s may write to the folder, and could listen there (chmod go-w, or use "
                          "the default folder)",
                          about.st_mode & S_IWOTH ? "any user" : "its group");
-    if (is_given_by_root(fd))
+    if (is_given_by_root(trust, fd, folder))
         add_uid(trust, about.st_uid);
     if (has_uid(trust, about.st_uid))
         return STATUS_OK;
@@ -109,7 +131,7 @@ enum status peer_open_folder(int *out, struct peer_trust *trust, const char *fol
     if (fd < 0)
         return error_set(err, errno == EACCES ? STATUS_DENIED : STATUS_NOT_FOUND,
                          "cannot open the folder: %s", strerror(errno));
-    enum status status = check_folder(trust, fd, err);
+    enum status status = check_folder(trust, fd, folder, err);
     if (status == STATUS_OK)
         status = check_socket(trust, fd, socket, err);
     if (status != STATUS_OK) {

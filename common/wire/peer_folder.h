@@ -27,9 +27,10 @@ bool peer_is_trusted(const struct peer_trust *trust, const struct wire_peer *pee
 // Opens the folder (O_PATH) and checks that only trusted users can listen in it: a trusted user
 // owns it, neither its group nor others may write to it, and a trusted user owns the socket
 // `socket`, if it exists (NULL: not checked).  If root owns the parent and no other user may write
-// to that, root has given the folder to its owner: adds the owner to `trust`.  The descriptor
-// refers to this folder even if another one replaces it at its path; the caller closes it.
-// Returns STATUS_DENIED if the check fails (`err` says who could listen, but does not name the
+// to that, and no other user could have put a link into the path, root has given the folder to its
+// owner: adds the owner to `trust`.  `folder` is absolute, at most ADDRESS_TEXT_SIZE.  The
+// descriptor refers to this folder even if another one replaces it at its path; the caller closes
+// it. Returns STATUS_DENIED if the check fails (`err` says who could listen, but does not name the
 // folder), STATUS_NOT_FOUND if there is no folder.
 MUST_CHECK enum status peer_open_folder(int *fd, struct peer_trust *trust, const char *folder,
                                         const char *socket, struct error *err);

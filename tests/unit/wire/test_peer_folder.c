@@ -109,6 +109,32 @@ TEST_CASE(test_owners)
     assert_int_equal(check(place, NULL, "ingest", &err), STATUS_DENIED);
 }
 
+// A stranger leads the path to a folder that root gave to it, such as its home.
+TEST_CASE(test_a_link_of_a_stranger)
+{
+    char public[FOLDER_PATH_SIZE], home[FOLDER_PATH_SIZE], link[FOLDER_PATH_SIZE];
+    struct error err;
+    if (geteuid() != 0)
+        skip();
+    (void)folder_path(public, folder, "public");
+    (void)folder_path(home, place, "home");
+    (void)folder_path(link, public, "link");
+    assert_int_equal(mkdir(public, 0750) | chmod(public, 01777), 0);
+    assert_int_equal(mkdir(home, 0750) | chown(home, STRANGER, STRANGER), 0);
+    assert_int_equal(check(home, NULL, NULL, &err), STATUS_OK);
+    assert_int_equal(symlink(home, link), 0);
+    assert_int_equal(check(link, NULL, NULL, &err), STATUS_OK); // a link of root's
+    assert_int_equal(lchown(link, STRANGER, STRANGER), 0);
+    assert_int_equal(check(link, NULL, NULL, &err), STATUS_DENIED);
+    // On the way, and in a folder where a stranger may exchange it.
+    assert_int_equal(unlink(link) | symlink(place, link) | lchown(link, STRANGER, STRANGER), 0);
+    assert_int_equal(check(folder_path(home, link, "home"), NULL, NULL, &err), STATUS_DENIED);
+    assert_int_equal(lchown(link, 0, 0), 0);
+    assert_int_equal(check(home, NULL, NULL, &err), STATUS_OK);
+    assert_int_equal(chmod(public, 0777), 0);
+    assert_int_equal(check(home, NULL, NULL, &err), STATUS_DENIED);
+}
+
 TEST_CASE(test_users)
 {
     static const char *const bad[] = {"", "no such user", "-1", "4294967295", "1x"};
@@ -294,5 +320,5 @@ TEST_CASE(test_default_address)
     assert_non_null(strstr(err.text, "INFERSTAT_COLLECTOR"));
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_modes, test_a_link, test_owners, test_users,
-               test_a_replaced_folder, test_an_untrusted_answer, test_default_address)
+TEST_MAIN_EACH(set_up, tear_down, test_modes, test_a_link, test_owners, test_a_link_of_a_stranger,
+               test_users, test_a_replaced_folder, test_an_untrusted_answer, test_default_address)
