@@ -106,7 +106,7 @@ void port_frame_release(struct wire_frame *frame);
 MUST_CHECK enum status port_send(struct port *port, const struct wire_route *route,
                                  const void *bytes, size_t size);
 bool port_is_connected(struct port *port, const struct wire_route *route);
-uint64_t port_unsent(struct port *port);
+bool port_has_unread(struct port *port, const struct wire_route *route, uint64_t most);
 void port_hang_up(struct port *port);
 void port_count(struct port *port, struct wire_counters *out);
 unsigned port_complaints(struct port *port, struct wire_complaint *out, unsigned max);

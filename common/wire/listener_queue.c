@@ -8,7 +8,9 @@
 #include "common/wire/listener_inside.h"
 
 enum {
-    QUANTUM = 64 * 1024, // bytes of frames that an owner may have taken before the next one's turn
+    // Bytes of frames that an owner may have taken before the next one's turn.  A query counts as
+    // many, as what it costs is not its size.
+    QUANTUM = 64 * 1024,
     SLOTS_MIN = 64,
     SLOT_BITS = 16, // of a connection's number; the rest counts all connections
     // A small message may exceed its owner's share, down to a part of the bound.
@@ -213,6 +215,12 @@ void connection_free(struct connection *connection)
 
 // ---- Fair order --------------------------------------------------------------------
 
+// What the next frame of a connection costs its share.
+static size_t next_cost(const struct connection *connection)
+{
+    return connection->port->limits->is_asked ? QUANTUM : TAILQ_FIRST(&connection->unread)->cost;
+}
+
 // Deficit round robin, first among owners, then among the connections of one: each gets QUANTUM
 // bytes a round, and saves them up for a frame that is larger.
 static struct connection *choose(struct port *port)
@@ -220,13 +228,13 @@ static struct connection *choose(struct port *port)
     struct owner *owner;
     while ((owner = TAILQ_FIRST(&port->active)) != NULL) {
         struct connection *connection = TAILQ_FIRST(&owner->active);
-        size_t cost = TAILQ_FIRST(&connection->unread)->cost;
+        size_t cost = next_cost(connection);
         while (connection->credit < cost) {
             connection->credit += QUANTUM;
             TAILQ_REMOVE(&owner->active, connection, next_active);
             TAILQ_INSERT_TAIL(&owner->active, connection, next_active);
             connection = TAILQ_FIRST(&owner->active);
-            cost = TAILQ_FIRST(&connection->unread)->cost;
+            cost = next_cost(connection);
         }
         if (owner->credit >= cost) {
             owner->credit -= cost;
@@ -415,12 +423,15 @@ bool port_is_connected(struct port *port, const struct wire_route *route)
     return is_connected;
 }
 
-uint64_t port_unsent(struct port *port)
+bool port_has_unread(struct port *port, const struct wire_route *route, uint64_t most)
 {
     lock(port);
-    const uint64_t unsent = pool_of(port)->unsent;
+    const struct pool *pool = pool_of(port);
+    const size_t left = pool->unsent < pool->unsent_max ? pool->unsent_max - pool->unsent : 0;
+    const struct connection *connection = connection_find(port, route->connection);
+    const size_t unsent = connection && connection->owner ? connection->owner->unsent : 0;
     unlock(port);
-    return unsent;
+    return unsent > most || unsent > left / 2;
 }
 
 void port_hang_up(struct port *port)

@@ -146,9 +146,10 @@ bool wire_is_connected(const struct wire_socket *socket, const struct wire_route
     return port_is_connected(socket->port, route);
 }
 
-uint64_t wire_unsent(const struct wire_socket *socket)
+bool wire_has_unread(const struct wire_socket *socket, const struct wire_route *route,
+                     uint64_t most)
 {
-    return port_unsent(socket->port);
+    return port_has_unread(socket->port, route, most);
 }
 
 void wire_count(const struct wire_socket *socket, struct wire_counters *out)

@@ -1,7 +1,7 @@
 // Message sockets.  A socket either listens, for any number of peers (listener.h, which has the
 // bounds of its memory), or connects to one server (socket_dealer.h, by libzmq).  Both speak ZMTP,
 // with CURVE keys for authentication and encryption.  Our messages have one frame.  Only one thread
-// may use a socket at a time, but for wire_is_connected, wire_unsent, wire_count and
+// may use a socket at a time, but for wire_is_connected, wire_has_unread, wire_count and
 // wire_complaints, which any thread may call while the socket is open; the thread that creates it
 // may leave it to a thread that it starts afterwards.
 #ifndef INFERSTAT_WIRE_SOCKET_H
@@ -41,8 +41,10 @@ void wire_hang_up(struct wire_socket *socket);
 // True while the connection on which a message came to a listening socket is open.
 bool wire_is_connected(const struct wire_socket *socket, const struct wire_route *route);
 
-// Bytes that all listening sockets of the same service have accepted by wire_send and not sent yet.
-uint64_t wire_unsent(const struct wire_socket *socket);
+// True if more than `most` bytes that wire_send accepted on a listening socket for the owner of
+// this connection are unread, or more than half of what the service has left for unread messages.
+bool wire_has_unread(const struct wire_socket *socket, const struct wire_route *route,
+                     uint64_t most);
 
 // Reads the counters of a listening socket.
 void wire_count(const struct wire_socket *socket, struct wire_counters *out);

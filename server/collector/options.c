@@ -117,7 +117,7 @@ static const struct option rows[] = {
      "what one key or one user may use: names, runs (new ones an hour), bytes (a day, to ingest), "
      "records (a second), connections, answers (unread bytes), cells (of rollups), kills (killed "
      "runs a minute); numbers, sizes or unlimited (default: names=100000,runs=4096,bytes=half of "
-     "the store's limit,records=unlimited,connections=1024,answers=8MB,cells=16384,kills=10)",
+     "the store's limit,records=unlimited,connections=1024,answers=4MB,cells=16384,kills=10)",
      CUSTOM_AT(quota, parse_quota)},
     // Files and units of older versions may have it; records are no longer sealed.
     {"seal-after", "AGE", NULL, .type = OPTION_CUSTOM, .parse = parse_ignored},

@@ -356,6 +356,11 @@ void quota_charge(struct quota *quota, unsigned owner, enum quota_kind kind, uin
     (void)pthread_mutex_unlock(&quota->lock);
 }
 
+uint64_t quota_most(const struct quota *quota, enum quota_kind kind)
+{
+    return quota ? quota->rules.most[kind] : 0;
+}
+
 void quota_give(struct quota *quota, unsigned owner, enum quota_kind kind, uint64_t amount)
 {
     if (!quota)

@@ -31,7 +31,7 @@ struct quota;
     X(RECORDS, "records", 0, 1, " a second", NONE, "messages are discarded")                       \
     X(CONNECTIONS, "connections", 1024, 0, "", NONE, "new connections are refused")                \
     /* answers that the peers do not read */                                                       \
-    X(ANSWERS, "answers", 8388608, 0, "", BYTES, "queries are refused")                            \
+    X(ANSWERS, "answers", 4194304, 0, "", BYTES, "queries are refused")                            \
     /* buckets of rollups, beyond those that each run may have */                                  \
     X(CELLS, "cells", 16384, 28800, " in 8 hours", NONE, "names of records are stored as other")   \
     X(KILLS, "kills", 10, 60, " a minute", NONE, "runs are killed again and again")                \
@@ -81,6 +81,9 @@ bool quota_take(struct quota *quota, unsigned owner, enum quota_kind kind, uint6
 
 // Takes `amount` even where that exceeds the limit.
 void quota_charge(struct quota *quota, unsigned owner, enum quota_kind kind, uint64_t amount);
+
+// Returns the limit of a quota; 0: none.
+uint64_t quota_most(const struct quota *quota, enum quota_kind kind);
 
 // Gives `amount` of a level back.
 void quota_give(struct quota *quota, unsigned owner, enum quota_kind kind, uint64_t amount);

@@ -227,6 +227,21 @@ static void answer_from_store(struct query_service *service, const struct job_re
     result_free(result);
 }
 
+// True if so many answers wait for the asker's owner that another one would not be read either: it
+// is not computed.
+static bool has_unread(struct query_service *service, const struct job_return *to,
+                       const struct wire_peer *peer)
+{
+    struct quota *quota = service->channels->quota;
+    const uint64_t most = quota_most(quota, QUOTA_ANSWERS);
+    if (!wire_has_unread(service->admission.sockets[to->socket], &to->route,
+                         most ? most : UINT64_MAX))
+        return false;
+    reject_counters_count(service->endpoints->rejects, REFUSAL_QUOTA, 1);
+    quota_complain(quota, peer, "asks on without reading its answers: queries are refused", 1);
+    return true;
+}
+
 static void on_query(struct query_service *service, const struct job_return *to,
                      const struct wire_peer *peer, const struct message_query *asked)
 {
@@ -236,6 +251,9 @@ static void on_query(struct query_service *service, const struct job_return *to,
                "this collector does not speak that version of the protocol");
     } else if (query_is_administrative(asked->query.kind)) {
         administer(service, to, peer, asked);
+    } else if (has_unread(service, to, peer)) {
+        refuse(service, to, asked->id, STATUS_TIMEOUT,
+               "too many answers to this key or user are unread");
     } else if (query_worker_handles(asked->query.kind) || query_worker_scans(&asked->query)) {
         struct query_worker *worker =
             query_worker_handles(asked->query.kind) ? service->slow : service->scans;
