@@ -14,12 +14,14 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from faults import CLIENT, COLLECTOR, WORKER, FaultCase, main  # noqa: E402
+from faults import (CLIENT, COLLECTOR, NOT_PERMITTED, WORKER, FaultCase,  # noqa: E402
+                    leave_world, main, mount)
 from programs import VOLUME, free_ports, skip  # noqa: E402
 from zmtp_hands import command, frame, greeting, metadata  # noqa: E402
 
@@ -223,6 +225,79 @@ class ImpostorTest(FaultCase):
                               check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("no such user", done.stderr)
+
+
+class DefaultFolderTest(FaultCase):
+    """Without any address, in a /run of our own: root, a user, and a service with its user."""
+
+    SERVICE, USER = 65533, 65534
+
+    def setUp(self):
+        if os.geteuid() != 0 or not leave_world():
+            skip(NOT_PERMITTED)
+        super().setUp()
+        os.chmod(self.folder, 0o755)
+        mount("none", "/run", "tmpfs", options="mode=755")  # it goes with this process
+        self.programs = {}
+        for program in (COLLECTOR, CLIENT):  # where every user may run them
+            self.programs[program] = shutil.copy(program, self.folder)
+        for user in (0, self.USER):
+            self.make_folder_of(user, "/run/user/%d" % user)
+        for name in ("XDG_RUNTIME_DIR", "INFERSTAT_COLLECTOR"):
+            self.environment.pop(name, None)
+
+    @staticmethod
+    def make_folder_of(user, path, mode=0o700):
+        os.makedirs(path)
+        os.chmod(path, mode)
+        os.chown(path, user, user)
+
+    def listen(self, user):
+        home = os.path.join(self.folder, "home-%d" % len(self.started))
+        self.make_folder_of(user, home)
+        errors = tempfile.TemporaryFile("w+", dir="/tmp")
+        process = subprocess.Popen([self.programs[COLLECTOR], "--db", home + "/store.db"],
+                                   env=self.environment, stdin=subprocess.DEVNULL, stdout=errors,
+                                   stderr=errors, user=user, group=user, extra_groups=[])
+        process.errors = errors
+        self.started.append(process)
+        return process
+
+    def asks(self, user, runtime=None, groups=()):
+        """What a ping says that is answered, within ten seconds."""
+        environment = dict(self.environment, **({"XDG_RUNTIME_DIR": runtime} if runtime else {}))
+        until = time.monotonic() + 10
+        while True:
+            done = subprocess.run([self.programs[CLIENT], "ping"], env=environment, text=True,
+                                  capture_output=True, timeout=60, check=False, user=user,
+                                  group=user, extra_groups=list(groups))
+            if done.returncode == 0:
+                return done.stdout
+            self.assertLess(time.monotonic(), until, done.stderr)
+
+    def test_root(self):
+        """A login's folder is not root's: it goes when root logs out."""
+        self.environment["XDG_RUNTIME_DIR"] = "/run/user/0"
+        self.listen(0)
+        self.environment.pop("XDG_RUNTIME_DIR")
+        for runtime in (None, "/run/user/0", "/run/user/%d" % self.USER):
+            self.assertIn("ipc:///run/inferstat", self.asks(0, runtime))
+
+    def test_a_user(self):
+        own = "/run/user/%d" % self.USER
+        self.environment["XDG_RUNTIME_DIR"] = own
+        self.listen(self.USER)
+        self.environment.pop("XDG_RUNTIME_DIR")
+        for runtime in (None, own, "/run/user/0"):
+            self.assertIn("ipc://%s/inferstat" % own, self.asks(self.USER, runtime))
+
+    def test_a_service(self):
+        """Its manager made the folder for it; members of its group may ask."""
+        self.make_folder_of(self.SERVICE, "/run/inferstat", 0o750)
+        self.listen(self.SERVICE)
+        own = "/run/user/%d" % self.USER
+        for user, runtime in ((0, None), (self.USER, own), (self.SERVICE, None)):
+            self.assertIn("ipc:///run/inferstat", self.asks(user, runtime, [self.SERVICE]))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ foreach(transport ipc tcp curve)
 endforeach()
 
 # An impostor of the collector, by another user.
-inferstat_script_test(impostor test_impostor.py)
+inferstat_script_test(impostor test_impostor.py ImpostorTest)
+inferstat_script_test(default_folder test_impostor.py DefaultFolderTest)
 
 # Programs that know the .proto only; and that it says what the programs do.
 foreach(class ContractTest IpcTest CurveTest)
