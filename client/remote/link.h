@@ -29,13 +29,14 @@ struct link {
     enum wire_handshake trouble;
 };
 
-// Maintains the connection; call it before each use and while waiting (link_patience_ns).  Closes
-// the socket if its handshake failed.  Then, if there is no socket and no back-off, creates
-// one.  So link->socket may change: to a new socket, on which the caller must send its messages
-// again, or to NULL: in back-off, or while there is no ipc folder.  In back-off returns
-// STATUS_DENIED if the collector refused this user's key, is not trusted or sent too much; else
-// STATUS_OK.  Also
-// returns the errors of trust_connect.
+// Maintains the connection: closes the socket if its handshake failed, and creates a socket if
+// there is none and no back-off.  Call it before each use and while waiting (link_patience_ns).
+// After it, link->socket may be
+//   the same socket
+//   a new socket  the caller must send its messages again
+//   NULL          in back-off, or there is no ipc folder
+// Returns STATUS_DENIED in a back-off because the collector refused this user's key, is not trusted
+// or sent too much; an error of trust_connect; else STATUS_OK.
 MUST_CHECK enum status link_look(struct link *link, struct error *err);
 
 // Closes the socket; queued messages and pending replies are lost.  The next link_look creates a
@@ -43,8 +44,8 @@ MUST_CHECK enum status link_look(struct link *link, struct error *err);
 void link_drop(struct link *link);
 
 // The longest time that the caller may wait before it calls link_look again: 50 ms without a
-// socket, or for one with keys, whose handshake link_look polls; UINT64_MAX (no limit) for a plain
-// one.
+// socket, and for a socket with keys (link_look polls its handshake); UINT64_MAX (no limit) for a
+// socket without keys.
 uint64_t link_patience_ns(const struct link *link);
 
 // A text to append to the error message of a timeout: the reason if link->trouble is

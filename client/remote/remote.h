@@ -63,8 +63,8 @@ MUST_CHECK enum status remote_subscribe(struct remote *remote, uint32_t kinds,
 
 // Waits up to `timeout_ns` for new records.  Sets `*kind` to their kind, and `*out` to a result
 // with the columns of QUERY_RECORDS, which the caller frees; with REMOTE_LIVE_NOTIFICATIONS `*out`
-// is NULL. Sets `*missed` to the total of records, since the subscription, that were not delivered
-// to it. Returns STATUS_TIMEOUT if there were no new records, STATUS_CANCELLED if `wake_fd` (-1:
+// is NULL.  Sets `*missed` to the number of records since remote_subscribe that this client did not
+// receive.  Returns STATUS_TIMEOUT if there were no new records, STATUS_CANCELLED if `wake_fd` (-1:
 // none) became readable.
 MUST_CHECK enum status remote_live_next(struct remote *remote, uint64_t timeout_ns, int wake_fd,
                                         enum record_kind *kind, struct result **out,

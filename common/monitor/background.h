@@ -1,7 +1,7 @@
-// The library's background thread.  It samples the process's memory and processor use, writes the
-// histograms of inter-token latencies (ITL) of all threads as records, and runs the publisher,
-// which sends the records to the collector.  A run is the lifetime of a monitor; each of its
-// threads writes its records to a stream of the run.  Stream 0 is the background thread's own.
+// Background thread of the library: samples the process's memory and processor use, writes the
+// histograms of inter-token latencies (ITL) of all threads as records, and runs the publisher
+// (publisher.h), which sends records to the collector.  A run is the lifetime of a monitor.  Each
+// thread of the run writes its records to a stream; stream 0 is the background thread's.
 #ifndef INFERSTAT_MONITOR_BACKGROUND_H
 #define INFERSTAT_MONITOR_BACKGROUND_H
 

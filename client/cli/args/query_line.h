@@ -1,5 +1,6 @@
-// Query builder of the command line: builds a query from a command and its options.  It writes them
-// as one line of the query language and runs the language's parser (query_text.h) on that line.
+// Query builder of the command line: builds a query from a command and its options.  The builder
+// writes command and options as one line of the query language, and parses this line
+// (query_text.h).
 #ifndef INFERSTAT_CLIENT_CLI_ARGS_QUERY_LINE_H
 #define INFERSTAT_CLIENT_CLI_ARGS_QUERY_LINE_H
 

@@ -9,8 +9,9 @@
 
 #include "common/core/base/error.h"
 
-// Passes all parameters but `notes` to when_parse.  If `text` is a local time that occurs twice
-// (when clocks are set back), writes a warning to `notes` with both instants and the one used.
+// Calls when_parse with the same parameters, without `notes`.  `what` names the option in `err`.  A
+// local time occurs twice when clocks are set back: then `latest` selects the second instant, and
+// `notes` receives a warning with both instants and the one used.
 MUST_CHECK enum status time_arg_parse(FILE *notes, int64_t *out_ns, const char *text,
                                       int64_t now_ns, bool latest, const char *what,
                                       struct error *err);

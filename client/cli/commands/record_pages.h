@@ -49,9 +49,11 @@ MUST_CHECK enum status record_pages_read(struct cli *cli, enum record_kind kind,
 typedef enum status record_pages_add(struct cli *cli, struct rows *rows, const struct result *page,
                                      struct error *err);
 
-// Runs the listing command of the kind of record that the command is named after.  Prints a text
-// table of --limit rows (default 20), which `add` fills; NULL: one table row per record.  With
-// --json or --csv writes --limit rows (default: all) in that format, without calling `add`.
+// Runs a listing command (`loads`, `inferences`, ...): lists the records of the kind that the
+// command's name gives.
+//   text             a table of at most --limit records (default 20); `add` fills it; NULL: one row
+//                    per record
+//   --json or --csv  at most --limit records (default: all); does not call `add`
 MUST_CHECK enum status record_pages_list(struct cli *cli, record_pages_add *add, struct error *err);
 
 // Answers a query by record_pages_ask and prints all columns of the answer.  Returns

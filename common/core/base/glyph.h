@@ -1,5 +1,5 @@
-// Display width of Unicode characters in a terminal, and their replacement by ASCII characters;
-// both independent of the locale.  Tables and the dashboard use it.
+// Terminal display width of Unicode characters (as wcwidth, but independent of the locale), and an
+// ASCII replacement for each character.  Used by text tables and the dashboard.
 #ifndef INFERSTAT_CORE_GLYPH_H
 #define INFERSTAT_CORE_GLYPH_H
 

@@ -3,14 +3,15 @@
 // state machines without I/O, clock and threads: the caller passes events and the time, and
 // performs the actions.  The rules are in proto/inferstat.proto under "Delivery".
 //
-// This header has the producer's state machine; the collector's is in delivery_run.h.  The
-// producer's decides when to send which records, when to free records, and which records become a
-// dropped range (records that will never reach the store).  It holds no records.  The caller keeps
-// them in the ring buffers (memory) or in the spool (files for records that the collector has not
-// acknowledged), and reads them by stream and number.  The caller repeats: report new records
-// (delivery_producer_stream, then delivery_producer_names), pass acknowledgements
-// (delivery_producer_ack), and perform the actions of delivery_producer_next until it returns
-// false.
+// This header has the producer's state machine; delivery_run.h has the collector's.  The producer's
+// state machine decides when to send which records, when to free records, and which records become
+// a dropped range (records that will never reach the store).  It holds no records: the caller keeps
+// them in ring buffers (memory) or in the spool (files with unacknowledged records).  The caller
+// repeats:
+//
+//   1. report new records: delivery_producer_stream, then delivery_producer_names
+//   2. pass acknowledgements: delivery_producer_ack
+//   3. perform the actions of delivery_producer_next until it returns false
 //
 // Messages: Hello opens a connection and lists the streams; Batch carries records, or none as a
 // heartbeat; Goodbye ends the run.  The collector answers each with an acknowledgement (Ack).
@@ -66,7 +67,7 @@ struct delivery_ack {
 struct delivery_config {
     uint32_t batch_records;   // most records in a batch, 1..DELIVERY_BATCH_MAX
     uint64_t resend_after_ns; // acknowledgement timeout: restart with Hello
-    uint64_t resend_max_ns;   // upper bound of that timeout, which doubles each time
+    uint64_t resend_max_ns;   // upper bound of that timeout; each timeout doubles the next one
     uint64_t heartbeat_ns;    // longest time without a message sent
     // True to replay a dead run: to send the records in the files that it left.  After a host crash
     // the collector may have more records than the files: its answer to Hello is trusted.
@@ -187,10 +188,11 @@ uint64_t delivery_producer_invalid_acks(const struct delivery_producer *producer
 
 // ---- Collector ----------------------------------------------------------------
 
-// Verdict on records first..last of a stream whose next expected number is `next`.
+// Verdict on records first..last of a stream whose next expected number is `next`.  `*duplicates`
+// is the count of these records that are stored already.
 enum delivery_verdict {
-    DELIVERY_TAKE,  // store records *take_first..last; the *duplicates before them are stored
-    DELIVERY_KNOWN, // all are stored: *duplicates of them
+    DELIVERY_TAKE,  // store records *take_first..last
+    DELIVERY_KNOWN, // store none: all are duplicates
     DELIVERY_GAP,   // first > next: ignore the records; the Ack requests `next`
 };
 

@@ -38,15 +38,15 @@ struct delivery_lane {
 struct delivery_run {
     struct delivery_lane *lanes; // in the order of their first use
     size_t lane_count, lane_room;
-    enum record_run_end end;
-    int64_t ended_ns;     // 0: not known
-    int64_t goodbye_ns;   // end time of a Goodbye that waits for missing records; 0: none
-    bool goodbye_killed;  // that Goodbye is from a replay: the process was killed
-    bool greeted;         // a Hello arrived since the run was restored; before it other messages
-                          // are rejected, because the store may be an older copy
-    bool replayed;        // the run is dead, and another process replays it
-    bool told_all;        // the replay has sent Goodbye and all remaining records
-    bool doubted;         // Hello was requested because names were missing
+    enum record_run_end end; // RECORD_RUN_END_OPEN until the run ends
+    int64_t ended_ns;        // 0: not known
+    int64_t goodbye_ns;      // end time of a Goodbye that waits for missing records; 0: none
+    bool goodbye_killed;     // that Goodbye is from a replay: the process was killed
+    bool greeted;            // a Hello arrived since the run was restored; before it other messages
+                             // are rejected, because the store may be an older copy
+    bool replayed;           // the run is dead, and another process replays it
+    bool told_all; // a replay has ended the run: no sender has records that are still missing
+    bool doubted;  // Hello was requested because the last batch lacked names
     uint32_t names_known; // names 1..names_known are stored
     int64_t duplicates;   // records skipped because they were stored already
     uint64_t risen;       // increase of all `unnumbered` since the caller set it to 0
@@ -88,9 +88,9 @@ enum delivery_sender {
     DELIVERY_SENDER_STRANGER, // may not send them: the run belongs to another key or user
 };
 
-// What a run can have produced, of each stream: so many records at its start, and so many in each
-// second of its life.  To fill a record takes a thread 60 ns and more; to drop one without a number
-// takes less.
+// Plausibility limits: a stream has at most BURST + PER_S * life (in seconds) records, and likewise
+// unnumbered drops; delivery_hear rejects more.  A thread needs at least 60 ns to fill a record,
+// and less to drop one.
 enum {
     DELIVERY_BURST_RECORDS = 1 << 20,
     DELIVERY_RECORDS_PER_S = 20000000,
@@ -103,7 +103,7 @@ struct delivery_message {
     uint32_t protocol; // Hello: the producer's version
     bool replay;       // Hello
     enum delivery_sender sender;
-    int64_t life_ns; // since the run began; at least 0
+    int64_t life_ns; // age of the run; at least 0
     const struct delivery_stream *streams;
     size_t stream_count;
     const struct delivery_range *drops; // Batch, Goodbye

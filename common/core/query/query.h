@@ -17,7 +17,7 @@ enum query_kind {
     QUERY_AVERAGE,         // count, mean, extremes and quantiles of a metric, by group
     QUERY_OVERVIEW,        // counts and averages by host, device and model
     QUERY_RECORDS,         // records of one kind, with derived columns
-    QUERY_CLEAR,           // delete the records
+    QUERY_CLEAR,           // delete the records that match the filter
     QUERY_AUDIT,           // compare the records of each run with its ledger
     QUERY_AUTHORIZE,       // authorize a public key
     QUERY_REVOKE,          // revoke a public key
@@ -119,13 +119,13 @@ struct query {
             bool force; // replace an existing baseline
         } baseline;     // QUERY_BASELINE_SAVE, QUERY_BASELINE_DELETE
         struct {
-            char text[QUERY_KEY_SIZE];
-            char name[QUERY_KEY_SIZE];
-            char replaces[QUERY_KEY_SIZE];
-            uint32_t roles;     // bit i: enum query_role i
-            int64_t expires_ns; // end of the authorization; 0: none
-        } key; // QUERY_AUTHORIZE, QUERY_REVOKE, QUERY_FORGET (`text`, unless the filter has a run);
-               // see Query in proto/inferstat.proto
+            char text[QUERY_KEY_SIZE];     // the public key; except QUERY_AUTHORIZE: or its name;
+                                           // QUERY_FORGET: or "user:NUMBER" or "loopback"
+            char name[QUERY_KEY_SIZE];     // QUERY_AUTHORIZE: the key's new name
+            char replaces[QUERY_KEY_SIZE]; // QUERY_AUTHORIZE: key whose runs this one continues
+            uint32_t roles;                // QUERY_AUTHORIZE: bit i: enum query_role i
+            int64_t expires_ns;            // QUERY_AUTHORIZE: when the key ends; 0: never
+        } key; // QUERY_AUTHORIZE, QUERY_REVOKE, QUERY_FORGET (unless the filter has a run)
         struct {
             char path[QUERY_PATH_SIZE]; // on the collector's host
             bool bundle;                // QUERY_COPY: only matching records; else the whole store

@@ -13,7 +13,8 @@
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
 
-// A part of a line: `size` bytes from byte offset `at` on; of a word with its quotes.
+// A part of a line: `size` bytes from byte offset `at` on.  The place of a word includes its
+// quotes.
 struct query_place {
     size_t at, size;
 };

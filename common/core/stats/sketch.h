@@ -113,9 +113,11 @@ bool sketch_quantile(const struct sketch *sketch, double q, double *value);
 
 // ---- Serialisation --------------------------------------------------------------
 //
-// The format: a version byte 1, then integers in unsigned LEB128: the count of zeros; how many
-// positive buckets are not empty; for each of these its distance from the previous one (for the
-// first: from 0) and its count; then the negative buckets in the same way.
+// The format: a version byte 1, then integers in unsigned LEB128:
+//   1. the count of zeros
+//   2. the count of non-empty positive buckets
+//   3. for each of these: its distance from the previous one (for the first: from 0), its count
+//   4. the negative buckets, as in 2 and 3
 
 // Bytes of the longest encoding, which has all buckets of both signs.
 enum { SKETCH_SIZE_MAX = 64 + 2 * SKETCH_BUCKETS * 11 };

@@ -1,6 +1,6 @@
-// Orphan discovery: finds and opens the run files (memory-mapped rings) and spools
-// (write-ahead logs) of dead processes, which may hold unacknowledged records.  Used by
-// replay.h and by `inferstat spool`.
+// Orphan discovery: finds and opens what dead processes left: run files (memory-mapped rings) and
+// spools (write-ahead logs), which may hold unacknowledged records.  An orphan is a run that has
+// such files and whose process is dead.  Used by replay.h and by `inferstat spool`.
 //
 // A process holds a file lock while it lives.  A process is dead if its lock is free; process
 // ids are not compared, so this works across containers and PID namespaces.  If several
@@ -20,17 +20,16 @@
 // The folders to search.  Borrowed.
 struct orphans_folders {
     const char *runs; // of run files; for a run with only a spool, a run file is created here
-    // Of spools, and of run files that were moved there.  NULL: both are ignored.
+    // Folder of spools and of run files that were moved there.  NULL: only `runs` is searched.
     const char *spools;
-    // Grace period of a spool without a run file, if the host has not restarted since the spool's
-    // last record: then the run file may be in another container, and the records in that file
-    // would be lost if this process closed the run.  Such a spool is skipped for this long after
-    // its last record.  0: never skipped.
+    // Grace period: orphan_open skips a spool without a run file for this long after the spool's
+    // last record, unless the host has restarted since.  The run file may be in another container;
+    // its records would be lost if this process closed the run.  0: no grace period.
     int64_t patience_ns;
     const _Atomic bool *stop; // set it to cancel opening an orphan; may be NULL
 };
 
-// A patience_ns: such a spool is skipped until the host restarts.
+// Value of patience_ns: a spool without a run file is skipped until the host restarts.
 #define ORPHANS_FOR_EVER INT64_MAX
 
 // A run that has a run file or a spool in these folders; its process may be alive.
@@ -47,7 +46,7 @@ struct orphans_list {
 
 enum { ORPHANS_PATH_SIZE = 4096 };
 
-// Writes the path of a run's file, or of the folder of its spool.  Returns STATUS_FULL if it is too
+// Write the path of a run's file, and of its spool's folder.  Return STATUS_FULL if the path is too
 // long.
 MUST_CHECK enum status orphans_file_path(char path[ORPHANS_PATH_SIZE],
                                          const struct orphans_folders *folders,
@@ -68,9 +67,9 @@ MUST_CHECK enum status orphans_look(const struct orphans_folders *folders,
                                     const struct orphans_place *place, struct runfile_run *run,
                                     struct spool_totals *spooled, struct error *err);
 
-// Copies the address of an orphan's collector (at most ADDRESS_TEXT_SIZE bytes) to `collector`.  As
-// runfile_attach does, deallocates what holds no record of its run file.  False if the run's
-// process is alive or the run has no run file.
+// Copies the address of an orphan's collector (at most ADDRESS_TEXT_SIZE bytes) to `collector`.
+// Also frees the parts of the run file that hold no record, as runfile_attach does.  False if the
+// run's process is alive or the run has no run file.
 bool orphans_collector(const struct orphans_folders *folders, const struct orphans_place *place,
                        char *collector);
 

@@ -1,6 +1,7 @@
-// Bounds on what the dead runs of a user leave until a collector takes it: run files, which take
-// memory, and spools, which take disk space.  While the collector is unreachable, an engine that is
-// killed and started again and again leaves a run file, and perhaps a spool, each time.
+// Storage quota for orphans, the files of dead runs: bounds the memory of a user's run files and
+// the disk space of the spools until a collector takes their records.  While the collector is
+// unreachable, an engine that is killed and restarted leaves a run file, and perhaps a spool, each
+// time.
 #ifndef INFERSTAT_MONITOR_ORPHANS_TIDY_H
 #define INFERSTAT_MONITOR_ORPHANS_TIDY_H
 
@@ -14,17 +15,18 @@ struct orphans_bounds {
     uint64_t total_max;  // bytes of all files and spools of dead runs
 };
 
-// The bounds for a folder of run files: in memory 256 MiB or, if less, half of the file system of
-// `runs` (no bound if that is on a disk); in all 16 times `spool_bytes`, at least 4 GiB.
+// The default bounds for a folder of run files `runs`:
+//   memory_max  256 MiB, or half of the folder's file system if that is less; unlimited on a disk
+//   total_max   16 times `spool_bytes`, at least 4 GiB
 struct orphans_bounds orphans_default_bounds(const char *runs, uint64_t spool_bytes);
 
-// Does nothing while the user's dead runs are within the bounds.  Otherwise takes these steps with
-// dead runs, the oldest first, until they are; each change is logged:
-//  1. deallocates the parts of run files that hold no record
-//  2. moves run files from memory to the folder of spools, if that leaves SPOOL_FREE_DEFAULT
-//  3. gives the run's records up: its replay reports them as lost (DELIVERY_SPOOL_FULL)
-//  4. removes what is left of a run that was given up; its collector hears no more of it
-// Several processes may do it at once.  Any thread.
+// Enforces the bounds on the user's dead runs: takes step 1 with each run, the oldest first, then
+// step 2, and so on, until the runs are within the bounds.  Steps 2 to 4 are logged.
+//  1. frees the parts of run files that hold no record
+//  2. moves run files from memory to the folder of spools, if that leaves SPOOL_FREE_DEFAULT there
+//  3. drops the run's records: its replay reports them as lost (DELIVERY_SPOOL_FULL)
+//  4. removes the files of a run without records; the collector does not learn of its losses
+// Several processes may call it at once.  Any thread.
 void orphans_tidy(const struct orphans_folders *folders, const struct orphans_bounds *bounds,
                   const struct log_sink *log);
 

@@ -2,10 +2,12 @@
 // once the collector has committed them.  The protocol is the producer state machine of
 // common/core/delivery/delivery.h; the publisher does its I/O.
 //
-// The run belongs to this process, or to a dead one (`replay`).  Each of its threads writes a
-// stream: numbered records, in a ring buffer of the run file.  The spool has on disk those that had
-// to leave the rings.  One thread opens, uses and closes a publisher: the background thread, or
-// that of a replay.  It repeats publisher_step, and publisher_wait for at most publisher_pause_ns.
+// The run belongs to this process, or to a dead one (`replay`).  Each thread of the run writes a
+// stream: numbered records, in a ring buffer of the run file.  The spool is a file on disk with the
+// records that had to leave the rings.
+//
+// One thread opens, uses and closes a publisher: the background thread or the replay thread.  The
+// thread calls in a loop: publisher_step, then publisher_wait for at most publisher_pause_ns.
 // publisher_step never blocks on the collector or the engine.
 #ifndef INFERSTAT_MONITOR_PUBLISHER_H
 #define INFERSTAT_MONITOR_PUBLISHER_H
@@ -40,8 +42,8 @@ void publisher_close(struct publisher *publisher);
 // Returns the time until publisher_step must be called again if no message arrives.
 uint64_t publisher_pause_ns(const struct publisher *publisher);
 
-// Waits until a message arrives (if it cannot wait for the next step), `wake_fd` is readable or
-// `timeout_ns` has passed.
+// Waits until `wake_fd` is readable or `timeout_ns` has passed; also until a message arrives, if an
+// urgent one is expected.
 void publisher_wait(struct publisher *publisher, int wake_fd, int64_t timeout_ns);
 
 // Receives messages, sends batches, and moves records to the spool as needed.  Records wait up
@@ -56,7 +58,7 @@ void publisher_finish(struct publisher *publisher);
 // the rings: all if there is no spool, else those that could not be appended.
 uint64_t publisher_spool_all(struct publisher *publisher);
 
-// True if the collector has committed the run's Goodbye, or the run has ended and is forgotten.
+// True if the collector has committed the run's Goodbye, or has removed the run after its end.
 bool publisher_is_finished(const struct publisher *publisher);
 
 // True if the collector has removed the run and takes nothing more of it: its records, and those

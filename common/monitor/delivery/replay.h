@@ -24,7 +24,8 @@ struct replay_settings {
     // The run of the replaying process.  It is skipped, and orphans of its collector are replayed
     // before others.  May be NULL.
     const struct runfile_run *own;
-    uint64_t spool_bytes; // of that process, for orphans_default_bounds; replay_start only
+    uint64_t spool_bytes; // the replaying process's spool limit (orphans_default_bounds);
+                          // replay_start only
     struct log_sink log;
 };
 
@@ -56,9 +57,9 @@ struct replay_counts {
     unsigned ends[REPLAY_ENDS]; // [enum replay_end]: number of runs
 };
 
-// Replays all orphans, one after another; those whose collector does not accept them
-// immediately are retried after the others.  To cancel it, set `*stop` and make `stop_fd`
-// readable; NULL and -1: not cancellable.
+// Replays all orphans, one after another.  An orphan whose collector does not take its records at
+// once is retried after the others.  To cancel the replay, set `*stop` and make `stop_fd` readable;
+// NULL and -1: not cancellable.
 MUST_CHECK enum status replay_all(const struct replay_settings *settings, const _Atomic bool *stop,
                                   int stop_fd, replay_listener *listener, void *context,
                                   struct replay_counts *counts, struct error *err);
@@ -67,10 +68,10 @@ MUST_CHECK enum status replay_all(const struct replay_settings *settings, const 
 
 struct replay;
 
-// Starts a thread that replays orphans, with all signals blocked, and first calls orphans_tidy,
-// every time.  It retries orphans whose collector is unreachable or whose files are temporarily
-// unreadable.  A run whose locks are held for half a minute counts as alive.  The thread ends when
-// no orphan is left. `settings` is copied.
+// Starts a thread, with all signals blocked, that replays orphans in rounds.  A round calls
+// orphans_tidy, then replays all orphans.  The next round retries orphans whose collector is
+// unreachable or whose files are temporarily unreadable.  A run whose locks are held for half a
+// minute counts as alive.  The thread ends when no orphan is left.  `settings` is copied.
 MUST_CHECK enum status replay_start(struct replay **out, const struct replay_settings *settings,
                                     struct error *err);
 

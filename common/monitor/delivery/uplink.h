@@ -1,7 +1,7 @@
 // Uplink: a publisher's ZeroMQ connection to its collector.  With CURVE encryption the uplink
 // reconnects when no answer comes, with back-off and with each known server key in turn,
-// because libzmq does not retry after a refused handshake.  Over ipc it checks who can listen there
-// (peer_folder.h) before it connects.  Used by one thread.
+// because libzmq does not retry after a refused handshake.  Before it connects to an ipc address,
+// it checks that only trusted users can listen in the folder (peer_folder.h).  Used by one thread.
 #ifndef INFERSTAT_MONITOR_UPLINK_H
 #define INFERSTAT_MONITOR_UPLINK_H
 
@@ -12,8 +12,8 @@
 
 struct uplink;
 
-// Chooses keys from `trust` and starts connecting; the connection is retried without limit.  An
-// ipc folder in which users could listen who are not trusted is checked again until it is another.
+// Chooses keys from `trust` and starts connecting; uplink_renew retries without limit, also after a
+// failed check of an ipc folder.
 MUST_CHECK enum status uplink_open(struct uplink **out, const struct address *address,
                                    const struct trust_source *trust, uint64_t now_ns,
                                    struct error *err);
@@ -36,8 +36,8 @@ void uplink_heard(struct uplink *uplink, uint64_t now_ns);
 // Says that a message could not be decoded; too many of them close the connection.
 void uplink_count_garbage(struct uplink *uplink);
 
-// Once after this side closed the connection returns why: who the peer is and what it did (valid
-// until the next uplink_renew); else NULL.
+// After this side has closed the connection: the first call returns the reason (who the peer is and
+// what it did), valid until the next uplink_renew.  Otherwise, and in later calls: NULL.
 const char *uplink_closed(struct uplink *uplink, uint64_t now_ns);
 
 // Reconnects if a reconnection is due, with keys newly read from the key files.  True if it
