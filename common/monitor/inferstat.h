@@ -36,10 +36,10 @@
 //
 // Records of a dead process are sent, under its run, by the next process that opens a monitor
 // on the host with the same folders, or by `inferstat spool flush`.  The collector then marks
-// the run as killed and stores the last activity of each of its threads.  Until then dead runs of
-// a user take at most 256 MiB of tmpfs, and half of it; the oldest are moved to the spool folder.
-// There they take at most 4 GiB, or 16 times spool_bytes if that is more, before their oldest
-// records are dropped and reported as lost.
+// the run as killed and stores the last activity of each of its threads.  Until then a user's dead
+// runs take at most 256 MiB of tmpfs, or half of the tmpfs if that is less; beyond it the oldest
+// are moved to the spool folder.  In all they take at most 4 GiB, or 16 times spool_bytes if that
+// is more; beyond it the oldest records are dropped and reported as lost.
 //
 // Threads: any number of threads may use a monitor at once.  A tracker belongs to one
 // thread at a time.  A thread's first record allocates its ring buffer, with a lock, a
@@ -370,7 +370,7 @@ struct inferstat_pipeline {
     int64_t copy_starved_ns; // no copy ran because no slot was filled, though slots were free
     int64_t idle_ns;         // neither copy nor kernel ran, between the first and the last of them
     int64_t pool_acquires;   // slots acquired
-    int64_t pool_waits, pool_wait_ns; // of them, those that waited for a free slot; their total
+    int64_t pool_waits, pool_wait_ns; // acquires that waited for a free slot; their total time
     int64_t pool_waits_below_64us, pool_waits_below_4096us; // the shorter ones of pool_waits
     int64_t pool_available_min, pool_available_max;         // free slots
     int64_t item_p50_ns, item_p95_ns, item_p99_ns; // from an item's first copy to its result

@@ -1,5 +1,6 @@
-// Thread slot: the per-thread state of a monitor, which only that application thread writes:
-// its ring (buffer of records), recent events and sums of inter-token latencies (ITL).
+// Thread slot: the state that a monitor keeps for one application thread: its ring (buffer of
+// records), recent events and sums of inter-token latencies (ITL).  Only this thread writes it,
+// except where noted.
 //
 // A thread acquires a slot at its first call and releases it when it exits.  The next new
 // thread reuses the slot and continues its stream (the sequence of records in the slot's ring),
@@ -25,10 +26,10 @@ struct thread_slot_mark {
 
 struct thread_slot {
     struct runfile_stream stream; // NULL members: nothing is reported, or no stream was free
-    uint32_t streams_freed;       // thread_slots.streams_freed when no stream was free
-    // Requests begun minus requests ended by this thread (negative if it ends requests of
-    // other threads), and the sum of all other threads at the background thread's last
-    // update.
+    uint32_t streams_freed;       // thread_slots.streams_freed at the last attempt to get a stream
+    // open_requests: requests begun minus requests ended by this thread; negative if it ends
+    // requests of other threads.  open_elsewhere: the sum of open_requests of all other threads;
+    // the background thread updates it.
     _Atomic int64_t open_requests;
     _Atomic int64_t open_elsewhere;
     struct event_rings events;

@@ -1,4 +1,5 @@
-// Restore: puts a copy of a backup in the place of a store file, which is kept under another name.
+// Restore from backup: replaces a store file by a copy of a backup, and keeps the replaced file
+// under another name.
 #ifndef INFERSTAT_STORE_RESTORE_H
 #define INFERSTAT_STORE_RESTORE_H
 
@@ -6,10 +7,12 @@
 #include "common/core/query/query.h"
 #include "common/core/query/result.h"
 
-// Copies the store `backup` (FILE.restored), checks the copy, renames the file at `path`, if there
-// is one, to FILE.before-TIME, and the copy to FILE; symbolic links of `path` are resolved.
-// Whenever the process is killed, the earlier store and the backup are whole; calling it again
-// completes the work.  The new file has the owner and the permissions of the earlier one.
+// Restores FILE, the file at `path` with symbolic links resolved:
+//   1. copies `backup` to FILE.restored, and checks the copy
+//   2. renames FILE, if it exists, to FILE.before-TIME
+//   3. renames FILE.restored to FILE, with the owner and permissions of the earlier file
+// If the process is killed, the earlier store and the backup are intact, and another call completes
+// the restore.
 //
 // On success sets `*out` to the answer of query_copy (copy.h) with the path of the store, which the
 // caller frees, and `before` to the name of the earlier store; "": there was none.  Returns

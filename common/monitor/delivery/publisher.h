@@ -3,7 +3,7 @@
 // common/core/delivery/delivery.h; the publisher does its I/O.
 //
 // The run belongs to this process, or to a dead one (`replay`).  Each thread of the run writes a
-// stream: numbered records, in a ring buffer of the run file.  The spool is a file on disk with the
+// stream: numbered records, in a ring buffer of the run file.  The spool (files on disk) has the
 // records that had to leave the rings.
 //
 // One thread opens, uses and closes a publisher: the background thread or the replay thread.  The

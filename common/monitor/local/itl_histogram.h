@@ -2,9 +2,10 @@
 // called gaps here.  Gaps are counted per request, summed per thread for a few (model, device)
 // pairs, and written as records of kind `itl`.
 //
-// A bank is an array with the summed histogram of each pair.  An engine thread has two banks.  It
-// adds to one and never waits.  The background thread switches it to the other bank, and drains the
-// first (writes its histograms as records) when the engine has left it.
+// A bank is an array with the summed histogram of each pair.  An engine thread has two banks: it
+// adds to one of them, and never waits.  The background thread makes the engine thread use the
+// other bank; once the engine thread does, the background thread writes the histograms of the old
+// bank as records.
 #ifndef INFERSTAT_MONITOR_ITL_HISTOGRAM_H
 #define INFERSTAT_MONITOR_ITL_HISTOGRAM_H
 
@@ -78,7 +79,8 @@ struct itl_sums {
     struct itl_span banks[2][ITL_KEYS]; // in each, used spans come first
 };
 
-// The labels of a request's gaps, and the ring for a span that must be written early.
+// Input of itl_histogram_finish: the labels of the request's gaps, and the ring to which a span is
+// written if the bank is full.
 struct itl_place {
     uint32_t model, device;
     uint64_t first_ns, last_ns; // of the request's tokens, monotonic

@@ -42,8 +42,8 @@
 
 enum {
     RUNFILE_VERSION = 4,
-    // Same layout.  All rings of versions 2 and 3 have the same size; those of version 2 have no
-    // two-slot records.
+    // Oldest version that runfile_attach accepts.  The layout is the same; versions 2 and 3 have
+    // rings of one size, and version 2 has no two-slot records.
     RUNFILE_VERSION_MIN = 2,
     RUNFILE_RING_MIN = 64, // slots of a ring; a load with all of its stages fits
     RUNFILE_UUID_SIZE = 16,
@@ -172,8 +172,8 @@ MUST_CHECK enum status runfile_add_stream_after(struct runfile *file, uint64_t n
 struct runfile_counts {
     uint64_t produced;   // written to a ring
     uint64_t unreleased; // still in a ring; meaningful to the consumer thread only
-    uint64_t dropped;    // including those of threads without a stream,
-    uint64_t no_room;    // which are these
+    uint64_t dropped;    // the ring was full, or the thread had no stream
+    uint64_t no_room;    // part of `dropped`: the thread had no stream
 };
 
 struct runfile_counts runfile_counts(const struct runfile *file);

@@ -1,5 +1,6 @@
-// Reads segments into memory: the append-only files of a spool, a log of records on disk (spool.h).
-// Defines the vtable of the system calls that a spool makes.
+// Segment reader: reads a segment file into memory.  Segments are the append-only files of a spool,
+// which is a write-ahead log of records on disk (spool.h).  This header also has the vtable of the
+// system calls that a spool makes.
 #ifndef INFERSTAT_MONITOR_SEGMENT_FILE_H
 #define INFERSTAT_MONITOR_SEGMENT_FILE_H
 
@@ -36,8 +37,8 @@ struct segment_file {
     unsigned char *bytes; // allocated by segment_file_load; the caller frees them
 };
 
-// Reads segment `number` of the folder (a descriptor) in place of the one before.  Bytes that
-// cannot be read (a bad sector) are zero, which fails an entry's checksum.  Returns
+// Reads segment `number` of the folder (a descriptor), which replaces the contents of `file`. Bytes
+// that cannot be read (a bad sector) become zero, and an entry's checksum reveals them.  Returns
 // STATUS_NOT_FOUND if there is no such regular file, STATUS_IO with errno set if it cannot be
 // opened now, or STATUS_NOMEM.
 MUST_CHECK enum status segment_file_load(struct segment_file *file, const struct spool_io *io,

@@ -17,7 +17,7 @@ struct aggregate_scan_state {
     int number[AGGREGATE_SCAN_METRICS_MAX];        // rollup_metric_number of each metric
     int64_t watermark[AGGREGATE_SCAN_METRICS_MAX]; // of each metric; INT64_MIN: no rollups
     int64_t filter_ids[QUERY_DIMENSION_COUNT];     // GROUP_KEY_NONE: no filter; -1: unknown name
-    bool leaves_out;  // rollups count records with implausible times, which the window lacks
+    bool leaves_out;  // records with implausible times (rollup.h) are outside the window
     int64_t asked_ns; // start of the query's window, before it is cut to existing data
 };
 

@@ -10,12 +10,11 @@
 //   acknowledged_elsewhere                  any time before the producer noticed the loss
 //   refused                                 when the collector refused the records
 //   host_lost                               when the collector last heard of the run
-//   ring_full                               as in the table `unnumbered` (schema.h); unknown for
-//                                           losses it lacks, as in stores of older versions
+//   ring_full                               as in the table `unnumbered` (schema.h); unknown if the
+//                                           table lacks the loss (stores of older versions)
 //
 // Stored records are counted only if there are losses.  Where the count comes from:
-//   run inside the window  the ledger (counts of records per run and kind, schema.h), which
-//   includes
+//   run inside the window  the ledger (counts of records per run and kind, schema.h).  It includes
 //                          expired records but not cleared ones
 //   other runs             rollups (aggregates computed in advance, rollup.h), or single records if
 //                          the answer is by run

@@ -17,18 +17,20 @@ enum { GOODPUT_SQL_SIZE = 1024 };
 // invalid.
 MUST_CHECK enum status goodput_sql(char out[GOODPUT_SQL_SIZE], const char *slo, struct error *err);
 
-// Adds the time at which each request ended to the scan, as its second metric: the scan must have
-// one metric, goodput.
+// Adds the end times of the requests to the scan, as its second metric.  The scan must have one
+// metric before, goodput.
 void goodput_want_ends(struct aggregate_scan *scan);
 
-// The end of the request that ended last, from that metric; NaN if there are no requests.
+// The latest end time, after the scan (goodput_want_ends); NaN if there are no requests.
 double goodput_end_ns(const struct aggregate_scan *scan);
 
-// The divisor of goodput, in seconds.  Without steps it is the length of the query's window; a
-// window that is open at an end is cut to the first request's start and `end_ns` there.  With steps
-// it is the part of the step at `step_ns` that lies in the window; an open end does not cut a step,
-// so that a single request does not yield thousands per second.  Time whose records have expired is
-// excluded.
+// The divisor of goodput, in seconds, without the time whose records have expired:
+//   without steps  the length of the query's window.  An open start becomes the start of the first
+//                  request, an open end becomes `end_ns` (goodput_end_ns)
+//   with steps     the length of the part of the step at `step_ns` that lies in the window.  An
+//   open
+//                  window does not shorten a step: else one request could yield thousands per
+//                  second
 double goodput_seconds(const struct query *query, const struct aggregate_scan *scan,
                        int64_t step_ns, double end_ns);
 

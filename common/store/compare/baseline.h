@@ -67,8 +67,8 @@ MUST_CHECK enum status baseline_write(struct sqlite3 *db, const struct query *qu
                                       const struct baseline *baseline, struct result **out,
                                       struct error *err);
 
-// Executes such a query on a file that no collector has open: baseline_prepare, then
-// baseline_write.  Takes the store's lock.
+// Executes a QUERY_BASELINE_SAVE or QUERY_BASELINE_DELETE on a file that no collector has open:
+// baseline_prepare, then baseline_write.  Takes the store's lock.
 MUST_CHECK enum status baseline_write_file(const char *path, const struct query *query,
                                            struct result **out, struct error *err);
 

@@ -22,12 +22,12 @@ struct sampled {
     enum record_kind kind;
     const char *name;             // the metric's name
     enum stats_sampling sampling; // whether the values depend on their predecessors (stats.h)
-    // One bit, its own, if the metric measures the work itself and not its speed (tokens of a
-    // request, page cache share of a file); 0: it measures speed.
+    // Work metrics measure the amount of work (tokens of a request, page cache share of a file),
+    // not its speed.  Each has one bit in `work`; other metrics have 0 there.
     unsigned work;
-    unsigned depends; // the `work` bits of the metrics that this metric's value depends on
-    // A metric of an internal part, which may get worse while the whole improves.  It is reported,
-    // but judged only on request.
+    unsigned depends; // bits of the work metrics on which this metric's value depends
+    // The metric explains an internal part (copy/compute overlap), which may get worse while the
+    // whole improves.  It is reported, but has a verdict only on request.
     bool explains;
 };
 

@@ -1,12 +1,13 @@
 // Concurrent events of a request: for how long model loads on its host, and pipelines and clock
-// throttling on its device, overlapped each of its phases.  All times are the host's clock.
-// Latency attribution (latency_attribution.h) divides the delay of a slow request among these.
+// throttling on its device, overlapped each of its phases.  All times are by the host's clock.
+// Latency attribution (latency_attribution.h) divides the delay of a slow request among them.
 //
-// Only a limited number of records is read, those of all hosts included.  These are the newest
-// EVENTS_SPANS_MAX loads and as many pipelines that started between EVENTS_BEFORE_NS before the
-// request and its end; and the newest EVENTS_SAMPLES_MAX device samples from EVENTS_SAMPLE_NS
-// before the request to EVENTS_SAMPLE_NS after it.  A device sample is valid until the next sample
-// of its run, but for at most EVENTS_SAMPLE_NS.
+// The number of records read is limited, over all hosts together:
+//   loads, pipelines  the newest EVENTS_SPANS_MAX of each that started in the EVENTS_BEFORE_NS
+//                     before the request, or during it
+//   device samples    the newest EVENTS_SAMPLES_MAX from EVENTS_SAMPLE_NS before the request to
+//                     EVENTS_SAMPLE_NS after it
+// A device sample is valid until the next sample of its run, but for at most EVENTS_SAMPLE_NS.
 #ifndef INFERSTAT_STORE_QUERY_CONCURRENT_EVENTS_H
 #define INFERSTAT_STORE_QUERY_CONCURRENT_EVENTS_H
 

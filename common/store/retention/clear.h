@@ -5,8 +5,8 @@
 // runs it between other jobs: clear_begin, then clear_slice and clear_took until `*done`.
 // store_clear runs it on a file without a collector.
 //
-// QUERY_FORGET (forget.h) is the same with all records of a run or of an owner's runs, and then
-// removes these runs: clear_begin_forget begins it.
+// QUERY_FORGET (forget.h) deletes all records of a run, or of all runs of an owner, in the same
+// way, and then removes these runs.  It begins with clear_begin_forget.
 #ifndef INFERSTAT_STORE_RETENTION_CLEAR_H
 #define INFERSTAT_STORE_RETENTION_CLEAR_H
 

@@ -1,8 +1,8 @@
-// Data access for the table rollup_gap.  A gap is a period for which a level of rollups (stored
-// aggregates of records, per minute, hour, day or month; rollup.h) is not stored or not valid, so
-// that queries must not use it.  It is also a gap of all finer levels, unless its level is
-// ROLLUP_MONTHS_ALONE.  Writers of rollups change gaps; queries read them into a struct gap_set.
-// The module also looks up the highest record ids in use.
+// Gaps of rollups: data access for the table rollup_gap.  Rollups are stored aggregates of records
+// per minute, hour, day or month (the level; rollup.h).  A gap is a period for which queries must
+// not use a level, since its rollups are missing or invalid.  A gap is also a gap of all finer
+// levels, unless its level is ROLLUP_MONTHS_ALONE.  Writers of rollups change gaps; queries read
+// them into a struct gap_set.  The module also looks up the highest record ids in use.
 //
 // Functions that change the table run inside the caller's transaction.
 #ifndef INFERSTAT_STORE_ROLLUP_GAP_TABLE_H
@@ -43,14 +43,14 @@ typedef enum status gap_change(struct sqlite3 *db, const struct gap *gap, struct
 MUST_CHECK enum status gap_each_grouping(struct sqlite3 *db, gap_change *change, struct gap gap,
                                          struct error *err);
 
-// Adds a gap (ROLLUP_MONTHS_ALONE) for the months that overlap `span`, so that queries use their
-// days instead: rollups of months are not rebuilt.
+// Adds a gap (ROLLUP_MONTHS_ALONE) for the months that overlap `span`.  Queries then use the
+// rollups of these months' days, since rollups of months are not rebuilt.
 MUST_CHECK enum status gap_drop_months(struct sqlite3 *db, enum record_kind kind,
                                        const struct gap_span *span, struct error *err);
 
-// Requests a rebuild of the rollups of all days that overlap the spans; until then queries read
-// these days' records.  The rollups of their months are not used again.  To be called when records
-// that rollups include are changed or deleted; not for new records.
+// Requests a rebuild of the rollups of all days that overlap the spans.  Until the rebuild, queries
+// read the records of these days.  The rollups of the days' months are not used again.  To be
+// called when records that rollups include are changed or deleted; not for new records.
 MUST_CHECK enum status gap_request_rebuild(struct sqlite3 *db, enum record_kind kind,
                                            const struct gap_span *spans, size_t count,
                                            struct error *err);
