@@ -28,6 +28,7 @@ enum {
     ROWS_MIN = 256,        // costs no more than a commit on a slow disk
     ROWS_FIRST = 512,
     ROWS_MAX = 8192,
+    STUCK_MAX = 120, // passes, of a second, until a store takes a little that cannot shrink
     RUNS_MIN = 1,
     RUNS_FIRST = 64,
     RUNS_MAX = 256,
@@ -65,6 +66,7 @@ struct retention {
     bool asked_sums; // a step did; the pass after they are built may expire more
     bool is_retry;   // this is that pass
     unsigned waits;  // passes in a row that did not shrink the store, to await sums
+    unsigned stuck;  // passes in a row that found nothing to delete in a store above its limit
     bool is_over;    // the store exceeds its limit of bytes
     bool over_bytes; // and that was logged
 };
@@ -255,7 +257,10 @@ enum status retention_pressure(struct retention *retention, uint64_t *bytes, str
     if (!retention->is_over && retention->phase == PHASE_ROWS)
         retention->due_ns = 0; // the next pass begins now
     retention->is_over = true;
-    *bytes = over < share ? (uint64_t)PRESS_BYTES >> (PRESS_STEPS * over / share) : 0;
+    if (over < share)
+        *bytes = (uint64_t)PRESS_BYTES >> (PRESS_STEPS * over / share);
+    else
+        *bytes = retention->stuck > STUCK_MAX ? PRESS_BYTES >> PRESS_STEPS : 0;
     return STATUS_OK;
 }
 
@@ -379,6 +384,8 @@ static enum status step_bytes(struct retention *retention, int64_t wall_ns, unsi
     }
     if (status == STATUS_OK && is_over)
         status = shrink(retention, wall_ns, gone, err);
+    if (*gone > 0)
+        retention->stuck = 0;
     if (status != STATUS_OK || *gone > 0 || retention->sweeping)
         return status;
     next_phase(retention);
@@ -388,6 +395,7 @@ static enum status step_bytes(struct retention *retention, int64_t wall_ns, unsi
         log_write(
             LOG_LEVEL_WARNING,
             "the store is larger than --retention bytes, and nothing in it can be deleted yet");
+    retention->stuck = is_over ? retention->stuck + 1 : 0;
     retention->over_bytes = is_over;
     return STATUS_OK;
 }

@@ -38,8 +38,10 @@ MUST_CHECK enum status retention_step(struct retention *retention, int64_t wall_
                                       struct error *err);
 
 // Sets `*bytes` to what each owner of runs may send in a second: the less, the more the store
-// exceeds its limit; 0 from 17/16 of the limit on, UINT64_MAX while the store does not exceed it.
-// A pass that awaits its time is due at once when the store begins to exceed its limit.
+// exceeds its limit; 0 from 17/16 of the limit on (64 KB where for two minutes nothing could be
+// deleted: a store that cannot shrink must not refuse everything without end), UINT64_MAX while the
+// store does not exceed it.  A pass that awaits its time is due at once when the store begins to
+// exceed its limit.
 MUST_CHECK enum status retention_pressure(struct retention *retention, uint64_t *bytes,
                                           struct error *err);
 

@@ -230,6 +230,12 @@ TEST_CASE(test_a_full_store_takes_less)
     }
     assert_int_equal(before, 0);
     assert_true(steps >= 5);
+    // Nothing of it can be deleted: after two minutes it takes a little.
+    for (unsigned i = 0; i < 140; i++) {
+        assert_int_equal(retention_pressure(retention, &bytes, NULL), STATUS_OK);
+        assert_int_equal(bytes, i > 120 ? 65536 : 0);
+        (void)pass(now_ns);
+    }
     begin("raw=forever", true); // without a limit
     assert_int_equal(retention_pressure(retention, &bytes, NULL), STATUS_OK);
     assert_true(bytes == UINT64_MAX);
