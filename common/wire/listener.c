@@ -27,6 +27,12 @@ enum {
 
 #define SECOND_NS UINT64_C(1000000000)
 
+static const uint64_t handshake_ns = 5 * SECOND_NS;   // from the connection to the admission
+static const uint64_t frame_long_ns = 30 * SECOND_NS; // from a frame's beginning to its end
+static const uint64_t frame_short_ns = 2 * SECOND_NS; // the same while others wait for room
+static const uint64_t deaf_long_ns = 10 * SECOND_NS;  // without reading anything
+static const uint64_t deaf_short_ns = 2 * SECOND_NS;  // the same while messages are refused
+
 // A handshake with keys costs a quarter of a millisecond, one without a tenth of that.
 static const uint64_t rate_step_ns = 1000000, keyed_rate_step_ns = 5000000;
 static const uint64_t rate_of_all_step_ns = 200000, keyed_rate_of_all_step_ns = 1000000;
@@ -46,16 +52,6 @@ static const struct pool pool_limits[ADDRESS_SERVICES] = {
     [ADDRESS_LIVE] = {.received_max = MIB, .unsent_max = (size_t)13 * MIB},
     [ADDRESS_ADMIN] = {.received_max = MIB, .unsent_max = MIB},
 };
-
-static void lock(struct listener *listener)
-{
-    (void)pthread_mutex_lock(&listener->lock);
-}
-
-static void unlock(struct listener *listener)
-{
-    (void)pthread_mutex_unlock(&listener->lock);
-}
 
 // ---- New connections -------------------------------------------------------------------
 
@@ -93,7 +89,7 @@ static bool allow_handshake(struct port *port, const struct wire_peer *peer)
 // Makes room for one connection more; false: there is none.
 static bool make_place(struct port *port)
 {
-    lock(port->listener);
+    listener_lock(port->listener);
     bool has_place = port->counters.connections < port->connections_max;
     struct connection *oldest = TAILQ_FIRST(&port->unheard);
     if (!has_place && oldest) {
@@ -102,16 +98,16 @@ static bool make_place(struct port *port)
         connection_shut_down(oldest);
         has_place = true;
     }
-    unlock(port->listener);
+    listener_unlock(port->listener);
     return has_place;
 }
 
 static void refuse(struct port *port, int fd, const struct wire_peer *peer, enum wire_cut why)
 {
-    lock(port->listener);
+    listener_lock(port->listener);
     port->counters.over_limit += why == WIRE_CUT_CONNECTIONS;
     port_complain(port, peer, why);
-    unlock(port->listener);
+    listener_unlock(port->listener);
     (void)close(fd);
 }
 
@@ -148,13 +144,13 @@ static void serve_dirty(struct listener *listener)
 {
     struct connection *connection;
     do {
-        lock(listener);
+        listener_lock(listener);
         connection = TAILQ_FIRST(&listener->dirty);
         if (connection) {
             TAILQ_REMOVE(&listener->dirty, connection, next_dirty);
             connection->is_dirty = false;
         }
-        unlock(listener);
+        listener_unlock(listener);
         if (!connection)
             break;
         connection_write(connection);
@@ -178,23 +174,21 @@ static void serve_waiting_of(struct port *port)
 static void serve_waiting(struct listener *listener)
 {
     bool is_due[ADDRESS_SERVICES], has_waiting[ADDRESS_SERVICES] = {false};
-    struct port *port;
-    lock(listener);
+    listener_lock(listener);
     for (unsigned i = 0; i < ADDRESS_SERVICES; i++) {
         is_due[i] = listener->pools[i].was_shortened;
         listener->pools[i].was_shortened = false;
     }
-    unlock(listener);
-    TAILQ_FOREACH(port, &listener->ports, next)
-    {
+    listener_unlock(listener);
+    for (struct port *port = TAILQ_FIRST(&listener->ports); port; port = TAILQ_NEXT(port, next)) {
         if (is_due[port->service])
             serve_waiting_of(port);
         has_waiting[port->service] |= !TAILQ_EMPTY(&port->waiting);
     }
-    lock(listener);
+    listener_lock(listener);
     for (unsigned i = 0; i < ADDRESS_SERVICES; i++)
         listener->pools[i].has_waiting = has_waiting[i];
-    unlock(listener);
+    listener_unlock(listener);
 }
 
 // One turn for each connection that may have bytes to receive.
@@ -234,43 +228,62 @@ static void serve_events(struct listener *listener, const struct epoll_event *ev
 static size_t least_waiting(const struct port *port)
 {
     size_t least = SIZE_MAX;
-    struct connection *connection;
-    TAILQ_FOREACH(connection, &port->waiting, next_waiting)
-    if (connection->wait == WAIT_ROOM && connection->owner->received < least)
-        least = connection->owner->received;
+    for (const struct connection *connection = TAILQ_FIRST(&port->waiting); connection;
+         connection = TAILQ_NEXT(connection, next_waiting))
+        if (connection->wait == WAIT_ROOM && connection->owner->received < least)
+            least = connection->owner->received;
     return least;
+}
+
+// Why the connection has exceeded its time; WIRE_CUT_NONE: it has not.
+static enum wire_cut overdue(struct connection *connection, size_t least_waiting, bool was_short)
+{
+    const uint64_t now_ns = connection->port->listener->now_ns;
+    if (!connection->is_admitted)
+        return now_ns - connection->opened_ns > handshake_ns ? WIRE_CUT_GREETING : WIRE_CUT_NONE;
+    listener_lock(connection->port->listener);
+    const bool holds_more = connection->owner->received > least_waiting;
+    listener_unlock(connection->port->listener);
+    if (connection->room &&
+        now_ns - connection->frame_ns > (holds_more ? frame_short_ns : frame_long_ns))
+        return WIRE_CUT_SLOW_FRAME;
+    if (connection->sending &&
+        now_ns - connection->progress_ns > (was_short ? deaf_short_ns : deaf_long_ns))
+        return WIRE_CUT_DEAF;
+    return WIRE_CUT_NONE;
 }
 
 static void check_times(struct port *port)
 {
-    lock(port->listener);
+    listener_lock(port->listener);
     const size_t least = least_waiting(port);
     const bool was_short = pool_of(port)->was_short;
-    unlock(port->listener);
+    listener_unlock(port->listener);
     struct connection *connection = TAILQ_FIRST(&port->connections);
     while (connection) {
         struct connection *after = TAILQ_NEXT(connection, next);
-        connection_check_time(connection, least, was_short);
+        const enum wire_cut why = overdue(connection, least, was_short);
+        connection->others = 0;
+        if (why != WIRE_CUT_NONE)
+            connection_cut(connection, why);
         connection = after;
     }
 }
 
 static void tick(struct listener *listener)
 {
-    struct port *port;
-    TAILQ_FOREACH(port, &listener->ports, next)
-    {
+    for (struct port *port = TAILQ_FIRST(&listener->ports); port; port = TAILQ_NEXT(port, next)) {
         check_times(port);
         if (port->is_paused)
             pause_accepting(port, false);
     }
-    lock(listener);
+    listener_lock(listener);
     for (unsigned i = 0; i < ADDRESS_SERVICES; i++) {
         listener->pools[i].was_short = false;
         listener->pools[i].was_shortened =
             listener->pools[i].has_waiting; // for malloc to try again
     }
-    unlock(listener);
+    listener_unlock(listener);
 }
 
 static void add_port(struct listener *listener, struct port *port)
@@ -292,20 +305,20 @@ static void remove_port(struct listener *listener, struct port *port)
 // Does what a user's thread asks for; false: the thread is to end.
 static bool serve_request(struct listener *listener)
 {
-    lock(listener);
+    listener_lock(listener);
     const enum listener_request request = listener->request;
     struct port *port = listener->requested;
-    unlock(listener);
+    listener_unlock(listener);
     if (request == REQUEST_NONE)
         return true;
     if (request == REQUEST_ADD)
         add_port(listener, port);
     else if (request == REQUEST_REMOVE)
         remove_port(listener, port);
-    lock(listener);
+    listener_lock(listener);
     listener->request = REQUEST_NONE;
     (void)pthread_cond_broadcast(&listener->done);
-    unlock(listener);
+    listener_unlock(listener);
     return request != REQUEST_STOP;
 }
 
@@ -314,15 +327,14 @@ static bool serve_request(struct listener *listener)
 static int timeout(struct listener *listener, uint64_t ticked_ns)
 {
     bool has_connections = false, is_due = !TAILQ_EMPTY(&listener->ready);
-    struct port *port;
-    TAILQ_FOREACH(port, &listener->ports, next)
-    has_connections = has_connections || !TAILQ_EMPTY(&port->connections) || port->is_paused;
-    lock(listener);
+    for (struct port *port = TAILQ_FIRST(&listener->ports); port; port = TAILQ_NEXT(port, next))
+        has_connections = has_connections || !TAILQ_EMPTY(&port->connections) || port->is_paused;
+    listener_lock(listener);
     is_due = is_due || !TAILQ_EMPTY(&listener->dirty) || listener->request != REQUEST_NONE;
     for (unsigned i = 0; i < ADDRESS_SERVICES; i++)
         is_due = is_due || listener->pools[i].was_shortened;
     listener->is_asleep = !is_due;
-    unlock(listener);
+    listener_unlock(listener);
     if (is_due)
         return 0;
     const uint64_t waited_ms = (listener->now_ns - ticked_ns) / 1000000;
@@ -337,9 +349,9 @@ static void *run(void *context)
     do {
         const int count =
             epoll_wait(listener->epoll_fd, events, EVENTS_MAX, timeout(listener, ticked_ns));
-        lock(listener);
+        listener_lock(listener);
         listener->is_asleep = false;
-        unlock(listener);
+        listener_unlock(listener);
         listener->now_ns = clock_monotonic_ns();
         serve_events(listener, events, count);
         serve_dirty(listener);
@@ -359,14 +371,14 @@ static void *run(void *context)
 static void ask(struct listener *listener, enum listener_request request, struct port *port)
 {
     (void)pthread_mutex_lock(&listener->turn);
-    lock(listener);
+    listener_lock(listener);
     listener->request = request;
     listener->requested = port;
     if (listener_needs_wake(listener))
         listener_wake(listener);
     while (listener->request != REQUEST_NONE)
         (void)pthread_cond_wait(&listener->done, &listener->lock);
-    unlock(listener);
+    listener_unlock(listener);
     (void)pthread_mutex_unlock(&listener->turn);
 }
 
@@ -489,10 +501,10 @@ void port_close(struct port *port)
     struct owner *owner;
     while ((owner = TAILQ_FIRST(&port->active)) != NULL) { // closed ones with unread frames
         struct connection *connection = TAILQ_FIRST(&owner->active);
-        lock(port->listener);
+        listener_lock(port->listener);
         connection_drop_unread(connection);
         connection_free(connection);
-        unlock(port->listener);
+        listener_unlock(port->listener);
     }
     assert(TAILQ_EMPTY(&port->owners)); // else a frame was not released
     port_free(port);

@@ -16,47 +16,38 @@ enum {
     OTHERS_MAX = 1000,       // heartbeats, commands and messages of several frames in a second
 };
 
-#define SECOND_NS UINT64_C(1000000000)
-
-static const uint64_t handshake_ns = 5 * SECOND_NS;   // from the connection to the admission
-static const uint64_t frame_long_ns = 30 * SECOND_NS; // from a frame's beginning to its end
-static const uint64_t frame_short_ns = 2 * SECOND_NS; // the same while others wait for room
-static const uint64_t deaf_long_ns = 10 * SECOND_NS;  // without reading anything
-static const uint64_t deaf_short_ns = 2 * SECOND_NS;  // the same while messages are refused
-
 _Static_assert(sizeof(struct received) <= FRAME_COST, "the cost covers the structure");
 
-static void lock(struct port *port)
+static void release(struct owner *owner, size_t bytes)
 {
-    (void)pthread_mutex_lock(&port->listener->lock);
-}
-
-static void unlock(struct port *port)
-{
-    (void)pthread_mutex_unlock(&port->listener->lock);
+    struct listener *listener = owner->port->listener;
+    listener_lock(listener);
+    (void)pool_release(owner, bytes); // this thread needs not be woken
+    listener_unlock(listener);
 }
 
 // ---- The end -------------------------------------------------------------------------
+
+static void make_unready(struct connection *connection)
+{
+    if (connection->is_ready)
+        TAILQ_REMOVE(&connection->port->listener->ready, connection, next_ready);
+    connection->is_ready = false;
+}
 
 static void discard_room(struct connection *connection)
 {
     struct received *room = connection->room;
     connection->room = NULL;
-    if (!room)
-        return;
-    lock(connection->port);
-    (void)pool_release(room->owner, room->cost);
-    unlock(connection->port);
+    if (room)
+        release(room->owner, room->cost);
     free(room);
 }
 
 static void discard_left(struct connection *connection)
 {
-    if (!connection->left)
-        return;
-    lock(connection->port);
-    (void)pool_release(connection->owner, connection->left_size);
-    unlock(connection->port);
+    if (connection->left)
+        release(connection->owner, connection->left_size);
     free(connection->left);
     connection->left = NULL;
 }
@@ -109,12 +100,11 @@ void connection_end(struct connection *connection, bool drops_unread)
     discard_room(connection);
     discard_left(connection);
     zmtp_deinit(&connection->zmtp);
-    if (connection->is_ready)
-        TAILQ_REMOVE(&port->listener->ready, connection, next_ready);
+    make_unready(connection);
     if (connection->is_admitted && port->leave)
         port->leave(port->context, &connection->peer);
     const int fd = connection->fd;
-    lock(port);
+    listener_lock(port->listener);
     leave_port(connection);
     connection->is_ended = true;
     drop_unsent(connection);
@@ -124,15 +114,14 @@ void connection_end(struct connection *connection, bool drops_unread)
         connection_update(connection); // its answer will never be read
     if (TAILQ_EMPTY(&connection->unread))
         connection_free(connection);
-    unlock(port);
+    listener_unlock(port->listener);
     (void)close(fd);
 }
 
-// Ends a connection for a reason that is the peer's fault.
-static void cut(struct connection *connection, enum wire_cut why)
+void connection_cut(struct connection *connection, enum wire_cut why)
 {
     struct port *port = connection->port;
-    lock(port);
+    listener_lock(port->listener);
     port_complain(port, &connection->peer, why);
     const bool is_known = why == WIRE_CUT_STRANGER || why == WIRE_CUT_CONNECTIONS;
     port->counters.strangers += why == WIRE_CUT_STRANGER;
@@ -141,7 +130,7 @@ static void cut(struct connection *connection, enum wire_cut why)
         connection->is_cut = true;
         port->counters.connections--;
     }
-    unlock(port);
+    listener_unlock(port->listener);
     connection_end(connection, true);
 }
 
@@ -160,11 +149,11 @@ static void seal(struct connection *connection, struct unsent *unsent)
 
 static struct unsent *take_unsent(struct connection *connection)
 {
-    lock(connection->port);
+    listener_lock(connection->port->listener);
     struct unsent *unsent = TAILQ_FIRST(&connection->unsent);
     if (unsent)
         TAILQ_REMOVE(&connection->unsent, unsent, next);
-    unlock(connection->port);
+    listener_unlock(connection->port->listener);
     if (unsent && unsent->end == 0)
         seal(connection, unsent);
     return unsent;
@@ -172,11 +161,11 @@ static struct unsent *take_unsent(struct connection *connection)
 
 static void finish_unsent(struct connection *connection)
 {
-    lock(connection->port);
+    listener_lock(connection->port->listener);
     release_unsent(connection, connection->sending);
     if (connection->owner)
         connection_update(connection);
-    unlock(connection->port);
+    listener_unlock(connection->port->listener);
     free(connection->sending);
     connection->sending = NULL;
 }
@@ -185,13 +174,13 @@ static void finish_unsent(struct connection *connection)
 // false if that is not wanted either.
 static bool lose(struct connection *connection)
 {
-    lock(connection->port);
+    listener_lock(connection->port->listener);
     const bool is_wanted = !connection->is_cut && !connection->port->limits->is_asked;
     connection->is_gone = true;
     drop_unsent(connection);
     if (connection->owner)
         connection_update(connection);
-    unlock(connection->port);
+    listener_unlock(connection->port->listener);
     return is_wanted;
 }
 
@@ -231,9 +220,9 @@ static bool send_own(struct connection *connection, const unsigned char *bytes, 
         return false;
     *unsent = (struct unsent){.end = size};
     memcpy(unsent->bytes, bytes, size);
-    lock(connection->port);
+    listener_lock(connection->port->listener);
     TAILQ_INSERT_HEAD(&connection->unsent, unsent, next);
-    unlock(connection->port);
+    listener_unlock(connection->port->listener);
     connection_write(connection);
     return true;
 }
@@ -243,23 +232,21 @@ static bool send_own(struct connection *connection, const unsigned char *bytes, 
 static void begin_wait(struct connection *connection, enum wait wait)
 {
     struct port *port = connection->port;
-    if (connection->is_ready)
-        TAILQ_REMOVE(&port->listener->ready, connection, next_ready);
-    connection->is_ready = false;
-    lock(port);
+    make_unready(connection);
+    listener_lock(port->listener);
     connection->wait = wait;
     TAILQ_INSERT_TAIL(&port->waiting, connection, next_waiting);
     pool_of(port)->has_waiting = true;
     connection_mark(connection); // the reason may have gone since it was found
-    unlock(port);
+    listener_unlock(port->listener);
 }
 
 static void end_wait(struct connection *connection)
 {
-    lock(connection->port);
+    listener_lock(connection->port->listener);
     TAILQ_REMOVE(&connection->port->waiting, connection, next_waiting);
     connection->wait = WAIT_NOT;
-    unlock(connection->port);
+    listener_unlock(connection->port->listener);
 }
 
 static void make_ready(struct connection *connection)
@@ -273,9 +260,9 @@ static void make_ready(struct connection *connection)
 // Room for small frames that may be received now.
 static size_t room_of(struct connection *connection)
 {
-    lock(connection->port);
+    listener_lock(connection->port->listener);
     const size_t room = pool_room(pool_of(connection->port), connection->owner);
-    unlock(connection->port);
+    listener_unlock(connection->port->listener);
     return room;
 }
 
@@ -287,13 +274,13 @@ static bool enter(struct connection *connection)
     struct port *port = connection->port;
     if (port->enter && !port->enter(port->context, &connection->peer))
         return false;
-    lock(port);
+    listener_lock(port->listener);
     struct owner *owner = owner_of(port, &connection->peer);
     if (owner)
         owner->connections++;
     connection->owner = owner;
     connection->is_admitted = owner != NULL;
-    unlock(port);
+    listener_unlock(port->listener);
     if (!owner && port->leave)
         port->leave(port->context, &connection->peer);
     return owner != NULL;
@@ -311,13 +298,13 @@ static bool admit(struct connection *connection, const struct zmtp_step *proved)
     const bool is_known =
         !port->is_guarded || port->guard.admit(port->guard.context, port->service, proved->key);
     if (is_known && !enter(connection)) { // closed without an ERROR, so that it tries again
-        cut(connection, WIRE_CUT_CONNECTIONS);
+        connection_cut(connection, WIRE_CUT_CONNECTIONS);
         return false;
     }
     zmtp_admit(&connection->zmtp, is_known, &answer);
     const bool is_sent = send_own(connection, answer.reply, answer.reply_size);
     if (!is_known)
-        cut(connection, WIRE_CUT_STRANGER);
+        connection_cut(connection, WIRE_CUT_STRANGER);
     else if (!is_sent)
         connection_end(connection, true);
     return is_known && is_sent;
@@ -333,9 +320,9 @@ static bool give_room(struct connection *connection)
     struct received *room = malloc(sizeof *room + size);
     if (!room)
         return false;
-    lock(port);
+    listener_lock(port->listener);
     pool_hold(connection->owner, cost);
-    unlock(port);
+    listener_unlock(port->listener);
     *room = (struct received){.owner = connection->owner, .cost = cost};
     connection->room = room;
     connection->wants_room = false;
@@ -359,13 +346,13 @@ static void push(struct connection *connection, const struct zmtp_step *step)
     connection->room = NULL;
     received->message = step->message;
     received->size = step->size;
-    lock(connection->port);
+    listener_lock(connection->port->listener);
     hear(connection);
     TAILQ_INSERT_TAIL(&connection->unread, received, next);
     connection->unread_size += received->cost;
     connection_update(connection);
     const bool is_full = connection->unread_size >= connection->port->limits->unread_max;
-    unlock(connection->port);
+    listener_unlock(connection->port->listener);
     if (is_full)
         begin_wait(connection, WAIT_READER);
 }
@@ -373,11 +360,11 @@ static void push(struct connection *connection, const struct zmtp_step *step)
 static void report_skipped(struct connection *connection)
 {
     struct port *port = connection->port;
-    lock(port);
+    listener_lock(port->listener);
     hear(connection);
     port->skipped++;
     port_signal(port);
-    unlock(port);
+    listener_unlock(port->listener);
 }
 
 // A heartbeat is answered unless something is unsent already, which shows as much, or the peer
@@ -385,8 +372,10 @@ static void report_skipped(struct connection *connection)
 static void answer_ping(struct connection *connection, const struct zmtp_step *ping)
 {
     unsigned char pong[ZMTP_PONG_MAX];
-    if (!connection->sending && connection->can_write)
-        (void)send_own(connection, pong, zmtp_pong(&connection->zmtp, ping, pong));
+    if (connection->sending || !connection->can_write)
+        return;
+    const size_t size = zmtp_pong(&connection->zmtp, ping, pong);
+    (void)send_own(connection, pong, size);
 }
 
 // Does what follows from a step; false: the connection was closed.
@@ -423,13 +412,13 @@ static bool take_step(struct connection *connection, const struct zmtp_step *ste
     case ZMTP_BROKEN:
         if (step->reply_size > 0)
             (void)send_own(connection, step->reply, step->reply_size);
-        cut(connection, step->cut);
+        connection_cut(connection, step->cut);
         return false;
     }
     discard_room(connection);
     if (++connection->others <= OTHERS_MAX)
         return true;
-    cut(connection, WIRE_CUT_PINGS);
+    connection_cut(connection, WIRE_CUT_PINGS);
     return false;
 }
 
@@ -447,9 +436,9 @@ static bool keep(struct connection *connection, const unsigned char *bytes, size
     }
     memcpy(connection->left, bytes, size);
     connection->left_size = size;
-    lock(connection->port);
+    listener_lock(connection->port->listener);
     pool_hold(connection->owner, size);
-    unlock(connection->port);
+    listener_unlock(connection->port->listener);
     return true;
 }
 
@@ -470,7 +459,7 @@ static bool consume(struct connection *connection, const unsigned char *bytes, s
     return true;
 }
 
-// Where to receive, and how much; NULL: there is no room.
+// Where to receive, and how much; 0: there is no room.
 static unsigned char *target(struct connection *connection, size_t *size)
 {
     unsigned char *room = zmtp_room_left(&connection->zmtp, size);
@@ -487,15 +476,15 @@ static unsigned char *target(struct connection *connection, size_t *size)
         *size = *size < READ_LARGE ? *size : READ_LARGE;
         return room;
     }
-    *size = is_ample ? READ_SIZE : READ_MIN;
-    return left >= READ_MIN ? connection->port->listener->scratch : NULL;
+    *size = is_ample ? READ_SIZE : left >= READ_MIN ? READ_MIN : 0;
+    return connection->port->listener->scratch;
 }
 
 void connection_read(struct connection *connection)
 {
     size_t size;
     unsigned char *at = target(connection, &size);
-    if (!at) {
+    if (size == 0) {
         begin_wait(connection, WAIT_ROOM);
         return;
     }
@@ -510,11 +499,8 @@ void connection_read(struct connection *connection)
         return;
     // Fewer than asked for: there was no more, and epoll reports what comes.  The end of what the
     // peer sent it has reported already.
-    const bool is_all = got < 0 || ((size_t)got < size && !connection->has_ended);
-    if (is_all && connection->is_ready) {
-        connection->is_ready = false;
-        TAILQ_REMOVE(&connection->port->listener->ready, connection, next_ready);
-    }
+    if (got < 0 || ((size_t)got < size && !connection->has_ended))
+        make_unready(connection);
 }
 
 // True if what the connection waits for is there.
@@ -522,9 +508,9 @@ static bool may_go_on(struct connection *connection)
 {
     struct port *port = connection->port;
     if (connection->wait == WAIT_READER) {
-        lock(port);
+        listener_lock(port->listener);
         const bool has_room = connection->unread_size <= port->limits->unread_max / 2;
-        unlock(port);
+        listener_unlock(port->listener);
         return has_room;
     }
     if (connection->wants_room)
@@ -541,9 +527,7 @@ void connection_resume(struct connection *connection)
     unsigned char *left = connection->left;
     const size_t size = left ? connection->left_size : 0;
     connection->left = NULL;
-    lock(connection->port);
-    (void)pool_release(connection->owner, size);
-    unlock(connection->port);
+    release(connection->owner, size);
     const bool is_open = consume(connection, left ? left : nothing, size);
     free(left);
     if (is_open)
@@ -566,32 +550,6 @@ void connection_on_event(struct connection *connection, uint32_t events)
         make_ready(connection);
 }
 
-// Why the connection has exceeded its time; WIRE_CUT_NONE: it has not.
-static enum wire_cut overdue(struct connection *connection, size_t least_waiting, bool was_short)
-{
-    const uint64_t now_ns = connection->port->listener->now_ns;
-    if (!connection->is_admitted)
-        return now_ns - connection->opened_ns > handshake_ns ? WIRE_CUT_GREETING : WIRE_CUT_NONE;
-    lock(connection->port);
-    const bool holds_more = connection->owner->received > least_waiting;
-    unlock(connection->port);
-    if (connection->room &&
-        now_ns - connection->frame_ns > (holds_more ? frame_short_ns : frame_long_ns))
-        return WIRE_CUT_SLOW_FRAME;
-    if (connection->sending &&
-        now_ns - connection->progress_ns > (was_short ? deaf_short_ns : deaf_long_ns))
-        return WIRE_CUT_DEAF;
-    return WIRE_CUT_NONE;
-}
-
-void connection_check_time(struct connection *connection, size_t least_waiting, bool was_short)
-{
-    const enum wire_cut why = overdue(connection, least_waiting, was_short);
-    connection->others = 0;
-    if (why != WIRE_CUT_NONE)
-        cut(connection, why);
-}
-
 void connection_open(struct port *port, int fd, const struct wire_peer *peer)
 {
     struct listener *listener = port->listener;
@@ -611,9 +569,9 @@ void connection_open(struct port *port, int fd, const struct wire_peer *peer)
     TAILQ_INIT(&connection->unsent);
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
                                 .data.ptr = connection};
-    lock(port);
+    listener_lock(port->listener);
     bool has_place = connection_enter(connection);
-    unlock(port);
+    listener_unlock(port->listener);
     if (!has_place) {
         free(connection);
         (void)close(fd);

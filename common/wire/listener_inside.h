@@ -183,6 +183,16 @@ struct listener {
     unsigned char scratch[READ_SIZE];
 };
 
+static inline void listener_lock(struct listener *listener)
+{
+    (void)pthread_mutex_lock(&listener->lock);
+}
+
+static inline void listener_unlock(struct listener *listener)
+{
+    (void)pthread_mutex_unlock(&listener->lock);
+}
+
 // ---- listener_bind.c -----------------------------------------------------------------
 
 // Opens port->fd, which listens on the endpoint.
@@ -241,9 +251,8 @@ void connection_resume(struct connection *connection);
 void connection_write(struct connection *connection);
 // What epoll reported.
 void connection_on_event(struct connection *connection, uint32_t events);
-// Closes it if it has exceeded its time.  `least_waiting`: of the owners that wait for room, what
-// the one with least holds; SIZE_MAX: none waits.  `was_short`: messages were refused.
-void connection_check_time(struct connection *connection, size_t least_waiting, bool was_short);
+// Ends a connection for a reason that is the peer's fault.
+void connection_cut(struct connection *connection, enum wire_cut why);
 void connection_end(struct connection *connection, bool drops_unread);
 
 #endif

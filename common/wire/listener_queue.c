@@ -81,11 +81,10 @@ bool pool_release(struct owner *owner, size_t bytes)
 
 struct owner *owner_of(struct port *port, const struct wire_peer *peer)
 {
-    struct owner *owner;
-    TAILQ_FOREACH(owner, &port->owners, next)
-    if (peer_is_same_owner(&owner->peer, peer))
-        return owner;
-    owner = calloc(1, sizeof *owner);
+    for (struct owner *known = TAILQ_FIRST(&port->owners); known; known = TAILQ_NEXT(known, next))
+        if (peer_is_same_owner(&known->peer, peer))
+            return known;
+    struct owner *owner = calloc(1, sizeof *owner);
     if (!owner)
         return NULL;
     owner->port = port;
@@ -281,16 +280,6 @@ void port_complain(struct port *port, const struct wire_peer *peer, enum wire_cu
 
 // ==== The functions of a port that its user calls, without the lock =====================
 
-static void lock(struct port *port)
-{
-    (void)pthread_mutex_lock(&port->listener->lock);
-}
-
-static void unlock(struct port *port)
-{
-    (void)pthread_mutex_unlock(&port->listener->lock);
-}
-
 int port_fd(const struct port *port)
 {
     return port->ready_fd;
@@ -317,7 +306,7 @@ enum status port_receive(struct port *port, struct wire_frame *frame)
     struct connection *from = NULL;
     struct received *received = NULL;
     bool needs_wake = false;
-    lock(port);
+    listener_lock(port->listener);
     const bool is_skipped = port->skipped > 0;
     if (is_skipped) {
         port->skipped--;
@@ -330,7 +319,7 @@ enum status port_receive(struct port *port, struct wire_frame *frame)
         frame->peer = from->peer;
         needs_wake = after_receive(from);
     }
-    unlock(port);
+    listener_unlock(port->listener);
     if (needs_wake)
         listener_wake(port->listener);
     if (!received)
@@ -346,10 +335,10 @@ void port_frame_release(struct wire_frame *frame)
     struct received *received = frame->received;
     struct owner *owner = received->owner;
     struct port *port = owner->port;
-    lock(port);
+    listener_lock(port->listener);
     const bool needs_wake = pool_release(owner, received->cost);
     owner_free_unused(owner);
-    unlock(port);
+    listener_unlock(port->listener);
     if (needs_wake)
         listener_wake(port->listener);
     free(received);
@@ -385,9 +374,9 @@ enum status port_send(struct port *port, const struct wire_route *route, const v
                       size_t size)
 {
     const size_t cost = sizeof(struct unsent) + SEAL_OVERHEAD + size;
-    lock(port);
+    listener_lock(port->listener);
     enum status status = may_send(port, connection_find(port, route->connection), cost);
-    unlock(port);
+    listener_unlock(port->listener);
     struct unsent *unsent = status == STATUS_OK ? malloc(cost) : NULL;
     if (!unsent)
         return status == STATUS_OK ? STATUS_NOMEM : status;
@@ -396,7 +385,7 @@ enum status port_send(struct port *port, const struct wire_route *route, const v
         memcpy(unsent->bytes + SEAL_OVERHEAD, bytes, size);
 
     bool needs_wake = false;
-    lock(port);
+    listener_lock(port->listener);
     struct connection *connection = connection_find(port, route->connection);
     status = may_send(port, connection, cost); // again: the lock was released meanwhile
     if (status == STATUS_OK) {
@@ -405,7 +394,7 @@ enum status port_send(struct port *port, const struct wire_route *route, const v
         connection_mark(connection);
         needs_wake = listener_needs_wake(port->listener);
     }
-    unlock(port);
+    listener_unlock(port->listener);
     if (status != STATUS_OK)
         free(unsent);
     if (needs_wake)
@@ -417,48 +406,48 @@ enum status port_send(struct port *port, const struct wire_route *route, const v
 
 bool port_is_connected(struct port *port, const struct wire_route *route)
 {
-    lock(port);
+    listener_lock(port->listener);
     const bool is_connected = connection_find(port, route->connection) != NULL;
-    unlock(port);
+    listener_unlock(port->listener);
     return is_connected;
 }
 
 bool port_has_unread(struct port *port, const struct wire_route *route, uint64_t most)
 {
-    lock(port);
+    listener_lock(port->listener);
     const struct pool *pool = pool_of(port);
     const size_t left = pool->unsent < pool->unsent_max ? pool->unsent_max - pool->unsent : 0;
     const struct connection *connection = connection_find(port, route->connection);
     const size_t unsent = connection && connection->owner ? connection->owner->unsent : 0;
-    unlock(port);
+    listener_unlock(port->listener);
     return unsent > most || unsent > left / 2;
 }
 
 void port_hang_up(struct port *port)
 {
-    struct connection *connection;
-    lock(port);
-    TAILQ_FOREACH(connection, &port->connections, next)
-    if (!(connection->is_heard && port->is_guarded &&
-          port->guard.admit(port->guard.context, port->service, connection->peer.key)))
-        connection_shut_down(connection);
-    unlock(port);
+    listener_lock(port->listener);
+    for (struct connection *connection = TAILQ_FIRST(&port->connections); connection;
+         connection = TAILQ_NEXT(connection, next))
+        if (!(connection->is_heard && port->is_guarded &&
+              port->guard.admit(port->guard.context, port->service, connection->peer.key)))
+            connection_shut_down(connection);
+    listener_unlock(port->listener);
 }
 
 void port_count(struct port *port, struct wire_counters *out)
 {
-    lock(port);
+    listener_lock(port->listener);
     *out = port->counters;
-    unlock(port);
+    listener_unlock(port->listener);
 }
 
 unsigned port_complaints(struct port *port, struct wire_complaint *out, unsigned max)
 {
-    lock(port);
+    listener_lock(port->listener);
     const unsigned count = port->complaint_count < max ? port->complaint_count : max;
     memcpy(out, port->complaints, count * sizeof *out);
     port->complaint_count -= count;
     memmove(port->complaints, port->complaints + count, port->complaint_count * sizeof *out);
-    unlock(port);
+    listener_unlock(port->listener);
     return count;
 }

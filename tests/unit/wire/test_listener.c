@@ -134,6 +134,15 @@ static void await_cut(enum wire_cut cut)
     assert_int_equal(wire_complaints(server, &complaint, 1), 0);
 }
 
+static void await_pong(int fd)
+{
+    static const char ping[] = "\4\13\4PING\0\0abcd";
+    unsigned char body[255];
+    send_all(fd, ping, sizeof ping - 1);
+    assert_int_equal(read_frame(fd, body), 9);
+    assert_memory_equal(body, "\4PONGabcd", 9);
+}
+
 TEST_CASE(test_routing_ids_are_refused)
 {
     unsigned char body[255];
@@ -148,13 +157,10 @@ TEST_CASE(test_routing_ids_are_refused)
 
 TEST_CASE(test_heartbeats)
 {
-    unsigned char body[255];
     static const char ping[] = "\4\13\4PING\0\0abcd";
     listen_as(ADDRESS_INGEST);
     int fd = join();
-    send_all(fd, ping, sizeof ping - 1);
-    assert_int_equal(read_frame(fd, body), 9);
-    assert_memory_equal(body, "\4PONGabcd", 9);
+    await_pong(fd);
     // Too many end the connection.
     for (int i = 0; i < 5000; i++)
         if (send(fd, ping, sizeof ping - 1, MSG_NOSIGNAL) < 0)
@@ -302,9 +308,9 @@ TEST_CASE(test_turns)
         memcpy(frames + i * 2009, "\2\0\0\0\0\0\0\x07\xd0", 9);
     int many = join(), few = join();
     send_all(many, frames, sizeof frames);
-    pause_ms(200);
+    await_pong(many); // until all is received
     send_all(few, "\0\1x", 3);
-    pause_ms(200);
+    await_pong(few);
     bool is_there = false;
     while (!is_there) {
         receive(&frame);
