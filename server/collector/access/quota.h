@@ -32,8 +32,9 @@ struct quota;
     X(CONNECTIONS, "connections", 1024, 0, "", NONE, "new connections are refused")                \
     /* answers that the peers do not read */                                                       \
     X(ANSWERS, "answers", 4194304, 0, "", BYTES, "queries are refused")                            \
-    /* buckets of rollups, beyond those that each run may have */                                  \
-    X(CELLS, "cells", 16384, 28800, " in 8 hours", NONE, "names of records are stored as other")   \
+    /* buckets of rollups, and dropped ranges, beyond those that each run may have */              \
+    X(CELLS, "cells", 16384, 28800, " in 8 hours", NONE,                                           \
+      "names become other, and further losses or old records wait")                                \
     X(KILLS, "kills", 10, 60, " a minute", NONE, "runs are killed again and again")                \
     /* as BYTES, while the store is too large: see quota_press */                                  \
     X(PRESSURE, "bytes", 0, 1, " a second", BYTES,                                                 \

@@ -277,10 +277,20 @@ static struct cells_batch cells_batch_of(const struct batches *batches, const st
                                 .names = run->names};
 }
 
-static bool must_wait(struct batches *batches, const struct run *run, const struct job *job)
+// True if a message must be discarded for now, as its owner has used up its quota of cells: it has
+// old records, or adds dropped ranges to a run that has DELIVERY_DROPS_MAX.  These and the stored
+// ranges between them stay in the store as long as the run.
+static bool must_wait(struct batches *batches, const struct run *run, const struct job *job,
+                      const struct delivery_message *head)
 {
     const struct cells_batch cells = cells_batch_of(batches, run, job);
-    const bool waits = batches->has_folded && cells_must_wait(&cells, &job->message.batch);
+    const bool is_batch = head->kind == DELIVERY_BATCH;
+    const bool is_faulty = is_batch && (job->message.batch.fault || head->names_missing);
+    const uint64_t drops = run->drop_count < DELIVERY_DROPS_MAX ? 0 : head->drop_count + is_faulty;
+    const bool waits =
+        (drops > 0 &&
+         !quota_take(cells.quota, cells.owner, QUOTA_CELLS, drops, clock_monotonic_ns())) ||
+        (is_batch && batches->has_folded && cells_must_wait(&cells, &job->message.batch));
     reject_counters_count(&batches->channels->rejects, REFUSAL_QUOTA, waits);
     return waits;
 }
@@ -565,8 +575,7 @@ enum status batches_apply(struct batches *batches, const struct job *job, struct
         status = check_new_run(batches, job, &error, err);
     if (status != STATUS_OK)
         return status;
-    if (run && hearing == DELIVERY_HEARD && head.kind == DELIVERY_BATCH &&
-        must_wait(batches, run, job))
+    if (run && hearing == DELIVERY_HEARD && must_wait(batches, run, job, &head))
         return STATUS_OK; // as if it had been lost
     struct pending_ack *ack = ack_for(batches, job, run, id, hearing, error);
     if (!ack)

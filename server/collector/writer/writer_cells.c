@@ -132,10 +132,10 @@ enum status cells_add(struct cells *cells, const struct cells_batch *batch,
 bool cells_must_wait(const struct cells_batch *batch, const struct message_batch *message)
 {
     const int64_t today = batch->received_ns / DAY_NS;
-    bool is_old = false;
     for (size_t t = 0; t < message->table_count; t++)
         for (size_t row = 0; row < message->tables[t].count; row++)
-            is_old = is_old ||
-                     day_of(message->tables[t].started_ns[row], batch->received_ns) < today - 1;
-    return is_old && !quota_take(batch->quota, batch->owner, QUOTA_CELLS, 0, clock_monotonic_ns());
+            if (day_of(message->tables[t].started_ns[row], batch->received_ns) < today - 1)
+                return !quota_take(batch->quota, batch->owner, QUOTA_CELLS, 0,
+                                   clock_monotonic_ns());
+    return false;
 }

@@ -466,6 +466,37 @@ TEST_CASE(test_many_dropped_ranges)
     assert_int_equal(rig_integer("SELECT dropped FROM v_ledger"), DELIVERY_DROPS_MAX + MORE);
 }
 
+// Records and losses that take turns: no two ranges are adjacent.
+TEST_CASE(test_ranges_that_alternate)
+{
+    enum { QUOTA = 5, TURNS = 20 };
+    static struct wire_drop drops[DELIVERY_DROPS_MAX];
+    set_quotas("cells=5", LIMITS_STORE_NAMES);
+    rig_hello();
+    struct message message = {.kind = MESSAGE_BATCH};
+    memcpy(message.batch.run, rig_run, sizeof rig_run);
+    for (unsigned i = 0; i < DELIVERY_DROPS_MAX; i++)
+        drops[i].range = (struct delivery_range){
+            .first = i + 1, .last = i + 1, .reason = i % 2 ? DELIVERY_SPOOL_FULL : 0};
+    message.batch.drops = drops;
+    message.batch.drop_count = DELIVERY_DROPS_MAX;
+    assert_string_equal(error_for(&message), "");
+    for (unsigned i = 0; i < TURNS; i++) {
+        const uint64_t number = DELIVERY_DROPS_MAX + 1 + 2 * (uint64_t)i;
+        message = rig_operations(number, number);
+        drops[0].range.first = drops[0].range.last = number + 1;
+        message.batch.drops = drops;
+        message.batch.drop_count = i % 2;
+        rig_group(&message, false);
+        struct message refused = rig_operations(number + 1, number + 1);
+        refused.batch.fault = "invalid";
+        if (i % 2 == 0)
+            rig_group(&refused, false);
+    }
+    assert_int_equal(rig_integer("SELECT count(*) FROM range WHERE state = 1"),
+                     DELIVERY_DROPS_MAX + QUOTA);
+}
+
 // Long texts, as old producers send them, are cut and not refused.
 TEST_CASE(test_long_texts_of_a_run)
 {
@@ -499,5 +530,5 @@ TEST_MAIN_EACH(rig_set_up, rig_tear_down, test_a_run_belongs_to_the_key_that_ope
                test_runs_of_a_key_that_are_not_over, test_names_beyond_the_limit,
                test_names_beyond_the_quota, test_names_that_were_rolled_back,
                test_names_beyond_the_stores_limit, test_new_runs_within_an_hour,
-               test_cells_of_rollups, test_many_dropped_ranges, test_long_texts_of_a_run,
-               test_the_cache_is_bounded)
+               test_cells_of_rollups, test_many_dropped_ranges, test_ranges_that_alternate,
+               test_long_texts_of_a_run, test_the_cache_is_bounded)
