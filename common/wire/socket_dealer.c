@@ -39,11 +39,12 @@ enum {
 static const uint64_t second_ns = UINT64_C(1000000000);
 
 // What a collector may send.  Its Acks have up to 280 KiB, one for each
-// batch; its answers and live records up to MESSAGE_SIZE_MAX.
+// batch; its answers and live records up to MESSAGE_SIZE_MAX, and what keys add.
 static const struct dealer_limits {
     int64_t frame_max;
     uint64_t frames, bytes; // a second
-} ingest_limits = {1 << 20, 8192, 16 << 20}, other_limits = {MESSAGE_SIZE_MAX, 65536, 512 << 20};
+} ingest_limits = {1 << 20, 8192, 16 << 20},
+  other_limits = {MESSAGE_SIZE_MAX + 1024, 65536, 512 << 20};
 
 struct dealer {
     void *zmq;

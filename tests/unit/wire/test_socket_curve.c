@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/wire/message.h"
 #include "tests/support/test.h"
 
 enum { CLIENTS = 16, TRIES = 10000 };
@@ -252,6 +253,24 @@ STATE_CASE(test_admitted, struct fixture *fixture)
     assert_int_equal(counters.connections, 0);
 }
 
+// The largest message fits, though keys make it longer.
+STATE_CASE(test_the_largest_answer, struct fixture *fixture)
+{
+    static unsigned char answer[MESSAGE_SIZE_MAX];
+    struct wire_frame frame;
+    uint32_t ready;
+    start(fixture, 0);
+    struct wire_socket *client = join(fixture, 3);
+    deliver(fixture, client, &frame);
+    assert_int_equal(wire_send(fixture->server, &frame.route, answer, sizeof answer), STATUS_OK);
+    wire_frame_release(&frame);
+    wire_wait(&client, 1, -1, INT64_C(10000000000), &ready);
+    assert_int_equal(wire_receive(client, &frame), STATUS_OK);
+    assert_int_equal(frame.size, sizeof answer);
+    wire_frame_release(&frame);
+    wire_close(client);
+}
+
 STATE_CASE(test_ipv6, struct fixture *fixture)
 {
     const struct wire_listen listen = {.service = ADDRESS_INGEST, .guard = &fixture->guard};
@@ -485,6 +504,7 @@ static void test_all_places_taken(void **state)
     wire_close(late);
 }
 
-TEST_MAIN_EACH(setup, teardown, test_keys, test_no_keys, test_admitted, test_ipv6, test_two_guards,
-               test_wrong_server_key, test_stranger, test_revoked, test_other_mechanisms,
-               test_ipc_is_plain, test_silent_connections, test_all_places_taken)
+TEST_MAIN_EACH(setup, teardown, test_keys, test_no_keys, test_admitted, test_the_largest_answer,
+               test_ipv6, test_two_guards, test_wrong_server_key, test_stranger, test_revoked,
+               test_other_mechanisms, test_ipc_is_plain, test_silent_connections,
+               test_all_places_taken)
