@@ -1,6 +1,6 @@
-// Opens store files (SQLite databases): database_open_reader for queries and copies,
-// database_open_writer for changes, which also creates new stores and migrates older ones.
-// The caller closes the connection with database_close and uses it on one thread at a time.
+// SQLite connections to store files: database_open_reader opens a store for queries and copies,
+// database_open_writer opens it for changes, and creates or migrates it if necessary.  The caller
+// uses a connection on one thread at a time, and closes it with database_close.
 #ifndef INFERSTAT_STORE_SCHEMA_DATABASE_OPEN_H
 #define INFERSTAT_STORE_SCHEMA_DATABASE_OPEN_H
 
@@ -10,8 +10,8 @@ struct sqlite3;
 
 // Opens an existing store read-only and verifies that it is a store of this version; the errors are
 // those of file_probe_look and schema_check.  The connection may attach other database files and
-// write to those.  A store in a read-only directory is opened as immutable (SQLite takes no locks
-// and ignores changes), unless it has a write-ahead log there.
+// write to them.  A store in a read-only directory is opened as immutable (SQLite takes no locks
+// and ignores changes), unless a write-ahead log lies beside it.
 MUST_CHECK enum status database_open_reader(struct sqlite3 **out, const char *path,
                                             struct error *err);
 

@@ -1,9 +1,9 @@
-// Open marker: a flag in the store's file that is set while a collector has it open.  It reveals
-// incomplete copies: the last commits of an open store are in its write-ahead log (FILE-wal), and a
-// copy of FILE alone lacks them.
+// Open marker (a dirty flag): set in the store's file while a collector has the store open.  The
+// marker reveals incomplete copies: the last commits of an open store are in its write-ahead log
+// (FILE-wal), and a copy of FILE alone lacks them.
 //
 // The marker is the row with the key `open` in the table meta.  Its value is the file's PRAGMA
-// schema_version.  SQLite increments that version in the complete copies that it makes itself
+// schema_version.  SQLite increments schema_version in the complete copies that SQLite itself makes
 // (VACUUM INTO, the backup interface), so the marker does not match there.
 #ifndef INFERSTAT_STORE_SCHEMA_OPEN_MARKER_H
 #define INFERSTAT_STORE_SCHEMA_OPEN_MARKER_H
@@ -14,8 +14,8 @@
 
 struct sqlite3;
 
-// Sets the marker and checkpoints it into the file.  Called by the writer, which holds the store's
-// lock, before its first other commit and outside of a transaction.
+// Sets the marker and checkpoints it into the file.  The writer calls it outside of a transaction,
+// before any other commit; it holds the store's lock.
 MUST_CHECK enum status open_marker_set(struct sqlite3 *db, struct error *err);
 
 // Removes the marker.  To be called before the last connection is closed, since closing it

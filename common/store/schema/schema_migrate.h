@@ -10,21 +10,21 @@
 struct sqlite3;
 
 // Verifies that the file at `path`, open in `db`, is a store of this version; `path` is only for
-// messages.  Returns STATUS_CORRUPT if it is not SQLite, another application's, or has no tables
-// where a store has them (schema_verify.h), STATUS_TOO_NEW
-// for a newer version, STATUS_UNSUPPORTED for an older one, which the collector migrates; `err`
-// names both versions.
+// messages.  Returns
+//   STATUS_CORRUPT      not SQLite, another application's file, or schema_verify (all) fails
+//   STATUS_TOO_NEW      a newer version; `err` names both versions
+//   STATUS_UNSUPPORTED  an older version, which the collector can migrate; `err` names both
+//   versions
 MUST_CHECK enum status schema_check(struct sqlite3 *db, const char *path, struct error *err);
 
-// Creates the view v_ledger for this connection alone, which then uses it instead of the file's
-// own.
+// Creates a temporary view v_ledger: this connection then uses it instead of the file's v_ledger.
 MUST_CHECK enum status schema_make_ledger(struct sqlite3 *db, struct error *err);
 
 // Creates the tables in an empty file, or migrates an older store to this version, in one
-// transaction; does nothing for a store of this version.  Before that transaction, calls
+// transaction; does nothing for a store of this version.  Before this transaction, calls
 // schema_check_space with the disk's free bytes, and unpacks sealed rows (compressed blocks of old
-// rows; unseal.h) in transactions of their own.  Returns STATUS_CORRUPT or STATUS_TOO_NEW as
-// schema_check, STATUS_FULL if the disk has too little space.
+// rows; unseal.h) in separate transactions.  Returns STATUS_CORRUPT or STATUS_TOO_NEW as
+// schema_check does, STATUS_FULL if the disk has too little space.
 MUST_CHECK enum status schema_migrate(struct sqlite3 *db, const char *path, struct error *err);
 
 // Sets `*needed` to the bytes that a migration may write: unpacked rows of sealed segments

@@ -1,5 +1,5 @@
-// Log of administrative acts, kept in the store's table admin: who did what, when, with which
-// outcome.  At most ADMIN_LOG_ROWS are kept; the oldest go first.
+// Audit trail of administrators' acts, in the store's table admin: who did what, when, with which
+// outcome.  The table keeps the newest ADMIN_LOG_ROWS acts.
 #ifndef INFERSTAT_STORE_SQLITE_ADMIN_LOG_H
 #define INFERSTAT_STORE_SQLITE_ADMIN_LOG_H
 
@@ -40,13 +40,13 @@ void admin_act_end(struct admin_act *act, enum status status, const struct error
 // program's log.  A failure is only logged: the act is done.
 void admin_log_add(struct sqlite3 *db, const struct admin_act *act);
 
-// Adds an act of this process's user on a store file, if it changed anything; ends it as
-// admin_act_end does.
+// For an act of this process's user on a store file: sets `actor`, calls admin_act_end, and, if the
+// act succeeded or changed rows, admin_log_add.
 void admin_log_add_own(struct sqlite3 *db, struct admin_act *act, enum status status,
                        const struct error *why, int64_t rows);
 
-// Counts `rows` that retention has deleted, `what` says of what: one row of the log per day and
-// `what`.
+// Logs that retention deleted `rows` rows.  `what` says what they are.  The log has one row per day
+// and `what`, to which later calls of that day add.
 void admin_log_retention(struct sqlite3 *db, const char *what, int64_t rows);
 
 #endif

@@ -17,22 +17,23 @@ struct sqlite3_stmt;
 // the end of a checkpoint.
 enum { DATABASE_BUSY_MS = 5000 };
 
-// Bounds what the schema and the values of a file of unknown origin can do to this connection: its
-// triggers do not run (temporary ones do), its schema may only call functions without side effects
-// (trusted_schema), no value is larger than DATABASE_VALUE_MAX bytes.
+// Hardens a connection to an untrusted file: the file's triggers do not run (temporary triggers
+// do), its schema may only call functions without side effects (trusted_schema), and no value may
+// be larger than DATABASE_VALUE_MAX bytes.
 void database_harden(struct sqlite3 *db);
 
 enum { DATABASE_VALUE_MAX = 64 * 1024 * 1024 };
 
-// Interrupts statements of `db` that run when `*deadline_ns` (monotonic clock) has passed, which
-// then fail with STATUS_TIMEOUT.  NULL ends this.  `*deadline_ns` is read as long as it lasts.
+// Sets a deadline for statements of `db`: a statement fails with STATUS_TIMEOUT once the monotonic
+// clock has passed `*deadline_ns`.  `deadline_ns` is borrowed until a call with NULL, which removes
+// the deadline.
 void database_set_deadline(struct sqlite3 *db, const uint64_t *deadline_ns);
 
 // NULL is fine.
 void database_close(struct sqlite3 *db);
 
-// database_status maps SQLite's result code to a status.  database_error does so for the last error
-// of `db` and sets `err` to "WHAT: WHY"; if the file is damaged, to the text of
+// database_status maps a result code of SQLite to a status.  database_error returns the status of
+// the last error of `db` and sets `err` to "WHAT: WHY", or, if the file is damaged, to the text of
 // database_is_damaged.
 enum status database_status(int rc);
 enum status database_error(struct sqlite3 *db, const char *what, struct error *err);

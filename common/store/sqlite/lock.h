@@ -32,7 +32,7 @@ MUST_CHECK enum status lock_acquire(struct lock *lock, const char *path, struct 
 // on it.  So the descriptor of the store is kept open after lock_release, until the process ends.
 MUST_CHECK enum status lock_acquire_store(struct lock *lock, const char *path, struct error *err);
 
-// Locks the store's own file, as lock_acquire_store does, if it did not exist then.
+// Locks the store's own file, if it was created after lock_acquire_store.
 MUST_CHECK enum status lock_new_store(struct lock *lock, struct error *err);
 
 // Releases the lock; the file stays.  LOCK_NONE is fine.

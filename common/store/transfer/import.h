@@ -73,8 +73,8 @@ struct import_batch {
     size_t new_run_count;
 };
 
-// Where the reading thread sends its batches.  `apply` has the thread of the writing connection
-// call import_apply, and returns after that.
+// Callback that receives the batches, on the reading thread.  `apply` makes the writing thread call
+// import_apply, and waits for its result.
 struct import_sink {
     enum status (*apply)(void *context, struct import_batch *batch, struct error *err);
     void *context;
