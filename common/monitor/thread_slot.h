@@ -20,8 +20,8 @@
 
 // Start of the visible history of a slot's events; advanced by inferstat_clear.
 struct thread_slot_mark {
-    uint64_t counts[EVENT_KINDS];
-    uint64_t generated;
+    uint64_t counts[EVENT_KINDS]; // events before the start, by kind
+    uint64_t generated;           // tokens generated before the start
 };
 
 struct thread_slot {

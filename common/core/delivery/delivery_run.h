@@ -113,8 +113,8 @@ struct delivery_message {
     uint32_t names_first; // id of the first name in the message
     size_t name_count;
     bool names_missing; // records refer to names neither known nor in the message
-    int64_t ended_ns;   // Goodbye
-    bool killed;
+    int64_t ended_ns;   // Goodbye: end of the run
+    bool killed;        // Goodbye, of a replay: the process was killed
 };
 
 // Verdict on a message.

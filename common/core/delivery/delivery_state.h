@@ -92,8 +92,8 @@ struct delivery_producer {
     bool spool_all;    // delivery_producer_spool_all was called
     bool spool_held;   // writing failed: wait until spool_held_until_ns
     uint64_t spool_held_until_ns;
-    bool swept; // a sweep (spooling of all records in rings) began since contact was lost
-    uint64_t swept_at_ns;
+    bool swept;           // a sweep (spooling of all records in rings) began since contact was lost
+    uint64_t swept_at_ns; // when the sweep began
 
     enum delivery_contact contact;
     enum delivery_contact contact_told; // the contact that an action reported last

@@ -15,8 +15,8 @@
 enum {
     // Fewest values: convergence_is_reached is false below it.  Fewer have no meaningful quartiles.
     CONVERGENCE_RUNS_MIN = 5,
-    // Default limit for callers, which count the runs themselves; this module takes more values.
-    // More runs shrink the interval slowly.
+    // Default limit of runs for callers; this module does not enforce it.  More runs shrink the
+    // interval slowly.
     CONVERGENCE_RUNS_MAX = 30,
 };
 

@@ -1,6 +1,6 @@
 // Parser of service level objectives (SLOs): upper limits of durations, such as
-// "ttft=200ms,tpot=30ms".  Only a request that meets all of them counts in the metric goodput.  A
-// limit needs a unit, except 0.  No I/O, no global state.
+// "ttft=200ms,tpot=30ms".  Only a request within all limits counts in the metric goodput.  A limit
+// needs a unit, except 0.  No I/O, no global state.
 #ifndef INFERSTAT_CORE_SLO_H
 #define INFERSTAT_CORE_SLO_H
 

@@ -1,6 +1,5 @@
 // Peer medians: for each pair of model and device, the medians of the latencies, token counts and
-// rates of its requests.  They are the baseline with which the query SLOWEST compares slow
-// requests.
+// rates of its requests.  The query SLOWEST compares slow requests with these medians.
 #ifndef INFERSTAT_STORE_QUERY_PEER_MEDIANS_H
 #define INFERSTAT_STORE_QUERY_PEER_MEDIANS_H
 

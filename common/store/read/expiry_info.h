@@ -22,7 +22,8 @@ MUST_CHECK enum status expiry_info_until(struct store *store, enum record_kind k
 enum { EXPIRY_TEXT_SIZE = 64 };
 const char *expiry_info_text(char text[EXPIRY_TEXT_SIZE], int64_t until_ns);
 
-// Sets `err` to that text and its expired_ns to `until_ns`; returns STATUS_NO_DATA.
+// Sets the text of `err` as expiry_info_text does, and its expired_ns to `until_ns`; returns
+// STATUS_NO_DATA.
 enum status expiry_info_error(int64_t until_ns, struct error *err);
 
 #endif

@@ -1,5 +1,5 @@
-// Row scans: runs SQL on an open store (session.h) and calls a callback for each row.  Also what
-// such callbacks need: groups (values by key, aggregate.h) and the memory limit for quantiles. Used
+// Row scans: runs SQL on an open store (session.h) and calls a callback for each row.  Helpers of
+// the callbacks find groups (values by key; aggregate.h) and limit the memory for quantiles.  Used
 // by all query handlers.
 #ifndef INFERSTAT_STORE_READ_READER_H
 #define INFERSTAT_STORE_READ_READER_H

@@ -17,9 +17,9 @@ MUST_CHECK enum status file_probe_look(const char *path, struct error *err);
 // file open through SQLite: closing any descriptor of a file drops the process's POSIX locks on it.
 MUST_CHECK enum status file_probe_check(const char *path, struct error *err);
 
-// These check nothing; they set `err` and return the status.  file_probe_is_foreign: STATUS_CORRUPT
-// (another application's file); file_probe_is_newer: STATUS_TOO_NEW (a newer version);
-// file_probe_is_no_database: STATUS_CORRUPT (not SQLite).  Shared with schema_migrate.c.
+// Error constructors: the next three functions check nothing; they set `err` and return the status.
+// file_probe_is_foreign: STATUS_CORRUPT (another application's file); file_probe_is_newer:
+// STATUS_TOO_NEW (a newer version); file_probe_is_no_database: STATUS_CORRUPT (not SQLite).
 enum status file_probe_is_foreign(const char *path, int64_t application, struct error *err);
 enum status file_probe_is_newer(const char *path, int64_t version, struct error *err);
 enum status file_probe_is_no_database(const char *path, struct error *err);

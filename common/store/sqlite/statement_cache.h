@@ -29,8 +29,8 @@ struct statement_cache {
 void statement_cache_end(struct statement_cache *statements);
 
 // Consumes `sql` (freed even on failure) and sets `*out` to a prepared statement with that text.
-// The caller passes it back to statement_cache_release.  While it is taken, the same text gives
-// another statement; one that finds all entries taken is not cached.
+// The caller passes it back to statement_cache_release.  While a statement is taken, the same text
+// gives another statement.  If all entries are taken, the new statement is not cached.
 MUST_CHECK enum status statement_cache_acquire(struct statement_cache *statements,
                                                struct sqlite3 *db, struct sqlite3_str *sql,
                                                struct sqlite3_stmt **out, struct error *err);
