@@ -28,9 +28,8 @@ double goodput_end_ns(const struct aggregate_scan *scan);
 //   without steps  the length of the query's window.  An open start becomes the start of the first
 //                  request, an open end becomes `end_ns` (goodput_end_ns)
 //   with steps     the length of the part of the step at `step_ns` that lies in the window.  An
-//   open
-//                  window does not shorten a step: else one request could yield thousands per
-//                  second
+//                  open window does not shorten a step: else one request could yield thousands
+//                  per second
 double goodput_seconds(const struct query *query, const struct aggregate_scan *scan,
                        int64_t step_ns, double end_ns);
 

@@ -76,8 +76,8 @@ struct audit_stream {
 
 // The counts of one run.
 struct audit_run {
-    int64_t run, host, started_ns;    // ids of the run and of its host's name; start
-    int64_t end, duplicates;          // enum record_run_end; repeated records that were skipped
+    // From the table run.  `end`: enum record_run_end; `duplicates`: repeated records skipped.
+    int64_t run, host, started_ns, end, duplicates;
     bool has_ended;                   // ended_ns is not null
     int64_t run_produced, run_stored; // from the table run
     int64_t ledger_stored;            // from its ledger, of all kinds

@@ -1,10 +1,10 @@
 // Garbage collection of runs: removes runs that have no records left, with their streams, ranges,
 // ledgers, devices, models and names.  Each batch is one transaction.  Of a removed run remain
 //   * its counts, in the sums of the table `forgotten` (per owner and reason)
-//   * a tombstone, its UUID: a replay of the run is refused.  When an owner has too many
-//   tombstones,
-//     the oldest are deleted and the owner's horizon (table owner) rises to their runs' start
-//     times. A run that the store does not have is refused if it started at or before the horizon
+//   * a tombstone, its UUID, so that a replay of the run is refused
+// When an owner has too many tombstones, the oldest are deleted, and the owner's horizon (table
+// owner) rises to the start times of their runs.  Then a run that the store does not have is
+// refused if it started at or before the horizon.
 #ifndef INFERSTAT_STORE_RETENTION_FORGET_H
 #define INFERSTAT_STORE_RETENTION_FORGET_H
 
@@ -28,11 +28,10 @@ enum forget_why {
 enum { FORGET_TOMBSTONES = 65536, FORGET_TOMBSTONES_OWNER = 16384 };
 
 // Which runs to remove:
-//   FORGET_REQUEST  those of `run` or `owner` that have a tombstone from forget_begin, also open
-//   ones other reasons   those that have ended or are silent, have no records but devices and
-//   models, and
-//                   were last heard of before `before_ns` (before `before_empty_ns` if they never
-//                   stored a record)
+//   FORGET_REQUEST  those of `run` or `owner` with a tombstone from forget_begin, also open ones
+//   other reasons   those that have ended or are silent, have no records but devices and models,
+//                   and were last heard of before `before_ns` (before `before_empty_ns` if they
+//                   never stored a record)
 struct forget {
     enum forget_why why;
     int64_t before_ns, before_empty_ns;

@@ -13,8 +13,7 @@ struct sqlite3;
 // messages.  Returns
 //   STATUS_CORRUPT      not SQLite, another application's file, or schema_verify (all) fails
 //   STATUS_TOO_NEW      a newer version; `err` names both versions
-//   STATUS_UNSUPPORTED  an older version, which the collector can migrate; `err` names both
-//   versions
+//   STATUS_UNSUPPORTED  an older version (the collector migrates it); `err` names both versions
 MUST_CHECK enum status schema_check(struct sqlite3 *db, const char *path, struct error *err);
 
 // Creates a temporary view v_ledger: this connection then uses it instead of the file's v_ledger.
