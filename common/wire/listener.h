@@ -1,9 +1,11 @@
-// Listening sockets.  They speak ZMTP 3 (zmtp.h) over Unix sockets and TCP: to their peers they are
-// ROUTERs.  One thread per wire_context accepts connections, receives, sends and closes; it waits
-// for no peer and for no other thread.  The functions of a port are for any thread; port_receive
-// and port_send of one port for one thread at a time.  Only socket.c uses this module.
+// Server sockets: accept the connections of ZeroMQ peers over Unix sockets and TCP, and exchange
+// messages with them (ZMTP 3, zmtp.h; a peer sees a ROUTER).  Only socket.c uses this module.
 //
-// Memory, whatever peers send.  The sockets of one service share two bounds:
+// Threads: each wire_context has one listener thread, which accepts connections, receives, sends
+// and closes.  It waits for no peer and for no other thread.  Any thread may call the functions of
+// a port (one server socket), but only one thread at a time port_receive and port_send.
+//
+// Memory has bounds, whatever peers send.  The sockets of one service share two:
 //
 //   service  frame_max      received  unsent
 //   ingest   4 MiB + 64 KiB  16 MiB    4 MiB
@@ -11,20 +13,25 @@
 //   live     64 KiB           1 MiB   13 MiB
 //   admin    64 KiB           1 MiB    1 MiB, or one message, if nothing else is unsent
 //
-// "Received" are the bytes of frames, and 128 more for each, from their announcement until
-// wire_frame_release.  An owner (peer_is_same_owner) begins to receive a frame only if it then has
-// no more than is left for all: one alone can use half of the bound, and there is always something
-// left for the next one.  A connection that finds no room, or has 256 KiB (ingest) or 128 KiB
-// unread, is not read until that has changed; nothing is lost.  The same rule holds for unsent
-// bytes, where wire_send refuses the message, except that small messages may use all but a 32nd of
-// the bound.  A connection has at most 1 MiB (ingest), 5 MiB (live) or 16 MiB unsent when a message
-// more is taken for it; one to query or admin has its next query received when all is sent.  A
-// connection has about 1 KB more, in its handshake 2 KB.
+// - A frame counts as received, with 128 bytes more, from its announcement to wire_frame_release.
+// - Fair share: an owner (peer_is_same_owner) may begin a frame only if the owner's received bytes,
+//   with this frame, are at most the bytes that are free.  So one owner alone can use half of the
+//   bound, and the next owner always finds some room.
+// - A connection that finds no room, or has 256 KiB (ingest) or 128 KiB unread, is not read until
+//   that has changed; nothing is lost.
+// - wire_send refuses a message that exceeds the owner's fair share of the unsent bytes (messages
+//   up to 64 KiB may use all but 1/32 of the bound), or if the connection already has more than
+//   1 MiB (ingest), 5 MiB (live) or 16 MiB (query, admin) unsent.
+// - The next query of a connection to query or admin is received after its last answer was sent.
+// - A connection itself takes about 1 KB, and 2 KB in its handshake.
 //
-// A connection is closed (enum wire_cut) if its peer breaks ZMTP, needs more than 5 s for the
-// handshake or 30 s for a frame (2 s while another owner with less waits for room), reads nothing
-// for 10 s (2 s while messages are refused), or sends 1,000 heartbeats or the like a second.  Of
-// one user or address 1,000 handshakes may come at once and 1,000 a second, with keys 200.
+// A connection is closed (enum wire_cut) if its peer
+// - breaks ZMTP;
+// - needs more than 5 s for the handshake, or 30 s for a frame (2 s while another owner, which has
+//   received less, waits for room);
+// - reads nothing for 10 s (2 s while messages are refused);
+// - or sends more than 1,000 heartbeats and other commands in a second.
+// One user or address may make 1,000 handshakes at once, then 1,000 a second (with keys 200).
 #ifndef INFERSTAT_WIRE_LISTENER_H
 #define INFERSTAT_WIRE_LISTENER_H
 
@@ -41,10 +48,11 @@
 struct listener; // one per wire_context that listens
 struct port;     // a listening socket
 
-// Guard: the authenticator of a listening socket.  A thread of the wire_context calls `admit` with
-// the peer's public key, once per connection and again in wire_hang_up; `admit` returns true if the
-// peer may connect.  `admit` must be fast and must not use the wire_context or its sockets.  When
-// its decisions change, call wire_hang_up, which applies them to existing connections.
+// Guard: the authenticator of a server socket.  A thread of the wire_context calls `admit` with
+// the peer's public key, once per connection and again in wire_hang_up (socket.h); `admit` returns
+// true if the peer may connect.  `admit` must be fast and must not use the wire_context or its
+// sockets.  When its decisions change, call wire_hang_up, which applies them to existing
+// connections.
 struct wire_guard {
     struct wire_keypair keys; // the server's own
     bool (*admit)(void *context, enum address_service service,
@@ -53,7 +61,7 @@ struct wire_guard {
 };
 
 struct wire_listen {
-    enum address_service service;   // selects a row of the table above; passed to `admit`
+    enum address_service service;   // selects a line of the table above; passed to `admit`
     bool owner_only;                // ipc: mode 0600 instead of 0660
     const struct wire_guard *guard; // TCP: admits CURVE peers by this guard (copied).  NULL: no
                                     // keys.  Ignored for ipc, which uses file permissions.

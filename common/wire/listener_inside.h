@@ -1,9 +1,11 @@
-// Structures of a listener, its ports and connections, and the functions between its files.
-// Private to the files that implement listener.h.
+// Internal structures of the server sockets (listener.h): the listener, its ports (one per server
+// socket) and their connections.  Private to the listener*.c files.
 //
-// Two threads use a port: the listener's, which alone touches descriptors, and that of the socket's
-// user.  listener->lock protects what both need; a member says so.  The lock is held for a few
-// instructions, never while a message is copied, encrypted, received or sent.
+// Two threads use a port: the listener thread, which alone touches the sockets' descriptors, and
+// the user's thread, which calls the functions of listener.h.  listener->lock guards the members
+// below the words "Under the lock"; the others are constant or belong to the listener thread.  The
+// lock is held for a few instructions, never while a message is copied, encrypted, received or
+// sent.
 #ifndef INFERSTAT_WIRE_LISTENER_INSIDE_H
 #define INFERSTAT_WIRE_LISTENER_INSIDE_H
 
@@ -15,32 +17,32 @@
 #include "common/wire/zmtp.h"
 
 enum {
-    READ_SIZE = 64 * 1024,      // most bytes of small frames that are received at once
-    SEAL_OVERHEAD = 64,         // most bytes of a message on the wire beside its own
-    LISTENER_RATE_SLOTS = 1024, // addresses and users whose handshakes are counted apart
-    COMPLAINTS_MAX = 64,
+    READ_SIZE = 64 * 1024, // most bytes of small frames that are received at once
+    SEAL_OVERHEAD = 64,    // most bytes that sealing (frame header, encryption) adds to a message
+    LISTENER_RATE_SLOTS = 1024, // slots, by hash of address and user, that count handshakes
+    COMPLAINTS_MAX = 64,        // peers that wire_complaints names at most
 };
 
-// What epoll reports: the first member of the structure that it points to.
+// Kind of an epoll event: the first member of each structure to which epoll's data points.
 enum listener_event { EVENT_WAKE, EVENT_PORT, EVENT_CONNECTION };
 
-// A frame that is being received, or was and is not released yet.
+// A frame in memory: from its announcement until wire_frame_release.
 struct received {
     TAILQ_ENTRY(received) next; // in its connection's `unread`
     struct owner *owner;
-    size_t cost; // what is held for it
-    const void *message;
-    size_t size;
+    size_t cost;         // bytes that count as received: the announced size and 128
+    const void *message; // the decrypted message, in `room`
+    size_t size;         // of the message
     unsigned char room[];
 };
 TAILQ_HEAD(received_list, received);
 
-// A message or a part of the handshake that is to be sent.
+// Bytes to send: a message, or bytes of ZMTP itself (handshake, answer to a heartbeat).
 struct unsent {
     TAILQ_ENTRY(unsent) next;
-    size_t message_size; // of a message that is still to be sealed, at bytes + SEAL_OVERHEAD
-    size_t begin, end;   // of what is left for the wire; 0, 0: not sealed yet
-    size_t cost;
+    size_t message_size; // size of the plain message, which begins at bytes + SEAL_OVERHEAD
+    size_t begin, end;   // bytes[begin..end) are still to be sent; 0, 0: not sealed yet
+    size_t cost;         // bytes that count as unsent; 0 for bytes of ZMTP
     unsigned char bytes[];
 };
 TAILQ_HEAD(unsent_list, unsent);
@@ -48,31 +50,33 @@ TAILQ_HEAD(unsent_list, unsent);
 TAILQ_HEAD(connection_list, connection);
 TAILQ_HEAD(owner_list, owner);
 
-// Bytes that the sockets of one service hold.  Under the lock.
+// Memory of the sockets of one service: the bounds of listener.h and the bytes in use.  Under the
+// lock.
 struct pool {
     size_t received_max, unsent_max;
     size_t received, unsent;
     bool has_waiting;   // connections wait for room
-    bool was_short;     // a message was refused since the last look
-    bool was_shortened; // frames were released while connections wait
+    bool was_short;     // wire_send refused a message since the last check of times, each second
+    bool was_shortened; // connections that wait are to try again, since memory was released
 };
 
-// Who has connections to a port.  Under the lock.
+// An owner (a key or user; peer_is_same_owner) with connections to a port.  Under the lock.
 struct owner {
     TAILQ_ENTRY(owner) next;        // in the port's `owners`
     TAILQ_ENTRY(owner) next_active; // in the port's `active`
     struct port *port;
     struct wire_peer peer;
-    unsigned connections; // structures, closed ones with unread frames among them
-    size_t received, unsent;
-    struct connection_list active; // those with a frame that may be read now
-    size_t credit;                 // of its turns, in bytes
+    unsigned connections;          // structures, also of closed connections with unread frames
+    size_t received, unsent;       // the owner's part of the pool's bytes
+    struct connection_list active; // connections with a frame that wire_receive may take now
+    size_t credit;                 // deficit round robin: bytes that the owner may still take
 };
 
+// Why nothing is received from a connection.
 enum wait {
     WAIT_NOT,
-    WAIT_ROOM,   // for memory
-    WAIT_READER, // for wire_receive to take what is there
+    WAIT_ROOM,   // until the pool has memory for its owner
+    WAIT_READER, // until wire_receive has taken enough of its unread frames
 };
 
 struct connection {
@@ -80,21 +84,22 @@ struct connection {
     struct port *port;
     uint64_t id;
     struct wire_peer peer;
-    // Of the listener's thread.
+    // Of the listener thread.
     int fd;
     struct zmtp zmtp;
     TAILQ_ENTRY(connection) next_ready; // in the listener's `ready`
     bool is_ready, can_write;
-    bool has_ended;      // the peer will send no more; what it sent may not be received yet
-    bool is_admitted;    // its handshake is complete
-    unsigned char *left; // received and not taken while it waits; or NULL
+    bool has_ended;      // the peer will send no more; bytes that it sent may still be unreceived
+    bool is_admitted;    // the handshake is complete and the peer was admitted
+    unsigned char *left; // bytes received, but not passed to `zmtp` because of `wait`; or NULL
     size_t left_size;
-    struct received *room; // of the frame that is being received; or NULL
-    bool wants_room;       // a frame of `wanted` bytes waits for room
+    struct received *room; // memory of the frame being received; or NULL
+    bool wants_room;       // a frame of `wanted` bytes was announced and has no memory yet
     size_t wanted;
-    struct unsent *sending;
+    struct unsent *sending; // partly sent, no longer in `unsent`; or NULL
+    // Times of accepting it, of beginning the current frame, of the last progress in sending.
     uint64_t opened_ns, frame_ns, progress_ns;
-    unsigned others; // heartbeats and the like in this second
+    unsigned others; // heartbeats and other commands in this second
     // Under the lock.
     struct owner *owner;                  // NULL until it is admitted
     TAILQ_ENTRY(connection) next;         // in the port's `connections`
@@ -103,20 +108,22 @@ struct connection {
     TAILQ_ENTRY(connection) next_waiting; // in the port's `waiting`
     TAILQ_ENTRY(connection) next_active;  // in its owner's `active`
     enum wait wait;
+    // Has sent a message (else in `unheard`); in `dirty`; in `active`; descriptor closed, so that
+    // only unread frames remain.
     bool is_heard, is_dirty, is_active, is_ended;
-    bool is_cut;  // shut down, and no longer counted
-    bool is_gone; // the peer reads no more
-    struct received_list unread;
-    size_t unread_size;
+    bool is_cut;                 // shut down by this side, and no longer counted
+    bool is_gone;                // the peer reads no more
+    struct received_list unread; // complete frames that wire_receive has not taken
+    size_t unread_size;          // sum of their `cost`
     struct unsent_list unsent;
-    size_t unsent_size;
-    size_t credit;
+    size_t unsent_size; // sum of `cost`, with that of `sending`
+    size_t credit;      // as in struct owner
 };
 
 struct port_limits {
     uint64_t frame_max;
     size_t unread_max, unsent_max; // of a connection
-    bool is_asked;                 // peers ask: one unsent answer, and no answer without the asker
+    bool is_asked; // query, admin: one answer at a time; frames of a closed connection are dropped
 };
 
 struct port {
@@ -124,10 +131,12 @@ struct port {
     struct listener *listener;
     enum address_service service;
     const struct port_limits *limits;
-    int fd;       // listens
-    int ready_fd; // eventfd for the user's thread
-    char *file;   // of an ipc socket; or NULL
-    uint64_t file_device, file_inode;
+    int fd;                           // listens
+    int ready_fd;                     // eventfd for the user's thread
+    char *file;                       // path of an ipc socket; NULL: TCP
+    uint64_t file_device, file_inode; // of `file`, to remove no other socket
+    // CURVE with `guard` and `keys`; accepts nothing for a second, for lack of descriptors or
+    // memory.
     bool is_guarded, is_paused;
     struct wire_guard guard;
     struct curve_keys keys;
@@ -137,47 +146,49 @@ struct port {
     void (*leave)(void *context, const struct wire_peer *peer);
     void *context;
     TAILQ_ENTRY(port) next;
-    // Under the lock.  The thread alone changes the first four.
+    // Under the lock.  Only the listener thread adds to the first three lists.
+    // All connections; those that have sent no message, the oldest first.
     struct connection_list connections, unheard;
-    struct connection_list waiting; // see enum wait
+    struct connection_list waiting; // those with a `wait`
     struct owner_list owners;
-    struct owner_list active; // with something to read
-    bool is_signalled;
-    uint64_t skipped; // messages of several frames that wire_receive is to report
-    struct connection **slots;
-    unsigned slot_count, free_slot; // where to look first
-    uint64_t last_serial;
+    struct owner_list active;  // owners with `active` connections
+    bool is_signalled;         // ready_fd is readable
+    uint64_t skipped;          // dropped messages of several frames that wire_receive is to report
+    struct connection **slots; // by the low 16 bits of a connection's `id`; NULL: free
+    unsigned slot_count, free_slot; // no slot below `free_slot` is free
+    uint64_t last_serial;           // number of connections so far: the high bits of the last `id`
     struct wire_counters counters;
     struct wire_complaint complaints[COMPLAINTS_MAX];
     unsigned complaint_count;
 };
 TAILQ_HEAD(port_list, port);
 
-// What a user's thread asks the listener's thread to do, one at a time.
+// What a user's thread asks the listener thread to do with a port, one request at a time.
 enum listener_request { REQUEST_NONE, REQUEST_ADD, REQUEST_REMOVE, REQUEST_STOP };
 
-// When the handshakes so far would be due at an even pace.
+// Rate limit of handshakes (generic cell rate algorithm): per slot, and for all, the monotonic time
+// at which the handshakes so far would be due at an even pace.
 struct rates {
     uint64_t peers[LISTENER_RATE_SLOTS], all;
 };
 
 struct listener {
-    pthread_mutex_t turn; // held by the thread whose request it is
+    pthread_mutex_t turn; // held by the user's thread that has made the request
     pthread_mutex_t lock;
-    pthread_cond_t done;
+    pthread_cond_t done; // `request` is REQUEST_NONE again
     struct thread thread;
     enum listener_event event; // of wake_fd
     int epoll_fd, wake_fd;
     // Under the lock.
     struct pool pools[ADDRESS_SERVICES];
-    struct connection_list dirty; // with something new for the thread
-    bool is_asleep;               // the thread waits, or is about to
+    struct connection_list dirty; // connections that the thread is to look at (connection_mark)
+    bool is_asleep;               // the thread waits in epoll, or is about to
     enum listener_request request;
     struct port *requested;
-    // Of the thread.
+    // Of the listener thread.
     struct port_list ports;
-    struct connection_list ready; // may have bytes to receive
-    uint64_t now_ns;
+    struct connection_list ready;      // connections that may have bytes to receive
+    uint64_t now_ns;                   // monotonic time of this round
     struct rates tcp_rates, ipc_rates; // apart: a flood from outside cannot lock local users out
     uint32_t rate_seed;
     unsigned char scratch[READ_SIZE];
@@ -200,59 +211,62 @@ MUST_CHECK enum status port_bind(struct port *port, const char *endpoint, bool o
                                  struct error *err);
 // Removes the file of an ipc socket, if it is still this port's.
 void port_remove_file(const struct port *port);
-// Accepts a connection and says whose it is.  Returns its descriptor, -1: none (errno).
+// Accepts a connection and identifies its peer.  Returns the descriptor; -1: none (errno).
 int port_accept(const struct port *port, struct wire_peer *peer);
 
 // ---- listener_queue.c: all under the lock ----------------------------------------------
 
-// Wakes the thread after the lock is released, if that is needed.
+// True if the thread sleeps: after releasing the lock the caller must call listener_wake.
 bool listener_needs_wake(struct listener *listener);
 void listener_wake(struct listener *listener);
 
 struct pool *pool_of(const struct port *port);
-// Bytes that the owner may have more than now.
+// Bytes that the owner may still receive by the fair share of listener.h.
 size_t pool_room(const struct pool *pool, const struct owner *owner);
+// Count bytes as received, and no longer so.  True: the caller must call listener_wake, as above.
 void pool_hold(struct owner *owner, size_t bytes);
-// True if the thread is to be told that there is room.
 bool pool_release(struct owner *owner, size_t bytes);
 
 // The owner that the peer belongs to, made if it is new; NULL: out of memory.
 struct owner *owner_of(struct port *port, const struct wire_peer *peer);
 void owner_leave(struct owner *owner);
-// Frees the owner if nothing of it is left.
+// Frees the owner if it has no connections and no received bytes.
 void owner_free_unused(struct owner *owner);
 
-// Gives the connection its number and a place; false: out of memory.
+// Adds the connection to its port and sets its `id`; false: out of memory or slots.
 bool connection_enter(struct connection *connection);
 struct connection *connection_find(const struct port *port, uint64_t id);
-// Puts it among those that wire_receive may take from, or takes it out, and tells the user's
-// thread.
+// Adds the connection to, or removes it from, those that wire_receive may take from, and signals
+// the user's thread.  Call it after `unread` or `unsent` has changed.
 void connection_update(struct connection *connection);
-// Has the thread look at it: at what is unsent, and at the reason of its wait.
+// Makes the listener thread send the connection's unsent messages and check the reason of its wait.
 void connection_mark(struct connection *connection);
-// Shuts it down; the thread closes it when epoll reports that.
+// Shuts the connection down; the thread closes it when epoll reports that.
 void connection_shut_down(struct connection *connection);
 void connection_free(struct connection *connection);
 void connection_drop_unread(struct connection *connection);
-// The next frame in fair order, and its connection; NULL: none.
+// Takes the next frame by deficit round robin among owners, then their connections; NULL: none.
 struct received *port_next(struct port *port, struct connection **from);
+// Makes ready_fd readable if wire_receive has something to return, else unreadable.
 void port_signal(struct port *port);
+// Counts a closed connection for wire_count and wire_complaints.
 void port_complain(struct port *port, const struct wire_peer *peer, enum wire_cut cut);
 
-// ---- listener_connection.c: the thread, without the lock ---------------------------------
+// ---- listener_connection.c: the listener thread, without the lock ------------------------
 
 // Takes over an accepted descriptor.
 void connection_open(struct port *port, int fd, const struct wire_peer *peer);
-// Receives what is there, up to a limit for one turn.
+// Receives once, up to a limit of bytes.
 void connection_read(struct connection *connection);
-// Goes on after a wait, if the reason is gone.
+// Ends the connection's wait if its reason is gone.
 void connection_resume(struct connection *connection);
-// Sends what the peer takes.
+// Sends until the kernel's buffer is full or nothing is unsent.
 void connection_write(struct connection *connection);
-// What epoll reported.
+// Handles the events that epoll reported.
 void connection_on_event(struct connection *connection, uint32_t events);
 // Ends a connection for a reason that is the peer's fault.
 void connection_cut(struct connection *connection, enum wire_cut why);
+// Closes the descriptor.  Keeps the structure while it has unread frames, unless `drops_unread`.
 void connection_end(struct connection *connection, bool drops_unread);
 
 #endif

@@ -1,5 +1,5 @@
-// Identity of the process at the other end of a connection: its key, its user, or only its
-// address.  The single definition of who owns what a peer sends.  Any thread.
+// Peer identity: who is at the other end of a connection, by CURVE key, by user of this host, or by
+// IP address only.  It decides which owner the data of a peer belongs to.  Any thread.
 #ifndef INFERSTAT_WIRE_PEER_H
 #define INFERSTAT_WIRE_PEER_H
 
@@ -28,8 +28,8 @@ struct wire_peer {
     char host[PEER_HOST_SIZE];        // PEER_KEY, PEER_LOOPBACK: the peer's IP address; "": unknown
 };
 
-// True if both belong to the same key or the same user.  Peers without either, over TCP without
-// keys, have one owner.
+// True if both peers have the same owner: the same key, or the same user.  All peers without key
+// and user (PEER_LOOPBACK) have one owner.
 bool peer_is_same_owner(const struct wire_peer *a, const struct wire_peer *b);
 
 // Writes the name of the peer's owner to `text`, which holds PEER_OWNER_SIZE bytes: "key:Z85",
@@ -37,13 +37,13 @@ bool peer_is_same_owner(const struct wire_peer *a, const struct wire_peer *b);
 // Returns `text`.
 char *peer_owner_text(char *text, const struct wire_peer *peer);
 
-// Parses such a name, and makes `peer` a peer of that owner.  Returns false, with `peer` unchanged,
-// if the text is anything else.
+// Parses a name of peer_owner_text, and makes `peer` a peer of that owner.  Returns false, with
+// `peer` unchanged, if the text is anything else.
 bool peer_read_owner(struct wire_peer *peer, const char *text);
 
 // Writes who the peer is to `text`, which holds PEER_TEXT_SIZE bytes: "user alice (1001), process
-// 4711", "key Z85" or "127.0.0.1".  Looks the user's name up in the system's database, which may
-// wait for a server of names.  Returns `text`.
+// 4711", "key Z85" or "127.0.0.1".  Looks up the user's name (getpwuid_r), which may wait for a
+// name server.  Returns `text`.
 char *peer_text(char *text, const struct wire_peer *peer);
 
 // Parses "localhost:UID:GID:PID", in which libzmq writes the credentials of a peer over ipc, and

@@ -1,9 +1,11 @@
-// Message sockets.  A socket either listens, for any number of peers (listener.h, which has the
-// bounds of its memory), or connects to one server (socket_dealer.h, by libzmq).  Both speak ZMTP,
-// with CURVE keys for authentication and encryption.  Our messages have one frame.  Only one thread
-// may use a socket at a time, but for wire_is_connected, wire_has_unread, wire_count and
-// wire_complaints, which any thread may call while the socket is open; the thread that creates it
-// may leave it to a thread that it starts afterwards.
+// Message sockets (ZeroMQ's protocol ZMTP, optionally with CURVE keys for authentication and
+// encryption).  A message has one frame.  Two kinds of sockets:
+// - a listening socket serves any number of peers (listener.h, with the bounds of its memory);
+// - a connecting socket has one server (socket_dealer.h, by libzmq).
+//
+// One thread at a time may use a socket; the thread that creates it may pass it to a thread that it
+// starts afterwards.  Exceptions: any thread may call wire_is_connected, wire_has_unread,
+// wire_count and wire_complaints while the socket is open.
 #ifndef INFERSTAT_WIRE_SOCKET_H
 #define INFERSTAT_WIRE_SOCKET_H
 
@@ -41,8 +43,8 @@ void wire_hang_up(struct wire_socket *socket);
 // True while the connection on which a message came to a listening socket is open.
 bool wire_is_connected(const struct wire_socket *socket, const struct wire_route *route);
 
-// True if more than `most` bytes that wire_send accepted on a listening socket for the owner of
-// this connection are unread, or more than half of what the service has left for unread messages.
+// True if the owner of the connection `route` has more unread bytes (accepted by wire_send, but not
+// yet sent to its peers) than `most`, or than half of the service's bound that is still free.
 bool wire_has_unread(const struct wire_socket *socket, const struct wire_route *route,
                      uint64_t most);
 
@@ -50,7 +52,7 @@ bool wire_has_unread(const struct wire_socket *socket, const struct wire_route *
 void wire_count(const struct wire_socket *socket, struct wire_counters *out);
 
 // Moves up to `max` complaints to `out`: whose connections were closed since the last call, and
-// why. Returns their number.  Beyond 64 between two calls peers are counted, but not named.
+// why.  Returns their number.  Beyond 64 between two calls peers are counted, but not named.
 unsigned wire_complaints(const struct wire_socket *socket, struct wire_complaint *out,
                          unsigned max);
 
@@ -62,12 +64,12 @@ unsigned wire_complaints(const struct wire_socket *socket, struct wire_complaint
 // peer_open_folder; connects to that folder even if another one replaces it later, and closes the
 // connection if a message comes from another user.
 //
-// Received messages wait without a limit until wire_receive: a limit would stop libzmq's input, and
-// a peer could then end the program (an assertion in libzmq 4.3.5).  So the caller receives from
-// all its sockets, and often.  The socket closes its connection (WIRE_HANDSHAKE_CLOSED), which
-// frees what waits, if more is received in a second than the table says, or in 10 s 64 messages
-// that cannot be read.  libzmq closes the connection of a peer that announces a larger frame, and
-// connects again.  A message of endless frames has no bound.
+// The queue of received messages has no limit: with a limit libzmq would stop its input, and a peer
+// could then end the program (an assertion in libzmq 4.3.5).  So the caller must call wire_receive
+// often, on all its sockets.  Instead, the rate is limited: the socket closes its connection
+// (WIRE_HANDSHAKE_CLOSED) and frees the queue if it receives more in a second than the table says,
+// or 64 unreadable messages in 10 s.  If a peer announces a frame larger than the table says,
+// libzmq closes the connection and connects again.  A message of endless frames has no bound.
 //
 //   service  frame    messages a second  bytes a second
 //   ingest   1 MiB    8192               16 MiB

@@ -1,22 +1,22 @@
 // ZMTP 3 (ZeroMQ RFC 23 and 37), the server's side of one connection, as a state machine without
-// I/O: it takes the bytes that were received, in pieces of any size, and says what follows from
-// them.  Mechanisms: NULL, or CURVE if the rules have keys.
+// I/O: it parses received bytes, in pieces of any size, and tells the caller the next step.
+// Security mechanisms: NULL, or CURVE if the rules have keys.
 //
-// A connection, from the side of its user:
-//   1. zmtp_init gives the greeting to send.
-//   2. Received bytes go to zmtp_consume, again and again until it says ZMTP_MORE.  Each call says
-//      one step, which may have bytes to send.
-//   3. At ZMTP_ADMIT the user decides on the peer and calls zmtp_admit.
-//   4. At ZMTP_FRAME the user gives memory for the frame by zmtp_room, and at ZMTP_MESSAGE takes
-//      the message from there.
-//   5. After zmtp_admit messages are sent with zmtp_frame.
-//   6. At ZMTP_BROKEN, or whenever the connection ends: zmtp_deinit.
+// The caller
+//   1. calls zmtp_init and sends the greeting;
+//   2. passes received bytes to zmtp_consume until the step is ZMTP_MORE; each step may have bytes
+//      to send;
+//   3. at ZMTP_ADMIT decides whether to admit the peer, and calls zmtp_admit;
+//   4. at ZMTP_FRAME gives memory for the frame (zmtp_room), and at ZMTP_MESSAGE finds the message
+//      in that memory;
+//   5. after zmtp_admit may encode messages with zmtp_frame and send them;
+//   6. at ZMTP_BROKEN, or when the connection ends, calls zmtp_deinit.
 // Peers that send a routing id, or that are no DEALER, REQ or ROUTER, are refused.  Messages have
 // one frame; messages of several frames are received and dropped.
 //
 // Memory: the structure, and during the handshake one command of at most ZMTP_COMMAND_MAX bytes.
-// One thread at a time uses a connection, except that after zmtp_admit another thread may call
-// zmtp_frame and zmtp_pong (one at a time) while this one calls zmtp_consume.
+// One thread at a time uses a connection, except that after zmtp_admit one thread may call
+// zmtp_frame and zmtp_pong while another calls zmtp_consume.
 #ifndef INFERSTAT_WIRE_ZMTP_H
 #define INFERSTAT_WIRE_ZMTP_H
 
@@ -43,13 +43,13 @@ struct zmtp_rules {
 
 enum zmtp_kind {
     ZMTP_MORE,  // all bytes are consumed; more are needed
-    ZMTP_REPLY, // nothing but `reply` to send
-    ZMTP_ADMIT, // the handshake is complete but for the user's decision: call zmtp_admit
+    ZMTP_REPLY, // only `reply` is to be sent
+    ZMTP_ADMIT, // the peer has completed its part of the handshake: call zmtp_admit
     ZMTP_FRAME, // a frame of `size` bytes (may be 0) begins: call zmtp_room, or end the connection
     ZMTP_MESSAGE, // a message is complete: `message`, `size`
     ZMTP_SKIPPED, // a message of several frames ended and was dropped
-    ZMTP_DROPPED, // a frame of such a message ended (CURVE only; without keys none are stored)
-    ZMTP_PING,    // a heartbeat: answer with zmtp_pong, or not
+    ZMTP_DROPPED, // a frame of a message that will be dropped has ended (CURVE only): free its room
+    ZMTP_PING,    // a heartbeat; an answer (zmtp_pong) is optional
     ZMTP_COMMAND, // another command, ignored
     ZMTP_BROKEN,  // the peer broke the rules: send `reply`, then close; `cut` says why
 };
