@@ -1,5 +1,6 @@
-// Interval set of a producer's dropped records, which the collector has not acknowledged as dropped
-// yet: at most DELIVERY_DROPS_MAX disjoint ranges of record numbers, sorted by stream and number.
+// Interval set: the dropped records of a producer that the collector has not acknowledged as
+// dropped yet, as at most DELIVERY_DROPS_MAX disjoint ranges of record numbers, sorted by stream
+// and number.
 #ifndef INFERSTAT_CORE_DELIVERY_DROPPED_H
 #define INFERSTAT_CORE_DELIVERY_DROPPED_H
 

@@ -1,6 +1,6 @@
 // Consistency check of a store (audit): recounts the rows of every kind, and compares them with the
 // store's ledgers (per run and kind: records stored, expired, cleared; schema.h).  A run is the
-// lifetime of one monitored process; each of its threads is a stream, which numbers its records.
+// lifetime of one monitored process; each thread of it has a stream, which is its numbered records.
 // Each contradiction becomes a finding, in words.
 //
 // An audit checks that:

@@ -1,7 +1,7 @@
-// The store's SQLite schema: its tables, indexes and views; those of records are generated from the
-// column definitions in record.h.  A run is the lifetime of one monitored process.  Each of its
-// threads is a stream, which numbers its records from 1.  A record lost before it got a number is
-// an unnumbered loss.
+// SQLite schema of the store: tables, indexes and views.  The tables and views of records are
+// generated from the column definitions in record.h.  A run is the lifetime of one monitored
+// process.  Each thread of the run has a stream: its records, numbered from 1.  A record lost
+// before it got a number is an unnumbered loss.
 //
 // Tables
 //   meta       key, value: uuid of the store, its time of creation, and while a collector has the
