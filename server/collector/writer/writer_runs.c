@@ -46,7 +46,9 @@ enum status runs_new(struct runs **out, sqlite3 *db, struct error *err)
 enum status runs_refresh_ids(struct runs *runs, struct error *err)
 {
     runs->has_counted_names = false;
-    return database_integer(runs->statements.db, "SELECT max(run) FROM run", &runs->last_id, err);
+    return database_integerf(runs->statements.db, &runs->last_id, err,
+                             "SELECT max(coalesce(max(run), 0), %lld) FROM run",
+                             (long long)runs->last_id);
 }
 
 void runs_limit_names(struct runs *runs, uint32_t count, struct quota *quota)

@@ -155,20 +155,22 @@ static enum status add_owner(struct runs *runs, const struct wire_peer *peer, in
     return status;
 }
 
+// Its id is a new one, also where the latest run was removed: live feeds go on after the last id.
 static enum status insert_run(struct runs *runs, const struct message_hello *hello,
                               const unsigned char *key, int64_t owner, int64_t host,
                               int64_t received_ns, struct error *err)
 {
     char uuid[37], text[WIRE_KEY_TEXT_SIZE];
     text_from_uuid(uuid, hello->run);
-    STATEMENT_BIND(
-        &runs->statements, STATEMENT_RUN_ADD, value_int(hello->started_ns), value_int(received_ns),
-        value_int(received_ns), value_text(uuid), value_int(host), value_int(hello->pid),
-        described(hello->worker_version), value_int(hello->protocol), described(hello->os),
-        described(hello->kernel), described(hello->cpu), value_int(hello->cpu_count),
-        optional(hello->cpu_governor), value_int(hello->host_memory_bytes),
-        optional(hello->container), value_int(hello->device_count), optional(hello->driver),
-        optional(hello->cuda), key_value(text, key), value_int(owner));
+    STATEMENT_BIND(&runs->statements, STATEMENT_RUN_ADD, value_int(runs->last_id + 1),
+                   value_int(hello->started_ns), value_int(received_ns), value_int(received_ns),
+                   value_text(uuid), value_int(host), value_int(hello->pid),
+                   described(hello->worker_version), value_int(hello->protocol),
+                   described(hello->os), described(hello->kernel), described(hello->cpu),
+                   value_int(hello->cpu_count), optional(hello->cpu_governor),
+                   value_int(hello->host_memory_bytes), optional(hello->container),
+                   value_int(hello->device_count), optional(hello->driver), optional(hello->cuda),
+                   key_value(text, key), value_int(owner));
     return statement_run(&runs->statements, STATEMENT_RUN_ADD, err);
 }
 

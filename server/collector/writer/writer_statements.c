@@ -19,11 +19,11 @@ static const char *const texts[STATEMENT_COUNT] = {
     [STATEMENT_RUN_OWN] = "UPDATE run SET owner = ? WHERE run = ?",
     [STATEMENT_RUN_OPEN] = "SELECT uuid FROM run INDEXED BY run_open WHERE \"end\" = 0",
     [STATEMENT_RUN_ADD] =
-        "INSERT INTO run(started_ns, received_ns, heard_ns, uuid, host, pid,"
+        "INSERT INTO run(run, started_ns, received_ns, heard_ns, uuid, host, pid,"
         " \"end\", worker_version, protocol, os, kernel, cpu, cpu_count,"
         " cpu_governor, host_memory_bytes, container, device_count, driver,"
         " cuda, key, owner, produced, stored, duplicates)"
-        " VALUES(?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)",
+        " VALUES(?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0)",
     // The condition must be the one of the partial index.
     [STATEMENT_RUN_UNFINISHED] = "SELECT count(*) FROM run INDEXED BY run_owner WHERE owner = ?"
                                  " AND heard_ns >= ? AND \"end\" IN (0, 3)",

@@ -110,9 +110,11 @@ TEST_CASE(test_a_run_that_was_forgotten)
     assert_true(rig_integer("SELECT replays FROM forgotten WHERE why = 0") > 1);
     runs_forget(rig.runs);
     expect_forgotten(&said);
-    // Others of the same owner go on.
+    // Others of the same owner go on, under other ids.
     const struct message other = hello_of(9);
+    assert_int_equal(runs_refresh_ids(rig.runs, &err), STATUS_OK);
     assert_string_equal(error_for(&other), "");
+    assert_int_equal(rig_integer("SELECT run FROM run"), 2);
 }
 
 // Behind the horizon, where tombstones have made room for others.
