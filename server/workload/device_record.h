@@ -1,6 +1,6 @@
-// Device metadata: records the properties of the device that a workload uses, with the memory and
-// copy bandwidths that an earlier calibration, a short benchmark, has measured and cached.  Also
-// runs that calibration.
+// Device metadata: records the properties of a workload's device, with the bandwidths of its memory
+// and copies.  A calibration (a short benchmark) after an earlier run has measured and cached these
+// bandwidths; this module also runs the calibration.
 #ifndef INFERSTAT_SERVER_WORKLOAD_DEVICE_RECORD_H
 #define INFERSTAT_SERVER_WORKLOAD_DEVICE_RECORD_H
 

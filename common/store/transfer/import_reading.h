@@ -1,7 +1,8 @@
-// Internal state of an import, which merges another store's file into this store (import.h): shared
-// by the source files that read and validate the file.  All of it belongs to the reading thread.
-// A batch is the validated rows of one transaction; the sink has it written to this store.
-// import_file calls the steps at the end of this header in their order.
+// Internal state of an import, which merges another store's file into this store (import.h).  It is
+// shared by the source files that read and validate the file; used only by the reading thread.
+//
+// A batch is the validated rows for one transaction; the sink (struct import_sink) passes it to the
+// thread that writes this store.  import_file calls the steps at the end of this header in order.
 #ifndef INFERSTAT_STORE_TRANSFER_IMPORT_READING_H
 #define INFERSTAT_STORE_TRANSFER_IMPORT_READING_H
 
@@ -15,7 +16,8 @@ enum { IMPORT_NOTE_SIZE = 256 };
 // The fault (reason of a refusal) of a row with an invalid name.
 #define IMPORT_FAULT_NAME "a name that is not there, too long, or not UTF-8"
 
-// The tables of a batch (schema.h).  A batch has either IMPORT_RECORD or the others.
+// The tables of a batch, as the SQL tables of the same names (schema.h).  A batch has rows either
+// of IMPORT_RECORD, or of the others.
 enum import_table {
     IMPORT_RUN,
     IMPORT_STREAM,
@@ -24,12 +26,12 @@ enum import_table {
     IMPORT_LEDGER,
     IMPORT_RUN_NAME,
     IMPORT_RECORD,  // records of one kind
-    IMPORT_SAMPLED, // the names that a baseline's groups of samples have
+    IMPORT_SAMPLED, // names in a baseline's groups of samples
     IMPORT_TABLES,
 };
 
-// A run of the file that is imported.  `from` is its id in the file, `to` its id in this store; 0:
-// not inserted yet.  import_validate_runs adds it, import_send_runs sets `to` of a new run.
+// A run to import.  `from` is its id in the file, `to` its id in this store (0: not inserted yet).
+// import_validate_runs adds it; import_send_runs sets `to` if the run is new.
 struct coming {
     int64_t from, to;
     bool is_here;  // the run was here before the import, with some of its records
@@ -58,8 +60,8 @@ struct importing {
     struct sqlite3_stmt *select[IMPORT_RECORD]; // on the file, by table: the rows of a run
     struct coming *runs;                        // ascending by `from`
     size_t run_count, run_room;                 // runs used and allocated
-    struct coming *at_run;                      // last run found, or current one
-    // Counts for the answer of import_file; `there`: runs skipped.
+    struct coming *at_run; // the run that a step works on or import_find_run found last
+    // Counts for the answer of import_file; `there`, `baselines_there`: skipped, they exist here.
     int64_t new_runs, there, refused, records;
     int64_t baselines, baselines_there, baselines_refused;
     char note[IMPORT_NOTE_SIZE], baseline_note[IMPORT_NOTE_SIZE];
@@ -116,7 +118,8 @@ void import_rows_close(struct import_rows *rows); // accepts a zeroed one
 // Validates the file's runs and selects those to import.
 MUST_CHECK enum status import_validate_runs(struct importing *importing, struct error *err);
 
-// Sends the new runs to the sink, with all of their records counted as cleared.
+// Sends the new runs to the sink.  Their ledgers count all records as cleared, until the records
+// follow (import.h).
 MUST_CHECK enum status import_send_runs(struct importing *importing, struct error *err);
 
 // Sends the records of the selected runs, kind by kind.

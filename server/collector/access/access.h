@@ -3,7 +3,8 @@
 // - "producer": "ingest"
 // - "reader": "query" and "live"
 // - "admin": all services
-// Key rotation: an entry may name older keys, which its key replaces; it may continue their runs.
+// Key rotation: a key's entry may name older keys that the key replaces; the key may then continue
+// the runs of these older keys.
 //
 // Any thread may check a key, for every message; a check holds a lock for well under a microsecond.
 // Adding or revoking a key replaces the file atomically; access_poll reloads a changed file.
@@ -48,14 +49,13 @@ bool access_name_of(struct access *access, const unsigned char key[WIRE_KEY_SIZE
 // Sets `key` to the authorized key with this name.  Returns false if there is none.
 bool access_key_named(struct access *access, const char *name, unsigned char key[WIRE_KEY_SIZE]);
 
-// Returns how often a reload removed a key or a role, or keys expired.  Connections made before the
-// last time may belong to keys that are no longer authorized.
+// Returns the number of revocations so far: reloads that removed a key or a role, and expiries of
+// keys.  When it grows, open connections may belong to keys that are no longer authorized.
 unsigned access_revocations(struct access *access);
 
-// Reloads the file if it has changed, and counts keys that have expired as a revocation; called
-// every second.  A file counts as removed when it is
-// missing at two calls, since editors replace files.  An unreadable or invalid file changes
-// nothing and is logged once.
+// Reloads the file if it has changed, and counts keys that have expired as a revocation.  Call it
+// every second.  A file counts as removed when it is missing at two calls, since editors replace
+// files.  An unreadable or invalid file changes nothing and is logged once.
 void access_poll(struct access *access);
 
 // Reloads the file unconditionally.

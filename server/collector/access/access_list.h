@@ -8,8 +8,7 @@
 // KEY is a public key in Z85; ROLE is producer, reader or admin; NAME is unique, 1 to 63 of
 // a-z A-Z 0-9 . _ -.  `replaces` names all keys whose runs this key may continue, also those
 // that a replaced key replaced.  TIME, such as 2027-02-20T00:00:00Z, is when the authorization
-// ends. Blank lines are skipped, and comments: lines that begin with
-// '#', as no key does.
+// ends.  Blank lines and comments (lines that begin with '#') are skipped.
 #ifndef INFERSTAT_COLLECTOR_ACCESS_ACCESS_LIST_H
 #define INFERSTAT_COLLECTOR_ACCESS_ACCESS_LIST_H
 
@@ -63,10 +62,10 @@ bool access_list_continues(const struct access_list *list, const unsigned char k
 // True if `after` lacks a key of `before`, or a role that a key has in `before`.
 bool access_list_revokes(const struct access_list *before, const struct access_list *after);
 
-// Copies `text`, with a line for the key that `query` (an administrator's, to add a key) names: in
-// the place of the key's earlier line, or at the end.  `list` is the parsed `text`.  Returns
-// STATUS_INVALID if the key, its roles, its name or the key that the query replaces is invalid, or
-// the name belongs to another key.
+// Copies `text` and adds a line for the key that `query` (an administrator's QUERY_AUTHORIZE)
+// names: in the place of the key's earlier line, or at the end.  `list` is the parsed `text`.
+// Returns STATUS_INVALID if the key, its roles, its name or the key that the query replaces is
+// invalid, or the name belongs to another key.
 //
 // The key expires when the query says, whatever the earlier line said.  After `replaces` the line
 // has, in this order, the key that the query replaces, the keys that this key replaced, and the

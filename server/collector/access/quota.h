@@ -1,14 +1,14 @@
-// Quotas: limits what each owner of runs (a key, a user over ipc, or all peers over TCP without
-// keys) may use of the collector, counts it, and logs who misbehaves.  One object, shared by all
-// threads; every function may be called on any thread, takes one mutex for some tens of
-// nanoseconds, and accepts NULL for a quota that limits nothing.
+// Quotas: count and limit the resources of the collector that each owner of runs uses.  An owner is
+// a key, a user over ipc, or all peers over TCP without keys.  Two kinds of quotas:
+// - a level (such as connections) rises with quota_take and falls with quota_give;
+// - a rate (such as runs an hour) is a token bucket, which refills to its limit within its period.
 //
-// A quota is a level, which goes up with quota_take and down with quota_give (connections), or a
-// rate, a token bucket that refills by its limit within its period (runs an hour).  At 80 % of a
-// limit, and when something is refused, a warning names the owner, the quota and its numbers; one
-// line per owner and reason each 10 s.
+// At 80 % of a limit, and when something is refused, a warning in the log names the owner, the
+// quota and its numbers: at most one line per owner and reason in 10 s.  Up to 4,095 owners are
+// counted separately, all others together.
 //
-// Up to 4,095 owners are distinguished; all further ones share one place.
+// All threads of the collector share one object.  Any thread may call the functions; each takes one
+// mutex for some tens of nanoseconds, and accepts NULL, which limits nothing.
 #ifndef INFERSTAT_COLLECTOR_ACCESS_QUOTA_H
 #define INFERSTAT_COLLECTOR_ACCESS_QUOTA_H
 
@@ -30,7 +30,7 @@ struct quota;
     X(BYTES, "bytes", 0, 86400, " a day", BYTES, "messages are discarded")                         \
     X(RECORDS, "records", 0, 1, " a second", NONE, "messages are discarded")                       \
     X(CONNECTIONS, "connections", 1024, 0, "", NONE, "new connections are refused")                \
-    /* answers that the peers do not read */                                                       \
+    /* answers that the peers have not read */                                                     \
     X(ANSWERS, "answers", 4194304, 0, "", BYTES, "queries are refused")                            \
     /* buckets of rollups, and dropped ranges, beyond those that each run may have */              \
     X(CELLS, "cells", 16384, 28800, " in 8 hours", NONE,                                           \
@@ -50,12 +50,12 @@ enum quota_kind {
 // Limits by kind; 0: none.
 struct quota_rules {
     uint64_t most[QUOTA_COUNT];
-    bool given[QUOTA_COUNT]; // by quota_rules_parse
+    bool given[QUOTA_COUNT]; // set by quota_rules_parse: the text has this quota
 };
 
 enum {
-    QUOTA_NAMES_RESERVED = 65536, // names in the store only for hosts, and owners with few names
-    QUOTA_NAMES_FEW = 256,        // names of such an owner
+    QUOTA_NAMES_RESERVED = 65536, // the store's last names: see quota_take_name
+    QUOTA_NAMES_FEW = 256,        // an owner with fewer names may use them
 };
 
 struct quota_rules quota_rules_default(void);

@@ -1,12 +1,13 @@
-// Background maintenance of the store.  Its tasks: to flush, backfill, rebuild and prune rollups
-// (pre-aggregated rows; rollups.h); to delete expired records and rollups (retention.h); to delete
-// records for an administrator (JOB_CLEAR); to checkpoint SQLite's write-ahead log (WAL).  Writer
-// thread only.
+// Background maintenance of the store.  Writer thread only.  Tasks:
+// - flush, backfill, rebuild and prune rollups (pre-aggregated rows; rollups.h);
+// - delete expired records and rollups (retention.h);
+// - delete records for an administrator (JOB_CLEAR, JOB_FORGET);
+// - checkpoint SQLite's write-ahead log (WAL).
 //
-// The tasks run round-robin between the writer's group commits, in slices of some milliseconds,
-// each with transactions of its own.  While jobs wait in the writer's inbox, the slices between
-// two groups take up to a third of the last group's time, but at least one runs, so that
-// maintenance always progresses.
+// The tasks run round-robin in slices of some milliseconds, each in its own transactions, between
+// the writer's groups (a group: the jobs that one transaction commits).  While jobs wait, the
+// slices between two groups take at most a third of the last group's time, but at least one slice
+// runs.
 #ifndef INFERSTAT_COLLECTOR_MAINTENANCE_MAINTENANCE_H
 #define INFERSTAT_COLLECTOR_MAINTENANCE_MAINTENANCE_H
 
@@ -31,8 +32,8 @@ MUST_CHECK enum status maintenance_new(struct maintenance **out, struct sqlite3 
 void maintenance_free(struct maintenance *maintenance);
 
 // Starts a JOB_CLEAR or JOB_FORGET, which is answered when all is cleared, and takes ownership of
-// it.  A second one at the same time is rejected.  After a JOB_FORGET has begun, runs that are in
-// memory must be read from the store again: they may have tombstones (forget.h).
+// it.  A second one at the same time is rejected.  After a JOB_FORGET has begun, the caller must
+// reload the runs in memory from the store: they may have tombstones (forget.h).
 void maintenance_clear(struct maintenance *maintenance, struct job *job);
 
 // Call it after each commit of a group; `records` is true if the group stored records.
@@ -52,8 +53,8 @@ void maintenance_run(struct maintenance *maintenance, const struct maintenance_l
 uint64_t maintenance_timeout_ns(const struct maintenance *maintenance,
                                 const struct maintenance_load *load);
 
-// True if runs were removed since the last call: those that have ended must be read from the store
-// again.
+// True if runs were removed from the store since the last call: the caller must then drop the ended
+// runs in memory (runs_were_removed).
 bool maintenance_removed_runs(struct maintenance *maintenance);
 
 // True if a checkpoint ran out of memory since the last commit.

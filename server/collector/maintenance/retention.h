@@ -1,15 +1,18 @@
 // Retention: deletes records and rollups (pre-aggregated rows) by age and by the store's size, in
 // slices between the writer's group commits.  Writer thread only; times are arguments.
 //
-// A pass consists of slices, in this order: expire records by age; expire rollups by age; remove
-// runs without records (forget.h), those that never had any after an hour, the others when they are
-// older than records become; shrink the store to its size limit; truncate free pages.  The next
-// pass begins a minute later, while the store exceeds its limit a second later.
+// A pass consists of slices, in this order:
+//   1. delete records by age;
+//   2. delete rollups by age;
+//   3. remove runs without records (forget.h): after an hour if the run never had records, else at
+//      the age at which records expire; if the store exceeds its limit, after 10 minutes;
+//   4. shrink the store to its size limit: delete the oldest hours of records, or, if no records
+//      may be deleted, the oldest rollups of the finest level;
+//   5. truncate free pages.  Up to 1/32 of the file stays free, unless the file exceeds the limit.
+// The next pass begins a minute later, or a second later while the store exceeds its limit.
 //
-// To shrink the store, a pass deletes the oldest hours of records; if no records may be deleted,
-// the oldest rollups of the finest level.  Records may be deleted only after the rollups of their
-// days are built: while any wait for that, up to 5 passes in a row delete nothing for size.  Up to
-// 1/32 of the file stays as free pages for new records, unless the file exceeds the limit.
+// Records may be deleted only after the rollups of their day are built.  While some records still
+// wait for these rollups, step 4 deletes nothing, but for at most 5 passes in a row.
 #ifndef INFERSTAT_COLLECTOR_MAINTENANCE_RETENTION_H
 #define INFERSTAT_COLLECTOR_MAINTENANCE_RETENTION_H
 
@@ -37,25 +40,25 @@ uint64_t retention_due_ns(const struct retention *retention);
 MUST_CHECK enum status retention_step(struct retention *retention, int64_t wall_ns, bool *changed,
                                       struct error *err);
 
-// Sets `*bytes` to what each owner of runs may send in a second: the less, the more the store
-// exceeds its limit; 0 from 17/16 of the limit on (64 KB where for two minutes nothing could be
-// deleted: a store that cannot shrink must not refuse everything without end), UINT64_MAX while the
-// store does not exceed it.  A pass that awaits its time is due at once when the store begins to
-// exceed its limit.
+// Sets `*bytes` to the bytes that each owner of runs may send in a second:
+// - UINT64_MAX while the store is within its limit;
+// - the less, the more the store exceeds its limit;
+// - from 17/16 of the limit on 0, or 64 KB if for two minutes nothing could be deleted.
+// When the store begins to exceed its limit, the next pass is due at once.
 MUST_CHECK enum status retention_pressure(struct retention *retention, uint64_t *bytes,
                                           struct error *err);
 
 // True if runs were removed since the last call.
 bool retention_removed_runs(struct retention *retention);
 
-// Reports the times of the last slice, call it after each.  Adapts the size of later slices to
+// Reports the times of the last slice; call it after each.  Adapts the size of later slices to
 // about 15 ms, and schedules the next: at once, after three times the duration if `is_busy` and the
 // store is within its limit, or when the next pass begins.
 void retention_record_time(struct retention *retention, uint64_t began_ns, uint64_t ended_ns,
                            bool is_busy);
 
-// Says that the rebuilding of rollups has ended: all daily rollups that a pass requested are
-// built, as far as they can be.  If a pass requested any, the next pass is due at once.
+// Says that all daily rollups that a pass requested are built, as far as they can be.  If a pass
+// requested any, the next pass is due at once.
 void retention_sums_built(struct retention *retention);
 
 #endif

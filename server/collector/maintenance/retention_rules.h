@@ -13,8 +13,8 @@
 // Largest ages, in nanoseconds, and the size limit.
 struct retention_rules {
     int64_t raw_ns;                        // records
-    int64_t level_ns[ROLLUP_LEVEL_COUNT];  // rollups of the other groupings than ROLLUP_FULL
-    int64_t finest_ns[ROLLUP_LEVEL_COUNT]; // rollups of the grouping ROLLUP_FULL
+    int64_t level_ns[ROLLUP_LEVEL_COUNT];  // rollups by model only (ROLLUP_MODEL)
+    int64_t finest_ns[ROLLUP_LEVEL_COUNT]; // rollups by all columns (ROLLUP_FULL)
     int64_t bytes;                         // size limit of the store's file; 0: no limit
 };
 

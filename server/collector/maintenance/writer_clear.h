@@ -15,14 +15,13 @@ struct sqlite3;
 // The caller sets the first three members, which are borrowed; the others are zero.
 struct writer_clear {
     struct sqlite3 *db;
-    struct rollups *rollups; // told what is deleted; NULL: no rollups are written
+    struct rollups *rollups; // is notified of deletions; NULL: no rollups are written
     struct queue *replies;   // for answers
     struct job *job;         // the running job, or NULL
     struct clearing clearing;
 };
 
-// Starts a JOB_CLEAR and takes ownership of it; while another is running, answers it with an
-// error.
+// Starts the job and takes ownership of it.  While another job is running, answers with an error.
 void writer_clear_begin(struct writer_clear *clear, struct job *job);
 
 // True while a job is running.

@@ -38,8 +38,8 @@ struct rollup_slice {
     size_t groups_most, bytes_most; // the limits; 0: none
 };
 
-// A group: the records of one full series (by all grouping columns) in one minute.  Each group has
-// one member per grouping: the series of that grouping to which the group belongs.
+// A group is the records of one full series (by all grouping columns) in one minute.  In each
+// grouping it belongs to one, possibly coarser, series: a member is this pair of group and series.
 struct rollup_member {
     int64_t series, minute; // id of the series in the grouping, and the minute
     uint32_t first, count;  // the group's records: a range of rollup_groups.order

@@ -23,7 +23,8 @@
 struct sqlite3;
 struct rollup_levels;
 
-// The least average number of records a row, by grouping and level.
+// The least average number of records per rollup row at which a level is stored, by grouping and
+// level.
 extern const unsigned rollup_records_a_row[ROLLUP_GROUPING_COUNT][ROLLUP_LEVEL_COUNT];
 
 MUST_CHECK enum status rollup_levels_new(struct rollup_levels **out, struct sqlite3 *db,

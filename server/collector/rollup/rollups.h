@@ -2,12 +2,11 @@
 // common/store/rollup/rollup.h) up to date with its records.  Writer thread only.
 //
 // Records are copied into memtables as they are inserted: buffers in memory, one per kind of record
-// (rollup_memtable.h).  From time to time a memtable is
-// flushed to the SQL table rollup in slices.  Each slice also writes the watermark: the
-// highest record id that the rollups contain.  Records that are in no memtable (after a start,
-// a rollback, an import, or when they came too fast) are read from their tables between the
-// writer's transactions; until then queries read these records.  So no record can be lost
-// here, and a failure here never fails an insert.
+// (rollup_memtable.h).  From time to time a memtable is flushed to the SQL table `rollup` in
+// slices.  Each slice also writes the watermark: the highest record id that the rollups contain.
+// Records that are in no memtable (after a start, a rollback, an import, or when they came too
+// fast) are read from their tables between the writer's transactions; until then queries read these
+// records themselves.  So the rollups lose no record, and their failure never fails an insert.
 //
 // When records below the watermark change, their days are rebuilt (rollup_rebuild.h);
 // rollup_levels.h decides which levels are kept.
@@ -66,8 +65,8 @@ MUST_CHECK enum status rollups_flush(struct rollups *rollups, enum rollups_pace 
 // True if records that are in no memtable are to be read from their tables now.
 bool rollups_are_behind(const struct rollups *rollups, uint64_t now_ns);
 
-// Backfill: reads some of those records, outside any transaction; less often if `is_busy`, that
-// is, the thread has other work.  True if it committed a transaction.
+// Backfill: reads some records that are in no memtable, outside any transaction; less often if
+// `is_busy`, that is, the thread has other work.  True if it committed a transaction.
 bool rollups_catch_up(struct rollups *rollups, uint64_t now_ns, bool is_busy);
 
 // Runs a step of rebuilding days, in a transaction of its own.  True if there was a step to run.

@@ -1,11 +1,11 @@
-// Admission control: the listening sockets of one of the collector's threads, which admit peers
-// over TCP by their public keys.  A thread has a socket for each of its services and each address
-// that the collector listens on.  Only that thread uses them.
+// Admission control: opens the listening sockets of one collector thread, and admits TCP peers by
+// their public keys.  The thread has a socket for each of its services and each address of the
+// collector; only this thread uses them.
 //
-// A key is checked when its peer connects and again for each message.  After a key or a role was
-// removed, two sorts of TCP connections are closed within two seconds: those of keys that are no
-// longer admitted, and those that have sent nothing yet.  A short delay before lets the peers
-// receive the reason.
+// A key is checked when its peer connects and again for each message.  When a key or a role is
+// removed, two sorts of TCP connections are closed within two seconds, after a short delay in which
+// the peers receive the reason: those whose key is no longer admitted, and those that have sent
+// nothing yet.
 #ifndef INFERSTAT_COLLECTOR_SERVICES_ADMISSION_H
 #define INFERSTAT_COLLECTOR_SERVICES_ADMISSION_H
 

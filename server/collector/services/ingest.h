@@ -1,10 +1,10 @@
 // The ingest thread: decodes producers' messages, queues them for the writer, and sends the
 // writer's acknowledgements.
 //
-// Backpressure: while the writer's inbox is full, the thread receives nothing, the sockets read no
-// more than they may hold, and producers keep their records.  Owners, and the connections of
-// one, are served in turns of 64 KiB.
-// A message of a peer far beyond its credit (peer_credit.h) is dropped.
+// Backpressure: while the writer's inbox is full, the thread takes no messages, so that the
+// sockets' bounded memory fills up (listener.h), and producers keep their records.  A message
+// of a peer far beyond its credit (peer_credit.h) is dropped.  Owners, and the connections of each
+// owner, are served in turns of 64 KiB.
 #ifndef INFERSTAT_COLLECTOR_SERVICES_INGEST_H
 #define INFERSTAT_COLLECTOR_SERVICES_INGEST_H
 

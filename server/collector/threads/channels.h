@@ -17,7 +17,7 @@ enum {
     CHANNELS_INBOX_JOBS = 1024, // items of `inbox`
     // Memory of decoded messages in `inbox`, larger than what the writer commits at once.
     CHANNELS_INBOX_BYTES = 12 * 1024 * 1024,
-    // The same while several owners send: none waits long behind another's records.
+    // The same while several owners send, so that none waits long behind another's records.
     CHANNELS_INBOX_SHARED_BYTES = 4 * 1024 * 1024,
     CHANNELS_ANSWERS = 8192, // items of `acks`, and of `replies`
     CHANNELS_ACKS_BYTES = 8 * 1024 * 1024,
@@ -32,8 +32,8 @@ struct commit_ids {
 struct job_return;
 struct quota;
 
-// How long the writer's commits take, for whoever watches the collector.  The writer sets it
-// several times a second; relaxed, as it publishes no other data.
+// Statistics of the durations of the writer's commits, for monitoring.  The writer sets them
+// several times a second; relaxed, as they publish no other data.
 struct commit_times {
     atomic_uint_fast64_t count;          // of commits since the start
     atomic_uint_fast64_t p50_ns, p99_ns; // of the last COMMIT_TIMES

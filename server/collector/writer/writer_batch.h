@@ -1,5 +1,8 @@
-// Applies producers' messages to the store, in the transaction of the writer's group commit, and
-// acknowledges them after the commit.  Writer thread only.
+// Ingest transaction: applies producers' messages (jobs of kind JOB_MESSAGE) to the store, in the
+// transaction of the writer's group commit, and acknowledges them after it.  Writer thread only.
+//
+// For each group: batches_begin, batches_apply for each message, then after the commit
+// batches_send_acks, or after a rollback batches_drop_acks.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_BATCH_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_BATCH_H
 
@@ -25,7 +28,7 @@ void batches_free(struct batches *batches);
 // accepted) and limits (the default is LIMITS_DEFAULT).
 void batches_set_rules(struct batches *batches, struct access *access, const struct limits *limits);
 
-// Begins a group: resets its count of records.
+// Begins a group: resets the count of batches_records.
 void batches_begin(struct batches *batches);
 
 // Applies a Hello, Batch or Goodbye.  Fails only if the store fails or memory is out; an invalid

@@ -1,8 +1,8 @@
-// Cells of rollups that a run fills: combinations of kind, model, device, operation and day.  Each
-// costs rows of rollups, so a few records with ever new names or times would fill the disk.  A run
-// may fill CELLS_FREE of them a day; further ones count for its owner (QUOTA_CELLS).  Where the
-// quota is used up, the names of records that would fill new cells are stored as "other".  Writer
-// thread only.
+// Cardinality limit of rollups (pre-aggregated rows), for each run.  A cell is a combination of
+// record kind, model, device, operation and day.  Each cell costs rollup rows, so a few records
+// with ever new names or times could fill the disk.  A run may fill CELLS_FREE cells a day; more
+// cells count for its owner (QUOTA_CELLS), up to CELLS_MAX.  A record that would fill a cell beyond
+// these limits is stored with the name "other" instead of its names.  Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_CELLS_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_CELLS_H
 
@@ -15,22 +15,22 @@
 struct quota;
 
 enum {
-    CELLS_FREE = 64,
-    CELLS_MAX = 512,   // of a run on a day
+    CELLS_FREE = 64,   // cells of a run on a day that count for no quota
+    CELLS_MAX = 512,   // most cells of a run on a day
     CELLS_SIZE = 1024, // bytes of the filter
 };
 
-// The cells that a run has filled on a day of the collector; all zero: none.
+// The cells that a run has filled on one day of the collector's clock; all zero: none.
 struct cells {
     uint8_t *bits; // Bloom filter of CELLS_SIZE bytes; NULL: empty
     unsigned count;
     int64_t day; // since 1970
 };
 
-// The batch of which records are counted.
+// The batch whose records are counted; set by the caller.
 struct cells_batch {
     struct quota *quota;
-    unsigned owner; // in the quota
+    unsigned owner; // the owner's number (quota_owner)
     int64_t received_ns;
     const int64_t *names; // [i]: the store's id of the run's name i + 1
 };

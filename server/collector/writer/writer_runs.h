@@ -49,7 +49,7 @@ struct run_link {
     bool is_known; // else the run has sent no Hello to this collector
     struct job_return at;
     pid_t pid;        // of the process over ipc; 0: unknown
-    int64_t heard_ns; // its last message; the collector's wall clock
+    int64_t heard_ns; // when its last message arrived; the collector's wall clock
 };
 
 struct run {
@@ -59,7 +59,7 @@ struct run {
     int64_t heard_ns;     // last message; the later of the collector's and the host's wall clock
     uint64_t heard_at_ns; // last message; monotonic
     int64_t flushed_heard_ns; // heard_ns as last written to the store
-    int64_t told_ns;          // the host's clock at the last report of losses
+    int64_t told_ns;          // when the run last reported unnumbered losses; the host's clock
     // Numbers of: records stored; records refused, as they were invalid or beyond a limit; records
     // with implausible times; columns received that this version does not know.
     int64_t stored, refused, clock_suspects, unknown_columns;
@@ -71,18 +71,18 @@ struct run {
     char *activity;                            // what the run does now or did last; or NULL
     bool dirty;
 
-    int64_t owner;           // in the table owner; 0: none yet, unless `opener` has a key
-    struct wire_peer opener; // any peer of that owner
-    int64_t began_ns;        // the host's clock; if it did not say, the collector's at first Hello
+    int64_t owner;           // id in the SQL table owner; 0: none yet, unless `opener` has a key
+    struct wire_peer opener; // identifies the owner (peer_is_same_owner)
+    int64_t began_ns;        // start, by the host's clock; unknown: time of the first Hello
     struct run_link link;
 
     struct run_stream *streams; // parallel to delivery.lanes
     size_t stream_count, stream_room;
     int64_t *names; // [i]: the store's id of the run's name i + 1, of delivery.names_known
     uint32_t name_room;
-    uint32_t drop_count; // while `complete`: dropped ranges
-    struct cells cells;  // of rollups, that the run has filled today
-    uint32_t names_told; // while not `complete`: number of names that the producer has sent
+    uint32_t drop_count; // number of dropped ranges; valid if `complete`
+    struct cells cells;  // cells of rollups that the run has filled today (writer_cells.h)
+    uint32_t names_told; // number of names that the producer has sent; valid if not `complete`
 
     // True while streams and names are in memory; else runs_find reads them from the store.
     bool complete;
@@ -120,9 +120,9 @@ MUST_CHECK enum status runs_other_name(struct runs *runs, int64_t *id, struct er
 // Names beyond them are stored as the one name "other".
 void runs_limit_names(struct runs *runs, uint32_t count, struct quota *quota);
 
-// Sets `*is` to true if the run of a Hello, which runs_find does not find, must not be opened: it
-// was removed from the store, or is not younger than the runs of the peer's owner whose removal the
-// store no longer remembers one by one.  Counts the attempt then.
+// Call it for a Hello whose run runs_find does not find.  Sets `*is` to true, and counts the
+// attempt, if the run must not be opened: the store has removed it (a tombstone), or it began no
+// later than the owner's horizon (the latest start of a removed run without a tombstone; forget.h).
 MUST_CHECK enum status runs_is_forgotten(struct runs *runs, const struct message_hello *hello,
                                          const struct wire_peer *peer, bool *is, struct error *err);
 
@@ -132,7 +132,7 @@ MUST_CHECK enum status runs_add(struct runs *runs, const struct message_hello *h
                                 const struct wire_peer *peer, unsigned owner, int64_t received_ns,
                                 struct run **out, struct error *err);
 
-// Makes the peer's owner that of a run that has none.
+// Makes the peer's owner the owner of the run, which has none.
 MUST_CHECK enum status runs_own(struct runs *runs, struct run *run, const struct wire_peer *peer,
                                 struct error *err);
 
@@ -157,8 +157,8 @@ MUST_CHECK enum status runs_load_open(struct runs *runs, uint64_t now_ns, struct
 // Call it only after a flush.
 void runs_evict(struct runs *runs, uint64_t before_ns);
 
-// Evicts all runs that are closed or silent, after maintenance has removed some of them, with
-// names, from the store.
+// Call it after maintenance has removed runs and names from the store: evicts all runs that are
+// closed or silent.
 void runs_were_removed(struct runs *runs);
 
 // If the cache exceeds `limit` bytes, drops the streams and names of runs that take more than

@@ -14,10 +14,10 @@ struct runs {
     int64_t last_id;        // highest id of a run
     uint32_t names_max;     // limit of names per run
     struct quota *quota;    // of names in the store; borrowed; NULL: none
-    bool has_counted_names; // the quota has the counts of the store
-    bool names_removed;     // since then
-    uint64_t counted_at_ns; // monotonic
-    int64_t other;          // id of the name for those beyond a limit; 0: not known yet
+    bool has_counted_names; // the quota's counts of names are those of the store
+    bool names_removed;     // names were removed from the store since `counted_at_ns`
+    uint64_t counted_at_ns; // when the names were counted; monotonic
+    int64_t other;          // id of the name "other" (runs_other_name); 0: not known yet
 };
 
 // Adds a run to the cache, which takes ownership.

@@ -16,28 +16,29 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-// The parameters of each statement, in order, then "->" and the columns of its rows.  "SQL" refers
+// The parameters of each statement, in order, then "->" and the columns of its rows; "run" and
+// "owner" are ids, other names are columns of the SQL tables (schema.h).  "SQL" refers
 // to the statement's text in writer_statements.c.
 enum statement {
-    STATEMENT_OWNER_ADD, // name of the owner
-    STATEMENT_OWNER_FIND,
-    STATEMENT_TOMBSTONE_FIND,
-    STATEMENT_HORIZON,
-    STATEMENT_REPLAY_COUNT,   // name of the owner -> id
+    STATEMENT_OWNER_ADD,      // name of the owner (peer_owner_text)
+    STATEMENT_OWNER_FIND,     // name of the owner -> owner
+    STATEMENT_TOMBSTONE_FIND, // uuid -> 1 if the run has a tombstone (forget.h), else 0
+    STATEMENT_HORIZON,        // owner -> time of the horizon (forget.h)
+    STATEMENT_REPLAY_COUNT,   // owner; counts an attempt to open a removed run again
     STATEMENT_RUN_FIND,       // uuid -> columns of the run, see SQL
     STATEMENT_RUN_OWN,        // owner; run
     STATEMENT_RUN_OPEN,       // -> uuid; one row for each open run
     STATEMENT_RUN_ADD,        // columns of the run, see SQL
-    STATEMENT_RUN_UNFINISHED, // key, time -> number of unfinished runs heard since that time
+    STATEMENT_RUN_UNFINISHED, // owner, time -> number of open and silent runs heard since the time
     STATEMENT_RUN_UPDATE,     // columns of the run, see SQL; run
     STATEMENT_RUN_DESCRIBE,   // cpu_governor, container, driver, cuda (NULL: unchanged); run
-    STATEMENT_NAME_ADD,       // text
-    STATEMENT_NAME_OTHER,     // name, which gets no owner
-    STATEMENT_NAME_OWNERS,    // -> owner's name, how many names
+    STATEMENT_NAME_ADD,       // text, owner
+    STATEMENT_NAME_OTHER,     // text; the name gets no owner
+    STATEMENT_NAME_OWNERS,    // -> name of the owner, number of names; one row for each owner
     STATEMENT_NAME_FIND,      // text -> id
     STATEMENT_RUN_NAMES,      // run -> number, name
     STATEMENT_RUN_NAME_ADD,   // run, number, name
-    STATEMENT_STREAMS,        // run -> stream, next, produced, unnumbered, activity, its start
+    STATEMENT_STREAMS, // run -> stream, next, produced, unnumbered, activity, its start, no_room
     STATEMENT_STREAM_SAVE,    // run, and as the columns of STATEMENT_STREAMS
     STATEMENT_DROPS,          // run -> number of dropped ranges
     STATEMENT_RANGE_LAST,     // run, stream -> first, last, state, reason, detail, since, until

@@ -52,7 +52,8 @@ MUST_CHECK enum status gguf_get_bool(const struct gguf *gguf, const char *key, b
 MUST_CHECK enum status gguf_get_text(const struct gguf *gguf, const char *key,
                                      struct gguf_text *out, struct error *err);
 
-// An array value.  The functions below read its elements; `data` and `end` are for them only.
+// An array value, whose elements the functions below read.  `data` (the next unread element) and
+// `end` (the end of the array) are private.
 struct gguf_array {
     enum gguf_value_type type;
     size_t count;
