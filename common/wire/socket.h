@@ -69,7 +69,8 @@ unsigned wire_complaints(const struct wire_socket *socket, struct wire_complaint
 // often, on all its sockets.  Instead, the rate is limited: the socket closes its connection
 // (WIRE_HANDSHAKE_CLOSED) and frees the queue if it receives more in a second than the table says,
 // or 64 unreadable messages in 10 s.  If a peer announces a frame larger than the table says,
-// libzmq closes the connection and connects again.  A message of endless frames has no bound.
+// libzmq closes the connection and does not connect again: open a new socket after some silence.
+// A message of endless frames has no bound.
 //
 //   service  frame    messages a second  bytes a second
 //   ingest   1 MiB    8192               16 MiB

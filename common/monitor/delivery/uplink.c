@@ -130,10 +130,12 @@ static void reload_trust(struct uplink *uplink)
     explicit_bzero(&trust, sizeof trust);
 }
 
-// A connection without keys is useful until something is wrong with it: libzmq makes it again.
-static bool is_useful(const struct uplink *uplink)
+// A connection without keys is useful until something is wrong with it: libzmq makes it again, but
+// not after it ended for a breach of ZMTP, of which nothing is told but that nothing comes.
+static bool is_useful(const struct uplink *uplink, uint64_t now_ns)
 {
-    if (uplink->trust.pass_count > 0 || !uplink->socket)
+    if (uplink->trust.pass_count > 0 || !uplink->socket ||
+        now_ns - uplink->quiet_ns >= renew_max_ns)
         return false;
     const enum wire_handshake handshake = wire_handshake(uplink->socket);
     return handshake != WIRE_HANDSHAKE_CLOSED && handshake != WIRE_HANDSHAKE_MOVED;
@@ -144,9 +146,9 @@ bool uplink_renew(struct uplink *uplink, uint64_t now_ns)
     const bool has_folder = uplink->socket || !uplink->address.is_ipc;
     if (now_ns - uplink->quiet_ns < (has_folder ? uplink->patience_ns : look_ns))
         return false;
-    uplink->quiet_ns = now_ns;
-    if (is_useful(uplink))
+    if (is_useful(uplink, now_ns))
         return false;
+    uplink->quiet_ns = now_ns;
     uplink->patience_ns *= 2;
     if (uplink->patience_ns > renew_max_ns)
         uplink->patience_ns = renew_max_ns;
