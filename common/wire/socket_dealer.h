@@ -1,5 +1,5 @@
-// The connecting side of a wire_socket: a DEALER of libzmq with one server.  Only socket.c uses it.
-// Threads as in socket.h.
+// ZeroMQ client socket (a DEALER of libzmq): implements the connecting wire_socket, which has one
+// server.  Only socket.c uses it; socket.h says which threads may call it.
 #ifndef INFERSTAT_WIRE_SOCKET_DEALER_H
 #define INFERSTAT_WIRE_SOCKET_DEALER_H
 

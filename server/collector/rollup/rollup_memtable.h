@@ -95,8 +95,8 @@ MUST_CHECK enum status rollup_memtable_prepare(struct sqlite3 *db, enum record_k
                                                const char *tail, struct sqlite3_stmt **out,
                                                struct error *err);
 
-// Adds the rows of such a statement and resets it.  Returns STATUS_FULL if not all of them fit;
-// those that fit were added.
+// Adds the rows of a statement of rollup_memtable_prepare and resets the statement.  Returns
+// STATUS_FULL if not all rows fit; then it has added those that fit.
 MUST_CHECK enum status rollup_memtable_read(struct rollup_memtable *memtable, struct sqlite3 *db,
                                             struct sqlite3_stmt *stmt, struct error *err);
 

@@ -14,9 +14,9 @@
 
 enum {
     // Time budgets; the worker cancels a query that exceeds its budget.
-    QUERY_WORKER_BUDGET_SECONDS = 120, // other queries
-    QUERY_WORKER_COPY_SECONDS = 3600,  // copies and imports
-    QUERY_WORKER_SCAN_SECONDS = 4,     // averages
+    QUERY_WORKER_BUDGET_SECONDS = 120, // audits, comparisons, baselines
+    QUERY_WORKER_COPY_SECONDS = 3600,  // copies of the store, imports
+    QUERY_WORKER_SCAN_SECONDS = 4,     // averages that scan records
     // Most queries that a worker holds.
     QUERY_WORKER_ROOM_MAX = 4,
 };

@@ -28,7 +28,7 @@ MUST_CHECK enum status inserter_reset(struct inserter *inserter, struct error *e
 // Returns the highest assigned id of a kind.
 int64_t inserter_last_id(const struct inserter *inserter, enum record_kind kind);
 
-// The run of the records.
+// The run to which the records of a batch belong; set by the caller.
 struct insert_run {
     int64_t run;
     uint32_t stream;

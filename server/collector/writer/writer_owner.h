@@ -1,7 +1,7 @@
 // Authorization of a run's messages: decides who may send them.  A run belongs to the peer that
 // opened it: a key, a user of this host over ipc, or all peers over TCP without keys.  The run's
 // connection is the one that sent its latest Hello; only this connection may send its messages.
-// With a Hello the owner may move the run to another connection:
+// A Hello moves the run to another connection of the owner:
 //
 // - over ipc, if the same process opens it;
 // - if the run's connection is closed; over ipc another process of the user may then only send the

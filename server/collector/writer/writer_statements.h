@@ -16,9 +16,9 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-// The parameters of each statement, in order, then "->" and the columns of its rows; "run" and
-// "owner" are ids, other names are columns of the SQL tables (schema.h).  "SQL" refers
-// to the statement's text in writer_statements.c.
+// The parameters of each statement, in order, then "->" and the columns of its rows.  "run" and
+// "owner" are ids; the other names are columns of the SQL tables (schema.h).  "see SQL": the
+// statement's text in writer_statements.c lists them.
 enum statement {
     STATEMENT_OWNER_ADD,      // name of the owner (peer_owner_text)
     STATEMENT_OWNER_FIND,     // name of the owner -> owner
