@@ -229,7 +229,6 @@ bool pool_release(struct owner *owner, size_t bytes);
 
 // The owner that the peer belongs to, made if it is new; NULL: out of memory.
 struct owner *owner_of(struct port *port, const struct wire_peer *peer);
-void owner_leave(struct owner *owner);
 // Frees the owner if it has no connections and no received bytes.
 void owner_free_unused(struct owner *owner);
 

@@ -70,9 +70,11 @@ def flood(settings):
     producers = [Producer(pb, context, settings["ingest"], "flooder", keys) for _ in range(3)]
     for producer in producers:
         producer.hello(2)
-    deadline = time.monotonic() + SECONDS
+    start = time.monotonic()
     step = 0
-    while time.monotonic() < deadline:
+    while (time.monotonic() < start + SECONDS
+           or os.path.getsize(settings["store"]) < LIMIT * 3 // 4
+           and time.monotonic() < start + 6 * SECONDS):
         for producer, act in zip(producers, (flood_names, flood_runs, flood_records)):
             if act is flood_records or step < 500:
                 act(producer, step)
@@ -83,7 +85,7 @@ def flood(settings):
 class Scene(test_forgery.Scene):
     def start_flooder(self):
         endpoint, keys = self.reach("ingest", 2)
-        settings = {"protocol": self.protocol, "ingest": endpoint,
+        settings = {"protocol": self.protocol, "ingest": endpoint, "store": self.store,
                     "keys": (keys[0].decode(), [key.decode() for key in keys[1]])}
         return subprocess.Popen([sys.executable, __file__, json.dumps(settings)])
 
