@@ -15,6 +15,7 @@ enum {
     FRAMES_PER_TURN = 32,      // from one socket before others and Acks are served
     ROOM_WAIT_NS = 2000000,    // retry interval while the inbox is full
     IDLE_WAIT_NS = 1000000000, // longest sleep
+    HELLO_COST = 1024,         // of credit, in records: the writer looks a run up
 };
 
 // The requested state of the thread; a wake-up follows through the queue of Acks.
@@ -171,7 +172,10 @@ static void on_frame(struct ingest *ingest, unsigned socket, const struct wire_f
     const struct message_batch *batch = &job->message.batch;
     if (job->message.kind == MESSAGE_BATCH && batch->first != 0)
         job->records = (uint32_t)(batch->last - batch->first + 1);
-    if (!is_within_quota(ingest, job, frame) || !acquire_credit(ingest, job)) {
+    const bool is_admitted = is_within_quota(ingest, job, frame);
+    if (job->message.kind == MESSAGE_HELLO)
+        job->records = HELLO_COST;
+    if (!is_admitted || !acquire_credit(ingest, job)) {
         job_free(job);
         return;
     }

@@ -47,7 +47,7 @@ struct job {
     int64_t received_ns;             // the collector's wall clock
     struct message message;          // JOB_MESSAGE; owned
     struct peer_credit_slot *credit; // counts the message's records as in flight; or NULL
-    uint32_t records;                // number of the message's records
+    uint32_t records;                // what the message costs of credit
     uint64_t query_id;               // JOB_CLEAR, JOB_FORGET, JOB_BASELINE
     struct query *query;             // JOB_CLEAR, JOB_FORGET, JOB_BASELINE; owned
     struct import_request *import;   // JOB_IMPORT; owned by the waiting thread
