@@ -23,8 +23,8 @@ struct orphans_folders {
     // Folder of spools and of run files that were moved there.  NULL: only `runs` is searched.
     const char *spools;
     // Grace period: orphan_open skips a spool without a run file for this long after the spool's
-    // last record, unless the host has restarted since.  The run file may be in another container;
-    // its records would be lost if this process closed the run.  0: no grace period.
+    // last record, unless the host has restarted since.  For the run may live in another container,
+    // which has its run file: ending it here would lose its later records.  0: no grace period.
     int64_t patience_ns;
     const _Atomic bool *stop; // set it to cancel opening an orphan; may be NULL
 };

@@ -7,7 +7,8 @@
 // every step that its interval overlaps, so the losses of the steps may add up to more than those
 // of the window.  COVERAGE_VAGUE reports that.  The interval of a loss, by its reason:
 //   spool_full, spool_damaged, unspecified  as the producer reported it
-//   acknowledged_elsewhere                  any time before the producer noticed the loss
+//   acknowledged_elsewhere (another store   any time before the producer noticed the loss
+//   has the records)
 //   refused                                 when the collector refused the records
 //   host_lost                               when the collector last heard of the run
 //   ring_full                               as in the table `unnumbered` (schema.h); unknown if the
@@ -15,11 +16,12 @@
 //
 // Stored records are counted only if there are losses.  Where the count comes from:
 //   run inside the window  the ledger (counts of records per run and kind, schema.h).  It includes
-//                          expired records but not cleared ones
+//                          records deleted by retention, but not those an administrator cleared
 //   other runs             rollups (aggregates computed in advance, rollup.h), or single records if
 //                          the answer is by run
-// Rollups count the values of each metric.  Since no metric is in every device sample, the largest
-// of these counts stands for the number of samples.
+// Rollups do not count records, only the values of each metric.  In most kinds of records one
+// metric always has a value, so that its count is that of the records.  Samples of devices have no
+// such metric: their number is estimated as the largest count.
 #ifndef INFERSTAT_STORE_AGGREGATE_COVERAGE_H
 #define INFERSTAT_STORE_AGGREGATE_COVERAGE_H
 

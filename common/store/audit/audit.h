@@ -1,6 +1,7 @@
 // Consistency check of a store (audit): recounts the rows of every kind, and compares them with the
-// store's ledgers (per run and kind: records stored, expired, cleared; schema.h).  A run is the
-// lifetime of one monitored process; each thread of it has a stream, which is its numbered records.
+// store's ledgers (counts per run and kind: records stored; expired, that is deleted by retention;
+// cleared, that is deleted by an administrator; schema.h).  A run is the lifetime of one monitored
+// process; each thread of it has a stream, which is its numbered records.
 // Each contradiction becomes a finding, in words.
 //
 // An audit checks that:
@@ -10,8 +11,8 @@
 //   * run.stored, the total of the stored ranges, and the total of the ledger are equal;
 //     run.produced is the total of the streams
 //   * the table of each kind has stored - expired - cleared rows of the run
-//   * the numbers of the rows, the expired and the cleared records are together exactly the numbers
-//     of the stored ranges: counts and set hashes (sums of a hash of each number, set_hash.h) agree
+//   * each number in a stored range belongs to exactly one row, expired or cleared record.  This is
+//     checked by counts and set hashes (sums of a hash of each number, set_hash.h)
 //   * there are no orphan rows: each range, stream, ledger and record belongs to an existing run
 //     and stream
 //   * if a ledger counts expired records of a kind, the table expiry has a time for that kind
@@ -27,8 +28,8 @@
 //   * whether a missing record expired or was cleared, if both are possible
 //   * which kinds of records a run had, if none of its records are left
 //
-// For a run that lost rows before schema version 3, set hashes are unknown; the audit checks
-// counts, and that no row's number is outside the stored ranges.
+// If rows of a run expired or were cleared before schema version 3, its set hashes are unknown; the
+// audit then checks counts, and that no row's number is outside the stored ranges.
 //
 // An audit proceeds by pages of runs.  It uses a fixed amount of memory for each run and stream of
 // a page.  A page ends after AUDIT_RUNS_MAX runs or AUDIT_STREAMS_MAX streams.

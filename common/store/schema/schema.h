@@ -5,9 +5,9 @@
 //
 // Tables
 //   meta       key, value: uuid of the store, its time of creation, and while a collector has the
-//              store open the marker (open_marker.h).  A store created before version 3 also has
-//              the id of its last run of that time (SCHEMA_NO_SET_HASHES): the set hashes (gone_sum
-//              below) of this run and of earlier ones may be unknown
+//              store open the marker (open_marker.h).  In a store created before version 3 also the
+//              id of the last run before the upgrade (SCHEMA_NO_SET_HASHES): of runs up to this id,
+//              gone_sum (below) may be unknown
 //   name       id, text: models, hosts, devices, operations, stages; owner (who reported it first;
 //              0: unknown, such as imported ones)
 //   run        one row per run: the columns in record.h, and heard_ns (when the collector last
@@ -15,13 +15,14 @@
 //              public key that authenticated it; null: none), owner (who opened it; 0: imported, or
 //              without a key and older than version 10)
 //   owner      id and text of those who open runs: 'key:' with a public key, 'user:' with a user's
-//              number (over ipc), 'loopback' (TCP without keys).  horizon_ns: runs that the store
-//              does not have and that are not younger are refused
+//              number (over ipc), 'loopback' (TCP without keys).  horizon_ns: cut-off time.  A run
+//              that the store does not have and that started up to this time is refused: it may be
+//              a removed run whose tombstone is gone, and which is being replayed
 //   tombstone  the runs that were removed, the latest ones of each owner; run_ns: the earlier of
 //              started_ns and received_ns
-//   forgotten  per owner and reason (why: 0 retention, 1 on request, 2 limit of bytes): sums of the
-//              ledgers of removed runs, and how many replays of them were refused
-//   admin      what administrators did: when, who, what, with which result and how many rows
+//   forgotten  statistics of removed runs, per owner and reason (why: 0 retention, 1 on request, 2
+//              limit of bytes): sums of their ledgers, and how many replays of them were refused
+//   admin      audit log of administrators' actions: when, who, what, the result, how many rows
 //   run_name   per run: maps the name ids in its messages (`number`) to ids of the table name
 //   stream     per producing thread: the next expected number, the count of records produced and of
 //              unnumbered losses, and how many of these had no ring (no_room).  If the process was
@@ -33,9 +34,10 @@
 //               collector's clock (told_ns: its start), the count of losses reported in it, and the
 //               interval of the host's clock in which they happened.  stream.unnumbered is the
 //               total; losses that this table lacks happened at unknown times
-//   ledger     per run and kind: how many rows were ever stored, have expired (deleted by
-//              retention, or cleared where rollups go on counting them), and were cleared.  The
-//              kind's table has the others: stored minus expired and cleared.  gone_sum is the set
+//   ledger     per run and kind, counts of rows.  stored: all that were ever stored.  expired:
+//              deleted rows that rollups still count (most by retention).  cleared: rows that an
+//              administrator deleted and rollups do not count.  So the kind's table has stored -
+//              expired - cleared rows.  gone_sum is the set
 //              hash (set_hash.h) of expired and cleared rows; null: unknown, since some were
 //              removed before version 3
 //   refusal    per reason: how many messages, connections or names were refused
@@ -62,9 +64,9 @@
 // indexes by run, or on failed records only.
 //
 // A started_ns more than a day ahead of received_ns or before 2020 is stored unchanged: views
-// compute the flag clock_suspect, and the run counts such records in clock_suspects.  Rollups and
-// averages count such a record at one time, SCHEMA_CLOCK_UNPLACED_NS: all of them share the buckets
-// there, however many centuries their times span.
+// compute the flag clock_suspect, and the run counts such records in clock_suspects.  In rollups
+// and averages all these records have the same time, SCHEMA_CLOCK_UNPLACED_NS, so that times spread
+// over centuries need no buckets of their own.
 #ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_H
 #define INFERSTAT_STORE_SCHEMA_SCHEMA_H
 
