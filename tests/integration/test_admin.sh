@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What the owner sees of a collector from the command line: figures of the collector itself, and what
 # was done to its store by whom.
+# shellcheck disable=SC2119  # a collector needs no more options than it has
 . "$(dirname "$0")/../support/lib.sh"
 
 owner() { "$INFERSTAT" --collector "$COLLECTOR" "$@"; }
