@@ -12,12 +12,12 @@
 //           | since TIME | until TIME               as in --since and --until
 //           | step DURATION | slo NAME=DURATION,...
 //           | limit N | oldest                      N rows at most; the oldest first
-//           | of METRIC | margin RATIO | force      of compare
-//           | against [BASELINE]                    of compare: the other side; conditions
-//                                                   and times after it apply to that side
+//           | of METRIC | margin RATIO | force      only with "compare"
+//           | against [BASELINE]                    only with "compare": begins its other side
 //
-// Clauses are in any order, each once (except where).  A verb refuses clauses that do not apply
-// to it.
+// Clauses are in any order, each at most once; only "where" may be repeated.  A verb refuses
+// clauses that do not apply to it.  The two sides of "compare" have their own "where", "since" and
+// "until": those before "against" apply to the one side, those after it to the other.
 #ifndef INFERSTAT_CORE_QUERY_TEXT_H
 #define INFERSTAT_CORE_QUERY_TEXT_H
 

@@ -1,4 +1,6 @@
-// Definition of struct publisher (publisher.h), private to publisher.c and publisher_send.c.
+// Private definition of struct publisher (publisher.h), the producer of the at-least-once delivery
+// protocol: it sends a run's records and keeps them until the collector acknowledges them.  Only
+// publisher.c and publisher_send.c include it.
 #ifndef INFERSTAT_MONITOR_PUBLISHER_PARTS_H
 #define INFERSTAT_MONITOR_PUBLISHER_PARTS_H
 

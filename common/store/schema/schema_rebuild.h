@@ -10,7 +10,7 @@ struct sqlite3;
 // Replaces the kind's table by one with the layout of schema_append_table (schema_tables.h): copies
 // all rows by column name, then recreates the old table's indexes and triggers.  Views need not be
 // recreated: they refer to the table by its name, which stays.  Returns STATUS_UNSUPPORTED if the
-// old table has a foreign column, whose values would be lost.
+// old table has an unknown column, whose values would be lost.
 //
 // Runs within the caller's transaction.  SQLite's page cache bounds the memory use.  The
 // write-ahead log grows by the table's size.  The file hardly grows, since copied rows are deleted

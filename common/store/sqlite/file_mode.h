@@ -1,6 +1,6 @@
-// File permissions of a store: restricts who may read its files: the store, its write-ahead log
-// (-wal) and the log's index (-shm).  Whoever may read the index may also lock it, and thereby stop
-// the writer: SQLite's locks on the index need no write permission.
+// File permissions of a store: restricts who may read its files, which are the store, its
+// write-ahead log (-wal) and the log's index (-shm).  Whoever may read the index may also lock it,
+// and thereby block the writer: SQLite's locks on the index need no write permission.
 #ifndef INFERSTAT_STORE_SQLITE_FILE_MODE_H
 #define INFERSTAT_STORE_SQLITE_FILE_MODE_H
 

@@ -3,12 +3,14 @@
 // the gap's reason is one of these:
 //
 //   ROLLUP_CLEARED   records were cleared, or a rollup row failed its checksum;
-//   ROLLUP_EXPIRING  the day's rollups are needed before its records expire.
+//   ROLLUP_EXPIRING  retention will delete the day's records soon; the rollups must be built
+//                    before, and stay.
 //
 // To rebuild a day, its rollup rows are deleted, its records are read once into a memtable
 // (rollup_memtable.h) and flushed, and its gap is removed.  Until then queries read the records.  A
-// day is never rebuilt if some of its records have expired: its rollups stay as they are.  Months
-// are not rebuilt: queries read the days of a month in which a day was rebuilt.
+// day is never rebuilt if some of its records have expired: its rollups stay as they are, or are
+// deleted if they are damaged (rollup_rebuild_damaged).  Only the rollups of days and finer levels
+// are rebuilt, not those of a month: queries then use the daily rollups of that month.
 //
 // Writer thread only, each step inside a transaction that the caller has begun.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_REBUILD_H
@@ -38,7 +40,8 @@ MUST_CHECK enum status rollup_rebuild_begin(struct rollup_rebuild *rebuild, enum
 // Returns the kind being rebuilt; RECORD_KIND_COUNT: none.
 enum record_kind rollup_rebuild_kind(const struct rollup_rebuild *rebuild);
 
-// Returns the day being rebuilt; empty: none.  New records are added to its rows despite its gap.
+// Returns the day being rebuilt; empty: none.  While it is rebuilt, the caller also writes rollups
+// of records that arrive for this day, although it still has a gap.
 struct gap_span rollup_rebuild_span(const struct rollup_rebuild *rebuild);
 
 // Rebuilds a slice of the current day, the one begun last; `watermark` is that of the kind now.
