@@ -560,9 +560,8 @@ class Manager:
 
 @unittest.skipIf(SANITIZED, "a sanitizer's own memory knows no bounds")
 class MemoryTest(FaultCase):
-    """An authorised peer sends frames of one message without end, which libzmq gathers
-    before anyone sees them.  The collector's memory is capped: it hangs up or dies, is
-    started again by its manager, and nothing is lost."""
+    """An authorised peer sends frames of one message without end.  The collector's memory is
+    capped: it hangs up, long before the cap, and nothing is lost."""
 
     CAP = 192 * MEGABYTE
 
@@ -578,8 +577,8 @@ class MemoryTest(FaultCase):
         stored = self.stored()
         return lambda: self.stored() > stored + more
 
-    def endure(self, limit, deaths, seconds):
-        """Attacks for so long, or until the collector has died so often."""
+    def endure(self, limit):
+        """Attacks for some seconds; the collector lives, far below the limit."""
         manager = Manager(self, limit)
         self.addCleanup(manager.close)
         self.wait_for_collector()
@@ -593,25 +592,22 @@ class MemoryTest(FaultCase):
         def is_over():
             nonlocal largest
             largest = max(largest, self.resident())
-            return manager.deaths >= deaths
+            return manager.deaths > 0
 
         try:
-            manager.tend_until(is_over, seconds)
+            manager.tend_until(is_over, 8)
         finally:
             hostile.stop()
-        # Where nothing gives memory back, it lives and takes nothing more.
-        if not manager.tend_until(self.has_stored(100), 20):
-            manager.kill()
-            self.assertTrue(manager.tend_until(self.has_stored(100), 30))
+        self.assertTrue(manager.tend_until(self.has_stored(100), 20))
         print("%d MB of one message, %d MB resident at most, %d deaths, %d times it hung"
               % (hostile.sent // MEGABYTE, largest // MEGABYTE, manager.deaths, manager.hung),
               flush=True)
         self.assertGreater(hostile.sent, self.CAP)
-        self.assertLess(largest, 1.5 * self.CAP)
+        self.assertLess(largest, self.CAP // 2)
         self.wait_for_collector()
         self.finish(ends=(CLOSED,))
-        self.withstood = manager.deaths + manager.hung + hostile.refused
-        return manager.deaths
+        self.assertEqual((manager.deaths, manager.hung), (0, 0))
+        self.assertGreater(hostile.refused, 0, "the attacker was never cut off")
 
     def test_killed_for_memory(self):
         """As MemoryMax= of a unit does it."""
@@ -620,14 +616,13 @@ class MemoryTest(FaultCase):
             self.skipTest("a cgroup with a limit: " + NOT_PERMITTED)
         self.addCleanup(group.close)
         self.addCleanup(self.clean_up)
-        self.assertGreaterEqual(self.endure(lambda: group.take(self.collector.pid), 3, 60), 3)
+        self.endure(lambda: group.take(self.collector.pid))
 
     def test_allocations_fail(self):
         def limit():
             resource.prlimit(self.collector.pid, resource.RLIMIT_DATA, (self.CAP, self.CAP))
 
-        self.endure(limit, 1, 8)
-        self.assertGreater(self.withstood, 0, "the limit was never met")
+        self.endure(limit)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@
 static const uint64_t renew_min_ns = UINT64_C(1000000000);
 static const uint64_t look_ns = UINT64_C(250000000); // between two looks for an ipc folder
 static const uint64_t renew_max_ns = UINT64_C(10000000000);
-static const uint64_t calm_ns = UINT64_C(60000000000); // without a closed connection: no back-off
+static const uint64_t silent_ns = UINT64_C(5000000000); // a collector answers each heartbeat
+static const uint64_t calm_ns = UINT64_C(60000000000);  // without a closed connection: no back-off
 
 struct uplink {
     struct wire_context *context;
@@ -134,8 +135,7 @@ static void reload_trust(struct uplink *uplink)
 // not after it ended for a breach of ZMTP, of which nothing is told but that nothing comes.
 static bool is_useful(const struct uplink *uplink, uint64_t now_ns)
 {
-    if (uplink->trust.pass_count > 0 || !uplink->socket ||
-        now_ns - uplink->quiet_ns >= renew_max_ns)
+    if (uplink->trust.pass_count > 0 || !uplink->socket || now_ns - uplink->quiet_ns >= silent_ns)
         return false;
     const enum wire_handshake handshake = wire_handshake(uplink->socket);
     return handshake != WIRE_HANDSHAKE_CLOSED && handshake != WIRE_HANDSHAKE_MOVED;

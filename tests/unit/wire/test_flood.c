@@ -49,7 +49,13 @@ static unsigned exchange(unsigned count, size_t size)
     for (unsigned i = 0; i < count; i++) {
         struct wire_frame frame;
         uint32_t ready;
-        if (wire_send(server, &route, bytes, size) != STATUS_OK)
+        enum status status = STATUS_FULL;
+        for (int tries = 0; status == STATUS_FULL && tries < 5000; tries++) {
+            status = wire_send(server, &route, bytes, size);
+            if (status == STATUS_FULL) // what was sent before is still on its way
+                wire_wait(NULL, 0, -1, 1000000, &ready);
+        }
+        if (status != STATUS_OK)
             return i;
         wire_wait(&client, 1, -1, INT64_C(5000000000), &ready);
         if (wire_receive(client, &frame) != STATUS_OK)
