@@ -23,6 +23,10 @@ struct wire_socket { // one of both
     struct dealer *dealer;
 };
 
+// Held while a context of libzmq begins or ends: the first one sets libpgm up and the last one
+// takes it down, which libpgm does not guard against each other.
+static pthread_mutex_t zmq_lifetime = PTHREAD_MUTEX_INITIALIZER;
+
 enum status wire_context_new(struct wire_context **out, struct error *err)
 {
     struct wire_context *context = calloc(1, sizeof *context);
@@ -38,9 +42,11 @@ void wire_context_free(struct wire_context *context)
     if (!context)
         return;
     listener_free(context->listener);
+    (void)pthread_mutex_lock(&zmq_lifetime);
     while (context->zmq && zmq_ctx_term(context->zmq) != 0 && errno == EINTR) {
         // A signal came: the wait for libzmq's threads goes on.
     }
+    (void)pthread_mutex_unlock(&zmq_lifetime);
     (void)pthread_mutex_destroy(&context->lock);
     free(context);
 }
@@ -78,6 +84,7 @@ static enum status get_zmq(struct wire_context *context, struct error *err)
 {
     enum status status = STATUS_OK;
     (void)pthread_mutex_lock(&context->lock);
+    (void)pthread_mutex_lock(&zmq_lifetime);
     if (!context->zmq) {
         void *zmq = zmq_ctx_new();
         if (zmq && zmq_ctx_set(zmq, ZMQ_IO_THREADS, 1) == 0 && zmq_ctx_set(zmq, ZMQ_BLOCKY, 0) == 0)
@@ -88,6 +95,7 @@ static enum status get_zmq(struct wire_context *context, struct error *err)
         if (status != STATUS_OK && zmq)
             (void)zmq_ctx_term(zmq);
     }
+    (void)pthread_mutex_unlock(&zmq_lifetime);
     (void)pthread_mutex_unlock(&context->lock);
     return status;
 }

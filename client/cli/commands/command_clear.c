@@ -101,7 +101,7 @@ enum status command_forget(struct cli *cli, struct error *err)
     if ((query.key.text[0] != '\0') == (query.filter.by[QUERY_BY_RUN][0] != '\0'))
         return error_set(err, STATUS_INVALID,
                          "forget: what? (give --run UUID, or --key NAME for all runs of a key)");
-    struct result *result;
+    struct result *result = NULL;
     enum status status = query_check(&query, err);
     if (status == STATUS_OK)
         status = ask_surely(cli, &query, &result, err);
