@@ -300,10 +300,16 @@ def garbage(me):
 
 
 def reconnect_storm(me):
-    """Connects, greets and goes: more often than a peer may, with keys and without."""
+    """Connects, greets and goes.  What it did wrong begins when that is more often than a peer may:
+    1,000 times at once, then 1,000 times a second (with keys 200)."""
+    permitted, last_at = 1000.0, time.monotonic()
     while True:
         wire = me.wire(me.random.choice(SERVICES))
-        me.begin()
+        now = time.monotonic()
+        permitted = min(1000, permitted + (now - last_at) * (200 if me.keys else 1000)) - 1
+        last_at = now
+        if permitted < 0:
+            me.begin()
         wire.send(greeting(b"CURVE") if me.keys else greeting() + ready((b"Identity", b"")))
         reset(wire)
         me.pace(400 if me.keys else 1500)

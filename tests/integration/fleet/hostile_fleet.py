@@ -77,9 +77,7 @@ class Dealt:
             return "never began: " + self.child.words()
         if self.line is None:
             return "not named"
-        # On a slow machine a storm takes longer until it exceeds the rate that is permitted.
-        most_s = 3 * NAMED_S if self.role == "reconnect_storm" else NAMED_S
-        return f"named after {self.named_after_s:.1f} s" if self.named_after_s > most_s else None
+        return f"named after {self.named_after_s:.1f} s" if self.named_after_s > NAMED_S else None
 
     def row(self):
         after = "-" if self.named_after_s is None else f"{self.named_after_s:.1f} s"
