@@ -1,5 +1,5 @@
-// Throttle: limits the share of the writer thread's time that work on rollups (pre-aggregated rows)
-// takes.  The share depends on the load:
+// Throttle of the work on rollups (pre-aggregated rows): this work may take only a share of the
+// writer thread's time.  The share depends on the load:
 //
 //   no records come, and the thread has no other work     all of the time
 //   a low rate of records, and no other work              1/2
