@@ -161,12 +161,13 @@ static void take_drops(struct fake_collector *collector, const struct wire_drop 
                        size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        struct delivery_range range = drops[i].range;
+        const struct delivery_range range = drops[i].range;
+        uint64_t *next = &collector->next[range.stream];
         collector->known[range.stream] = true;
-        if (!delivery_offer_drop(collector->next[range.stream], &range))
+        if (range.last < *next || range.first > *next)
             continue;
-        collector->next[range.stream] = range.last + 1;
-        collector->state.dropped[range.reason] += range.last - range.first + 1;
+        collector->state.dropped[range.reason] += range.last - *next + 1;
+        *next = range.last + 1;
     }
 }
 
@@ -189,19 +190,16 @@ static void take_names(struct fake_collector *collector, const struct message_ba
 // Returns whether the batch is refused.
 static bool take_records(struct fake_collector *collector, const struct message_batch *batch)
 {
-    uint64_t take_first, duplicates;
     uint64_t *next = &collector->next[batch->stream];
     collector->known[batch->stream] = true;
-    const enum delivery_verdict verdict =
-        delivery_offer(*next, batch->first, batch->last, &take_first, &duplicates);
-    if (verdict == DELIVERY_GAP)
+    if (batch->first > *next)
         return false;
     const bool refused = collector->refuse && batch->stream == collector->refuse_stream &&
                          collector->refuse_number >= batch->first &&
                          collector->refuse_number <= batch->last;
     if (refused)
         collector->refuse = false;
-    else if (verdict == DELIVERY_KNOWN)
+    else if (batch->last < *next)
         collector->state.duplicates += batch->last - batch->first + 1;
     else
         for (size_t i = 0; i < batch->table_count; i++)

@@ -1,6 +1,7 @@
 // The delivery producer: inputs and acknowledgements.  delivery_next.c chooses its actions.
 #include "common/core/delivery/delivery_state.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,17 +12,22 @@ enum {
     PROTOCOL_WITHOUT_DAMAGE = 1, // has no DELIVERY_SPOOL_DAMAGED
 };
 
+const char *delivery_reason_text(enum delivery_reason reason)
+{
+    static const char *const texts[DELIVERY_REASON_COUNT] = {
+#define DELIVERY_REASON_TEXT(name, text) [DELIVERY_##name] = text,
+        DELIVERY_REASONS(DELIVERY_REASON_TEXT)
+#undef DELIVERY_REASON_TEXT
+    };
+    assert(reason < DELIVERY_REASON_COUNT);
+    return texts[reason];
+}
+
 // ---- Inputs ----------------------------------------------------------------------
 
 enum status delivery_producer_new(struct delivery_producer **out,
                                   const struct delivery_config *config)
 {
-    if (config->batch_records < 1 || config->batch_records > DELIVERY_BATCH_MAX ||
-        config->resend_after_ns == 0 || config->resend_max_ns < config->resend_after_ns ||
-        config->heartbeat_ns == 0)
-        return STATUS_INVALID;
-    if (config->spool_after_ns && (config->spool_retry_ns == 0 || config->ring_records < 2))
-        return STATUS_INVALID;
     struct delivery_producer *producer = calloc(1, sizeof *producer);
     if (!producer)
         return STATUS_NOMEM;
@@ -407,10 +413,8 @@ enum status delivery_producer_ack(struct delivery_producer *producer,
         return STATUS_OK;
     }
     if ((welcome && producer->config.replay && adopt(producer, ack) != STATUS_OK) ||
-        !ack_is_valid(producer, ack, welcome)) {
-        producer->invalid_acks++;
+        !ack_is_valid(producer, ack, welcome))
         return STATUS_INVALID;
-    }
     producer->credit = ack->credit;
     if (welcome)
         on_hello_answer(producer, ack, wall_ns);
@@ -435,9 +439,4 @@ uint64_t delivery_producer_acknowledged(const struct delivery_producer *producer
     for (size_t i = 0; i < producer->stream_count; i++)
         records += delivery_flow_base(&producer->flows[i]);
     return records;
-}
-
-uint64_t delivery_producer_invalid_acks(const struct delivery_producer *producer)
-{
-    return producer->invalid_acks;
 }

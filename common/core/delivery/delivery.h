@@ -28,7 +28,7 @@
 enum {
     DELIVERY_PROTOCOL = 2,       // our version; the previous and the next version are accepted too
     DELIVERY_STREAMS_MAX = 1024, // of one run; delivery_producer_stream rejects more
-    DELIVERY_BATCH_MAX = 4096,   // records in one batch; delivery_producer_new rejects more
+    DELIVERY_BATCH_MAX = 4096,   // records in one batch
     DELIVERY_NAMES_MAX = 4096,   // names in one message; delivery_producer_next selects no more
 };
 
@@ -106,7 +106,7 @@ struct delivery_action {
 
 struct delivery_producer;
 
-// Copies `config`; returns STATUS_INVALID if one of its values is out of range.
+// Copies `config`.
 MUST_CHECK enum status delivery_producer_new(struct delivery_producer **out,
                                              const struct delivery_config *config);
 void delivery_producer_free(struct delivery_producer *producer);
@@ -150,7 +150,7 @@ MUST_CHECK enum status delivery_producer_lost(struct delivery_producer *producer
 // Call it after delivery_producer_stream, so that `count` covers the names of all records.
 void delivery_producer_names(struct delivery_producer *producer, uint32_t count);
 
-// Handles an acknowledgement.  Returns STATUS_INVALID, and only counts the acknowledgement, if a
+// Handles an acknowledgement.  Returns STATUS_INVALID, and ignores the acknowledgement, if a
 // `next` is impossible: above the records produced, or below the records acknowledged although no
 // Hello was sent since.
 MUST_CHECK enum status delivery_producer_ack(struct delivery_producer *producer,
@@ -183,24 +183,5 @@ const struct delivery_stream *delivery_producer_streams(const struct delivery_pr
                                                         size_t *count);
 
 uint64_t delivery_producer_acknowledged(const struct delivery_producer *producer); // records
-// The count of acknowledgements that delivery_producer_ack rejected.
-uint64_t delivery_producer_invalid_acks(const struct delivery_producer *producer);
-
-// ---- Collector ----------------------------------------------------------------
-
-// Verdict on records first..last of a stream whose next expected number is `next`.  `*duplicates`
-// is the count of these records that are stored already.
-enum delivery_verdict {
-    DELIVERY_TAKE,  // store records *take_first..last
-    DELIVERY_KNOWN, // store none: all are duplicates
-    DELIVERY_GAP,   // first > next: ignore the records; the Ack requests `next`
-};
-
-enum delivery_verdict delivery_offer(uint64_t next, uint64_t first, uint64_t last,
-                                     uint64_t *take_first, uint64_t *duplicates);
-
-// Clips a dropped range to the part that advances `next`.  Returns false if that part is empty or
-// the range starts above `next`.
-bool delivery_offer_drop(uint64_t next, struct delivery_range *range);
 
 #endif

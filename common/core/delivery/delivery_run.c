@@ -291,16 +291,17 @@ static bool next_drop(struct delivery_acceptance *taking, struct delivery_step *
     struct delivery_run *run = taking->run;
     const struct delivery_message *message = taking->message;
     while (taking->index < message->drop_count) {
-        struct delivery_range range = message->drops[taking->index++];
+        const struct delivery_range range = message->drops[taking->index++];
         const size_t place = delivery_run_find(run, range.stream);
         if (place == run->lane_count)
             continue;
         run->lanes[place].touched = true;
-        if (!delivery_offer_drop(run->lanes[place].next, &range))
+        const uint64_t next = run->lanes[place].next;
+        if (range.last < next || range.first > next)
             continue;
         *step = (struct delivery_step){.kind = DELIVERY_STEP_DROP,
                                        .place = place,
-                                       .first = range.first,
+                                       .first = next,
                                        .last = range.last,
                                        .index = taking->index - 1};
         advance(run, step);
@@ -324,18 +325,17 @@ static bool next_records(struct delivery_acceptance *taking, struct delivery_ste
     if (place == run->lane_count)
         return false;
     run->lanes[place].touched = true;
-    uint64_t first, duplicates;
-    const enum delivery_verdict verdict =
-        delivery_offer(run->lanes[place].next, message->first, message->last, &first, &duplicates);
-    if (duplicates) {
-        run->duplicates = saturate_add(run->duplicates, (int64_t)duplicates);
+    const uint64_t next = run->lanes[place].next;
+    if (message->first < next) {
+        const uint64_t end = message->last < next ? message->last + 1 : next;
+        run->duplicates = saturate_add(run->duplicates, (int64_t)(end - message->first));
         run->changed = true;
     }
-    if (verdict != DELIVERY_TAKE)
-        return false;
+    if (message->first > next || message->last < next)
+        return false; // after a gap: the Ack requests `next`
     reopen(run);
     *step = (struct delivery_step){
-        .kind = DELIVERY_STEP_STORE, .place = place, .first = first, .last = message->last};
+        .kind = DELIVERY_STEP_STORE, .place = place, .first = next, .last = message->last};
     advance(run, step);
     return true;
 }

@@ -98,8 +98,7 @@ struct delivery_producer {
     enum delivery_contact contact;
     enum delivery_contact contact_told; // the contact that an action reported last
     uint64_t contact_lost_ns;
-    bool closed_told;      // DELIVERY_CLOSED was returned
-    uint64_t invalid_acks; // acknowledgements rejected with STATUS_INVALID
+    bool closed_told; // DELIVERY_CLOSED was returned
 };
 
 // The index of a stream, or stream_count.

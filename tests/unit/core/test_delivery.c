@@ -11,34 +11,6 @@ TEST_CASE(test_reasons_have_words)
     assert_string_equal(delivery_reason_text(DELIVERY_RING_FULL), "ring_full");
 }
 
-TEST_CASE(test_bad_configurations)
-{
-    static const struct delivery_config good = {.batch_records = 1,
-                                                .resend_after_ns = 1,
-                                                .resend_max_ns = 1,
-                                                .heartbeat_ns = 1,
-                                                .spool_after_ns = 1,
-                                                .spool_retry_ns = 1,
-                                                .ring_records = 2};
-    struct delivery_producer *producer = NULL;
-    assert_int_equal(delivery_producer_new(&producer, &good), STATUS_OK);
-    delivery_producer_free(producer);
-    struct delivery_config bad[] = {good, good, good, good, good, good, good};
-    bad[0].batch_records = 0;
-    bad[1].batch_records = DELIVERY_BATCH_MAX + 1;
-    bad[2].resend_after_ns = 0;
-    bad[3].resend_max_ns = 0;
-    bad[4].heartbeat_ns = 0;
-    bad[5].spool_retry_ns = 0;
-    bad[6].ring_records = 1;
-    for (size_t i = 0; i < COUNT_OF(bad); i++) {
-        producer = NULL;
-        assert_int_equal(delivery_producer_new(&producer, &bad[i]), STATUS_INVALID);
-        assert_null(producer);
-    }
-    delivery_producer_free(NULL);
-}
-
 TEST_CASE(test_one_life)
 {
     struct rig rig = rig_new(10);
@@ -399,7 +371,6 @@ TEST_CASE(test_impossible_acks)
         if (ack(&rig, 'A', cases[i].ack) != STATUS_INVALID)
             fail_msg("%s was believed", cases[i].what);
         expect_nothing(&rig);
-        assert_int_equal(delivery_producer_invalid_acks(rig.producer), i + 1);
         assert_int_equal(delivery_producer_acknowledged(rig.producer), 10);
     }
     // The right one still counts.
@@ -473,56 +444,8 @@ TEST_CASE(test_streams)
     rig_free(&rig);
 }
 
-TEST_CASE(test_offer)
-{
-    static const struct {
-        uint64_t next, first, last;
-        enum delivery_verdict verdict;
-        uint64_t take_first, duplicates;
-    } cases[] = {
-        {1, 1, 1, DELIVERY_TAKE, 1, 0},
-        {1, 1, 10, DELIVERY_TAKE, 1, 0},
-        {5, 1, 10, DELIVERY_TAKE, 5, 4},
-        {10, 1, 10, DELIVERY_TAKE, 10, 9},
-        {11, 1, 10, DELIVERY_KNOWN, 0, 10},
-        {100, 1, 10, DELIVERY_KNOWN, 0, 10},
-        {4, 5, 10, DELIVERY_GAP, 0, 0},
-        {1, 2, 2, DELIVERY_GAP, 0, 0},
-        {INT64_MAX, INT64_MAX - 1, INT64_MAX, DELIVERY_TAKE, INT64_MAX, 1},
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        uint64_t take_first = 0, duplicates = 99;
-        assert_int_equal(
-            delivery_offer(cases[i].next, cases[i].first, cases[i].last, &take_first, &duplicates),
-            cases[i].verdict);
-        if (cases[i].verdict == DELIVERY_TAKE)
-            assert_int_equal(take_first, cases[i].take_first);
-        assert_int_equal(duplicates, cases[i].duplicates);
-    }
-}
-
-TEST_CASE(test_offer_drop)
-{
-    static const struct {
-        uint64_t next, first, last;
-        bool moves;
-        uint64_t clipped;
-    } cases[] = {
-        {1, 1, 5, true, 1},  {3, 1, 5, true, 3},  {5, 1, 5, true, 5},
-        {6, 1, 5, false, 0}, {9, 1, 5, false, 0}, {1, 2, 5, false, 0},
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct delivery_range range = {.first = cases[i].first, .last = cases[i].last};
-        assert_int_equal(delivery_offer_drop(cases[i].next, &range), cases[i].moves);
-        if (cases[i].moves)
-            assert_int_equal(range.first, cases[i].clipped);
-        assert_int_equal(range.last, cases[i].last);
-    }
-}
-
-TEST_MAIN(test_reasons_have_words, test_bad_configurations, test_one_life,
-          test_goodbye_waits_for_the_last_record, test_an_empty_run_closes, test_credit,
-          test_streams_take_turns, test_heartbeats, test_go_back,
-          test_waits_double_and_notices_come_once, test_every_stream_has_its_own_patience,
-          test_unsent, test_another_store, test_restored_store, test_impossible_acks,
-          test_many_names_go_ahead, test_streams, test_offer, test_offer_drop)
+TEST_MAIN(test_reasons_have_words, test_one_life, test_goodbye_waits_for_the_last_record,
+          test_an_empty_run_closes, test_credit, test_streams_take_turns, test_heartbeats,
+          test_go_back, test_waits_double_and_notices_come_once,
+          test_every_stream_has_its_own_patience, test_unsent, test_another_store,
+          test_restored_store, test_impossible_acks, test_many_names_go_ahead, test_streams)

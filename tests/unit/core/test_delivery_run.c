@@ -307,6 +307,30 @@ TEST_CASE(test_drops)
     assert_int_equal(take(&message).count, 0);
 }
 
+// Which records of a batch are stored, and how many were stored already.
+TEST_CASE(test_offered_records)
+{
+    static const struct {
+        uint64_t next, first, last;
+        uint64_t stored_first; // 0: none
+        int64_t duplicates;
+    } cases[] = {
+        {1, 1, 1, 1, 0},    {1, 1, 10, 1, 0},   {5, 1, 10, 5, 4},
+        {10, 1, 10, 10, 9}, {11, 1, 10, 0, 10}, {100, 1, 10, 0, 10},
+        {4, 5, 10, 0, 0},   {1, 2, 2, 0, 0},    {INT64_MAX, INT64_MAX - 1, INT64_MAX, INT64_MAX, 1},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        delivery_run_deinit(&run);
+        restore(0, cases[i].next, cases[i].next - 1);
+        greet(false);
+        const struct taken taken = take_batch(0, cases[i].first, cases[i].last);
+        assert_int_equal(taken.count, cases[i].stored_first > 0);
+        if (taken.count > 0)
+            expect_step(&taken, 0, DELIVERY_STEP_STORE, cases[i].stored_first, cases[i].last);
+        assert_int_equal(run.duplicates, cases[i].duplicates);
+    }
+}
+
 TEST_CASE(test_a_gap)
 {
     greet(false);
@@ -437,5 +461,6 @@ TEST_CASE(test_streams)
 }
 
 TEST_MAIN_EACH(set_up, tear_down, test_who_is_heard, test_claims, test_a_life, test_names,
-               test_names_that_are_missing, test_drops, test_a_gap, test_what_an_ack_names,
-               test_replay, test_a_goodbye_that_says_less, test_silence, test_streams)
+               test_names_that_are_missing, test_drops, test_offered_records, test_a_gap,
+               test_what_an_ack_names, test_replay, test_a_goodbye_that_says_less, test_silence,
+               test_streams)
