@@ -26,10 +26,12 @@ enum { ENCODING_VERSION = 1, LEB128_MAX = 10 };
 double sketch_bucket_value(uint32_t bucket)
 {
     assert(bucket < SKETCH_BUCKETS);
-    const int exponent = (int)(bucket / SKETCH_PER_OCTAVE) + SKETCH_EXPONENT_MIN;
-    const double step = bucket % SKETCH_PER_OCTAVE;
-    const double low = ldexp(1 + step / SKETCH_PER_OCTAVE, exponent);
-    const double high = ldexp(1 + (step + 1) / SKETCH_PER_OCTAVE, exponent);
+    // A bucket's number is the upper part of its lower bound's bits (sketch_bucket_anywhere).
+    const uint64_t place = (uint64_t)(1023 + SKETCH_EXPONENT_MIN) * SKETCH_PER_OCTAVE + bucket;
+    const uint64_t low_bits = place << 46, high_bits = (place + 1) << 46;
+    double low, high;
+    memcpy(&low, &low_bits, sizeof low);
+    memcpy(&high, &high_bits, sizeof high);
     // Between both ends with the same relative error towards each.
     return 2 * low * high / (low + high);
 }

@@ -2,32 +2,10 @@
 
 #include <string.h>
 
-// The number of values above the 99th percentile by the nearest-rank method, as in
-// sketch_rank.
-static uint64_t count_above_p99(uint64_t count)
-{
-    return count / 100;
-}
-
-// The value that stands for a bucket, as sketch_bucket_value has it, by arithmetic
-// that a path counted in nanoseconds can afford: a bucket's number is the upper
-// part of its lower bound's bits.
-static uint64_t bucket_ns(uint32_t bucket, uint64_t max_ns)
-{
-    const uint64_t place = UINT64_C(1023) * SKETCH_PER_OCTAVE + bucket;
-    const uint64_t low_bits = place << 46;
-    const uint64_t high_bits = (place + 1) << 46;
-    double low, high;
-    memcpy(&low, &low_bits, sizeof low);
-    memcpy(&high, &high_bits, sizeof high);
-    const uint64_t ns = (uint64_t)(int64_t)(2 * low * high / (low + high) + 0.5);
-    return ns < max_ns ? ns : max_ns;
-}
-
 // The bucket of the 99th percentile, searched from the highest.
 static uint32_t find_p99(const struct itl_histogram *histogram)
 {
-    const uint64_t above = count_above_p99(histogram->count);
+    const uint64_t above = histogram->count / 100; // by the nearest-rank method, as in sketch_rank
     if (above == 0)
         return sketch_ns_bucket(histogram->max_ns);
     uint64_t seen = 0;
@@ -180,11 +158,11 @@ uint64_t itl_histogram_finish(struct itl_histogram *histogram, struct itl_sums *
         zero_buckets(histogram->touched, histogram->counts);
 
     *max_ns = histogram->max_ns;
-    const uint64_t p99_ns = bucket_ns(p99, histogram->max_ns);
+    const uint64_t p99_ns = (uint64_t)(int64_t)(sketch_bucket_value(SKETCH_NS_OFFSET + p99) + 0.5);
     histogram->pending_ns = 0;
     histogram->count = 0;
     histogram->max_ns = 0;
-    return p99_ns;
+    return p99_ns < *max_ns ? p99_ns : *max_ns;
 }
 
 // ---- Publisher thread --------------------------------------------------------------
