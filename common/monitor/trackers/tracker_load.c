@@ -2,28 +2,42 @@
 #include "common/monitor/inferstat.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/core/base/unit.h"
-#include "common/monitor/trackers/load_stages.h"
 #include "common/monitor/trackers/recent_events.h"
 #include "common/sys/process.h"
 
-struct inferstat_load {
+enum { STAGES_MAX = 32 };
+
+// What is measured of a load or a startup: its begin, and its stages, which are disjoint intervals
+// in order.
+struct phase {
     struct inferstat_monitor *monitor;
-    uint32_t model, device;
+    enum activity activity;
     uint64_t begun_ns;
-    int64_t memory_before, device_memory_before;
+    int64_t memory_before;
+    bool running;              // a stage is running: the last one
+    uint64_t stage_started_ns; // when start_stage was last called, monotonic
+    uint32_t stage_count;
+    struct stage {
+        uint32_t name;        // id of the name
+        uint64_t duration_ns; // 0 until the stage has ended
+        uint64_t start_ns;    // monotonic
+    } stages[STAGES_MAX];
+};
+
+struct inferstat_load {
+    struct phase phase; // first: begin_phase allocates the whole
+    uint32_t model, device;
+    int64_t device_memory_before;
     int64_t model_bytes;
     double page_cache_ratio, storage_rate, h2d_rate; // negative: absent
-    struct load_stages stages;
 };
 
 struct inferstat_startup {
-    struct inferstat_monitor *monitor;
-    uint64_t begun_ns;
-    int64_t memory_before;
-    struct load_stages stages;
+    struct phase phase;
 };
 
 // Reads the resident memory; the last sample if that fails.
@@ -41,12 +55,97 @@ static int64_t device_memory_now(const struct inferstat_monitor *monitor)
     return atomic_load_explicit(&monitor->sampled.device_memory, memory_order_relaxed);
 }
 
-static void set_activity(struct inferstat_monitor *monitor, enum activity activity,
-                         const struct load_stages *stages, uint64_t now)
+// ---- Phases and their stages ----------------------------------------------------
+
+// Shows the last stage as the thread's activity.
+static void set_activity(const struct phase *phase, uint64_t now)
 {
-    const uint32_t stage = stages && stages->count ? stages->items[stages->count - 1].name : 0;
-    if (monitor->file)
-        thread_slot_set_activity(thread_slot_current(&monitor->slots), activity, stage, now);
+    const uint32_t stage = phase->stage_count ? phase->stages[phase->stage_count - 1].name : 0;
+    thread_slot_set_activity(thread_slot_current(&phase->monitor->slots), phase->activity, stage,
+                             now);
+}
+
+// Allocates `size` bytes that begin with a phase, and starts it.  NULL: out of memory, or nothing
+// is recorded.
+static void *begin_phase(struct inferstat_monitor *monitor, size_t size, enum activity activity)
+{
+    if (!monitor_is_live(monitor))
+        return NULL;
+    struct phase *phase = calloc(1, size);
+    if (!phase)
+        return NULL;
+    (void)thread_slot_current(&monitor->slots); // created before the clock starts
+    phase->monitor = monitor;
+    phase->activity = activity;
+    phase->memory_before = memory_now(monitor);
+    phase->begun_ns = clock_monotonic_ns();
+    set_activity(phase, phase->begun_ns);
+    return phase;
+}
+
+static void end_stage(struct phase *phase, uint64_t now)
+{
+    if (!phase->running)
+        return;
+    phase->running = false;
+    phase->stages[phase->stage_count - 1].duration_ns += now - phase->stage_started_ns;
+}
+
+// The running stage, if any, ends.  After STAGES_MAX stages, the time of further ones is added to
+// the last.
+static void start_stage(struct phase *phase, const char *name)
+{
+    struct inferstat_monitor *monitor = phase->monitor;
+    if (!monitor_is_live(monitor))
+        return;
+    const uint64_t now = clock_monotonic_ns();
+    end_stage(phase, now);
+    if (phase->stage_count < STAGES_MAX) {
+        struct stage *stage = &phase->stages[phase->stage_count++];
+        stage->name = monitor_known_name(monitor, inferstat_name(monitor, name));
+        stage->start_ns = now;
+    }
+    phase->stage_started_ns = now;
+    phase->running = true;
+    set_activity(phase, now);
+}
+
+// Pushes the record `parent` (the load or startup) and a record for each stage, all or none.
+static void push_records(const struct phase *phase, struct thread_slot *slot,
+                         const struct record *parent)
+{
+    struct inferstat_monitor *monitor = phase->monitor;
+    struct record records[1 + STAGES_MAX];
+    records[0] = *parent;
+    const struct ring *ring = slot ? slot->stream.ring : NULL;
+    const int64_t number = ring ? (int64_t)ring_next_number(ring) : 0;
+    for (uint32_t i = 0; i < phase->stage_count; i++) {
+        const struct stage *stage = &phase->stages[i];
+        struct record *record = &records[1 + i];
+        record_init(record, RECORD_KIND_LOAD_STAGE, monitor_wall_ns(monitor, stage->start_ns));
+        record_set_int(record, LOAD_STAGE_PARENT, number);
+        record_set_int(record, LOAD_STAGE_ORDINAL, i);
+        record_set_name(record, LOAD_STAGE_STAGE, stage->name);
+        record_set_int(record, LOAD_STAGE_DURATION_NS, (int64_t)stage->duration_ns);
+    }
+    (void)thread_slot_push(&monitor->slots, slot, records, 1 + phase->stage_count);
+}
+
+// The stages as the log has them: "device_selection=1.2ms, file_opening=30us".
+static char *stages_text(char *text, size_t size, const struct phase *phase)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (uint32_t i = 0; i < phase->stage_count && used < size; i++) {
+        char duration[UNIT_TEXT_SIZE];
+        const struct stage *stage = &phase->stages[i];
+        const int written =
+            snprintf(text + used, size - used, "%s%s=%s", i ? ", " : "",
+                     names_text(phase->monitor->names, stage->name, NULL),
+                     unit_format_int(duration, UNIT_DURATION, (int64_t)stage->duration_ns));
+        used += written > 0 ? (size_t)written : 0;
+    }
+    return text;
 }
 
 // ---- Loads --------------------------------------------------------------------
@@ -54,48 +153,39 @@ static void set_activity(struct inferstat_monitor *monitor, enum activity activi
 struct inferstat_load *inferstat_load_begin(struct inferstat_monitor *monitor, uint32_t model,
                                             uint32_t device)
 {
-    if (!monitor_is_live(monitor))
-        return NULL;
-    struct inferstat_load *load = calloc(1, sizeof *load);
+    struct inferstat_load *load =
+        begin_phase(monitor, sizeof(struct inferstat_load), ACTIVITY_LOAD);
     if (!load)
         return NULL;
-    (void)thread_slot_current(&monitor->slots); // created before the clock starts
-    load->monitor = monitor;
     load->model = monitor_known_name(monitor, model);
     load->device = monitor_known_name(monitor, device);
     load->page_cache_ratio = load->storage_rate = load->h2d_rate = -1;
-    load->memory_before = memory_now(monitor);
     load->device_memory_before = device_memory_now(monitor);
-    load->begun_ns = clock_monotonic_ns();
-    set_activity(monitor, ACTIVITY_LOAD, NULL, load->begun_ns);
     return load;
 }
 
 void inferstat_load_start_stage(struct inferstat_load *load, const char *stage)
 {
-    if (!load || !monitor_is_live(load->monitor))
-        return;
-    const uint64_t now = clock_monotonic_ns();
-    load_stages_start(&load->stages, load->monitor, stage, now);
-    set_activity(load->monitor, ACTIVITY_LOAD, &load->stages, now);
+    if (load)
+        start_stage(&load->phase, stage);
 }
 
 void inferstat_load_end_stage(struct inferstat_load *load)
 {
     if (load)
-        load_stages_end(&load->stages, clock_monotonic_ns());
+        end_stage(&load->phase, clock_monotonic_ns());
 }
 
 void inferstat_load_set_model(struct inferstat_load *load, uint32_t model)
 {
-    if (load && monitor_is_live(load->monitor))
-        load->model = monitor_known_name(load->monitor, model);
+    if (load && monitor_is_live(load->phase.monitor))
+        load->model = monitor_known_name(load->phase.monitor, model);
 }
 
 void inferstat_load_set_device(struct inferstat_load *load, uint32_t device)
 {
-    if (load && monitor_is_live(load->monitor))
-        load->device = monitor_known_name(load->monitor, device);
+    if (load && monitor_is_live(load->phase.monitor))
+        load->device = monitor_known_name(load->phase.monitor, device);
 }
 
 void inferstat_load_set_model_bytes(struct inferstat_load *load, int64_t bytes)
@@ -126,13 +216,13 @@ static void log_load(const struct inferstat_load *load, uint64_t duration, int64
                      const char *error)
 {
     char total[UNIT_TEXT_SIZE], size[UNIT_TEXT_SIZE], delta[UNIT_TEXT_SIZE], stages[1024];
-    log_sink_write(&load->monitor->log, INFERSTAT_LOG_INFO,
+    log_sink_write(&load->phase.monitor->log, INFERSTAT_LOG_INFO,
                    "[LOAD] model=%s total=%s size=%s memory_delta=%s stages=[%s]%s%s",
-                   names_text(load->monitor->names, load->model, NULL),
+                   names_text(load->phase.monitor->names, load->model, NULL),
                    unit_format_int(total, UNIT_DURATION, (int64_t)duration),
                    unit_format_int(size, UNIT_BYTES, load->model_bytes),
-                   unit_format_int(delta, UNIT_BYTES, memory_after - load->memory_before),
-                   load_stages_text(stages, sizeof stages, &load->stages, load->monitor),
+                   unit_format_int(delta, UNIT_BYTES, memory_after - load->phase.memory_before),
+                   stages_text(stages, sizeof stages, &load->phase),
                    error && *error ? " error=" : "", error ? error : "");
 }
 
@@ -140,15 +230,15 @@ static void record_load(const struct inferstat_load *load, struct thread_slot *s
                         uint64_t duration, int64_t memory_after, enum inferstat_result result,
                         const char *error)
 {
-    struct inferstat_monitor *monitor = load->monitor;
+    struct inferstat_monitor *monitor = load->phase.monitor;
     struct record record;
-    record_init(&record, RECORD_KIND_LOAD, monitor_wall_ns(monitor, load->begun_ns));
+    record_init(&record, RECORD_KIND_LOAD, monitor_wall_ns(monitor, load->phase.begun_ns));
     record_set_name(&record, LOAD_MODEL, load->model);
     record_set_name(&record, LOAD_DEVICE, load->device);
     record_set_int(&record, LOAD_DURATION_NS, (int64_t)duration);
     record_set_int(&record, LOAD_STATUS, (int64_t)result);
     record_set_int(&record, LOAD_MODEL_BYTES, load->model_bytes);
-    record_set_int(&record, LOAD_HOST_MEMORY_BEFORE, load->memory_before);
+    record_set_int(&record, LOAD_HOST_MEMORY_BEFORE, load->phase.memory_before);
     record_set_int(&record, LOAD_HOST_MEMORY_AFTER, memory_after);
     monitor_set_optional(&record, LOAD_DEVICE_MEMORY_BEFORE, load->device_memory_before);
     monitor_set_optional(&record, LOAD_DEVICE_MEMORY_AFTER, device_memory_now(monitor));
@@ -156,7 +246,7 @@ static void record_load(const struct inferstat_load *load, struct thread_slot *s
     monitor_set_optional_real(&record, LOAD_H2D_RATE, load->h2d_rate);
     monitor_set_optional_real(&record, LOAD_PAGE_CACHE_RATIO, load->page_cache_ratio);
     monitor_set_text(&record, LOAD_ERROR, error);
-    load_stages_push(&load->stages, monitor, slot, &record);
+    push_records(&load->phase, slot, &record);
 }
 
 void inferstat_load_end(struct inferstat_load *load, enum inferstat_result result,
@@ -164,7 +254,7 @@ void inferstat_load_end(struct inferstat_load *load, enum inferstat_result resul
 {
     if (!load)
         return;
-    struct inferstat_monitor *monitor = load->monitor;
+    struct inferstat_monitor *monitor = load->phase.monitor;
     if (!monitor_is_live(monitor)) {
         free(load);
         return;
@@ -172,8 +262,8 @@ void inferstat_load_end(struct inferstat_load *load, enum inferstat_result resul
     if ((unsigned)result > INFERSTAT_RESULT_CANCELLED)
         result = INFERSTAT_RESULT_ERROR;
     const uint64_t now = clock_monotonic_ns();
-    load_stages_end(&load->stages, now);
-    const uint64_t duration = now - load->begun_ns;
+    end_stage(&load->phase, now);
+    const uint64_t duration = now - load->phase.begun_ns;
     const int64_t memory_after = memory_now(monitor);
     struct thread_slot *slot = thread_slot_current(&monitor->slots);
     record_load(load, slot, duration, memory_after, result, error);
@@ -183,7 +273,7 @@ void inferstat_load_end(struct inferstat_load *load, enum inferstat_result resul
 
     struct event_entry entry = {
         .ended_ns = now,
-        .started_ns = monitor_wall_ns(monitor, load->begun_ns),
+        .started_ns = monitor_wall_ns(monitor, load->phase.begun_ns),
         .duration_ns = duration,
         .host_memory_bytes = memory_after,
         .name = load->model,
@@ -197,44 +287,32 @@ void inferstat_load_end(struct inferstat_load *load, enum inferstat_result resul
 
 struct inferstat_startup *inferstat_startup_begin(struct inferstat_monitor *monitor)
 {
-    if (!monitor_is_live(monitor))
-        return NULL;
-    struct inferstat_startup *startup = calloc(1, sizeof *startup);
-    if (!startup)
-        return NULL;
-    (void)thread_slot_current(&monitor->slots); // created before the clock starts
-    startup->monitor = monitor;
-    startup->memory_before = memory_now(monitor);
-    startup->begun_ns = clock_monotonic_ns();
-    set_activity(monitor, ACTIVITY_STARTUP, NULL, startup->begun_ns);
-    return startup;
+    return begin_phase(monitor, sizeof(struct inferstat_startup), ACTIVITY_STARTUP);
 }
 
 void inferstat_startup_start_stage(struct inferstat_startup *startup, const char *stage)
 {
-    if (!startup || !monitor_is_live(startup->monitor))
-        return;
-    const uint64_t now = clock_monotonic_ns();
-    load_stages_start(&startup->stages, startup->monitor, stage, now);
-    set_activity(startup->monitor, ACTIVITY_STARTUP, &startup->stages, now);
+    if (startup)
+        start_stage(&startup->phase, stage);
 }
 
 void inferstat_startup_end(struct inferstat_startup *startup)
 {
     if (!startup)
         return;
-    struct inferstat_monitor *monitor = startup->monitor;
+    struct phase *phase = &startup->phase;
+    struct inferstat_monitor *monitor = phase->monitor;
     if (monitor_is_live(monitor)) {
         const uint64_t now = clock_monotonic_ns();
-        load_stages_end(&startup->stages, now);
-        const uint64_t duration = now - startup->begun_ns;
+        end_stage(phase, now);
+        const uint64_t duration = now - phase->begun_ns;
         struct thread_slot *slot = thread_slot_current(&monitor->slots);
         struct record record;
-        record_init(&record, RECORD_KIND_STARTUP, monitor_wall_ns(monitor, startup->begun_ns));
+        record_init(&record, RECORD_KIND_STARTUP, monitor_wall_ns(monitor, phase->begun_ns));
         record_set_int(&record, STARTUP_DURATION_NS, (int64_t)duration);
-        record_set_int(&record, STARTUP_MEMORY_START_BYTES, startup->memory_before);
+        record_set_int(&record, STARTUP_MEMORY_START_BYTES, phase->memory_before);
         record_set_int(&record, STARTUP_MEMORY_READY_BYTES, memory_now(monitor));
-        load_stages_push(&startup->stages, monitor, slot, &record);
+        push_records(phase, slot, &record);
         thread_slot_set_activity(slot, ACTIVITY_IDLE, 0, now);
         atomic_store_explicit(&monitor->startup_ns, duration + 1, memory_order_relaxed);
     }
@@ -245,7 +323,9 @@ void inferstat_startup_abandon(struct inferstat_startup *startup)
 {
     if (!startup)
         return;
-    if (monitor_is_live(startup->monitor))
-        set_activity(startup->monitor, ACTIVITY_IDLE, NULL, clock_monotonic_ns());
+    struct inferstat_monitor *monitor = startup->phase.monitor;
+    if (monitor_is_live(monitor))
+        thread_slot_set_activity(thread_slot_current(&monitor->slots), ACTIVITY_IDLE, 0,
+                                 clock_monotonic_ns());
     free(startup);
 }
