@@ -10,7 +10,7 @@
 #include "common/monitor/runfile/names.h"
 #include "common/monitor/runfile/runfile.h"
 #include "common/monitor/spool/spool.h"
-#include "common/monitor/spool/segment_file.h"
+#include "common/monitor/spool/spool_state.h"
 
 enum { RIG_STREAMS = 6, RIG_NAMES = 300, RIG_LOST_MAX = 8192 };
 

@@ -49,7 +49,7 @@
 #define SPOOL_FREE_DEFAULT UINT64_MAX
 
 struct spool;
-struct spool_io; // system calls, replaceable by tests (segment_file.h)
+struct spool_io; // system calls, replaceable by tests (spool_state.h)
 
 struct spool_settings {
     const char *folder;        // FOLDER above, copied; created (0700) on demand

@@ -1,6 +1,196 @@
-// Reads records back.  The segment last read is in memory; a cursor in it makes sequential
-// reads fast.  An entry's checksum is verified when the cursor gets there.
+// Reads segments: recovers the spool of a dead process, and reads records back.
+//
+// The last write of a dead process may be incomplete.  Missing records are detected: each RECORDS
+// entry contains the last number of its predecessor, each append ends with a MARK that contains its
+// own last number, and each segment has the positions of the streams.  A record that no entry
+// refers to is from a partial append, which never returned success.
+//
+// The segment last read is in memory; a cursor in it makes sequential reads fast.  An entry's
+// checksum is verified when the cursor gets there.
+#include <stdlib.h>
+#include <string.h>
+
 #include "common/monitor/spool/spool_state.h"
+
+// ---- Entries of the loaded segment --------------------------------------------------
+
+static bool is_sound(const struct spool *spool, const struct spool_segment *segment, size_t offset,
+                     const struct segment_entry *entry)
+{
+    return segment_body_is_sound(entry, spool->loaded.bytes + offset,
+                                 segment_seed(spool->run.uuid, segment->number));
+}
+
+static bool next_entry(const struct spool *spool, const struct spool_segment *segment,
+                       size_t *offset, struct segment_entry *entry)
+{
+    const size_t end = spool->loaded.size < segment->size ? spool->loaded.size : segment->size;
+    return segment_next_entry(entry, spool->loaded.bytes, end, offset,
+                              segment_seed(spool->run.uuid, segment->number));
+}
+
+static bool next_sound_entry(const struct spool *spool, const struct spool_segment *segment,
+                             size_t *offset, struct segment_entry *entry)
+{
+    for (; next_entry(spool, segment, offset, entry); *offset += entry->size)
+        if (is_sound(spool, segment, *offset, entry))
+            return true;
+    return false;
+}
+
+// Adds the records of a RECORDS entry to the segment's index.  False if out of memory.
+static bool index_entry(struct spool_segment *segment, const struct segment_entry *entry,
+                        size_t offset)
+{
+    return spool_add_row(segment, &(struct spool_row){.stream = entry->stream,
+                                                      .first = entry->first,
+                                                      .last = segment_entry_last(entry),
+                                                      .offset = offset,
+                                                      .since_ns = entry->since_ns,
+                                                      .until_ns = entry->until_ns});
+}
+
+// ---- Recovery -----------------------------------------------------------------------
+
+// Numbers of the stream up to `spooled` were appended, those up to `released` released.
+static void move_to(struct spool *spool, uint32_t stream, uint64_t spooled, uint64_t released)
+{
+    struct spool_stream *about = spool_stream(spool, stream);
+    about->spooled = spooled > about->spooled ? spooled : about->spooled;
+    about->released = released > about->released ? released : about->released;
+}
+
+// False if out of memory.
+static bool take_names(struct spool *spool, const struct segment_entry *entry,
+                       const unsigned char *bytes)
+{
+    const unsigned char *end = bytes + entry->size;
+    bytes += SEGMENT_ENTRY_HEADER;
+    for (uint32_t i = 0; i < entry->count; i++) {
+        struct segment_name name;
+        bytes += segment_name_read(&name, bytes, (size_t)(end - bytes));
+        // Only a spool that was modified exceeds NAMES_TEXT_MAX: keep what fits.
+        if (spool->found[name.name] || name.size + 1U > NAMES_TEXT_MAX - spool->found_bytes)
+            continue;
+        spool->found[name.name] = strndup(name.text, name.size);
+        if (!spool->found[name.name])
+            return false;
+        spool->found_bytes += name.size + 1U;
+        if (name.name > spool->found_highest)
+            spool->found_highest = name.name;
+    }
+    return true;
+}
+
+static void take_states(struct spool *spool, const struct segment_entry *entry,
+                        const unsigned char *bytes)
+{
+    bytes += SEGMENT_ENTRY_HEADER + SEGMENT_STATE_HEAD;
+    for (uint32_t i = 0; i < entry->count; i++) {
+        struct segment_state_row row;
+        memcpy(&row, bytes + i * sizeof row, sizeof row);
+        move_to(spool, row.stream, row.spooled, row.released);
+        spool->streams[row.stream].evicted =
+            (struct delivery_range){.first = row.evicted_first,
+                                    .last = row.evicted_last,
+                                    .since_ns = row.evicted_since_ns,
+                                    .until_ns = row.evicted_until_ns};
+    }
+}
+
+// Takes a sound entry into the index and the positions.  False if out of memory.
+static bool take_entry(struct spool *spool, struct spool_segment *segment,
+                       const struct segment_entry *entry, size_t offset)
+{
+    switch (entry->kind) {
+    case SEGMENT_RECORDS:
+        // A gap in the numbers of two appends: those below `first` were acknowledged.
+        move_to(spool, entry->stream, segment_entry_last(entry),
+                entry->first > entry->previous + 1 ? entry->first - 1 : 0);
+        return index_entry(segment, entry, offset);
+    case SEGMENT_MARK:
+        move_to(spool, entry->stream, entry->previous, 0);
+        return true;
+    case SEGMENT_NAMES:
+        return take_names(spool, entry, spool->loaded.bytes + offset);
+    case SEGMENT_STATE:
+        take_states(spool, entry, spool->loaded.bytes + offset);
+        return true;
+    default: // as read: there is no other
+        return true;
+    }
+}
+
+// Reads the run's description from the loaded segment if it is unknown and undamaged.
+static enum status read_header(struct spool *spool, bool *has_run, struct error *err)
+{
+    struct runfile_run run;
+    size_t header_size;
+    const enum status status = segment_header_read(&run, &header_size, spool->loaded.bytes,
+                                                   spool->loaded.size, spool->loaded.number);
+    if (status == STATUS_TOO_NEW)
+        return error_set(err, status, "spool %s: was written by a later version of inferstat",
+                         spool->path);
+    if (status == STATUS_OK && !*has_run &&
+        memcmp(run.uuid, spool->run.uuid, sizeof run.uuid) == 0) {
+        spool->run = run;
+        *has_run = true;
+    }
+    return STATUS_OK;
+}
+
+static enum status read_segment(struct spool *spool, struct spool_segment *segment, bool *has_run,
+                                struct error *err)
+{
+    enum status status = spool_load(spool, segment->number);
+    if (status == STATUS_NOT_FOUND)
+        return STATUS_OK; // its records count as missing
+    if (status == STATUS_IO)
+        return spool_fail(spool, err, "a segment cannot be opened");
+    if (status != STATUS_OK)
+        return error_no_memory(err, "spool");
+    status = read_header(spool, has_run, err);
+    if (status != STATUS_OK)
+        return status;
+
+    struct segment_entry entry;
+    size_t end = 0;
+    segment->bytes = segment->size = spool->loaded.size;
+    for (size_t offset = 0; next_sound_entry(spool, segment, &offset, &entry);
+         offset += entry.size) {
+        if (!take_entry(spool, segment, &entry, offset))
+            return error_no_memory(err, "spool");
+        end = offset + entry.size;
+    }
+    segment->size = end;
+    return STATUS_OK;
+}
+
+enum status spool_recover(struct spool *spool, const struct runfile_run *known, struct error *err)
+{
+    bool has_run = false;
+    enum status status = spool_folder_list(spool, err);
+    if (status == STATUS_OK && spool->segment_count == 0)
+        return STATUS_NO_DATA;
+    for (size_t i = 0; i < spool->segment_count && status == STATUS_OK; i++) {
+        if (spool->stop && atomic_load_explicit(spool->stop, memory_order_acquire))
+            return error_set(err, STATUS_CANCELLED, "spool %s: reading was cancelled", spool->path);
+        status = read_segment(spool, &spool->segments[i], &has_run, err);
+    }
+    if (status != STATUS_OK)
+        return status;
+    if (!has_run && known && memcmp(known->uuid, spool->run.uuid, sizeof known->uuid) == 0) {
+        spool->run = *known;
+        has_run = true;
+    }
+    if (!has_run)
+        return error_set(err, STATUS_CORRUPT, "spool %s: damaged, and no segment describes its run",
+                         spool->path);
+    spool->losses++; // there may be some
+    return STATUS_OK;
+}
+
+// ---- Records ------------------------------------------------------------------------
 
 // The stream's first row, in the order of segments, that does not end before `number`.  NULL:
 // none does.
@@ -29,35 +219,14 @@ uint64_t spool_next_held(const struct spool *spool, uint32_t stream, uint64_t nu
     return row->first > number ? row->first : number;
 }
 
-static bool is_sound(const struct spool *spool, const struct spool_segment *segment, size_t offset,
-                     const struct segment_entry *entry)
-{
-    return segment_body_is_sound(entry, spool->loaded.bytes + offset,
-                                 segment_seed(spool->run.uuid, segment->number));
-}
-
-// The end of the entries in the segment, which is loaded.
-static size_t end_of(const struct spool *spool, const struct spool_segment *segment)
-{
-    return spool->loaded.size < segment->size ? spool->loaded.size : segment->size;
-}
-
-static bool next_entry(const struct spool *spool, const struct spool_segment *segment,
-                       size_t *offset, struct segment_entry *entry)
-{
-    return segment_next_entry(entry, spool->loaded.bytes, end_of(spool, segment), offset,
-                              segment_seed(spool->run.uuid, segment->number));
-}
-
 // Rebuilds the index of a segment, without the entries that were damaged since.
 static void index_again(struct spool *spool, struct spool_segment *segment)
 {
     struct segment_entry entry;
     spool->losses++;
     segment->row_count = 0;
-    for (size_t offset = 0; next_entry(spool, segment, &offset, &entry); offset += entry.size)
-        if (entry.kind == SEGMENT_RECORDS && is_sound(spool, segment, offset, &entry) &&
-            !spool_index_entry(segment, &entry, offset))
+    for (size_t offset = 0; next_sound_entry(spool, segment, &offset, &entry); offset += entry.size)
+        if (entry.kind == SEGMENT_RECORDS && !index_entry(segment, &entry, offset))
             return; // out of memory: its other records count as damaged
 }
 
@@ -67,8 +236,7 @@ static bool load(struct spool *spool, struct spool_segment *segment)
     if (spool->loaded.number == segment->number && spool->loaded.size >= segment->size)
         return true;
     spool->cursor.segment = 0;
-    const enum status status =
-        segment_file_load(&spool->loaded, spool->io, spool->folder, segment->number);
+    const enum status status = spool_load(spool, segment->number);
     if (status == STATUS_NOT_FOUND) {
         segment->row_count = 0;
         spool->losses++;

@@ -4,7 +4,9 @@
 #ifndef INFERSTAT_MONITOR_SPOOL_STATE_H
 #define INFERSTAT_MONITOR_SPOOL_STATE_H
 
-#include "common/monitor/spool/segment_file.h"
+#include <sys/statvfs.h>
+#include <sys/types.h>
+
 #include "common/monitor/spool/spool.h"
 #include "common/monitor/spool/spool_segment.h"
 
@@ -17,6 +19,32 @@ enum {
     // most SPOOL_SEGMENT_MAX.
     SPOOL_SEGMENTS = 256,
     SPOOL_SEGMENT_MIN = 256 * 1024,
+};
+
+// Vtable of system calls, so that tests can inject failures.  On failure each function returns a
+// negative result and sets errno.
+struct spool_io {
+    int (*open)(int folder, const char *name, int flags, mode_t mode);
+    ssize_t (*read)(int fd, void *bytes, size_t size, off_t offset);
+    ssize_t (*write)(int fd, const void *bytes, size_t size, off_t offset);
+    int (*truncate)(int fd, off_t size);
+    int (*sync)(int fd);        // fdatasync of a file
+    int (*sync_folder)(int fd); // fsync of a directory
+    int (*remove)(int folder, const char *name);
+    int (*space)(int fd, struct statvfs *out);
+};
+
+// The operating system's calls.
+extern const struct spool_io spool_io_real;
+
+enum { SPOOL_SEGMENT_MAX = 64 * 1024 * 1024 }; // largest segment; bytes beyond are not read
+
+// The contents of one segment file.
+struct segment_file {
+    uint32_t number; // of the segment; 0: none
+    size_t size;     // bytes of the file
+    size_t room;     // bytes allocated
+    unsigned char *bytes;
 };
 
 // Index row: consecutive records of one stream in one segment.
@@ -130,18 +158,22 @@ MUST_CHECK enum status spool_folder_list(struct spool *spool, struct error *err)
 // Sets `err` to "spool PATH: WHAT: reason of errno" and returns its status.
 enum status spool_fail(const struct spool *spool, struct error *err, const char *what);
 
-// ---- spool_recover.c ----------------------------------------------------------------
+// Reads segment `number` into spool->loaded.  Bytes that cannot be read (a bad sector) become zero,
+// and an entry's checksum reveals them.  Returns STATUS_NOT_FOUND if there is no such regular file,
+// STATUS_IO with errno set if it cannot be opened now, or STATUS_NOMEM.
+MUST_CHECK enum status spool_load(struct spool *spool, uint32_t number);
+
+// Writes the file name of segment `number` to `out`.
+enum { SPOOL_NAME_SIZE = 16, SPOOL_NUMBER_MAX = 99999999 };
+void spool_segment_name(char out[SPOOL_NAME_SIZE], uint32_t number);
+
+// ---- spool_read.c -------------------------------------------------------------------
 
 // Crash recovery: rebuilds the index and the positions of the streams from the segment files.
 // Call it after spool_folder_enter.  Returns STATUS_NO_DATA if there is no segment; other
 // failures as in spool_attach.
 MUST_CHECK enum status spool_recover(struct spool *spool, const struct runfile_run *known,
                                      struct error *err);
-
-// Adds the records of a RECORDS entry at `offset`, whose header was verified, to the segment's
-// index.  False if out of memory.
-MUST_CHECK bool spool_index_entry(struct spool_segment *segment, const struct segment_entry *entry,
-                                  size_t offset);
 
 // ---- spool_append.c -----------------------------------------------------------------
 

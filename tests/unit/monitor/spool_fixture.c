@@ -24,3 +24,23 @@ int spool_tear_down(void **state)
     free(fixture);
     return 0;
 }
+
+struct spool *open_spool(struct fixture *fixture)
+{
+    const struct runfile_run run = rig_run();
+    struct spool *spool;
+    struct error err;
+    expect_ok(spool_open(&spool, &fixture->settings, &run, fixture->names, &err), &err);
+    memset(&fixture->model, 0, sizeof fixture->model);
+    return spool;
+}
+
+struct spool *attach(struct fixture *fixture)
+{
+    const struct runfile_run run = rig_run();
+    struct spool *spool;
+    struct error err;
+    expect_ok(spool_attach(&spool, &fixture->settings, fixture->path, &run, &err), &err);
+    rig_attach(&fixture->model, spool);
+    return spool;
+}

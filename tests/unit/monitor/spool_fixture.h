@@ -17,4 +17,9 @@ struct fixture {
 int spool_set_up(void **state);
 int spool_tear_down(void **state);
 
+// A spool that has nothing yet, and the one at `path`, of which the process is dead; the model is
+// begun anew.
+struct spool *open_spool(struct fixture *fixture);
+struct spool *attach(struct fixture *fixture);
+
 #endif

@@ -16,24 +16,6 @@
 #include "tests/support/test.h"
 #include "tests/unit/monitor/spool_fixture.h"
 
-static struct spool *open_spool(struct fixture *fixture)
-{
-    const struct runfile_run run = rig_run();
-    struct spool *spool;
-    struct error err;
-    expect_ok(spool_open(&spool, &fixture->settings, &run, fixture->names, &err), &err);
-    return spool;
-}
-
-static struct spool *attach(struct fixture *fixture)
-{
-    struct spool *spool;
-    struct error err;
-    expect_ok(spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err), &err);
-    rig_attach(&fixture->model, spool);
-    return spool;
-}
-
 static enum status append(struct fixture *fixture, struct spool *spool, uint32_t stream,
                           uint64_t first, uint64_t count)
 {
@@ -125,11 +107,25 @@ STATE_CASE(test_whose_it_is, struct fixture *fixture)
     must_append(fixture, spool, 1, 1, 10);
     spool_close(spool);
 
-    spool = attach(fixture);
     const struct runfile_run run = rig_run();
+    struct error err;
+    expect_ok(spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err), &err);
     assert_memory_equal(spool_run(spool), &run, sizeof run);
     assert_string_equal(spool_path(spool), fixture->path);
     spool_close(spool);
+}
+
+// The names of the spool in a table; the caller closes it and frees `*area`.
+static struct names *fill_names(const struct spool *spool, void **area)
+{
+    const size_t size = (names_area_size() + 63) / 64 * 64;
+    struct names *names;
+    *area = aligned_alloc(64, size);
+    assert_non_null(*area);
+    memset(*area, 0, size);
+    assert_int_equal(names_open(&names, *area, NULL, NULL), STATUS_OK);
+    assert_int_equal(spool_fill_names(spool, names, NULL), STATUS_OK);
+    return names;
 }
 
 // Names lie in every segment whose records refer to them, and keep their numbers.
@@ -144,13 +140,8 @@ STATE_CASE(test_names, struct fixture *fixture)
     spool_close(spool);
 
     spool = attach(fixture);
-    const size_t size = (names_area_size() + 63) / 64 * 64;
-    void *area = aligned_alloc(64, size);
-    assert_non_null(area);
-    memset(area, 0, size);
-    struct names *names;
-    assert_int_equal(names_open(&names, area, NULL, NULL), STATUS_OK);
-    assert_int_equal(spool_fill_names(spool, names, NULL), STATUS_OK);
+    void *area;
+    struct names *names = fill_names(spool, &area);
     assert_true(names_count(names) <= RIG_NAMES);
     const uint64_t last = spool_position(spool, 0).spooled;
     for (number = spool_next_held(spool, 0, 1); number <= last; number++) {
@@ -170,13 +161,8 @@ STATE_CASE(test_names_that_are_missing, struct fixture *fixture)
     must_append(fixture, spool, 0, 1, 3); // refers to few names
     spool_close(spool);
     spool = attach(fixture);
-    const size_t size = (names_area_size() + 63) / 64 * 64;
-    void *area = aligned_alloc(64, size);
-    assert_non_null(area);
-    memset(area, 0, size);
-    struct names *names;
-    assert_int_equal(names_open(&names, area, NULL, NULL), STATUS_OK);
-    assert_int_equal(spool_fill_names(spool, names, NULL), STATUS_OK);
+    void *area;
+    struct names *names = fill_names(spool, &area);
     unsigned known = 0, lost = 0;
     for (uint32_t name = 1; name <= names_count(names); name++) {
         const bool same =

@@ -10,25 +10,6 @@
 #include "tests/support/test.h"
 #include "tests/unit/monitor/spool_fixture.h"
 
-static struct spool *open_spool(struct fixture *fixture)
-{
-    const struct runfile_run run = rig_run();
-    struct spool *spool = NULL;
-    assert_int_equal(spool_open(&spool, &fixture->settings, &run, fixture->names, NULL), STATUS_OK);
-    memset(&fixture->model, 0, sizeof fixture->model);
-    return spool;
-}
-
-static struct spool *attach(struct fixture *fixture)
-{
-    const struct runfile_run run = rig_run();
-    struct spool *spool;
-    struct error err;
-    expect_ok(spool_attach(&spool, &fixture->settings, fixture->path, &run, &err), &err);
-    rig_attach(&fixture->model, spool);
-    return spool;
-}
-
 static enum status append(struct fixture *fixture, struct spool *spool, uint32_t stream,
                           uint64_t count)
 {
