@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "common/sys/clock.h"
+#include "common/sys/process.h"
 #include "common/sys/thread.h"
 
 static const uint64_t second_ns = UINT64_C(1000000000);
@@ -20,22 +20,77 @@ struct background {
     struct background_settings settings;
     struct thread thread;
     int wake_fd;
-    sem_t started;
-    enum status start_status;
-    struct error start_error;
     _Atomic bool stopping;
     _Atomic uint64_t deadline_ns;
-    _Atomic(struct publisher *) publisher; // owned by the thread; others only read its counter
+    struct publisher *publisher; // NULL: nothing is reported; others only read its counter
     struct background_end end;
 
     // Background thread only.
-    struct ring *ring; // stream 0
-    struct sampler sampler;
+    struct ring *ring;   // stream 0
+    uint64_t sampled_ns; // monotonic, of the last sample
+    uint64_t cpu_ns;     // CPU time of the process at `sampled_ns`
     struct sketch *sketch;
     uint64_t sample_at_ns, second_at_ns, loss_log_at_ns;
     uint64_t losses_logged;
     bool draining; // some thread's sums were in use at the last drain
 };
+
+// ---- Samples --------------------------------------------------------------------
+
+static void set_wall_offset(struct sampled *sampled)
+{
+    const uint64_t before = clock_monotonic_ns();
+    const int64_t wall = clock_wall_ns();
+    const uint64_t after = clock_monotonic_ns();
+    const int64_t middle = (int64_t)(before + (after - before) / 2);
+    atomic_store_explicit(&sampled->wall_offset_ns, wall - middle, memory_order_relaxed);
+}
+
+// Does not change device_memory.
+static void take_first_sample(struct background *background)
+{
+    struct sampled *sampled = background->settings.sampled;
+    const int64_t memory = process_memory_bytes();
+    set_wall_offset(sampled);
+    atomic_store_explicit(&sampled->cpu_ratio, -1, memory_order_relaxed);
+    atomic_store_explicit(&sampled->host_memory, memory < 0 ? 0 : memory, memory_order_relaxed);
+    background->sampled_ns = clock_monotonic_ns();
+    background->cpu_ns = process_cpu_ns();
+}
+
+static void record_sample(const struct background *background, double cpu_ratio)
+{
+    const struct sampled *sampled = background->settings.sampled;
+    struct record record;
+    record_init(&record, RECORD_KIND_PROCESS_SAMPLE,
+                sampled_wall_ns(sampled, background->sampled_ns));
+    record_set_real(&record, PROCESS_SAMPLE_CPU, cpu_ratio);
+    record_set_int(&record, PROCESS_SAMPLE_HOST_MEMORY,
+                   atomic_load_explicit(&sampled->host_memory, memory_order_relaxed));
+    const int64_t device = atomic_load_explicit(&sampled->device_memory, memory_order_relaxed);
+    if (device >= 0)
+        record_set_int(&record, PROCESS_SAMPLE_DEVICE_MEMORY, device);
+    (void)ring_push(background->ring, &record, 1);
+}
+
+static void take_sample(struct background *background)
+{
+    struct sampled *sampled = background->settings.sampled;
+    const uint64_t now = clock_monotonic_ns();
+    const uint64_t cpu = process_cpu_ns();
+    const int64_t memory = process_memory_bytes();
+    if (now <= background->sampled_ns)
+        return;
+    const uint64_t busy = cpu > background->cpu_ns ? cpu - background->cpu_ns : 0;
+    const double ratio = (double)busy / (double)(now - background->sampled_ns);
+    atomic_store_explicit(&sampled->cpu_ratio, ratio, memory_order_relaxed);
+    if (memory >= 0)
+        atomic_store_explicit(&sampled->host_memory, memory, memory_order_relaxed);
+    if (background->ring)
+        record_sample(background, ratio);
+    background->sampled_ns = now;
+    background->cpu_ns = cpu;
+}
 
 // ---- Periodic tasks -----------------------------------------------------------
 
@@ -82,11 +137,11 @@ static void tick(struct background *background)
     const struct background_settings *settings = &background->settings;
     const uint64_t now = clock_monotonic_ns();
     if (settings->sample_ms > 0 && now >= background->sample_at_ns) {
-        sampler_sample(&background->sampler, settings->sampled, background->ring);
+        take_sample(background);
         background->sample_at_ns = now + settings->sample_ms * UINT64_C(1000000);
     }
     if (now >= background->second_at_ns) {
-        sampler_set_clock(settings->sampled);
+        set_wall_offset(settings->sampled);
         if (background->ring) {
             drain_gaps(background);
             log_losses(background, now);
@@ -105,10 +160,10 @@ static void forget_wake_up(const struct background *background)
     (void)!read(background->wake_fd, &count, sizeof count);
 }
 
-static void wait_a_step(struct background *background, struct publisher *publisher, uint64_t ns)
+static void wait_a_step(const struct background *background, uint64_t ns)
 {
-    if (publisher) {
-        publisher_wait(publisher, background->wake_fd, (int64_t)ns);
+    if (background->publisher) {
+        publisher_wait(background->publisher, background->wake_fd, (int64_t)ns);
         return;
     }
     struct pollfd wake = {.fd = background->wake_fd, .events = POLLIN};
@@ -121,10 +176,10 @@ static uint64_t until(uint64_t at_ns, uint64_t now)
 }
 
 // The time until the next task is due.
-static uint64_t idle_ns(const struct background *background, const struct publisher *publisher)
+static uint64_t idle_ns(const struct background *background)
 {
-    if (publisher)
-        return publisher_pause_ns(publisher);
+    if (background->publisher)
+        return publisher_pause_ns(background->publisher);
     const uint64_t now = clock_monotonic_ns();
     uint64_t wait = until(background->second_at_ns, now);
     if (background->settings.sample_ms > 0 && until(background->sample_at_ns, now) < wait)
@@ -141,8 +196,9 @@ static void drain_all(struct background *background)
     }
 }
 
-static void finish(struct background *background, struct publisher *publisher)
+static void finish(struct background *background)
 {
+    struct publisher *publisher = background->publisher;
     drain_all(background);
     publisher_finish(publisher);
     forget_wake_up(background);
@@ -153,7 +209,7 @@ static void finish(struct background *background, struct publisher *publisher)
         if (publisher_is_finished(publisher) || now >= deadline)
             break;
         const uint64_t left = deadline - now;
-        wait_a_step(background, publisher, left < closing_step_ns ? left : closing_step_ns);
+        wait_a_step(background, left < closing_step_ns ? left : closing_step_ns);
     }
     background->end.finished = publisher_is_finished(publisher);
     if (!background->end.finished)
@@ -164,27 +220,18 @@ static void finish(struct background *background, struct publisher *publisher)
 static void *run(void *context)
 {
     struct background *background = context;
-    struct publisher *publisher = NULL;
-    if (background->settings.publisher.file)
-        background->start_status =
-            publisher_open(&publisher, &background->settings.publisher, &background->start_error);
-    atomic_store_explicit(&background->publisher, publisher, memory_order_release);
-    const bool running = background->start_status == STATUS_OK;
-    (void)sem_post(&background->started);
-
-    while (running && !atomic_load_explicit(&background->stopping, memory_order_acquire)) {
+    while (!atomic_load_explicit(&background->stopping, memory_order_acquire)) {
         tick(background);
-        if (publisher) {
+        if (background->publisher) {
             thread_slots_share_open_requests(background->settings.slots);
-            publisher_step(publisher);
+            publisher_step(background->publisher);
         }
-        wait_a_step(background, publisher, idle_ns(background, publisher));
+        wait_a_step(background, idle_ns(background));
     }
-    background->end.finished = !publisher;
-    if (publisher) {
-        finish(background, publisher);
-        publisher_close(publisher);
-    }
+    background->end.finished = !background->publisher;
+    if (background->publisher)
+        finish(background);
+    publisher_close(background->publisher);
     return NULL;
 }
 
@@ -194,7 +241,6 @@ static void free_background(struct background *background)
 {
     if (background->wake_fd >= 0)
         (void)close(background->wake_fd);
-    (void)sem_destroy(&background->started);
     sketch_free(background->sketch);
     free(background);
 }
@@ -205,7 +251,7 @@ static enum status prepare(struct background *background, struct error *err)
     background->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (background->wake_fd < 0)
         return error_set(err, STATUS_IO, "monitor: no event descriptor: %s", strerror(errno));
-    sampler_start(&background->sampler, settings->sampled);
+    take_first_sample(background);
     const uint64_t now = clock_monotonic_ns();
     background->sample_at_ns = now + settings->sample_ms * UINT64_C(1000000);
     background->second_at_ns = now + second_ns;
@@ -219,23 +265,8 @@ static enum status prepare(struct background *background, struct error *err)
     status = sketch_new(&background->sketch);
     if (status == STATUS_OK)
         status = sketch_reserve_ns(background->sketch);
-    return status == STATUS_OK ? status : error_set(err, status, "monitor: out of memory");
-}
-
-static enum status start_thread(struct background *background, struct error *err)
-{
-    enum status status = thread_start(&background->thread, "monitor", run, background, err);
-    if (status != STATUS_OK)
-        return status;
-    (void)pthread_setname_np(background->thread.id, "inferstat");
-
-    while (sem_wait(&background->started) != 0) {
-        // Interrupted by a signal: wait again.
-    }
-    if (background->start_status == STATUS_OK)
-        return STATUS_OK;
-    thread_join(&background->thread);
-    return error_set(err, background->start_status, "%s", background->start_error.text);
+    return status == STATUS_OK ? publisher_open(&background->publisher, &settings->publisher, err)
+                               : error_set(err, status, "monitor: out of memory");
 }
 
 enum status background_start(struct background **out, const struct background_settings *settings,
@@ -245,15 +276,16 @@ enum status background_start(struct background **out, const struct background_se
     if (!background)
         return error_no_memory(err, "monitor");
     background->settings = *settings;
-    (void)sem_init(&background->started, 0, 0);
 
     enum status status = prepare(background, err);
     if (status == STATUS_OK)
-        status = start_thread(background, err);
+        status = thread_start(&background->thread, "monitor", run, background, err);
     if (status != STATUS_OK) {
+        publisher_close(background->publisher);
         free_background(background);
         return status;
     }
+    (void)pthread_setname_np(background->thread.id, "inferstat");
     *out = background;
     return STATUS_OK;
 }
@@ -274,7 +306,5 @@ struct background_end background_stop(struct background *background, uint64_t ti
 
 uint64_t background_acknowledged(const struct background *background)
 {
-    const struct publisher *publisher =
-        atomic_load_explicit(&background->publisher, memory_order_acquire);
-    return publisher ? publisher_acknowledged(publisher) : 0;
+    return background->publisher ? publisher_acknowledged(background->publisher) : 0;
 }

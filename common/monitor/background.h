@@ -6,7 +6,7 @@
 #define INFERSTAT_MONITOR_BACKGROUND_H
 
 #include "common/monitor/delivery/publisher.h"
-#include "common/monitor/sampler.h"
+#include "common/monitor/sampled.h"
 #include "common/monitor/thread_slot.h"
 
 struct background;
@@ -19,8 +19,7 @@ struct background_settings {
     struct publisher_settings publisher; // file NULL: nothing is reported
 };
 
-// Starts the thread, with all signals blocked, and waits until it has opened the publisher.
-// Returns the status of publisher_open.
+// Opens the publisher and starts the thread, with all signals blocked.
 MUST_CHECK enum status background_start(struct background **out,
                                         const struct background_settings *settings,
                                         struct error *err);

@@ -243,7 +243,7 @@ static enum status open_reporting(struct inferstat_monitor *monitor,
     return status;
 }
 
-// Starts a replay if earlier runs left records.
+// Starts a replay of what earlier runs left.
 static void start_replay(struct inferstat_monitor *monitor, const struct inferstat_options *options)
 {
     const struct replay_settings settings = {
@@ -255,16 +255,8 @@ static void start_replay(struct inferstat_monitor *monitor, const struct inferst
         .trust = &monitor->trust,
         .log = monitor->log,
     };
-    struct orphans_list list;
     struct error err = {.status = STATUS_OK};
-    enum status status = orphans_find(&list, &settings.folders, &err);
-    if (status == STATUS_OK) {
-        const bool others = list.count > 1; // one is this run's own
-        orphans_deinit(&list);
-        if (others)
-            status = replay_start(&monitor->replay, &settings, &err);
-    }
-    if (status != STATUS_OK)
+    if (replay_start(&monitor->replay, &settings, &err) != STATUS_OK)
         log_sink_write(&monitor->log, INFERSTAT_LOG_WARNING, "replay cannot start: %s", err.text);
 }
 

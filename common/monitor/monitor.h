@@ -14,7 +14,7 @@
 #include "common/monitor/local/listeners.h"
 #include "common/monitor/runfile/names.h"
 #include "common/monitor/runfile/runfile.h"
-#include "common/monitor/sampler.h"
+#include "common/monitor/sampled.h"
 #include "common/monitor/spool/spool.h"
 #include "common/monitor/thread_slot.h"
 #include "common/sys/clock.h"
@@ -46,7 +46,7 @@ struct inferstat_monitor {
     char *run_folder;
     char *spool_folder;    // NULL: there is no spool
     struct spool *spool;   // used only by the background thread while that runs
-    struct replay *replay; // sends the records of dead processes; NULL: there were none
+    struct replay *replay; // sends the records of dead processes; NULL: it could not start
 };
 
 // False for NULL and in a fork()ed child, where calls do nothing.

@@ -63,8 +63,7 @@ enum status publisher_open(struct publisher **out, const struct publisher_settin
     if (status != STATUS_OK)
         (void)error_set(err, status, "publisher: %s", status_text(status));
     if (status == STATUS_OK)
-        status = uplink_open(&publisher->uplink, settings->address, settings->trust,
-                             clock_monotonic_ns(), err);
+        status = uplink_open(&publisher->uplink, settings->address, settings->trust, err);
     if (status != STATUS_OK) {
         publisher_close(publisher);
         return status;

@@ -6,8 +6,8 @@
 // stream: numbered records, in a ring buffer of the run file.  The spool (files on disk) has the
 // records that had to leave the rings.
 //
-// One thread opens, uses and closes a publisher: the background thread or the replay thread.  The
-// thread calls in a loop: publisher_step, then publisher_wait for at most publisher_pause_ns.
+// One thread uses and closes a publisher: the background thread or the replay thread.  The thread
+// calls in a loop: publisher_step, then publisher_wait for at most publisher_pause_ns.
 // publisher_step never blocks on the collector or the engine.
 #ifndef INFERSTAT_MONITOR_PUBLISHER_H
 #define INFERSTAT_MONITOR_PUBLISHER_H
@@ -34,6 +34,7 @@ struct publisher_settings {
 
 struct publisher;
 
+// Does not connect yet: the first publisher_step does.  Any thread.
 MUST_CHECK enum status publisher_open(struct publisher **out,
                                       const struct publisher_settings *settings, struct error *err);
 // NULL is fine.

@@ -48,12 +48,11 @@ static enum status connect_now(struct uplink *uplink)
 }
 
 enum status uplink_open(struct uplink **out, const struct address *address,
-                        const struct trust_source *trust, uint64_t now_ns, struct error *err)
+                        const struct trust_source *trust, struct error *err)
 {
     struct uplink *uplink = calloc(1, sizeof *uplink);
     if (!uplink)
         return error_no_memory(err, "connection");
-    uplink->quiet_ns = now_ns;
     uplink->patience_ns = renew_min_ns;
     uplink->address = *address;
     uplink->source = *trust;
@@ -64,7 +63,6 @@ enum status uplink_open(struct uplink **out, const struct address *address,
         uplink_close(uplink);
         return status;
     }
-    (void)connect_now(uplink); // else again in uplink_renew
     *out = uplink;
     return STATUS_OK;
 }
@@ -143,16 +141,17 @@ static bool is_useful(const struct uplink *uplink, uint64_t now_ns)
 
 bool uplink_renew(struct uplink *uplink, uint64_t now_ns)
 {
-    const bool has_folder = uplink->socket || !uplink->address.is_ipc;
-    if (now_ns - uplink->quiet_ns < (has_folder ? uplink->patience_ns : look_ns))
-        return false;
-    if (is_useful(uplink, now_ns))
-        return false;
+    if (uplink->attempt > 0) {
+        const bool has_folder = uplink->socket || !uplink->address.is_ipc;
+        if (now_ns - uplink->quiet_ns < (has_folder ? uplink->patience_ns : look_ns) ||
+            is_useful(uplink, now_ns))
+            return false;
+        uplink->patience_ns *= 2;
+        if (uplink->patience_ns > renew_max_ns)
+            uplink->patience_ns = renew_max_ns;
+        reload_trust(uplink);
+    }
     uplink->quiet_ns = now_ns;
-    uplink->patience_ns *= 2;
-    if (uplink->patience_ns > renew_max_ns)
-        uplink->patience_ns = renew_max_ns;
-    reload_trust(uplink);
     return connect_now(uplink) == STATUS_OK;
 }
 

@@ -1,7 +1,8 @@
 // Uplink: a publisher's ZeroMQ connection to its collector.  With CURVE encryption the uplink
 // reconnects when no answer comes, with back-off and with each known server key in turn,
 // because libzmq does not retry after a refused handshake.  Before it connects to an ipc address,
-// it checks that only trusted users can listen in the folder (peer_folder.h).  Used by one thread.
+// it checks that only trusted users can listen in the folder (peer_folder.h).  Used by one thread,
+// which may be another one than that of uplink_open.
 #ifndef INFERSTAT_MONITOR_UPLINK_H
 #define INFERSTAT_MONITOR_UPLINK_H
 
@@ -12,11 +13,9 @@
 
 struct uplink;
 
-// Chooses keys from `trust` and starts connecting; uplink_renew retries without limit, also after a
-// failed check of an ipc folder.
+// Chooses keys from `trust`; the first uplink_renew connects.
 MUST_CHECK enum status uplink_open(struct uplink **out, const struct address *address,
-                                   const struct trust_source *trust, uint64_t now_ns,
-                                   struct error *err);
+                                   const struct trust_source *trust, struct error *err);
 // NULL is fine.
 void uplink_close(struct uplink *uplink);
 
@@ -40,8 +39,8 @@ void uplink_count_garbage(struct uplink *uplink);
 // what it did), valid until the next uplink_renew.  Otherwise, and in later calls: NULL.
 const char *uplink_closed(struct uplink *uplink, uint64_t now_ns);
 
-// Reconnects if a reconnection is due, with keys newly read from the key files.  True if it
-// reconnected; then messages in flight are lost.
+// Connects, or reconnects if that is due, with keys newly read from the key files; retries without
+// limit, also after a failed check of an ipc folder.  True if it did: messages in flight are lost.
 bool uplink_renew(struct uplink *uplink, uint64_t now_ns);
 
 // Returns the probable reason why no answer comes, as ": reason (what to do)"; "" if unknown.

@@ -225,9 +225,7 @@ void inferstat_get_summary(struct inferstat_monitor *monitor, struct inferstat_s
                     : atomic_load_explicit(&monitor->sampled.host_memory, memory_order_relaxed);
     summary->device_memory_bytes =
         atomic_load_explicit(&monitor->sampled.device_memory, memory_order_relaxed);
-    const uint64_t cpu =
-        atomic_load_explicit(&monitor->sampled.cpu_ratio_bits, memory_order_relaxed);
-    memcpy(&summary->cpu_ratio, &cpu, sizeof summary->cpu_ratio);
+    summary->cpu_ratio = atomic_load_explicit(&monitor->sampled.cpu_ratio, memory_order_relaxed);
     const uint64_t startup = atomic_load_explicit(&monitor->startup_ns, memory_order_relaxed);
     summary->has_startup = startup > 0;
     summary->startup_ns = startup > 0 ? startup - 1 : 0;
