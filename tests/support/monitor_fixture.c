@@ -1,6 +1,7 @@
 #include "tests/support/monitor_fixture.h"
 
 #include <dirent.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"
@@ -29,6 +30,42 @@ int tear_down(void **state)
     folder_remove(fixture->folder);
     free(fixture);
     return 0;
+}
+
+int scene_begin(void **state)
+{
+    struct scene *scene = calloc(1, sizeof *scene);
+    assert_non_null(scene);
+    folder_make(scene->folder);
+    assert_int_equal(mkdir(folder_path(scene->runs, scene->folder, "runs"), 0700), 0);
+    folder_path(scene->spools, scene->folder, "spools");
+    (void)snprintf(scene->address, sizeof scene->address, "ipc://%s", scene->folder);
+    (void)pthread_mutex_init(&scene->lines.lock, NULL);
+    assert_int_equal(peer_trust_init(&scene->trust.users, NULL, NULL), STATUS_OK);
+    scene->settings = (struct replay_settings){
+        .folders = {.runs = scene->runs, .spools = scene->spools},
+        .trust = &scene->trust,
+        .log = {take_line, &scene->lines},
+    };
+    *state = scene;
+    return 0;
+}
+
+int scene_finish(void **state)
+{
+    struct scene *scene = *state;
+    fake_collector_close(scene->collector);
+    folder_remove(scene->folder);
+    free(scene);
+    return 0;
+}
+
+struct replay_counts scene_replay(struct scene *scene, replay_listener *listener, void *context)
+{
+    struct replay_counts counts;
+    struct error err;
+    expect_ok(replay_all(&scene->settings, NULL, -1, listener, context, &counts, &err), &err);
+    return counts;
 }
 
 struct inferstat_monitor *open_monitor(struct fixture *fixture)

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "common/monitor/delivery/replay.h"
 #include "common/monitor/inferstat.h"
 #include "tests/support/fake_collector.h"
 #include "tests/support/folder.h"
@@ -30,6 +31,22 @@ struct fixture {
 // cmocka's set-up and tear-down: `*state` is a struct fixture.
 int set_up(void **state);
 int tear_down(void **state);
+
+// Folders of run files and of spools, a collector that is not open yet, and how dead runs are
+// replayed to it; what that logs is in `lines`.
+struct scene {
+    char folder[FOLDER_PATH_SIZE], runs[FOLDER_PATH_SIZE], spools[FOLDER_PATH_SIZE];
+    char address[FOLDER_PATH_SIZE + 8];
+    struct fake_collector *collector;
+    struct lines lines;
+    struct trust_source trust;
+    struct replay_settings settings;
+};
+
+int scene_begin(void **state); // as set_up
+int scene_finish(void **state);
+// Replays everything once; `listener` may be NULL.
+struct replay_counts scene_replay(struct scene *scene, replay_listener *listener, void *context);
 
 struct inferstat_monitor *open_monitor(struct fixture *fixture);
 enum inferstat_status close_monitor(struct fixture *fixture, uint64_t timeout_ns,

@@ -22,15 +22,14 @@ enum {
     NAMED_MAX = 64, // runs remembered so that each is logged once
 };
 
-// The longest time without an acknowledgement before a run is given up for this round:
-// while other orphans wait, and when only such runs are left.
-static const uint64_t hasty_ns = UINT64_C(500000000), patience_ns = UINT64_C(5000000000);
+// The longest time without an acknowledgement before a run is given up for this round.
+static const uint64_t patience_ns = UINT64_C(5000000000);
 static const int64_t step_ns = INT64_C(10000000);
 // Back-off between two rounds, doubling: after a temporary error it starts at retry_min_ms,
 // after an unresponsive collector at round_min_ms, because a round reads all files again.
 static const int retry_min_ms = 1000, round_min_ms = 30000, round_max_ms = 480000;
 
-// Rounds over all orphans, each of one or two passes.
+// A round over all orphans.
 struct round {
     const struct replay_settings *settings;
     const _Atomic bool *stop;
@@ -38,7 +37,6 @@ struct round {
     replay_listener *listener;
     void *context;
     struct replay_counts counts;
-    bool hasty; // first pass: runs that cannot be sent immediately are retried in the second
     struct silent {
         char collector[ADDRESS_TEXT_SIZE];
         char trouble[TROUBLE_SIZE]; // the reason, or ""
@@ -69,6 +67,8 @@ static enum replay_end drive(const struct round *round, struct publisher *publis
             return publisher_is_forgotten(publisher) ? REPLAY_FORGOTTEN : REPLAY_SENT;
         if (is_stopped(round))
             return REPLAY_STOPPED;
+        if (publisher_is_refused(publisher))
+            return REPLAY_AWAY;
         const uint64_t now = clock_monotonic_ns();
         if (publisher_acknowledged(publisher) != acknowledged ||
             (!contact && publisher_has_contact(publisher))) {
@@ -76,7 +76,7 @@ static enum replay_end drive(const struct round *round, struct publisher *publis
             acknowledged = publisher_acknowledged(publisher);
             contact = publisher_has_contact(publisher);
         }
-        if (now - since >= (round->hasty ? hasty_ns : patience_ns))
+        if (now - since >= patience_ns)
             return REPLAY_AWAY;
         publisher_wait(publisher, round->stop_fd, step_ns);
     }
@@ -231,18 +231,12 @@ static enum replay_end end_of(enum status status)
     }
 }
 
-// Whether the run is retried by the second pass.
-static bool is_deferred(const struct round *round, enum replay_end end)
-{
-    return round->hasty && end == REPLAY_AWAY;
-}
-
 // Replays one run if it is an orphan.
 static enum replay_end replay_place(struct round *round, const struct orphans_place *place)
 {
     struct orphan orphan;
     struct error err = {.status = STATUS_OK};
-    if ((round->hasty || !round->listener) && is_unresponsive(round, place))
+    if (!round->listener && is_unresponsive(round, place))
         return REPLAY_AWAY;
     struct orphans_folders folders = round->settings->folders;
     folders.stop = round->stop;
@@ -256,10 +250,6 @@ static enum replay_end replay_place(struct round *round, const struct orphans_pl
     struct replay_report report = {
         .run = runfile_run(orphan.file), .trouble = "", .records = orphan_records(&orphan)};
     status = send_orphan(round, &orphan, &report, &err);
-    if (status == STATUS_OK && is_deferred(round, report.end)) {
-        orphan_close(&orphan);
-        return report.end;
-    }
     if (status != STATUS_OK) {
         log_skipped(round, place, &err);
         report.end = end_of(status);
@@ -305,20 +295,6 @@ static void order_list(const struct round *round, struct orphans_list *list)
         list->count = kept;
 }
 
-// Replays every run in the list and keeps the deferred ones in it.
-static void replay_list(struct round *round, struct orphans_list *list)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < list->count && !is_stopped(round); i++) {
-        const enum replay_end end = replay_place(round, &list->places[i]);
-        if (is_deferred(round, end))
-            list->places[kept++] = list->places[i];
-        else
-            round->counts.ends[end]++;
-    }
-    list->count = kept;
-}
-
 static enum status replay_round(struct round *round, struct error *err)
 {
     struct orphans_list list;
@@ -328,13 +304,8 @@ static enum status replay_round(struct round *round, struct error *err)
     if (status != STATUS_OK)
         return status;
     order_list(round, &list);
-    if (list.count > 1) { // with a single run there is nothing to send meanwhile
-        round->hasty = true;
-        replay_list(round, &list);
-        round->hasty = false;
-        round->silent_count = 0;
-    }
-    replay_list(round, &list);
+    for (size_t i = 0; i < list.count && !is_stopped(round); i++)
+        round->counts.ends[replay_place(round, &list.places[i])]++;
     orphans_deinit(&list);
     return STATUS_OK;
 }

@@ -57,9 +57,9 @@ struct replay_counts {
     unsigned ends[REPLAY_ENDS]; // [enum replay_end]: number of runs
 };
 
-// Replays all orphans, one after another.  An orphan whose collector does not take its records at
-// once is retried after the others.  To cancel the replay, set `*stop` and make `stop_fd` readable;
-// NULL and -1: not cancellable.
+// Replays all orphans, one after another.  Waits up to 5 seconds for a collector that does not
+// answer, once for all of its orphans.  To cancel the replay, set `*stop` and make `stop_fd`
+// readable; NULL and -1: not cancellable.
 MUST_CHECK enum status replay_all(const struct replay_settings *settings, const _Atomic bool *stop,
                                   int stop_fd, replay_listener *listener, void *context,
                                   struct replay_counts *counts, struct error *err);

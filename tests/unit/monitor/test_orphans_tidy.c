@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "common/monitor/delivery/orphans_tidy.h"
-#include "common/monitor/delivery/replay.h"
 #include "tests/support/monitor_fixture.h"
 #include "tests/support/test.h"
 
@@ -16,39 +15,6 @@ enum {
     TRIMMED = 340 * 1024, // and at most, after
     EMPTY = 64 * 1024,    // without records
 };
-
-struct scene {
-    char folder[FOLDER_PATH_SIZE], runs[FOLDER_PATH_SIZE], spools[FOLDER_PATH_SIZE];
-    char address[FOLDER_PATH_SIZE + 8];
-    struct fake_collector *collector;
-    struct lines lines;
-    struct log_sink log;
-    struct orphans_folders folders;
-};
-
-static int begin(void **state)
-{
-    struct scene *scene = calloc(1, sizeof *scene);
-    assert_non_null(scene);
-    folder_make(scene->folder);
-    assert_int_equal(mkdir(folder_path(scene->runs, scene->folder, "runs"), 0700), 0);
-    folder_path(scene->spools, scene->folder, "spools");
-    (void)snprintf(scene->address, sizeof scene->address, "ipc://%s", scene->folder);
-    (void)pthread_mutex_init(&scene->lines.lock, NULL);
-    scene->log = (struct log_sink){take_line, &scene->lines};
-    scene->folders = (struct orphans_folders){.runs = scene->runs, .spools = scene->spools};
-    *state = scene;
-    return 0;
-}
-
-static int finish(void **state)
-{
-    struct scene *scene = *state;
-    fake_collector_close(scene->collector);
-    folder_remove(scene->folder);
-    free(scene);
-    return 0;
-}
 
 // ---- Runs ---------------------------------------------------------------------------
 
@@ -118,7 +84,7 @@ static uint64_t allocated(const struct scene *scene, unsigned run, bool on_disk)
     struct stat about;
     struct orphans_place place = place_of(run);
     place.on_disk = on_disk;
-    assert_int_equal(orphans_file_path(path, &scene->folders, &place, NULL), STATUS_OK);
+    assert_int_equal(orphans_file_path(path, &scene->settings.folders, &place, NULL), STATUS_OK);
     return stat(path, &about) == 0 ? (uint64_t)about.st_blocks * 512 : 0;
 }
 
@@ -139,7 +105,7 @@ static void need_holes(const struct scene *scene)
 static void tidy(const struct scene *scene, uint64_t memory_max, uint64_t total_max)
 {
     const struct orphans_bounds bounds = {.memory_max = memory_max, .total_max = total_max};
-    orphans_tidy(&scene->folders, &bounds, &scene->log);
+    orphans_tidy(&scene->settings.folders, &bounds, &scene->settings.log);
 }
 
 struct totals {
@@ -161,15 +127,9 @@ static void add_run(void *context, const struct replay_report *report)
 // Replays everything: so many records arrive, so many are reported as dropped, and nothing is left.
 static void expect_replayed(struct scene *scene, unsigned sent, unsigned dropped)
 {
-    struct trust_source trust = {0};
-    assert_int_equal(peer_trust_init(&trust.users, NULL, NULL), STATUS_OK);
-    const struct replay_settings settings = {.folders = scene->folders, .trust = &trust};
-    struct replay_counts counts;
-    struct error err;
     scene->collector = fake_collector_open(scene->folder);
     struct totals totals = {.collector = scene->collector};
-    expect_ok(replay_all(&settings, NULL, -1, add_run, &totals, &counts, &err), &err);
-    assert_int_equal(counts.ends[REPLAY_SENT], RUNS);
+    assert_int_equal(scene_replay(scene, add_run, &totals).ends[REPLAY_SENT], RUNS);
     assert_int_equal(totals.sent, sent);
     assert_int_equal(totals.dropped, dropped);
     for (unsigned run = 1; run <= RUNS; run++)
@@ -222,21 +182,15 @@ STATE_CASE(test_in_both_folders, struct scene *scene)
     (void)snprintf(command, sizeof command, "cp -r '%s' '%s'", scene->runs, scene->spools);
     assert_int_equal(system(command), 0);
     struct orphans_list list;
-    assert_int_equal(orphans_find(&list, &scene->folders, NULL), STATUS_OK);
+    assert_int_equal(orphans_find(&list, &scene->settings.folders, NULL), STATUS_OK);
     assert_int_equal(list.count, RUNS);
     for (size_t i = 0; i < list.count; i++)
         assert_true(list.places[i].has_file && !list.places[i].on_disk);
     orphans_deinit(&list);
-    struct trust_source trust = {0};
-    assert_int_equal(peer_trust_init(&trust.users, NULL, NULL), STATUS_OK);
-    const struct replay_settings settings = {.folders = scene->folders, .trust = &trust};
-    struct replay_counts counts;
     scene->collector = fake_collector_open(scene->folder);
-    for (unsigned round = 0; round < 2; round++) {
-        assert_int_equal(replay_all(&settings, NULL, -1, NULL, NULL, &counts, NULL), STATUS_OK);
-        assert_int_equal(counts.ends[REPLAY_SENT], RUNS);
-    }
-    assert_int_equal(orphans_find(&list, &scene->folders, NULL), STATUS_OK);
+    for (unsigned round = 0; round < 2; round++)
+        assert_int_equal(scene_replay(scene, NULL, NULL).ends[REPLAY_SENT], RUNS);
+    assert_int_equal(orphans_find(&list, &scene->settings.folders, NULL), STATUS_OK);
     assert_int_equal(list.count, 0);
     orphans_deinit(&list);
 }
@@ -259,7 +213,7 @@ STATE_CASE(test_given_up_with_spool, struct scene *scene)
     make_dead(scene, SPOOLED);
     char path[ORPHANS_PATH_SIZE];
     const struct orphans_place oldest = place_of(RUNS);
-    assert_int_equal(orphans_file_path(path, &scene->folders, &oldest, NULL), STATUS_OK);
+    assert_int_equal(orphans_file_path(path, &scene->settings.folders, &oldest, NULL), STATUS_OK);
     assert_int_equal(unlink(path), 0);
     tidy(scene, UINT64_MAX, 2 * EMPTY + EMPTY / 4);
     assert_non_null(strstr(scene->lines.text, "had left 600 records: dropped and counted"));
@@ -273,7 +227,7 @@ STATE_CASE(test_removed, struct scene *scene)
     make_dead(scene, 600);
     tidy(scene, UINT64_MAX, 1);
     struct orphans_list list;
-    assert_int_equal(orphans_find(&list, &scene->folders, NULL), STATUS_OK);
+    assert_int_equal(orphans_find(&list, &scene->settings.folders, NULL), STATUS_OK);
     assert_int_equal(list.count, 0);
     orphans_deinit(&list);
     assert_non_null(strstr(scene->lines.text, "stay uncounted"));
@@ -285,7 +239,7 @@ STATE_CASE(test_live_run_stays, struct scene *scene)
     need_holes(scene);
     make_dead(scene, 0);
     struct runfile *live = make_run(scene, RUNS + 1, 0);
-    scene->folders.spools = NULL;
+    scene->settings.folders.spools = NULL;
     tidy(scene, 1, UINT64_MAX);
     for (unsigned run = 1; run <= RUNS; run++)
         assert_int_equal(allocated(scene, run, false), 0);
@@ -295,6 +249,6 @@ STATE_CASE(test_live_run_stays, struct scene *scene)
     runfile_remove(live);
 }
 
-TEST_MAIN_EACH(begin, finish, test_within_the_bounds, test_trimmed, test_moved_to_disk,
+TEST_MAIN_EACH(scene_begin, scene_finish, test_within_the_bounds, test_trimmed, test_moved_to_disk,
                test_in_both_folders, test_given_up, test_given_up_with_spool, test_removed,
                test_live_run_stays)

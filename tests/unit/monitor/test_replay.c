@@ -18,48 +18,6 @@
 
 enum { PATH_SIZE = 2 * FOLDER_PATH_SIZE };
 
-struct scene {
-    char folder[FOLDER_PATH_SIZE], runs[FOLDER_PATH_SIZE], spools[FOLDER_PATH_SIZE];
-    char address[FOLDER_PATH_SIZE + 8];
-    struct fake_collector *collector;
-    struct lines lines;
-    struct trust_source trust;
-    struct replay_settings settings;
-};
-
-static void take_error(void *context, enum inferstat_log_level level, const char *text)
-{
-    take_line(context, level, text);
-}
-
-static int begin(void **state)
-{
-    struct scene *scene = calloc(1, sizeof *scene);
-    assert_non_null(scene);
-    folder_make(scene->folder);
-    assert_int_equal(mkdir(folder_path(scene->runs, scene->folder, "runs"), 0700), 0);
-    folder_path(scene->spools, scene->folder, "spools");
-    (void)snprintf(scene->address, sizeof scene->address, "ipc://%s", scene->folder);
-    (void)pthread_mutex_init(&scene->lines.lock, NULL);
-    assert_int_equal(peer_trust_init(&scene->trust.users, NULL, NULL), STATUS_OK);
-    scene->settings = (struct replay_settings){
-        .folders = {.runs = scene->runs, .spools = scene->spools},
-        .trust = &scene->trust,
-        .log = {take_error, &scene->lines},
-    };
-    *state = scene;
-    return 0;
-}
-
-static int finish(void **state)
-{
-    struct scene *scene = *state;
-    fake_collector_close(scene->collector);
-    folder_remove(scene->folder);
-    free(scene);
-    return 0;
-}
-
 // ---- Processes that are killed ------------------------------------------------------
 
 // What one does before it is killed.
@@ -187,10 +145,7 @@ static unsigned count_entries(const char *folder, char path[PATH_SIZE])
 
 static struct replay_counts replay(struct scene *scene)
 {
-    struct replay_counts counts;
-    struct error err;
-    expect_ok(replay_all(&scene->settings, NULL, -1, NULL, NULL, &counts, &err), &err);
-    return counts;
+    return scene_replay(scene, NULL, NULL);
 }
 
 // Whether inferences first..last are there, each once.
@@ -468,30 +423,6 @@ static unsigned leave_behind_silent(struct scene *scene)
     return silent;
 }
 
-// A collector that does not answer is not waited for while there are others.  Where the
-// fake itself was kept from answering, it has more than one chance.
-STATE_CASE(test_silent_one_holds_nobody_up, struct scene *scene)
-{
-    unsigned silent = leave_behind_silent(scene);
-    scene->collector = fake_collector_open(scene->folder);
-    struct heard heard = replay_until_sent(scene);
-    for (int i = 0; i < 3 && heard.sent && heard.away > 0; i++) {
-        scene->settings.collector = scene->address;
-        (void)replay(scene);
-        scene->settings.collector = NULL;
-        fake_collector_close(scene->collector);
-        silent = leave_behind_silent(scene);
-        scene->collector = fake_collector_open(scene->folder);
-        heard = replay_until_sent(scene);
-    }
-    assert_true(heard.sent);
-    assert_int_equal(heard.away, 0);
-    assert_int_equal(count_entries(scene->runs, NULL), silent);
-    // They are told of once each, and stay.
-    assert_int_equal(replay(scene).ends[REPLAY_AWAY], silent);
-    assert_int_equal(count_entries(scene->runs, NULL), silent);
-}
-
 // What was meant for the collector of who replays goes before all else.
 STATE_CASE(test_own_collector_first, struct scene *scene)
 {
@@ -729,9 +660,9 @@ STATE_CASE(test_closed_without_collector, struct scene *scene)
     assert_int_equal(seen.records, totals.produced);
 }
 
-TEST_MAIN_EACH(begin, finish, test_killed_in_decode, test_killed_in_load, test_killed_with_spool,
-               test_long_reasons, test_version_before, test_host_went_down, test_damaged_spool,
-               test_collector_is_away, test_silent_one_holds_nobody_up, test_own_collector_first,
+TEST_MAIN_EACH(scene_begin, scene_finish, test_killed_in_decode, test_killed_in_load,
+               test_killed_with_spool, test_long_reasons, test_version_before, test_host_went_down,
+               test_damaged_spool, test_collector_is_away, test_own_collector_first,
                test_two_at_once, test_next_process, test_unusable, test_spool_out_of_reach,
                test_unmade_files, test_closed_without_collector,
                test_stream_that_only_the_store_has, test_busy_for_a_moment)

@@ -2,7 +2,6 @@
 // a run file is refused.
 #include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -115,40 +114,6 @@ static void test_made_and_attached(void **state)
     runfile_remove(other);
     assert_int_not_equal(stat(path, &about), 0);
     assert_int_equal(runfile_attach(&other, path, &err), STATUS_NOT_FOUND);
-}
-
-// A child has no part in its parent's lock: not by living, and not by dying.
-static void test_lock_is_not_inherited(void **state)
-{
-    struct runfile *file = make_file(*state);
-    char path[PATH_SIZE];
-    (void)snprintf(path, sizeof path, "%s", runfile_path(file));
-    int pipe_fds[2];
-    assert_int_equal(pipe(pipe_fds), 0);
-    const pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        char byte;
-        (void)close(pipe_fds[1]);
-        (void)!read(pipe_fds[0], &byte, 1); // until the parent closes its end
-        _exit(0);
-    }
-    (void)close(pipe_fds[0]);
-    struct runfile *other;
-    assert_int_equal(runfile_attach(&other, path, NULL), STATUS_BUSY);
-    runfile_close(file);
-    // The child lives and still has the file mapped.  It may take a moment until it
-    // has let go.
-    enum status status = STATUS_BUSY;
-    for (int i = 0; i < 5000 && status == STATUS_BUSY; i++) {
-        status = runfile_attach(&other, path, NULL);
-        if (status == STATUS_BUSY)
-            (void)usleep(1000);
-    }
-    assert_int_equal(status, STATUS_OK);
-    runfile_remove(other);
-    (void)close(pipe_fds[1]);
-    assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
 // Streams of a run whose first records are elsewhere go on after them, and look, to
@@ -517,83 +482,7 @@ static void test_default_folder(void **state)
     assert_int_equal(about.st_mode & 0077, 0);
 }
 
-// Records for ever, saying after how many it is worth killing.
-static void be_killed(const char *folder, int ready_fd)
-{
-    struct inferstat_options options;
-    inferstat_options_init(&options);
-    options.collector = "ipc:///nowhere";
-    options.run_folder = folder;
-    options.spool_folder = "";
-    options.sample_ms = 0;
-    struct inferstat_monitor *monitor;
-    if (inferstat_open(&monitor, &options, NULL) != INFERSTAT_OK)
-        _exit(1);
-    const uint32_t name = inferstat_name(monitor, "victim");
-    struct inferstat_inference *inference = inferstat_inference_new(monitor);
-    for (uint64_t request = 1;; request++) {
-        inferstat_inference_begin(inference,
-                                  &(struct inferstat_request){.model = name, .request = request});
-        inferstat_inference_start_prefill(inference);
-        inferstat_inference_token(inference);
-        if (request == 1001) {
-            // In the middle of a request, after 1000 whole ones.
-            (void)!write(ready_fd, "x", 1);
-            for (;;)
-                (void)pause();
-        }
-        inferstat_inference_end(inference, INFERSTAT_FINISH_STOP);
-    }
-}
-
-static void test_killed_process_loses_nothing(void **state)
-{
-    const char *folder = *state;
-    int ready[2];
-    assert_int_equal(pipe(ready), 0);
-    const pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0)
-        be_killed(folder, ready[1]);
-    char byte;
-    (void)close(ready[1]);
-    assert_int_equal(read(ready[0], &byte, 1), 1);
-    (void)close(ready[0]);
-    assert_int_equal(kill(child, SIGKILL), 0);
-    assert_int_equal(waitpid(child, NULL, 0), child);
-
-    char command[PATH_SIZE + 32], path[PATH_SIZE];
-    (void)snprintf(command, sizeof command, "ls -d '%s'/*.run", folder);
-    FILE *list = popen(command, "r");
-    assert_non_null(list);
-    assert_non_null(fgets(path, sizeof path, list));
-    assert_int_equal(pclose(list), 0);
-    path[strcspn(path, "\n")] = '\0';
-
-    struct runfile *file;
-    struct error err;
-    expect_ok(runfile_attach(&file, path, &err), &err);
-    assert_int_equal(runfile_run(file)->pid, child);
-    assert_string_equal(runfile_run(file)->collector, "ipc:///nowhere");
-    assert_int_equal(runfile_stream_count(file), 2);
-    struct ring *ring = runfile_stream(file, 1).ring;
-    assert_int_equal(ring_produced(ring), 1000);
-    for (uint64_t number = 1; number <= 1000; number++) {
-        const struct record *record = ring_at(ring, number);
-        assert_int_equal(record->kind, RECORD_KIND_INFERENCE);
-        assert_int_equal(record->values[INFERENCE_REQUEST].i, (int64_t)number);
-        assert_string_equal(
-            names_text(runfile_names(file), record->values[INFERENCE_MODEL].name, NULL), "victim");
-    }
-    char activity[64];
-    assert_string_equal(runfile_activity_text(activity, sizeof activity, file, 1),
-                        "decode victim request 1001");
-    assert_int_equal(atomic_load(&runfile_state(file)->ended_ns), 0);
-    runfile_remove(file);
-}
-
-TEST_MAIN_EACH(set_up, tear_down, test_made_and_attached, test_lock_is_not_inherited,
-               test_streams_that_go_on, test_streams_have_a_limit, test_not_ours,
-               test_lies_are_refused, test_fifo, test_folder_of_everybody, test_trimmed,
-               test_little_room, test_name_while_made, test_default_folder,
-               test_killed_process_loses_nothing)
+TEST_MAIN_EACH(set_up, tear_down, test_made_and_attached, test_streams_that_go_on,
+               test_streams_have_a_limit, test_not_ours, test_lies_are_refused, test_fifo,
+               test_folder_of_everybody, test_trimmed, test_little_room, test_name_while_made,
+               test_default_folder)
