@@ -1,73 +1,11 @@
-// inferstat-schema(7): every table and view of the store.
+// The tables and views of the store, for inferstat-schema(7).
 #include <stdio.h>
 #include <string.h>
 
 #include "client/man/pages.h"
-#include "client/man/roff.h"
-#include "common/store/schema/schema.h"
 #include "common/store/schema/schema_list.h"
 
 enum { TEXT_SIZE = 512 };
-
-static const char intro[] =
-    "A store is one SQLite file in WAL mode.  It can be opened with sqlite3(1), Datasette or "
-    "pandas "
-    "at any time, also while a collector writes to it.  This page lists its tables and views; it "
-    "is generated from the table that creates the store.";
-
-static const char *const conventions[] = {
-    "Times end in _ns and are nanoseconds since 1970-01-01 UTC; durations end in _ns, too, and are "
-    "nanoseconds.  Sizes end in _bytes, shares in _ratio (0 to 1), rates in _per_second.",
-    "Names are stored once, in the table name; other tables have their ids.  Enumerations are "
-    "stored as numbers.  The views show both as text.",
-    "NULL means that a value is absent: it was not measured, or does not exist.  An absent value "
-    "is "
-    "never 0.",
-    "A record is identified permanently by its run, its stream and its number.",
-    "To read without disturbing the collector: sqlite3 -readonly FILE.  Changing a table by hand "
-    "makes rollups wrong, and audits report it; \"inferstat clear\" deletes records and keeps the "
-    "ledgers.",
-};
-
-// SQL; a test runs each statement unchanged.
-static const char *const examples[][2] = {
-    {"The last requests, in scaled units:",
-     "SELECT started, host, model, prompt_tokens, generated_tokens,\n"
-     "       ttft_ms, e2e_ms, tokens_per_second\n"
-     "FROM v_inference ORDER BY started_ns DESC LIMIT 5;"},
-    {"Two averages of a rate, by model: total over total, and the mean of requests:",
-     "SELECT model, count(*) AS requests,\n"
-     "       1e9 * sum(generated_tokens - 1) / sum(decode_ns) AS total_over_total,\n"
-     "       avg(tokens_per_second) AS mean_of_requests\n"
-     "FROM v_inference WHERE generated_tokens >= 2 GROUP BY model;"},
-    {"The same without views, which is faster on a large store:",
-     "SELECT n.text AS model, count(*) AS requests, avg(t.ttft_ns) / 1e6 AS ttft_ms\n"
-     "FROM inference t JOIN name n ON n.id = t.model\n"
-     "WHERE t.started_ns >= (SELECT max(started_ns) FROM inference) - 3600000000000\n"
-     "GROUP BY n.text;"},
-    {"The stages of the last loads:",
-     "SELECT run, model, stage, ordinal, duration_ms\n"
-     "FROM v_load_stage WHERE model IS NOT NULL ORDER BY started_ns DESC LIMIT 10;"},
-    {"A load with its stages, joined by their identity:",
-     "SELECT l.number, l.duration_ns, s.ordinal, s.duration_ns\n"
-     "FROM load l JOIN load_stage s\n"
-     "  ON s.run = l.run AND s.stream = l.stream AND s.parent = l.number\n"
-     "ORDER BY l.id, s.ordinal;"},
-    {"What was lost, and why:", "SELECT host, run, reason, sum(last - first + 1) AS records\n"
-                                "FROM v_range WHERE state = 'dropped' GROUP BY host, run, reason;"},
-    {"Runs whose ledgers do not balance:",
-     "SELECT uuid, produced, stored, dropped, in_flight FROM v_ledger WHERE balanced = 0;"},
-    {"Requests of each day, from the rollups of e2e_ns (kind 6, column 11), over all models:",
-     "SELECT datetime(started_ns / 1000000000, 'unixepoch') AS day, sum(count) AS count,\n"
-     "  sum(sum) / sum(count) AS mean_ns\n"
-     "FROM rollup WHERE metric = 256 * 6 + 11 AND grouping = 1 AND level = 2\n"
-     "GROUP BY started_ns ORDER BY started_ns DESC LIMIT 31;"},
-    {"How far the rollups are behind the records:",
-     "SELECT s.metric, s.watermark, (SELECT max(id) FROM inference) AS last\n"
-     "FROM rollup_state s WHERE s.metric / 256 = 6;"},
-};
-
-// ---- Columns --------------------------------------------------------------------------
 
 // The record kind of a table, or of a view "v_KIND"; RECORD_KIND_COUNT: none.
 static enum record_kind kind_of(const char *table)
@@ -177,9 +115,9 @@ static bool is_repeated(const struct schema_column *column)
     return stored_of(kind, column->name) != NULL;
 }
 
-// ---- The page -----------------------------------------------------------------------------
+// ---- Parts --------------------------------------------------------------------------------
 
-// The part of the page being written.
+// The tables of one part of the page.
 struct part {
     bool is_view, is_record;
 };
@@ -188,7 +126,7 @@ static enum status put_table(const struct schema_column *column, struct error *e
 {
     const enum record_kind kind = kind_of(column->table);
     const char *meaning = describe_table(column->table);
-    roff_macro("SS", column->table);
+    roff_section(column->table);
     if (meaning)
         roff_text("This is %s.", meaning);
     else if (column->is_view && kind < RECORD_KIND_COUNT)
@@ -213,69 +151,17 @@ static enum status on_column(void *context, const struct schema_column *column, 
     return status == STATUS_OK && !is_repeated(column) ? put_column(column, err) : status;
 }
 
-static enum status put_part(const char *title, const char *text, const struct part *part,
-                            struct error *err)
+enum status page_records(struct error *err)
 {
-    struct part copy = *part;
-    roff_macro("SH", title);
-    roff_text("%s", text);
-    return schema_each_column(on_column, &copy, err);
+    return schema_each_column(on_column, &(struct part){.is_record = true}, err);
 }
 
-static void put_head(void)
+enum status page_tables(struct error *err)
 {
-    printf(".TH INFERSTAT-SCHEMA 7 \"\" \"inferstat\" \"Miscellaneous Information\"\n");
-    roff_macro("SH", "NAME");
-    printf("inferstat\\-schema \\- the tables and views of a store of inferstat\n");
-    roff_macro("SH", "DESCRIPTION");
-    roff_text("%s", intro);
-    roff_macro("PP", NULL);
-    roff_text(
-        "This is version %d of the schema (PRAGMA user_version); the file's application id is "
-        "%#x.  inferstatd(8) brings a store of an older version to its own; no program "
-        "touches one of a newer version.",
-        SCHEMA_VERSION, (unsigned)SCHEMA_APPLICATION_ID);
-    roff_macro("SH", "CONVENTIONS");
-    for (size_t i = 0; i < sizeof conventions / sizeof *conventions; i++) {
-        if (i > 0)
-            roff_macro("PP", NULL);
-        roff_text("%s", conventions[i]);
-    }
+    return schema_each_column(on_column, &(struct part){0}, err);
 }
 
-static void put_tail(void)
+enum status page_views(struct error *err)
 {
-    page_enumerations();
-    roff_macro("SH", "EXAMPLES");
-    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
-        if (i > 0)
-            roff_macro("PP", NULL);
-        roff_text("%s", examples[i][0]);
-        roff_example(examples[i][1]);
-    }
-    roff_macro("SH", "NOTES");
-    roff_text("New columns are added at the end of a kind; their meaning never changes; views list "
-              "theirs by name.  A copy of the file while a collector has it open needs the log "
-              "beside it (FILE-wal): \"inferstat backup\" or sqlite3's .backup make whole copies.");
-    roff_macro("SH", "SEE ALSO");
-    printf(".BR inferstat (1),\n.BR inferstat\\-metrics (7),\n.BR inferstatd (8),\n"
-           ".BR sqlite3 (1)\n");
-}
-
-enum status page_schema(struct error *err)
-{
-    put_head();
-    enum status status =
-        put_part("RECORDS",
-                 "One table per kind.  Kinds are numbered in this order, from 0; columns of a kind "
-                 "are numbered from 0, starting after received_ns.",
-                 &(struct part){.is_record = true}, err);
-    if (status == STATUS_OK)
-        status = put_part("OTHER TABLES", "Administration of records.", &(struct part){0}, err);
-    if (status == STATUS_OK)
-        status = put_part("VIEWS", "Views with text and scaled units.",
-                          &(struct part){.is_view = true}, err);
-    if (status == STATUS_OK)
-        put_tail();
-    return status;
+    return schema_each_column(on_column, &(struct part){.is_view = true}, err);
 }
