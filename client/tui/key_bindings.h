@@ -31,7 +31,7 @@ enum {
     KEY_CODE_BACKSPACE = 0x7F,
 };
 
-// model_update (update.h) and filter_prompt_act (filter_prompt.h) carry out the actions.
+// model_update (update.h) carries out the actions.
 enum action {
     ACTION_NONE,      // the key is unbound
     ACTION_HELP,      // open or close the help screen

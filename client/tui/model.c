@@ -40,12 +40,6 @@ double model_figure(const struct model *model, const char *key, double absent)
     return summary ? result_number(summary, 0, key, absent) : absent;
 }
 
-bool model_store_is_empty(const struct model *model)
-{
-    return !model->filtered && model_answer(model, POLL_SUMMARY) &&
-           model_figure(model, "runs", 0) <= 0;
-}
-
 int64_t model_lost(const struct model *model)
 {
     const struct result *summary = model_answer(model, POLL_SUMMARY);

@@ -41,7 +41,7 @@ struct view_state {
 };
 
 struct model {
-    // Set at the start by model_init, filter_prompt_set and tui_run; then fixed.
+    // Set at the start by model_init, model_set_filter and tui_run; then fixed.
     char name[MODEL_NAME_SIZE]; // address of the collector, or path of the file; escaped
     bool is_file;
     bool readonly;
@@ -88,9 +88,6 @@ const struct result *model_answer(const struct model *model, enum polled_query p
 // The number in column `key` of the answer to POLL_SUMMARY; `absent` if there is no answer or the
 // value is null.
 double model_figure(const struct model *model, const char *key, double absent);
-
-// True if an answer without a filter says that the store has no runs.
-bool model_store_is_empty(const struct model *model);
 
 // Number of records known to be lost.
 int64_t model_lost(const struct model *model);

@@ -72,11 +72,6 @@ void plot_bar(struct canvas *canvas, struct rect area, int x, int y, int width, 
     }
 }
 
-size_t plot_waterfall_rows(size_t count)
-{
-    return count + 1;
-}
-
 // The part of the whole that no stage covers.
 static double uncovered_ns(const struct plot_stage *stages, size_t count, double total_ns)
 {

@@ -25,13 +25,9 @@ struct plot_stage {
     double duration_ns;
 };
 
-// The number of rows of a waterfall chart of `count` stages: one per stage, and the row "other" for
-// the time outside all stages.
-size_t plot_waterfall_rows(size_t count);
-
-// Draws the rows of a waterfall chart, from row `first` on, that fit into `area`.  A row has the
-// stage's name, a bar from its start to its end, its duration, and its share of `total_ns`, the
-// duration of the load.
+// Draws the rows of a waterfall chart, from row `first` on, that fit into `area`: one row per
+// stage, and the row "other" for the time outside all stages.  A row has the stage's name, a bar
+// from its start to its end, its duration, and its share of `total_ns`, the duration of the load.
 void plot_waterfall(struct canvas *canvas, struct rect area, const struct plot_stage *stages,
                     size_t count, double total_ns, size_t first);
 

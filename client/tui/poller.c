@@ -27,7 +27,6 @@ struct commands {
     bool stop;
     bool urgent; // all queries, now
     bool clear;
-    bool refilter; // use `filter` from now on
     struct query_filter filter;
     bool paused;
     uint64_t interval_ns;
@@ -36,10 +35,8 @@ struct commands {
 struct poller {
     // Used by the polling thread, and before it starts by the opener.
     struct remote *remote;
-    struct query stages; // of the last load
-    bool stages_known;   // there is a last load
-    struct query_filter filter;
-    bool filtered;
+    struct query stages;  // of the last load
+    bool stages_known;    // there is a last load
     unsigned stale;       // POLL_ bits: queries to be sent
     uint64_t earliest_ns; // when a round may start
     uint64_t last_ns;     // when the last round of all queries, or one that failed, began
@@ -108,13 +105,13 @@ int poller_fd(const struct poller *poller)
     return poller->news_fd;
 }
 
-// Moves the commands to `out`; interval and pause stay.
+// Moves the commands to `out`; filter, interval and pause stay.
 static void consume_commands(struct poller *poller, struct commands *out)
 {
     (void)pthread_mutex_lock(&poller->lock);
     reset(poller->wake_fd);
     *out = poller->commands;
-    poller->commands.urgent = poller->commands.clear = poller->commands.refilter = false;
+    poller->commands.urgent = poller->commands.clear = false;
     (void)pthread_mutex_unlock(&poller->lock);
 }
 
@@ -126,12 +123,13 @@ static bool is_end_of_round(enum status status)
 }
 
 // Sends one query.  Without data `*out` stays NULL.
-static enum status make_query(struct poller *poller, enum polled_query polled, struct result **out,
+static enum status make_query(struct poller *poller, enum polled_query polled,
+                              const struct query_filter *filter, struct result **out,
                               struct error *err)
 {
     struct query query = poller->stages;
     if (polled != POLL_STAGES)
-        (void)queries_fill(polled, poller->filtered ? &poller->filter : NULL, NULL, &query);
+        (void)queries_fill(polled, filter, NULL, &query);
     const bool nothing = polled == POLL_STAGES && !poller->stages_known;
     enum status status = nothing ? STATUS_OK : remote_query(poller->remote, &query, out, err);
     if (status != STATUS_OK && status != STATUS_NO_DATA)
@@ -143,7 +141,7 @@ static enum status make_query(struct poller *poller, enum polled_query polled, s
 
 // Sends the stale queries and posts their answers together, so that a frame shows one round.
 // A failed query does not prevent the others, unless the source is unreachable.
-static void make_round(struct poller *poller)
+static void make_round(struct poller *poller, const struct query_filter *filter)
 {
     const uint64_t began_ns = clock_monotonic_ns();
     const bool is_full = poller->stale == POLL_ALL;
@@ -152,7 +150,8 @@ static void make_round(struct poller *poller)
     for (unsigned polled = 0; polled < POLL_COUNT && !is_end_of_round(error.status); polled++) {
         if (!(poller->stale >> polled & 1))
             continue;
-        error.status = make_query(poller, (enum polled_query)polled, &news.results[polled], &error);
+        error.status =
+            make_query(poller, (enum polled_query)polled, filter, &news.results[polled], &error);
         news.answered[polled] = error.status == STATUS_OK;
         if (news.round_error.status == STATUS_OK)
             news.round_error = error;
@@ -168,11 +167,9 @@ static void make_round(struct poller *poller)
     post(poller, &news);
 }
 
-static void make_clear(struct poller *poller)
+static void make_clear(struct poller *poller, const struct query_filter *filter)
 {
-    struct query query = {.kind = QUERY_CLEAR};
-    if (poller->filtered)
-        query.filter = poller->filter;
+    const struct query query = {.kind = QUERY_CLEAR, .filter = *filter};
     struct poller_news news = {.clear = true};
     struct result *result = NULL;
     enum status status = remote_query(poller->remote, &query, &result, &news.clear_error);
@@ -214,18 +211,14 @@ static void *poll_on(void *argument)
     struct poller *poller = argument;
     struct commands commands;
     for (consume_commands(poller, &commands); !commands.stop; consume_commands(poller, &commands)) {
-        if (commands.refilter) {
-            poller->filter = commands.filter;
-            poller->filtered = true;
-        }
         if (commands.clear)
-            make_clear(poller);
+            make_clear(poller, &commands.filter);
         const uint64_t now_ns = clock_monotonic_ns();
         const uint64_t round_ns = next_round_ns(poller, commands.interval_ns);
         if (commands.urgent || (!commands.paused && now_ns >= round_ns))
             poller->stale = POLL_ALL;
         if (commands.urgent || (!commands.paused && poller->stale && now_ns >= poller->earliest_ns))
-            make_round(poller);
+            make_round(poller, &commands.filter);
         else if (commands.paused)
             wait_until(poller, now_ns + second_ns);
         else
@@ -264,9 +257,8 @@ enum status poller_open(struct poller **out, const struct remote_target *target,
     if (!poller)
         return error_no_memory(err, "dashboard");
     (void)pthread_mutex_init(&poller->lock, NULL);
-    poller->filtered = filter != NULL;
     if (filter)
-        poller->filter = *filter;
+        poller->commands.filter = *filter;
     poller->stale = POLL_ALL;
     poller->commands.interval_ns = interval_ns(interval_seconds);
     enum status status = open_remote(poller, target, err);
@@ -346,9 +338,7 @@ void poller_set_interval(struct poller *poller, double interval_seconds, bool pa
 
 void poller_set_filter(struct poller *poller, const struct query_filter *filter)
 {
-    struct commands *commands = begin_command(poller);
-    commands->filter = *filter;
-    commands->refilter = true;
+    begin_command(poller)->filter = *filter;
     end_wish(poller);
 }
 

@@ -23,24 +23,18 @@ static bool is_control(uint32_t code)
     return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
 
-bool prompt_insert(struct prompt *prompt, uint32_t code)
+static void insert(struct prompt *prompt, uint32_t code)
 {
     char bytes[4];
     const size_t size = is_control(code) ? 0 : text_encode(bytes, code);
     if (size == 0 || prompt->size + size >= PROMPT_SIZE)
-        return false;
+        return;
     char *at = prompt->text + prompt->cursor;
     memmove(at + size, at, prompt->size - prompt->cursor + 1);
     memcpy(at, bytes, size);
     prompt->size += size;
     prompt->cursor += size;
     forgive(prompt);
-    return true;
-}
-
-void prompt_empty(struct prompt *prompt)
-{
-    prompt_open(prompt, "");
 }
 
 void prompt_left(struct prompt *prompt)
@@ -52,36 +46,52 @@ void prompt_left(struct prompt *prompt)
     while (prompt->cursor > 0 && ((unsigned char)prompt->text[prompt->cursor] & 0xc0) == 0x80);
 }
 
-void prompt_right(struct prompt *prompt)
+// Bytes of the character behind the cursor; 0 at the end.
+static size_t size_behind(const struct prompt *prompt)
 {
-    prompt->cursor +=
-        text_character(prompt->text + prompt->cursor, prompt->size - prompt->cursor, NULL);
+    return text_character(prompt->text + prompt->cursor, prompt->size - prompt->cursor, NULL);
 }
 
-void prompt_home(struct prompt *prompt)
-{
-    prompt->cursor = 0;
-}
-
-void prompt_end(struct prompt *prompt)
-{
-    prompt->cursor = prompt->size;
-}
-
-void prompt_erase_behind(struct prompt *prompt)
+// Deletes the `size` bytes behind the cursor.
+static void erase(struct prompt *prompt, size_t size)
 {
     char *at = prompt->text + prompt->cursor;
-    const size_t size = text_character(at, prompt->size - prompt->cursor, NULL);
     memmove(at, at + size, prompt->size - prompt->cursor - size + 1);
     prompt->size -= size;
     if (size > 0)
         forgive(prompt);
 }
 
-void prompt_erase_before(struct prompt *prompt)
+void prompt_edit(struct prompt *prompt, enum action action, uint32_t code)
 {
-    if (prompt->cursor == 0)
-        return;
-    prompt_left(prompt);
-    prompt_erase_behind(prompt);
+    const size_t before = prompt->cursor;
+    switch ((int)action) {
+    case ACTION_NONE:
+        insert(prompt, code);
+        break;
+    case ACTION_LEFT:
+        prompt_left(prompt);
+        break;
+    case ACTION_RIGHT:
+        prompt->cursor += size_behind(prompt);
+        break;
+    case ACTION_HOME:
+        prompt->cursor = 0;
+        break;
+    case ACTION_END:
+        prompt->cursor = prompt->size;
+        break;
+    case ACTION_ERASE_BEFORE:
+        prompt_left(prompt);
+        erase(prompt, before - prompt->cursor);
+        break;
+    case ACTION_ERASE_BEHIND:
+        erase(prompt, size_behind(prompt));
+        break;
+    case ACTION_EMPTY:
+        prompt_open(prompt, "");
+        break;
+    default:
+        break;
+    }
 }

@@ -7,8 +7,6 @@
 #define KIND(kind)    (UINT32_C(1) << RECORD_KIND_##kind)
 #define BY(dimension) (1u << QUERY_BY_##dimension)
 
-enum { STAGES_MAX = 256, INFERENCES_MAX = 240, RUNS_MAX = 200, PIPELINES_MAX = 200 };
-
 // Stages are looked for this long before and behind their load: a wall clock may
 // be set while a model loads.
 static const int64_t stage_slack_ns = INT64_C(1000000000);
@@ -19,41 +17,19 @@ static const struct {
     enum query_kind kind;
     enum record_kind record_kind;
     uint32_t limit;
-    uint32_t stale_by; // kinds of records
     unsigned has;      // dimensions that what is asked for can be filtered by
+    uint32_t stale_by; // kinds of records
 } polls[POLL_COUNT] = {
-    [POLL_SUMMARY] = {.kind = QUERY_SUMMARY,
-                      .has = ANSWER,
-                      .stale_by = KIND(RUN) | KIND(LOAD) | KIND(INFERENCE) | KIND(STARTUP) |
-                                  KIND(PIPELINE)},
-    [POLL_OVERVIEW] = {.kind = QUERY_OVERVIEW,
-                       .has = ANSWER,
-                       .stale_by = KIND(RUN) | KIND(LOAD) | KIND(INFERENCE)},
-    [POLL_LOADS] = {.kind = QUERY_RECORDS,
-                    .record_kind = RECORD_KIND_LOAD,
-                    .limit = 1,
-                    .has = ANSWER,
-                    .stale_by = KIND(LOAD)},
-    [POLL_STAGES] = {.kind = QUERY_RECORDS,
-                     .record_kind = RECORD_KIND_LOAD_STAGE,
-                     .limit = STAGES_MAX,
-                     .has = ANSWER | BY(STAGE),
-                     .stale_by = KIND(LOAD) | KIND(LOAD_STAGE)},
-    [POLL_INFERENCES] = {.kind = QUERY_RECORDS,
-                         .record_kind = RECORD_KIND_INFERENCE,
-                         .limit = INFERENCES_MAX,
-                         .has = ANSWER,
-                         .stale_by = KIND(INFERENCE)},
-    [POLL_RUNS] = {.kind = QUERY_RECORDS,
-                   .record_kind = RECORD_KIND_RUN,
-                   .limit = RUNS_MAX,
-                   .has = LIFE, // a run has many models: it is shown whatever they are
-                   .stale_by = KIND(RUN) | KIND(LOAD) | KIND(INFERENCE) | KIND(PIPELINE)},
-    [POLL_PIPELINES] = {.kind = QUERY_RECORDS,
-                        .record_kind = RECORD_KIND_PIPELINE,
-                        .limit = PIPELINES_MAX,
-                        .has = ANSWER,
-                        .stale_by = KIND(PIPELINE)},
+    [POLL_SUMMARY] = {QUERY_SUMMARY, 0, 0, ANSWER,
+                      KIND(RUN) | KIND(LOAD) | KIND(INFERENCE) | KIND(STARTUP) | KIND(PIPELINE)},
+    [POLL_OVERVIEW] = {QUERY_OVERVIEW, 0, 0, ANSWER, KIND(RUN) | KIND(LOAD) | KIND(INFERENCE)},
+    [POLL_LOADS] = {QUERY_RECORDS, RECORD_KIND_LOAD, 1, ANSWER, KIND(LOAD)},
+    [POLL_STAGES] = {QUERY_RECORDS, RECORD_KIND_LOAD_STAGE, 256, 0, KIND(LOAD) | KIND(LOAD_STAGE)},
+    [POLL_INFERENCES] = {QUERY_RECORDS, RECORD_KIND_INFERENCE, 240, ANSWER, KIND(INFERENCE)},
+    // A run has many models: it is shown whatever they are.
+    [POLL_RUNS] = {QUERY_RECORDS, RECORD_KIND_RUN, 200, LIFE,
+                   KIND(RUN) | KIND(LOAD) | KIND(INFERENCE) | KIND(PIPELINE)},
+    [POLL_PIPELINES] = {QUERY_RECORDS, RECORD_KIND_PIPELINE, 200, ANSWER, KIND(PIPELINE)},
 };
 
 // Narrows the query to the stages of the load in `loads`: those of its run,
@@ -84,8 +60,7 @@ bool queries_fill(enum polled_query polled, const struct query_filter *filter,
                             .limit = polls[polled].limit};
     if (polled == POLL_STAGES) // the load's own run says it all
         return narrow_to_load(query, loads);
-    if (filter)
-        query->filter = *filter;
+    query->filter = *filter;
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         if (!(polls[polled].has >> i & 1))
             query->filter.by[i][0] = '\0';

@@ -23,9 +23,9 @@ enum polled_query {
 // The bit set of all queries; bit i is enum polled_query i.
 enum { POLL_ALL = (1 << POLL_COUNT) - 1 };
 
-// Builds the query `polled` in `*query`.  The query has those conditions of `filter` (NULL: no
-// filter) that apply to its kind of records; runs, for example, have no model.  POLL_STAGES ignores
-// `filter` and selects the stages of the load in `loads`, the last answer to POLL_LOADS.  Returns
+// Builds the query `polled` in `*query`.  The query has those conditions of `filter` that apply to
+// its kind of records; runs, for example, have no model.  POLL_STAGES ignores `filter` (may be
+// NULL) and selects the stages of the load in `loads`, the last answer to POLL_LOADS.  Returns
 // false if POLL_STAGES cannot be built because `loads` is NULL or empty.
 bool queries_fill(enum polled_query polled, const struct query_filter *filter,
                   const struct result *loads, struct query *query);

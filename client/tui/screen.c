@@ -50,9 +50,9 @@ static const struct {
     [STYLE_BAR_REST] = {244, -1, A_NORMAL, A_DIM},
 };
 
-static void prepare_looks(struct screen *screen, bool no_color)
+static void prepare_looks(struct screen *screen, bool colours)
 {
-    screen->colours = !no_color && has_colors() && start_color() == OK;
+    screen->colours = colours && has_colors() && start_color() == OK;
     if (screen->colours && use_default_colors() != OK)
         screen->colours = false; // a background of ours would fight the terminal's
     for (unsigned style = 0; style < STYLE_COUNT; style++) {
@@ -154,8 +154,7 @@ static void catch_faults(void)
 
 // ---- Opening and closing -----------------------------------------------------------------
 
-enum status screen_open(struct screen **out, const struct screen_options *options,
-                        struct error *err)
+enum status screen_open(struct screen **out, bool mouse, bool colours, struct error *err)
 {
     struct screen *screen = calloc(1, sizeof *screen);
     if (!screen)
@@ -173,7 +172,7 @@ enum status screen_open(struct screen **out, const struct screen_options *option
     (void)pthread_sigmask(SIG_BLOCK, &resize, &screen->signals);
     (void)sigdelset(&screen->signals, SIGWINCH);
 
-    prepare_looks(screen, options->no_color);
+    prepare_looks(screen, colours);
     (void)cbreak();
     (void)noecho();
     (void)nonl();
@@ -181,7 +180,7 @@ enum status screen_open(struct screen **out, const struct screen_options *option
     (void)keypad(stdscr, true);
     (void)nodelay(stdscr, true);
     (void)curs_set(0);
-    if (!options->no_mouse) {
+    if (mouse) {
         (void)mousemask(BUTTON1_PRESSED | BUTTON1_CLICKED | BUTTON4_PRESSED | BUTTON5_PRESSED,
                         NULL);
         (void)mouseinterval(0);

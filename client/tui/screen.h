@@ -12,16 +12,11 @@
 
 struct screen;
 
-struct screen_options {
-    bool no_mouse;
-    bool no_color;
-};
-
 // Initialises the terminal on standard input and output.  From then on, a fatal signal (SIGSEGV,
 // SIGABRT and similar) restores the terminal and is raised again with its previous handler.
 // Returns STATUS_INVALID if standard input or output is no terminal, or curses does not support
 // the terminal.
-MUST_CHECK enum status screen_open(struct screen **out, const struct screen_options *options,
+MUST_CHECK enum status screen_open(struct screen **out, bool mouse, bool colours,
                                    struct error *err);
 
 // Restores the terminal.

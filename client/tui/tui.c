@@ -2,7 +2,6 @@
 
 #include "client/tui/canvas.h"
 #include "client/tui/poller.h"
-#include "client/tui/filter_prompt.h"
 #include "client/tui/model.h"
 #include "client/tui/screen.h"
 #include "client/tui/update.h"
@@ -145,11 +144,9 @@ static enum status start(struct tui *tui, const struct tui_options *options, str
     tui->model.is_file = poller_is_file(tui->poller);
     tui->model.readonly = options->readonly;
     tui->model.when = read_time;
-    filter_prompt_set(&tui->model, options->filter);
+    model_set_filter(&tui->model, options->filter);
 
-    const struct screen_options looks = {.no_mouse = options->no_mouse,
-                                         .no_color = options->no_color};
-    status = screen_open(&tui->screen, &looks, err);
+    status = screen_open(&tui->screen, !options->no_mouse, !options->no_color, err);
     if (status != STATUS_OK)
         return status;
     canvas_init(&tui->canvas, options->ascii || !screen_has_unicode(tui->screen));

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/tui/filter_prompt.h"
 #include "client/tui/key_bindings.h"
 #include "client/tui/view.h"
 #include "common/core/base/text.h"
+#include "common/core/query/query_text.h"
 
 static const uint64_t notice_ns = UINT64_C(5000000000);
 
@@ -99,6 +99,84 @@ static void sort_next(struct model *model, int step)
     sorted->sort = (sorted->sort + 1 + step + choices) % choices - 1;
     sorted->reversed = false;
     sorted->top = 0;
+}
+
+// ---- The filter prompt ---------------------------------------------------------
+
+void model_set_filter(struct model *model, const struct query_filter *filter)
+{
+    char text[PROMPT_SIZE];
+    const struct query_filter none = {0};
+    model->given = filter ? *filter : none;
+    // A time that has no text is no reason to show another one's records.
+    if (query_text_write_filter(text, sizeof text, &model->given, NULL) != STATUS_OK)
+        (void)snprintf(text, sizeof text, "(as the command line says)");
+    model_filter(model, &model->given, text);
+}
+
+static void open_prompt(struct model *model)
+{
+    prompt_open(&model->prompt, model->filter_text);
+    model->overlay = OVERLAY_FILTER;
+}
+
+// What is asked for has no operations, stages, workloads and statuses to filter by.
+static enum status check_filter(const struct query_filter *filter, struct error *err)
+{
+    static const enum query_dimension others[] = {QUERY_BY_OPERATION, QUERY_BY_STAGE,
+                                                  QUERY_BY_WORKLOAD, QUERY_BY_STATUS};
+    for (unsigned i = 0; i < sizeof others / sizeof *others; i++)
+        if (filter->by[others[i]][0])
+            return error_set(err, STATUS_INVALID, "what the dashboard shows has no %s",
+                             query_dimension_name(others[i]));
+    return STATUS_OK;
+}
+
+static enum status read_filter(const struct model *model, struct query_filter *filter,
+                               struct query_place *place, struct error *err)
+{
+    int64_t now_ns = model->wall_now_ns;
+    enum status status =
+        query_text_read_filter(filter, model->prompt.text, model->when, &now_ns, place, err);
+    if (status != STATUS_OK)
+        return status;
+    *place = (struct query_place){0, model->prompt.size};
+    return check_filter(filter, err);
+}
+
+// The screen is to show what was asked for, also after a pause.
+static unsigned close_prompt(struct model *model)
+{
+    model->overlay = OVERLAY_NONE;
+    model->paused = false;
+    return EFFECT_FILTER | EFFECT_ASK | EFFECT_PACE;
+}
+
+static unsigned apply(struct model *model)
+{
+    struct query_filter filter;
+    struct prompt *prompt = &model->prompt;
+    struct error err = {0};
+    if (read_filter(model, &filter, &prompt->place, &err) != STATUS_OK) {
+        (void)text_escape(prompt->error, sizeof prompt->error, err.text, strlen(err.text));
+        return 0;
+    }
+    model_filter(model, &filter, prompt->text);
+    return close_prompt(model);
+}
+
+// `code` is the key of an action that is bound to none: a character.
+static unsigned act_in_prompt(struct model *model, enum action action, uint32_t code)
+{
+    if (action == ACTION_APPLY)
+        return apply(model);
+    if (action == ACTION_UNFILTER) {
+        const struct query_filter given = model->given;
+        model_set_filter(model, &given);
+        return close_prompt(model);
+    }
+    prompt_edit(&model->prompt, action, code);
+    return 0;
 }
 
 // ---- Keys --------------------------------------------------------------------
@@ -218,7 +296,7 @@ static unsigned act(struct model *model, enum action action)
     case ACTION_REDRAW:
         return EFFECT_REPAINT;
     case ACTION_FILTER:
-        filter_prompt_open(model);
+        open_prompt(model);
         break;
     case ACTION_APPLY:
     case ACTION_UNFILTER:
@@ -236,7 +314,7 @@ static unsigned on_key(struct model *model, uint32_t code)
 {
     const enum action action = key_bindings_find(model_key_context(model), code);
     const bool everywhere = action == ACTION_QUIT || action == ACTION_REDRAW;
-    return model->overlay == OVERLAY_FILTER && !everywhere ? filter_prompt_act(model, action, code)
+    return model->overlay == OVERLAY_FILTER && !everywhere ? act_in_prompt(model, action, code)
                                                            : act(model, action);
 }
 

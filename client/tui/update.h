@@ -42,6 +42,9 @@ enum effect {
     EFFECT_FILTER = 1 << 5,  // apply the changed model->filter
 };
 
+// Sets the initial filter, given on the command line; NULL: no filter.
+void model_set_filter(struct model *model, const struct query_filter *filter);
+
 // Applies `event` to `model`; returns a bit set of enum effect.
 unsigned model_update(struct model *model, const struct event *event);
 

@@ -26,9 +26,11 @@ const struct view *view_current(const struct model *model)
 
 enum { TITLE_ROWS = 1, HEADING_ROWS = 1 };
 
+// False before the first answer, and if an answer without a filter says that there are no runs.
 static bool has_panels(const struct model *model)
 {
-    return model->answered_ns != 0 && !model_store_is_empty(model);
+    return model->answered_ns != 0 && (model->filtered || !model_answer(model, POLL_SUMMARY) ||
+                                       model_figure(model, "runs", 0) > 0);
 }
 
 void view_arrange(const struct model *model, struct rect *out)

@@ -126,7 +126,7 @@ static void draw_load_head(const struct model *model, struct canvas *canvas, str
 static size_t load_rows(const struct model *model)
 {
     struct plot_stage stages[STAGES_MAX];
-    return last_load(model) ? plot_waterfall_rows(stages_of_load(model, stages)) : 0;
+    return last_load(model) ? stages_of_load(model, stages) + 1 : 0; // and "other"
 }
 
 static void draw_load(const struct model *model, struct canvas *canvas, struct rect area,

@@ -1,7 +1,6 @@
 // The prompt of the dashboard's filter: its line, and what becomes of it.
 #include "tests/support/test.h"
 
-#include "client/tui/filter_prompt.h"
 #include "client/tui/key_bindings.h"
 #include "tests/support/tui_fixture.h"
 
@@ -53,40 +52,29 @@ TEST_CASE(a_line_is_edited)
         {"abc", "!", "", 0},
         {"abc", "!x", "x", 1},
     };
+    static const char keys[] = "<>[]-+!";
+    static const enum action actions[] = {ACTION_LEFT, ACTION_RIGHT,        ACTION_HOME,
+                                          ACTION_END,  ACTION_ERASE_BEFORE, ACTION_ERASE_BEHIND,
+                                          ACTION_EMPTY};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct prompt prompt;
         prompt_open(&prompt, cases[i].start);
         for (const char *key = cases[i].keys; *key; key++) {
-            switch (*key) {
-            case '<':
-                prompt_left(&prompt);
-                break;
-            case '>':
-                prompt_right(&prompt);
-                break;
-            case '[':
-                prompt_home(&prompt);
-                break;
-            case ']':
-                prompt_end(&prompt);
-                break;
-            case '-':
-                prompt_erase_before(&prompt);
-                break;
-            case '+':
-                prompt_erase_behind(&prompt);
-                break;
-            case '!':
-                prompt_empty(&prompt);
-                break;
-            default:
-                assert_true(prompt_insert(&prompt, (unsigned char)*key));
-            }
+            const char *at = strchr(keys, *key);
+            prompt_edit(&prompt, at ? actions[at - keys] : ACTION_NONE, (unsigned char)*key);
         }
         assert_string_equal(prompt.text, cases[i].text);
         assert_int_equal(prompt.size, strlen(cases[i].text));
         assert_int_equal(prompt.cursor, cases[i].cursor);
     }
+}
+
+// Whether the prompt takes a character.
+static bool takes(struct prompt *prompt, uint32_t code)
+{
+    const size_t before = prompt->size;
+    prompt_edit(prompt, ACTION_NONE, code);
+    return prompt->size > before;
 }
 
 TEST_CASE(a_line_takes_characters_only)
@@ -95,21 +83,21 @@ TEST_CASE(a_line_takes_characters_only)
     prompt_open(&prompt, "");
     static const uint32_t refused[] = {0, 1, 0x1b, 0x7f, 0x85, 0xd800, 0x110000, UINT32_MAX};
     for (size_t i = 0; i < COUNT_OF(refused); i++)
-        assert_false(prompt_insert(&prompt, refused[i]));
+        assert_false(takes(&prompt, refused[i]));
     static const uint32_t taken[] = {' ', '~', 0xe4, 0x20ac, 0x6f22, 0x1f600, 0x10ffff};
     for (size_t i = 0; i < COUNT_OF(taken); i++)
-        assert_true(prompt_insert(&prompt, taken[i]));
+        assert_true(takes(&prompt, taken[i]));
     assert_string_equal(prompt.text, " ~\u00e4\u20ac\u6f22\U0001f600\U0010ffff");
 
     size_t count = 0;
-    prompt_empty(&prompt);
-    while (prompt_insert(&prompt, 'x'))
+    prompt_edit(&prompt, ACTION_EMPTY, 0);
+    while (takes(&prompt, 'x'))
         count++;
     assert_int_equal(count, PROMPT_SIZE - 1);
     assert_int_equal(strlen(prompt.text), PROMPT_SIZE - 1);
-    prompt_erase_before(&prompt);
-    assert_false(prompt_insert(&prompt, 0xe4)); // two bytes where one has room
-    assert_true(prompt_insert(&prompt, 'y'));
+    prompt_edit(&prompt, ACTION_ERASE_BEFORE, 0);
+    assert_false(takes(&prompt, 0xe4)); // two bytes where one has room
+    assert_true(takes(&prompt, 'y'));
 }
 
 TEST_CASE(a_filter_is_applied)
@@ -174,7 +162,7 @@ TEST_CASE(escape_goes_back_to_what_was_given)
     struct model *model = fresh();
     struct query_filter given = {.until_ns = FIXTURE_WALL_NS};
     strcpy(given.by[QUERY_BY_HOST], "a b");
-    filter_prompt_set(model, &given);
+    model_set_filter(model, &given);
     assert_true(model->filtered);
     assert_string_equal(model->filter_text, "where host=\"a b\" until 2026-03-29T12:00:00Z");
 
@@ -195,7 +183,7 @@ TEST_CASE(escape_goes_back_to_what_was_given)
     drop(model);
 
     model = fresh();
-    filter_prompt_set(model, NULL);
+    model_set_filter(model, NULL);
     assert_false(model->filtered);
     assert_string_equal(model->filter_text, "");
     drop(model);

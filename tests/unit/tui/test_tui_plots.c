@@ -88,7 +88,6 @@ TEST_CASE(waterfall)
 
 TEST_CASE(waterfall_scrolls)
 {
-    assert_int_equal(plot_waterfall_rows(3), 4);
     struct canvas canvas = make(54, 2, false);
     plot_waterfall(&canvas, canvas_area(&canvas), stages, 3, 100e6, 2);
     finish(&canvas, "model_building           ▐███████▉     40.0ms   40.0 %\n"
