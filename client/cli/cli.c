@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "client/cli/args/query_line.h"
 #include "common/core/base/text.h"
 
 int cli_exit_code(enum status status)
@@ -23,8 +22,6 @@ int cli_exit_code(enum status status)
         return 4;
     }
 }
-
-// ---- For commands -----------------------------------------------------------------
 
 struct remote_target cli_target(const struct cli *cli)
 {
@@ -85,6 +82,27 @@ enum status cli_print(const struct cli *cli, const struct columns *columns,
     return rows_end(&rows, STATUS_OK, err);
 }
 
+enum status cli_print_rows(const struct cli *cli, const struct columns *columns,
+                           const struct result *result, const char *nothing, struct error *err)
+{
+    enum status status = cli_print(cli, columns, result, err);
+    return status == STATUS_OK && result_row_count(result) == 0
+               ? error_set(err, STATUS_NO_DATA, "%s: %s", cli->command->name, nothing)
+               : status;
+}
+
+enum status cli_show(struct cli *cli, const struct query *query, const struct columns *columns,
+                     const char *nothing, struct error *err)
+{
+    struct result *result;
+    enum status status = cli_ask(cli, query, &result, err);
+    if (status != STATUS_OK)
+        return status;
+    status = cli_print_rows(cli, columns, result, nothing, err);
+    result_free(result);
+    return status;
+}
+
 void cli_print_none(const struct cli *cli)
 {
     struct rows rows = {.out = cli->env.out, .format = FORMAT_JSON};
@@ -119,81 +137,24 @@ void cli_note_expired(const struct cli *cli, const struct result *result)
                       unit_format_int(time, UNIT_TIME, until_ns));
 }
 
-bool cli_write_filter(FILE *out, const struct query_filter *filter, const char *before)
+void cli_write_filter(FILE *out, const struct query_filter *filter, const char *none)
 {
-    bool filtered = false;
+    const char *separator = "";
+    char text[QUERY_TEXT_SIZE * 4];
     for (int i = 0; i < (int)QUERY_DIMENSION_COUNT; i++) {
-        char name[QUERY_TEXT_SIZE * 4];
         if (filter->by[i][0] == '\0')
             continue;
-        (void)fprintf(out, "%s%s %s", filtered ? ", " : before,
-                      query_dimension_name((enum query_dimension)i),
-                      text_escape(name, sizeof name, filter->by[i], strlen(filter->by[i])));
-        filtered = true;
+        (void)fprintf(out, "%s%s %s", separator, query_dimension_name((enum query_dimension)i),
+                      text_escape(text, sizeof text, filter->by[i], strlen(filter->by[i])));
+        separator = ", ";
     }
-    return filtered;
-}
-
-// ---- The program ------------------------------------------------------------------
-
-// Finds the command; without one it is the dashboard on a terminal.
-static enum status choose_command(struct cli *cli, struct error *err)
-{
-    const char *name = cli->options.command;
-    if (!name && !(cli->env.in_is_terminal && cli->env.out_is_terminal))
-        return error_set(err, STATUS_INVALID,
-                         "no command, and no terminal for the dashboard (see inferstat --help)");
-    return cli_command_find(&cli->command, name ? name : "top", err);
-}
-
-static enum status check_arguments(const struct cli *cli, struct error *err)
-{
-    const struct cli_command *command = cli->command;
-    unsigned count = cli->options.argument_count;
-    if (count < command->arguments_min)
-        return error_set(err, STATUS_INVALID, "%s: %s is missing (see inferstat %s --help)",
-                         command->name, command->arguments, command->name);
-    if (count > command->arguments_max)
-        return error_set(err, STATUS_INVALID, "%s: unexpected argument '%s'", command->name,
-                         cli->options.arguments[command->arguments_max]);
-    return STATUS_OK;
-}
-
-static enum status read_query(struct cli *cli, struct error *err)
-{
-    const struct query_line line = {.command = cli->command->name,
-                                    .options = &cli->options,
-                                    .notes = cli->env.notes,
-                                    .now_ns = cli->env.now_ns};
-    return query_line_read(&cli->query, &line, err);
-}
-
-static enum status run_command(struct cli *cli, struct error *err)
-{
-    enum status status = choose_command(cli, err);
-    if (status == STATUS_OK)
-        status = options_check(&cli->options, cli->command->options, cli->command->name, err);
-    if (status == STATUS_OK)
-        status = check_arguments(cli, err);
-    if (status == STATUS_OK)
-        status = read_query(cli, err);
-    return status == STATUS_OK ? cli->command->run(cli, err) : status;
-}
-
-enum status cli_run(const struct cli_environment *env, int argc, char *const *argv,
-                    struct error *err)
-{
-    struct cli cli = {.env = *env};
-    enum status status = options_parse(&cli.options, argc, argv, err);
-    if (status != STATUS_OK)
-        return status;
-    if (option_given(&cli.options, OPTION_HELP))
-        return cli_show_help(&cli, cli.options.command, err);
-    if (option_given(&cli.options, OPTION_VERSION)) {
-        (void)fprintf(env->out, "inferstat %s\n", INFERSTAT_VERSION);
-        return STATUS_OK;
-    }
-    status = run_command(&cli, err);
-    remote_close(cli.remote);
-    return status;
+    if (filter->since_ns)
+        (void)fprintf(out, "%ssince %s", separator,
+                      unit_format_int(text, UNIT_TIME, filter->since_ns));
+    separator = filter->since_ns ? ", " : separator;
+    if (filter->until_ns)
+        (void)fprintf(out, "%suntil %s", separator,
+                      unit_format_int(text, UNIT_TIME, filter->until_ns));
+    if (!query_filter_narrows(filter))
+        (void)fputs(none, out);
 }

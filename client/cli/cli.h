@@ -38,7 +38,7 @@ struct cli {
 // arguments and options are the clauses of that verb.
 struct cli_command {
     const char *name;
-    const char *arguments;                 // names of the arguments in the usage line; "": none
+    const char *arguments;                 // names of the arguments in the usage line; NULL: none
     const char *summary;                   // help, one line
     const char *details;                   // further lines of `COMMAND --help`; NULL: none
     const enum cli_option *options;        // accepted options, ended by OPTION_COUNT
@@ -88,6 +88,17 @@ struct rows cli_rows(const struct cli *cli, const struct columns *columns);
 MUST_CHECK enum status cli_print(const struct cli *cli, const struct columns *columns,
                                  const struct result *result, struct error *err);
 
+// Prints all rows of `result` with the printer of cli_rows.  If there are none, returns
+// STATUS_NO_DATA; `err` names the command and has the text `nothing`.
+MUST_CHECK enum status cli_print_rows(const struct cli *cli, const struct columns *columns,
+                                      const struct result *result, const char *nothing,
+                                      struct error *err);
+
+// Answers a query and prints the answer by cli_print_rows.
+MUST_CHECK enum status cli_show(struct cli *cli, const struct query *query,
+                                const struct columns *columns, const char *nothing,
+                                struct error *err);
+
 // Prints an empty JSON list if --json is given, else nothing.
 void cli_print_none(const struct cli *cli);
 
@@ -98,9 +109,8 @@ enum status cli_no_data(const struct cli *cli, const char *what, struct error *e
 // Prints "(records before TIME have expired)" if the result's first row has an expired_ns.
 void cli_note_expired(const struct cli *cli, const struct result *result);
 
-// Writes `before` and the conditions of `filter`, as in "model a, host b".  Returns false and
-// writes nothing if the filter has no conditions.
-bool cli_write_filter(FILE *out, const struct query_filter *filter, const char *before);
+// Writes the conditions of `filter`, as in "model a, host b, since TIME"; `none` if it has none.
+void cli_write_filter(FILE *out, const struct query_filter *filter, const char *none);
 
 // Answers a query whose parameter is a file: sets the parameter to the absolute form of `path`.
 // The answer has one row, which is printed as JSON if --json is given, else by `print`.
@@ -152,9 +162,8 @@ MUST_CHECK enum status command_baseline(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_compare(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_completion(struct cli *cli, struct error *err);
 
-// Variants of `inferences` and `loads`: --slowest N; --average; --compare A B.
+// Variants of `inferences` and `loads`: --slowest N; --average.
 MUST_CHECK enum status command_slowest(struct cli *cli, struct error *err);
 MUST_CHECK enum status command_load_average(struct cli *cli, struct error *err);
-MUST_CHECK enum status command_load_comparison(struct cli *cli, struct error *err);
 
 #endif

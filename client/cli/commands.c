@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "client/cli/args/query_line.h"
 #include "common/core/base/parse.h"
 
 // Sets of options, as lists.
@@ -26,13 +27,13 @@
 // What a command's usage shows of its arguments, and how many it takes.
 #define ARGUMENTS(text, min, max) .arguments = text, .arguments_min = min, .arguments_max = max
 
-static const char listing_details[] =
-    "Newest first.  Tables show the 20 newest; --json and --csv print all, --limit N the N newest.";
+#define LISTED                                                                                     \
+    "Newest first.  Tables show the 20 newest; --json and --csv print all, --limit N the "         \
+    "N\nnewest."
 
 static const struct cli_command commands[] = {
     {
         .name = "top",
-        .arguments = "",
         .summary = "the dashboard (also without any command, on a terminal)",
         .options = TAKES(SOURCE, PLACES, WINDOW, OPTION_INTERVAL, OPTION_ASCII, OPTION_NO_MOUSE,
                          OPTION_READONLY),
@@ -40,7 +41,6 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "summary",
-        .arguments = "",
         .summary = "key figures, the last load by stage, and losses",
         .details = "--line prints one short line instead, for tmux and other status bars.",
         .options = TAKES(SOURCE, PLACES, CLASSES, WINDOW, ROWS, OPTION_LINE),
@@ -75,42 +75,35 @@ static const struct cli_command commands[] = {
         .name = "loads",
         ARGUMENTS("[--compare A B]", 0, 2),
         .summary = "model loads, each with its stages as a waterfall",
-        .details =
-            "Newest first.  Tables show the 20 newest; --json and --csv print all, --limit N the "
-            "N\n"
-            "newest.  --average shows one waterfall per model and device (or --by LIST):\n"
-            "mean, median, maximum and share of each stage, cold and warm loads separately.\n"
-            "--compare A B shows two of these side by side.  A and B are a run, or conditions of\n"
-            "the query language: \"host=a\" \"host=b\", \"since 1d\" \"since 8d until 7d\".",
+        .details = LISTED
+        "  --average shows one waterfall per model and device (or --by LIST):\n"
+        "mean, median, maximum and share of each stage, cold and warm loads separately.\n"
+        "--compare A B shows two of these side by side.  A and B are a run, or conditions of\n"
+        "the query language: \"host=a\" \"host=b\", \"since 1d\" \"since 8d until 7d\".",
         .options = TAKES(LISTING, OPTION_MODEL, OPTION_DEVICE, OPTION_STATUS, OPTION_AVERAGE,
                          OPTION_COMPARE, OPTION_BY),
         .run = command_loads,
     },
     {
         .name = "inferences",
-        .arguments = "",
         .summary = "requests, newest first",
-        .details =
-            "Newest first.  Tables show the 20 newest; --json and --csv print all, --limit N the "
-            "N\n"
-            "newest.  --slowest N shows the slowest ones (or the worst by --metric, a duration or\n"
-            "a rate), each compared with the median of its model and device, and the excess\n"
-            "attributed to phases, to more work, and to concurrent events: inferstat-latency(7).",
+        .details = LISTED
+        "  --slowest N shows the slowest ones (or the worst by --metric, a duration or\n"
+        "a rate), each compared with the median of its model and device, and the excess\n"
+        "attributed to phases, to more work, and to concurrent events: inferstat-latency(7).",
         .options = TAKES(LISTING, OPTION_MODEL, OPTION_DEVICE, OPTION_STATUS, OPTION_SLOWEST,
                          OPTION_METRIC),
         .run = command_list,
     },
     {
         .name = "operations",
-        .arguments = "",
         .summary = "timed operations",
-        .details = listing_details,
+        .details = LISTED,
         .options = TAKES(LISTING, OPTION_DEVICE, OPTION_OPERATION),
         .run = command_list,
     },
     {
         .name = "pipelines",
-        .arguments = "",
         .summary = "runs of the streaming copy/compute pipeline",
         .details =
             "Newest first.  overlap: time copy and compute ran concurrently / the shorter of "
@@ -127,23 +120,20 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "devices",
-        .arguments = "",
         .summary = "devices that runs have used",
-        .details = listing_details,
+        .details = LISTED,
         .options = TAKES(LISTING, OPTION_DEVICE),
         .run = command_list,
     },
     {
         .name = "runs",
-        .arguments = "",
         .summary = "worker processes: how each ended, records produced and lost",
-        .details = listing_details,
+        .details = LISTED,
         .options = TAKES(LISTING),
         .run = command_list,
     },
     {
         .name = "metrics",
-        .arguments = "",
         .summary = "all metrics of avg: kind, unit, meaning",
         .details = "--columns lists the columns of every kind of record with their numbers on the "
                    "wire.",
@@ -239,7 +229,6 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "audit",
-        .arguments = "",
         .summary = "recount every record against the ledger, run by run",
         .details = "Reads the whole store.  A run's verdict is balanced, unbalanced (with the\n"
                    "findings), open (records in flight) or unknown (silent).  The exit status\n"
@@ -265,14 +254,12 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "clear",
-        .arguments = "",
         .summary = "delete records (all, or those the filters cover); runs and ledgers stay",
         .options = TAKES(SOURCE, FILTERS, OPTION_YES, OPTION_JSON),
         .run = command_clear,
     },
     {
         .name = "forget",
-        .arguments = "",
         .summary = "remove a run, or all runs of a key, with their records",
         .details =
             "For what a liar reported.  --run takes a whole UUID; --key is here the key whose\n"
@@ -284,7 +271,6 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "ping",
-        .arguments = "",
         .summary = "check that the collector answers; its round trip and store",
         .options = TAKES(SOURCE, OPTION_JSON),
         .run = command_ping,
@@ -327,7 +313,6 @@ static const struct cli_command commands[] = {
     },
     {
         .name = "keys",
-        .arguments = "",
         .summary = "the keys that may connect to the collector, with their roles",
         .options = TAKES(OWNER, ROWS),
         .run = command_keys,
@@ -371,4 +356,59 @@ enum status cli_command_find(const struct cli_command **out, const char *name, s
         return error_set(err, STATUS_INVALID, "%s: unknown command (did you mean %s?)", name,
                          nearest);
     return error_set(err, STATUS_INVALID, "%s: unknown command (see inferstat --help)", name);
+}
+
+// ---- Running ----------------------------------------------------------------------
+
+// Finds the command; without one it is the dashboard on a terminal.
+static enum status choose_command(struct cli *cli, struct error *err)
+{
+    const char *name = cli->options.command;
+    if (!name && !(cli->env.in_is_terminal && cli->env.out_is_terminal))
+        return error_set(err, STATUS_INVALID,
+                         "no command, and no terminal for the dashboard (see inferstat --help)");
+    return cli_command_find(&cli->command, name ? name : "top", err);
+}
+
+static enum status check_arguments(const struct cli *cli, struct error *err)
+{
+    const struct cli_command *command = cli->command;
+    unsigned count = cli->options.argument_count;
+    if (count < command->arguments_min)
+        return error_set(err, STATUS_INVALID, "%s: %s is missing (see inferstat %s --help)",
+                         command->name, command->arguments, command->name);
+    if (count > command->arguments_max)
+        return error_set(err, STATUS_INVALID, "%s: unexpected argument '%s'", command->name,
+                         cli->options.arguments[command->arguments_max]);
+    return STATUS_OK;
+}
+
+static enum status run_command(struct cli *cli, struct error *err)
+{
+    enum status status = choose_command(cli, err);
+    if (status == STATUS_OK)
+        status = options_check(&cli->options, cli->command->options, cli->command->name, err);
+    if (status == STATUS_OK)
+        status = check_arguments(cli, err);
+    if (status == STATUS_OK)
+        status = query_line_read(cli, err);
+    return status == STATUS_OK ? cli->command->run(cli, err) : status;
+}
+
+enum status cli_run(const struct cli_environment *env, int argc, char *const *argv,
+                    struct error *err)
+{
+    struct cli cli = {.env = *env};
+    enum status status = options_parse(&cli.options, argc, argv, err);
+    if (status != STATUS_OK)
+        return status;
+    if (option_given(&cli.options, OPTION_HELP))
+        return cli_show_help(&cli, cli.options.command, err);
+    if (option_given(&cli.options, OPTION_VERSION)) {
+        (void)fprintf(env->out, "inferstat %s\n", INFERSTAT_VERSION);
+        return STATUS_OK;
+    }
+    status = run_command(&cli, err);
+    remote_close(cli.remote);
+    return status;
 }

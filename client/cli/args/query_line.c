@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/cli/args/time_arg.h"
+#include "client/cli/args/value_args.h"
 #include "common/core/query/query_text.h"
 
 enum { PARTS_MAX = 32 };
@@ -130,22 +130,22 @@ static void put_clauses(struct line *line, const struct query_verb *verb,
 // ---- Verbs --------------------------------------------------------------------
 
 // The verb of the command with these options; NULL: it has none.
-static const struct query_verb *find_verb(const struct query_line *from)
+static const struct query_verb *find_verb(const struct cli *cli)
 {
-    const char *word = from->command;
-    if (option_given(from->options, OPTION_SLOWEST))
+    const struct cli_options *options = &cli->options;
+    const char *word = cli->command->name;
+    if (option_given(options, OPTION_SLOWEST))
         word = "slowest";
-    if (option_given(from->options, OPTION_AVERAGE) || option_given(from->options, OPTION_COMPARE))
+    if (option_given(options, OPTION_AVERAGE) || option_given(options, OPTION_COMPARE))
         word = "stages";
     return query_verb_find(word);
 }
 
 // Writes the subject of the verb: a metric, or the baseline that is compared.
-static void put_subject(struct line *line, const struct query_verb *verb,
-                        const struct query_line *from)
+static void put_subject(struct line *line, const struct query_verb *verb, const struct cli *cli)
 {
-    const struct cli_options *options = from->options;
-    const char *subject = NULL, *what = from->command;
+    const struct cli_options *options = &cli->options;
+    const char *subject = NULL, *what = cli->command->name;
     switch (verb->subject) {
     case QUERY_NO_SUBJECT:
         break;
@@ -163,24 +163,23 @@ static void put_subject(struct line *line, const struct query_verb *verb,
     end_part(line, what);
 }
 
-static void put_line(struct line *line, const struct query_verb *verb,
-                     const struct query_line *from)
+static void put_line(struct line *line, const struct query_verb *verb, const struct cli *cli)
 {
-    const struct cli_options *options = from->options;
+    const struct cli_options *options = &cli->options;
     if (!verb) {
         put_filter(line, options);
         return;
     }
     put(line, verb->word);
     put(line, " ");
-    put_subject(line, verb, from);
+    put_subject(line, verb, cli);
     put_clauses(line, verb, options);
     if (verb->kind != QUERY_COMPARE)
         return;
     if (options->against)
         put_clause(line, QUERY_CLAUSE_AGAINST, options->against, "--against");
     else if (options->argument_count > 0)
-        put_clause(line, QUERY_CLAUSE_AGAINST, options->arguments[0], from->command);
+        put_clause(line, QUERY_CLAUSE_AGAINST, options->arguments[0], cli->command->name);
 }
 
 // ---- Reading ------------------------------------------------------------------
@@ -188,9 +187,7 @@ static void put_line(struct line *line, const struct query_verb *verb,
 static enum status when(void *context, int64_t *out_ns, const char *text, bool latest,
                         struct error *err)
 {
-    const struct query_line *from = context;
-    return time_arg_parse(from->notes, out_ns, text, from->now_ns, latest,
-                          latest ? "--until" : "--since", err);
+    return time_arg_parse(context, out_ns, text, latest, latest ? "--until" : "--since", err);
 }
 
 // Removes `prefix` and ": " from the beginning of the message.
@@ -218,18 +215,18 @@ static enum status blame(const struct line *line, struct query_place place, stru
     return error_prefix(err, STATUS_INVALID, "%s", what);
 }
 
-enum status query_line_read(struct query *out, const struct query_line *from, struct error *err)
+enum status query_line_read(struct cli *cli, struct error *err)
 {
     struct line line = {.used = 0};
     struct query_place place = {0};
-    struct query_line context = *from;
-    const struct query_verb *verb = find_verb(from);
-    put_line(&line, verb, from);
+    struct query *out = &cli->query;
+    const struct query_verb *verb = find_verb(cli);
+    put_line(&line, verb, cli);
     if (line.full)
-        return error_set(err, STATUS_INVALID, "%s: the options are too long", from->command);
+        return error_set(err, STATUS_INVALID, "%s: the options are too long", cli->command->name);
     *out = (struct query){.kind = QUERY_SUMMARY};
     enum status status =
-        verb ? query_text_read(out, line.text, when, &context, &place, err)
-             : query_text_read_filter(&out->filter, line.text, when, &context, &place, err);
+        verb ? query_text_read(out, line.text, when, &cli->env, &place, err)
+             : query_text_read_filter(&out->filter, line.text, when, &cli->env, &place, err);
     return status == STATUS_OK ? status : blame(&line, place, err);
 }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/args/time_arg.h"
+#include "client/cli/args/value_args.h"
 #include "common/core/base/glyph.h"
 #include "common/core/base/parse.h"
 #include "common/core/base/text.h"
@@ -88,18 +88,6 @@ enum status saved_queries_list(const struct cli *cli, struct result **out, struc
 
 // ---- Reading -----------------------------------------------------------------------
 
-struct reading {
-    FILE *notes;
-    int64_t now_ns;
-};
-
-static enum status when(void *context, int64_t *out_ns, const char *text, bool latest,
-                        struct error *err)
-{
-    const struct reading *reading = context;
-    return time_arg_parse(reading->notes, out_ns, text, reading->now_ns, latest, "time", err);
-}
-
 // Prints the line, escaped for the terminal, with marks under the place.
 static void point(FILE *notes, const char *line, struct query_place place)
 {
@@ -120,9 +108,9 @@ static void point(FILE *notes, const char *line, struct query_place place)
 static enum status read_text(const struct cli *cli, const char *text, struct query *out,
                              struct error *err)
 {
-    struct reading reading = {cli->env.notes, cli->env.now_ns};
+    struct cli_environment env = cli->env;
     struct query_place place = {0};
-    enum status status = query_text_read(out, text, when, &reading, &place, err);
+    enum status status = query_text_read(out, text, time_arg_read, &env, &place, err);
     if (status != STATUS_OK)
         point(cli->env.notes, text, place);
     return status;

@@ -118,19 +118,10 @@ static enum status list_acts(struct cli *cli, struct error *err)
 {
     static const enum cli_option others[] = {OPTION_RUN, OPTION_HOST, OPTION_COUNT};
     const enum cli_option other = options_first_given(&cli->options, others);
-    struct result *result = NULL;
     if (other != OPTION_COUNT)
         return options_refuse(other, "audit --admin", err);
     cli->query.kind = QUERY_ADMIN_LOG;
-    enum status status = cli_ask(cli, &cli->query, &result, err);
-    if (status != STATUS_OK)
-        return status;
-    if (result_row_count(result) == 0)
-        status = error_set(err, STATUS_NO_DATA, "audit: no data: no act of an administrator");
-    else
-        status = cli_print(cli, &acts, result, err);
-    result_free(result);
-    return status;
+    return cli_show(cli, &cli->query, &acts, "no data: no act of an administrator", err);
 }
 
 enum status command_audit(struct cli *cli, struct error *err)

@@ -26,22 +26,6 @@ static const enum cli_option of_save[] = {OPTION_MODEL, OPTION_HOST,      OPTION
                                           OPTION_RUN,   OPTION_OPERATION, OPTION_SINCE,
                                           OPTION_UNTIL, OPTION_FORCE,     OPTION_COUNT};
 
-static enum status list(struct cli *cli, struct error *err)
-{
-    const struct query query = {.kind = QUERY_BASELINES};
-    struct result *result;
-    enum status status = cli_ask(cli, &query, &result, err);
-    if (status != STATUS_OK)
-        return status;
-    status = cli_print(cli, &view, result, err);
-    if (status == STATUS_OK && result_row_count(result) == 0)
-        status =
-            error_set(err, STATUS_NO_DATA,
-                      "baseline: no data: no baselines are stored (inferstat baseline save NAME)");
-    result_free(result);
-    return status;
-}
-
 static void print_saved(FILE *out, const struct query *query, const struct result *result)
 {
     const int64_t runs = result_integer(result, 0, "runs", 0);
@@ -127,6 +111,8 @@ enum status command_baseline(struct cli *cli, struct error *err)
         (void)snprintf(title, sizeof title, "baseline %s", parts[part].name);
         return options_refuse(option, title, err);
     }
-    return parts[part].kind == QUERY_BASELINES ? list(cli, err)
-                                               : change(cli, parts[part].kind, err);
+    if (parts[part].kind != QUERY_BASELINES)
+        return change(cli, parts[part].kind, err);
+    return cli_show(cli, &(struct query){.kind = QUERY_BASELINES}, &view,
+                    "no data: no baselines are stored (inferstat baseline save NAME)", err);
 }

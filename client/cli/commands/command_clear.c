@@ -2,22 +2,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "client/cli/args/key_arg.h"
-#include "client/cli/cli.h"
+#include "client/cli/args/value_args.h"
 #include "common/core/base/text.h"
-
-// Prints what would be deleted: "ALL records" or "the records of model stories15M, ...".
-static void print_scope(FILE *out, const struct query_filter *filter)
-{
-    const bool filtered = cli_write_filter(out, filter, "the records of ");
-    char time[UNIT_TEXT_SIZE];
-    if (!filtered)
-        (void)fputs(filter->since_ns || filter->until_ns ? "the records" : "ALL records", out);
-    if (filter->since_ns)
-        (void)fprintf(out, " since %s", unit_format_int(time, UNIT_TIME, filter->since_ns));
-    if (filter->until_ns)
-        (void)fprintf(out, " until %s", unit_format_int(time, UNIT_TIME, filter->until_ns));
-}
 
 // Prints what would be removed: "the run 0198...", or "all runs of the key gpu07".
 static void print_runs(FILE *out, const struct query *query)
@@ -34,10 +20,12 @@ static bool confirm(struct cli *cli, const struct query *query, const char *sour
     FILE *notes = cli->env.notes;
     char name[1024];
     (void)fputs("Forget ", notes);
-    if (query->kind == QUERY_FORGET)
+    if (query->kind == QUERY_FORGET) {
         print_runs(notes, query);
-    else
-        print_scope(notes, &query->filter);
+    } else {
+        (void)fputs(query_filter_narrows(&query->filter) ? "the records of " : "", notes);
+        cli_write_filter(notes, &query->filter, "ALL records");
+    }
     (void)fprintf(notes, " in %s? They cannot be restored. [y/N] ",
                   text_escape(name, sizeof name, source, strlen(source)));
     (void)fflush(notes);

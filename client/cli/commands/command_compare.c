@@ -169,22 +169,6 @@ enum { COLUMNS = sizeof columns / sizeof *columns };
 
 // ---- Lines around the table -----------------------------------------------------------
 
-static void write_filter(FILE *out, const struct query_filter *filter)
-{
-    char time[UNIT_TEXT_SIZE];
-    bool some = cli_write_filter(out, filter, "");
-    if (filter->since_ns) {
-        (void)fprintf(out, "%ssince %s", some ? ", " : "",
-                      unit_format_int(time, UNIT_TIME, filter->since_ns));
-        some = true;
-    }
-    if (filter->until_ns)
-        (void)fprintf(out, "%suntil %s", some ? ", " : "",
-                      unit_format_int(time, UNIT_TIME, filter->until_ns));
-    if (!some && !filter->until_ns)
-        (void)fputs("all records", out);
-}
-
 // One side: "baseline june: 3 runs, coverage 100.0 %".
 static void write_side(FILE *out, const struct query *query, unsigned side,
                        const struct result *result)
@@ -193,7 +177,7 @@ static void write_side(FILE *out, const struct query *query, unsigned side,
     if (query->compare.baseline[side][0])
         (void)fprintf(out, "baseline %s", query->compare.baseline[side]);
     else
-        write_filter(out, side == 0 ? &query->filter : &query->compare.other);
+        cli_write_filter(out, side == 0 ? &query->filter : &query->compare.other, "all records");
     const int64_t runs = result_integer(result, 0, side == 0 ? "before_runs" : "after_runs", 0);
     const double ratio = result_number(
         result, 0, side == 0 ? "before_coverage_ratio" : "after_coverage_ratio", (double)NAN);

@@ -30,7 +30,8 @@ static void write_help(FILE *out)
 static void write_command_help(FILE *out, const struct cli_command *command)
 {
     (void)fprintf(out, "Usage: inferstat %s%s%s [OPTION]...\n%s.\n", command->name,
-                  command->arguments[0] ? " " : "", command->arguments, command->summary);
+                  command->arguments ? " " : "", command->arguments ? command->arguments : "",
+                  command->summary);
     if (command->details)
         (void)fprintf(out, "\n%s\n", command->details);
     (void)fputs("\nOptions:\n", out);

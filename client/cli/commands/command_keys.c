@@ -3,9 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/cli.h"
-#include "client/cli/args/key_arg.h"
-#include "client/cli/args/time_arg.h"
+#include "client/cli/args/value_args.h"
 #include "common/core/base/parse.h"
 #include "common/core/base/saturate.h"
 #include "common/core/base/text.h"
@@ -26,38 +24,7 @@ static const char *cell_text(char *text, size_t size, const struct result *resul
                                     : "-";
 }
 
-// "revoked gpu07 (rq:rM>}U...)": what is gone is no row of a list.
-static enum status print_revoked(const struct cli *cli, const struct result *result,
-                                 struct error *err)
-{
-    if (cli->options.format != FORMAT_TEXT)
-        return cli_print(cli, &view, result, err);
-    for (size_t row = 0; row < result_row_count(result); row++) {
-        char name[QUERY_KEY_SIZE], key[QUERY_KEY_SIZE];
-        (void)fprintf(cli->env.out, "revoked %s (%.8s...)\n",
-                      cell_text(name, sizeof name, result, row, "name"),
-                      cell_text(key, sizeof key, result, row, "key"));
-    }
-    return STATUS_OK;
-}
-
-static enum status ask_and_print(struct cli *cli, const struct query *query, struct error *err)
-{
-    struct result *result;
-    enum status status = cli_ask(cli, query, &result, err);
-    if (status != STATUS_OK)
-        return status;
-    if (result_row_count(result) == 0)
-        status = error_set(err, STATUS_NO_DATA,
-                           "%s: no data: there are no keys yet (see inferstat "
-                           "authorize --help)",
-                           cli->command->name);
-    else
-        status = query->kind == QUERY_REVOKE ? print_revoked(cli, result, err)
-                                             : cli_print(cli, &view, result, err);
-    result_free(result);
-    return status;
-}
+static const char no_keys[] = "no data: there are no keys yet (see inferstat authorize --help)";
 
 static enum status copy_text(char out[QUERY_KEY_SIZE], const char *text, const char *what,
                              struct error *err)
@@ -83,8 +50,7 @@ static enum status parse_expires(int64_t *out_ns, const struct cli *cli, struct 
                    ? error_set(err, STATUS_INVALID, "--expires: 0 would end it at once")
                    : status;
     }
-    enum status status =
-        time_arg_parse(cli->env.notes, out_ns, text, now_ns, false, "--expires", err);
+    enum status status = time_arg_parse(&cli->env, out_ns, text, false, "--expires", err);
     if (status == STATUS_OK && *out_ns <= now_ns)
         status = error_set(err, STATUS_INVALID, "--expires: %.60s is in the past", text);
     return status;
@@ -110,7 +76,18 @@ enum status command_authorize(struct cli *cli, struct error *err)
     memcpy(query.key.text, key, sizeof key);
     memcpy(query.key.replaces, replaces, sizeof replaces);
     status = copy_text(query.key.name, options->name, "--name", err);
-    return status == STATUS_OK ? ask_and_print(cli, &query, err) : status;
+    return status == STATUS_OK ? cli_show(cli, &query, &view, no_keys, err) : status;
+}
+
+// "revoked gpu07 (rq:rM>}U...)": what is gone is no row of a list.
+static void print_revoked(FILE *out, const struct result *result)
+{
+    for (size_t row = 0; row < result_row_count(result); row++) {
+        char name[QUERY_KEY_SIZE], key[QUERY_KEY_SIZE];
+        (void)fprintf(out, "revoked %s (%.8s...)\n",
+                      cell_text(name, sizeof name, result, row, "name"),
+                      cell_text(key, sizeof key, result, row, "key"));
+    }
 }
 
 // The argument is a key, a file of one, or the name of an authorized key.
@@ -119,14 +96,21 @@ enum status command_revoke(struct cli *cli, struct error *err)
     const char *word = cli->options.arguments[0];
     char key[WIRE_KEY_TEXT_SIZE];
     struct query query = {.kind = QUERY_REVOKE};
+    struct result *result = NULL;
     struct error ignored;
     const bool is_key = key_arg_parse(key, word, "revoke", &ignored) == STATUS_OK;
     enum status status = copy_text(query.key.text, is_key ? key : word, "revoke", err);
-    return status == STATUS_OK ? ask_and_print(cli, &query, err) : status;
+    if (status == STATUS_OK)
+        status = cli_ask(cli, &query, &result, err);
+    if (status == STATUS_OK && cli->options.format == FORMAT_TEXT)
+        print_revoked(cli->env.out, result);
+    else if (status == STATUS_OK)
+        status = cli_print(cli, &view, result, err);
+    result_free(result);
+    return status;
 }
 
 enum status command_keys(struct cli *cli, struct error *err)
 {
-    const struct query query = {.kind = QUERY_KEYS};
-    return ask_and_print(cli, &query, err);
+    return cli_show(cli, &(struct query){.kind = QUERY_KEYS}, &view, no_keys, err);
 }

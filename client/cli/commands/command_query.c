@@ -68,11 +68,9 @@ static enum status list_names(struct cli *cli, struct error *err)
     enum status status = saved_queries_list(cli, &list, err);
     if (status != STATUS_OK)
         return error_prefix(err, status, "query");
-    status = cli_print(cli, NULL, list, err);
-    if (status == STATUS_OK && result_row_count(list) == 0)
-        status = error_set(err, STATUS_NO_DATA,
-                           "query: no saved queries (write NAME = TEXT into "
-                           "~/.config/inferstat/queries)");
+    status = cli_print_rows(cli, NULL, list,
+                            "no saved queries (write NAME = TEXT into ~/.config/inferstat/queries)",
+                            err);
     result_free(list);
     return status;
 }

@@ -1,8 +1,8 @@
-// inferstat inferences --slowest N [--metric NAME]
+// inferstat inferences | operations | pipelines | devices | runs, inferences --slowest N
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cli/cli.h"
+#include "client/cli/commands/record_pages.h"
 #include "common/core/record/throttle.h"
 
 // A part below this share of the excess is not mentioned.
@@ -146,4 +146,11 @@ enum status command_slowest(struct cli *cli, struct error *err)
         cli_note_expired(cli, result);
     result_free(result);
     return status;
+}
+
+enum status command_list(struct cli *cli, struct error *err)
+{
+    if (option_given(&cli->options, OPTION_SLOWEST))
+        return command_slowest(cli, err);
+    return record_pages_list(cli, NULL, err);
 }

@@ -3,8 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "client/cli/cli.h"
-#include "client/cli/args/key_arg.h"
+#include "client/cli/args/value_args.h"
 #include "common/sys/output.h"
 #include "common/core/base/text.h"
 #include "common/sys/files.h"

@@ -1,9 +1,95 @@
 #include "client/cli/output/rows.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-#include "client/cli/output/csv.h"
+#include "common/core/base/text.h"
 #include "common/sys/files.h"
+
+// ---- CSV --------------------------------------------------------------------------
+
+static void write_quoted(FILE *out, const char *text, size_t size)
+{
+    bool plain = size > 0;
+    for (size_t i = 0; i < size; i++)
+        plain = plain && !strchr("\",\r\n", text[i]);
+    if (plain) {
+        (void)fwrite(text, 1, size, out);
+        return;
+    }
+    (void)fputc('"', out);
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] == '"')
+            (void)fputc('"', out);
+        (void)fputc(text[i], out);
+    }
+    (void)fputc('"', out);
+}
+
+static bool is_ascii(const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (text[i] < ' ' || text[i] > '~')
+            return false;
+    return true;
+}
+
+static void write_text(FILE *out, const char *text, size_t size)
+{
+    if (is_ascii(text, size) || !isatty(fileno(out))) {
+        write_quoted(out, text, size);
+        return;
+    }
+    char *shown = text_escape_new(text, size);
+    if (shown)
+        write_quoted(out, shown, strlen(shown));
+    free(shown);
+}
+
+static void write_value(FILE *out, struct value value)
+{
+    char text[TEXT_NUMBER_SIZE];
+    switch (value.type) {
+    case VALUE_INT:
+        (void)fprintf(out, "%" PRId64, value.i);
+        return;
+    case VALUE_REAL:
+        if (isfinite(value.r))
+            (void)fputs(text_from_real(text, value.r), out);
+        return;
+    case VALUE_TEXT:
+        write_text(out, value.text.bytes, value.text.size);
+        return;
+    case VALUE_NULL:
+        return;
+    }
+}
+
+static void write_csv_header(FILE *out, const struct result *result)
+{
+    for (unsigned i = 0; i < result_column_count(result); i++) {
+        const char *key = result_column(result, i)->key;
+        if (i > 0)
+            (void)fputc(',', out);
+        write_text(out, key, strlen(key));
+    }
+    (void)fputc('\n', out);
+}
+
+static void write_csv_row(FILE *out, const struct result *result, size_t row)
+{
+    for (unsigned i = 0; i < result_column_count(result); i++) {
+        if (i > 0)
+            (void)fputc(',', out);
+        write_value(out, result_cell(result, row, i));
+    }
+    (void)fputc('\n', out);
+}
+
+// ---- All formats ------------------------------------------------------------------
 
 // A table of all columns of a result.
 static struct table *table_of(const struct result *result)
@@ -33,7 +119,7 @@ static void begin(struct rows *rows, const struct result *result)
     if (rows->format == FORMAT_JSON)
         (void)fputs("{\"rows\": [", rows->out);
     if (rows->format == FORMAT_CSV && result)
-        csv_write_header(rows->out, result);
+        write_csv_header(rows->out, result);
     if (rows->format == FORMAT_TEXT && result)
         rows->table = rows->columns ? table_new(rows->columns) : table_of(result);
 }
@@ -47,7 +133,7 @@ static void write_row(struct rows *rows, const struct result *result, size_t row
             table_add_row(rows->table, result, row);
         return;
     case FORMAT_CSV:
-        csv_write_row(rows->out, result, row);
+        write_csv_row(rows->out, result, row);
         return;
     case FORMAT_JSON:
         (void)fputs(rows->count > 0 ? ",\n" : "\n", rows->out);

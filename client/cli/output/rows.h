@@ -1,6 +1,8 @@
 // Result printer: writes the rows of query results as a text table, CSV, JSON or JSON Lines.  A
 // command calls rows_write for each page of rows, then rows_end once.  The caller checks ferror for
-// write errors.
+// write errors.  CSV has RFC 4180 quoting, LF line ends and a header of keys; a null value is an
+// empty field, an empty text "".  Control characters are escaped (text_escape) if the output is a
+// terminal.
 #ifndef INFERSTAT_CLIENT_CLI_OUTPUT_ROWS_H
 #define INFERSTAT_CLIENT_CLI_OUTPUT_ROWS_H
 

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "client/cli/cli.h"
-#include "client/cli/output/csv.h"
 #include "client/cli/output/columns.h"
 #include "client/tui/tui.h"
 #include "common/core/record/record.h"
@@ -66,7 +65,7 @@ TEST_CASE(test_tables)
         for (int o = 0; o < OPTION_COUNT; o++)
             used[o] = used[o] || options_contain(commands[i].options, (enum cli_option)o);
         assert_true(commands[i].arguments_min <= commands[i].arguments_max);
-        assert_int_equal(commands[i].arguments[0] != '\0', commands[i].arguments_max > 0);
+        assert_int_equal(commands[i].arguments != NULL, commands[i].arguments_max > 0);
         for (unsigned other = 0; other < i; other++)
             assert_string_not_equal(commands[other].name, commands[i].name);
     }
@@ -332,11 +331,24 @@ TEST_CASE(test_export_keeps_old_file)
     assert_int_equal(rmdir(folder), 0); // empty
 }
 
+static void write_csv(FILE *out)
+{
+    static const char name[] = "a\x1b[31m,b";
+    struct result *result;
+    struct rows rows = {.out = out, .format = FORMAT_CSV};
+    assert_non_null(out);
+    assert_int_equal(result_new(&result), STATUS_OK);
+    assert_int_equal(result_add_column(result, "n", UNIT_NONE), STATUS_OK);
+    assert_int_equal(result_add_row(result), STATUS_OK);
+    assert_int_equal(result_set_text(result, 0, name, sizeof name - 1), STATUS_OK);
+    rows_write(&rows, result, 0, 1);
+    assert_int_equal(rows_end(&rows, STATUS_OK, NULL), STATUS_OK);
+    result_free(result);
+}
+
 // What a name would do to a terminal is shown there, and left alone in a pipe.
 TEST_CASE(test_csv_on_a_terminal)
 {
-    static const char name[] = "a\x1b[31m,b";
-    const struct value value = {.type = VALUE_TEXT, .text = {name, sizeof name - 1}};
     const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
     assert_true(terminal >= 0);
     assert_int_equal(grantpt(terminal), 0);
@@ -344,23 +356,22 @@ TEST_CASE(test_csv_on_a_terminal)
     const char *other = ptsname(terminal);
     assert_non_null(other);
     FILE *screen = fdopen(open(other, O_WRONLY | O_NOCTTY), "w");
-    assert_non_null(screen);
-    csv_write_value(screen, value);
-    (void)fputc('\n', screen);
+    write_csv(screen);
     assert_int_equal(fflush(screen), 0);
     char seen[64] = "";
     assert_true(read(terminal, seen, sizeof seen - 1) > 0);
-    assert_string_equal(seen, "\"a\\x1B[31m,b\"\r\n");
+    if (!strchr(seen, '"')) // a terminal gives one line at a time
+        assert_true(read(terminal, seen + strlen(seen), sizeof seen - 1 - strlen(seen)) > 0);
+    assert_string_equal(seen, "n\r\n\"a\\x1B[31m,b\"\r\n");
     (void)fclose(screen);
     (void)close(terminal);
 
     char *text = NULL;
     size_t size = 0;
     FILE *piped = open_memstream(&text, &size);
-    assert_non_null(piped);
-    csv_write_value(piped, value);
+    write_csv(piped);
     assert_int_equal(fclose(piped), 0);
-    assert_string_equal(text, "\"a\x1b[31m,b\"");
+    assert_string_equal(text, "n\n\"a\x1b[31m,b\"\n");
     free(text);
 }
 

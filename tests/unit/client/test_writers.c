@@ -2,7 +2,6 @@
 
 #include <math.h>
 
-#include "client/cli/output/csv.h"
 #include "client/cli/output/rows.h"
 #include "client/cli/output/table.h"
 #include "common/core/base/glyph.h"
