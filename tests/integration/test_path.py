@@ -10,30 +10,20 @@ import os
 import shutil
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from faults import ACKNOWLEDGED_ELSEWHERE, CLOSED, SILENT, WORKER, FaultCase, main  # noqa: E402
 from programs import free_ports, has_report  # noqa: E402
 
-COLLECTOR = os.environ.get("INFERSTATD", "inferstatd")
-WORKER = os.environ.get("WORKER", "inferstat-worker")
-CLIENT = os.environ.get("INFERSTAT", "inferstat")
 KINDS = ("device model startup load load_stage inference itl operation pipeline "
          "device_sample process_sample").split()
 
 
-ACKNOWLEDGED_ELSEWHERE = 3  # DropReason of the protocol
-RUN_CLOSED, RUN_SILENT = 1, 3
-
-
-class PathTest(unittest.TestCase):
-    address = None
-
+class PathTest(FaultCase):
     @classmethod
     def setUpClass(cls):
         cls.model_folder = tempfile.mkdtemp(prefix="inferstat-path-", dir="/tmp")
@@ -52,69 +42,31 @@ class PathTest(unittest.TestCase):
     def tearDownClass(cls):
         shutil.rmtree(cls.model_folder)
 
-    def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="inferstat-path-", dir="/tmp")
-        self.address = "ipc://" + self.folder + "/sockets"
-        self.db = os.path.join(self.folder, "store.db")
-        self.environment = dict(os.environ, INFERSTAT_RUN_DIR=self.folder, HOME=self.folder,
-                                INFERSTAT_SPOOL=os.path.join(self.folder, "spool"),
-                                LC_ALL="C.UTF-8")
-        self.environment.pop("INFERSTAT_COLLECTOR", None)
-        self.started = []
-
     def tearDown(self):
-        try:
-            for process in reversed(self.started):
-                if process.poll() is None:
-                    self.assertEqual(self.end(process), 0, self.words(process))
-            for process in self.started:
-                self.assertFalse(has_report(self.words(process)), self.words(process))
-        finally:
-            for process in self.started:
-                if process.poll() is None:
-                    process.kill()
-                    process.wait()
-                process.out.close()
-                process.errors.close()
-            shutil.rmtree(self.folder)
+        for process in reversed(self.started):
+            if process.poll() is None:
+                self.end(process)
 
     # ---- Programs -----------------------------------------------------------
 
-    def start(self, *command):
-        """Its output goes to files: it never waits for a reader."""
+    def start_worker(self, *arguments):
+        """Its output goes to a file: it never waits for a reader."""
         out = tempfile.TemporaryFile("w+", dir=self.folder)
-        errors = tempfile.TemporaryFile("w+", dir=self.folder)
-        process = subprocess.Popen(command, env=self.environment, stdin=subprocess.DEVNULL,
-                                   stdout=out, stderr=errors)
-        process.out, process.errors = out, errors
-        self.started.append(process)
+        process = self.start(*self.worker_command(*arguments), out=out)
+        process.out = out
         return process
 
-    @staticmethod
-    def words(process):
-        process.errors.seek(0)
-        return process.errors.read()
-
-    def finish(self, process, seconds=60):
+    def output(self, process):
         """Waits for it to end well; its output."""
-        self.assertEqual(process.wait(timeout=seconds), 0, self.words(process))
-        process.out.seek(0)
-        return process.out.read()
+        self.assertEqual(process.wait(timeout=60), 0, self.words(process))
+        with process.out as out:
+            out.seek(0)
+            return out.read()
 
-    def start_collector(self, db=None):
-        process = self.start(COLLECTOR, "--listen", self.address, "--db", db or self.db)
-        self.wait_until(lambda: self.client("ping", check=False).returncode == 0 or
-                        self.fail_if_ended(process))
-        return process
-
-    def fail_if_ended(self, process):
-        if process.poll() is not None:
-            self.fail("ended early: " + self.words(process))
-
-    def run_program(self, *command, code=0, seconds=60):
+    def run_program(self, *command, code=0):
         """Runs it to its end; `code` is what it must end with, None anything."""
         done = subprocess.run(command, env=self.environment, stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=seconds)
+                              capture_output=True, text=True, timeout=60)
         self.assertFalse(has_report(done.stderr), done.stderr)
         if code is not None:
             self.assertEqual(done.returncode, code, done.stderr)
@@ -127,23 +79,6 @@ class PathTest(unittest.TestCase):
 
     def run_worker(self, requests, *more):
         return json.loads(self.run_program(*self.worker_command(requests, "--json", *more)).stdout)
-
-    def client(self, *arguments, check=True, source=None):
-        return self.run_program(CLIENT, *(source or ["--collector", self.address]), *arguments,
-                                code=0 if check else None, seconds=30)
-
-    def end(self, process, number=signal.SIGTERM):
-        process.send_signal(number)
-        return process.wait(timeout=20)
-
-    def kill(self, process):
-        self.assertEqual(self.end(process, signal.SIGKILL), -signal.SIGKILL)
-
-    def wait_until(self, condition, seconds=20):
-        deadline = time.monotonic() + seconds
-        while not condition():
-            self.assertLess(time.monotonic(), deadline, "waited in vain")
-            time.sleep(0.05)
 
     def settled(self, figure, seconds=1):
         """What the figure is once it has not moved for that long."""
@@ -161,15 +96,8 @@ class PathTest(unittest.TestCase):
 
     # ---- What the store says, in plain SQL --------------------------------------
 
-    def sql(self, text, db=None):
-        connection = sqlite3.connect("file:%s?mode=ro" % (db or self.db), uri=True, timeout=10)
-        try:
-            return connection.execute(text).fetchall()
-        finally:
-            connection.close()
-
     def count(self, table, db=None):
-        return self.sql("SELECT count(*) FROM %s" % table, db)[0][0]
+        return self.sql("SELECT count(*) FROM %s" % table, db=db)[0][0]
 
     def inferences(self, db=None):
         return self.count("inference", db) if os.path.exists(db or self.db) else 0
@@ -179,32 +107,32 @@ class PathTest(unittest.TestCase):
         rows = {}
         for kind in KINDS:
             for run, stream, number in self.sql(
-                    "SELECT run, stream, number FROM %s" % kind, db):
+                    "SELECT run, stream, number FROM %s" % kind, db=db):
                 numbers = rows.setdefault((run, stream), set())
                 self.assertNotIn(number, numbers, "stored twice")
                 numbers.add(number)
-        ends = dict(self.sql('SELECT run, "end" FROM run', db))
+        ends = dict(self.sql('SELECT run, "end" FROM run', db=db))
         for run, stream, upto, produced in self.sql(
-                "SELECT run, stream, next, produced FROM stream", db):
+                "SELECT run, stream, next, produced FROM stream", db=db):
             covered = 0
             stored = set()
             for first, last, state in self.sql(
                     "SELECT first, last, state FROM range WHERE run = %d AND stream = %d "
-                    "ORDER BY first" % (run, stream), db):
+                    "ORDER BY first" % (run, stream), db=db):
                 self.assertEqual(first, covered + 1, "a hole or an overlap")
                 covered = last
                 if state == 0:
                     stored.update(range(first, last + 1))
             self.assertEqual(covered + 1, upto)
             self.assertEqual(rows.get((run, stream), set()), stored)
-            if ends[run] == 1:
+            if ends[run] == CLOSED:
                 self.assertEqual(covered, produced)
         return ends
 
     # ---- The tests ----------------------------------------------------------------
 
     def test_counts_are_true(self):
-        collector = self.start_collector()
+        self.start_collector()
         figures = [self.run_worker(requests) for requests in (1, 7)]
         requests = sum(figure["requests"] for figure in figures)
         tokens = sum(figure["generated_tokens"] for figure in figures)
@@ -214,7 +142,7 @@ class PathTest(unittest.TestCase):
         self.assertEqual(self.count("load"), 2)
         self.assertEqual(self.count("load_stage WHERE parent IN (SELECT number FROM load)") >= 10,
                          True)
-        self.assertEqual(set(self.check_ledger().values()), {1}, "both runs closed")
+        self.assertEqual(set(self.check_ledger().values()), {CLOSED}, "both runs closed")
         for source in (None, ["--db", self.db]):
             summary = json.loads(self.client("summary", "--json", source=source).stdout)
             self.assertEqual(summary["inferences"], requests)
@@ -223,7 +151,7 @@ class PathTest(unittest.TestCase):
             self.assertEqual(summary["dropped"], 0)
             self.assertEqual(summary["coverage_ratio"], 1)
             self.assertEqual(summary["runs_open"], 0)
-        self.assertEqual(self.end(collector), 0)
+        self.end(self.collector)
 
     def answers(self, requests):
         """The pieces of text that a worker writes, one a token and a line break an answer."""
@@ -290,64 +218,64 @@ class PathTest(unittest.TestCase):
                     self.assertTrue(least <= row["p50"] <= row["p99"] <= most)
 
     def test_worker_starts_first(self):
-        worker = self.start(*self.worker_command(40, "--rate", "20"))
+        worker = self.start_worker(40, "--rate", "20")
         time.sleep(1)
         self.start_collector()
-        self.finish(worker)
+        self.output(worker)
         self.assertEqual(self.inferences(), 40)
-        self.assertEqual(list(self.check_ledger().values()), [1])
+        self.assertEqual(list(self.check_ledger().values()), [CLOSED])
 
     def test_worker_is_killed(self):
         self.start_collector()
-        worker = self.start(*self.worker_command(100000))
+        worker = self.start_worker(100000)
         self.wait_until(lambda: self.inferences() > 20)
         self.kill(worker)
         stored = self.settled(self.inferences)
         self.check_ledger()
-        self.wait_until(lambda: self.sql('SELECT "end" FROM run')[0][0] == 3, 30)
+        self.wait_until(lambda: self.sql('SELECT "end" FROM run')[0][0] == SILENT)
         self.assertEqual(self.inferences(), stored)
         balanced = json.loads(self.client("runs", "--json").stdout)["rows"][0]
         self.assertIsNone(balanced["balanced"], "a silent run is unknown, never balanced")
         self.assertEqual(balanced["end"], "silent")
         # What was produced and not stored is held in the dead run's file.
-        self.assertTrue([name for name in os.listdir(self.folder) if name.endswith(".run")])
+        self.assertTrue([name for name in os.listdir(self.run_folder) if name.endswith(".run")])
 
     def test_collector_is_killed_and_restarted(self):
-        collector = self.start_collector()
-        worker = self.start(*self.worker_command(150, "--rate", "30", "--json"))
+        self.start_collector()
+        worker = self.start_worker(150, "--rate", "30", "--json")
         for _ in range(3):
             before = self.inferences()
             self.wait_until(lambda: self.inferences() > before + 10)
-            self.kill(collector)
+            self.kill(self.collector)
             acknowledged = self.inferences()
             time.sleep(0.3)
-            collector = self.start_collector()
+            self.start_collector()
             self.assertGreaterEqual(self.inferences(), acknowledged)
-        figures = json.loads(self.finish(worker))
+        figures = json.loads(self.output(worker))
         self.assertEqual(self.inferences(), figures["requests"])
         self.assertEqual(self.sql("SELECT sum(generated_tokens) FROM inference")[0][0],
                          figures["generated_tokens"])
-        self.assertEqual(list(self.check_ledger().values()), [1])
+        self.assertEqual(list(self.check_ledger().values()), [CLOSED])
 
     def test_store_is_swapped(self):
-        collector = self.start_collector()
-        worker = self.start(*self.worker_command(90, "--rate", "30", "--json"))
+        self.start_collector()
+        worker = self.start_worker(90, "--rate", "30", "--json")
         self.wait_until(lambda: self.inferences() > 20)
-        self.assertEqual(self.end(collector), 0)
-        second_db = os.path.join(self.folder, "second.db")
-        self.start_collector(second_db)
-        figures = json.loads(self.finish(worker))
+        self.end(self.collector)
+        first_db, self.db = self.db, os.path.join(self.folder, "second.db")
+        self.start_collector()
+        figures = json.loads(self.output(worker))
         # Every request is in one store or the other.  In both is only what the first
         # committed and could not acknowledge any more.
         identities = "SELECT stream, number FROM inference"
-        first, second = self.sql(identities), self.sql(identities, second_db)
+        first, second = self.sql(identities, db=first_db), self.sql(identities)
         self.assertEqual(len(set(first)), len(first))
         self.assertEqual(len(set(second)), len(second))
         self.assertEqual(len(set(first) | set(second)), figures["requests"])
         self.assertLess(len(set(first) & set(second)), 10)
-        self.check_ledger()
-        self.assertEqual(list(self.check_ledger(second_db).values()), [1])
-        reasons = self.sql("SELECT DISTINCT reason FROM range WHERE state = 1", second_db)
+        self.check_ledger(first_db)
+        self.assertEqual(list(self.check_ledger().values()), [CLOSED])
+        reasons = self.sql("SELECT DISTINCT reason FROM range WHERE state = 1")
         self.assertEqual(reasons, [(ACKNOWLEDGED_ELSEWHERE,)])
 
     def test_no_collector(self):
@@ -356,8 +284,7 @@ class PathTest(unittest.TestCase):
         told = [line for line in done.stderr.splitlines() if "does not answer" in line]
         self.assertEqual(len(told), 1, done.stderr)
         started = time.monotonic()
-        answer = self.client("--timeout", "1s", "summary", check=False)
-        self.assertEqual(answer.returncode, 4)
+        self.client("--timeout", "1s", "summary", code=4)
         self.assertLess(time.monotonic() - started, 5)
 
     def test_failed_load_is_recorded(self):
@@ -376,8 +303,7 @@ class PathTest(unittest.TestCase):
     def test_clear_keeps_the_ledger(self):
         self.start_collector()
         self.run_worker(5)
-        refused = self.client("clear", check=False)
-        self.assertEqual(refused.returncode, 2, "asks, and nobody is there to answer")
+        self.client("clear", code=2)  # asks, and nobody is there to answer
         self.assertEqual(self.inferences(), 5)
         self.client("clear", "--yes")
         self.assertEqual(self.inferences(), 0)
@@ -400,11 +326,10 @@ class TcpPathTest(PathTest):
         """Whoever reaches a port is not the owner: clearing is for the ipc socket."""
         self.start_collector()
         self.run_worker(5)
-        refused = self.client("clear", "--yes", check=False)
-        self.assertEqual(refused.returncode, 4)
+        refused = self.client("clear", "--yes", code=4)
         self.assertIn("ipc", refused.stderr)
         self.assertEqual(self.inferences(), 5)
 
 
 if __name__ == "__main__":
-    unittest.main()
+    main()

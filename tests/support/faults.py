@@ -177,10 +177,11 @@ class FaultCase(unittest.TestCase):
 
     # ---- Programs -------------------------------------------------------------------
 
-    def start(self, *command, environment=None):
+    def start(self, *command, environment=None, out=None):
+        """Its words go to a file, and with `out` its standard output to that one."""
         errors = tempfile.TemporaryFile("w+", dir="/tmp", errors="replace")
         process = subprocess.Popen(command, env=environment or self.environment,
-                                   stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
+                                   stdin=subprocess.DEVNULL, stdout=out or errors, stderr=errors)
         process.errors = errors
         self.started.append(process)
         return process
