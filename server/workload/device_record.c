@@ -18,19 +18,9 @@ static const char *text(const char *text)
 }
 
 // Negative if unknown.
-static int number(unsigned int value)
-{
-    return value > 0 ? (int)value : -1;
-}
-
-static double rate(double value)
+static double known(double value)
 {
     return value > 0.0 ? value : -1.0;
-}
-
-static int64_t frequency(int64_t hertz)
-{
-    return hertz > 0 ? hertz : -1;
 }
 
 uint32_t device_record(struct inferstat_monitor *monitor,
@@ -47,15 +37,15 @@ uint32_t device_record(struct inferstat_monitor *monitor,
     device.uuid = text(properties->uuid);
     device.memory_bytes = properties->memory_bytes;
     device.compute_capability = text(capability);
-    device.pcie_generation = number(properties->pcie.generation);
-    device.pcie_width = number(properties->pcie.width);
-    device.pcie_generation_max = number(properties->pcie.generation_max);
-    device.pcie_width_max = number(properties->pcie.width_max);
-    device.memory_bandwidth_bytes_per_second = rate(properties->rates.memory);
-    device.h2d_bytes_per_second = rate(properties->rates.h2d);
-    device.power_cap_watts = rate(properties->power_cap_watts);
-    device.sm_clock_max_hz = frequency(properties->sm_clock_max_hz);
-    device.memory_clock_max_hz = frequency(properties->memory_clock_max_hz);
+    device.pcie_generation = (int)known(properties->pcie.generation);
+    device.pcie_width = (int)known(properties->pcie.width);
+    device.pcie_generation_max = (int)known(properties->pcie.generation_max);
+    device.pcie_width_max = (int)known(properties->pcie.width_max);
+    device.memory_bandwidth_bytes_per_second = known(properties->rates.memory);
+    device.h2d_bytes_per_second = known(properties->rates.h2d);
+    device.power_cap_watts = known(properties->power_cap_watts);
+    device.sm_clock_max_hz = (int64_t)known((double)properties->sm_clock_max_hz);
+    device.memory_clock_max_hz = (int64_t)known((double)properties->memory_clock_max_hz);
     return inferstat_add_device(monitor, &device);
 }
 

@@ -26,7 +26,7 @@ static void encode(const struct tokenizer *tokenizer, const char *text, size_t s
         char piece[TOKEN_SIZE_MAX];
         size_t piece_size = tokenizer_piece(tokenizer, list.ids[i], piece);
         for (size_t j = 0; j < piece_size; j++)
-            check(text_stream_put(&stream, (unsigned char)piece[j], out) <= sizeof out);
+            check(text_stream_put(&stream, piece[j], out) <= sizeof out);
     }
     check(text_stream_finish(&stream, out) <= sizeof out);
     free(list.ids);

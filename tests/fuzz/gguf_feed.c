@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/workload/llm/gguf_type.h"
+#include "server/workload/llm/gguf.h"
 
 uint64_t feed_take(struct feed *feed, size_t bytes)
 {

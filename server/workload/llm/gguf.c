@@ -41,6 +41,64 @@ struct gguf {
     size_t tensor_count, tensor_capacity;
 };
 
+// ---- Types ----------------------------------------------------------------
+
+static const struct value_line {
+    const char *name;
+    size_t size;
+} value_types[] = {
+#define GGUF_VALUE_LINE(name, text, size) {text, size},
+    GGUF_VALUE_TABLE(GGUF_VALUE_LINE)
+#undef GGUF_VALUE_LINE
+};
+
+size_t gguf_value_type_size(enum gguf_value_type type)
+{
+    return (unsigned int)type < GGUF_VALUE_TYPE_COUNT ? value_types[type].size : 0;
+}
+
+static const struct gguf_tensor_type tensor_types[] = {
+    {GGUF_TENSOR_F32, "F32", 1, 4},
+    {GGUF_TENSOR_F16, "F16", 1, 2},
+    {2, "Q4_0", 32, 18},
+    {3, "Q4_1", 32, 20},
+    {6, "Q5_0", 32, 22},
+    {7, "Q5_1", 32, 24},
+    {8, "Q8_0", 32, 34},
+    {9, "Q8_1", 32, 36},
+    {10, "Q2_K", 256, 84},
+    {11, "Q3_K", 256, 110},
+    {12, "Q4_K", 256, 144},
+    {13, "Q5_K", 256, 176},
+    {14, "Q6_K", 256, 210},
+    {15, "Q8_K", 256, 292},
+    {16, "IQ2_XXS", 256, 66},
+    {17, "IQ2_XS", 256, 74},
+    {18, "IQ3_XXS", 256, 98},
+    {19, "IQ1_S", 256, 50},
+    {20, "IQ4_NL", 32, 18},
+    {21, "IQ3_S", 256, 110},
+    {22, "IQ2_S", 256, 82},
+    {23, "IQ4_XS", 256, 136},
+    {24, "I8", 1, 1},
+    {25, "I16", 1, 2},
+    {26, "I32", 1, 4},
+    {27, "I64", 1, 8},
+    {28, "F64", 1, 8},
+    {29, "IQ1_M", 256, 56},
+    {30, "BF16", 1, 2},
+    {34, "TQ1_0", 256, 54},
+    {35, "TQ2_0", 256, 66},
+};
+
+const struct gguf_tensor_type *gguf_tensor_type(uint32_t number)
+{
+    for (size_t i = 0; i < sizeof tensor_types / sizeof *tensor_types; i++)
+        if (tensor_types[i].number == number)
+            return &tensor_types[i];
+    return NULL;
+}
+
 // ---- Names ----------------------------------------------------------------
 
 // Order by bytes, a prefix first.  For names, and for what begins with one: keys and tensors.
@@ -52,20 +110,20 @@ static int compare_names(const void *a, const void *b)
     return order ? order : (x->size > y->size) - (x->size < y->size);
 }
 
+static const void *find_name(const char *name, const void *items, size_t count, size_t size)
+{
+    const struct gguf_text key = {.data = name, .size = strlen(name)};
+    return count > 0 ? bsearch(&key, items, count, size, compare_names) : NULL;
+}
+
 static const struct entry *find_key(const struct gguf *gguf, const char *key)
 {
-    const struct gguf_text name = {.data = key, .size = strlen(key)};
-    if (gguf->entry_count == 0)
-        return NULL;
-    return bsearch(&name, gguf->entries, gguf->entry_count, sizeof *gguf->entries, compare_names);
+    return find_name(key, gguf->entries, gguf->entry_count, sizeof *gguf->entries);
 }
 
 const struct gguf_tensor *gguf_find_tensor(const struct gguf *gguf, const char *name)
 {
-    const struct gguf_text key = {.data = name, .size = strlen(name)};
-    if (gguf->tensor_count == 0)
-        return NULL;
-    return bsearch(&key, gguf->tensors, gguf->tensor_count, sizeof *gguf->tensors, compare_names);
+    return find_name(name, gguf->tensors, gguf->tensor_count, sizeof *gguf->tensors);
 }
 
 size_t gguf_tensor_count(const struct gguf *gguf)
@@ -96,10 +154,9 @@ static enum status find_value(const struct gguf *gguf, const char *key, unsigned
         return error_set(err, STATUS_NOT_FOUND, "key '%s' is missing", key);
     if (types & 1U << entry->type)
         return STATUS_OK;
-    return error_set(
-        err, STATUS_CORRUPT, "key '%s' should be %s, is %s%s", key, wanted,
-        entry->type == GGUF_ARRAY ? "an array of " : "",
-        gguf_value_type_name(entry->type == GGUF_ARRAY ? entry->element : entry->type));
+    return error_set(err, STATUS_CORRUPT, "key '%s' should be %s, is %s%s", key, wanted,
+                     entry->type == GGUF_ARRAY ? "an array of " : "",
+                     value_types[entry->type == GGUF_ARRAY ? entry->element : entry->type].name);
 }
 
 enum status gguf_get_uint(const struct gguf *gguf, const char *key, uint64_t minimum,
@@ -187,7 +244,7 @@ enum status gguf_get_array(const struct gguf *gguf, const char *key, enum gguf_v
                            struct gguf_array *out, struct error *err)
 {
     char wanted[SHOWN_SIZE];
-    (void)snprintf(wanted, sizeof wanted, "an array of %s", gguf_value_type_name(type));
+    (void)snprintf(wanted, sizeof wanted, "an array of %s", value_types[type].name);
     const struct entry *entry = find_key(gguf, key);
     const bool fits = entry && entry->type == GGUF_ARRAY && entry->element == type;
     enum status status = find_value(gguf, key, fits ? 1U << GGUF_ARRAY : 0, wanted, &entry, err);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/sys/output.h"
+#include "common/sys/files.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "GGUF numbers are written as they lie in memory");
@@ -170,7 +170,7 @@ void gguf_writer_align(struct gguf_writer *writer)
 
 // ---- The end --------------------------------------------------------------
 
-enum status gguf_writer_commit(struct gguf_writer *writer, struct error *err)
+enum status gguf_writer_close(struct gguf_writer *writer, enum status status, struct error *err)
 {
     gguf_writer_align(writer); // the header, where there is no tensor
     if (writer->data_missing > 0)
@@ -178,18 +178,9 @@ enum status gguf_writer_commit(struct gguf_writer *writer, struct error *err)
     if (writer->error.status == STATUS_OK && fseek(writer->output.out, 0, SEEK_SET) != 0)
         set_failed(writer, STATUS_IO, strerror(errno));
     put_header(writer);
-    enum status status = writer->error.status;
-    if (status != STATUS_OK)
-        (void)error_set(err, status, "%s", writer->error.text);
+    if (status == STATUS_OK && writer->error.status != STATUS_OK)
+        status = error_set(err, writer->error.status, "%s", writer->error.text);
     status = output_close(&writer->output, status, err);
     free(writer);
     return status;
-}
-
-void gguf_writer_abandon(struct gguf_writer *writer)
-{
-    if (!writer)
-        return;
-    (void)!output_close(&writer->output, STATUS_CANCELLED, NULL);
-    free(writer);
 }

@@ -2,7 +2,7 @@
 // renames it when it is complete.  The caller writes the metadata, then the list of tensors, then
 // the tensors' data in the order of the list.
 //
-// Errors are sticky: after an error the functions do nothing, and gguf_writer_commit returns it.
+// Errors are sticky: after an error the functions do nothing, and gguf_writer_close returns it.
 // Texts and data are borrowed only during the call.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_WRITER_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_WRITER_H
@@ -12,8 +12,7 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/core/base/status.h"
-#include "server/workload/llm/gguf_type.h"
+#include "server/workload/llm/gguf.h"
 
 struct gguf_writer;
 
@@ -46,16 +45,15 @@ void gguf_writer_tensor(struct gguf_writer *writer, const char *name, uint32_t t
 void gguf_writer_align(struct gguf_writer *writer);
 
 // Appends tensor data, in parts of any size.  The data of every tensor must be complete before
-// gguf_writer_commit.
+// gguf_writer_close.
 void gguf_writer_data(struct gguf_writer *writer, const void *data, size_t size);
 
 // ---- The end --------------------------------------------------------------
 
-// Renames the temporary file to `path`.  A failure removes the temporary file and leaves an
-// existing file at `path` unchanged.  Frees the writer also on failure.
-MUST_CHECK enum status gguf_writer_commit(struct gguf_writer *writer, struct error *err);
-
-// Removes the temporary file and frees the writer.  Accepts NULL.
-void gguf_writer_abandon(struct gguf_writer *writer);
+// Ends the file and frees the writer.  `status` is the caller's result.  If it and all writing are
+// STATUS_OK, renames the temporary file to `path`; otherwise removes the temporary file and leaves
+// an existing file at `path` unchanged.  Returns `status`, or the first error.
+MUST_CHECK enum status gguf_writer_close(struct gguf_writer *writer, enum status status,
+                                         struct error *err);
 
 #endif

@@ -10,12 +10,40 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/core/base/status.h"
 #include "server/device/device.h"
+#include "server/pipeline/pipeline.h"
 #include "server/workload/byte_source.h"
 #include "server/workload/llm/gguf.h"
-#include "server/workload/llm/llama_config.h"
-#include "server/workload/llm/transfer.h"
+
+// Hyperparameters, from the metadata keys of the GGUF file.
+struct llama_config {
+    size_t context;         // maximum number of positions that the model was trained for
+    size_t dim, ff;         // elements of an embedding and of a feed-forward layer
+    size_t layers;          // number of transformer blocks
+    size_t heads, kv_heads; // query heads, key/value heads; kv_heads divides heads
+    size_t head_size;       // elements of one head
+    size_t rope_size;       // elements of a head that rotary embedding rotates; even
+    size_t vocabulary;      // rows of the embedding: tokens
+    float epsilon;          // of RMSNorm
+    double rope_base;       // base of the rotary embedding's frequencies
+    double rope_scale;      // positions are divided by it
+};
+
+// Reads and checks the hyperparameters.  `vocabulary` is the tokenizer's number of tokens.  Fails
+// with STATUS_UNSUPPORTED if the architecture is not llama or a variant is unknown,
+// STATUS_NOT_FOUND if a key is missing, STATUS_CORRUPT if a value has the wrong type or is out of
+// range.
+MUST_CHECK enum status llama_config_read(struct llama_config *out, const struct gguf *gguf,
+                                         size_t vocabulary, struct error *err);
+
+// Metrics of the copy of all weights to the device; zero before it ran.
+struct transfer_figures {
+    uint64_t started_ns; // monotonic clock
+    uint64_t bytes;      // read from the file
+    uint64_t read_ns;    // time during which at least one thread was reading
+    struct pipeline_plan plan;
+    struct pipeline_figures pipeline;
+};
 
 struct llama;
 struct llama_session;
@@ -23,9 +51,10 @@ struct llama_session;
 // Creates a model: copies all weights to the memory of `device`, which is borrowed until
 // llama_free; `source` and `gguf` are needed only during the call.  `cancelled`, if not NULL, is
 // polled between chunks; once it returns true, the load ends with STATUS_CANCELLED.  Fills
-// `*figures` also then.  Fails with STATUS_NOT_FOUND if a tensor is missing, STATUS_CORRUPT if a
-// tensor has the wrong shape, STATUS_UNSUPPORTED if a tensor is unknown or not F32 or F16,
-// STATUS_NOMEM, or as transfer_run does.
+// `*figures` also after a failure.  Fails with STATUS_NOT_FOUND if a tensor is missing,
+// STATUS_CORRUPT if a tensor has the wrong shape or a read meets the file's end,
+// STATUS_UNSUPPORTED if a tensor is unknown or not F32 or F16, STATUS_INVALID if a chunk or pool
+// size from the environment is out of range (tuning.h), STATUS_NOMEM, or STATUS_IO.
 MUST_CHECK enum status llama_load(struct llama **out, struct device *device,
                                   const struct byte_source *source, const struct gguf *gguf,
                                   const struct llama_config *config, bool (*cancelled)(void),

@@ -1,4 +1,4 @@
-#include "server/workload/llm/llama_config.h"
+#include "server/workload/llm/llama.h"
 
 #include <inttypes.h>
 #include <string.h>

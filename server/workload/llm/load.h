@@ -7,7 +7,6 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/core/base/status.h"
 #include "common/monitor/inferstat.h"
 #include "server/device/device.h"
 #include "server/workload/llm/llama.h"

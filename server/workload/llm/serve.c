@@ -99,7 +99,7 @@ static void write_token(struct llm_server *server, struct text_stream *stream, u
             write_text(server, out, size);
             size = 0;
         }
-        size += text_stream_put(stream, (unsigned char)piece[i], out + size);
+        size += text_stream_put(stream, piece[i], out + size);
     }
     write_text(server, out, size);
 }

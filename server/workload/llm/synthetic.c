@@ -241,10 +241,7 @@ enum status synthetic_write(const char *path, const struct synthetic_shape *shap
         return status;
     write_keys(writer, shape, half);
     status = write_vocabulary(writer, shape->vocabulary, err);
-    if (status != STATUS_OK) {
-        gguf_writer_abandon(writer);
-        return status;
-    }
-    write_weights(writer, shape, half, seed);
-    return gguf_writer_commit(writer, err);
+    if (status == STATUS_OK)
+        write_weights(writer, shape, half, seed);
+    return gguf_writer_close(writer, status, err);
 }

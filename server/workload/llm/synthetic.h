@@ -8,11 +8,10 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/core/base/status.h"
 
 struct synthetic_shape {
     const char *name;
-    uint32_t dim, ff, layers, heads, kv_heads, vocabulary, context; // as in llama_config.h
+    uint32_t dim, ff, layers, heads, kv_heads, vocabulary, context; // as in llama.h
     bool tied; // the embedding serves as the output matrix
 };
 

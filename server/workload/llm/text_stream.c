@@ -1,88 +1,54 @@
 #include "server/workload/llm/text_stream.h"
 
+#include <stdint.h>
 #include <string.h>
 
-static const char replacement[3] = {'\xef', '\xbf', '\xbd'};
+#include "common/core/base/text.h"
 
 static size_t write_replacement(char *out)
 {
-    memcpy(out, replacement, sizeof replacement);
-    return sizeof replacement;
+    return text_encode(out, 0xfffd);
 }
 
-// Size of the character that a lead byte starts; 0 if it is no lead byte.
-static size_t character_size(unsigned char lead)
+// True if the pending bytes begin a character that has more bytes: with the least or the greatest
+// bytes that may continue a character they are one.
+static bool is_incomplete(const struct text_stream *stream)
 {
-    if (lead < 0x80)
-        return 1;
-    if (lead < 0xc2 || lead > 0xf4)
-        return 0;
-    return lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+    char least[4] = {'\x80', '\x80', '\x80', '\x80'};
+    char most[4] = {'\xbf', '\xbf', '\xbf', '\xbf'};
+    memcpy(least, stream->pending, stream->pending_size);
+    memcpy(most, stream->pending, stream->pending_size);
+    return text_character(least, sizeof least, NULL) > stream->pending_size ||
+           text_character(most, sizeof most, NULL) > stream->pending_size;
 }
 
-// True when `byte` may follow the `size` pending bytes.  After some leads
-// the second byte's range is narrower: no overlong forms, no surrogates, nothing
-// beyond U+10FFFF.
-static bool may_follow(const unsigned char *pending, size_t size, unsigned char byte)
+static bool is_control(uint32_t code)
 {
-    unsigned char low = 0x80;
-    unsigned char high = 0xbf;
-    if (size == 1) {
-        switch (pending[0]) {
-        case 0xe0:
-            low = 0xa0;
-            break;
-        case 0xed:
-            high = 0x9f;
-            break;
-        case 0xf0:
-            low = 0x90;
-            break;
-        case 0xf4:
-            high = 0x8f;
-            break;
-        default:
-            break;
-        }
-    }
-    return byte >= low && byte <= high;
+    return (code < 0x20 && code != '\n' && code != '\t') || (code >= 0x7f && code < 0xa0);
 }
 
-static bool is_control(const unsigned char *character, size_t size)
+size_t text_stream_put(struct text_stream *stream, char byte, char out[TEXT_STREAM_OUT_SIZE])
 {
-    if (size == 1)
-        return (character[0] < 0x20 && character[0] != '\n' && character[0] != '\t') ||
-               character[0] == 0x7f;
-    return size == 2 && character[0] == 0xc2 && character[1] < 0xa0; // C1
-}
-
-static size_t write_character(struct text_stream *stream, char *out)
-{
-    size_t size = stream->pending_size;
-    stream->pending_size = 0;
-    if (stream->terminal && is_control(stream->pending, size))
-        return write_replacement(out);
-    memcpy(out, stream->pending, size);
-    return size;
-}
-
-size_t text_stream_put(struct text_stream *stream, unsigned char byte,
-                       char out[TEXT_STREAM_OUT_SIZE])
-{
-    size_t written = 0;
-    if (stream->pending_size > 0 && !may_follow(stream->pending, stream->pending_size, byte))
-        written = text_stream_finish(stream, out);
-    if (stream->pending_size == 0 && character_size(byte) == 0)
-        return written + write_replacement(out + written);
+    uint32_t code = 0;
     stream->pending[stream->pending_size++] = byte;
-    if (stream->pending_size == character_size(stream->pending[0]))
-        written += write_character(stream, out + written);
-    return written;
+    const size_t size = stream->pending_size;
+    const size_t length = text_character(stream->pending, size, &code);
+    if (length == 0 && is_incomplete(stream))
+        return 0;
+    stream->pending_size = 0;
+    if (length == 0 && size > 1) { // the bytes before this one are malformed
+        const size_t written = write_replacement(out);
+        return written + text_stream_put(stream, byte, out + written);
+    }
+    if (length == 0 || (stream->terminal && is_control(code)))
+        return write_replacement(out);
+    memcpy(out, stream->pending, length);
+    return length;
 }
 
 size_t text_stream_finish(struct text_stream *stream, char out[TEXT_STREAM_OUT_SIZE])
 {
-    bool incomplete = stream->pending_size > 0;
+    const bool incomplete = stream->pending_size > 0;
     stream->pending_size = 0;
     return incomplete ? write_replacement(out) : 0;
 }

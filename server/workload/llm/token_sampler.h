@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/core/base/status.h"
 
 struct token_sampler;
 

@@ -4,16 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/workload/llm/merge.h"
+#include "common/core/base/array.h"
+#include "common/core/base/text.h"
+#include "server/workload/llm/vocabulary.h"
 
 enum { TEXT_SIZE_MAX = 16 << 20 };
 
 // A space in a vocabulary: U+2581.
 static const char space_mark[] = {'\xe2', '\x96', '\x81'};
-
-struct tokenizer {
-    struct vocabulary vocabulary;
-};
 
 // ---- Pieces ---------------------------------------------------------------
 
@@ -32,10 +30,9 @@ static size_t write_unmarked(char *out, const struct token *token)
 
 size_t tokenizer_piece(const struct tokenizer *tokenizer, uint32_t id, char *out)
 {
-    if (id >= tokenizer->vocabulary.count)
+    if (id >= tokenizer->count)
         return 0;
-    const struct vocabulary *vocabulary = &tokenizer->vocabulary;
-    const struct token *token = &vocabulary->tokens[id];
+    const struct token *token = &tokenizer->tokens[id];
     if (token->kind == TOKEN_CONTROL || token->kind == TOKEN_UNKNOWN)
         return 0;
     char spelled[sizeof "<0x0A>"] = "";
@@ -48,39 +45,198 @@ size_t tokenizer_piece(const struct tokenizer *tokenizer, uint32_t id, char *out
     return write_unmarked(out, token);
 }
 
-// ---- The whole ------------------------------------------------------------
-
-enum status tokenizer_new(struct tokenizer **out, const struct gguf *gguf, struct error *err)
-{
-    struct tokenizer *tokenizer = calloc(1, sizeof *tokenizer);
-    if (!tokenizer)
-        return error_no_memory(err, "tokenizer");
-    enum status status = vocabulary_init(&tokenizer->vocabulary, gguf, err);
-    if (status != STATUS_OK) {
-        tokenizer_free(tokenizer);
-        return status;
-    }
-    *out = tokenizer;
-    return STATUS_OK;
-}
-
-void tokenizer_free(struct tokenizer *tokenizer)
-{
-    if (!tokenizer)
-        return;
-    vocabulary_deinit(&tokenizer->vocabulary);
-    free(tokenizer);
-}
-
 uint32_t tokenizer_count(const struct tokenizer *tokenizer)
 {
-    return tokenizer->vocabulary.count;
+    return tokenizer->count;
 }
 
 bool tokenizer_is_end(const struct tokenizer *tokenizer, uint32_t id)
 {
-    return id != TOKEN_NONE &&
-           (id == tokenizer->vocabulary.eos || id == tokenizer->vocabulary.end_of_turn);
+    return id != TOKEN_NONE && (id == tokenizer->eos || id == tokenizer->end_of_turn);
+}
+
+// ---- Merging --------------------------------------------------------------
+
+#define NO_SYMBOL UINT32_MAX
+
+// A part of the text that is, or may become part of, a token.
+struct symbol {
+    uint32_t start, size; // size 0: merged into the one before
+    uint32_t previous, next;
+};
+
+// Two neighbours that could be merged.
+struct pair {
+    float score;
+    uint32_t left, right;
+    uint32_t size; // of both together, to detect stale pairs
+};
+
+struct merger {
+    const struct tokenizer *tokenizer;
+    const char *text;
+    struct symbol *symbols;
+    uint32_t symbol_count;
+    struct pair *heap; // the best pair at heap[0]
+    size_t heap_count;
+};
+
+static enum status token_list_add(struct token_list *list, uint32_t id, struct error *err)
+{
+    if (!ARRAY_RESERVE(&list->ids, &list->capacity, list->count + 1))
+        return error_no_memory(err, "tokenizer");
+    list->ids[list->count++] = id;
+    return STATUS_OK;
+}
+
+// ---- The heap of pairs ----------------------------------------------------
+
+static bool better(const struct pair *a, const struct pair *b)
+{
+    return a->score > b->score || (!(a->score < b->score) && a->left < b->left);
+}
+
+static void heap_push(struct merger *merger, struct pair pair)
+{
+    size_t at = merger->heap_count++;
+    while (at > 0 && better(&pair, &merger->heap[(at - 1) / 2])) {
+        merger->heap[at] = merger->heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    merger->heap[at] = pair;
+}
+
+static struct pair heap_pop(struct merger *merger)
+{
+    struct pair best = merger->heap[0];
+    struct pair last = merger->heap[--merger->heap_count];
+    size_t at = 0;
+    for (;;) {
+        size_t child = 2 * at + 1;
+        if (child >= merger->heap_count)
+            break;
+        if (child + 1 < merger->heap_count &&
+            better(&merger->heap[child + 1], &merger->heap[child]))
+            child++;
+        if (!better(&merger->heap[child], &last))
+            break;
+        merger->heap[at] = merger->heap[child];
+        at = child;
+    }
+    merger->heap[at] = last;
+    return best;
+}
+
+// ---- Symbols --------------------------------------------------------------
+
+static void split_characters(struct merger *merger, uint32_t size)
+{
+    uint32_t at = 0;
+    while (at < size) {
+        uint32_t length = (uint32_t)text_character(merger->text + at, size - at, NULL);
+        if (length == 0)
+            length = 1; // malformed
+        uint32_t number = merger->symbol_count++;
+        merger->symbols[number] = (struct symbol){
+            .start = at, .size = length, .previous = number - 1, .next = number + 1};
+        at += length;
+    }
+    merger->symbols[0].previous = NO_SYMBOL;
+    merger->symbols[merger->symbol_count - 1].next = NO_SYMBOL;
+}
+
+// Adds a pair of neighbours to the heap if their text is a token.
+static void propose(struct merger *merger, uint32_t left, uint32_t right)
+{
+    if (left == NO_SYMBOL || right == NO_SYMBOL)
+        return;
+    const struct symbol *a = &merger->symbols[left];
+    uint32_t size = a->size + merger->symbols[right].size;
+    uint32_t id = vocabulary_find(merger->tokenizer, merger->text + a->start, size);
+    if (id != TOKEN_NONE)
+        heap_push(merger, (struct pair){.score = merger->tokenizer->tokens[id].score,
+                                        .left = left,
+                                        .right = right,
+                                        .size = size});
+}
+
+static void merge_all(struct merger *merger)
+{
+    for (uint32_t i = 1; i < merger->symbol_count; i++)
+        propose(merger, i - 1, i);
+    while (merger->heap_count > 0) {
+        struct pair pair = heap_pop(merger);
+        struct symbol *left = &merger->symbols[pair.left];
+        struct symbol *right = &merger->symbols[pair.right];
+        if (left->size == 0 || right->size == 0 || left->size + right->size != pair.size)
+            continue; // stale: one of them has been merged
+        left->size = pair.size;
+        right->size = 0;
+        left->next = right->next;
+        if (right->next != NO_SYMBOL)
+            merger->symbols[right->next].previous = pair.left;
+        propose(merger, left->previous, pair.left);
+        propose(merger, pair.left, left->next);
+    }
+}
+
+// ---- Tokens ---------------------------------------------------------------
+
+static enum status add_bytes(const struct merger *merger, const struct symbol *symbol,
+                             struct token_list *out, struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < symbol->size && status == STATUS_OK; i++) {
+        unsigned char byte = (unsigned char)merger->text[symbol->start + i];
+        uint32_t id = merger->tokenizer->bytes[byte];
+        if (id == TOKEN_NONE)
+            return error_set(err, STATUS_INVALID,
+                             "text: the model's vocabulary has no token for byte 0x%02x", byte);
+        status = token_list_add(out, id, err);
+    }
+    return status;
+}
+
+static enum status add_tokens(const struct merger *merger, struct token_list *out,
+                              struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i != NO_SYMBOL && status == STATUS_OK; i = merger->symbols[i].next) {
+        const struct symbol *symbol = &merger->symbols[i];
+        uint32_t id =
+            vocabulary_find(merger->tokenizer, merger->text + symbol->start, symbol->size);
+        status =
+            id != TOKEN_NONE ? token_list_add(out, id, err) : add_bytes(merger, symbol, out, err);
+    }
+    return status;
+}
+
+// Splits `size` bytes of `text` into UTF-8 characters (a malformed byte counts as a character),
+// merges neighbours that form a token, and appends the tokens to `out`.  The pair with the best
+// score is merged first, the leftmost one of equals.  A character without a token becomes one token
+// per byte.
+static enum status merge_text(const struct tokenizer *tokenizer, const char *text, size_t size,
+                              struct token_list *out, struct error *err)
+{
+    if (size == 0)
+        return STATUS_OK;
+    if (size >= NO_SYMBOL / 4)
+        return error_set(err, STATUS_INVALID, "text of %zu bytes: too long", size);
+    struct merger merger = {.tokenizer = tokenizer, .text = text};
+    // At most one pair per symbol, and two per merge, of which there are fewer than symbols.
+    merger.symbols = calloc(size, sizeof *merger.symbols);
+    merger.heap = calloc(size, 3 * sizeof *merger.heap);
+    enum status status = STATUS_OK;
+    if (merger.symbols && merger.heap) {
+        split_characters(&merger, (uint32_t)size);
+        merge_all(&merger);
+        status = add_tokens(&merger, out, err);
+    } else {
+        status = error_no_memory(err, "tokenizer");
+    }
+    free(merger.symbols);
+    free(merger.heap);
+    return status;
 }
 
 // ---- Encoding -------------------------------------------------------------
@@ -88,13 +244,13 @@ bool tokenizer_is_end(const struct tokenizer *tokenizer, uint32_t id)
 // Finds special tokens in the text, longer ones first, and sets `found` to their ids at each of
 // their bytes, to TOKEN_NONE elsewhere.  User-defined ones are always tokens; control ones only
 // where `parse_special` says so.
-static void find_special(const struct vocabulary *vocabulary, const char *text, size_t size,
+static void find_special(const struct tokenizer *tokenizer, const char *text, size_t size,
                          bool parse_special, uint32_t *found)
 {
     memset(found, 0xff, size * sizeof *found);
-    for (uint32_t i = 0; i < vocabulary->special_count; i++) {
-        const uint32_t id = vocabulary->special[i];
-        const struct token *token = &vocabulary->tokens[id];
+    for (uint32_t i = 0; i < tokenizer->special_count; i++) {
+        const uint32_t id = tokenizer->special[i];
+        const struct token *token = &tokenizer->tokens[id];
         if (!parse_special && token->kind != TOKEN_USER_DEFINED)
             continue;
         const char *at = text;
@@ -115,7 +271,7 @@ static void find_special(const struct vocabulary *vocabulary, const char *text, 
 }
 
 // Encodes a part of plain text, with spaces replaced by U+2581.
-static enum status encode_text(const struct vocabulary *vocabulary, const char *text, size_t size,
+static enum status encode_text(const struct tokenizer *tokenizer, const char *text, size_t size,
                                bool prefix, struct token_list *out, struct error *err)
 {
     size_t spaces = prefix;
@@ -135,20 +291,20 @@ static enum status encode_text(const struct vocabulary *vocabulary, const char *
         else
             *at++ = text[i];
     }
-    enum status status = merge_text(vocabulary, marked, marked_size, out, err);
+    enum status status = merge_text(tokenizer, marked, marked_size, out, err);
     free(marked);
     return status;
 }
 
 // Encodes the special tokens as `found` has them, and the text between them.
-static enum status encode_all(const struct vocabulary *vocabulary, const char *text, size_t size,
+static enum status encode_all(const struct tokenizer *tokenizer, const char *text, size_t size,
                               const uint32_t *found, struct token_list *out, struct error *err)
 {
     enum status status = STATUS_OK;
     bool after_special = true; // the beginning counts as one
     for (size_t at = 0, end; at < size && status == STATUS_OK; at = end) {
         if (found[at] != TOKEN_NONE) {
-            end = at + vocabulary->tokens[found[at]].size;
+            end = at + tokenizer->tokens[found[at]].size;
             status = token_list_add(out, found[at], err);
             after_special = true;
             continue;
@@ -156,8 +312,8 @@ static enum status encode_all(const struct vocabulary *vocabulary, const char *t
         end = at + 1;
         while (end < size && found[end] == TOKEN_NONE)
             end++;
-        status = encode_text(vocabulary, text + at, end - at,
-                             vocabulary->add_space_prefix && after_special, out, err);
+        status = encode_text(tokenizer, text + at, end - at,
+                             tokenizer->add_space_prefix && after_special, out, err);
         after_special = false;
     }
     return status;
@@ -167,23 +323,22 @@ enum status tokenizer_encode(const struct tokenizer *tokenizer, const char *text
                              struct encode_options options, struct token_list *out,
                              struct error *err)
 {
-    const struct vocabulary *vocabulary = &tokenizer->vocabulary;
     memset(out, 0, sizeof *out);
     if (size > TEXT_SIZE_MAX)
         return error_set(err, STATUS_INVALID, "text of %zu bytes: too long", size);
 
     uint32_t *found = malloc((size + 1) * sizeof *found);
     enum status status = found ? STATUS_OK : error_no_memory(err, "tokenizer");
-    if (status == STATUS_OK && options.add_special && vocabulary->add_bos &&
-        vocabulary->bos != TOKEN_NONE)
-        status = token_list_add(out, vocabulary->bos, err);
+    if (status == STATUS_OK && options.add_special && tokenizer->add_bos &&
+        tokenizer->bos != TOKEN_NONE)
+        status = token_list_add(out, tokenizer->bos, err);
     if (status == STATUS_OK) {
-        find_special(vocabulary, text, size, options.parse_special, found);
-        status = encode_all(vocabulary, text, size, found, out, err);
+        find_special(tokenizer, text, size, options.parse_special, found);
+        status = encode_all(tokenizer, text, size, found, out, err);
     }
-    if (status == STATUS_OK && options.add_special && vocabulary->add_eos &&
-        vocabulary->eos != TOKEN_NONE)
-        status = token_list_add(out, vocabulary->eos, err);
+    if (status == STATUS_OK && options.add_special && tokenizer->add_eos &&
+        tokenizer->eos != TOKEN_NONE)
+        status = token_list_add(out, tokenizer->eos, err);
     free(found);
     if (status != STATUS_OK) {
         free(out->ids);

@@ -11,14 +11,17 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/core/base/status.h"
 #include "server/workload/llm/gguf.h"
-#include "server/workload/llm/vocabulary.h"
+
+#define TOKEN_NONE UINT32_MAX // not an id: no such token
+
+enum { TOKEN_SIZE_MAX = UINT16_MAX }; // bytes of a token's text
 
 struct tokenizer;
 
-// Creates a tokenizer from the metadata of `gguf`, which may be freed afterwards.  Fails as
-// vocabulary_init does.
+// Creates a tokenizer with a copy of the vocabulary in the metadata of `gguf`.  Fails with
+// STATUS_NOT_FOUND if a metadata key is missing, STATUS_CORRUPT if keys are inconsistent,
+// STATUS_UNSUPPORTED if the tokenizer is not "llama", or STATUS_NOMEM.
 MUST_CHECK enum status tokenizer_new(struct tokenizer **out, const struct gguf *gguf,
                                      struct error *err);
 

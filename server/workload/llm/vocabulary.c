@@ -17,22 +17,22 @@ static uint64_t hash_text(const char *text, size_t size)
 }
 
 // The slot of a text, or the free slot to insert it.
-static uint32_t *slot_of(const struct vocabulary *vocabulary, const char *text, size_t size)
+static uint32_t *slot_of(const struct tokenizer *tokenizer, const char *text, size_t size)
 {
-    size_t mask = vocabulary->slot_count - 1;
+    size_t mask = tokenizer->slot_count - 1;
     size_t at = (size_t)hash_text(text, size) & mask;
-    while (vocabulary->slots[at] != TOKEN_NONE) {
-        const struct token *token = &vocabulary->tokens[vocabulary->slots[at]];
+    while (tokenizer->slots[at] != TOKEN_NONE) {
+        const struct token *token = &tokenizer->tokens[tokenizer->slots[at]];
         if (token->size == size && memcmp(token->text, text, size) == 0)
             break;
         at = (at + 1) & mask;
     }
-    return &vocabulary->slots[at];
+    return &tokenizer->slots[at];
 }
 
-uint32_t vocabulary_find(const struct vocabulary *vocabulary, const char *text, size_t size)
+uint32_t vocabulary_find(const struct tokenizer *tokenizer, const char *text, size_t size)
 {
-    return *slot_of(vocabulary, text, size);
+    return *slot_of(tokenizer, text, size);
 }
 
 // ---- Building -------------------------------------------------------------
@@ -50,17 +50,17 @@ static enum status check_model(const struct gguf *gguf, struct error *err)
     return STATUS_OK;
 }
 
-static enum status copy_texts(struct vocabulary *vocabulary, struct gguf_array texts,
+static enum status copy_texts(struct tokenizer *tokenizer, struct gguf_array texts,
                               struct error *err)
 {
-    vocabulary->count = (uint32_t)texts.count;
-    vocabulary->tokens = calloc(texts.count, sizeof *vocabulary->tokens);
+    tokenizer->count = (uint32_t)texts.count;
+    tokenizer->tokens = calloc(texts.count, sizeof *tokenizer->tokens);
     // Each text is stored without its 8 bytes of length, so all fit.
-    vocabulary->texts = malloc((size_t)(texts.end - texts.data));
-    if (!vocabulary->tokens || !vocabulary->texts)
+    tokenizer->texts = malloc((size_t)(texts.end - texts.data));
+    if (!tokenizer->tokens || !tokenizer->texts)
         return error_no_memory(err, "tokenizer");
-    char *at = vocabulary->texts;
-    for (struct token *token = vocabulary->tokens; texts.count > 0; token++) {
+    char *at = tokenizer->texts;
+    for (struct token *token = tokenizer->tokens; texts.count > 0; token++) {
         struct gguf_text text = gguf_array_next_text(&texts);
         if (text.size > TOKEN_SIZE_MAX)
             return error_set(err, STATUS_CORRUPT, "tokenizer: a token of %zu bytes", text.size);
@@ -72,28 +72,28 @@ static enum status copy_texts(struct vocabulary *vocabulary, struct gguf_array t
 }
 
 // Finds an array with an element for each token.
-static enum status get_per_token(const struct vocabulary *vocabulary, const struct gguf *gguf,
+static enum status get_per_token(const struct tokenizer *tokenizer, const struct gguf *gguf,
                                  const char *key, enum gguf_value_type type, struct gguf_array *out,
                                  struct error *err)
 {
     enum status status = gguf_get_array(gguf, key, type, out, err);
-    if (status == STATUS_OK && out->count != vocabulary->count)
+    if (status == STATUS_OK && out->count != tokenizer->count)
         status = error_set(err, STATUS_CORRUPT, "key '%s' has %zu elements for %u tokens", key,
-                           out->count, (unsigned int)vocabulary->count);
+                           out->count, (unsigned int)tokenizer->count);
     return status;
 }
 
-static enum status copy_scores(struct vocabulary *vocabulary, const struct gguf *gguf,
+static enum status copy_scores(struct tokenizer *tokenizer, const struct gguf *gguf,
                                struct error *err)
 {
     static const char key[] = "tokenizer.ggml.scores";
     struct gguf_array scores;
-    enum status status = get_per_token(vocabulary, gguf, key, GGUF_FLOAT32, &scores, err);
+    enum status status = get_per_token(tokenizer, gguf, key, GGUF_FLOAT32, &scores, err);
     if (status != STATUS_OK)
         return status;
-    for (uint32_t i = 0; i < vocabulary->count; i++) {
-        vocabulary->tokens[i].score = gguf_array_float(&scores, i);
-        if (isnan(vocabulary->tokens[i].score))
+    for (uint32_t i = 0; i < tokenizer->count; i++) {
+        tokenizer->tokens[i].score = gguf_array_float(&scores, i);
+        if (isnan(tokenizer->tokens[i].score))
             return error_set(err, STATUS_CORRUPT, "key '%s': number %u is not a number", key,
                              (unsigned int)i);
     }
@@ -101,49 +101,49 @@ static enum status copy_scores(struct vocabulary *vocabulary, const struct gguf 
 }
 
 // Without this key all tokens are normal.
-static enum status copy_kinds(struct vocabulary *vocabulary, const struct gguf *gguf,
+static enum status copy_kinds(struct tokenizer *tokenizer, const struct gguf *gguf,
                               struct error *err)
 {
     static const char key[] = "tokenizer.ggml.token_type";
     if (!gguf_has(gguf, key))
         return STATUS_OK;
     struct gguf_array kinds;
-    enum status status = get_per_token(vocabulary, gguf, key, GGUF_INT32, &kinds, err);
+    enum status status = get_per_token(tokenizer, gguf, key, GGUF_INT32, &kinds, err);
     if (status != STATUS_OK)
         return status;
-    for (uint32_t i = 0; i < vocabulary->count; i++) {
+    for (uint32_t i = 0; i < tokenizer->count; i++) {
         int32_t kind = gguf_array_int(&kinds, i);
         if (kind < 0 || kind >= TOKEN_KIND_COUNT)
             return error_set(err, STATUS_CORRUPT, "key '%s': number %u is %d", key, (unsigned int)i,
                              (int)kind);
-        vocabulary->tokens[i].kind = (enum token_kind)kind;
+        tokenizer->tokens[i].kind = (enum token_kind)kind;
     }
     return STATUS_OK;
 }
 
-static enum status index_texts(struct vocabulary *vocabulary, struct error *err)
+static enum status index_texts(struct tokenizer *tokenizer, struct error *err)
 {
-    vocabulary->slot_count = 16;
-    while (vocabulary->slot_count < 2 * (size_t)vocabulary->count)
-        vocabulary->slot_count *= 2;
-    vocabulary->slots = malloc(vocabulary->slot_count * sizeof *vocabulary->slots);
-    if (!vocabulary->slots)
+    tokenizer->slot_count = 16;
+    while (tokenizer->slot_count < 2 * (size_t)tokenizer->count)
+        tokenizer->slot_count *= 2;
+    tokenizer->slots = malloc(tokenizer->slot_count * sizeof *tokenizer->slots);
+    if (!tokenizer->slots)
         return error_no_memory(err, "tokenizer");
-    memset(vocabulary->slots, 0xff, vocabulary->slot_count * sizeof *vocabulary->slots);
-    for (uint32_t i = 0; i < vocabulary->count; i++)
-        *slot_of(vocabulary, vocabulary->tokens[i].text, vocabulary->tokens[i].size) = i;
+    memset(tokenizer->slots, 0xff, tokenizer->slot_count * sizeof *tokenizer->slots);
+    for (uint32_t i = 0; i < tokenizer->count; i++)
+        *slot_of(tokenizer, tokenizer->tokens[i].text, tokenizer->tokens[i].size) = i;
     return STATUS_OK;
 }
 
-// Bytes are spelled "<0x0A>"; a vocabulary without those may have the byte itself.
-static void find_bytes(struct vocabulary *vocabulary)
+// Bytes are spelled "<0x0A>"; a tokenizer without those may have the byte itself.
+static void find_bytes(struct tokenizer *tokenizer)
 {
     for (unsigned int byte = 0; byte < 256; byte++) {
         char text[8];
         int size = snprintf(text, sizeof text, "<0x%02X>", byte);
-        uint32_t id = vocabulary_find(vocabulary, text, (size_t)size);
+        uint32_t id = vocabulary_find(tokenizer, text, (size_t)size);
         text[0] = (char)byte;
-        vocabulary->bytes[byte] = id != TOKEN_NONE ? id : vocabulary_find(vocabulary, text, 1);
+        tokenizer->bytes[byte] = id != TOKEN_NONE ? id : vocabulary_find(tokenizer, text, 1);
     }
 }
 
@@ -163,59 +163,58 @@ static int longest_first(const void *a, const void *b, void *context)
     return (x > y) - (x < y);
 }
 
-static enum status list_special(struct vocabulary *vocabulary, struct error *err)
+static enum status list_special(struct tokenizer *tokenizer, struct error *err)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < vocabulary->count; i++)
-        count += is_special(&vocabulary->tokens[i]);
-    vocabulary->special = calloc((size_t)count + 1, sizeof *vocabulary->special);
-    if (!vocabulary->special)
+    for (uint32_t i = 0; i < tokenizer->count; i++)
+        count += is_special(&tokenizer->tokens[i]);
+    tokenizer->special = calloc((size_t)count + 1, sizeof *tokenizer->special);
+    if (!tokenizer->special)
         return error_no_memory(err, "tokenizer");
-    for (uint32_t i = 0; i < vocabulary->count; i++)
-        if (is_special(&vocabulary->tokens[i]))
-            vocabulary->special[vocabulary->special_count++] = i;
-    qsort_r(vocabulary->special, vocabulary->special_count, sizeof *vocabulary->special,
-            longest_first, vocabulary->tokens);
+    for (uint32_t i = 0; i < tokenizer->count; i++)
+        if (is_special(&tokenizer->tokens[i]))
+            tokenizer->special[tokenizer->special_count++] = i;
+    qsort_r(tokenizer->special, tokenizer->special_count, sizeof *tokenizer->special, longest_first,
+            tokenizer->tokens);
     return STATUS_OK;
 }
 
 // Reads a token id from a key: the format's default if the key is missing, TOKEN_NONE if it has
 // the largest number.
-static enum status read_id(const struct vocabulary *vocabulary, const struct gguf *gguf,
+static enum status read_id(const struct tokenizer *tokenizer, const struct gguf *gguf,
                            const char *key, uint32_t fallback, uint32_t *out, struct error *err)
 {
-    uint64_t id = fallback < vocabulary->count ? fallback : TOKEN_NONE;
+    uint64_t id = fallback < tokenizer->count ? fallback : TOKEN_NONE;
     if (gguf_has(gguf, key)) {
         enum status status = gguf_get_uint(gguf, key, 0, TOKEN_NONE, &id, err);
         if (status != STATUS_OK)
             return status;
-        if (id >= vocabulary->count && id != TOKEN_NONE)
+        if (id >= tokenizer->count && id != TOKEN_NONE)
             return error_set(err, STATUS_CORRUPT, "key '%s' names token %u of %u", key,
-                             (unsigned int)id, (unsigned int)vocabulary->count);
+                             (unsigned int)id, (unsigned int)tokenizer->count);
     }
     *out = (uint32_t)id;
     return STATUS_OK;
 }
 
-static enum status read_ids(struct vocabulary *vocabulary, const struct gguf *gguf,
-                            struct error *err)
+static enum status read_ids(struct tokenizer *tokenizer, const struct gguf *gguf, struct error *err)
 {
     const struct {
         const char *key;
         uint32_t fallback;
         uint32_t *out;
     } ids[] = {
-        {"tokenizer.ggml.bos_token_id", 1, &vocabulary->bos},
-        {"tokenizer.ggml.eos_token_id", 2, &vocabulary->eos},
-        {"tokenizer.ggml.eot_token_id", TOKEN_NONE, &vocabulary->end_of_turn},
+        {"tokenizer.ggml.bos_token_id", 1, &tokenizer->bos},
+        {"tokenizer.ggml.eos_token_id", 2, &tokenizer->eos},
+        {"tokenizer.ggml.eot_token_id", TOKEN_NONE, &tokenizer->end_of_turn},
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof ids / sizeof ids[0] && status == STATUS_OK; i++)
-        status = read_id(vocabulary, gguf, ids[i].key, ids[i].fallback, ids[i].out, err);
+        status = read_id(tokenizer, gguf, ids[i].key, ids[i].fallback, ids[i].out, err);
     return status;
 }
 
-static enum status read_flags(struct vocabulary *vocabulary, const struct gguf *gguf,
+static enum status read_flags(struct tokenizer *tokenizer, const struct gguf *gguf,
                               struct error *err)
 {
     const struct {
@@ -223,9 +222,9 @@ static enum status read_flags(struct vocabulary *vocabulary, const struct gguf *
         bool fallback;
         bool *out;
     } flags[] = {
-        {"tokenizer.ggml.add_bos_token", true, &vocabulary->add_bos},
-        {"tokenizer.ggml.add_eos_token", false, &vocabulary->add_eos},
-        {"tokenizer.ggml.add_space_prefix", true, &vocabulary->add_space_prefix},
+        {"tokenizer.ggml.add_bos_token", true, &tokenizer->add_bos},
+        {"tokenizer.ggml.add_eos_token", false, &tokenizer->add_eos},
+        {"tokenizer.ggml.add_space_prefix", true, &tokenizer->add_space_prefix},
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof flags / sizeof flags[0] && status == STATUS_OK; i++) {
@@ -236,8 +235,7 @@ static enum status read_flags(struct vocabulary *vocabulary, const struct gguf *
     return status;
 }
 
-enum status vocabulary_init(struct vocabulary *vocabulary, const struct gguf *gguf,
-                            struct error *err)
+static enum status fill(struct tokenizer *tokenizer, const struct gguf *gguf, struct error *err)
 {
     static const char key[] = "tokenizer.ggml.tokens";
     struct gguf_array texts;
@@ -248,27 +246,44 @@ enum status vocabulary_init(struct vocabulary *vocabulary, const struct gguf *gg
         return status;
     if (texts.count == 0 || texts.count > TOKENS_MAX)
         return error_set(err, STATUS_CORRUPT, "key '%s' has %zu elements", key, texts.count);
-    status = copy_texts(vocabulary, texts, err);
+    status = copy_texts(tokenizer, texts, err);
     if (status == STATUS_OK)
-        status = copy_scores(vocabulary, gguf, err);
+        status = copy_scores(tokenizer, gguf, err);
     if (status == STATUS_OK)
-        status = copy_kinds(vocabulary, gguf, err);
+        status = copy_kinds(tokenizer, gguf, err);
     if (status == STATUS_OK)
-        status = index_texts(vocabulary, err);
+        status = index_texts(tokenizer, err);
     if (status == STATUS_OK)
-        status = read_ids(vocabulary, gguf, err);
+        status = read_ids(tokenizer, gguf, err);
     if (status == STATUS_OK)
-        status = read_flags(vocabulary, gguf, err);
+        status = read_flags(tokenizer, gguf, err);
     if (status != STATUS_OK)
         return status;
-    find_bytes(vocabulary);
-    return list_special(vocabulary, err);
+    find_bytes(tokenizer);
+    return list_special(tokenizer, err);
 }
 
-void vocabulary_deinit(struct vocabulary *vocabulary)
+enum status tokenizer_new(struct tokenizer **out, const struct gguf *gguf, struct error *err)
 {
-    free(vocabulary->tokens);
-    free(vocabulary->texts);
-    free(vocabulary->slots);
-    free(vocabulary->special);
+    struct tokenizer *tokenizer = calloc(1, sizeof *tokenizer);
+    if (!tokenizer)
+        return error_no_memory(err, "tokenizer");
+    enum status status = fill(tokenizer, gguf, err);
+    if (status != STATUS_OK) {
+        tokenizer_free(tokenizer);
+        return status;
+    }
+    *out = tokenizer;
+    return STATUS_OK;
+}
+
+void tokenizer_free(struct tokenizer *tokenizer)
+{
+    if (!tokenizer)
+        return;
+    free(tokenizer->tokens);
+    free(tokenizer->texts);
+    free(tokenizer->slots);
+    free(tokenizer->special);
+    free(tokenizer);
 }

@@ -1,15 +1,9 @@
-// Tokenizer vocabulary of a model: an array of tokens, and a hash table from a token's text to its
-// id (index).  Used by the tokenizer.  Immutable once created; any thread may read it.
+// The vocabulary in a tokenizer: an array of tokens, and a hash table from a token's text to its id
+// (index).
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_VOCABULARY_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_VOCABULARY_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "common/core/base/error.h"
-#include "common/core/base/status.h"
-#include "server/workload/llm/gguf.h"
+#include "server/workload/llm/tokenizer.h"
 
 // Kinds of tokens, with the same values as in a GGUF file.  CONTROL: a mark without text, such as
 // the end of a text; USER_DEFINED: one token wherever its spelling occurs; BYTE: a byte, "<0x0A>".
@@ -24,10 +18,6 @@ enum token_kind {
     TOKEN_KIND_COUNT
 };
 
-#define TOKEN_NONE UINT32_MAX // not an id: no such token
-
-enum { TOKEN_SIZE_MAX = UINT16_MAX }; // bytes of a token's text
-
 struct token {
     const char *text; // spelled as in the file: U+2581 stands for a space; not terminated
     uint32_t size;    // bytes of `text`
@@ -35,7 +25,7 @@ struct token {
     float score; // the tokenizer merges the pair with the highest score first
 };
 
-struct vocabulary {
+struct tokenizer {
     struct token *tokens;
     uint32_t count;
     char *texts;     // storage of the tokens' texts
@@ -49,17 +39,8 @@ struct vocabulary {
     bool add_bos, add_eos, add_space_prefix; // the model expects these at the ends of a text
 };
 
-// Copies the vocabulary from the metadata of `gguf` into a zeroed structure.  vocabulary_deinit
-// frees it, also after a failure.  Fails with STATUS_NOT_FOUND if a metadata key is missing,
-// STATUS_CORRUPT if keys are inconsistent, STATUS_UNSUPPORTED if the tokenizer is not "llama", or
-// STATUS_NOMEM.
-MUST_CHECK enum status vocabulary_init(struct vocabulary *vocabulary, const struct gguf *gguf,
-                                       struct error *err);
-
-void vocabulary_deinit(struct vocabulary *vocabulary);
-
 // Returns the id of the token with the text `text`; the last id if several tokens have it,
 // TOKEN_NONE if none has.
-uint32_t vocabulary_find(const struct vocabulary *vocabulary, const char *text, size_t size);
+uint32_t vocabulary_find(const struct tokenizer *tokenizer, const char *text, size_t size);
 
 #endif

@@ -45,7 +45,7 @@ static const char *write_example(void)
     gguf_writer_data(writer, row + 2, 12);
     gguf_writer_align(writer);
     gguf_writer_data(writer, halves, sizeof halves);
-    expect_ok(gguf_writer_commit(writer, &err), &err);
+    expect_ok(gguf_writer_close(writer, STATUS_OK, &err), &err);
     return path;
 }
 
@@ -329,7 +329,7 @@ TEST_CASE(alignment)
         const char *path = model_files_path("aligned.gguf");
         assert_int_equal(gguf_writer_open(&writer, path, NULL), STATUS_OK);
         gguf_writer_uint(writer, "general.alignment", cases[i].value);
-        assert_int_equal(gguf_writer_commit(writer, NULL), STATUS_OK);
+        assert_int_equal(gguf_writer_close(writer, STATUS_OK, NULL), STATUS_OK);
         size_t size;
         unsigned char *data = vectors_file(path, &size);
         struct gguf *gguf = NULL;
@@ -497,13 +497,13 @@ TEST_CASE(writer_leaves_nothing_half_done)
     assert_int_equal(gguf_writer_open(&writer, path, &err), STATUS_OK);
     gguf_writer_tensor(writer, "t", GGUF_TENSOR_F32, 1, 4);
     gguf_writer_data(writer, "1234", 4);
-    assert_int_equal(gguf_writer_commit(writer, &err), STATUS_INVALID); // 12 bytes are missing
+    assert_int_equal(gguf_writer_close(writer, STATUS_OK, &err),
+                     STATUS_INVALID); // 12 bytes are missing
     assert_int_equal(gguf_writer_open(&writer, path, &err), STATUS_OK);
     gguf_writer_data(writer, "1234", 4);
-    assert_int_equal(gguf_writer_commit(writer, &err), STATUS_INVALID); // no tensor
+    assert_int_equal(gguf_writer_close(writer, STATUS_OK, &err), STATUS_INVALID); // no tensor
     assert_int_equal(gguf_writer_open(&writer, path, &err), STATUS_OK);
-    gguf_writer_abandon(writer);
-    gguf_writer_abandon(NULL);
+    assert_int_equal(gguf_writer_close(writer, STATUS_CANCELLED, &err), STATUS_CANCELLED);
     size_t size;
     unsigned char *data = vectors_file(path, &size);
     assert_int_equal(size, 3);

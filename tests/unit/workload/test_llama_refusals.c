@@ -164,7 +164,7 @@ TEST_CASE(optional_keys)
             gguf_writer_uint(writer, cases[i].uint_key, cases[i].number);
         if (cases[i].float_key)
             gguf_writer_float(writer, cases[i].float_key, cases[i].real);
-        assert_int_equal(gguf_writer_commit(writer, NULL), STATUS_OK);
+        assert_int_equal(gguf_writer_close(writer, STATUS_OK, NULL), STATUS_OK);
 
         struct byte_source source;
         struct gguf *gguf = NULL;

@@ -249,7 +249,7 @@ TEST_CASE(text_is_what_the_model_says)
         char piece[TOKEN_SIZE_MAX];
         size_t piece_size = tokenizer_piece(s->llm->tokenizer, ids[i], piece);
         for (size_t j = 0; j < piece_size; j++)
-            size += text_stream_put(&stream, (unsigned char)piece[j], expected + size);
+            size += text_stream_put(&stream, piece[j], expected + size);
     }
     size += text_stream_finish(&stream, expected + size);
     expected[size++] = '\n';

@@ -10,7 +10,7 @@ static size_t run(struct text_stream *stream, const char *in, size_t size, char 
 {
     size_t n = 0;
     for (size_t i = 0; i < size; i++)
-        n += text_stream_put(stream, (unsigned char)in[i], out + n);
+        n += text_stream_put(stream, in[i], out + n);
     n += text_stream_finish(stream, out + n);
     out[n] = '\0';
     return n;
@@ -52,10 +52,10 @@ TEST_CASE(waits)
 {
     struct text_stream stream = {0};
     char out[TEXT_STREAM_OUT_SIZE];
-    assert_int_equal(text_stream_put(&stream, 0xf0, out), 0);
-    assert_int_equal(text_stream_put(&stream, 0x9f, out), 0);
-    assert_int_equal(text_stream_put(&stream, 0x98, out), 0);
-    assert_int_equal(text_stream_put(&stream, 0x80, out), 4);
+    assert_int_equal(text_stream_put(&stream, '\xf0', out), 0);
+    assert_int_equal(text_stream_put(&stream, '\x9f', out), 0);
+    assert_int_equal(text_stream_put(&stream, '\x98', out), 0);
+    assert_int_equal(text_stream_put(&stream, '\x80', out), 4);
     assert_memory_equal(out, "\U0001F600", 4);
     assert_int_equal(text_stream_finish(&stream, out), 0);
 }
@@ -71,7 +71,7 @@ TEST_CASE(always_utf8)
         for (int i = 0; i < 60; i++) {
             uint64_t r = test_random(&seed);
             // Mostly bytes that begin or go on with a character.
-            unsigned char byte = (unsigned char)(r % 3 ? 0x80 | r >> 8 : 1 + (r >> 8) % 127);
+            const char byte = (char)(r % 3 ? 0x80 | r >> 8 : 1 + (r >> 8) % 127);
             size_t size = text_stream_put(&stream, byte, out + n);
             assert_in_range(size, 0, TEXT_STREAM_OUT_SIZE);
             n += size;

@@ -80,7 +80,7 @@ static const char *write_vocabulary(const struct changes *c)
         gguf_writer_bool(writer, "tokenizer.ggml.add_eos_token", true);
     if (c->bos)
         gguf_writer_uint(writer, "tokenizer.ggml.bos_token_id", c->bos);
-    assert_int_equal(gguf_writer_commit(writer, NULL), STATUS_OK);
+    assert_int_equal(gguf_writer_close(writer, STATUS_OK, NULL), STATUS_OK);
     return path;
 }
 
