@@ -263,6 +263,14 @@ static size_t put_number(unsigned char *out, uint64_t number)
 
 enum { LIST_HEAD = 2 }; // bytes of a list's length, which is at most 8192
 
+// Two bytes always, so that the list may be written before its length is known.
+static size_t put_list_head(unsigned char *out, uint64_t pairs)
+{
+    out[0] = (unsigned char)(pairs | 0x80);
+    out[1] = (unsigned char)(pairs >> 7);
+    return LIST_HEAD;
+}
+
 // A list of buckets as it is written.
 struct list {
     unsigned char *out;
@@ -311,13 +319,11 @@ static uint32_t put_page(struct list *list, const uint64_t *page, uint32_t bucke
     return bucket;
 }
 
-// Writes the non-empty buckets of `side` from `*from` on, as many as fit in
-// `size` bytes; moves `*from` behind the last one written, or to SKETCH_BUCKETS.
-// Returns the bytes used, 0 when not even an empty list fits.
+// Writes the non-empty buckets of `side` from `*from` on, as many as fit in `size` bytes, at least
+// LIST_HEAD; moves `*from` behind the last one written, or to SKETCH_BUCKETS.  Returns the bytes
+// used.
 static size_t put_side(unsigned char *out, size_t size, const struct side *side, uint32_t *from)
 {
-    if (size < LIST_HEAD)
-        return 0;
     struct list list = {out, size, LIST_HEAD, 0, 0};
     uint32_t bucket = *from > side->low ? *from : side->low;
     while (bucket <= side->high) {
@@ -330,60 +336,37 @@ static size_t put_side(unsigned char *out, size_t size, const struct side *side,
             break;
     }
     *from = bucket > side->high ? SKETCH_BUCKETS : bucket;
-    // Two bytes always, so that the list may be written before its length is known.
-    out[0] = (unsigned char)(list.pairs | 0x80);
-    out[1] = (unsigned char)(list.pairs >> 7);
+    (void)put_list_head(out, list.pairs);
     return list.used;
 }
 
 size_t sketch_encode(const struct sketch *sketch, void *out, size_t size, uint32_t *next)
 {
     unsigned char *bytes = out;
-    if (sketch->starved)
+    if (sketch->starved || size < 1 + LEB128_MAX + 2 * LIST_HEAD)
         return 0;
-    const bool first_part = *next == 0;
-    unsigned char head[1 + LEB128_MAX];
-    head[0] = ENCODING_VERSION;
-    const size_t head_size = 1 + put_number(head + 1, first_part ? sketch->zeros : 0);
-
-    // The negative side is written whole, behind a positive one cut to fit.
-    unsigned char negative[LIST_HEAD + 2 * SKETCH_BUCKETS];
-    size_t negative_size = LIST_HEAD;
-    uint32_t from = 0;
-    if (first_part)
-        negative_size = put_side(negative, sizeof negative, &sketch->negative, &from);
-    else
-        memcpy(negative, (const unsigned char[]){0x80, 0}, LIST_HEAD);
-    if ((first_part && from != SKETCH_BUCKETS) || head_size + negative_size > size)
+    bytes[0] = ENCODING_VERSION;
+    size_t used = 1 + put_number(bytes + 1, *next == 0 ? sketch->zeros : 0);
+    // The last part has the negative side, whole; the others have an empty one.
+    uint32_t place = *next, from = 0;
+    const size_t part = put_side(bytes + used, size - used - LIST_HEAD, &sketch->positive, &place);
+    const bool is_last = place == SKETCH_BUCKETS;
+    if (part == LIST_HEAD && !is_last)
         return 0;
-
-    uint32_t place = *next;
-    const size_t positive_size =
-        put_side(bytes + head_size, size - head_size - negative_size, &sketch->positive, &place);
-    if (positive_size == 0 || (positive_size == LIST_HEAD && place != SKETCH_BUCKETS))
+    used += part;
+    used += is_last ? put_side(bytes + used, size - used, &sketch->negative, &from)
+                    : put_list_head(bytes + used, 0);
+    if (is_last && from != SKETCH_BUCKETS)
         return 0;
-    memcpy(bytes, head, head_size);
-    memcpy(bytes + head_size + positive_size, negative, negative_size);
     *next = place;
-    return head_size + positive_size + negative_size;
+    return used;
 }
 
 size_t sketch_encode_whole(const struct sketch *sketch, void *out, size_t size)
 {
-    unsigned char *bytes = out;
-    if (sketch->starved || size < 1 + LEB128_MAX)
-        return 0;
-    bytes[0] = ENCODING_VERSION;
-    size_t used = 1 + put_number(bytes + 1, sketch->zeros);
-    const struct side *const sides[] = {&sketch->positive, &sketch->negative};
-    for (size_t i = 0; i < 2; i++) {
-        uint32_t from = 0;
-        const size_t part = put_side(bytes + used, size - used, sides[i], &from);
-        if (part == 0 || from != SKETCH_BUCKETS)
-            return 0;
-        used += part;
-    }
-    return used;
+    uint32_t next = 0;
+    const size_t used = sketch_encode(sketch, out, size, &next);
+    return next == SKETCH_BUCKETS ? used : 0;
 }
 
 struct cursor {

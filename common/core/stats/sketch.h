@@ -124,9 +124,9 @@ enum { SKETCH_SIZE_MAX = 64 + 2 * SKETCH_BUCKETS * 11 };
 
 // Encodes the sketch in parts of at most `size` bytes, each of which can be decoded on its own.  A
 // part has positive buckets from bucket `*next` on; `*next` is 0 for the first part, which also has
-// the zeros and the negative buckets.  Sets `*next` to the first bucket of the next part,
-// SKETCH_BUCKETS after the last part.  Returns the bytes used; 0 if nothing fits, or if values are
-// missing because an allocation failed.
+// the zeros; the last part also has all negative buckets.  Sets `*next` to the first bucket of the
+// next part, SKETCH_BUCKETS after the last part.  Returns the bytes used; 0 if nothing fits, if the
+// negative buckets do not fit, or if values are missing because an allocation failed.
 size_t sketch_encode(const struct sketch *sketch, void *out, size_t size, uint32_t *next);
 
 // Encodes the whole sketch.  Returns the bytes used; 0 if it does not fit, or if values are missing
