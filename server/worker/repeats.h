@@ -1,5 +1,5 @@
 // Benchmark repetition: decides how often a workload is repeated until the median of its throughput
-// has converged (common/core/stats/convergence.h), and prints the statistics.  Used by the commands
+// has converged (common/core/stats/stats.h), and prints the statistics.  Used by the commands
 // `encode` and `llm`.
 #ifndef INFERSTAT_SERVER_WORKER_REPEATS_H
 #define INFERSTAT_SERVER_WORKER_REPEATS_H
@@ -10,10 +10,9 @@
 #include <stdio.h>
 
 #include "common/core/base/error.h"
-#include "common/core/base/status.h"
 #include "common/core/base/unit.h"
 #include "common/core/query/json_writer.h"
-#include "common/core/stats/convergence.h"
+#include "common/core/stats/stats.h"
 
 enum { REPEATS_MAX = 1000 };
 

@@ -6,7 +6,6 @@
 #include <stdbool.h>
 
 #include "common/core/base/error.h"
-#include "common/core/base/status.h"
 #include "common/core/query/json_writer.h"
 #include "common/monitor/inferstat.h"
 #include "common/sys/log.h"

@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/core/base/status.h"
 
 struct byte_source {
     // Reads exactly `size` bytes from `offset` on.  Fails with STATUS_CORRUPT if the file ends

@@ -21,13 +21,13 @@
 //
 // Where copies, kernels and fillers share a memory bus and two cores they slow each other
 // down: only ratios within a round mean anything.  Rounds go on until the medians of the
-// main ratios are known to 2 % (common/core/stats/convergence.h), pairs until theirs is to 0.3 %; N
+// main ratios are known to 2 % (common/core/stats/stats.h), pairs until theirs is to 0.3 %; N
 // is where they end at the latest.  Ratios of processor time say what the pipeline costs beside the
 // same work without it, and do not see who else is running.
 #include <stdio.h>
 #include <string.h>
 
-#include "common/core/stats/convergence.h"
+#include "common/core/stats/stats.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/pipeline_sides.h"
 

@@ -7,7 +7,7 @@
 #include "client/cli/commands/stages.h"
 #include "client/cli/output/table.h"
 #include "common/core/base/text.h"
-#include "common/core/query/loss_text.h"
+#include "common/core/query/result.h"
 #include "common/sys/files.h"
 
 enum { TEXT_SIZE = 256 };
@@ -110,7 +110,7 @@ static void print_losses(FILE *out, const struct result *summary)
     print(out, summary, "{#stored} stored, {#in_flight} in flight, ");
     (void)fprintf(out, "%" PRId64 " lost; coverage ", lost_of(summary));
     print(out, summary, "{coverage_ratio}\n");
-    if (loss_text(losses, summary, 0)[0])
+    if (result_loss_text(losses, summary, 0)[0])
         (void)fprintf(out, "            lost: %s\n", losses);
     if (count_of(summary, "duplicates") + count_of(summary, "expired") +
             count_of(summary, "cleared") >

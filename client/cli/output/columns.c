@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/core/query/loss_text.h"
+#include "common/core/query/result.h"
 
 static char *yes_no_text(const struct column *column, const struct result *result, size_t row)
 {
@@ -33,7 +33,7 @@ static char *clock_text(const struct column *column, const struct result *result
 static void add_losses(struct table *table, const struct result *result, size_t row)
 {
     char losses[LOSS_TEXT_SIZE], line[LOSS_TEXT_SIZE + 16];
-    (void)snprintf(line, sizeof line, "    lost: %s", loss_text(losses, result, row));
+    (void)snprintf(line, sizeof line, "    lost: %s", result_loss_text(losses, result, row));
     if (losses[0])
         table_add_below(table, line);
 }

@@ -7,7 +7,7 @@
 
 #include "client/tui/plots.h"
 #include "common/core/base/unit.h"
-#include "common/core/query/loss_text.h"
+#include "common/core/query/result.h"
 
 enum panel_number { PANEL_HOSTS, PANEL_LOAD, PANEL_INFERENCES, PANEL_RUNS, PANELS };
 
@@ -264,7 +264,7 @@ static void loss_facts(const struct model *model, struct segments *facts)
     if (!summary || result_row_count(summary) == 0)
         return;
     char losses[LOSS_TEXT_SIZE], refusals[128], text[sizeof losses + sizeof refusals];
-    if (loss_text(losses, summary, 0)[0]) {
+    if (result_loss_text(losses, summary, 0)[0]) {
         (void)snprintf(text, sizeof text, "lost %s", losses);
         segments_add_name(facts, 1, STYLE_BAD, LOSSES_WIDTH, text);
     }

@@ -38,17 +38,13 @@ __attribute__((target("sse4.2"))) static uint32_t crc32c_sse42(uint32_t before, 
     return ~(uint32_t)crc;
 }
 
-uint32_t crc32c(uint32_t before, const void *bytes, size_t size)
-{
-    return __builtin_cpu_supports("sse4.2") ? crc32c_sse42(before, bytes, size)
-                                            : crc32c_plain(before, bytes, size);
-}
-
-#else
+#endif
 
 uint32_t crc32c(uint32_t before, const void *bytes, size_t size)
 {
+#if defined __x86_64__
+    if (__builtin_cpu_supports("sse4.2"))
+        return crc32c_sse42(before, bytes, size);
+#endif
     return crc32c_plain(before, bytes, size);
 }
-
-#endif

@@ -8,6 +8,19 @@
 
 #undef error_set // the analyzer's stand-in
 
+static const char *const texts[STATUS_COUNT] = {
+#define STATUS_TEXT(name, text) [STATUS_##name] = text,
+    STATUS_TABLE(STATUS_TEXT)
+#undef STATUS_TEXT
+};
+
+const char *status_text(enum status status)
+{
+    if ((size_t)status >= STATUS_COUNT)
+        return "unknown status";
+    return texts[status];
+}
+
 enum status error_set(struct error *err, enum status status, const char *format, ...)
 {
     if (!err)
@@ -29,20 +42,13 @@ enum status error_prefix(struct error *err, enum status status, const char *form
 {
     if (!err)
         return status;
-    char old[ERROR_TEXT_SIZE];
-    memcpy(old, err->text, sizeof old);
-
+    const struct error old = *err;
+    char prefix[ERROR_TEXT_SIZE];
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(err->text, sizeof err->text, format, args);
+    (void)vsnprintf(prefix, sizeof prefix, format, args);
     va_end(args);
-    const size_t used = n < 0 ? 0 : (size_t)n;
-    if (used + 2 < sizeof err->text) {
-        const size_t room = sizeof err->text - used - 3; // behind ": ", before the NUL
-        const size_t kept = text_cut(old, strlen(old), room);
-        memcpy(err->text + used, ": ", 2);
-        memcpy(err->text + used + 2, old, kept);
-        err->text[used + 2 + kept] = '\0';
-    }
+    (void)error_set(err, old.status, "%s: %s", prefix, old.text);
+    err->expired_ns = old.expired_ns;
     return err->status;
 }

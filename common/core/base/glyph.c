@@ -1,6 +1,6 @@
 #include "common/core/base/glyph.h"
 
-#include <stddef.h>
+#include <string.h>
 
 #include "common/core/base/text.h"
 
@@ -70,17 +70,11 @@ static int range_holds(const struct range *ranges, size_t count, uint32_t code)
 
 uint32_t glyph_next(const char **text)
 {
-    const char *bytes = *text;
-    const unsigned char lead = (unsigned char)bytes[0];
-    size_t size = lead < 0xC0 || lead >= 0xF8 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-    if (!lead)
-        return 0;
-    for (size_t i = 1; i < size; i++)
-        if (((unsigned char)bytes[i] & 0xC0) != 0x80) // also the terminating NUL
-            size = 1;
     uint32_t code = '?';
-    (void)text_character(bytes, size, &code);
-    *text += size;
+    const size_t size = text_character(*text, strnlen(*text, 4), &code);
+    if (**text == '\0')
+        return 0;
+    *text += size > 0 ? size : 1;
     return code;
 }
 

@@ -48,82 +48,77 @@ enum status parse_real(double *out, const char *text, double minimum, double max
     return STATUS_OK;
 }
 
-static const struct {
-    const char *suffix;
-    int64_t ns;
-} duration_units[] = {
-    {"", INT64_C(1000000000)},      {"ns", 1},
-    {"us", INT64_C(1000)},          {"ms", INT64_C(1000000)},
-    {"s", INT64_C(1000000000)},     {"m", INT64_C(60000000000)},
-    {"min", INT64_C(60000000000)},  {"h", INT64_C(3600000000000)},
-    {"d", INT64_C(86400000000000)}, {"w", INT64_C(604800000000000)},
+struct suffix {
+    const char *text;
+    int64_t factor;
 };
 
-// Nanoseconds of a unit; 0: unknown.
-static int64_t unit_ns(const char *suffix)
-{
-    for (size_t i = 0; i < sizeof duration_units / sizeof *duration_units; i++)
-        if (strcmp(suffix, duration_units[i].suffix) == 0)
-            return duration_units[i].ns;
-    return 0;
-}
-
-// Whole numbers are exact, however long.  What strtod knows besides, such as 1e3 and 0x10,
-// is no number here: its letters would be read as none of the units.
-enum status parse_duration(int64_t *out_ns, const char *text, const char *what, struct error *err)
+// Reads a number of decimal digits and at most a point, followed by one of `count` suffixes.  What
+// strtod knows besides, such as 1e3 and 0x10, is no number here.  Whole numbers are exact, however
+// long; what is too large is INT64_MAX.  False if the text is something else.
+static bool read_quantity(int64_t *out, const char *text, const struct suffix *suffixes,
+                          size_t count)
 {
     char *end = NULL;
     const size_t digits = strspn(text, "0123456789.");
     const double value = digits > 0 ? strtod(text, &end) : 0;
-    if (!end || end != text + digits)
-        return not_a_number(text, what, "a duration (such as 250ms, 1.5s, 15m, 1h, 7d)", err);
-    const int64_t unit = unit_ns(end);
-    if (unit == 0)
-        return not_a_number(text, what, "a duration (units: ns us ms s m h d w)", err);
-    const double ns = round(value * (double)unit);
-    if (!(ns < 9.2e18))
-        return error_set(err, STATUS_INVALID, "%s: %.40s is too long", what, text);
-    *out_ns = (int64_t)ns;
-    if (strspn(text, "0123456789") == (size_t)(end - text))
-        *out_ns = strtoll(text, NULL, 10) * unit;
-    return STATUS_OK;
+    size_t i = 0;
+    while (i < count && end && strcmp(end, suffixes[i].text) != 0)
+        i++;
+    if (end != text + digits || i == count)
+        return false;
+    const double product = round(value * (double)suffixes[i].factor);
+    if (!(product < 9.2e18))
+        *out = INT64_MAX;
+    else if (strspn(text, "0123456789") == digits)
+        *out = strtoll(text, NULL, 10) * suffixes[i].factor;
+    else
+        *out = (int64_t)product;
+    return true;
 }
 
-static const struct {
-    const char *suffix;
-    double bytes;
-} size_units[] = {
-    {"", 1},
-    {"B", 1},
-    {"KB", 1024.0},
-    {"MB", 1048576.0},
-    {"GB", 1073741824.0},
-    {"TB", 1099511627776.0},
-};
+enum status parse_duration(int64_t *out_ns, const char *text, const char *what, struct error *err)
+{
+    static const struct suffix units[] = {
+        {"", INT64_C(1000000000)},      {"ns", 1},
+        {"us", INT64_C(1000)},          {"ms", INT64_C(1000000)},
+        {"s", INT64_C(1000000000)},     {"m", INT64_C(60000000000)},
+        {"min", INT64_C(60000000000)},  {"h", INT64_C(3600000000000)},
+        {"d", INT64_C(86400000000000)}, {"w", INT64_C(604800000000000)},
+    };
+    int64_t ns;
+    if (!read_quantity(&ns, text, units, sizeof units / sizeof *units))
+        return not_a_number(text, what, "a duration (such as 250ms, 1.5s, 15m, 1h, 7d)", err);
+    if (ns == INT64_MAX)
+        return error_set(err, STATUS_INVALID, "%s: %.40s is too long", what, text);
+    *out_ns = ns;
+    return STATUS_OK;
+}
 
 enum status parse_size(int64_t *out_bytes, const char *text, int64_t minimum, const char *what,
                        struct error *err)
 {
-    char *end = NULL;
-    const size_t digits = strspn(text, "0123456789.");
-    const double value = digits > 0 ? strtod(text, &end) : 0;
-    double bytes = -1;
+    static const struct suffix units[] = {
+        {"", 1},
+        {"B", 1},
+        {"KB", INT64_C(1) << 10},
+        {"MB", INT64_C(1) << 20},
+        {"GB", INT64_C(1) << 30},
+        {"TB", INT64_C(1) << 40},
+    };
+    int64_t bytes;
     if (strcmp(text, "unlimited") == 0) {
         *out_bytes = 0;
         return STATUS_OK;
     }
-    for (size_t i = 0; end && end == text + digits && i < sizeof size_units / sizeof *size_units;
-         i++)
-        if (strcmp(end, size_units[i].suffix) == 0)
-            bytes = value * size_units[i].bytes;
-    if (bytes < 0)
+    if (!read_quantity(&bytes, text, units, sizeof units / sizeof *units))
         return not_a_number(text, what, "a size (such as 512MB, 50GB, unlimited)", err);
-    if (!(bytes >= (double)minimum))
-        return error_set(err, STATUS_INVALID, "%s: %.40s is less than %.0f bytes", what, text,
-                         (double)minimum);
-    if (bytes >= 9e18)
+    if (bytes < minimum)
+        return error_set(err, STATUS_INVALID, "%s: %.40s is less than %lld bytes", what, text,
+                         (long long)minimum);
+    if (bytes == INT64_MAX)
         return error_set(err, STATUS_INVALID, "%s: %.40s is too much", what, text);
-    *out_bytes = (int64_t)bytes;
+    *out_bytes = bytes;
     return STATUS_OK;
 }
 

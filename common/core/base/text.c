@@ -161,17 +161,6 @@ void text_from_uuid(char out[37], const unsigned char uuid[16])
     }
 }
 
-static int hex_digit(char digit)
-{
-    if (digit >= '0' && digit <= '9')
-        return digit - '0';
-    if (digit >= 'a' && digit <= 'f')
-        return digit - 'a' + 10;
-    if (digit >= 'A' && digit <= 'F')
-        return digit - 'A' + 10;
-    return -1;
-}
-
 bool text_to_uuid(unsigned char uuid[16], const char *text)
 {
     if (strlen(text) != 36)
@@ -179,11 +168,10 @@ bool text_to_uuid(unsigned char uuid[16], const char *text)
     for (unsigned i = 0; i < 16; i++) {
         if ((i == 4 || i == 6 || i == 8 || i == 10) && *text++ != '-')
             return false;
-        const int high = hex_digit(text[0]);
-        const int low = hex_digit(text[1]);
-        if (high < 0 || low < 0)
+        const char digits[3] = {text[0], text[1], '\0'};
+        if (strspn(digits, "0123456789abcdefABCDEF") != 2)
             return false;
-        uuid[i] = (unsigned char)(high << 4 | low);
+        uuid[i] = (unsigned char)strtoul(digits, NULL, 16);
         text += 2;
     }
     return true;

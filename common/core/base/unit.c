@@ -14,75 +14,38 @@ const char *unit_name(enum unit unit)
     return (size_t)unit < UNIT_COUNT_OF ? names[unit] : "";
 }
 
-// A size with one decimal moves on to the next step where rounding would show
-// the next step's first value: 1023.96 MB is 1.0 GB.
-struct step {
-    double size; // of one, in the base unit
-    double next; // how many of this make one of the next
-    const char *suffix;
-};
-
-static void format_steps(char *text, double value, const char *sign, const struct step *steps,
-                         unsigned count, const char *space)
+// "12.3 MB": divides by `base` until the value is below it as shown, so that 1023.96 MB is 1.0 GB.
+// Each division moves on to the next of `prefixes`; ' ' is none.
+static void format_scaled(char *text, const char *sign, double value, double base,
+                          const char *prefixes, const char *space, const char *unit)
 {
-    unsigned i = 0;
-    while (i + 1 < count && round(value / steps[i].size * 10) / 10 >= steps[i].next)
-        i++;
-    (void)snprintf(text, UNIT_TEXT_SIZE, "%s%.1f%s%s", sign, value / steps[i].size, space,
-                   steps[i].suffix);
+    for (; prefixes[1] && round(value * 10) / 10 >= base; prefixes++)
+        value /= base;
+    (void)snprintf(text, UNIT_TEXT_SIZE, "%s%.1f%s%.*s%s", sign, value, space, *prefixes != ' ',
+                   prefixes, unit);
 }
 
 static void format_duration(char *text, double ns, const char *sign)
 {
-    static const struct step steps[] = {{1e3, 1000, "us"}, {1e6, 1000, "ms"}, {1e9, 60, "s"}};
-    const double second = 1e9;
-    const double minutes_from = 59.95 * second; // 59.95 s would show as 60.0 s
-    if (round(ns) < 1000) {
+    const double seconds = round(ns / 1e9), minutes = round(ns / 6e10);
+    if (round(ns) < 1000)
         (void)snprintf(text, UNIT_TEXT_SIZE, "%s%.0fns", sign, ns);
-    } else if (ns < minutes_from) {
-        format_steps(text, ns, sign, steps, 3, "");
-    } else if (round(ns / second) < 3600) {
-        const double seconds = round(ns / second);
-        const double minutes = floor(seconds / 60);
-        (void)snprintf(text, UNIT_TEXT_SIZE, "%s%.0fm %02.0fs", sign, minutes,
-                       seconds - minutes * 60);
-    } else {
-        const double minutes = round(ns / second / 60);
-        const double hours = floor(minutes / 60);
-        (void)snprintf(text, UNIT_TEXT_SIZE, "%s%.0fh %02.0fm", sign, hours, minutes - hours * 60);
-    }
-}
-
-static void format_bytes(char *text, double bytes, const char *sign, const char *per)
-{
-    static const struct step steps[] = {{0x1p10, 1024, "KB"},
-                                        {0x1p20, 1024, "MB"},
-                                        {0x1p30, 1024, "GB"},
-                                        {0x1p40, 1024, "TB"},
-                                        {0x1p50, 1024, "PB"}};
-    char number[UNIT_TEXT_SIZE];
-    if (round(bytes) < 1024)
-        (void)snprintf(number, sizeof number, "%s%.0f B", sign, bytes);
+    else if (ns < 59.95e9) // 59.95 s would show as 60.0 s
+        format_scaled(text, sign, ns / 1e3, 1000, "um ", "", "s");
+    else if (seconds < 3600)
+        (void)snprintf(text, UNIT_TEXT_SIZE, "%s%.0fm %02.0fs", sign, floor(seconds / 60),
+                       fmod(seconds, 60));
     else
-        format_steps(number, bytes, sign, steps, 5, " ");
-    (void)snprintf(text, UNIT_TEXT_SIZE, "%.40s%s", number, per);
+        (void)snprintf(text, UNIT_TEXT_SIZE, "%s%.0fh %02.0fm", sign, floor(minutes / 60),
+                       fmod(minutes, 60));
 }
 
-static void format_hertz(char *text, double hertz, const char *sign)
+static void format_bytes(char *text, double bytes, const char *sign, const char *unit)
 {
-    static const struct step steps[] = {
-        {1, 1000, "Hz"}, {1e3, 1000, "kHz"}, {1e6, 1000, "MHz"}, {1e9, 1000, "GHz"}};
-    format_steps(text, hertz, sign, steps, 4, " ");
-}
-
-static void format_flops(char *text, double rate, const char *sign)
-{
-    static const struct step steps[] = {{1, 1000, "flop/s"},
-                                        {1e3, 1000, "kflop/s"},
-                                        {1e6, 1000, "Mflop/s"},
-                                        {1e9, 1000, "Gflop/s"},
-                                        {1e12, 1000, "Tflop/s"}};
-    format_steps(text, rate, sign, steps, 5, " ");
+    if (round(bytes) < 1024)
+        (void)snprintf(text, UNIT_TEXT_SIZE, "%s%.0f %s", sign, bytes, unit);
+    else
+        format_scaled(text, sign, bytes / 1024, 1024, "KMGTP", " ", unit);
 }
 
 // "2026-03-29 02:30:00" in the local zone.
@@ -127,10 +90,10 @@ char *unit_format(char *text, enum unit unit, double value)
         format_time(text, value / 1e9);
         break;
     case UNIT_BYTES:
-        format_bytes(text, size, sign, "");
+        format_bytes(text, size, sign, "B");
         break;
     case UNIT_BYTES_PER_SECOND:
-        format_bytes(text, size, sign, "/s");
+        format_bytes(text, size, sign, "B/s");
         break;
     case UNIT_RATIO:
         (void)snprintf(text, UNIT_TEXT_SIZE, "%.1f %%", value * 100);
@@ -154,10 +117,10 @@ char *unit_format(char *text, enum unit unit, double value)
         (void)snprintf(text, UNIT_TEXT_SIZE, "%.1f J", value);
         break;
     case UNIT_HERTZ:
-        format_hertz(text, size, sign);
+        format_scaled(text, sign, size, 1000, " kMG", " ", "Hz");
         break;
     case UNIT_FLOPS:
-        format_flops(text, size, sign);
+        format_scaled(text, sign, size, 1000, " kMGT", " ", "flop/s");
         break;
     case UNIT_NONE:
     case UNIT_COUNT:

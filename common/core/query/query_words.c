@@ -1,7 +1,7 @@
 #include "common/core/query/query_words.h"
 
 #include <stdint.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/core/base/text.h"
@@ -57,17 +57,12 @@ static enum status append(struct reading *reading, const char *bytes, size_t siz
 
 static bool parse_hex(struct reading *reading, unsigned most, uint32_t *out)
 {
-    unsigned digits = 0;
-    *out = 0;
-    for (; digits < most; digits++, reading->at++) {
-        const char c = reading->line[reading->at];
-        const char *found = c ? strchr("0123456789abcdefABCDEF", c) : NULL;
-        if (!found)
-            break;
-        const long digit = found - "0123456789abcdefABCDEF";
-        *out = *out << 4 | (uint32_t)(digit < 16 ? digit : digit - 6);
-    }
-    return digits > 0;
+    char digits[8] = "";
+    const size_t size = strspn(reading->line + reading->at, "0123456789abcdefABCDEF");
+    memcpy(digits, reading->line + reading->at, size < most ? size : most);
+    *out = (uint32_t)strtoul(digits, NULL, 16);
+    reading->at += strlen(digits);
+    return size > 0;
 }
 
 // Parses an escape in quotes.

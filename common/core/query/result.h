@@ -76,4 +76,11 @@ int64_t result_integer(const struct result *result, size_t row, const char *key,
 uint64_t result_next_cursor(const struct result *result);
 void result_set_next_cursor(struct result *result, uint64_t cursor);
 
+enum { LOSS_TEXT_SIZE = 512 };
+
+// Formats how many records were dropped for each reason: the values of all columns of a row whose
+// key begins with "dropped_" and whose value is above zero, largest first: "5 spool_full, 2
+// ring_full".  "" if there are none.  Returns `text`.
+const char *result_loss_text(char text[LOSS_TEXT_SIZE], const struct result *result, size_t row);
+
 #endif

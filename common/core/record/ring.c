@@ -258,11 +258,6 @@ uint64_t ring_push(struct ring *ring, const struct record *records, uint32_t cou
     return produced + 1;
 }
 
-uint64_t ring_next_number(const struct ring *ring)
-{
-    return atomic_load_explicit(&ring->produced, memory_order_relaxed) + 1;
-}
-
 // ---- Consumer -----------------------------------------------------------------
 
 const struct record *ring_at(struct ring *ring, uint64_t number)

@@ -50,9 +50,6 @@ void ring_commit(struct ring *ring);
 // record.  If they do not all fit, returns 0 and counts all of them as dropped.
 uint64_t ring_push(struct ring *ring, const struct record *records, uint32_t count);
 
-// The number of the next record.
-uint64_t ring_next_number(const struct ring *ring);
-
 // ---- Consumer thread only --------------------------------------------------
 
 // The record `number`, which must be produced and not released.  The caller must read only its used

@@ -10,10 +10,8 @@
 
 enum { WORD_SIZE = 64 };
 
-static const struct {
-    const char *name, *metric;
-} metrics[SLO_METRIC_COUNT] = {
-#define SLO_METRIC_LINE(name, text, metric) [SLO_##name] = {text, metric},
+static const char *const metrics[SLO_METRIC_COUNT] = {
+#define SLO_METRIC_LINE(name, text) [SLO_##name] = text,
     SLO_METRICS(SLO_METRIC_LINE)
 #undef SLO_METRIC_LINE
 };
@@ -21,13 +19,7 @@ static const struct {
 const char *slo_name(enum slo_metric metric)
 {
     assert((unsigned)metric < SLO_METRIC_COUNT);
-    return metrics[metric].name;
-}
-
-const char *slo_metric_name(enum slo_metric metric)
-{
-    assert((unsigned)metric < SLO_METRIC_COUNT);
-    return metrics[metric].metric;
+    return metrics[metric];
 }
 
 // A part of the text without the spaces around it.
@@ -58,30 +50,24 @@ static enum status refuse(struct error *err, struct word word, const char *why)
                      shown, why);
 }
 
-// Names with and without their "_ns".
-static bool is_name(struct word word, const char *name)
-{
-    return word.size == strlen(name) && memcmp(word.begin, name, word.size) == 0;
-}
-
+// A name of an objective, with or without the "_ns" of its metric.
 static unsigned find_metric(struct word word)
 {
+    if (word.size > 3 && memcmp(word.begin + word.size - 3, "_ns", 3) == 0)
+        word.size -= 3;
     unsigned metric = 0;
-    while (metric < SLO_METRIC_COUNT && !is_name(word, metrics[metric].name) &&
-           !is_name(word, metrics[metric].metric))
+    while (metric < SLO_METRIC_COUNT && (word.size != strlen(metrics[metric]) ||
+                                         memcmp(word.begin, metrics[metric], word.size) != 0))
         metric++;
     return metric;
 }
 
 static enum status unknown(struct error *err, struct word word)
 {
-    const char *names[SLO_METRIC_COUNT];
-    for (unsigned i = 0; i < SLO_METRIC_COUNT; i++)
-        names[i] = metrics[i].name;
     char text[WORD_SIZE] = "", shown[96];
     if (word.size < sizeof text)
         memcpy(text, word.begin, word.size);
-    const char *nearest = parse_nearest(text, names, SLO_METRIC_COUNT);
+    const char *nearest = parse_nearest(text, metrics, SLO_METRIC_COUNT);
     if (!nearest)
         return refuse(err, word, "is nothing to have an objective for");
     (void)text_escape(shown, sizeof shown, word.begin, word.size);
@@ -114,42 +100,34 @@ static enum status parse_limit(int64_t *limit_ns, enum slo_metric metric, struct
     return check_unit(metric, text, err);
 }
 
-// Parses "name=limit", which is not empty.  `*wrong` is the invalid word.
-static enum status parse_objective(struct slo *out, struct word whole, struct word *wrong,
-                                   struct error *err)
+// Parses "name=limit", which is not empty.
+static enum status parse_objective(struct slo *out, struct word whole, struct error *err)
 {
-    *wrong = whole;
     const char *equals = memchr(whole.begin, '=', whole.size);
     if (!equals)
         return refuse(err, whole, "has no =");
     const struct word name = trim(whole.begin, equals);
     const unsigned metric = find_metric(name);
-    if (metric == SLO_METRIC_COUNT) {
-        *wrong = name;
+    if (metric == SLO_METRIC_COUNT)
         return unknown(err, name);
-    }
     if (out->limit_ns[metric] >= 0)
         return refuse(err, whole, "is given twice");
-    *wrong = trim(equals + 1, whole.begin + whole.size);
-    return parse_limit(&out->limit_ns[metric], (enum slo_metric)metric, *wrong, err);
+    return parse_limit(&out->limit_ns[metric], (enum slo_metric)metric,
+                       trim(equals + 1, whole.begin + whole.size), err);
 }
 
-enum status slo_parse(struct slo *out, const char *text, size_t *at, struct error *err)
+enum status slo_parse(struct slo *out, const char *text, struct error *err)
 {
     for (unsigned i = 0; i < SLO_METRIC_COUNT; i++)
         out->limit_ns[i] = -1;
-    enum status status = STATUS_OK;
-    const char *begin = text;
-    while (begin && status == STATUS_OK) {
+    for (const char *begin = text; begin;) {
         const char *comma = strchr(begin, ',');
-        const char *end = comma ? comma : begin + strlen(begin);
-        const struct word whole = trim(begin, end);
-        struct word wrong = whole;
-        status = whole.size ? parse_objective(out, whole, &wrong, err)
-                            : refuse(err, whole, "is no objective");
-        if (status != STATUS_OK && at)
-            *at = (size_t)(wrong.begin - text);
+        const struct word whole = trim(begin, comma ? comma : begin + strlen(begin));
+        const enum status status =
+            whole.size ? parse_objective(out, whole, err) : refuse(err, whole, "is no objective");
+        if (status != STATUS_OK)
+            return status;
         begin = comma ? comma + 1 : NULL;
     }
-    return status;
+    return STATUS_OK;
 }

@@ -9,19 +9,19 @@
 
 #include "common/core/base/error.h"
 
-// X(NAME, "name of the objective", "metric of an inference")
+// X(NAME, "name of the objective"): the name of its metric of an inference, less "_ns".
 #define SLO_METRICS(X)                                                                             \
-    X(TTFT, "ttft", "ttft_ns")                                                                     \
-    X(TPOT, "tpot", "tpot_ns")                                                                     \
-    X(E2E, "e2e", "e2e_ns")                                                                        \
-    X(QUEUE, "queue", "queue_ns")                                                                  \
-    X(PREFILL, "prefill", "prefill_ns")                                                            \
-    X(DECODE, "decode", "decode_ns")                                                               \
-    X(ITL_MAX, "itl_max", "itl_max_ns")                                                            \
-    X(ITL_P99, "itl_p99", "itl_p99_ns")
+    X(TTFT, "ttft")                                                                                \
+    X(TPOT, "tpot")                                                                                \
+    X(E2E, "e2e")                                                                                  \
+    X(QUEUE, "queue")                                                                              \
+    X(PREFILL, "prefill")                                                                          \
+    X(DECODE, "decode")                                                                            \
+    X(ITL_MAX, "itl_max")                                                                          \
+    X(ITL_P99, "itl_p99")
 
 enum slo_metric {
-#define SLO_METRIC_ENUM(name, text, metric) SLO_##name,
+#define SLO_METRIC_ENUM(name, text) SLO_##name,
     SLO_METRICS(SLO_METRIC_ENUM)
 #undef SLO_METRIC_ENUM
         SLO_METRIC_COUNT
@@ -31,13 +31,11 @@ struct slo {
     int64_t limit_ns[SLO_METRIC_COUNT]; // -1: no objective
 };
 
-// The name of the objective, and the name of its metric; static.
+// The name of the objective; static.
 const char *slo_name(enum slo_metric metric);
-const char *slo_metric_name(enum slo_metric metric);
 
 // Parses objectives separated by commas; spaces are ignored.  If the text is invalid or gives an
-// objective twice, returns STATUS_INVALID; `err` names the invalid word, and `*at` (may be NULL) is
-// the word's byte offset.
-MUST_CHECK enum status slo_parse(struct slo *out, const char *text, size_t *at, struct error *err);
+// objective twice, returns STATUS_INVALID; `err` names the invalid word.
+MUST_CHECK enum status slo_parse(struct slo *out, const char *text, struct error *err);
 
 #endif

@@ -1,9 +1,10 @@
-// Robust statistics: median, spread and outlier score of a few values; and a distribution-free
-// comparison of two samples of measurements (better, same or worse).  Queries use it to compare
-// periods, baselines and hosts.  No I/O, no global state.
+// Robust statistics: median, spread and outlier score of a few values; a distribution-free
+// comparison of two samples of measurements (better, same or worse), with which queries compare
+// periods, baselines and hosts; and a stopping rule for repeated measurements.  No I/O, no global
+// state.
 //
-// Method.  The effect size is the ratio of the medians: request times have long tails, several
-// modes and ties, so that their mean says little.  Each median has a confidence
+// Method of the comparison.  The effect size is the ratio of the medians: request times have long
+// tails, several modes and ties, so that their mean says little.  Each median has a confidence
 // interval between two order statistics of its sample, valid for any distribution (Thompson
 // 1936).  Its width follows from the share of values below the median, whose variance is
 // estimated between blocks of consecutive values (Woodruff, JASA 47, 1952; batch means:
@@ -36,6 +37,7 @@
 #ifndef INFERSTAT_CORE_STATS_H
 #define INFERSTAT_CORE_STATS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -165,5 +167,38 @@ MUST_CHECK enum status stats_compare_few(struct stats_effect *out, const double 
                                          size_t before_count, const double *after,
                                          size_t after_count, enum stats_direction direction,
                                          double margin);
+
+// ---- Repeated measurements ------------------------------------------------------
+
+// Stopping rule (convergence test) for a repeated measurement, such as the runs of a benchmark:
+// stop when the median of the values is known precisely enough.
+//
+// The main result is the median, because a few disturbed values hardly change it.  The trimmed mean
+// omits the lowest fifth and the highest fifth of the values.  IQR (interquartile range) / median
+// is the relative spread of the values.  The half-width of the median's confidence interval is 1.57
+// IQR / sqrt(count) (McGill, Tukey, Larsen, American Statistician 32, 1978): with a relative spread
+// of 10 % it is 5 % of the median after 10 values, and 2 % after 62.
+enum {
+    // Fewest values: convergence_is_reached is false below it.  Fewer have no meaningful quartiles.
+    CONVERGENCE_RUNS_MIN = 5,
+    // Default limit of runs for callers; this module does not enforce it.  More runs shrink the
+    // interval slowly.
+    CONVERGENCE_RUNS_MAX = 30,
+};
+
+struct convergence {
+    size_t count; // of the values
+    double median, trimmed_mean;
+    double iqr_ratio;      // IQR / median
+    double interval_ratio; // half-width of the confidence interval / median
+};
+
+// Sorts `values` in place, none of them NaN, and summarises them.  Without values all fields but
+// `count` are NaN; with a median of 0 both ratios are NaN.
+void convergence_measure(struct convergence *out, double *values, size_t count);
+
+// True when the interval's half-width is at most `ratio` of the median, after at least
+// CONVERGENCE_RUNS_MIN values.
+bool convergence_is_reached(const struct convergence *convergence, double ratio);
 
 #endif

@@ -118,7 +118,7 @@ static void push_records(const struct phase *phase, struct thread_slot *slot,
     struct record records[1 + STAGES_MAX];
     records[0] = *parent;
     const struct ring *ring = slot ? slot->stream.ring : NULL;
-    const int64_t number = ring ? (int64_t)ring_next_number(ring) : 0;
+    const int64_t number = ring ? (int64_t)ring_produced(ring) + 1 : 0;
     for (uint32_t i = 0; i < phase->stage_count; i++) {
         const struct stage *stage = &phase->stages[i];
         struct record *record = &records[1 + i];

@@ -40,7 +40,7 @@ static size_t put_condition(char *out, size_t room, const char *condition, int64
 enum status goodput_sql(char out[GOODPUT_SQL_SIZE], const char *slo, struct error *err)
 {
     struct slo objectives;
-    enum status status = slo_parse(&objectives, slo, NULL, err);
+    enum status status = slo_parse(&objectives, slo, err);
     if (status != STATUS_OK)
         return status;
     size_t used = (size_t)snprintf(out, GOODPUT_SQL_SIZE, "(t.finish IN (0, 1)");

@@ -1,5 +1,5 @@
 // Repeated measurements: their middle, their spread, and when there are enough.
-#include "common/core/stats/convergence.h"
+#include "common/core/stats/stats.h"
 
 #include <math.h>
 

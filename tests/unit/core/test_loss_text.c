@@ -1,6 +1,6 @@
 #include "tests/support/test.h"
 
-#include "common/core/query/loss_text.h"
+#include "common/core/query/result.h"
 
 static struct result *row_of(const char *const *keys, const int64_t *counts, size_t count)
 {
@@ -33,8 +33,8 @@ TEST_CASE(test_words)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char text[LOSS_TEXT_SIZE];
         struct result *result = row_of(keys, cases[i].counts, COUNT_OF(keys));
-        assert_string_equal(loss_text(text, result, 0), cases[i].text);
-        assert_string_equal(loss_text(text, result, 1), ""); // no such row
+        assert_string_equal(result_loss_text(text, result, 0), cases[i].text);
+        assert_string_equal(result_loss_text(text, result, 1), ""); // no such row
         result_free(result);
     }
 }
@@ -54,7 +54,7 @@ TEST_CASE(test_many)
     }
     struct result *result = row_of(keys, counts, MANY);
     char text[LOSS_TEXT_SIZE];
-    const size_t size = strlen(loss_text(text, result, 0));
+    const size_t size = strlen(result_loss_text(text, result, 0));
     assert_true(size > 100 && size < LOSS_TEXT_SIZE);
     assert_true(strncmp(text, "9223372036854775807 a_reason_with_quite_a_long_name_00, ", 56) == 0);
     result_free(result);

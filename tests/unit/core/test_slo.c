@@ -17,24 +17,23 @@ static const struct {
 
 static const struct {
     const char *text, *words;
-    size_t at;
 } bad[] = {
-    {"", "\"\" is no objective", 0},
-    {"ttft=1s,", "\"\" is no objective", 8},
-    {"ttft", "\"ttft\" has no =", 0},
-    {"ttft=1s, tpto=2ms", "\"tpto\" is nothing to have an objective for (did you mean tpot?)", 9},
-    {"zzzzzzzz=2ms", "\"zzzzzzzz\" is nothing to have an objective for (like", 0},
-    {"=2ms", "\"\" is nothing", 0},
-    {"ttft= soon", "\"soon\" is no duration", 6},
-    {"ttft=", "\"\" is no duration", 5},
-    {"ttft=-1s", "\"-1s\" is no duration", 5},
-    {"ttft=1s,e2e=2s,ttft=3s", "\"ttft=3s\" is given twice", 15},
-    {"ttft=20", "\"20\" has no unit (say ttft=20ms or ttft=20s)", 5},
-    {"ttft=1s, itl_p99_ns = 1.5", "\"1.5\" has no unit (say itl_p99=1.5ms or itl_p99=1.5s)", 22},
-    {"e2e=0x1f", "is no duration", 4},
-    {"ttft=1\033s", "\"1\\x1Bs\" is no duration", 5},
+    {"", "\"\" is no objective"},
+    {"ttft=1s,", "\"\" is no objective"},
+    {"ttft", "\"ttft\" has no ="},
+    {"ttft=1s, tpto=2ms", "\"tpto\" is nothing to have an objective for (did you mean tpot?)"},
+    {"zzzzzzzz=2ms", "\"zzzzzzzz\" is nothing to have an objective for (like"},
+    {"=2ms", "\"\" is nothing"},
+    {"ttft= soon", "\"soon\" is no duration"},
+    {"ttft=", "\"\" is no duration"},
+    {"ttft=-1s", "\"-1s\" is no duration"},
+    {"ttft=1s,e2e=2s,ttft=3s", "\"ttft=3s\" is given twice"},
+    {"ttft=20", "\"20\" has no unit (say ttft=20ms or ttft=20s)"},
+    {"ttft=1s, itl_p99_ns = 1.5", "\"1.5\" has no unit (say itl_p99=1.5ms or itl_p99=1.5s)"},
+    {"e2e=0x1f", "is no duration"},
+    {"ttft=1\033s", "\"1\\x1Bs\" is no duration"},
     {"ttft=1111111111111111111111111111111111111111111111111111111111111111111111111s",
-     "is no duration", 5},
+     "is no duration"},
 };
 
 TEST_CASE(test_good)
@@ -42,7 +41,7 @@ TEST_CASE(test_good)
     for (size_t i = 0; i < COUNT_OF(good); i++) {
         struct slo slo;
         struct error err = {0};
-        if (slo_parse(&slo, good[i].text, NULL, &err) != STATUS_OK)
+        if (slo_parse(&slo, good[i].text, &err) != STATUS_OK)
             fail_msg("%s: %s", good[i].text, err.text);
         assert_int_equal(slo.limit_ns[SLO_TTFT], good[i].ttft);
         assert_int_equal(slo.limit_ns[SLO_TPOT], good[i].tpot);
@@ -56,11 +55,9 @@ TEST_CASE(test_bad)
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct slo slo;
         struct error err = {0};
-        size_t at = 99;
-        assert_int_equal(slo_parse(&slo, bad[i].text, &at, &err), STATUS_INVALID);
-        if (!strstr(err.text, bad[i].words) || at != bad[i].at)
-            fail_msg("%s: \"%s\" at %zu", bad[i].text, err.text, at);
-        assert_int_equal(slo_parse(&slo, bad[i].text, NULL, &err), STATUS_INVALID);
+        assert_int_equal(slo_parse(&slo, bad[i].text, &err), STATUS_INVALID);
+        if (!strstr(err.text, bad[i].words))
+            fail_msg("%s: \"%s\"", bad[i].text, err.text);
     }
 }
 
@@ -70,13 +67,11 @@ TEST_CASE(test_metrics)
     for (unsigned i = 0; i < SLO_METRIC_COUNT; i++) {
         const struct query_metric *metric = NULL;
         struct error err;
-        assert_int_equal(query_metric_find(&metric, slo_metric_name((enum slo_metric)i), &err),
-                         STATUS_OK);
+        char name[64];
+        (void)snprintf(name, sizeof name, "%s_ns", slo_name((enum slo_metric)i));
+        assert_int_equal(query_metric_find(&metric, name, &err), STATUS_OK);
         assert_int_equal(metric->kind, RECORD_KIND_INFERENCE);
         assert_int_equal(metric->unit, UNIT_DURATION);
-        assert_int_equal(strncmp(metric->name, slo_name((enum slo_metric)i),
-                                 strlen(slo_name((enum slo_metric)i))),
-                         0);
     }
 }
 

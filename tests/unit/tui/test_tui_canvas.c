@@ -37,9 +37,9 @@ TEST_CASE(decodes_characters)
         {"\xC3", '?', 1},             // cut by the end
         {"\xE5\x8D", '?', 1},         // the same, later
         {"\xC3(", '?', 1},            // cut by another character
-        {"\xC0\xAF", '?', 2},         // overlong
-        {"\xED\xA0\x80", '?', 3},     // a surrogate
-        {"\xF4\x90\x80\x80", '?', 4}, // beyond the last
+        {"\xC0\xAF", '?', 1},         // overlong
+        {"\xED\xA0\x80", '?', 1},     // a surrogate
+        {"\xF4\x90\x80\x80", '?', 1}, // beyond the last
         {"\xFF", '?', 1},
         {"", 0, 0},
     };
