@@ -125,6 +125,85 @@ enum status files_write(const char *path, const char *text, mode_t mode, bool re
     return status;
 }
 
+// ---- Output files ------------------------------------------------------------------
+
+static enum status no_output(const char *path, struct error *err)
+{
+    return error_set(err, STATUS_IO, "%s: cannot write: %s", path, strerror(errno));
+}
+
+static void release(struct output *output)
+{
+    free(output->path);
+    free(output->temporary);
+    *output = (struct output){0};
+}
+
+// Creates the temporary file; `old` is the file to be replaced (NULL: none).
+static FILE *open_beside(struct output *output, const struct stat *old)
+{
+    if (asprintf(&output->temporary, "%s.tmp-%ld", output->path, (long)getpid()) < 0) {
+        output->temporary = NULL;
+        return NULL;
+    }
+    (void)unlink(output->temporary); // of a process that ended early, or not ours at all
+    int fd = open(output->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return NULL;
+    if (old)
+        (void)fchmod(fd, old->st_mode & 0777);
+    FILE *out = fdopen(fd, "w");
+    if (!out) {
+        (void)close(fd);
+        (void)unlink(output->temporary);
+    }
+    return out;
+}
+
+enum status output_open(struct output *output, const char *path, struct error *err)
+{
+    struct stat old;
+    bool exists = stat(path, &old) == 0;
+    *output = (struct output){.path = exists ? realpath(path, NULL) : strdup(path)};
+    if (!output->path)
+        return no_output(path, err);
+    if (exists && !S_ISREG(old.st_mode))
+        output->out = fopen(output->path, "w");
+    else if (exists && access(output->path, W_OK) != 0)
+        output->out = NULL; // read-only, although its folder allows replacing it
+    else
+        output->out = open_beside(output, exists ? &old : NULL);
+    if (output->out)
+        return STATUS_OK;
+    enum status status = no_output(output->path, err);
+    release(output);
+    return status;
+}
+
+// Flushes the output, and syncs it if it is a file.
+static bool finish(struct output *output)
+{
+    bool written = fflush(output->out) == 0 && !ferror(output->out);
+    if (output->temporary)
+        written = written && fsync(fileno(output->out)) == 0;
+    return fclose(output->out) == 0 && written;
+}
+
+enum status output_close(struct output *output, enum status status, struct error *err)
+{
+    bool written = finish(output);
+    if (written && status == STATUS_OK && output->temporary)
+        written = rename(output->temporary, output->path) == 0;
+    if (!written && status == STATUS_OK)
+        status = no_output(output->path, err);
+    if (status != STATUS_OK && output->temporary)
+        (void)unlink(output->temporary);
+    release(output);
+    return status;
+}
+
+// ---- Folders of the user -----------------------------------------------------------
+
 // "$VARIABLE/inferstat" if that is an absolute path, else "ROOT/inferstat" for root (NULL: as for
 // others), else "$HOME/REST".
 static enum status find_folder(char *out, size_t out_size, const char *variable, const char *root,

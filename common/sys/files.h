@@ -37,6 +37,29 @@ bool files_sync_folder(const char *path);
 MUST_CHECK enum status files_write(const char *path, const char *text, mode_t mode, bool replace,
                                    struct error *err);
 
+// ---- Output files ------------------------------------------------------------------
+
+// Atomic write of an output file that the user named: the program writes to a temporary file, which
+// is then synced and renamed to the target.  If the target is a terminal, a pipe or a device, the
+// program writes to it directly.
+struct output {
+    FILE *out;       // write to this
+    char *path;      // the target; symbolic links are resolved
+    char *temporary; // path of the temporary file; NULL if `path` is written directly
+};
+
+// Opens the temporary file PATH.tmp-PID, with the permissions of the file at `path` if one exists;
+// for a terminal, pipe or device opens `path`.  Only after STATUS_OK call output_close.
+MUST_CHECK enum status output_open(struct output *output, const char *path, struct error *err);
+
+// Ends the output.  `status` is the caller's result of writing.  If it is STATUS_OK and the sync
+// succeeds, renames the temporary file to `path`; otherwise removes the temporary file and leaves
+// the old file unchanged.  Returns `status`, or STATUS_IO if the sync or the renaming failed.
+// Frees the members of `output`.
+MUST_CHECK enum status output_close(struct output *output, enum status status, struct error *err);
+
+// ---- Folders of the user -----------------------------------------------------------
+
 // Writes the path of inferstat's data directory: $XDG_DATA_HOME/inferstat if the variable is set,
 // else /var/lib/inferstat for root, else ~/.local/share/inferstat.  Returns STATUS_NOT_FOUND if
 // neither the variable nor HOME is set.

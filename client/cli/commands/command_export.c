@@ -4,7 +4,7 @@
 
 #include "client/cli/commands/record_pages.h"
 #include "client/cli/args/saved_queries.h"
-#include "common/sys/output.h"
+#include "common/sys/files.h"
 
 static enum status check_kinds(struct cli *cli, uint32_t *kinds, struct error *err)
 {

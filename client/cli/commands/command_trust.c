@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include "client/cli/args/value_args.h"
-#include "common/sys/output.h"
 #include "common/core/base/text.h"
 #include "common/sys/files.h"
 #include "common/wire/address.h"

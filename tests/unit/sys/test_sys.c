@@ -9,7 +9,6 @@
 #include "common/sys/config.h"
 #include "common/sys/files.h"
 #include "common/sys/lockfile.h"
-#include "common/sys/output.h"
 #include "common/sys/process.h"
 #include "common/sys/stop.h"
 
