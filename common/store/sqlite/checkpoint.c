@@ -14,7 +14,9 @@ static const int64_t log_bytes_idle = 1 << 20;
 
 // Of 4096 bytes mostly.  What is folded at once takes some milliseconds and two waits
 // for the disk.
-enum { PAGES_SOME = 1000, PAGES_MANY = 4000 };
+enum { PAGES_SOME = 1000, PAGES_MANY = 4000, PAGES_LONG = 5000 };
+
+enum { RESTART_MS = 20 }; // wait for readers of other processes, which holds up the writer
 
 void checkpoint_init(struct checkpoint *checkpoint, uint64_t now_ns)
 {
@@ -67,13 +69,26 @@ static enum status fold(sqlite3 *db, int mode, bool *complete, struct error *err
     return database_error(db, "store: folding its log into it", err);
 }
 
-// Truncation needs a moment without readers: it is tried, without waiting.
-static enum status cut(sqlite3 *db, struct error *err)
+// The same in a mode that needs a moment without readers, and waits for it no longer than that.
+static enum status fold_alone(sqlite3 *db, int mode, int wait_ms, bool *complete, struct error *err)
+{
+    (void)sqlite3_busy_timeout(db, wait_ms);
+    enum status status = fold(db, mode, complete, err);
+    (void)sqlite3_busy_timeout(db, DATABASE_BUSY_MS);
+    return status;
+}
+
+bool checkpoint_log_is_long(const struct checkpoint *checkpoint)
+{
+    return checkpoint->pages >= PAGES_LONG;
+}
+
+enum status checkpoint_restart(struct checkpoint *checkpoint, sqlite3 *db, struct error *err)
 {
     bool complete = false;
-    (void)sqlite3_busy_timeout(db, 0);
-    enum status status = fold(db, SQLITE_CHECKPOINT_TRUNCATE, &complete, err);
-    (void)sqlite3_busy_timeout(db, DATABASE_BUSY_MS);
+    enum status status = fold_alone(db, SQLITE_CHECKPOINT_RESTART, RESTART_MS, &complete, err);
+    if (complete)
+        checkpoint->pages = checkpoint->pages_tried = 0;
     return status;
 }
 
@@ -96,5 +111,8 @@ enum status checkpoint_tick(struct checkpoint *checkpoint, sqlite3 *db, uint64_t
         return STATUS_OK;
     checkpoint->tried_at_ns = now_ns;
     const char *log = sqlite3_filename_wal(sqlite3_db_filename(db, "main"));
-    return database_file_bytes(log) > log_bytes_idle ? cut(db, err) : STATUS_OK;
+    bool complete = false;
+    return database_file_bytes(log) > log_bytes_idle
+               ? fold_alone(db, SQLITE_CHECKPOINT_TRUNCATE, 0, &complete, err)
+               : STATUS_OK;
 }

@@ -45,4 +45,14 @@ void checkpoint_note(struct checkpoint *checkpoint, bool records, uint64_t now_n
 MUST_CHECK enum status checkpoint_tick(struct checkpoint *checkpoint, struct sqlite3 *db,
                                        uint64_t now_ns, struct error *err);
 
+// True if the log has so many pages (20 MB) that readers must have kept SQLite from reusing it from
+// its start.
+bool checkpoint_log_is_long(const struct checkpoint *checkpoint);
+
+// Resets the log: the next commit is written at its start, and the file then shrinks to 16 MB.  If
+// a reader holds a snapshot for more than some milliseconds, leaves the log as it is and returns
+// STATUS_OK.  To be called outside of any transaction.
+MUST_CHECK enum status checkpoint_restart(struct checkpoint *checkpoint, struct sqlite3 *db,
+                                          struct error *err);
+
 #endif

@@ -14,6 +14,8 @@
 #define LONG_NS   UINT64_C(1000000000)  // longest wait for jobs
 #define PRESS_NS  UINT64_C(100000000)   // interval of looks at the store's size
 #define FAILED_NS UINT64_C(10000000000) // retry interval after a failed write
+#define RESET_NS  UINT64_C(1000000000)  // the same after the log could not be reset
+#define GATE_NS   UINT64_C(10000000)    // interval of looks whether readers have left
 
 enum {
     SHARE = 3,           // while jobs wait, slices take a third of the group's time
@@ -24,7 +26,10 @@ struct maintenance {
     struct sqlite3 *db;
     struct rollups *rollups; // NULL: none are written
     struct queue *inbox;
-    struct quota *quota;  // told how full the store is; NULL: none
+    struct quota *quota; // told how full the store is; NULL: none
+    struct reader_gate *gate;
+    bool log_is_long;     // as `gate` was told
+    uint64_t reset_at_ns; // when to try to reset the log again
     uint64_t press_at_ns; // when to look
     struct writer_clear clear;
     struct retention *retention;
@@ -54,6 +59,8 @@ enum status maintenance_new(struct maintenance **out, struct sqlite3 *db, struct
     maintenance->rollups = rollups;
     maintenance->inbox = channels->inbox;
     maintenance->quota = channels->quota;
+    maintenance->gate = &channels->gate;
+    reader_gate_limit_store(maintenance->gate, rules->bytes);
     maintenance->clear =
         (struct writer_clear){.db = db, .rollups = rollups, .replies = channels->replies};
     checkpoint_init(&maintenance->checkpoint, clock_monotonic_ns());
@@ -241,9 +248,28 @@ static bool checkpoint_log(struct maintenance *maintenance)
     return has_tried;
 }
 
+// Resets a log that has become long, at a moment without readers.
+static void reset_log(struct maintenance *maintenance)
+{
+    struct error err;
+    struct checkpoint *checkpoint = &maintenance->checkpoint;
+    const uint64_t now_ns = clock_monotonic_ns();
+    const bool is_long = checkpoint_log_is_long(checkpoint);
+    if (is_long == maintenance->log_is_long && (!is_long || now_ns < maintenance->reset_at_ns))
+        return;
+    maintenance->log_is_long = is_long;
+    if (is_long && !reader_gate_close(maintenance->gate))
+        return;
+    if (is_long && checkpoint_restart(checkpoint, maintenance->db, &err) != STATUS_OK)
+        log_write(LOG_LEVEL_DEBUG, "%s", err.text);
+    maintenance->log_is_long = checkpoint_log_is_long(checkpoint);
+    maintenance->reset_at_ns = maintenance->log_is_long ? now_ns + RESET_NS : 0;
+    reader_gate_open(maintenance->gate, maintenance->log_is_long);
+}
+
 // Each runs one slice; returns false when there was nothing to do.
-static bool (*const tasks[])(struct maintenance *) = {
-    checkpoint_log, flush, clear_records, retain, catch_up, rebuild, prune};
+static bool (*const tasks[])(struct maintenance *) = {flush,    clear_records, retain,
+                                                      catch_up, rebuild,       prune};
 
 enum { TASK_COUNT = sizeof tasks / sizeof *tasks };
 
@@ -253,6 +279,8 @@ void maintenance_run(struct maintenance *maintenance, const struct maintenance_l
     const uint64_t allowance_ns =
         load->group_ns / SHARE < SHARE_NS ? load->group_ns / SHARE : SHARE_NS;
     maintenance->load = *load;
+    (void)checkpoint_log(maintenance);
+    reset_log(maintenance);
     for (unsigned i = 0; i < TASK_COUNT; i++) {
         const unsigned task = maintenance->turn;
         maintenance->turn = (task + 1) % TASK_COUNT;
@@ -276,5 +304,7 @@ uint64_t maintenance_timeout_ns(const struct maintenance *maintenance,
     if (writer_clear_is_busy(&maintenance->clear) || maintenance->rebuilding || due_ns <= now_ns ||
         (rollups && (rollups_are_behind(rollups, now_ns) || flush_is_due(maintenance, now_ns))))
         return 0;
+    if (maintenance->log_is_long && now_ns >= maintenance->reset_at_ns)
+        return GATE_NS;
     return due_ns - now_ns < LONG_NS ? due_ns - now_ns : LONG_NS;
 }

@@ -52,6 +52,16 @@ static void refuse(struct query_service *service, const struct job_return *to, u
 
 // ---- Queries -----------------------------------------------------------------------
 
+static enum status ask_store(struct query_service *service, const struct query *query,
+                             struct result **out, struct error *err)
+{
+    struct reader_gate *gate = &service->channels->gate;
+    reader_gate_enter(gate, READER_SHORT);
+    const enum status status = store_query(service->store, query, out, err);
+    reader_gate_leave(gate, READER_SHORT);
+    return status;
+}
+
 static bool is_admin(const struct query_service *service, unsigned socket)
 {
     return socket >= service->endpoints->count;
@@ -165,7 +175,7 @@ static void administer(struct query_service *service, const struct job_return *t
                                   files_below(service, to->socket, &asked->query), &act, &err);
     } else if (status == STATUS_OK) {
         status = kind == QUERY_ADMIN_LOG
-                     ? store_query(service->store, &asked->query, &result, &err)
+                     ? ask_store(service, &asked->query, &result, &err)
                      : administer_keys(service, &asked->query, &act, &result, &err);
         is_answered_here = true;
     }
@@ -218,7 +228,7 @@ static void answer_from_store(struct query_service *service, const struct job_re
 {
     struct error err = {.text = "failed"};
     struct result *result = NULL;
-    enum status status = store_query(service->store, &asked->query, &result, &err);
+    enum status status = ask_store(service, &asked->query, &result, &err);
     if (status == STATUS_OK && asked->query.kind == QUERY_PING)
         set_metrics(service, result);
     if (status == STATUS_OK)
@@ -331,6 +341,8 @@ static enum status open_all(struct query_service *service, const char *path, str
     if (status != STATUS_OK)
         return status;
     store_set_budget(service->store, QUERY_BUDGET_SECONDS * UINT64_C(1000000000));
+    store_set_log_limit(service->store,
+                        reader_gate_log_limit(&service->channels->gate, READER_SHORT));
     status = query_worker_start(&service->slow, path, 1, service->channels, err);
     if (status == STATUS_OK)
         status = query_worker_start(&service->scans, path, QUERY_WORKER_ROOM_MAX, service->channels,

@@ -77,6 +77,11 @@ static const struct slow_query *limits_of(const struct request *request)
     return query_worker_handles(kind) ? &slow_queries[kind] : &average;
 }
 
+static enum reader_kind reader_of(const struct request *request)
+{
+    return query_worker_handles(request->asked.query.kind) ? READER_LONG : READER_SCAN;
+}
+
 // Publishes the open store so that query_worker_stop can cancel its query.  The store is open
 // only during a query: an idle worker holds no memory of it.  Returns false when stopping.
 static bool publish_store(struct query_worker *worker, struct store *store)
@@ -172,8 +177,9 @@ static enum status ask_store(struct query_worker *worker, const struct request *
     if (status != STATUS_OK)
         return status;
     const struct query *query = &request->asked.query;
-    store_set_log_limit(store, query->kind == QUERY_COPY ? QUERY_WORKER_COPY_LOG_BYTES
-                                                         : QUERY_WORKER_LOG_BYTES);
+    if (query->kind != QUERY_COPY) // a copy has a limit of its own
+        store_set_log_limit(store,
+                            reader_gate_log_limit(&worker->channels->gate, reader_of(request)));
     store_set_budget(store, (uint64_t)limits_of(request)->seconds * UINT64_C(1000000000));
     if (publish_store(worker, store))
         status = request->below ? ask_below(worker, request, store, out, err)
@@ -185,13 +191,26 @@ static enum status ask_store(struct query_worker *worker, const struct request *
     return status;
 }
 
+// An import reads another file, and must not keep the log from being reset.
+static enum status ask_through_gate(struct query_worker *worker, const struct request *request,
+                                    struct result **out, struct error *err)
+{
+    struct reader_gate *gate = &worker->channels->gate;
+    if (request->asked.query.kind == QUERY_IMPORT)
+        return ask_store(worker, request, out, err);
+    reader_gate_enter(gate, reader_of(request));
+    const enum status status = ask_store(worker, request, out, err);
+    reader_gate_leave(gate, reader_of(request));
+    return status;
+}
+
 // Other threads do not access the first request.
 static void answer(struct query_worker *worker)
 {
     struct error err = {.text = "failed"};
     struct result *result = NULL;
     const struct request *request = &worker->requests[worker->first];
-    enum status status = ask_store(worker, request, &result, &err);
+    enum status status = ask_through_gate(worker, request, &result, &err);
     const struct slow_query *slow = limits_of(request);
     if (status == STATUS_TIMEOUT)
         status = error_set(&err, status, "%s of all this takes longer than %d s (%s)", slow->name,
@@ -293,6 +312,7 @@ void query_worker_stop(struct query_worker *worker)
         store_cancel(worker->store);
     (void)pthread_cond_signal(&worker->changed);
     (void)pthread_mutex_unlock(&worker->lock);
+    reader_gate_open(&worker->channels->gate, false); // a query that waits there is cancelled
     thread_join(&worker->thread);
     (void)pthread_cond_destroy(&worker->changed);
     (void)pthread_mutex_destroy(&worker->lock);

@@ -21,11 +21,6 @@ enum {
     QUERY_WORKER_ROOM_MAX = 4,
 };
 
-// A query is cancelled when the store's write-ahead log has grown by this much since its start:
-// the log cannot be reused while the query holds its snapshot.
-#define QUERY_WORKER_LOG_BYTES      (INT64_C(1) << 30)
-#define QUERY_WORKER_COPY_LOG_BYTES (INT64_C(8) << 30) // for copies and imports
-
 struct query_worker;
 
 // True for kinds of queries that may take minutes.

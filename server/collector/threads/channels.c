@@ -16,6 +16,7 @@ enum status channels_new(struct channels **out, struct error *err)
         return error_no_memory(err, "collector");
     (void)pthread_mutex_init(&channels->lock, NULL);
     peer_credit_init(&channels->credit);
+    reader_gate_init(&channels->gate);
     channels->commit_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     enum status status = STATUS_OK;
     if (channels->commit_fd < 0)
@@ -47,6 +48,7 @@ void channels_free(struct channels *channels)
     queue_free(channels->replies, answer_free);
     if (channels->commit_fd >= 0)
         (void)close(channels->commit_fd);
+    reader_gate_deinit(&channels->gate);
     (void)pthread_mutex_destroy(&channels->lock);
     free(channels);
 }

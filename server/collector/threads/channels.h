@@ -10,6 +10,7 @@
 #include "common/core/record/record.h"
 #include "server/collector/threads/peer_credit.h"
 #include "server/collector/threads/queue.h"
+#include "server/collector/threads/reader_gate.h"
 #include "server/collector/threads/reject_counters.h"
 
 // Limits of the queues; queue_push enforces them.
@@ -47,7 +48,8 @@ struct channels {
     struct queue *replies; // struct answer, from the writer and query workers to the query service
     struct reject_counters rejects;
     struct peer_credit credit;
-    struct quota *quota; // borrowed; NULL: none
+    struct reader_gate gate; // of all queries that read the store
+    struct quota *quota;     // borrowed; NULL: none
     // Set before ingest starts: true if the connection to ingest is open.  Any thread.  NULL: no
     // connection is.
     bool (*is_connected)(void *connections, const struct job_return *at);

@@ -118,6 +118,18 @@ TEST_CASE(test_one_at_a_time)
     expect_answer(9, REPLY_OK);
 }
 
+// While the log is to be reset no query begins (reader_gate.h).
+TEST_CASE(test_a_query_waits_at_the_gate)
+{
+    struct error err = {0};
+    assert_true(reader_gate_close(&channels->gate));
+    assert_int_equal(ask(7, &err), STATUS_OK);
+    queue_wait(channels->replies, INT64_C(100000000));
+    assert_false(queue_is_nonempty(channels->replies));
+    reader_gate_open(&channels->gate, false);
+    expect_answer(7, REPLY_OK);
+}
+
 // Averages of all records wait for each other, as many as there is room for, and are answered
 // in the order in which they came.
 TEST_CASE(test_a_few_wait)
@@ -339,7 +351,7 @@ TEST_CASE(test_files_below_a_folder)
     assert_int_not_equal(access(folder_path(outside, folder, "copy.db"), F_OK), 0);
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_one_at_a_time, test_a_few_wait, test_what_reads_all_records,
-               test_baselines_are_passed_on, test_failures_are_answers,
-               test_the_end_waits_for_no_query, test_a_cancelled_store, test_files_below_a_folder,
-               test_any_error_is_answered)
+TEST_MAIN_EACH(set_up, tear_down, test_one_at_a_time, test_a_query_waits_at_the_gate,
+               test_a_few_wait, test_what_reads_all_records, test_baselines_are_passed_on,
+               test_failures_are_answers, test_the_end_waits_for_no_query, test_a_cancelled_store,
+               test_files_below_a_folder, test_any_error_is_answered)

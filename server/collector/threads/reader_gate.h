@@ -1,0 +1,58 @@
+// Reader gate: gives the writer a moment at which it can reset SQLite's write-ahead log (WAL).
+//
+// SQLite can reuse the log from its start only when no read transaction (snapshot) needs a part of
+// it.  While queries overlap there is no such moment, and the log would grow without end.  So when
+// the log has become long, the writer closes the gate: new queries wait, running queries end, or
+// are cancelled when the log has grown further by reader_gate_log_limit.  Then the writer resets
+// the log (checkpoint_restart) and opens the gate.  If another process holds a snapshot, the reset
+// fails, the gate is opened all the same, and the log grows.
+//
+// Thread-safe.
+#ifndef INFERSTAT_COLLECTOR_THREADS_READER_GATE_H
+#define INFERSTAT_COLLECTOR_THREADS_READER_GATE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum reader_kind {
+    READER_SHORT, // a query of the query service's thread; waits at most 0.2 s
+    READER_SCAN,  // an average that scans records, for seconds
+    READER_LONG,  // an audit, comparison, baseline or copy, for minutes; the gate stays open
+                  // meanwhile
+    READER_KIND_COUNT
+};
+
+// Initialized by channels_new.
+struct reader_gate {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool is_closed;                      // no READER_SHORT or READER_SCAN may begin
+    bool log_is_long;                    // no READER_LONG may begin
+    unsigned readers[READER_KIND_COUNT]; // that have entered
+    int64_t store_bytes;                 // size limit of the store (--retention bytes); 0: none
+};
+
+void reader_gate_init(struct reader_gate *gate);
+void reader_gate_deinit(struct reader_gate *gate);
+
+// Enters before a query begins its read transaction; waits while the gate is closed, but not longer
+// than other queries can last.  After it, reader_gate_leave must be called.
+void reader_gate_enter(struct reader_gate *gate, enum reader_kind kind);
+void reader_gate_leave(struct reader_gate *gate, enum reader_kind kind);
+
+// Returns by how many bytes the log may grow during a query of this kind.  The query is cancelled
+// then (store_set_log_limit).
+int64_t reader_gate_log_limit(const struct reader_gate *gate, enum reader_kind kind);
+
+// Sets the size limit of the store, before readers enter.  Writer thread.
+void reader_gate_limit_store(struct reader_gate *gate, int64_t bytes);
+
+// Says that the log is long, and closes the gate unless a READER_LONG has entered.  Returns true if
+// the gate is closed and no reader has entered: the log can be reset.  Writer thread.
+bool reader_gate_close(struct reader_gate *gate);
+
+// Opens the gate; `log_is_long`: the log could not be reset.  Writer thread.
+void reader_gate_open(struct reader_gate *gate, bool log_is_long);
+
+#endif
