@@ -18,30 +18,6 @@ bool expire_has_kind(enum record_kind kind)
     return kind != RECORD_KIND_RUN && kind != RECORD_KIND_DEVICE && kind != RECORD_KIND_MODEL;
 }
 
-enum { NUMBERS_MAX = 5 };
-
-// One integer of a statement with integers for its parameters ?1 to ?5, as far as it has them.
-// STATUS_NO_DATA: no row, or null.
-static enum status ask(sqlite3 *db, const char *sql, const int64_t numbers[NUMBERS_MAX],
-                       int64_t *out, struct error *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    enum status status = database_prepare(db, &stmt, sql, false, err);
-    if (status != STATUS_OK)
-        return status;
-    for (int i = 0; i < sqlite3_bind_parameter_count(stmt); i++)
-        (void)sqlite3_bind_int64(stmt, i + 1, numbers[i]);
-    const int rc = sqlite3_step(stmt);
-    if (rc == SQLITE_ROW && sqlite3_column_type(stmt, 0) != SQLITE_NULL)
-        *out = sqlite3_column_int64(stmt, 0);
-    else if (rc == SQLITE_ROW || rc == SQLITE_DONE)
-        status = STATUS_NO_DATA;
-    else
-        status = database_error(db, "store", err);
-    (void)sqlite3_finalize(stmt);
-    return status;
-}
-
 enum status expire_last_id(sqlite3 *db, enum record_kind kind, int64_t *out, struct error *err)
 {
     const struct query_metric *metrics[ROLLUP_METRICS_MAX];
@@ -53,8 +29,7 @@ enum status expire_last_id(sqlite3 *db, enum record_kind kind, int64_t *out, str
     static const char sql[] = "SELECT CASE WHEN count(*) >= ?3 THEN min(watermark) ELSE 0 END"
                               " FROM rollup_state WHERE metric BETWEEN ?1 AND ?2";
     const int64_t first = METRICS_PER_KIND * (int64_t)kind;
-    return ask(db, sql, (int64_t[NUMBERS_MAX]){first, first + METRICS_PER_KIND - 1, count}, out,
-               err);
+    return database_ask(db, sql, (int64_t[]){first, first + METRICS_PER_KIND - 1, count}, out, err);
 }
 
 // The time from which on a kind's rows are still needed to make rollups again.  Those with
@@ -63,16 +38,14 @@ static enum status needed_from(sqlite3 *db, enum record_kind kind, int64_t *out,
 {
     *out = INT64_MAX;
     enum status status =
-        ask(db,
-            "SELECT min(since_ns) FROM rollup_gap WHERE kind = ?1 AND grouping < 2"
-            " AND why IN (?2, ?3)",
-            (int64_t[NUMBERS_MAX]){kind, ROLLUP_CLEARED, ROLLUP_EXPIRING}, out, err);
+        database_ask(db,
+                     "SELECT min(since_ns) FROM rollup_gap WHERE kind = ?1 AND grouping < 2"
+                     " AND why IN (?2, ?3)",
+                     (int64_t[]){kind, ROLLUP_CLEARED, ROLLUP_EXPIRING}, out, err);
     if (*out <= SCHEMA_CLOCK_UNPLACED_NS)
         *out = INT64_MIN;
     return status == STATUS_NO_DATA ? STATUS_OK : status;
 }
-
-_Static_assert(ROLLUP_GROUPING_COUNT == 2, "as needed_from has it");
 
 // ---- Rows ---------------------------------------------------------------------------
 
@@ -113,7 +86,7 @@ static enum status expire_in_transaction(sqlite3 *db, const struct expire_rows *
                    table, table, (long long)before_ns, (long long)rows->last_id, rows->count);
     (void)snprintf(last, sizeof last,
                    "SELECT max(placed) FROM (SELECT " SCHEMA_PLACED_TIME " AS placed %s)", oldest);
-    enum status status = ask(db, last, NULL, &last_ns, err);
+    enum status status = database_ask(db, last, NULL, &last_ns, err);
     if (status != STATUS_OK)
         return status == STATUS_NO_DATA ? STATUS_OK : status;
     status = delete_rows(db, rows->kind, oldest, err);
@@ -161,7 +134,7 @@ static enum status oldest_of(sqlite3 *db, enum record_kind kind, bool any_id, in
                    "SELECT started_ns FROM \"%s\" INDEXED BY \"%s_started\" WHERE id <= ?1 AND"
                    " started_ns < ?2 ORDER BY started_ns LIMIT 1",
                    table, table);
-    return ask(db, sql, (int64_t[NUMBERS_MAX]){last_id, needed_ns}, started_ns, err);
+    return database_ask(db, sql, (int64_t[]){last_id, needed_ns}, started_ns, err);
 }
 
 enum status expire_oldest(sqlite3 *db, bool any_id, enum record_kind *kind, int64_t *started_ns,
@@ -195,10 +168,11 @@ static enum status prepare_day(sqlite3 *db, enum record_kind kind, int64_t since
 {
     const int64_t next_ns = rollup_next(ROLLUP_DAY, day_ns);
     int64_t lacks = 0;
-    enum status status = ask(db,
-                             "SELECT count(*) FROM rollup_gap WHERE kind = ?1 AND since_ns < ?3"
-                             " AND until_ns > ?2 AND why = 0 AND level IN (2, 3)",
-                             (int64_t[NUMBERS_MAX]){kind, day_ns, next_ns}, &lacks, err);
+    enum status status =
+        database_ask(db,
+                     "SELECT count(*) FROM rollup_gap WHERE kind = ?1 AND since_ns < ?3"
+                     " AND until_ns > ?2 AND why = 0 AND level IN (2, 3)",
+                     (int64_t[]){kind, day_ns, next_ns}, &lacks, err);
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT && status == STATUS_OK; g++) {
         const enum rollup_grouping grouping = (enum rollup_grouping)g;
         const struct gap empty = {kind, grouping, ROLLUP_DAY, since_ns, day_ns, ROLLUP_SPARSE};
@@ -219,12 +193,9 @@ enum status expire_want_sums(sqlite3 *db, enum record_kind kind, int64_t *before
 {
     char sql[160];
     const char *table = record_kind_info(kind)->name;
-    int64_t since_ns = INT64_MIN, oldest_ns = 0;
+    int64_t since_ns = 0, oldest_ns = 0;
     *changed = false;
-    enum status status = ask(db, "SELECT until_ns FROM expiry WHERE kind = ?1",
-                             (int64_t[NUMBERS_MAX]){kind}, &since_ns, err);
-    if (status == STATUS_NO_DATA)
-        status = STATUS_OK;
+    enum status status = gap_read_expired(db, kind, &since_ns, err);
     // The sums of a day that is begun stay; those of implausible times are always there.
     since_ns = since_ns > SCHEMA_CLOCK_FLOOR_NS
                    ? rollup_next(ROLLUP_DAY, rollup_bucket(ROLLUP_DAY, since_ns - 1))
@@ -237,7 +208,7 @@ enum status expire_want_sums(sqlite3 *db, enum record_kind kind, int64_t *before
     if (status != STATUS_OK)
         return status;
     for (unsigned days = 0; days < DAYS_PER_LOOK && status == STATUS_OK; days++) {
-        status = ask(db, sql, (int64_t[NUMBERS_MAX]){since_ns, *before_ns}, &oldest_ns, err);
+        status = database_ask(db, sql, (int64_t[]){since_ns, *before_ns}, &oldest_ns, err);
         if (status != STATUS_OK)
             break;
         oldest_ns = rollup_bucket(ROLLUP_DAY, oldest_ns);
@@ -252,67 +223,61 @@ enum status expire_want_sums(sqlite3 *db, enum record_kind kind, int64_t *before
 enum status expire_awaits_sums(sqlite3 *db, bool *out, struct error *err)
 {
     int64_t count = 0;
-    enum status status = ask(db, "SELECT count(*) FROM rollup_gap WHERE why = ?1",
-                             (int64_t[NUMBERS_MAX]){ROLLUP_EXPIRING}, &count, err);
+    enum status status = database_ask(db, "SELECT count(*) FROM rollup_gap WHERE why = ?1",
+                                      (int64_t[]){ROLLUP_EXPIRING}, &count, err);
     *out = count > 0;
     return status;
 }
 
 // ---- Rollups ----------------------------------------------------------------------------
 
-#define OF_LEVEL " FROM rollup WHERE metric = ?1 AND grouping = ?2 AND level = ?3"
-
-// Up to where the level is given up: not beyond what there is, whatever the clock says.
-static enum status set_gap(sqlite3 *db, const struct expire_level *rollups, int64_t newest_ns,
-                           struct error *err)
+// Adds a gap up to where the level is given up, for each kind with rollups before: not beyond what
+// there is, whatever the clock says.
+static enum status add_gaps(sqlite3 *db, const struct expire_level *rollups, struct error *err)
 {
     const enum rollup_level coarser =
         rollups->level == ROLLUP_MONTH ? ROLLUP_MONTH : (enum rollup_level)(rollups->level + 1);
-    const int64_t end_ns = rollup_next(coarser, rollup_bucket(coarser, newest_ns));
-    const struct gap gap = {.kind = rollups->metric->kind,
-                            .grouping = rollups->grouping,
-                            .level = rollups->level,
-                            .since_ns = INT64_MIN,
-                            .until_ns = end_ns < rollups->before_ns ? end_ns : rollups->before_ns,
-                            .why = ROLLUP_OLD};
-    return gap_add(db, &gap, err);
-}
-
-static enum status delete_level(sqlite3 *db, const struct expire_level *rollups, unsigned *gone,
-                                struct error *err)
-{
-    const int64_t of[NUMBERS_MAX] = {rollup_metric_number(rollups->metric), rollups->grouping,
-                                     rollups->level, rollups->before_ns, rollups->count};
-    int64_t newest_ns = 0, last_ns = 0;
-    enum status status =
-        ask(db, "SELECT max(started_ns)" OF_LEVEL " AND started_ns < ?4", of, &newest_ns, err);
-    if (status == STATUS_OK)
-        status = ask(db,
-                     "SELECT max(started_ns) FROM (SELECT started_ns" OF_LEVEL
-                     " AND started_ns < ?4 ORDER BY started_ns LIMIT ?5)",
-                     of, &last_ns, err);
-    if (status == STATUS_OK)
-        status = set_gap(db, rollups, newest_ns, err);
-    if (status != STATUS_OK)
-        return status == STATUS_NO_DATA ? STATUS_OK : status;
-    status =
-        database_execf(db, err,
-                       "DELETE FROM rollup WHERE metric = %lld AND grouping = %lld"
-                       " AND level = %lld AND started_ns <= %lld",
-                       (long long)of[0], (long long)of[1], (long long)of[2], (long long)last_ns);
-    if (status == STATUS_OK)
-        *gone = (unsigned)sqlite3_changes(db);
+    enum status status = STATUS_OK;
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT && status == STATUS_OK; kind++) {
+        const int64_t of[] = {kind, rollups->grouping, rollups->level, rollups->before_ns};
+        int64_t newest_ns = 0;
+        status =
+            database_ask(db,
+                         "SELECT max((SELECT max(started_ns) FROM rollup WHERE metric = s.metric"
+                         " AND grouping = ?2 AND level = ?3 AND started_ns < ?4))"
+                         " FROM rollup_state s WHERE s.metric / 256 = ?1",
+                         of, &newest_ns, err);
+        const int64_t end_ns = rollup_next(coarser, rollup_bucket(coarser, newest_ns));
+        const struct gap gap = {.kind = (enum record_kind)kind,
+                                .grouping = rollups->grouping,
+                                .level = rollups->level,
+                                .since_ns = INT64_MIN,
+                                .until_ns =
+                                    end_ns < rollups->before_ns ? end_ns : rollups->before_ns,
+                                .why = ROLLUP_OLD};
+        if (status == STATUS_OK)
+            status = gap_add(db, &gap, err);
+        else if (status == STATUS_NO_DATA)
+            status = STATUS_OK;
+    }
     return status;
 }
 
 enum status expire_level_slice(sqlite3 *db, const struct expire_level *rollups, unsigned *gone,
                                struct error *err)
 {
+    char where[64];
     *gone = 0;
     enum status status = database_exec(db, "BEGIN IMMEDIATE", err);
     if (status != STATUS_OK)
         return status;
-    status = database_end(db, delete_level(db, rollups, gone, err), err);
+    (void)snprintf(where, sizeof where, "grouping = %d AND level = %d", (int)rollups->grouping,
+                   (int)rollups->level);
+    status = add_gaps(db, rollups, err);
+    if (status == STATUS_OK)
+        status = gap_erase(db, where, &(struct gap_span){INT64_MIN, rollups->before_ns},
+                           rollups->count, gone, err);
+    status = database_end(db, status, err);
     if (status != STATUS_OK)
         *gone = 0;
     return status;
@@ -321,23 +286,14 @@ enum status expire_level_slice(sqlite3 *db, const struct expire_level *rollups, 
 enum status expire_oldest_level(sqlite3 *db, enum rollup_level level, int64_t *started_ns,
                                 struct error *err)
 {
-    unsigned count = 0;
-    bool found = false;
-    const struct query_metric *metrics = query_metrics(&count);
-    for (unsigned i = 0; i < count * ROLLUP_GROUPING_COUNT; i++) {
-        const int64_t of[NUMBERS_MAX] = {rollup_metric_number(&metrics[i / ROLLUP_GROUPING_COUNT]),
-                                         i % ROLLUP_GROUPING_COUNT, level};
-        int64_t oldest_ns = 0;
-        enum status status = ask(db, "SELECT min(started_ns)" OF_LEVEL, of, &oldest_ns, err);
-        if (status != STATUS_OK && status != STATUS_NO_DATA)
-            return status;
-        if (status == STATUS_NO_DATA || (found && oldest_ns >= *started_ns))
-            continue;
-        *started_ns = oldest_ns;
-        found = true;
-    }
-    return found ? STATUS_OK : STATUS_NO_DATA;
+    return database_ask(db,
+                        "SELECT min((SELECT min(started_ns) FROM rollup WHERE metric = s.metric"
+                        " AND grouping = g.column1 AND level = ?1))"
+                        " FROM rollup_state s, (VALUES(0), (1)) g",
+                        (int64_t[]){level}, started_ns, err);
 }
+
+_Static_assert(ROLLUP_GROUPING_COUNT == 2, "as needed_from and expire_oldest_level have it");
 
 // ---- Room -------------------------------------------------------------------------------
 

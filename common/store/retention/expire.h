@@ -66,18 +66,17 @@ MUST_CHECK enum status expire_slice(struct sqlite3 *db, const struct expire_rows
 MUST_CHECK enum status expire_oldest(struct sqlite3 *db, bool any_id, enum record_kind *kind,
                                      int64_t *started_ns, struct error *err);
 
-// A batch of rollups to expire: those of one metric, grouping and level that started before
+// A batch of rollups to expire: those of a grouping and level, of all metrics, that started before
 // `before_ns`, which is a bucket boundary of the next coarser level.
 struct expire_level {
-    const struct query_metric *metric;
     enum rollup_grouping grouping;
     enum rollup_level level;
     int64_t before_ns;
     unsigned count; // max. rollups in the batch
 };
 
-// Adds the gap (ROLLUP_OLD) and deletes the oldest of these rollups, at most `count` and all that
-// start at the same time as the last.  Sets `*gone` to the number of rollups deleted.
+// Adds the gaps (ROLLUP_OLD) of these rollups and deletes up to `count` of them.  Sets `*gone` to
+// the number of rollups deleted; 0: none are left.
 MUST_CHECK enum status expire_level_slice(struct sqlite3 *db, const struct expire_level *rollups,
                                           unsigned *gone, struct error *err);
 

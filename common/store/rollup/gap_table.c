@@ -104,6 +104,20 @@ enum status gap_request_rebuild(sqlite3 *db, enum record_kind kind, const struct
     return status;
 }
 
+enum status gap_erase(sqlite3 *db, const char *where, const struct gap_span *span, unsigned count,
+                      unsigned *gone, struct error *err)
+{
+    enum status status =
+        database_execf(db, err,
+                       "DELETE FROM rollup WHERE (metric, grouping, level, started_ns, series) IN"
+                       " (SELECT metric, grouping, level, started_ns, series FROM rollup"
+                       " WHERE metric IN (SELECT metric FROM rollup_state) AND %s"
+                       " AND started_ns >= %lld AND started_ns < %lld LIMIT %u)",
+                       where, (long long)span->since_ns, (long long)span->until_ns, count);
+    *gone = status == STATUS_OK ? (unsigned)sqlite3_changes(db) : 0;
+    return status;
+}
+
 enum status gap_last_id(sqlite3 *db, enum record_kind kind, int64_t *id, struct error *err)
 {
     return database_integerf(db, id, err,
@@ -113,13 +127,18 @@ enum status gap_last_id(sqlite3 *db, enum record_kind kind, int64_t *id, struct 
                              record_kind_info(kind)->name, 256 * (int)kind, 256 * (int)kind + 255);
 }
 
+enum status gap_read_expired(sqlite3 *db, enum record_kind kind, int64_t *until_ns,
+                             struct error *err)
+{
+    return database_integerf(db, until_ns, err,
+                             "SELECT coalesce(max(until_ns), %lld) FROM expiry WHERE kind = %d",
+                             (long long)INT64_MIN, (int)kind);
+}
+
 enum status gap_read_kept(sqlite3 *db, enum record_kind kind, struct gap_kept *kept,
                           struct error *err)
 {
-    enum status status = database_integerf(db, &kept->until_ns, err,
-                                           "SELECT coalesce(max(until_ns), %lld) FROM expiry"
-                                           " WHERE kind = %d",
-                                           (long long)INT64_MIN, (int)kind);
+    enum status status = gap_read_expired(db, kind, &kept->until_ns, err);
     if (status == STATUS_OK)
         status = database_integerf(
             db, &kept->last_id, err,

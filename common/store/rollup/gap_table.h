@@ -55,10 +55,21 @@ MUST_CHECK enum status gap_request_rebuild(struct sqlite3 *db, enum record_kind 
                                            const struct gap_span *spans, size_t count,
                                            struct error *err);
 
+// Deletes up to `count` rollups that start in `span`, of the metrics, groupings and levels that the
+// SQL condition `where` on the table rollup selects.  Sets `*gone` to the number of rollups
+// deleted.
+MUST_CHECK enum status gap_erase(struct sqlite3 *db, const char *where, const struct gap_span *span,
+                                 unsigned count, unsigned *gone, struct error *err);
+
 // Sets `*id` to the highest known id that a record of the kind has ever had; watermarks (per metric
 // the highest id in its rollups) tell the ids of deleted rows.  New records must get higher ids.
 MUST_CHECK enum status gap_last_id(struct sqlite3 *db, enum record_kind kind, int64_t *id,
                                    struct error *err);
+
+// Sets `*until_ns` to the time before which some or all records of a kind have expired (the table
+// expiry); INT64_MIN: none have.
+MUST_CHECK enum status gap_read_expired(struct sqlite3 *db, enum record_kind kind,
+                                        int64_t *until_ns, struct error *err);
 
 // The records of a kind that rollups go on counting after their rows are deleted: those with ids up
 // to `last_id` (the highest watermark) that started before `until_ns` (the end of the last day with

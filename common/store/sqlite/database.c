@@ -168,18 +168,29 @@ enum status database_run(sqlite3 *db, sqlite3_stmt *stmt, struct error *err)
     return status;
 }
 
-enum status database_integer(sqlite3 *db, const char *sql, int64_t *out, struct error *err)
+enum status database_ask(sqlite3 *db, const char *sql, const int64_t *numbers, int64_t *out,
+                         struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
     enum status status = database_prepare(db, &stmt, sql, false, err);
     if (status != STATUS_OK)
         return status;
+    database_bind(stmt, numbers, numbers ? sqlite3_bind_parameter_count(stmt) : 0);
     const int rc = sqlite3_step(stmt);
-    *out = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : 0;
-    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        status = database_error(db, "store", err);
+    if (rc == SQLITE_ROW && sqlite3_column_type(stmt, 0) != SQLITE_NULL)
+        *out = sqlite3_column_int64(stmt, 0);
+    else
+        status = rc == SQLITE_ROW || rc == SQLITE_DONE ? STATUS_NO_DATA
+                                                       : database_error(db, "store", err);
     (void)sqlite3_finalize(stmt);
     return status;
+}
+
+enum status database_integer(sqlite3 *db, const char *sql, int64_t *out, struct error *err)
+{
+    *out = 0;
+    const enum status status = database_ask(db, sql, NULL, out, err);
+    return status == STATUS_NO_DATA ? STATUS_OK : status;
 }
 
 enum status database_integerf(sqlite3 *db, int64_t *out, struct error *err, const char *format, ...)

@@ -82,7 +82,13 @@ MUST_CHECK enum status database_run(struct sqlite3 *db, struct sqlite3_stmt *stm
 MUST_CHECK enum status database_integer(struct sqlite3 *db, const char *sql, int64_t *out,
                                         struct error *err);
 
-// The same for a query made from `format`, as in database_execf.
+// Runs a query with the integers `numbers` for its parameters ?1, ?2, ... (NULL: it has none), and
+// sets `*out` to the first column of its first row.  Returns STATUS_NO_DATA, and does not set
+// `*out`, if there is no row or the value is null.
+MUST_CHECK enum status database_ask(struct sqlite3 *db, const char *sql, const int64_t *numbers,
+                                    int64_t *out, struct error *err);
+
+// As database_integer, for a query made from `format`, as in database_execf.
 MUST_CHECK enum status database_integerf(struct sqlite3 *db, int64_t *out, struct error *err,
                                          const char *format, ...);
 

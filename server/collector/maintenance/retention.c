@@ -19,7 +19,6 @@
 enum {
     SLICE_NS = 15000000,   // target duration of a slice with its commit
     BUSY_PAUSES = 3,       // pause after a slice, as a multiple of its duration
-    LOOKS_MAX = 64,        // levels checked in one step when nothing is deleted
     WAITS_MAX = 5,         // passes that await sums before the store shrinks without them
     SLACK_SHARE = 32,      // 1/32 of the file may be free pages
     PRESS_SHARE = 16,      // at 17/16 of its limit the store takes nothing more
@@ -39,7 +38,7 @@ enum {
     PAGES_MAX = 1024,
 };
 
-enum { GONE_COUNT = 3 };
+enum { GONE_COUNT = 3, PLACES = ROLLUP_GROUPING_COUNT * ROLLUP_LEVEL_COUNT };
 
 enum phase { PHASE_ROWS, PHASE_LEVELS, PHASE_RUNS, PHASE_BYTES, PHASE_ROOM, PHASE_COUNT };
 
@@ -48,8 +47,8 @@ struct retention {
     struct retention_rules rules;
     bool has_rollups;
     enum phase phase;
-    unsigned kind;  // of rows and levels
-    unsigned place; // among the kind's metrics, groupings and levels
+    unsigned kind;  // of rows
+    unsigned place; // grouping and level of rollups
     bool sweeping;  // deleting rollups of a level before a time, to shrink
     enum rollup_level sweep_level;
     int64_t sweep_before_ns;
@@ -177,47 +176,24 @@ static int64_t level_floor(const struct retention *retention, const struct expir
     return floor_of(wall_ns, ages[rollups->level], coarser);
 }
 
-// Gets the metric, grouping and level at `place` of the kind; false after the last.
-static bool level_at(const struct retention *retention, struct expire_level *rollups)
-{
-    const struct query_metric *metrics[ROLLUP_METRICS_MAX];
-    const enum record_kind kind = (enum record_kind)retention->kind;
-    const unsigned count = rollup_has_kind(kind) ? rollup_metrics(kind, metrics) : 0;
-    const unsigned a_metric = ROLLUP_GROUPING_COUNT * ROLLUP_LEVEL_COUNT;
-    if (retention->place >= count * a_metric)
-        return false;
-    rollups->metric = metrics[retention->place / a_metric];
-    rollups->grouping = (enum rollup_grouping)(retention->place % ROLLUP_GROUPING_COUNT);
-    rollups->level =
-        (enum rollup_level)(retention->place / ROLLUP_GROUPING_COUNT % ROLLUP_LEVEL_COUNT);
-    rollups->count = retention->rollups.now;
-    return true;
-}
-
 // Deletes a slice of the next level that has rows to delete.  Sets `*done` when none is left.
 static enum status sweep_levels(struct retention *retention, int64_t wall_ns, unsigned *gone,
                                 bool *done, struct error *err)
 {
     enum status status = STATUS_OK;
     retention->used = &retention->rollups;
-    for (unsigned looks = 0; looks < LOOKS_MAX && status == STATUS_OK && *gone == 0;) {
-        struct expire_level rollups;
-        *done = retention->kind == RECORD_KIND_COUNT;
-        if (*done)
-            return STATUS_OK;
-        if (!level_at(retention, &rollups)) {
-            retention->kind++;
-            retention->place = 0;
-            continue;
-        }
+    while (status == STATUS_OK && *gone == 0 && retention->place < PLACES) {
+        struct expire_level rollups = {
+            .grouping = (enum rollup_grouping)(retention->place / ROLLUP_LEVEL_COUNT),
+            .level = (enum rollup_level)(retention->place % ROLLUP_LEVEL_COUNT),
+            .count = retention->rollups.now};
         rollups.before_ns = level_floor(retention, &rollups, wall_ns);
-        if (rollups.before_ns > INT64_MIN) {
+        if (rollups.before_ns > INT64_MIN)
             status = expire_level_slice(retention->db, &rollups, gone, err);
-            looks++;
-        }
         if (*gone == 0)
             retention->place++;
     }
+    *done = retention->place == PLACES;
     return status;
 }
 
@@ -340,7 +316,6 @@ static enum status begin_sweep(struct retention *retention, int64_t wall_ns, str
         retention->sweep_level = (enum rollup_level)level;
         retention->sweep_before_ns = before_ns;
         retention->sweeping = true;
-        retention->kind = 0;
         retention->place = 0;
         return STATUS_OK;
     }

@@ -86,15 +86,6 @@ void rollup_levels_restart(struct rollup_levels *levels)
     levels->has_old_groupings = true;
 }
 
-enum status rollup_levels_expired(sqlite3 *db, enum record_kind kind, int64_t *out,
-                                  struct error *err)
-{
-    return database_integerf(db, out, err,
-                             "SELECT coalesce((SELECT until_ns FROM expiry WHERE kind = %d),"
-                             " -9223372036854775807 - 1)",
-                             (int)kind);
-}
-
 static bool is_over(const struct gap_span *span, int64_t wall_ns)
 {
     return wall_ns > OVER_NS && span->until_ns <= wall_ns - OVER_NS;
@@ -308,8 +299,8 @@ enum status rollup_levels_write(struct rollup_levels *levels, struct rollup_flus
     if (status == STATUS_OK && job->slice.first_row == 0 && whole.memtable->count > 0) {
         status = rollup_flush_begin(flush, &whole, err);
         if (status == STATUS_OK && !job->keeps_days)
-            status = rollup_levels_expired(levels->db, whole.memtable->kind, &forecast.days_from_ns,
-                                           err);
+            status =
+                gap_read_expired(levels->db, whole.memtable->kind, &forecast.days_from_ns, err);
         if (status == STATUS_OK)
             status = add_forecast(levels, &forecast, &added, err);
         if (status == STATUS_OK && added)
@@ -344,26 +335,12 @@ bool rollup_levels_are_due(const struct rollup_levels *levels, int64_t wall_ns)
            (wall_ns >= levels->rest_until_ns || wall_ns < levels->rest_until_ns - 2 * DAY_NS);
 }
 
-// Deletes some rows of a kind, or of all kinds, and of the groupings and levels of `where`.
 static enum status erase_some(sqlite3 *db, const char *where, const struct gap_span *span,
                               bool *left, struct error *err)
 {
-    char sql[384];
-    sqlite3_stmt *stmt = NULL;
-    (void)snprintf(sql, sizeof sql,
-                   "DELETE FROM rollup WHERE (metric, grouping, level, started_ns, series) IN"
-                   " (SELECT metric, grouping, level, started_ns, series FROM rollup"
-                   " WHERE metric IN (SELECT metric FROM rollup_state) AND %s"
-                   " AND started_ns >= ?1 AND started_ns < ?2 LIMIT %d)",
-                   where, ERASE_ROWS);
-    enum status status = database_prepare(db, &stmt, sql, false, err);
-    if (status != STATUS_OK)
-        return status;
-    (void)sqlite3_bind_int64(stmt, 1, span->since_ns);
-    (void)sqlite3_bind_int64(stmt, 2, span->until_ns);
-    status = database_run(db, stmt, err);
-    *left = sqlite3_changes(db) > 0;
-    (void)sqlite3_finalize(stmt);
+    unsigned gone = 0;
+    enum status status = gap_erase(db, where, span, ERASE_ROWS, &gone, err);
+    *left = gone > 0;
     return status;
 }
 
@@ -403,7 +380,7 @@ static enum status settle(struct rollup_levels *levels, const struct subject *of
     const bool is_gone = gap_set_covers(&gaps, of->level, span->since_ns, span->until_ns);
     gap_set_deinit(&gaps);
     if (status == STATUS_OK)
-        status = rollup_levels_expired(levels->db, of->kind, &expired_ns, err);
+        status = gap_read_expired(levels->db, of->kind, &expired_ns, err);
     if (status != STATUS_OK || (of->level == ROLLUP_DAY && span->since_ns < expired_ns) ||
         (!is_whole && !is_gone))
         return status;

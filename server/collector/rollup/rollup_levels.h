@@ -66,9 +66,4 @@ MUST_CHECK enum status rollup_levels_erase(struct sqlite3 *db, enum record_kind 
                                            enum rollup_level period, const struct gap_span *span,
                                            bool *left, struct error *err);
 
-// Sets `*out` to the time before which the records of a kind have expired; INT64_MIN: no record
-// has.
-MUST_CHECK enum status rollup_levels_expired(struct sqlite3 *db, enum record_kind kind,
-                                             int64_t *out, struct error *err);
-
 #endif

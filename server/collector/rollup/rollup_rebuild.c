@@ -112,27 +112,6 @@ static struct gap gap_of(enum record_kind kind, enum rollup_level level, enum ro
 
 // ---- The next day ----------------------------------------------------------------------
 
-// One row of up to two integers, which stay as they are where there is none.
-static enum status ask(sqlite3 *db, const char *format, int64_t of[3], int64_t *first,
-                       int64_t *second, struct error *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    enum status status = database_prepare(db, &stmt, format, false, err);
-    if (status != STATUS_OK)
-        return status;
-    database_bind(stmt, of, sqlite3_bind_parameter_count(stmt));
-    const int rc = sqlite3_step(stmt);
-    if (rc == SQLITE_ROW && sqlite3_column_type(stmt, 0) != SQLITE_NULL) {
-        *first = sqlite3_column_int64(stmt, 0);
-        if (second)
-            *second = sqlite3_column_int64(stmt, 1);
-    }
-    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
-        status = database_error(db, "rollups", err);
-    (void)sqlite3_finalize(stmt);
-    return status;
-}
-
 // The last time before one at which the kind has a record that rollups hold, or a rollup;
 // INT64_MIN: there is none.  The day of implausible times always counts as having one: to find out,
 // all records would have to be read.
@@ -148,9 +127,9 @@ static enum status find_last(struct rollup_rebuild *rebuild, enum record_kind ki
         " (VALUES(0), (1), (2)) l WHERE s.metric / 256 = %d), ?3))",
         record_kind_info(kind)->name, (int)kind);
     before_ns -= before_ns < INT64_MAX; // the last time has no end
-    enum status status =
-        sql ? ask(rebuild->db, sql, (int64_t[]){before_ns, watermark, INT64_MIN}, last, NULL, err)
-            : error_no_memory(err, "rollups");
+    enum status status = sql ? database_ask(rebuild->db, sql,
+                                            (int64_t[]){before_ns, watermark, INT64_MIN}, last, err)
+                             : error_no_memory(err, "rollups");
     sqlite3_free(sql);
     if (*last < SCHEMA_CLOCK_UNPLACED_NS && before_ns >= SCHEMA_CLOCK_UNPLACED_NS)
         *last = SCHEMA_CLOCK_UNPLACED_NS;
@@ -159,16 +138,20 @@ static enum status find_last(struct rollup_rebuild *rebuild, enum record_kind ki
 
 _Static_assert(ROLLUP_GROUPING_COUNT == 2 && ROLLUP_MONTH == 3, "as find_last has them");
 
-// The last gap of the kind's that is to be rebuilt; `span->until_ns` INT64_MIN: none.
+// The last gap of the kind's that is to be rebuilt.  STATUS_NO_DATA: there is none.
 static enum status find_gap(struct rollup_rebuild *rebuild, enum record_kind kind,
                             struct gap_span *span, struct error *err)
 {
-    int64_t of[] = {(int64_t)kind, rebuild->before_ns[kind], 0};
-    span->until_ns = INT64_MIN;
-    return ask(rebuild->db,
-               "SELECT since_ns, until_ns FROM rollup_gap WHERE kind = ?1 AND grouping < 2"
-               " AND since_ns < ?2 AND why IN (2, 3) ORDER BY until_ns DESC LIMIT 1",
-               of, &span->since_ns, &span->until_ns, err);
+#define OF_LAST                                                                                    \
+    " FROM rollup_gap WHERE kind = ?1 AND grouping < 2 AND since_ns < ?2 AND why IN (2, 3)"        \
+    " ORDER BY until_ns DESC, since_ns LIMIT 1"
+    const int64_t of[] = {(int64_t)kind, rebuild->before_ns[kind]};
+    enum status status =
+        database_ask(rebuild->db, "SELECT since_ns" OF_LAST, of, &span->since_ns, err);
+    return status == STATUS_OK
+               ? database_ask(rebuild->db, "SELECT until_ns" OF_LAST, of, &span->until_ns, err)
+               : status;
+#undef OF_LAST
 }
 
 _Static_assert(ROLLUP_GROUPING_COUNT == 2 && ROLLUP_CLEARED == 2 && ROLLUP_EXPIRING == 3,
@@ -190,12 +173,12 @@ static enum status begin_day(struct rollup_rebuild *rebuild, enum record_kind ki
 {
     int64_t keeps = 0;
     int64_t of[] = {(int64_t)kind, day->since_ns, day->until_ns};
-    enum status status = ask(rebuild->db,
-                             "SELECT 1 FROM rollup_gap WHERE kind = ?1 AND since_ns < ?3"
-                             " AND until_ns > ?2 AND why = 3",
-                             of, &keeps, NULL, err);
+    enum status status = database_ask(rebuild->db,
+                                      "SELECT 1 FROM rollup_gap WHERE kind = ?1 AND since_ns < ?3"
+                                      " AND until_ns > ?2 AND why = 3",
+                                      of, &keeps, err);
     // The whole day, so that its remaining rows are not read.
-    if (status == STATUS_OK)
+    if (status == STATUS_OK || status == STATUS_NO_DATA)
         status = gap_each_grouping(
             rebuild->db, gap_add,
             gap_of(kind, ROLLUP_MONTH, keeps ? ROLLUP_EXPIRING : ROLLUP_CLEARED, day), err);
@@ -213,13 +196,13 @@ enum status rollup_rebuild_begin(struct rollup_rebuild *rebuild, enum record_kin
 {
     int64_t expired_ns = INT64_MIN;
     *found = false;
-    enum status status = rollup_levels_expired(rebuild->db, kind, &expired_ns, err);
+    enum status status = gap_read_expired(rebuild->db, kind, &expired_ns, err);
     while (status == STATUS_OK) {
         struct gap_span gap = {0};
         int64_t last_ns = INT64_MIN;
         status = find_gap(rebuild, kind, &gap, err);
-        if (status != STATUS_OK || gap.until_ns == INT64_MIN)
-            return status;
+        if (status != STATUS_OK)
+            return status == STATUS_NO_DATA ? STATUS_OK : status;
         if (gap.until_ns > rebuild->before_ns[kind])
             gap.until_ns = rebuild->before_ns[kind];
         status = find_last(rebuild, kind, watermark, gap.until_ns, &last_ns, err);
@@ -364,7 +347,7 @@ enum status rollup_rebuild_damaged(sqlite3 *db, enum record_kind kind,
     int64_t expired_ns = INT64_MIN;
     const struct gap_span day = day_of(damaged->started_ns);
     bool left = true;
-    enum status status = rollup_levels_expired(db, kind, &expired_ns, err);
+    enum status status = gap_read_expired(db, kind, &expired_ns, err);
     if (status == STATUS_OK && damaged->level == ROLLUP_MONTH)
         status = gap_drop_months(db, kind, &day, err);
     else if (status == STATUS_OK && day.since_ns >= expired_ns)

@@ -91,7 +91,7 @@ static enum status level_watermarks(struct rollups *rollups, enum record_kind k,
                           record_kind_info(k)->name);
     all.until_ns += all.until_ns < INT64_MAX;
     if (status == STATUS_OK)
-        status = rollup_levels_expired(rollups->db, k, &all.since_ns, err);
+        status = gap_read_expired(rollups->db, k, &all.since_ns, err);
     if (status == STATUS_OK)
         status = database_exec(rollups->db, "BEGIN IMMEDIATE", err);
     if (status == STATUS_OK)

@@ -40,15 +40,11 @@ static void expire(int64_t before_ns)
 static void expire_rollups(enum rollup_grouping grouping, enum rollup_level level,
                            int64_t before_ns)
 {
-    const struct query_metric *metrics[ROLLUP_METRICS_MAX];
-    const unsigned count = rollup_metrics(RECORD_KIND_INFERENCE, metrics);
-    for (unsigned i = 0; i < count; i++) {
-        struct error err = {0};
-        unsigned gone = 1;
-        const struct expire_level rollups = {metrics[i], grouping, level, before_ns, 500};
-        while (gone > 0)
-            expect_ok(expire_level_slice(rollup_rig.db, &rollups, &gone, &err), &err);
-    }
+    struct error err = {0};
+    unsigned gone = 1;
+    const struct expire_level rollups = {grouping, level, before_ns, 500};
+    while (gone > 0)
+        expect_ok(expire_level_slice(rollup_rig.db, &rollups, &gone, &err), &err);
 }
 
 static enum status ask_for_bundle(const struct query_filter *filter, struct result **out,
