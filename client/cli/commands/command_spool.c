@@ -70,9 +70,19 @@ struct row {
     struct spool_totals left; // records: of a live run only those in its spool
 };
 
-static void add_orphan(struct row *row, const struct orphan *orphan)
+// Where the records of a dead run wait.
+static const char *state_of(const struct orphan *orphan, const struct orphans_place *place)
 {
-    row->state = "dead";
+    for (uint32_t i = 0; i < runfile_stream_count(orphan->file); i++)
+        if (atomic_load(&runfile_stream(orphan->file, i).header->given_up) > 0)
+            return "given up";
+    return orphan->spool || place->on_disk ? "on disk" : "dead";
+}
+
+static void add_orphan(struct row *row, const struct orphan *orphan,
+                       const struct orphans_place *place)
+{
+    row->state = state_of(orphan, place);
     row->run = *runfile_run(orphan->file);
     row->counted = true;
     if (orphan->spool)
@@ -92,7 +102,7 @@ static bool read_row(struct row *row, const struct orphans_folders *folders,
     if (status == STATUS_NOT_FOUND)
         return false;
     if (status == STATUS_OK) {
-        add_orphan(row, &orphan);
+        add_orphan(row, &orphan, place);
         orphan_close(&orphan);
     } else if (status != STATUS_BUSY) {
         row->state = "unusable";

@@ -4,10 +4,12 @@ under their own run, with what they were doing; sent by the next worker, or by h
 Where the programs are: INFERSTATD, WORKER, INFERSTAT.
 """
 
+import glob
 import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -100,8 +102,7 @@ class ReplayTest(FaultCase):
             with self.subTest(stage):
                 self.start_collector()
                 done = self.kill_in(stage)
-                self.assertEqual(len(self.spool_rows()), 1)
-                self.assertEqual(self.spool_rows()[0]["state"], "dead")
+                self.assertEqual(self.states(), ["dead"])
                 self.assertIn("sent to", self.run_worker())
                 self.check_killed(stage, done)
                 self.end(self.collector)
@@ -120,6 +121,23 @@ class ReplayTest(FaultCase):
         self.check_killed("load", done)
         self.client("spool", "flush", code=3, source=[])
         self.client("spool", "list", code=3, source=[])
+
+    def states(self):
+        return [row["state"] for row in self.spool_rows()]
+
+    def test_states(self):
+        """`spool list` says where the records of a dead run wait, or that they were given up."""
+        worker = self.start_worker("--model", self.tiny,
+                                   INFERSTAT_TEST_STAGE_DELAY="tokenizer_init:60000")
+        self.wait_until(lambda: glob.glob(os.path.join(self.spool, "*", "*.seg")))
+        self.assertEqual(self.states(), ["live"])
+        self.kill(worker)
+        self.assertEqual(self.states(), ["on disk"])
+        path, = glob.glob(os.path.join(self.run_folder, "*.run"))
+        with open(path, "r+b") as file:
+            streams_at, = struct.unpack("=Q", os.pread(file.fileno(), 8, 40))
+            os.pwrite(file.fileno(), struct.pack("=Q", 1), streams_at + 40)  # given_up
+        self.assertEqual(self.states(), ["given up"])
 
     def test_another_collector(self):
         """Its own collector is gone for good: another one takes it."""
@@ -143,10 +161,10 @@ class ReplayTest(FaultCase):
         self.wait_until(lambda: self.sql("SELECT count(*) FROM run") == [(1,)]
                         if os.path.exists(self.db) else False)
         self.client("spool", "flush", code=3, source=[])  # it lives
-        self.assertEqual([row["state"] for row in self.spool_rows()], ["live"])
+        self.assertEqual(self.states(), ["live"])
         outer.send_signal(signal.SIGKILL)
         outer.wait(timeout=30)
-        self.wait_until(lambda: [row["state"] for row in self.spool_rows()] == ["dead"])
+        self.wait_until(lambda: self.states() == ["dead"])
         self.client("spool", "flush", source=[])
         self.assertIn("load read_header", self.killed_run()[1])
         self.check_audit()
