@@ -23,16 +23,14 @@ enum {
 // crashing on start.
 static const int64_t others_patience_ns = INT64_C(3600000000000);
 
-static const enum inferstat_status public_status[STATUS_COUNT] = {
-    [STATUS_OK] = INFERSTAT_OK,          [STATUS_INVALID] = INFERSTAT_INVALID,
-    [STATUS_DENIED] = INFERSTAT_INVALID, [STATUS_NOMEM] = INFERSTAT_NO_MEMORY,
-    [STATUS_TIMEOUT] = INFERSTAT_IO,     [STATUS_IO] = INFERSTAT_IO,
-    [STATUS_NOT_FOUND] = INFERSTAT_IO,   [STATUS_BUSY] = INFERSTAT_IO,
-    [STATUS_UNREACHABLE] = INFERSTAT_IO, [STATUS_CORRUPT] = INFERSTAT_IO,
-    [STATUS_UNSUPPORTED] = INFERSTAT_IO, [STATUS_TOO_NEW] = INFERSTAT_IO,
-    [STATUS_FULL] = INFERSTAT_IO,        [STATUS_CANCELLED] = INFERSTAT_IO,
-    [STATUS_NO_DATA] = INFERSTAT_IO,
-};
+static enum inferstat_status public_status(enum status status)
+{
+    if (status == STATUS_INVALID || status == STATUS_DENIED)
+        return INFERSTAT_INVALID;
+    if (status == STATUS_NOMEM)
+        return INFERSTAT_NO_MEMORY;
+    return status == STATUS_OK ? INFERSTAT_OK : INFERSTAT_IO;
+}
 
 // ---- Options --------------------------------------------------------------------
 
@@ -286,7 +284,8 @@ static void free_monitor(struct inferstat_monitor *monitor, bool remove_files)
         names_close(monitor->names);
         (void)munmap(monitor->area, names_area_size());
     }
-    listeners_deinit(&monitor->listeners);
+    (void)pthread_cond_destroy(&monitor->listeners.returned);
+    (void)pthread_mutex_destroy(&monitor->listeners.lock);
     free(monitor->run_folder);
     free(monitor->spool_folder);
     free(monitor);
@@ -305,7 +304,8 @@ static struct inferstat_monitor *new_monitor(const struct inferstat_options *opt
         [INFERSTAT_EVENT_OPERATION] = options->history_operations,
     };
     thread_slots_init(&monitor->slots, limits);
-    listeners_init(&monitor->listeners);
+    (void)pthread_mutex_init(&monitor->listeners.lock, NULL);
+    (void)pthread_cond_init(&monitor->listeners.returned, NULL);
     atomic_store_explicit(&monitor->sampled.device_memory, -1, memory_order_relaxed);
     monitor->logging = options->log != NULL;
     monitor->log = (struct log_sink){options->log, options->log_context};
@@ -364,7 +364,7 @@ enum inferstat_status inferstat_open(struct inferstat_monitor **out,
         return INFERSTAT_INVALID;
     *out = NULL;
     struct error reason = {.status = STATUS_OK};
-    const enum inferstat_status status = public_status[open_monitor(out, options, &reason)];
+    const enum inferstat_status status = public_status(open_monitor(out, options, &reason));
     if (err) {
         err->status = status;
         _Static_assert(sizeof err->text >= sizeof reason.text, "the text fits");

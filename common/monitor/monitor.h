@@ -4,6 +4,7 @@
 #define INFERSTAT_MONITOR_MONITOR_H
 
 #include <float.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,7 +12,6 @@
 #include "common/core/base/error.h"
 #include "common/monitor/delivery/log_sink.h"
 #include "common/monitor/inferstat.h"
-#include "common/monitor/local/listeners.h"
 #include "common/monitor/runfile/names.h"
 #include "common/monitor/runfile/runfile.h"
 #include "common/monitor/sampled.h"
@@ -24,6 +24,23 @@
 
 struct background;
 struct replay;
+
+// The application's callbacks for events (inferstat_listen).
+enum { LISTENERS_MAX = 16 };
+
+struct listeners {
+    _Atomic uint32_t count;  // active listeners, read without the lock
+    pthread_mutex_t lock;    // guards the members below
+    pthread_cond_t returned; // a call of a listener that is being removed has returned
+    struct listener {
+        inferstat_listener *function; // NULL: free
+        void *context;
+        uint32_t serial;  // distinguishes successive listeners of this slot
+        uint32_t running; // calls in progress
+        int leaving;      // being removed: no new calls
+    } places[LISTENERS_MAX];
+    uint32_t next_serial;
+};
 
 struct inferstat_monitor {
     // Read by every call and rarely written.
