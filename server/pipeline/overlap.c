@@ -1,27 +1,5 @@
 #include "server/pipeline/overlap.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-struct interval {
-    int64_t start, end; // start < end
-};
-
-// Intervals of one side that are not settled: in order of time, none touching the next.
-struct held {
-    size_t count;
-    struct interval intervals[OVERLAP_HELD + 1];
-};
-
-struct overlap {
-    struct held held[OVERLAP_SIDES];
-    struct overlap_figures figures; // of what is settled; idle and span are made at the end
-    bool any;                       // first and last are valid
-    int64_t first, last;            // first start, last end
-    bool is_settled;                // settled is valid
-    int64_t settled;
-};
-
 bool overlap_ratio(const struct overlap_figures *figures, double *out)
 {
     const uint64_t copy = figures->busy_ns[OVERLAP_COPY];
@@ -31,20 +9,6 @@ bool overlap_ratio(const struct overlap_figures *figures, double *out)
         return false;
     *out = (double)figures->both_ns / (double)least;
     return true;
-}
-
-enum status overlap_new(struct overlap **out, struct error *err)
-{
-    struct overlap *overlap = calloc(1, sizeof *overlap);
-    if (!overlap)
-        return error_no_memory(err, "overlap");
-    *out = overlap;
-    return STATUS_OK;
-}
-
-void overlap_free(struct overlap *overlap)
-{
-    free(overlap);
 }
 
 // Times may be anything: their distance always fits what it is kept in.
@@ -63,113 +27,79 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-// The index of the first interval that ends at `start` or later; new ones mostly go last.
-static size_t find(const struct held *held, int64_t start)
+// Interval `i` of all that were added, one of the kept.
+static struct overlap_interval *at(struct overlap_ring *ring, uint64_t i)
 {
-    size_t place = held->count;
-    while (place > 0 && held->intervals[place - 1].end >= start)
-        place--;
-    return place;
+    return &ring->intervals[i % OVERLAP_KEPT];
 }
 
-// Puts the interval in its place, one with all that it touches.
-static void insert(struct held *held, struct interval new)
+static uint64_t first_kept(const struct overlap_ring *ring)
 {
-    const size_t place = find(held, new.start);
-    size_t behind = place;
-    while (behind < held->count && held->intervals[behind].start <= new.end) {
-        new.start = earlier(new.start, held->intervals[behind].start);
-        new.end = later(new.end, held->intervals[behind].end);
-        behind++;
+    return ring->added > OVERLAP_KEPT ? ring->added - OVERLAP_KEPT : 0;
+}
+
+// Adds the time that `interval` shares with each interval of the other side, the newest first.
+static uint64_t share(struct overlap_interval *interval, struct overlap_ring *other)
+{
+    for (uint64_t i = other->added; i > first_kept(other); i--) {
+        struct overlap_interval *beside = at(other, i - 1);
+        const int64_t start = later(beside->start_ns, interval->start_ns);
+        const int64_t end = earlier(beside->end_ns, interval->end_ns);
+        if (beside->end_ns <= interval->start_ns)
+            break;
+        if (start < end) {
+            beside->both_ns += distance(start, end);
+            interval->both_ns += distance(start, end);
+        }
     }
-    memmove(&held->intervals[place + 1], &held->intervals[behind],
-            (held->count - behind) * sizeof *held->intervals);
-    held->intervals[place] = new;
-    held->count = held->count - (behind - place) + 1;
+    return interval->both_ns;
 }
 
-void overlap_add(struct overlap *overlap, enum overlap_side side, int64_t start_ns, int64_t end_ns)
+void overlap_add(struct overlap *overlap, enum overlap_side side, uint64_t number, int64_t start_ns,
+                 int64_t end_ns)
 {
-    if (end_ns < start_ns || (overlap->is_settled && start_ns < overlap->settled)) {
+    struct overlap_ring *own = &overlap->rings[side];
+    struct overlap_ring *other = &overlap->rings[OVERLAP_SIDES - 1 - side];
+    const bool is_late = first_kept(other) > 0 && start_ns < at(other, first_kept(other))->start_ns;
+    if (end_ns < start_ns || is_late) {
         overlap->figures.unmeasured++;
         return;
     }
-    overlap->first = overlap->any ? earlier(overlap->first, start_ns) : start_ns;
-    overlap->last = overlap->any ? later(overlap->last, end_ns) : end_ns;
-    overlap->any = true;
-    if (start_ns == end_ns)
-        return;
+    const bool is_first = own->added == 0 && other->added == 0;
+    overlap->first_ns = is_first ? start_ns : earlier(overlap->first_ns, start_ns);
+    overlap->last_ns = is_first ? end_ns : later(overlap->last_ns, end_ns);
+    if (own->added > 0)
+        start_ns = later(start_ns, at(own, own->added - 1)->end_ns);
 
-    struct held *held = &overlap->held[side];
-    insert(held, (struct interval){start_ns, end_ns});
-    if (held->count > OVERLAP_HELD)
-        overlap_settle(overlap, held->intervals[held->count / 2].start);
+    struct overlap_interval *new = at(own, own->added++);
+    *new = (struct overlap_interval){number, start_ns, later(start_ns, end_ns), 0};
+    overlap->figures.busy_ns[side] += distance(new->start_ns, new->end_ns);
+    overlap->figures.both_ns += share(new, other);
 }
 
-void overlap_add_unmeasured(struct overlap *overlap, uint64_t intervals)
+bool overlap_pop_copy(struct overlap *overlap, bool none_comes, struct overlap_interval *out)
 {
-    overlap->figures.unmeasured += intervals;
+    struct overlap_ring *copies = &overlap->rings[OVERLAP_COPY];
+    struct overlap_ring *computes = &overlap->rings[OVERLAP_COMPUTE];
+    if (overlap->popped < first_kept(copies))
+        overlap->popped = first_kept(copies);
+    if (overlap->popped == copies->added)
+        return false;
+    const struct overlap_interval *copy = at(copies, overlap->popped);
+    const bool is_final =
+        computes->added > 0 && at(computes, computes->added - 1)->end_ns >= copy->end_ns;
+    if (!is_final && !none_comes)
+        return false;
+    *out = *copy;
+    overlap->popped++;
+    return true;
 }
 
-// Time before `ns` in which both sides were busy.
-static uint64_t both_before(const struct held *a, const struct held *b, int64_t ns)
+void overlap_finish(const struct overlap *overlap, struct overlap_figures *out)
 {
-    uint64_t both = 0;
-    for (size_t i = 0, j = 0; i < a->count && j < b->count;) {
-        const struct interval *x = &a->intervals[i];
-        const struct interval *y = &b->intervals[j];
-        const int64_t start = later(x->start, y->start);
-        const int64_t end = earlier(earlier(x->end, y->end), ns);
-        if (start < end)
-            both += distance(start, end);
-        if (x->end < y->end)
-            i++;
-        else
-            j++;
-    }
-    return both;
-}
-
-// Forgets what lies before `ns`; returns how long it is.
-static uint64_t cut_before(struct held *held, int64_t ns)
-{
-    uint64_t busy = 0;
-    size_t gone = 0;
-    for (; gone < held->count && held->intervals[gone].start < ns; gone++) {
-        struct interval *interval = &held->intervals[gone];
-        busy += distance(interval->start, earlier(interval->end, ns));
-        if (interval->end > ns) {
-            interval->start = ns;
-            break;
-        }
-    }
-    held->count -= gone;
-    memmove(held->intervals, &held->intervals[gone], held->count * sizeof *held->intervals);
-    return busy;
-}
-
-void overlap_settle(struct overlap *overlap, int64_t ns)
-{
-    if (overlap->is_settled && ns <= overlap->settled)
-        return;
-    struct held *held = overlap->held;
-    overlap->figures.both_ns += both_before(&held[OVERLAP_COPY], &held[OVERLAP_COMPUTE], ns);
-    for (int side = 0; side < OVERLAP_SIDES; side++)
-        overlap->figures.busy_ns[side] += cut_before(&held[side], ns);
-    overlap->settled = ns;
-    overlap->is_settled = true;
-}
-
-void overlap_finish(struct overlap *overlap, struct overlap_figures *out)
-{
-    if (overlap->any)
-        overlap_settle(overlap, overlap->last);
-    struct overlap_figures figures = overlap->figures;
-    const uint64_t copy = figures.busy_ns[OVERLAP_COPY];
-    const uint64_t compute = figures.busy_ns[OVERLAP_COMPUTE];
-    figures.exposed_copy_ns = copy - figures.both_ns;
-    figures.span_ns = overlap->any ? distance(overlap->first, overlap->last) : 0;
-    figures.idle_ns = figures.span_ns - (copy + compute - figures.both_ns);
-    *out = figures;
-    memset(overlap, 0, sizeof *overlap);
+    *out = overlap->figures;
+    const uint64_t busy = out->busy_ns[OVERLAP_COPY] + out->busy_ns[OVERLAP_COMPUTE] - out->both_ns;
+    out->exposed_copy_ns = out->busy_ns[OVERLAP_COPY] - out->both_ns;
+    out->span_ns = distance(overlap->first_ns, overlap->last_ns);
+    out->idle_ns = out->span_ns - busy;
 }

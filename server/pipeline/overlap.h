@@ -1,19 +1,18 @@
 // Copy/compute overlap: computes how long copies and kernels of a pipeline run were busy at the
-// same time.  Its input is their busy intervals, whose times are on one clock.  No I/O.
+// same time, of the whole run and of single copies.  Its input is their busy intervals, whose times
+// are on one clock.  No I/O.
 //
 // Overlap is |copy busy AND compute busy| / min(|copy busy|, |compute busy|) over the whole run.
-// Intervals are added approximately in order of time.  Intervals that later ones may overlap are
-// kept, at most OVERLAP_HELD of each side.  Earlier ones are settled: summed up and dropped.
+// A stream executes one copy or one group of kernels at a time.  So the intervals of a side are
+// added in order of time; one that starts before the end of the side's last counts from that end.
+// Each new interval is compared with the last OVERLAP_KEPT of the other side.
 #ifndef INFERSTAT_SERVER_PIPELINE_OVERLAP_H
 #define INFERSTAT_SERVER_PIPELINE_OVERLAP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/core/base/error.h"
-#include "common/core/base/status.h"
-
-enum { OVERLAP_HELD = 1024 };
+enum { OVERLAP_KEPT = 1024 };
 
 enum overlap_side { OVERLAP_COPY, OVERLAP_COMPUTE, OVERLAP_SIDES };
 
@@ -29,22 +28,38 @@ struct overlap_figures {
 // Writes both_ns / min(busy_ns).  Returns false, and writes nothing, when a side was never busy.
 bool overlap_ratio(const struct overlap_figures *figures, double *out);
 
-struct overlap;
+struct overlap_interval {
+    uint64_t number; // as given to overlap_add
+    int64_t start_ns, end_ns;
+    uint64_t both_ns; // of it: the other side was busy as well
+};
 
-// Fails with STATUS_NOMEM.
-MUST_CHECK enum status overlap_new(struct overlap **out, struct error *err);
-void overlap_free(struct overlap *overlap); // accepts NULL
+// The intervals of a side, a ring: interval i of all that were added is at i modulo OVERLAP_KEPT.
+struct overlap_ring {
+    uint64_t added;
+    struct overlap_interval intervals[OVERLAP_KEPT];
+};
 
-// Adds one interval.  An interval that ends before its start, or starts before the settled time,
-// counts as unmeasured.  Never allocates: when more than OVERLAP_HELD intervals are kept, the
-// older half is settled.
-void overlap_add(struct overlap *overlap, enum overlap_side side, int64_t start_ns, int64_t end_ns);
-void overlap_add_unmeasured(struct overlap *overlap, uint64_t intervals);
+// The intervals of a run.  The caller zeroes it before the first, and adds intervals that it could
+// not measure to figures.unmeasured; only the functions below use the other members.
+struct overlap {
+    struct overlap_ring rings[OVERLAP_SIDES];
+    struct overlap_figures figures; // so far; overlap_finish computes those that follow from others
+    int64_t first_ns, last_ns;      // first start, last end; valid once an interval was added
+    uint64_t popped;                // copies that overlap_pop_copy returned or skipped
+};
 
-// Settles all time up to `ns`.  The caller must not add an interval that starts before `ns` later.
-void overlap_settle(struct overlap *overlap, int64_t ns);
+// Adds one interval.  It counts as unmeasured if it ends before its start, or if it starts before
+// all kept intervals of the other side and some of these have been dropped.
+void overlap_add(struct overlap *overlap, enum overlap_side side, uint64_t number, int64_t start_ns,
+                 int64_t end_ns);
 
-// Settles everything, writes the sums and resets `overlap` for the next run.
-void overlap_finish(struct overlap *overlap, struct overlap_figures *out);
+// Pops the oldest copy if its both_ns is final.  It is final if kernels that ended after the copy
+// have been added, or if `none_comes` says that no kernels that overlap it will be added.  Returns
+// false if there is no such copy.  Skips copies that are no longer kept.
+bool overlap_pop_copy(struct overlap *overlap, bool none_comes, struct overlap_interval *out);
+
+// Writes the sums.
+void overlap_finish(const struct overlap *overlap, struct overlap_figures *out);
 
 #endif

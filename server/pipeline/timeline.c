@@ -6,14 +6,10 @@
 #include <string.h>
 
 #include "common/sys/log.h"
-#include "server/pipeline/copy_overlap_log.h"
 
 // Roughly the largest distance of a time from its anchor: float milliseconds have steps of
 // 15 ns there.
 static const double anchor_reach_ns = 0.25e9;
-
-// Times of two streams that ought to be equal may differ by this much.
-enum { CLOCK_SLACK_NS = 100 * 1000 };
 
 struct pair {
     struct device_event *start, *end;
@@ -35,10 +31,8 @@ struct side {
 struct timeline {
     unsigned int pair_count;
     struct side sides[OVERLAP_SIDES];
-    struct overlap *overlap;
+    struct overlap overlap;
     double starved_ns;
-    bool tells;                          // the log shows single chunks, of which it says
-    struct copy_overlap_log overlap_log; // what is here
 
     // When computes ended, by number: what copies that waited for them need.
     struct {
@@ -72,7 +66,7 @@ enum status timeline_new(struct timeline **out, struct device *device, unsigned 
         return error_no_memory(err, "timeline");
     timeline->pair_count = pairs;
 
-    enum status status = overlap_new(&timeline->overlap, err);
+    enum status status = STATUS_OK;
     for (int i = 0; status == STATUS_OK && i < 2; i++)
         status = device_event_new(device, &timeline->anchors[i], DEVICE_EVENT_TIMED, err);
     for (unsigned int i = 0; status == STATUS_OK && i < pairs * OVERLAP_SIDES; i++)
@@ -96,7 +90,6 @@ void timeline_free(struct timeline *timeline)
     }
     device_event_free(timeline->anchors[0]);
     device_event_free(timeline->anchors[1]);
-    overlap_free(timeline->overlap);
     free(timeline);
 }
 
@@ -110,8 +103,7 @@ static void forget_run(struct timeline *timeline)
         side->last_end_ns = 0;
     }
     memset(timeline->ends, 0, sizeof timeline->ends);
-    timeline->tells = log_shows(LOG_LEVEL_DEBUG);
-    memset(&timeline->overlap_log, 0, sizeof timeline->overlap_log);
+    memset(&timeline->overlap, 0, sizeof timeline->overlap);
     timeline->starved_ns = 0;
     timeline->anchor_ns = 0;
     timeline->is_moving = false;
@@ -191,35 +183,31 @@ static void consume_times(struct timeline *timeline, enum overlap_side which,
     double start_ns = 0, end_ns = 0;
     finish_move(timeline);
     if (!time_of(timeline, pair->start, &start_ns) || !time_of(timeline, pair->end, &end_ns)) {
-        overlap_add_unmeasured(timeline->overlap, 1);
+        timeline->overlap.figures.unmeasured++;
         return;
     }
     if (which == OVERLAP_COPY) {
         count_starved(timeline, pair, start_ns);
-        if (timeline->tells)
-            copy_overlap_log_add_copy(&timeline->overlap_log, pair->number - 1, start_ns, end_ns);
     } else {
-        if (timeline->tells)
-            copy_overlap_log_add_compute(&timeline->overlap_log, start_ns, end_ns);
         timeline->ends[pair->number % TIMELINE_PAIRS_MAX].number = pair->number;
         timeline->ends[pair->number % TIMELINE_PAIRS_MAX].end_ns = end_ns;
     }
-    overlap_add(timeline->overlap, which, llround(start_ns), llround(end_ns));
+    overlap_add(&timeline->overlap, which, pair->number, llround(start_ns), llround(end_ns));
     side->last = pair->number;
     side->last_end_ns = end_ns;
 }
 
-// Says of each chunk how its copy did, once that is known.
+// Logs each chunk's copy once its overlap is final.
 static void log_chunks(struct timeline *timeline)
 {
-    struct copy_overlap copy;
+    struct overlap_interval copy;
     const bool none_comes = timeline->sides[OVERLAP_COMPUTE].pending == 0;
-    while (copy_overlap_log_pop(&timeline->overlap_log, none_comes, &copy)) {
-        const double ns = copy.end_ns - copy.start_ns;
+    while (log_shows(LOG_LEVEL_DEBUG) && overlap_pop_copy(&timeline->overlap, none_comes, &copy)) {
+        const double ns = (double)(copy.end_ns - copy.start_ns);
         log_write(LOG_LEVEL_DEBUG,
                   "pipeline: chunk %llu: copied from %.1f us on in %.1f us, overlap %.3f",
-                  (unsigned long long)copy.chunk, copy.start_ns / 1e3, ns / 1e3,
-                  ns > 0 ? copy.beside_ns / ns : 0);
+                  (unsigned long long)copy.number - 1, (double)copy.start_ns / 1e3, ns / 1e3,
+                  ns > 0 ? (double)copy.both_ns / ns : 0);
     }
 }
 
@@ -237,18 +225,6 @@ static void harvest_side(struct timeline *timeline, enum overlap_side which)
         side->pending--;
         side->harvested++;
     }
-}
-
-// Nothing starts any more before the last end of a side that has work pending; nor,
-// where none is, before anything that was seen to end.
-static void settle(struct timeline *timeline)
-{
-    const struct side *sides = timeline->sides;
-    double until_ns = fmax(sides[OVERLAP_COPY].last_end_ns, sides[OVERLAP_COMPUTE].last_end_ns);
-    for (int i = 0; i < OVERLAP_SIDES; i++)
-        if (sides[i].pending > 0)
-            until_ns = fmin(until_ns, sides[i].last_end_ns);
-    overlap_settle(timeline->overlap, llround(until_ns) - CLOCK_SLACK_NS);
 }
 
 // ---- A run ----------------------------------------------------------------
@@ -275,7 +251,6 @@ enum status timeline_start(struct timeline *timeline, enum overlap_side which,
     harvest_side(timeline, OVERLAP_COMPUTE);
     harvest_side(timeline, OVERLAP_COPY);
     log_chunks(timeline);
-    settle(timeline);
     enum status status = STATUS_OK;
     if (which == OVERLAP_COPY)
         status = move_anchor(timeline, stream, err);
@@ -284,7 +259,7 @@ enum status timeline_start(struct timeline *timeline, enum overlap_side which,
 
     side->started++;
     if (side->pending == timeline->pair_count) {
-        overlap_add_unmeasured(timeline->overlap, 1);
+        timeline->overlap.figures.unmeasured++;
         return STATUS_OK;
     }
     side->open = &side->pairs[(side->first + side->pending) % timeline->pair_count];
@@ -316,9 +291,9 @@ void timeline_finish(struct timeline *timeline, struct overlap_figures *out, uin
     log_chunks(timeline);
     for (int i = 0; i < OVERLAP_SIDES; i++) {
         const struct side *side = &timeline->sides[i];
-        overlap_add_unmeasured(timeline->overlap, side->pending + (side->open ? 1U : 0U));
+        timeline->overlap.figures.unmeasured += side->pending + (side->open ? 1U : 0U);
     }
     *starved_ns = (uint64_t)timeline->starved_ns;
-    overlap_finish(timeline->overlap, out);
+    overlap_finish(&timeline->overlap, out);
     forget_run(timeline);
 }

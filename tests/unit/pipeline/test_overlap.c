@@ -8,15 +8,15 @@ struct piece {
     int64_t start, end;
 };
 
+static struct overlap overlap;
+
 static struct overlap_figures sum_up(const struct piece *pieces, size_t count)
 {
-    struct overlap *overlap = NULL;
     struct overlap_figures figures;
-    assert_int_equal(overlap_new(&overlap, NULL), STATUS_OK);
+    memset(&overlap, 0, sizeof overlap);
     for (size_t i = 0; i < count; i++)
-        overlap_add(overlap, (enum overlap_side)pieces[i].side, pieces[i].start, pieces[i].end);
-    overlap_finish(overlap, &figures);
-    overlap_free(overlap);
+        overlap_add(&overlap, (enum overlap_side)pieces[i].side, i, pieces[i].start, pieces[i].end);
+    overlap_finish(&overlap, &figures);
     return figures;
 }
 
@@ -78,8 +78,8 @@ TEST_CASE(schedules_with_known_figures)
          11,
          0,
          12},
-        {"out of order",
-         {{COPY, 20, 30}, {COMPUTE, 25, 35}, {COPY, 0, 10}},
+        {"sides out of order",
+         {{COMPUTE, 25, 35}, {COPY, 0, 10}, {COPY, 20, 30}},
          3,
          0.5,
          20,
@@ -150,29 +150,27 @@ static void mark(struct moments *moments, enum overlap_side side, int64_t start,
         moments->last = end;
 }
 
-// Random pieces, up to `slack` out of order, settled now and then as far as is allowed.
+// Random pieces, each side's in order and touching or not, the sides up to 1,000 apart.
 static void random_schedule(uint64_t seed)
 {
     uint64_t random = seed * 2654435761U + 1;
     struct moments moments = {.first = MOMENTS};
     struct overlap_figures want, got;
-    struct overlap *overlap = NULL;
-    assert_int_equal(overlap_new(&overlap, NULL), STATUS_OK);
-    const int64_t slack = 1 + (int64_t)(test_random(&random) % 200);
+    int64_t ends[OVERLAP_SIDES] = {0};
+    const int64_t apart = (int64_t)(test_random(&random) % 1000);
     const int64_t longest = 1 + (int64_t)(test_random(&random) % 60);
-    for (int64_t front = 0; front + slack + longest < MOMENTS;
-         front += (int64_t)(test_random(&random) % 40)) {
-        const enum overlap_side side = test_random(&random) % 2 ? OVERLAP_COPY : OVERLAP_COMPUTE;
-        const int64_t start = front + (int64_t)(test_random(&random) % (uint64_t)slack);
-        const int64_t end = start + (int64_t)(test_random(&random) % (uint64_t)longest);
-        mark(&moments, side, start, end);
-        overlap_add(overlap, side, start, end);
-        if (test_random(&random) % 5 == 0)
-            overlap_settle(overlap, front);
+    memset(&overlap, 0, sizeof overlap);
+    for (uint64_t i = 0; ends[COPY] + 40 + longest < MOMENTS; i++) {
+        const bool is_copy = ends[COMPUTE] + 40 + longest >= MOMENTS ||
+                             ends[COPY] <= ends[COMPUTE] - apart * (test_random(&random) % 2);
+        const enum overlap_side side = is_copy ? OVERLAP_COPY : OVERLAP_COMPUTE;
+        const int64_t start = ends[side] + (int64_t)(test_random(&random) % 40);
+        ends[side] = start + (int64_t)(test_random(&random) % (uint64_t)longest);
+        mark(&moments, side, start, ends[side]);
+        overlap_add(&overlap, side, i, start, ends[side]);
     }
     sweep(&moments, &want);
-    overlap_finish(overlap, &got);
-    overlap_free(overlap);
+    overlap_finish(&overlap, &got);
     assert_memory_equal(&got, &want, sizeof got);
 }
 
@@ -182,52 +180,106 @@ TEST_CASE(random_schedules_are_what_a_sweep_finds)
         random_schedule(seed);
 }
 
+// What cannot be compared with all that it may overlap is counted, and so is no interval.
 TEST_CASE(what_comes_too_late_is_counted)
 {
-    struct overlap *overlap = NULL;
     struct overlap_figures figures;
-    assert_int_equal(overlap_new(&overlap, NULL), STATUS_OK);
-    overlap_add(overlap, OVERLAP_COPY, 10, 30);
-    overlap_settle(overlap, 20);
-    overlap_settle(overlap, 5);                     // nothing moves back
-    overlap_add(overlap, OVERLAP_COMPUTE, 19, 100); // too late
-    overlap_add(overlap, OVERLAP_COMPUTE, 20, 25);
-    overlap_add(overlap, OVERLAP_COMPUTE, 28, 27); // no interval
-    overlap_add_unmeasured(overlap, 3);
-    overlap_finish(overlap, &figures);
-    assert_int_equal(figures.unmeasured, 5);
-    assert_int_equal(figures.busy_ns[COPY], 20);
-    assert_int_equal(figures.both_ns, 5);
-    assert_int_equal(figures.span_ns, 20);
-
-    // Another run begins with nothing.
-    overlap_add(overlap, OVERLAP_COPY, 0, 1);
-    overlap_finish(overlap, &figures);
-    assert_int_equal(figures.unmeasured, 0);
-    assert_int_equal(figures.busy_ns[COPY], 1);
-    assert_int_equal(figures.span_ns, 1);
-    overlap_free(overlap);
+    memset(&overlap, 0, sizeof overlap);
+    for (int64_t i = 0; i <= OVERLAP_KEPT; i++)
+        overlap_add(&overlap, OVERLAP_COPY, 0, 10 * i, 10 * i + 5);
+    overlap_add(&overlap, OVERLAP_COMPUTE, 0, 9, 100); // the first copy is forgotten
+    overlap_add(&overlap, OVERLAP_COMPUTE, 0, 10, 25);
+    overlap_add(&overlap, OVERLAP_COMPUTE, 0, 28, 27);
+    overlap_finish(&overlap, &figures);
+    assert_int_equal(figures.unmeasured, 2);
+    assert_int_equal(figures.busy_ns[COPY], 5 * (OVERLAP_KEPT + 1));
+    assert_int_equal(figures.busy_ns[COMPUTE], 15);
+    assert_int_equal(figures.both_ns, 10);
+    assert_int_equal(figures.span_ns, 10 * OVERLAP_KEPT + 5);
 }
 
-// However many come without a word about what is settled, all are summed up.
+// However many come, all are summed up, and the newest copies can still be asked for.
 TEST_CASE(memory_is_bounded)
 {
-    struct overlap *overlap = NULL;
     struct overlap_figures figures;
+    struct overlap_interval copy;
     enum { PIECES = 100000 };
-    assert_int_equal(overlap_new(&overlap, NULL), STATUS_OK);
+    memset(&overlap, 0, sizeof overlap);
     for (int64_t i = 0; i < PIECES; i++) {
-        overlap_add(overlap, OVERLAP_COPY, 10 * i, 10 * i + 4);
-        overlap_add(overlap, OVERLAP_COMPUTE, 10 * i + 2, 10 * i + 6);
+        overlap_add(&overlap, OVERLAP_COPY, (uint64_t)i, 10 * i, 10 * i + 4);
+        overlap_add(&overlap, OVERLAP_COMPUTE, (uint64_t)i, 10 * i + 2, 10 * i + 6);
     }
-    overlap_finish(overlap, &figures);
+    overlap_finish(&overlap, &figures);
     assert_int_equal(figures.busy_ns[COPY], 4 * PIECES);
     assert_int_equal(figures.busy_ns[COMPUTE], 4 * PIECES);
     assert_int_equal(figures.both_ns, 2 * PIECES);
     assert_int_equal(figures.idle_ns, 4 * (PIECES - 1));
     assert_int_equal(figures.unmeasured, 0);
-    overlap_free(overlap);
+    for (int i = PIECES - OVERLAP_KEPT; i < PIECES; i++) {
+        assert_true(overlap_pop_copy(&overlap, false, &copy));
+        assert_int_equal(copy.number, i);
+        assert_int_equal(copy.both_ns, 2);
+    }
+    assert_false(overlap_pop_copy(&overlap, true, &copy));
+}
+
+// What comes, in this order, and which copies are final then: both_ns each.
+struct step {
+    int side;
+    int64_t start, end;
+    bool none_comes;
+    size_t known;
+    uint64_t both[3];
+};
+
+TEST_CASE(copies_are_told_when_nothing_changes_them)
+{
+    static const struct {
+        const char *what;
+        struct step steps[5];
+        size_t count;
+    } cases[] = {
+        {"serial",
+         {{COPY, 0, 10, true, 1, {0}},
+          {COMPUTE, 10, 20, false, 0, {0}},
+          {COPY, 20, 30, true, 1, {0}}},
+         3},
+        {"perfect", {{COMPUTE, 0, 10, false, 0, {0}}, {COPY, 0, 10, false, 1, {10}}}, 2},
+        {"half", {{COPY, 0, 10, false, 0, {0}}, {COMPUTE, 5, 15, false, 1, {5}}}, 2},
+        {"a kernel over two copies",
+         {{COPY, 0, 10, false, 0, {0}},
+          {COPY, 12, 20, false, 0, {0}},
+          {COMPUTE, 8, 30, false, 2, {2, 8}}},
+         3},
+        {"two kernels over a copy, one harvested before it",
+         {{COMPUTE, 0, 6, false, 0, {0}},
+          {COPY, 4, 20, false, 0, {0}},
+          {COMPUTE, 8, 10, false, 0, {0}},
+          {COMPUTE, 15, 25, false, 1, {2 + 2 + 5}}},
+         4},
+        {"nothing more comes", {{COPY, 0, 10, false, 0, {0}}, {COMPUTE, 2, 4, true, 1, {2}}}, 2},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        print_message("%s\n", cases[i].what);
+        struct overlap_interval copy;
+        uint64_t copies = 0, told = 0;
+        memset(&overlap, 0, sizeof overlap);
+        for (size_t j = 0; j < cases[i].count; j++) {
+            const struct step *step = &cases[i].steps[j];
+            overlap_add(&overlap, (enum overlap_side)step->side, copies, step->start, step->end);
+            copies += step->side == COPY;
+            size_t known = 0;
+            while (overlap_pop_copy(&overlap, step->none_comes, &copy)) {
+                assert_true(known < step->known);
+                assert_int_equal(copy.number, told++);
+                assert_int_equal(copy.both_ns, step->both[known]);
+                known++;
+            }
+            assert_int_equal(known, step->known);
+        }
+    }
 }
 
 TEST_MAIN(schedules_with_known_figures, random_schedules_are_what_a_sweep_finds,
-          what_comes_too_late_is_counted, memory_is_bounded)
+          what_comes_too_late_is_counted, memory_is_bounded,
+          copies_are_told_when_nothing_changes_them)
