@@ -2,25 +2,18 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/sys/clock.h"
 
-// Relaxed throughout: numbers that nothing is ordered by, read when the run is over
-// (which joining the threads orders).
-struct counters {
-    _Atomic uint64_t acquires, waits, wait_ns;
-    atomic_uint available_min, available_max;
-    _Atomic uint64_t wait_histogram[POOL_WAIT_BINS];
-};
-
 struct slot_pool {
     struct device *device;
     size_t slot_bytes;
     bool metrics;
-    struct counters counters;
+    // Read when the run is over, which joining the threads orders.  Acquires and free slots are
+    // counted under the lock, waits atomically.
+    struct pool_figures figures;
 
     // The lists are changed under the lock; events are waited for outside of it.
     pthread_mutex_t lock;
@@ -36,60 +29,32 @@ struct slot_pool {
 
 // ---- Counting -------------------------------------------------------------
 
-static void add(_Atomic uint64_t *counter, uint64_t value)
+static void count_acquire(struct pool_figures *figures, unsigned int available)
 {
-    atomic_fetch_add_explicit(counter, value, memory_order_relaxed);
+    if (figures->acquires++ == 0 || available < figures->available_min)
+        figures->available_min = available;
+    if (available > figures->available_max)
+        figures->available_max = available;
 }
 
-static uint64_t get(const _Atomic uint64_t *counter)
+static void add(uint64_t *counter, uint64_t value)
 {
-    return atomic_load_explicit(counter, memory_order_relaxed);
+    (void)__atomic_fetch_add(counter, value, __ATOMIC_RELAXED);
 }
 
-static void count_acquire(struct counters *counters, unsigned int available)
-{
-    add(&counters->acquires, 1);
-    unsigned int seen = atomic_load_explicit(&counters->available_min, memory_order_relaxed);
-    while (available < seen &&
-           !atomic_compare_exchange_weak_explicit(&counters->available_min, &seen, available,
-                                                  memory_order_relaxed, memory_order_relaxed))
-        ;
-    seen = atomic_load_explicit(&counters->available_max, memory_order_relaxed);
-    while (available > seen &&
-           !atomic_compare_exchange_weak_explicit(&counters->available_max, &seen, available,
-                                                  memory_order_relaxed, memory_order_relaxed))
-        ;
-}
-
-static void count_wait(struct counters *counters, uint64_t ns)
+static void count_wait(struct pool_figures *figures, uint64_t ns)
 {
     unsigned int bin = 0;
     for (uint64_t us = ns / 1000; us >= 2 && bin < POOL_WAIT_BINS - 1; us /= 2)
         bin++;
-    add(&counters->waits, 1);
-    add(&counters->wait_ns, ns);
-    add(&counters->wait_histogram[bin], 1);
-}
-
-static void zero_counters(struct slot_pool *pool)
-{
-    memset(&pool->counters, 0, sizeof pool->counters);
-    atomic_init(&pool->counters.available_min, pool->slot_count);
+    add(&figures->waits, 1);
+    add(&figures->wait_ns, ns);
+    add(&figures->wait_histogram[bin], 1);
 }
 
 void slot_pool_figures(const struct slot_pool *pool, struct pool_figures *out)
 {
-    const struct counters *counters = &pool->counters;
-    memset(out, 0, sizeof *out);
-    out->acquires = get(&counters->acquires);
-    if (out->acquires == 0)
-        return;
-    out->waits = get(&counters->waits);
-    out->wait_ns = get(&counters->wait_ns);
-    out->available_min = atomic_load_explicit(&counters->available_min, memory_order_relaxed);
-    out->available_max = atomic_load_explicit(&counters->available_max, memory_order_relaxed);
-    for (unsigned int i = 0; i < POOL_WAIT_BINS; i++)
-        out->wait_histogram[i] = get(&counters->wait_histogram[i]);
+    *out = pool->figures;
 }
 
 // ---- Building -------------------------------------------------------------
@@ -183,7 +148,7 @@ void slot_pool_reopen(struct slot_pool *pool)
     pool->free_count = pool->slot_count;
     for (unsigned int i = 0; i < pool->slot_count; i++)
         pool->free[i] = &pool->slots[pool->slot_count - 1 - i];
-    zero_counters(pool);
+    pool->figures = (struct pool_figures){0};
 }
 
 // ---- Slots going round ----------------------------------------------------
@@ -245,6 +210,8 @@ enum status slot_pool_acquire(struct slot_pool *pool, struct slot **out, struct 
     const uint64_t begun_ns = metrics && available == 0 ? clock_monotonic_ns() : 0;
     if (status == STATUS_OK)
         status = take(pool, &slot, &pending, err);
+    if (slot && metrics)
+        count_acquire(&pool->figures, available);
     (void)pthread_mutex_unlock(&pool->lock);
     if (!slot)
         return status;
@@ -253,11 +220,8 @@ enum status slot_pool_acquire(struct slot_pool *pool, struct slot **out, struct 
     // delay the next copy, not the filling thread.
     if (pending)
         status = device_event_wait(slot->copied, err);
-    if (metrics) {
-        count_acquire(&pool->counters, available);
-        if (available == 0)
-            count_wait(&pool->counters, clock_monotonic_ns() - begun_ns);
-    }
+    if (metrics && available == 0)
+        count_wait(&pool->figures, clock_monotonic_ns() - begun_ns);
     if (status != STATUS_OK) {
         slot_pool_release(pool, slot); // a failed wait means that nothing reads it any more
         return status;
