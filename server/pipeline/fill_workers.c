@@ -14,7 +14,7 @@ enum { ASK_AFTER_MS = 20 };
 // A claimed chunk, at its number modulo the prefetch.
 struct entry {
     bool ready;
-    struct filled_chunk filled;
+    struct chunk chunk;
     enum status status; // of `fill`
     struct error error;
 };
@@ -78,7 +78,7 @@ static bool fill(struct fill_workers *workers, uint64_t chunk, struct slot *slot
 
     (void)pthread_mutex_lock(&workers->lock);
     struct entry *entry = entry_of(workers, chunk);
-    entry->filled = (struct filled_chunk){slot, size, ready_ns, begun_ns - free_ns};
+    entry->chunk = (struct chunk){slot->memory, size, slot, ready_ns, begun_ns - free_ns};
     entry->status = status;
     entry->error = error;
     entry->ready = true;
@@ -184,11 +184,10 @@ static enum status await(struct fill_workers *workers, struct entry *entry, stru
     return STATUS_OK;
 }
 
-enum status fill_workers_next(struct fill_workers *workers, struct filled_chunk *out,
-                              struct error *err)
+enum status fill_workers_next(struct fill_workers *workers, struct chunk *out, struct error *err)
 {
     const struct pipeline_job *job = workers->job;
-    *out = (struct filled_chunk){0};
+    *out = (struct chunk){0};
     bool taken = false;
     enum status status = STATUS_OK;
     (void)pthread_mutex_lock(&workers->lock);
@@ -196,7 +195,7 @@ enum status fill_workers_next(struct fill_workers *workers, struct filled_chunk 
         struct entry *entry = entry_of(workers, workers->next_taken);
         status = await(workers, entry, err);
         if (status == STATUS_OK) {
-            *out = entry->filled;
+            *out = entry->chunk;
             entry->ready = false;
             workers->next_taken++;
             taken = true;
@@ -221,7 +220,7 @@ uint64_t fill_workers_end(struct fill_workers *workers)
         (void)pthread_join(workers->threads[i], NULL);
     for (unsigned int i = 0; i < workers->prefetch; i++)
         if (workers->entries[i].ready)
-            slot_pool_release(workers->pool, workers->entries[i].filled.slot);
+            slot_pool_release(workers->pool, workers->entries[i].chunk.slot);
 
     const uint64_t fill_ns = workers->fill_ns;
     (void)pthread_cond_destroy(&workers->ready);

@@ -49,29 +49,6 @@ static void record(struct run *run, struct device_event *event, struct device_st
 
 // ---- Copies ---------------------------------------------------------------
 
-struct chunk {
-    const void *from;
-    size_t size;
-    uint64_t ready_ns;   // when it was, host's clock; 0: always
-    uint64_t held_up_ns; // its worker waited for a slot
-    struct slot *slot;   // or token
-};
-
-static enum status pop_filled(struct run *run, struct chunk *chunk, struct error *err)
-{
-    struct filled_chunk filled;
-    const enum status status = fill_workers_next(run->workers, &filled, err);
-    if (status == STATUS_OK && filled.slot)
-        *chunk = (struct chunk){
-            .from = filled.slot->memory,
-            .size = filled.size,
-            .ready_ns = filled.ready_ns,
-            .held_up_ns = filled.held_up_ns,
-            .slot = filled.slot,
-        };
-    return status;
-}
-
 static enum status pop_lent(struct run *run, struct chunk *chunk, struct error *err)
 {
     const struct pipeline_job *job = run->job;
@@ -94,10 +71,10 @@ static enum status pop_lent(struct run *run, struct chunk *chunk, struct error *
 static enum status pop_chunk(struct run *run, struct chunk *chunk, struct error *err)
 {
     const struct pipeline_job *job = run->job;
-    memset(chunk, 0, sizeof *chunk);
+    *chunk = (struct chunk){0};
     if (job->cancelled && job->cancelled())
         return error_set(err, STATUS_CANCELLED, "%s: cancelled", job->name);
-    return run->workers ? pop_filled(run, chunk, err) : pop_lent(run, chunk, err);
+    return run->workers ? fill_workers_next(run->workers, chunk, err) : pop_lent(run, chunk, err);
 }
 
 // Takes the group's buffer: the copy stream waits until the kernels of the group that had
