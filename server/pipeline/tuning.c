@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/core/base/parse.h"
 #include "common/sys/process.h"
@@ -32,53 +33,35 @@ void tuning_host_of(struct tuning_host *out, const struct device *device)
     };
 }
 
-// Reads a number from the environment, unless there is none.
-static enum status read_number(const char *name, int64_t minimum, int64_t maximum, int64_t *out,
-                               struct error *err)
-{
-    const char *text = getenv(name);
-    if (!text || *text == '\0')
-        return STATUS_OK;
-    return parse_int(out, text, minimum, maximum, name, err);
-}
-
-static enum status read_unset(const char *name, unsigned int maximum, unsigned int *setting,
-                              struct error *err)
-{
-    int64_t value = *setting;
-    if (*setting != 0)
-        return STATUS_OK;
-    const enum status status = read_number(name, 1, maximum, &value, err);
-    if (status == STATUS_OK)
-        *setting = (unsigned int)value;
-    return status;
-}
-
-static enum status read_switch(const char *name, int *setting, struct error *err)
-{
-    int64_t value = *setting;
-    if (*setting >= 0)
-        return STATUS_OK;
-    const enum status status = read_number(name, 0, 1, &value, err);
-    if (status == STATUS_OK)
-        *setting = (int)value;
-    return status;
-}
-
 enum status tuning_read_environment(struct tuning_request *request, struct error *err)
 {
-    enum status status =
-        read_unset("INFERSTAT_CHUNK_MB", TUNING_CHUNK_MB_MAX, &request->chunk_mb, err);
-    if (status == STATUS_OK)
-        status = read_unset("INFERSTAT_POOL_SIZE", POOL_SLOTS_MAX, &request->pool_size, err);
-    if (status == STATUS_OK)
-        status = read_unset("INFERSTAT_PCIE_GEN", TUNING_PCIE_GENERATION_MAX,
-                            &request->pcie_generation, err);
-    if (status == STATUS_OK)
-        status = read_switch("INFERSTAT_POOL_METRICS", &request->pool_metrics, err);
-    if (status == STATUS_OK)
-        status = read_switch("INFERSTAT_OVERLAP_TRACKING", &request->overlap_tracking, err);
-    return status;
+    const struct {
+        const char *name;
+        unsigned int *number, maximum;
+        int *flag; // instead of a number
+    } settings[] = {
+        {"INFERSTAT_CHUNK_MB", &request->chunk_mb, TUNING_CHUNK_MB_MAX, NULL},
+        {"INFERSTAT_POOL_SIZE", &request->pool_size, POOL_SLOTS_MAX, NULL},
+        {"INFERSTAT_PCIE_GEN", &request->pcie_generation, TUNING_PCIE_GENERATION_MAX, NULL},
+        {"INFERSTAT_POOL_METRICS", NULL, 1, &request->pool_metrics},
+        {"INFERSTAT_OVERLAP_TRACKING", NULL, 1, &request->overlap_tracking},
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        unsigned int *number = settings[i].number;
+        const char *text = getenv(settings[i].name);
+        int64_t value = 0;
+        if (!text || *text == '\0' || (number ? *number != 0 : *settings[i].flag >= 0))
+            continue;
+        const enum status status =
+            parse_int(&value, text, number ? 1 : 0, settings[i].maximum, settings[i].name, err);
+        if (status != STATUS_OK)
+            return status;
+        if (number)
+            *number = (unsigned int)value;
+        else
+            *settings[i].flag = (int)value;
+    }
+    return STATUS_OK;
 }
 
 // ---- What is chosen -------------------------------------------------------
@@ -99,29 +82,6 @@ static unsigned int chunk_mb_for(unsigned int generation, unsigned int compute_c
     if (generation == 4)
         return compute_capability >= 90 ? 12 : 8;
     return 16;
-}
-
-static enum status check_request(const struct tuning_host *host,
-                                 const struct tuning_request *request, struct error *err)
-{
-    const struct {
-        const char *what, *name;
-        unsigned int value, maximum;
-    } limits[] = {
-        {"chunk in MB", "INFERSTAT_CHUNK_MB", request->chunk_mb, TUNING_CHUNK_MB_MAX},
-        {"slots in the pool", "INFERSTAT_POOL_SIZE", request->pool_size, POOL_SLOTS_MAX},
-        {"PCIe generation", "INFERSTAT_PCIE_GEN", request->pcie_generation,
-         TUNING_PCIE_GENERATION_MAX},
-        {"PCIe generation", "INFERSTAT_PCIE_GEN", host->pcie_generation,
-         TUNING_PCIE_GENERATION_MAX},
-        {"threads that fill", "fillers", request->fillers, PIPELINE_FILLERS_MAX},
-        {"chunks read ahead", "prefetch", request->prefetch, PIPELINE_PREFETCH_MAX},
-    };
-    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
-        if (limits[i].value > limits[i].maximum)
-            return error_set(err, STATUS_INVALID, "%s: %u: not from 1 to %u (%s)", limits[i].what,
-                             limits[i].value, limits[i].maximum, limits[i].name);
-    return STATUS_OK;
 }
 
 // Pinned bytes of the plan and of the workload; a double holds any product of sizes.
@@ -172,9 +132,6 @@ static void fill(unsigned int *value, unsigned int wish, unsigned int chosen)
 enum status tuning_plan(struct pipeline_plan *plan, const struct tuning_host *host,
                         const struct tuning_request *request, struct error *err)
 {
-    enum status status = check_request(host, request, err);
-    if (status != STATUS_OK)
-        return status;
     const bool chunk_is_free = plan->chunk_bytes == 0 && request->chunk_mb == 0;
     const bool pool_is_free = plan->pool_size == 0 && request->pool_size == 0;
     const unsigned int generation =
@@ -189,7 +146,7 @@ enum status tuning_plan(struct pipeline_plan *plan, const struct tuning_host *ho
     plan->pool_metrics = request->pool_metrics != 0;
     plan->overlap_tracking = request->overlap_tracking != 0;
 
-    status = pipeline_check_plan(plan, err);
+    enum status status = pipeline_check_plan(plan, err);
     if (status == STATUS_OK)
         status = fit_pinned(plan, host, pool_is_free, chunk_is_free, err);
     if (status != STATUS_OK)
@@ -223,4 +180,34 @@ void tuning_refine(struct pipeline_plan *plan, const struct tuning_host *host,
     if (request->prefetch == 0)
         refined.prefetch = refined.pool_size;
     *plan = refined;
+}
+
+enum { CHUNKS_A_SLOT = 2, TIMES_AS_LONG = 8 };
+
+enum status autotune_run(struct pipeline *pipeline, const struct pipeline_job *job,
+                         struct pipeline_plan *plan, const struct tuning_host *host,
+                         const struct tuning_request *request, struct pipeline_figures *figures,
+                         struct error *err)
+{
+    memset(figures, 0, sizeof *figures);
+    struct pipeline_job tried = *job;
+    tried.chunks_max = (uint64_t)plan->pool_size * CHUNKS_A_SLOT;
+    tried.compute = NULL;
+    tried.result_size = NULL;
+    tried.take = NULL;
+    if (!job->fill || request->fillers != 0 || !plan->overlap_tracking ||
+        job->chunk_size(job->context, tried.chunks_max * TIMES_AS_LONG - 1) == 0)
+        return STATUS_OK;
+    enum status status = pipeline_run(pipeline, &tried, figures, err);
+    if (status == STATUS_OK && !job->place)
+        status = pipeline_run(pipeline, &tried, figures, err);
+    if (status != STATUS_OK)
+        return status;
+    struct pipeline_plan refined = *plan;
+    tuning_refine(&refined, host, request, figures);
+    status = pipeline_adopt(pipeline, &refined, err);
+    if (status == STATUS_OK)
+        *plan = refined;
+    // Without memory for more slots, which are only faster, it goes on with those there are.
+    return status == STATUS_NOMEM ? STATUS_OK : status;
 }

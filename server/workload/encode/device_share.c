@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/sys/clock.h"
-#include "server/pipeline/autotune.h"
+#include "server/pipeline/tuning.h"
 #include "server/workload/encode/run_parts.h"
 #include "server/workload/pipeline_record.h"
 

@@ -8,7 +8,7 @@
 
 #include "common/core/base/text.h"
 #include "common/sys/clock.h"
-#include "server/pipeline/autotune.h"
+#include "server/pipeline/tuning.h"
 
 enum {
     NAME_SIZE = 64,

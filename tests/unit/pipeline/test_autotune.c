@@ -1,5 +1,5 @@
 // Choosing by trying, and a pipeline that takes over what was chosen.
-#include "server/pipeline/autotune.h"
+#include "server/pipeline/tuning.h"
 
 #include "tests/support/test.h"
 #include "tests/unit/pipeline/pipeline_rig.h"
