@@ -3,7 +3,7 @@
 #ifndef INFERSTAT_SERVER_DEVICE_DEVICE_OPS_H
 #define INFERSTAT_SERVER_DEVICE_DEVICE_OPS_H
 
-#include "server/device/cpu/host_kernel.h"
+#include "server/device/cpu/launch.h"
 #include "server/device/device.h"
 
 // Base structs of device, stream and event.  They must be the first member of a back end's own
@@ -116,7 +116,7 @@ struct device_ops {
     enum status (*fill)(struct device_stream *stream, void *to, int byte, size_t size,
                         struct error *err);
 
-    // Queues a host function as a kernel (cpu/host_kernel.h).  NULL: not supported.
+    // Queues a host function as a kernel (cpu/launch.h).  NULL: not supported.
     enum status (*launch)(struct device_stream *stream, const char *name, cpu_kernel *kernel,
                           const void *arguments, size_t size, struct error *err);
 

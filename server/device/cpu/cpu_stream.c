@@ -1,31 +1,177 @@
 #include "server/device/cpu/cpu_stream.h"
 
 #include <assert.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "common/sys/clock.h"
+#include "server/device/cpu/launch.h"
 
-struct cpu_event {
-    struct device_event base; // first: the wrappers see only this
-    // Guards `fence`.  Threads of the host only: a stream's thread has references of
-    // its own, so that the lock orders no work.
-    pthread_mutex_t lock;
-    struct fence *fence; // of the newest record; NULL: never recorded
+// ---- Commands -------------------------------------------------------------
+
+enum { BLOCK = 32, BLOCKS = 4, COMMANDS = BLOCK * BLOCKS };
+
+// A ring of commands.
+struct command_queue {
+    struct command commands[COMMANDS];
+    // A post releases what was added, a wait acquires it.  Posts acquire nothing, so the
+    // adder learns nothing of the taker.
+    sem_t added;
+    // Blocks the adder may enter: the only thing that comes back.
+    sem_t room;
+    size_t next_in;  // the adder's
+    size_t next_out; // the taker's
 };
+
+static enum status command_queue_new(struct command_queue **out, struct error *err)
+{
+    struct command_queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return error_no_memory(err, "stream");
+    (void)sem_init(&queue->added, 0, 0);
+    (void)sem_init(&queue->room, 0, BLOCKS);
+    *out = queue;
+    return STATUS_OK;
+}
+
+static void command_queue_free(struct command_queue *queue)
+{
+    if (!queue)
+        return;
+    (void)sem_destroy(&queue->added);
+    (void)sem_destroy(&queue->room);
+    free(queue);
+}
+
+static void wait_for(sem_t *semaphore)
+{
+    while (sem_wait(semaphore) != 0) // a signal came between
+        continue;
+}
+
+static void command_queue_push(struct command_queue *queue, const struct command *command)
+{
+    if (queue->next_in % BLOCK == 0)
+        wait_for(&queue->room);
+    queue->commands[queue->next_in % COMMANDS] = *command;
+    queue->next_in++;
+    (void)sem_post(&queue->added);
+}
+
+static void command_queue_pop(struct command_queue *queue, struct command *out)
+{
+    wait_for(&queue->added);
+    *out = queue->commands[queue->next_out % COMMANDS];
+    queue->next_out++;
+    if (queue->next_out % BLOCK == 0)
+        (void)sem_post(&queue->room);
+}
+
+// ---- Fences ---------------------------------------------------------------
+
+// Tells threads that a stream has reached a position in its work, once: pending, then done.
+struct fence {
+    atomic_uint references;
+    _Atomic uint32_t state;
+    // Written before the fence is done, read only after.
+    uint64_t time_ns;
+    char failure[CPU_FAILURE_SIZE]; // the stream's; empty: none
+};
+
+// States.  Finishing makes a system call only if a thread sleeps.
+enum { PENDING, SLEPT_ON, DONE };
+
+// Looks between two offers of the core to others.
+enum { SPINS = 1000 };
+
+static void futex(_Atomic uint32_t *word, int operation, uint32_t value)
+{
+    (void)syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
+}
+
+static struct fence *fence_new(unsigned int references)
+{
+    struct fence *fence = calloc(1, sizeof *fence);
+    if (fence)
+        atomic_init(&fence->references, references);
+    return fence;
+}
+
+static void fence_retain(struct fence *fence)
+{
+    // Relaxed: the taker knows the fence through a reference that lives.
+    (void)atomic_fetch_add_explicit(&fence->references, 1, memory_order_relaxed);
+}
+
+static void fence_drop(struct fence *fence)
+{
+    if (!fence)
+        return;
+    // Release: what this holder did with the fence comes before it is freed.
+    if (atomic_fetch_sub_explicit(&fence->references, 1, memory_order_release) != 1)
+        return;
+    // Acquire, the last one only: others' drops come before the free.
+    (void)atomic_load_explicit(&fence->references, memory_order_acquire);
+    free(fence);
+}
+
+static void fence_finish(struct fence *fence, uint64_t time_ns, const char *failure)
+{
+    fence->time_ns = time_ns;
+    if (failure) // else it is empty since fence_new
+        (void)snprintf(fence->failure, sizeof fence->failure, "%s", failure);
+    // Release: publishes the stream's work up to here to who acquires DONE.
+    uint32_t before = atomic_exchange_explicit(&fence->state, DONE, memory_order_release);
+    if (before == SLEPT_ON)
+        futex(&fence->state, FUTEX_WAKE, INT_MAX);
+}
+
+static bool fence_is_done(struct fence *fence)
+{
+    return atomic_load_explicit(&fence->state, memory_order_acquire) == DONE;
+}
+
+static void spin_until_done(struct fence *fence)
+{
+    for (int spin = 1; !fence_is_done(fence); spin++) {
+        if (spin % SPINS == 0)
+            (void)sched_yield();
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+    }
+}
+
+static void fence_wait(struct fence *fence, bool spin)
+{
+    if (spin) {
+        spin_until_done(fence);
+        return;
+    }
+    while (!fence_is_done(fence)) {
+        // Relaxed: only announces a sleeper.  The futex call compares the word again before
+        // it sleeps, so that a finish in between is not missed.
+        uint32_t seen = PENDING;
+        (void)atomic_compare_exchange_strong_explicit(&fence->state, &seen, SLEPT_ON,
+                                                      memory_order_relaxed, memory_order_relaxed);
+        if (seen != DONE)
+            futex(&fence->state, FUTEX_WAIT, SLEPT_ON);
+    }
+}
+
+// ---- The stream's thread --------------------------------------------------
 
 static struct cpu_stream *stream_of(struct device_stream *stream)
 {
     return (struct cpu_stream *)stream;
 }
-
-static struct cpu_event *event_of(struct device_event *event)
-{
-    return (struct cpu_event *)event;
-}
-
-// ---- The stream's thread --------------------------------------------------
 
 static void fail_stream(struct cpu_stream *stream, const char *call, const struct error *why)
 {
@@ -133,6 +279,19 @@ void cpu_stream_free(struct device_stream *stream)
 }
 
 // ---- Events ---------------------------------------------------------------
+
+struct cpu_event {
+    struct device_event base; // first: the wrappers see only this
+    // Guards `fence`.  Threads of the host only: a stream's thread has references of
+    // its own, so that the lock orders no work.
+    pthread_mutex_t lock;
+    struct fence *fence; // of the newest record; NULL: never recorded
+};
+
+static struct cpu_event *event_of(struct device_event *event)
+{
+    return (struct cpu_event *)event;
+}
 
 // The fence of the newest record, with a reference for the caller; NULL: none.
 static struct fence *acquire_fence(struct cpu_event *event)
@@ -292,4 +451,43 @@ enum status cpu_stream_synchronize(struct device_stream *stream, struct error *e
         status = fence_status(fence, err);
     fence_drop(fence);
     return status;
+}
+
+// ---- Kernels --------------------------------------------------------------
+
+struct launch_arguments {
+    cpu_kernel *kernel;
+    alignas(max_align_t) unsigned char arguments[CPU_KERNEL_ARGUMENTS_MAX];
+};
+
+static enum status run_kernel(struct cpu_stream *stream, void *arguments, struct error *err)
+{
+    struct launch_arguments *launch = arguments;
+    return launch->kernel(launch->arguments, stream->pool, err);
+}
+
+enum status cpu_stream_launch(struct device_stream *stream, const char *name, cpu_kernel *kernel,
+                              const void *arguments, size_t size, struct error *err)
+{
+    struct cpu_stream *own = stream_of(stream);
+    enum status status = cpu_stream_pool(own, err);
+    if (status != STATUS_OK)
+        return status;
+    struct command command = {.name = name, .run = run_kernel};
+    struct launch_arguments launch = {.kernel = kernel};
+    memcpy(launch.arguments, arguments, size);
+    return cpu_stream_add(own, &command, &launch, sizeof launch, err);
+}
+
+enum status cpu_launch(struct device_stream *stream, const char *name, cpu_kernel *kernel,
+                       const void *arguments, size_t size, struct error *err)
+{
+    if (size > CPU_KERNEL_ARGUMENTS_MAX)
+        return error_set(err, STATUS_INVALID, "%s: %zu bytes of arguments: more than %d", name,
+                         size, CPU_KERNEL_ARGUMENTS_MAX);
+    const struct device_ops *ops = stream->device->ops;
+    if (!ops->launch)
+        return error_set(err, STATUS_UNSUPPORTED, "%s: device %s runs no functions of the host",
+                         name, ops->name);
+    return ops->launch(stream, name, kernel, arguments, size, err);
 }

@@ -1,20 +1,36 @@
-// Streams and events of the CPU back end: a stream is a thread with a command queue.  Recording an
-// event creates a fence (fence.h).
+// Streams and events of the CPU back end: a stream is a thread with a bounded queue of commands.
+// One thread uses a stream and adds commands; the stream's thread executes them in order.
 //
 // A failed stream executes no more copies and kernels, but still records events, waits for events
 // of other streams and frees memory, so that no wait hangs.  A stream that waits for an event
 // recorded after a failure fails too, since its input is missing.
+//
+// Memory order: what was done before a command was added happens before its execution.  An event
+// synchronises only with threads that see it done; free space in the queue does not tell that a
+// command was executed.  So ThreadSanitizer reports a missing wait as a data race.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_CPU_STREAM_H
 #define INFERSTAT_SERVER_DEVICE_CPU_CPU_STREAM_H
 
+#include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "common/sys/thread.h"
-#include "server/device/cpu/command_queue.h"
-#include "server/device/cpu/fence.h"
 #include "server/device/cpu/thread_pool.h"
 #include "server/device/device_ops.h"
+
+enum { COMMAND_ARGUMENTS_MAX = 256, CPU_FAILURE_SIZE = 256 };
+
+struct cpu_stream;
+
+struct command {
+    const char *name; // of the queued call, a literal
+    // NULL: the stream's thread ends.
+    enum status (*run)(struct cpu_stream *stream, void *arguments, struct error *err);
+    bool always; // executed even on a failed stream
+    alignas(max_align_t) unsigned char arguments[COMMAND_ARGUMENTS_MAX];
+};
 
 struct cpu_stream {
     struct device_stream base; // must be the first member
@@ -26,7 +42,7 @@ struct cpu_stream {
     // Set once by the stream's thread with release order after writing `failure`; read with
     // acquire order.
     atomic_bool failed;
-    char failure[FENCE_FAILURE_SIZE];
+    char failure[CPU_FAILURE_SIZE];
 };
 
 // Starts the thread of a zeroed stream.  Fails with STATUS_NOMEM, or STATUS_IO when the thread
@@ -37,8 +53,9 @@ MUST_CHECK enum status cpu_stream_begin(struct cpu_stream *stream, struct device
 // Waits for queued work and ends the thread.  Accepts a stream that did not start.
 void cpu_stream_end(struct cpu_stream *stream);
 
-// Queues `command` with `size` bytes of arguments, at most COMMAND_ARGUMENTS_MAX.  Fails with
-// STATUS_IO on a failed stream, and then queues the command only if command->always is set.
+// Queues `command` with `size` bytes of arguments, at most COMMAND_ARGUMENTS_MAX; waits while the
+// queue is full.  Fails with STATUS_IO on a failed stream, and then queues the command only if
+// command->always is set.
 MUST_CHECK enum status cpu_stream_add(struct cpu_stream *stream, const struct command *command,
                                       const void *arguments, size_t size, struct error *err);
 

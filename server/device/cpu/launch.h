@@ -1,4 +1,4 @@
-// Kernel launch of the CPU back end: queues a host function (host_kernel.h) on a stream.
+// Kernel launch of the CPU back end: queues a kernel, which is a host function, on a stream.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_LAUNCH_H
 #define INFERSTAT_SERVER_DEVICE_CPU_LAUNCH_H
 
@@ -6,9 +6,15 @@
 
 #include "common/core/base/error.h"
 #include "common/core/base/status.h"
-#include "server/device/cpu/host_kernel.h"
 #include "server/device/cpu/thread_pool.h"
 #include "server/device/stream.h"
+
+enum { CPU_KERNEL_ARGUMENTS_MAX = 192 };
+
+// Called on the stream's thread.  `arguments` is the copy that cpu_launch made, aligned for any
+// type.  `pool` is the stream's thread pool.  A status other than STATUS_OK, with `err` filled,
+// becomes the stream's sticky error.
+typedef enum status cpu_kernel(const void *arguments, struct thread_pool *pool, struct error *err);
 
 // Queues kernel(arguments, ...) on `stream`.  `name` is a literal, for messages.  Copies `size`
 // bytes of `arguments`, at most CPU_KERNEL_ARGUMENTS_MAX; memory they point to is borrowed until
