@@ -5,6 +5,8 @@
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_OPERATIONS_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_OPERATIONS_CUH
 
+#include <type_traits>
+
 #include "server/device/cuda/parts.cuh"
 
 extern "C" {
@@ -32,62 +34,42 @@ static inline struct cuda_event *cuda_event_of(struct device_event *event)
     return reinterpret_cast<struct cuda_event *>(event);
 }
 
+// Declares the function cuda_NAME, which is the entry NAME of struct device_ops.
+#define CUDA_OPERATION(name) std::remove_pointer_t<decltype(device_ops::name)> cuda_##name
+
 // properties.cu
+CUDA_OPERATION(properties);
 void cuda_format_uuid(char out[DEVICE_TEXT_SIZE], const cudaUUID_t *uuid);
-void cuda_properties(const struct device *device, struct device_properties *out);
 
-// embed.cu, matmul.cu, rms_norm.cu, rope.cu, attention.cu, swiglu.cu, add.cu
-enum status cuda_embed(struct device *device, struct tensor *out, const struct tensor *table,
-                       const uint32_t *ids, struct error *err);
-enum status cuda_matmul(struct device *device, struct tensor *out, const struct tensor *in,
-                        const struct tensor *weight, struct error *err);
-enum status cuda_rms_norm(struct device *device, struct tensor *out, const struct tensor *in,
-                          const struct tensor *weight, float epsilon, struct error *err);
-enum status cuda_rope(struct device *device, struct tensor *x, const struct tensor *table,
-                      size_t position, size_t heads, struct error *err);
-enum status cuda_attention(struct device *device, struct tensor *out, const struct tensor *query,
-                           const struct tensor *keys, const struct tensor *values, size_t position,
-                           size_t heads, size_t kv_heads, struct error *err);
-enum status cuda_swiglu(struct device *device, struct tensor *gate, const struct tensor *up,
-                        struct error *err);
-enum status cuda_add(struct device *device, struct tensor *x, const struct tensor *y,
-                     struct error *err);
-
-// memory.cu
-enum status cuda_memory_new(struct device_stream *stream, void **out, size_t size,
-                            struct error *err);
-void cuda_memory_free(struct device_stream *stream, void *memory, size_t size);
-enum status cuda_pinned_new(struct device *device, void **out, size_t size, struct error *err);
-void cuda_pinned_free(struct device *device, void *memory, size_t size);
+// embed.cu, matmul.cu, attention.cu, elementwise.cu
+CUDA_OPERATION(embed);
+CUDA_OPERATION(matmul);
+CUDA_OPERATION(attention);
+CUDA_OPERATION(rms_norm);
+CUDA_OPERATION(rope);
+CUDA_OPERATION(swiglu);
+CUDA_OPERATION(add);
 
 // stream.cu
-enum status cuda_stream_new(struct device *device, struct device_stream **out, const char *name,
-                            struct error *err);
-void cuda_stream_free(struct device_stream *stream);
-enum status cuda_stream_synchronize(struct device_stream *stream, struct error *err);
-enum status cuda_stream_wait(struct device_stream *stream, struct device_event *event,
-                             struct error *err);
-
-// event.cu
-enum status cuda_event_new(struct device *device, struct device_event **out,
-                           enum device_event_kind kind, struct error *err);
-void cuda_event_free(struct device_event *event);
-enum status cuda_event_record(struct device_event *event, struct device_stream *stream,
-                              struct error *err);
-enum status cuda_event_wait(struct device_event *event, struct error *err);
-enum status cuda_event_query(struct device_event *event, bool *done, struct error *err);
-enum status cuda_event_elapsed(struct device_event *from, struct device_event *to, double *ns,
-                               struct error *err);
-
-// copy.cu
-enum status cuda_copy(struct device_stream *stream, enum device_copy copy, void *to,
-                      const void *from, size_t size, struct error *err);
-enum status cuda_fill(struct device_stream *stream, void *to, int byte, size_t size,
-                      struct error *err);
+CUDA_OPERATION(memory_new);
+CUDA_OPERATION(memory_free);
+CUDA_OPERATION(pinned_new);
+CUDA_OPERATION(pinned_free);
+CUDA_OPERATION(copy);
+CUDA_OPERATION(fill);
+CUDA_OPERATION(stream_new);
+CUDA_OPERATION(stream_free);
+CUDA_OPERATION(stream_synchronize);
+CUDA_OPERATION(stream_wait);
+CUDA_OPERATION(event_new);
+CUDA_OPERATION(event_free);
+CUDA_OPERATION(event_record);
+CUDA_OPERATION(event_wait);
+CUDA_OPERATION(event_query);
+CUDA_OPERATION(event_elapsed);
 
 // encode.cu
-enum status cuda_encode(struct device_stream *stream, const struct encode_job *job,
-                        struct error *err);
-size_t cuda_encode_scratch(const struct device *device, const struct encode_job *job);
+CUDA_OPERATION(encode);
+CUDA_OPERATION(encode_scratch);
 
 #endif
