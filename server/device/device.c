@@ -25,9 +25,12 @@ static const struct backend {
     {.name = "cpu", .ops = &device_cpu_ops},
 };
 
-enum { BACKEND_COUNT = sizeof backends / sizeof backends[0] };
+enum {
+    BACKEND_COUNT = sizeof backends / sizeof backends[0],
+    NUMBER_DIGITS_MAX = 5, // of a device's number
+};
 
-// Splits "name" or "name:N"; N is a number of at most 5 digits.
+// Splits "name" or "name:N".
 static bool parse_spec(const char *spec, const struct backend **backend, unsigned int *ordinal)
 {
     size_t length = strcspn(spec, ":");
@@ -42,7 +45,7 @@ static bool parse_spec(const char *spec, const struct backend **backend, unsigne
     if (spec[length] == ':') {
         const char *digits = spec + length + 1;
         size_t count = strspn(digits, "0123456789");
-        if (count == 0 || count > 5 || digits[count] != '\0')
+        if (count == 0 || count > NUMBER_DIGITS_MAX || digits[count] != '\0')
             return false;
         number = (unsigned int)strtoul(digits, NULL, 10);
     }
@@ -128,6 +131,54 @@ enum status device_open(struct device **out, const struct device_options *option
     return open_backend(out, backend, options, ordinal, "asked for with --device", err);
 }
 
+static enum status add_device(struct device_list *list, const char *spec, size_t head,
+                              const char *number, size_t digits, struct error *err)
+{
+    char one[DEVICE_SPEC_SIZE];
+    if (list->count == DEVICE_LIST_MAX)
+        return error_set(err, STATUS_INVALID, "device '%.40s': more than %d devices", spec,
+                         DEVICE_LIST_MAX);
+    while (digits > 1 && *number == '0') { // 00 is 0
+        number++;
+        digits--;
+    }
+    (void)snprintf(one, sizeof one, "%.*s%.*s", (int)head, spec, (int)digits, number);
+    for (unsigned int i = 0; i < list->count; i++)
+        if (strcmp(list->specs[i], one) == 0)
+            return error_set(err, STATUS_INVALID, "device '%.40s': %s is named twice", spec, one);
+    memcpy(list->specs[list->count++], one, sizeof one);
+    return STATUS_OK;
+}
+
+enum status device_list_parse(struct device_list *out, const char *spec, struct error *err)
+{
+    *out = (struct device_list){.count = 0};
+    const char *text = spec ? spec : "auto";
+    if (!strchr(text, ',')) {
+        out->count = 1;
+        (void)snprintf(out->specs[0], sizeof out->specs[0], "%s", text);
+        return STATUS_OK;
+    }
+    size_t head = strcspn(text, ":,") + 1; // with its colon
+    if (head == 1 || head > DEVICE_SPEC_SIZE / 2 || text[head - 1] != ':')
+        return error_set(err, STATUS_INVALID,
+                         "device '%.40s': no list of devices (use cuda:N,N,... or cpu:N,N,...)",
+                         text);
+    const char *at = text + head;
+    for (;;) {
+        size_t digits = strspn(at, "0123456789");
+        if (digits == 0 || digits > NUMBER_DIGITS_MAX || (at[digits] != ',' && at[digits] != '\0'))
+            return error_set(err, STATUS_INVALID,
+                             "device '%.40s': behind the colon stand numbers with commas between "
+                             "them",
+                             text);
+        enum status status = add_device(out, text, head, at, digits, err);
+        if (status != STATUS_OK || at[digits] == '\0')
+            return status;
+        at += digits + 1;
+    }
+}
+
 void device_close(struct device *device)
 {
     if (device)
@@ -159,11 +210,7 @@ enum status device_synchronize(struct device *device, struct error *err)
 static const struct tensor_type_line {
     const char *name;
     size_t size;
-} tensor_types[] = {
-#define TENSOR_TYPE_LINE(name, text, size) {text, size},
-    TENSOR_TYPE_TABLE(TENSOR_TYPE_LINE)
-#undef TENSOR_TYPE_LINE
-};
+} tensor_types[TENSOR_TYPE_COUNT] = {[TENSOR_F32] = {"F32", 4}, [TENSOR_F16] = {"F16", 2}};
 
 const char *tensor_type_name(enum tensor_type type)
 {

@@ -52,6 +52,20 @@ MUST_CHECK enum status device_open(struct device **out, const struct device_opti
 // Closes the device.  Its tensors, streams, events and memory must have been freed.  Accepts NULL.
 void device_close(struct device *device);
 
+enum { DEVICE_LIST_MAX = 16, DEVICE_SPEC_SIZE = 48 };
+
+// The devices that the user named, as in "cuda:0,1".
+struct device_list {
+    unsigned int count;                            // at least 1
+    char specs[DEVICE_LIST_MAX][DEVICE_SPEC_SIZE]; // each for device_open
+};
+
+// Splits a list BACKEND:N,N,... into one spec per device.  Copies a `spec` without a comma
+// unchecked, since device_open checks it; NULL is "auto".  Fails with STATUS_INVALID if the list is
+// malformed, names a device twice, or has more than DEVICE_LIST_MAX devices.
+MUST_CHECK enum status device_list_parse(struct device_list *out, const char *spec,
+                                         struct error *err);
+
 struct device_description {
     char name[DEVICE_NAME_SIZE];     // the name in records: "cpu", "cpu:1", "cuda:0"
     char reason[DEVICE_REASON_SIZE]; // why the device was chosen, for the log
@@ -71,16 +85,7 @@ int64_t device_memory_used(const struct device *device);
 
 // ---- Tensors --------------------------------------------------------------
 
-#define TENSOR_TYPE_TABLE(X)                                                                       \
-    X(F32, "F32", 4)                                                                               \
-    X(F16, "F16", 2)
-
-enum tensor_type {
-#define TENSOR_TYPE_ENUM(name, text, size) TENSOR_##name,
-    TENSOR_TYPE_TABLE(TENSOR_TYPE_ENUM)
-#undef TENSOR_TYPE_ENUM
-        TENSOR_TYPE_COUNT
-};
+enum tensor_type { TENSOR_F32, TENSOR_F16, TENSOR_TYPE_COUNT };
 
 const char *tensor_type_name(enum tensor_type type);
 size_t tensor_type_size(enum tensor_type type); // bytes of one element

@@ -13,11 +13,7 @@ static const char *const encoder_names[] = {
 static const struct encode_type_line {
     const char *name;
     size_t size;
-} encode_types[] = {
-#define ENCODE_TYPE_LINE(name, text, size) {text, size},
-    ENCODE_TYPE_TABLE(ENCODE_TYPE_LINE)
-#undef ENCODE_TYPE_LINE
-};
+} encode_types[ENCODE_TYPE_COUNT] = {[ENCODE_F64] = {"f64", 8}, [ENCODE_F32] = {"f32", 4}};
 
 const char *encoder_name(enum encoder encoder)
 {

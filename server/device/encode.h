@@ -45,16 +45,7 @@ enum encoder {
 };
 
 // Types of the real numbers of inputs and states: double and float.
-#define ENCODE_TYPE_TABLE(X)                                                                       \
-    X(F64, "f64", 8)                                                                               \
-    X(F32, "f32", 4)
-
-enum encode_type {
-#define ENCODE_TYPE_ENUM(name, text, size) ENCODE_##name,
-    ENCODE_TYPE_TABLE(ENCODE_TYPE_ENUM)
-#undef ENCODE_TYPE_ENUM
-        ENCODE_TYPE_COUNT
-};
+enum encode_type { ENCODE_F64, ENCODE_F32, ENCODE_TYPE_COUNT };
 
 const char *encoder_name(enum encoder encoder);
 const char *encode_type_name(enum encode_type type);

@@ -17,10 +17,7 @@ struct nvml {
     int (*init)(void);
     int (*shutdown)(void);
     int (*find)(const char *uuid, nvml_handle *out);
-    // The rest may be missing in old libraries.
-    int (*driver_version)(char *out, unsigned int size);
     int (*enforced_power)(nvml_handle device, unsigned int *milliwatts);
-    int (*managed_power)(nvml_handle device, unsigned int *milliwatts);
     int (*clock_max)(nvml_handle device, int clock, unsigned int *megahertz);
     int (*generation)(nvml_handle device, unsigned int *out);
     int (*width)(nvml_handle device, unsigned int *out);
@@ -33,28 +30,19 @@ struct nvml {
 static const struct symbol_line {
     const char *name;
     size_t place; // in struct nvml
-    bool needed;
 } symbols[] = {
-    {"nvmlInit_v2", offsetof(struct nvml, init), true},
-    {"nvmlShutdown", offsetof(struct nvml, shutdown), true},
-    {"nvmlDeviceGetHandleByUUID", offsetof(struct nvml, find), true},
-    {"nvmlSystemGetDriverVersion", offsetof(struct nvml, driver_version), false},
-    {"nvmlDeviceGetEnforcedPowerLimit", offsetof(struct nvml, enforced_power), false},
-    {"nvmlDeviceGetPowerManagementLimit", offsetof(struct nvml, managed_power), false},
-    {"nvmlDeviceGetMaxClockInfo", offsetof(struct nvml, clock_max), false},
-    {"nvmlDeviceGetCurrPcieLinkGeneration", offsetof(struct nvml, generation), false},
-    {"nvmlDeviceGetCurrPcieLinkWidth", offsetof(struct nvml, width), false},
-    {"nvmlDeviceGetMaxPcieLinkGeneration", offsetof(struct nvml, generation_max), false},
-    {"nvmlDeviceGetMaxPcieLinkWidth", offsetof(struct nvml, width_max), false},
+    {"nvmlInit_v2", offsetof(struct nvml, init)},
+    {"nvmlShutdown", offsetof(struct nvml, shutdown)},
+    {"nvmlDeviceGetHandleByUUID", offsetof(struct nvml, find)},
+    {"nvmlDeviceGetEnforcedPowerLimit", offsetof(struct nvml, enforced_power)},
+    {"nvmlDeviceGetMaxClockInfo", offsetof(struct nvml, clock_max)},
+    {"nvmlDeviceGetCurrPcieLinkGeneration", offsetof(struct nvml, generation)},
+    {"nvmlDeviceGetCurrPcieLinkWidth", offsetof(struct nvml, width)},
+    {"nvmlDeviceGetMaxPcieLinkGeneration", offsetof(struct nvml, generation_max)},
+    {"nvmlDeviceGetMaxPcieLinkWidth", offsetof(struct nvml, width_max)},
 };
 
-static void close_library(struct nvml *nvml)
-{
-    if (nvml->library)
-        (void)dlclose(nvml->library);
-    nvml->library = NULL;
-}
-
+// Every driver of a supported device has all symbols.
 static bool open_library(struct nvml *nvml)
 {
     *nvml = (struct nvml){.library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)};
@@ -64,10 +52,10 @@ static bool open_library(struct nvml *nvml)
     for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
         void *found = dlsym(nvml->library, symbols[i].name);
         memcpy((unsigned char *)nvml + symbols[i].place, &found, sizeof found);
-        whole = whole && (found || !symbols[i].needed);
+        whole = whole && found;
     }
     if (!whole)
-        close_library(nvml);
+        (void)dlclose(nvml->library);
     return whole;
 }
 
@@ -78,44 +66,20 @@ static unsigned int number(int (*get)(nvml_handle device, unsigned int *out), nv
                            unsigned int most)
 {
     unsigned int value = 0;
-    if (!get || get(device, &value) != NVML_SUCCESS || value > most)
-        return 0;
-    return value;
-}
-
-// The limit in force, of all that are set; else the one that was set.
-static double power_cap(const struct nvml *nvml, nvml_handle device)
-{
-    const unsigned int most = WATTS_MAX * 1000U;
-    unsigned int milliwatts = number(nvml->enforced_power, device, most);
-    if (milliwatts == 0)
-        milliwatts = number(nvml->managed_power, device, most);
-    return milliwatts / 1000.0;
+    return get(device, &value) == NVML_SUCCESS && value <= most ? value : 0;
 }
 
 static int64_t clock_max(const struct nvml *nvml, nvml_handle device, int clock)
 {
     unsigned int megahertz = 0;
-    if (!nvml->clock_max || nvml->clock_max(device, clock, &megahertz) != NVML_SUCCESS ||
-        megahertz > MEGAHERTZ_MAX)
+    if (nvml->clock_max(device, clock, &megahertz) != NVML_SUCCESS || megahertz > MEGAHERTZ_MAX)
         return 0;
     return (int64_t)megahertz * 1000000;
 }
 
-static void read_driver(const struct nvml *nvml, char out[NVML_TEXT_SIZE])
-{
-    if (!nvml->driver_version || nvml->driver_version(out, NVML_TEXT_SIZE) != NVML_SUCCESS)
-        out[0] = '\0';
-    out[NVML_TEXT_SIZE - 1] = '\0';
-    for (char *c = out; *c; c++)
-        if (*c < ' ' || *c > '~')
-            *c = '?';
-}
-
 static void read_facts(const struct nvml *nvml, nvml_handle device, struct nvml_facts *out)
 {
-    read_driver(nvml, out->driver);
-    out->power_cap_watts = power_cap(nvml, device);
+    out->power_cap_watts = number(nvml->enforced_power, device, WATTS_MAX * 1000U) / 1000.0;
     out->sm_clock_max_hz = clock_max(nvml, device, NVML_CLOCK_SM);
     out->memory_clock_max_hz = clock_max(nvml, device, NVML_CLOCK_MEM);
     out->pcie.generation = number(nvml->generation, device, GENERATION_MAX);
@@ -138,6 +102,6 @@ bool nvml_read(struct nvml_facts *out, const char *uuid)
             read_facts(&nvml, device, out);
         (void)nvml.shutdown();
     }
-    close_library(&nvml);
+    (void)dlclose(nvml.library);
     return found;
 }

@@ -1,5 +1,5 @@
-// Wrapper of the NVIDIA management library (NVML): reads driver version, power cap, clocks and PCIe
-// link of a device.  The library is loaded at run time if it is installed.
+// Wrapper of the NVIDIA management library (NVML): reads power cap, clocks and PCIe link of a
+// device.  The library is loaded at run time if it is installed.
 #ifndef INFERSTAT_SERVER_DEVICE_NVML_H
 #define INFERSTAT_SERVER_DEVICE_NVML_H
 
@@ -8,12 +8,9 @@
 
 #include "server/device/pcie.h"
 
-enum { NVML_TEXT_SIZE = 80 };
-
-// An empty text or a zero means unknown.
+// A zero means unknown.
 struct nvml_facts {
-    char driver[NVML_TEXT_SIZE]; // version: "580.95.05"
-    double power_cap_watts;      // enforced limit
+    double power_cap_watts; // enforced limit
     int64_t sm_clock_max_hz, memory_clock_max_hz;
     struct pcie_link pcie; // except generation_port_max
 };

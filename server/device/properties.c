@@ -1,7 +1,9 @@
 #include "server/device/properties.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/core/base/crc32c.h"
@@ -21,6 +23,20 @@ void device_properties(const struct device *device, struct device_properties *ou
         device->ops->properties(device, out);
 }
 
+int64_t host_memory_available(void)
+{
+    FILE *file = fopen("/proc/meminfo", "re");
+    if (!file)
+        return -1;
+    char line[128];
+    long long kilobytes = -1;
+    while (kilobytes < 0 && fgets(line, sizeof line, file))
+        if (strncmp(line, "MemAvailable:", 13) == 0)
+            kilobytes = strtoll(line + 13, NULL, 10);
+    (void)fclose(file);
+    return kilobytes < 0 ? -1 : (int64_t)kilobytes * 1024;
+}
+
 // ---- The file -------------------------------------------------------------
 
 // Its text follows from the device and the rates alone.  A file is taken for one of
@@ -28,25 +44,22 @@ void device_properties(const struct device *device, struct device_properties *ou
 // is damaged, or another device's, is not.
 enum { CACHE_SIZE = 1024, PATH_SIZE = 1024 };
 
-// More than any memory moves in a second.
-#define RATE_MAX 1e15
-
-// Writes who the device is, always less than half of `out`.
-static void write_identity(char out[CACHE_SIZE], const struct device_properties *properties)
+// Writes who the device is, always less than half of `out`; returns the length.
+static size_t write_identity(char out[CACHE_SIZE], const struct device_properties *properties)
 {
-    (void)snprintf(out, CACHE_SIZE,
-                   "# Measured by inferstat; made again when it is removed.\n"
-                   "version = 1\ndevice = %s\nproduct = %s\nuuid = %s\ndriver = %s\n"
-                   "threads = %u\nmemory_bytes = %lld\n",
-                   properties->name, properties->product, properties->uuid, properties->driver,
-                   properties->threads, (long long)properties->memory_bytes);
+    return (size_t)snprintf(out, CACHE_SIZE,
+                            "# Measured by inferstat; made again when it is removed.\n"
+                            "version = 1\ndevice = %s\nproduct = %s\nuuid = %s\ndriver = %s\n"
+                            "threads = %u\nmemory_bytes = %lld\n",
+                            properties->name, properties->product, properties->uuid,
+                            properties->driver, properties->threads,
+                            (long long)properties->memory_bytes);
 }
 
 static void write_text(char out[CACHE_SIZE], const struct device_properties *properties,
                        const struct device_rates *rates)
 {
-    write_identity(out, properties);
-    size_t length = strlen(out);
+    size_t length = write_identity(out, properties);
     (void)snprintf(out + length, CACHE_SIZE - length,
                    "memory_bytes_per_second = %.0f\nh2d_bytes_per_second = %.0f\n"
                    "d2h_bytes_per_second = %.0f\nsteady = %d\n",
@@ -63,13 +76,13 @@ static enum status cache_path(char *out, size_t size, const char *folder,
     char identity[CACHE_SIZE];
     char plain[DEVICE_NAME_SIZE];
     char name[2 * DEVICE_NAME_SIZE];
-    write_identity(identity, properties);
+    const size_t length = write_identity(identity, properties);
     memcpy(plain, properties->name, sizeof plain);
     for (char *c = plain; *c; c++)
         if (!isalnum((unsigned char)*c))
             *c = '-';
     (void)snprintf(name, sizeof name, "device-%s-%08x.conf", plain,
-                   (unsigned int)crc32c(0, identity, strlen(identity)));
+                   (unsigned int)crc32c(0, identity, length));
     return files_join(out, size, folder, name, NULL);
 }
 
@@ -83,11 +96,6 @@ static bool read_file(const char *path, char *out, size_t size)
     out[length] = '\0';
     (void)fclose(file);
     return whole;
-}
-
-static bool is_rate(double rate)
-{
-    return rate > 0.0 && rate < RATE_MAX;
 }
 
 bool device_rates_cached(struct device_properties *properties, const char *folder)
@@ -107,8 +115,6 @@ bool device_rates_cached(struct device_properties *properties, const char *folde
                          &rates.memory, &rates.h2d, &rates.d2h, &steady) != 4)
         return false;
     rates.steady = steady != 0;
-    if (!is_rate(rates.memory) || !is_rate(rates.h2d) || !is_rate(rates.d2h))
-        return false;
     write_text(expected, properties, &rates);
     if (strcmp(text, expected) != 0)
         return false;
@@ -127,11 +133,6 @@ static void store_rates(const struct device_properties *properties, const char *
         (void)!files_write(path, text, 0600, true, NULL);
 }
 
-static double better(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 enum status device_calibrate(struct device *device, struct device_properties *properties,
                              const char *folder, struct error *err)
 {
@@ -146,9 +147,9 @@ enum status device_calibrate(struct device *device, struct device_properties *pr
     if (status != STATUS_OK)
         return status;
     properties->rates = (struct device_rates){
-        .memory = better(rates.memory, before.rates.memory),
-        .h2d = better(rates.h2d, before.rates.h2d),
-        .d2h = better(rates.d2h, before.rates.d2h),
+        .memory = fmax(rates.memory, before.rates.memory),
+        .h2d = fmax(rates.h2d, before.rates.h2d),
+        .d2h = fmax(rates.d2h, before.rates.d2h),
         .steady = rates.steady,
     };
     if (folder)

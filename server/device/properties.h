@@ -53,4 +53,8 @@ MUST_CHECK enum status device_calibrate(struct device *device, struct device_pro
 MUST_CHECK enum status device_measure_rates(struct device *device, struct device_rates *out,
                                             struct error *err);
 
+// Returns the kernel's estimate of the host's memory that is available without swapping, in bytes;
+// negative: unknown.
+int64_t host_memory_available(void);
+
 #endif

@@ -138,11 +138,7 @@ enum status fill_workers_start(struct fill_workers **out, const struct pipeline_
     workers->prefetch = prefetch;
     (void)pthread_mutex_init(&workers->lock, NULL); // none of these can fail on Linux
     (void)pthread_cond_init(&workers->room, NULL);
-    pthread_condattr_t monotonic;
-    (void)pthread_condattr_init(&monotonic);
-    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&workers->ready, &monotonic);
-    (void)pthread_condattr_destroy(&monotonic);
+    (void)pthread_cond_init(&workers->ready, NULL);
 
     while (workers->started < threads) {
         if (pthread_create(&workers->threads[workers->started], NULL, run, workers) != 0) {
@@ -165,7 +161,7 @@ static void wait_a_while(struct fill_workers *workers)
         until.tv_nsec -= 1000000000L;
         until.tv_sec++;
     }
-    (void)pthread_cond_timedwait(&workers->ready, &workers->lock, &until);
+    (void)pthread_cond_clockwait(&workers->ready, &workers->lock, CLOCK_MONOTONIC, &until);
 }
 
 // Waits for the next chunk.  Holds the lock.

@@ -11,7 +11,6 @@
 #include "common/sys/files.h"
 #include "common/sys/log.h"
 #include "common/sys/stop.h"
-#include "server/device/device_list.h"
 #include "server/worker/repeats.h"
 #include "server/worker/worker.h"
 #include "server/workload/device_record.h"

@@ -23,7 +23,7 @@
 #include <sys/mman.h>
 
 #include "common/sys/clock.h"
-#include "server/device/cpu/cpu_encode.h"
+#include "server/device/cpu/encode_parts.h"
 #include "server/workload/encode/generator.h"
 #include "tests/bench/bench.h"
 

@@ -3,7 +3,6 @@
 //
 //   (none)    tells everything
 //   init      cannot be used
-//   managed   tells no limit in force, but the one that was set
 //   nothing   knows the device, and tells nothing of it
 //   nonsense  tells what no device has
 #include <stdio.h>
@@ -15,11 +14,8 @@ enum { SUCCESS = 0, UNINITIALIZED = 1, NOT_SUPPORTED = 3, NOT_FOUND = 6, UNKNOWN
 __attribute__((visibility("default"))) int nvmlInit_v2(void);
 __attribute__((visibility("default"))) int nvmlShutdown(void);
 __attribute__((visibility("default"))) int nvmlDeviceGetHandleByUUID(const char *uuid, void **out);
-__attribute__((visibility("default"))) int nvmlSystemGetDriverVersion(char *out, unsigned int size);
 __attribute__((visibility("default"))) int nvmlDeviceGetEnforcedPowerLimit(void *device,
                                                                            unsigned int *out);
-__attribute__((visibility("default"))) int nvmlDeviceGetPowerManagementLimit(void *device,
-                                                                             unsigned int *out);
 __attribute__((visibility("default"))) int nvmlDeviceGetMaxClockInfo(void *device, int clock,
                                                                      unsigned int *out);
 __attribute__((visibility("default"))) int nvmlDeviceGetCurrPcieLinkGeneration(void *device,
@@ -67,17 +63,6 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, void **out)
     return SUCCESS;
 }
 
-int nvmlSystemGetDriverVersion(char *out, unsigned int size)
-{
-    if (is("nothing"))
-        return NOT_SUPPORTED;
-    if (is("nonsense"))
-        memset(out, '\n', size); // not even terminated
-    else
-        (void)snprintf(out, size, "999.11.22");
-    return SUCCESS;
-}
-
 // A figure of the device, one more for each that comes before it.
 static int tell(const void *device, unsigned int value, unsigned int *out)
 {
@@ -89,12 +74,7 @@ static int tell(const void *device, unsigned int value, unsigned int *out)
 
 int nvmlDeviceGetEnforcedPowerLimit(void *device, unsigned int *out)
 {
-    return is("managed") ? NOT_SUPPORTED : tell(device, 650500, out);
-}
-
-int nvmlDeviceGetPowerManagementLimit(void *device, unsigned int *out)
-{
-    return tell(device, 700000, out);
+    return tell(device, 650500, out);
 }
 
 int nvmlDeviceGetMaxClockInfo(void *device, int clock, unsigned int *out)

@@ -1,22 +1,19 @@
 // The CPU back end: memory of this process, kernels chosen when it is opened, and
 // a pool of threads.
 #include <math.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
-#include "common/core/base/text.h"
-#include "server/device/cpu/cpu_encode.h"
+#include "common/sys/process.h"
+#include "server/device/cpu/encode_parts.h"
 #include "server/device/cpu/cpu_stream.h"
 #include "server/device/cpu/kernels.h"
 #include "server/device/cpu/thread_pool.h"
 #include "server/device/device_ops.h"
 #include "server/device/half.h"
-#include "server/device/host_memory.h"
 #include "server/device/properties.h"
 
 struct cpu {
@@ -47,16 +44,6 @@ static struct cpu *cpu_of(struct device *device)
 
 // ---- Opening --------------------------------------------------------------
 
-// Processors this process may run on.
-static unsigned int allowed_processors(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
-        return (unsigned int)CPU_COUNT(&set);
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 ? (unsigned int)online : 1;
-}
-
 static void cpu_close(struct device *device)
 {
     struct cpu *cpu = cpu_of(device);
@@ -80,7 +67,9 @@ static enum status cpu_open(struct device **out, const struct device_options *op
         return error_no_memory(err, "device cpu");
     cpu->kernels = cpu_kernels_best();
 
-    unsigned int threads = options->threads ? options->threads : allowed_processors();
+    struct process_host host;
+    process_host_read(&host);
+    unsigned int threads = options->threads ? options->threads : (unsigned int)host.cpu_count;
     if (threads > THREADS_MAX)
         threads = THREADS_MAX;
     enum status status = thread_pool_new(&cpu->pool, threads, err);
@@ -103,36 +92,13 @@ static void cpu_describe(const struct device *device, struct device_description 
     out->memory_available_bytes = host_memory_available();
 }
 
-// The text behind the first "model name" of /proc/cpuinfo, cut; nothing where there is
-// none.
-static void read_processor(char *out, size_t size)
-{
-    FILE *file = fopen("/proc/cpuinfo", "re");
-    if (!file)
-        return;
-    char line[256];
-    while (fgets(line, sizeof line, file)) {
-        if (strncmp(line, "model name", 10) != 0)
-            continue;
-        const char *colon = strchr(line, ':');
-        const char *name = colon ? colon + 1 : line + 10;
-        name += strspn(name, " \t");
-        (void)text_escape(out, size, name, strcspn(name, "\n"));
-        break;
-    }
-    (void)fclose(file);
-}
-
 static void cpu_properties(const struct device *device, struct device_properties *out)
 {
     (void)device;
-    read_processor(out->product, sizeof out->product);
-    struct utsname system;
-    if (uname(&system) != 0)
-        return;
-    if (out->product[0] == '\0')
-        (void)snprintf(out->product, sizeof out->product, "%.64s", system.machine);
-    (void)snprintf(out->driver, sizeof out->driver, "%.16s %.64s", system.sysname, system.release);
+    struct process_host host;
+    process_host_read(&host);
+    (void)snprintf(out->product, sizeof out->product, "%.90s", host.cpu);
+    (void)snprintf(out->driver, sizeof out->driver, "Linux %.64s", host.kernel);
 }
 
 static enum status cpu_synchronize(struct device *device, struct error *err)

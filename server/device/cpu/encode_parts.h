@@ -1,12 +1,32 @@
-// Shared code of the CPU back end's quantum state encoders (each sample becomes a state vector of
-// 2^qubits complex amplitudes; encode.h): splits a launch into parts that run in parallel.
+// The CPU back end's part of the quantum state encoders (each sample becomes a state vector of
+// 2^qubits complex amplitudes; encode.h), and what the encoders share: runs encode jobs on a thread
+// pool, split into parts that run in parallel.
 //
 // A launch is the execution of one encode_job by cpu_encode_run.  A state, as a count or an index,
 // is one element of a state vector.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_ENCODE_PARTS_H
 #define INFERSTAT_SERVER_DEVICE_CPU_ENCODE_PARTS_H
 
-#include "server/device/cpu/cpu_encode.h"
+#include "server/device/cpu/encode_kernels.h"
+#include "server/device/cpu/thread_pool.h"
+#include "server/device/encode.h"
+
+// Executes a job, which device_encode has checked, on the threads of `pool` and returns when it is
+// done.  `kernels` are those of the job's element type.  The caller supplies the job's scratch
+// memory: 256-byte aligned, at least cpu_encode_scratch_size(job, thread_pool_threads(pool)) bytes.
+void cpu_encode_run(const struct encode_job *job, const struct encode_kernels *kernels,
+                    struct thread_pool *pool);
+
+// Bytes of scratch memory that a job needs on that many threads; 0: none.
+size_t cpu_encode_scratch_size(const struct encode_job *job, unsigned int threads);
+
+// Entries of struct device_ops.  cpu_encode queues a checked job on `stream`; cpu_encode_scratch is
+// cpu_encode_scratch_size for the device's number of threads.
+enum status cpu_encode(struct device_stream *stream, const struct encode_job *job,
+                       struct error *err);
+size_t cpu_encode_scratch(const struct device *device, const struct encode_job *job);
+
+// ---- Shared by the encoders -----------------------------------------------
 
 // A launch in progress; cpu_encode_run fills it, the encoders only read it.
 struct encode_run {

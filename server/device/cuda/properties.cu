@@ -1,10 +1,10 @@
 // Properties of a CUDA device.
 #include <stdio.h>
-#include <string.h>
 
 #include "server/device/cuda/operations.cuh"
 
 extern "C" {
+#include "common/sys/process.h"
 #include "server/device/pcie.h"
 #include "server/device/properties.h"
 }
@@ -20,24 +20,14 @@ void cuda_format_uuid(char out[DEVICE_TEXT_SIZE], const cudaUUID_t *uuid)
     }
 }
 
-// The driver's version; where that is not told, of CUDA what the driver can.
-static void read_driver(char out[DEVICE_TEXT_SIZE], const struct nvml_facts *facts)
+// The driver's version; where the system does not tell it, of CUDA what the driver can.
+static void read_driver(char out[DEVICE_TEXT_SIZE])
 {
-    if (facts->driver[0]) {
-        (void)snprintf(out, DEVICE_TEXT_SIZE, "nvidia %s", facts->driver);
-        return;
-    }
-    char line[32] = "";
-    FILE *file = fopen("/sys/module/nvidia/version", "re");
-    if (file) {
-        if (!fgets(line, sizeof line, file))
-            line[0] = '\0';
-        (void)fclose(file);
-    }
-    line[strcspn(line, "\n")] = '\0';
+    char text[PROCESS_TEXT_SIZE];
+    process_driver_read(text, nullptr);
     int version = 0;
-    if (line[0])
-        (void)snprintf(out, DEVICE_TEXT_SIZE, "nvidia %s", line);
+    if (text[0])
+        (void)snprintf(out, DEVICE_TEXT_SIZE, "nvidia %.80s", text);
     else if (cudaDriverGetVersion(&version) == cudaSuccess && version > 0)
         (void)snprintf(out, DEVICE_TEXT_SIZE, "CUDA %d.%d", version / 1000, version % 1000 / 10);
 }
@@ -53,7 +43,7 @@ void cuda_properties(const struct device *device, struct device_properties *out)
         out->compute_capability = (unsigned int)(properties.major * 10 + properties.minor);
     }
     const struct nvml_facts *facts = &cuda->facts;
-    read_driver(out->driver, facts);
+    read_driver(out->driver);
     if (cudaDeviceGetPCIBusId(address, sizeof address, cuda->ordinal) == cudaSuccess)
         (void)pcie_link_read(&out->pcie, nullptr, address);
     if (out->pcie.width_max == 0) // no sysfs, as in some containers

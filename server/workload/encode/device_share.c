@@ -265,19 +265,23 @@ void device_share_run(struct device_share *share)
         output_order_end(&e->order, batch_of(share, report->figures.batches));
 }
 
+enum inferstat_result encoding_result(enum status status)
+{
+    if (status == STATUS_OK)
+        return INFERSTAT_RESULT_OK;
+    return status == STATUS_CANCELLED ? INFERSTAT_RESULT_CANCELLED : INFERSTAT_RESULT_ERROR;
+}
+
 void device_share_record(const struct device_share *share)
 {
     const struct encoding *e = share->encoding;
-    enum status status = share->report.status;
     struct inferstat_pipeline record;
     pipeline_record(&record, &share->report.plan, &share->report.figures.pipeline);
     record.workload = inferstat_name(e->monitor, "encode");
     record.device = share->device_number;
     record.model = e->model_number;
     record.batch_items = (int64_t)e->launch.samples;
-    record.result = status == STATUS_OK          ? INFERSTAT_RESULT_OK
-                    : status == STATUS_CANCELLED ? INFERSTAT_RESULT_CANCELLED
-                                                 : INFERSTAT_RESULT_ERROR;
+    record.result = encoding_result(share->report.status);
     record.started_ns = share->started_ns;
     record.items = (int64_t)share->report.figures.items;
     inferstat_add_pipeline(e->monitor, &record);

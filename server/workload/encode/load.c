@@ -1,11 +1,13 @@
 // Loads an encoding: opens devices, inputs and output, and allocates buffers.
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "common/core/base/text.h"
+#include "common/core/base/unit.h"
 #include "common/sys/clock.h"
 #include "common/sys/process.h"
 #include "server/workload/device_record.h"
@@ -148,12 +150,74 @@ static enum status make_plan(struct device_share *share, struct error *err)
     return STATUS_OK;
 }
 
+// In bytes; a double holds any product of sizes.
+struct memory_budget {
+    double device, host;
+};
+
+static struct memory_budget budget_of(const struct device_share *share)
+{
+    const struct encoding *e = share->encoding;
+    const struct pipeline_plan *plan = &share->report.plan;
+    double kept = plan->buffers + PIPELINE_GROUPS_BEHIND; // batches of results on the host
+    double states = ldexp(1.0, (int)e->launch.qubits + 1);
+    double slots = plan->borrows ? 0.0 : (double)plan->pool_size * (double)plan->chunk_bytes;
+    return (struct memory_budget){
+        .device = plan->buffers * ((double)plan->group_bytes + (double)plan->result_bytes),
+        .host = slots + kept * (double)plan->out_bytes +
+                (e->options.check ? states * sizeof(double) : 0.0),
+    };
+}
+
+// Devices of the CPU back end use the host's memory.
+static bool is_host(const struct device_description *device)
+{
+    return strncmp(device->name, "cpu", 3) == 0;
+}
+
+static enum status check_available(const struct encoding *e, double wanted, int64_t available,
+                                   const char *what, const char *name, struct error *err)
+{
+    if (available < 0 || wanted <= (double)available)
+        return STATUS_OK;
+    char text[2][UNIT_TEXT_SIZE];
+    return error_set(err, STATUS_NOMEM,
+                     "encode: %u qubits, batches of %zu: %s of memory are needed on %s%s, it "
+                     "has %s left (use fewer qubits or a smaller --batch-size)",
+                     e->launch.qubits, e->launch.samples, unit_format(text[0], UNIT_BYTES, wanted),
+                     what, name, unit_format_int(text[1], UNIT_BYTES, available));
+}
+
+// Checks that the devices and the host have the memory that the plans of all shares need.
+static enum status check_memory(const struct encoding *e, struct error *err)
+{
+    double host = (double)e->description.inputs->stretch;
+    enum status status = STATUS_OK;
+    for (unsigned int i = 0; i < e->share_count && status == STATUS_OK; i++) {
+        const struct device_description *device = &e->shares[i].report.device;
+        struct memory_budget budget = budget_of(&e->shares[i]);
+        host += budget.host;
+        if (is_host(device)) {
+            host += budget.device;
+            continue;
+        }
+        status = check_available(e, budget.device, device->memory_available_bytes, "device ",
+                                 device->name, err);
+    }
+    if (status != STATUS_OK)
+        return status;
+    const struct device_description *first = &e->shares[0].report.device;
+    if (e->share_count == 1 && is_host(first))
+        return check_available(e, host, first->memory_available_bytes, "device ", first->name, err);
+    return check_available(e, host, host_memory_available(), "the host", "", err);
+}
+
 // After the last share's plan checks the memory of all.
 static enum status plan_memory(struct loading *l, struct device_share *share, struct error *err)
 {
     enum status status = make_plan(share, err);
     if (status == STATUS_OK && share->number + 1 == l->encoding->share_count)
-        status = encoding_check_memory(l->encoding, err);
+        status = check_memory(l->encoding, err);
     return status;
 }
 
@@ -252,13 +316,6 @@ static enum status run_stages(struct loading *l, unsigned int *share, struct err
     return status;
 }
 
-static enum inferstat_result result_of(enum status status)
-{
-    if (status == STATUS_OK)
-        return INFERSTAT_RESULT_OK;
-    return status == STATUS_CANCELLED ? INFERSTAT_RESULT_CANCELLED : INFERSTAT_RESULT_ERROR;
-}
-
 // Ends the records of all loads; if one failed, the others are recorded as cancelled.  Escapes
 // the message, which may quote a file's name.
 static void end_loads(const struct loading *l, enum status status, unsigned int failed,
@@ -267,10 +324,8 @@ static void end_loads(const struct loading *l, enum status status, unsigned int 
     char text[ERROR_TEXT_SIZE];
     (void)text_escape(text, sizeof text, why->text, strlen(why->text));
     for (unsigned int i = 0; i < l->encoding->share_count; i++) {
-        if (status == STATUS_OK)
-            inferstat_load_end(l->loads[i], INFERSTAT_RESULT_OK, NULL);
-        else if (i == failed)
-            inferstat_load_end(l->loads[i], result_of(status), text);
+        if (status == STATUS_OK || i == failed)
+            inferstat_load_end(l->loads[i], encoding_result(status), status ? text : NULL);
         else
             inferstat_load_end(l->loads[i], INFERSTAT_RESULT_CANCELLED,
                                "another device could not be made ready");

@@ -17,7 +17,7 @@
 
 struct encoding_options {
     struct inputs_options inputs;
-    struct device_options device; // `spec` may be a list of devices (device_list.h)
+    struct device_options device; // `spec` may be a list of devices (device_list_parse)
     const char *output;           // .npy file for the states; NULL: the states are discarded
     bool replace;                 // replace an existing output file
     bool check;                   // compare every state with the reference

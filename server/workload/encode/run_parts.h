@@ -5,7 +5,6 @@
 
 #include <assert.h>
 
-#include "server/device/device_list.h"
 #include "server/workload/encode/npy.h"
 #include "server/workload/encode/output_order.h"
 #include "server/workload/encode/run.h"
@@ -67,9 +66,8 @@ struct encoding {
 // The number of samples of a batch; the last batch may be smaller.
 size_t encoding_samples(const struct encoding *encoding, uint64_t batch);
 
-// Checks that the devices and the host have the memory that the shares' plans need.  Fails with
-// STATUS_NOMEM; `err` names the needed and the available size.
-MUST_CHECK enum status encoding_check_memory(const struct encoding *encoding, struct error *err);
+// The result that records give for `status`.
+enum inferstat_result encoding_result(enum status status);
 
 // Autotunes the share's pipeline (autotune_run), unless the user set the number of threads.
 MUST_CHECK enum status device_share_tune(struct device_share *share, struct error *err);

@@ -1,4 +1,4 @@
-#include "server/device/device_list.h"
+#include "server/device/device.h"
 
 #include "tests/support/test.h"
 

@@ -2,7 +2,7 @@
 // set, both types, the edges of every way the work is cut.
 #include <math.h>
 
-#include "server/device/cpu/cpu_encode.h"
+#include "server/device/cpu/encode_parts.h"
 #include "server/workload/encode/reference.h"
 #include "server/workload/llm/random.h"
 #include "tests/support/test.h"
