@@ -3,7 +3,6 @@
 #ifndef INFERSTAT_SERVER_DEVICE_DEVICE_OPS_H
 #define INFERSTAT_SERVER_DEVICE_DEVICE_OPS_H
 
-#include "server/device/cpu/launch.h"
 #include "server/device/device.h"
 
 // Base structs of device, stream and event.  They must be the first member of a back end's own
@@ -50,6 +49,14 @@ static inline void device_count_memory(struct device *device, int64_t size)
 
 struct encode_job;
 struct device_properties;
+struct thread_pool;
+
+enum { CPU_KERNEL_ARGUMENTS_MAX = 192 };
+
+// A kernel of the CPU back end: a host function that the stream's thread calls.  `arguments` is the
+// copy that cpu_launch made, aligned for any type.  `pool` is the stream's thread pool.  A status
+// other than STATUS_OK, with `err` filled, becomes the stream's sticky error.
+typedef enum status cpu_kernel(const void *arguments, struct thread_pool *pool, struct error *err);
 
 // The wrappers have checked all arguments: shapes match, types are correct, nothing is empty,
 // stream and event belong to one device.  device.h, stream.h and encode.h document the operations.
@@ -116,7 +123,7 @@ struct device_ops {
     enum status (*fill)(struct device_stream *stream, void *to, int byte, size_t size,
                         struct error *err);
 
-    // Queues a host function as a kernel (cpu/launch.h).  NULL: not supported.
+    // Queues a host function as a kernel (cpu_launch).  NULL: not supported.
     enum status (*launch)(struct device_stream *stream, const char *name, cpu_kernel *kernel,
                           const void *arguments, size_t size, struct error *err);
 

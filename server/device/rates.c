@@ -1,7 +1,7 @@
 // Measures how fast a device copies: the best of a few rounds, timed by its events.
 #include <string.h>
 
-#include "server/device/cpu/launch.h"
+#include "server/device/cpu/cpu_stream.h"
 #include "server/device/device_ops.h"
 #include "server/device/properties.h"
 #include "server/device/stream.h"

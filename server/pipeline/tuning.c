@@ -205,9 +205,13 @@ enum status autotune_run(struct pipeline *pipeline, const struct pipeline_job *j
         return status;
     struct pipeline_plan refined = *plan;
     tuning_refine(&refined, host, request, figures);
-    status = pipeline_adopt(pipeline, &refined, err);
+    struct error why = {.status = STATUS_OK};
+    status = pipeline_adopt(pipeline, &refined, &why);
     if (status == STATUS_OK)
         *plan = refined;
-    // Without memory for more slots, which are only faster, it goes on with those there are.
-    return status == STATUS_NOMEM ? STATUS_OK : status;
+    else if (status == STATUS_NOMEM)
+        status = STATUS_OK; // more slots are only faster: it goes on with those there are
+    else
+        (void)error_set(err, status, "%s", why.text);
+    return status;
 }

@@ -148,7 +148,7 @@ static void prepare(struct timed *timed, const struct bench *bench, enum encoder
         bench_die("scratch", "too small");
 }
 
-static void encode_round(struct timed *timed, const struct bench *bench)
+static void encode_a_round(struct timed *timed, const struct bench *bench)
 {
     const struct encode_job *job = &timed->job;
     const struct generator generator = {job->encoder, job->type, job->qubits, 1};
@@ -240,7 +240,7 @@ static void run_all(struct bench *bench)
         for (int i = 0; i < CASES; i++) {
             time_yardstick(bench, bench->copy_ns, copy_part);
             time_yardstick(bench, bench->fill_ns, fill_part);
-            encode_round(&timed[i], bench);
+            encode_a_round(&timed[i], bench);
         }
     const struct rates rates = {rate_of(2 * bench->size, bench->copy_ns),
                                 rate_of(bench->size, bench->fill_ns)};

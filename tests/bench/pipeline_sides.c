@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "common/sys/clock.h"
-#include "server/device/cpu/launch.h"
+#include "server/device/cpu/cpu_stream.h"
 #include "server/device/device_ops.h"
 #include "server/pipeline/tuning.h"
 #include "tests/bench/bench.h"

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "server/device/cpu/launch.h"
+#include "server/device/cpu/cpu_stream.h"
 
 enum {
     PIECE_SIZE = 1024 * 1024, // bytes of output of a part at most

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "common/sys/clock.h"
-#include "server/device/cpu/launch.h"
 
 // ---- Commands -------------------------------------------------------------
 

@@ -1,5 +1,5 @@
-// Streams and events of the CPU back end: a stream is a thread with a bounded queue of commands.
-// One thread uses a stream and adds commands; the stream's thread executes them in order.
+// Streams, events and kernels of the CPU back end: a stream is a thread with a bounded queue of
+// commands. One thread uses a stream and adds commands; the stream's thread executes them in order.
 //
 // A failed stream executes no more copies and kernels, but still records events, waits for events
 // of other streams and frees memory, so that no wait hangs.  A stream that waits for an event
@@ -19,6 +19,7 @@
 #include "common/sys/thread.h"
 #include "server/device/cpu/thread_pool.h"
 #include "server/device/device_ops.h"
+#include "server/device/stream.h"
 
 enum { COMMAND_ARGUMENTS_MAX = 256, CPU_FAILURE_SIZE = 256 };
 
@@ -61,6 +62,15 @@ MUST_CHECK enum status cpu_stream_add(struct cpu_stream *stream, const struct co
 
 // Starts the stream's thread pool unless it is running.  Called by the thread that uses the stream.
 MUST_CHECK enum status cpu_stream_pool(struct cpu_stream *stream, struct error *err);
+
+// Queues kernel(arguments, ...) on `stream`.  `name` is a literal, for messages.  Copies `size`
+// bytes of `arguments`, at most CPU_KERNEL_ARGUMENTS_MAX; memory they point to is borrowed until
+// an event recorded after the launch is done.  The first launch starts the stream's thread pool.
+// Fails with STATUS_INVALID on larger arguments, STATUS_UNSUPPORTED on another back end,
+// STATUS_NOMEM or STATUS_IO when the pool cannot start, STATUS_IO on a failed stream.
+MUST_CHECK enum status cpu_launch(struct device_stream *stream, const char *name,
+                                  cpu_kernel *kernel, const void *arguments, size_t size,
+                                  struct error *err);
 
 // Entries of struct device_ops.
 MUST_CHECK enum status cpu_stream_new(struct device *device, struct device_stream **out,

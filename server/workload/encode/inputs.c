@@ -8,15 +8,10 @@
 #include "server/workload/encode/generator.h"
 #include "server/workload/encode/npy.h"
 
-static const char *const from_names[] = {
-#define INPUTS_FROM_LINE(name, text) text,
-    INPUTS_FROM_TABLE(INPUTS_FROM_LINE)
-#undef INPUTS_FROM_LINE
-};
-
 const char *inputs_from_name(enum inputs_from from)
 {
-    return (unsigned int)from < INPUTS_FROM_COUNT ? from_names[from] : "?";
+    static const char *const names[INPUTS_FROM_COUNT] = {"generator", "pageable", "pinned"};
+    return (unsigned int)from < INPUTS_FROM_COUNT ? names[from] : "?";
 }
 
 struct inputs {

@@ -14,16 +14,11 @@
 #include "common/core/base/status.h"
 #include "server/device/encode.h"
 
-#define INPUTS_FROM_TABLE(X)                                                                       \
-    X(GENERATOR, "generator") /* generated when needed */                                          \
-    X(PAGEABLE, "pageable")   /* generated in advance, pageable memory */                          \
-    X(PINNED, "pinned")       /* generated in advance, pinned memory: lent, not copied */
-
 enum inputs_from {
-#define INPUTS_FROM_ENUM(name, text) INPUTS_FROM_##name,
-    INPUTS_FROM_TABLE(INPUTS_FROM_ENUM)
-#undef INPUTS_FROM_ENUM
-        INPUTS_FROM_COUNT
+    INPUTS_FROM_GENERATOR, // "generator": generated when needed
+    INPUTS_FROM_PAGEABLE,  // "pageable": generated in advance, pageable memory
+    INPUTS_FROM_PINNED,    // "pinned": generated in advance, pinned memory: lent, not copied
+    INPUTS_FROM_COUNT
 };
 
 const char *inputs_from_name(enum inputs_from from);

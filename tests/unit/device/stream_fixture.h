@@ -3,7 +3,7 @@
 #ifndef INFERSTAT_TESTS_UNIT_STREAM_FIXTURE_H
 #define INFERSTAT_TESTS_UNIT_STREAM_FIXTURE_H
 
-#include "server/device/cpu/launch.h"
+#include "server/device/cpu/cpu_stream.h"
 #include "server/device/stream.h"
 #include "tests/support/test.h"
 

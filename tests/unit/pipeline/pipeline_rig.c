@@ -2,7 +2,7 @@
 
 #include <time.h>
 
-#include "server/device/cpu/launch.h"
+#include "server/device/cpu/cpu_stream.h"
 #include "tests/support/test.h"
 
 uint8_t rig_byte(uint64_t position)

@@ -161,8 +161,9 @@ static void random_schedule(uint64_t seed)
     const int64_t longest = 1 + (int64_t)(test_random(&random) % 60);
     memset(&overlap, 0, sizeof overlap);
     for (uint64_t i = 0; ends[COPY] + 40 + longest < MOMENTS; i++) {
-        const bool is_copy = ends[COMPUTE] + 40 + longest >= MOMENTS ||
-                             ends[COPY] <= ends[COMPUTE] - apart * (test_random(&random) % 2);
+        const bool is_copy =
+            ends[COMPUTE] + 40 + longest >= MOMENTS ||
+            ends[COPY] <= ends[COMPUTE] - apart * (int64_t)(test_random(&random) % 2);
         const enum overlap_side side = is_copy ? OVERLAP_COPY : OVERLAP_COMPUTE;
         const int64_t start = ends[side] + (int64_t)(test_random(&random) % 40);
         ends[side] = start + (int64_t)(test_random(&random) % (uint64_t)longest);

@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#include "server/device/cpu/launch.h"
+#include "server/device/cpu/cpu_stream.h"
 #include "server/device/stream.h"
 #include "tests/support/test.h"
 #include "tests/support/toy_pipeline.h"

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "server/device/cpu/launch.h"
+#include "server/device/cpu/cpu_stream.h"
 #include "tests/support/test.h"
 #include "tests/unit/pipeline/pipeline_rig.h"
 

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "common/sys/clock.h"
-#include "server/device/cpu/launch.h"
+#include "server/device/cpu/cpu_stream.h"
 #include "server/device/device_ops.h"
 #include "tests/support/test.h"
 #include "tests/unit/pipeline/pipeline_rig.h"
