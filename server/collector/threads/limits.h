@@ -19,6 +19,7 @@ enum {
     LIMITS_CONNECTIONS_MOST = 65535, // largest accepted option value of connections
     LIMITS_STORE_NAMES = 1000000,    // default of store_names
     LIMITS_OPEN_RUNS = 16384,        // open runs of all owners
+    LIMITS_OPEN_SHARE = 4,           // an owner may have so many times what is left of them
     // Bytes of a batch.  A larger one is rejected after it was decoded; the sockets accept
     // messages of twice that size (socket.h).
     LIMITS_BATCH_BYTES = 4 * 1024 * 1024,

@@ -30,6 +30,7 @@ struct pending_ack {
     struct pending_ack *next;
     struct job_return to;
     unsigned char run[MESSAGE_RUN_SIZE];
+    struct run *about; // the same run; NULL: unknown, or `error`
     bool is_hello;     // answers a Hello: lists all streams
     bool hello_wanted; // the run is unknown, or has not sent Hello to this collector
     bool forgotten;    // with `error`: the run was removed from the store
@@ -201,13 +202,10 @@ static void send_ack(struct batches *batches, const struct pending_ack *ack)
     out->forgotten = ack->forgotten;
     out->sent_ns = clock_wall_ns();
     out->echo_sent_ns = ack->echo_sent_ns;
-    struct run *run = NULL;
     if (ack->error)
         out->error = (struct wire_bytes){strlen(ack->error), ack->error};
-    else if (!ack->hello_wanted && runs_find(batches->runs, ack->run, &run, NULL) != STATUS_OK)
-        return;
-    if (run)
-        delivery_run_answer(&run->delivery, ack->is_hello, &out->delivery, next);
+    else if (ack->about && !ack->hello_wanted)
+        delivery_run_answer(&ack->about->delivery, ack->is_hello, &out->delivery, next);
     answer_submit(batches->channels->acks, answer_encode(&ack->to, &message));
 }
 
@@ -217,11 +215,9 @@ void batches_send_acks(struct batches *batches)
     peer_credit_set_credit(&batches->channels->credit, batches->credit, clock_monotonic_ns());
     for (const struct pending_ack *ack = batches->first; ack; ack = ack->next)
         send_ack(batches, ack);
-    for (const struct pending_ack *ack = batches->first; ack; ack = ack->next) {
-        struct run *run = NULL;
-        if (runs_find(batches->runs, ack->run, &run, NULL) == STATUS_OK && run)
-            delivery_run_answered(&run->delivery);
-    }
+    for (const struct pending_ack *ack = batches->first; ack; ack = ack->next)
+        if (ack->about)
+            delivery_run_answered(&ack->about->delivery);
     batches_drop_acks(batches);
 }
 
@@ -415,6 +411,7 @@ static struct pending_ack *ack_for(struct batches *batches, const struct job *jo
     ack->is_hello = message->kind == MESSAGE_HELLO;
     ack->hello_wanted = hearing == DELIVERY_HELLO_WANTED;
     ack->error = error;
+    ack->about = error ? NULL : run;
     ack->forgotten = error == forgotten_error;
     return ack;
 }
@@ -440,8 +437,8 @@ static enum status check_new_run(struct batches *batches, const struct job *job,
     struct quota *quota = batches->channels->quota;
     int64_t count = 0;
     bool is_forgotten = false;
-    enum status status =
-        runs_is_forgotten(batches->runs, &job->message.hello, &job->peer, &is_forgotten, err);
+    enum status status = runs_is_forgotten(batches->runs, &job->message.hello, &job->peer,
+                                           batches->access, &is_forgotten, err);
     if (status == STATUS_OK && is_forgotten) {
         *error = forgotten_error;
         reject_counters_count(&batches->channels->rejects, REFUSAL_FORGOTTEN, 1);
@@ -454,7 +451,7 @@ static enum status check_new_run(struct batches *batches, const struct job *job,
         return status;
     if (count >= (int64_t)batches->limits.runs_per_key)
         *error = "the key has more open runs than --max-runs-per-key";
-    else if (batches->open_runs >= LIMITS_OPEN_RUNS)
+    else if (count >= LIMITS_OPEN_SHARE * ((int64_t)LIMITS_OPEN_RUNS - batches->open_runs))
         *error = "the collector has as many open runs as it takes";
     if (*error)
         quota_complain(quota, &job->peer, *error, 1);
@@ -564,6 +561,10 @@ enum status batches_apply(struct batches *batches, const struct job *job, struct
         return status;
     head.sender = owner_sender(run, job, batches->access, batches->channels);
     head.life_ns = owner_life_ns(run, job);
+    if (run && (head.sender == DELIVERY_SENDER_KNOWN || head.sender == DELIVERY_SENDER_NEW))
+        status = runs_complete(batches->runs, run, err);
+    if (status != STATUS_OK)
+        return status;
     if (run && head.kind == DELIVERY_BATCH)
         head.names_missing = insert_fault(&job->message.batch,
                                           delivery_run_names_after(&run->delivery, &head)) != NULL;
@@ -586,7 +587,7 @@ enum status batches_apply(struct batches *batches, const struct job *job, struct
         status = on_hello(batches, job, &run, err);
     if (status != STATUS_OK)
         return status;
-
+    ack->about = run;
     const enum record_run_end end = run->delivery.end;
     struct delivery_acceptance taking;
     struct delivery_step step;

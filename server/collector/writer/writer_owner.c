@@ -13,13 +13,26 @@ static bool is_replay(const struct job *job)
     return job->message.kind == MESSAGE_HELLO && job->message.hello.replay;
 }
 
+static bool is_root(const struct wire_peer *peer)
+{
+    return peer->kind == PEER_USER && peer->uid == 0;
+}
+
+bool owner_may_send(const struct wire_peer *owner, const struct wire_peer *peer, bool replay,
+                    struct access *access)
+{
+    if (replay && is_root(peer))
+        return true;
+    if (owner->kind == PEER_KEY && peer->kind == PEER_KEY && access)
+        return access_continues(access, peer->key, owner->key);
+    return peer_is_same_owner(owner, peer);
+}
+
 static bool is_owner(const struct run *run, const struct wire_peer *peer, struct access *access)
 {
-    if (run->opener.kind == PEER_KEY && peer->kind == PEER_KEY && access)
-        return access_continues(access, peer->key, run->opener.key);
     if (run->owner == 0 && run->opener.kind != PEER_KEY)
         return peer->kind != PEER_KEY;
-    return peer_is_same_owner(&run->opener, peer);
+    return owner_may_send(&run->opener, peer, false, access);
 }
 
 static bool is_silent(const struct run_link *link, int64_t received_ns)
@@ -47,10 +60,9 @@ enum delivery_sender owner_sender(const struct run *run, const struct job *job,
         return DELIVERY_SENDER_KNOWN;
     const struct run_link *link = &run->link;
     const bool own = is_owner(run, &job->peer, access);
-    const bool is_root = job->peer.kind == PEER_USER && job->peer.uid == 0;
-    if (link->is_known && (own || is_root) && job_return_is_same(&link->at, &job->from))
+    if (link->is_known && (own || is_root(&job->peer)) && job_return_is_same(&link->at, &job->from))
         return DELIVERY_SENDER_KNOWN;
-    if (!own && !(is_root && is_replay(job)))
+    if (!own && !(is_root(&job->peer) && is_replay(job)))
         return DELIVERY_SENDER_STRANGER;
     const bool is_closed = !link->is_known || !channels->is_connected ||
                            !channels->is_connected(channels->connections, &link->at);

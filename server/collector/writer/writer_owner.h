@@ -19,6 +19,11 @@
 #include "server/collector/threads/job.h"
 #include "server/collector/writer/writer_runs.h"
 
+// True if `peer` may send runs of `owner`: it has the same owner or a key that replaces the
+// owner's, or is root with a replay.  `access` decides which keys replace others; NULL: none do.
+bool owner_may_send(const struct wire_peer *owner, const struct wire_peer *peer, bool replay,
+                    struct access *access);
+
 // Classifies the sender of the job's message; `run` is NULL for a new run.  `access` decides which
 // keys may continue the runs of other keys; NULL: none.
 enum delivery_sender owner_sender(const struct run *run, const struct job *job,

@@ -125,9 +125,8 @@ void runs_insert(struct runs *runs, struct run *run)
         runs->last_id = run->id;
 }
 
-// Finds a run with or without its streams and names.
-static enum status look_up(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
-                           struct run **out, struct error *err)
+enum status runs_find(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
+                      struct run **out, struct error *err)
 {
     *out = NULL;
     for (struct run *run = runs->buckets[bucket_of(uuid)]; run; run = run->next_in_bucket) {
@@ -142,17 +141,6 @@ static enum status look_up(struct runs *runs, const unsigned char uuid[MESSAGE_R
         status = runs_read(runs, uuid, out, err);
     if (status == STATUS_OK && *out)
         runs_insert(runs, *out);
-    return status;
-}
-
-enum status runs_find(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
-                      struct run **out, struct error *err)
-{
-    enum status status = look_up(runs, uuid, out, err);
-    if (status == STATUS_OK && *out)
-        status = runs_complete(runs, *out, err);
-    if (status != STATUS_OK)
-        *out = NULL;
     return status;
 }
 
@@ -191,7 +179,7 @@ enum status runs_load_open(struct runs *runs, uint64_t now_ns, struct error *err
         const char *text = (const char *)sqlite3_column_text(row, 0);
         if (loaded != STATUS_OK || !text || !text_to_uuid(uuid, text))
             continue;
-        loaded = look_up(runs, uuid, &run, err);
+        loaded = runs_find(runs, uuid, &run, err);
         if (loaded == STATUS_OK && run)
             run->heard_at_ns = now_ns;
     }
@@ -210,7 +198,7 @@ enum status runs_reload(struct runs *runs, uint64_t now_ns, struct error *err)
             struct run *old = before[i], *run = NULL;
             before[i] = old->next_in_bucket;
             if (old->delivery.greeted && status == STATUS_OK)
-                status = look_up(runs, old->uuid, &run, err);
+                status = runs_find(runs, old->uuid, &run, err);
             if (run) { // else its Hello was rolled back
                 run->delivery.greeted = true;
                 run->delivery.replayed = old->delivery.replayed;

@@ -17,6 +17,7 @@
 #include "server/collector/threads/job.h"
 #include "server/collector/writer/writer_cells.h"
 
+struct access;
 struct quota;
 struct sqlite3;
 struct runs;
@@ -84,7 +85,7 @@ struct run {
     struct cells cells;  // cells of rollups that the run has filled today (writer_cells.h)
     uint32_t names_told; // number of names that the producer has sent; valid if not `complete`
 
-    // True while streams and names are in memory; else runs_find reads them from the store.
+    // True while streams and names are in memory; else runs_complete reads them from the store.
     bool complete;
     uint64_t produced; // records produced by all streams, as last saved
 
@@ -109,9 +110,12 @@ void runs_forget(struct runs *runs);
 MUST_CHECK enum status runs_reload(struct runs *runs, uint64_t now_ns, struct error *err);
 
 // Finds a run in the cache or the store; `*out` is NULL when there is none, or if it has a
-// tombstone (forget.h).
+// tombstone (forget.h).  It may lack its streams and names.
 MUST_CHECK enum status runs_find(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
                                  struct run **out, struct error *err);
+
+// Reads the streams and names of a run, unless they are in memory.
+MUST_CHECK enum status runs_complete(struct runs *runs, struct run *run, struct error *err);
 
 // Sets `*id` to the id of the name "other", which stands for names beyond a limit.
 MUST_CHECK enum status runs_other_name(struct runs *runs, int64_t *id, struct error *err);
@@ -122,9 +126,11 @@ void runs_limit_names(struct runs *runs, uint32_t count, struct quota *quota);
 
 // Call it for a Hello whose run runs_find does not find.  Sets `*is` to true, and counts the
 // attempt, if the run must not be opened: the store has removed it (a tombstone), or it began no
-// later than the owner's horizon (the latest start of a removed run without a tombstone; forget.h).
+// later than the horizon (the latest start of a removed run without a tombstone; forget.h) of an
+// owner whose runs the peer may send (owner_may_send).
 MUST_CHECK enum status runs_is_forgotten(struct runs *runs, const struct message_hello *hello,
-                                         const struct wire_peer *peer, bool *is, struct error *err);
+                                         const struct wire_peer *peer, struct access *access,
+                                         bool *is, struct error *err);
 
 // Inserts the run that a Hello of `peer` describes; the peer's owner is the run's.  `owner` is its
 // number in the quota.

@@ -7,6 +7,7 @@
 #include "common/core/base/text.h"
 #include "common/sys/clock.h"
 #include "server/collector/access/quota.h"
+#include "server/collector/writer/writer_owner.h"
 #include "server/collector/writer/writer_runs_inside.h"
 
 #define RECOUNT_NS UINT64_C(60000000000) // least time between counts of names
@@ -124,18 +125,34 @@ enum status runs_has_tombstone(struct runs *runs, const unsigned char uuid[MESSA
     return status;
 }
 
-enum status runs_is_forgotten(struct runs *runs, const struct message_hello *hello,
-                              const struct wire_peer *peer, bool *is, struct error *err)
+// Whether the run began before the horizon of an owner for whom the peer may send: with a replay
+// the run may be that of any of them.
+static enum status is_behind_horizon(struct runs *runs, const struct message_hello *hello,
+                                     const struct wire_peer *peer, struct access *access, bool *is,
+                                     struct error *err)
 {
-    int64_t owner = 0, horizon_ns = 0;
-    enum status status = runs_has_tombstone(runs, hello->run, is, err);
-    if (status == STATUS_OK)
-        status = find_owner(runs, peer, &owner, err);
-    if (status == STATUS_OK && !*is) {
-        STATEMENT_BIND(&runs->statements, STATEMENT_HORIZON, value_int(owner));
-        status = statement_integer(&runs->statements, STATEMENT_HORIZON, &horizon_ns, err);
-        *is = horizon_ns > 0 && hello->started_ns <= horizon_ns;
+    sqlite3_stmt *row = runs->statements.list[STATEMENT_HORIZONS];
+    enum status status = STATUS_OK;
+    STATEMENT_BIND(&runs->statements, STATEMENT_HORIZONS, value_int(hello->started_ns));
+    while (statement_row(&runs->statements, STATEMENT_HORIZONS, &status, err)) {
+        struct wire_peer owner = {0};
+        const char *who = (const char *)sqlite3_column_text(row, 0);
+        *is = *is || (who && peer_read_owner(&owner, who) &&
+                      owner_may_send(&owner, peer, hello->replay, access));
     }
+    return status;
+}
+
+enum status runs_is_forgotten(struct runs *runs, const struct message_hello *hello,
+                              const struct wire_peer *peer, struct access *access, bool *is,
+                              struct error *err)
+{
+    int64_t owner = 0;
+    enum status status = runs_has_tombstone(runs, hello->run, is, err);
+    if (status == STATUS_OK && !*is)
+        status = is_behind_horizon(runs, hello, peer, access, is, err);
+    if (status == STATUS_OK && *is)
+        status = find_owner(runs, peer, &owner, err);
     if (status != STATUS_OK || !*is)
         return status;
     STATEMENT_BIND(&runs->statements, STATEMENT_REPLAY_COUNT, value_int(owner));

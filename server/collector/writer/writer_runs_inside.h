@@ -32,9 +32,6 @@ MUST_CHECK enum status runs_has_tombstone(struct runs *runs,
                                           const unsigned char uuid[MESSAGE_RUN_SIZE], bool *has,
                                           struct error *err);
 
-// Reads the streams and names of a run, unless they are in memory.
-MUST_CHECK enum status runs_complete(struct runs *runs, struct run *run, struct error *err);
-
 // Writes the changes of a run in the current transaction.
 MUST_CHECK enum status runs_save(struct runs *runs, struct run *run, struct error *err);
 

@@ -8,7 +8,7 @@ static const char *const texts[STATEMENT_COUNT] = {
     [STATEMENT_OWNER_ADD] = "INSERT INTO owner(who) VALUES(?)",
     [STATEMENT_OWNER_FIND] = "SELECT owner FROM owner WHERE who = ?",
     [STATEMENT_TOMBSTONE_FIND] = "SELECT count(*) FROM tombstone WHERE uuid = ?",
-    [STATEMENT_HORIZON] = "SELECT horizon_ns FROM owner WHERE owner = ?",
+    [STATEMENT_HORIZONS] = "SELECT who FROM owner WHERE horizon_ns > 0 AND horizon_ns >= ?",
     [STATEMENT_REPLAY_COUNT] = "INSERT INTO forgotten(owner, why, replays) VALUES(?, 0, 1)"
                                " ON CONFLICT(owner, why) DO UPDATE SET replays = replays + 1",
     [STATEMENT_RUN_FIND] = "SELECT run, \"end\", ended_ns, heard_ns, stored, duplicates, refused,"

@@ -135,6 +135,55 @@ TEST_CASE(test_runs_older_than_the_horizon)
     assert_string_equal(error_for(&said), "");
 }
 
+// With a key that replaces another one, and with root, a run may be that of another owner.
+TEST_CASE(test_replays_of_runs_older_than_the_horizon)
+{
+    static const struct {
+        const char *horizon_of; // key a or b, or user 1001
+        char sender;            // key; 0: a user
+        uid_t uid;
+        bool replay, forgotten;
+    } cases[] = {
+        {"a", 'a', 0, true, true},    {"a", 'b', 0, true, true},      {"a", 'b', 0, false, true},
+        {"b", 'a', 0, true, false},   {"user", 0, 1001, true, true},  {"user", 0, 0, true, true},
+        {"user", 0, 0, false, false}, {"user", 0, 1002, true, false}, {"a", 0, 0, true, true},
+    };
+    struct limits limits = LIMITS_DEFAULT;
+    struct error err = {0};
+    struct access *access = NULL;
+    unsigned char keys[2][WIRE_KEY_SIZE];
+    char texts[2][WIRE_KEY_TEXT_SIZE], path[FOLDER_PATH_SIZE], sql[256];
+    for (unsigned i = 0; i < 2; i++) {
+        memset(keys[i], 'a' + (int)i, WIRE_KEY_SIZE);
+        (void)wire_key_text(texts[i], keys[i]);
+    }
+    (void)snprintf(sql, sizeof sql, "%s producer b replaces %s\n", texts[1], texts[0]);
+    FILE *file = fopen(folder_path(path, rig.folder, "keys"), "w");
+    assert_non_null(file);
+    assert_true(fputs(sql, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    expect_ok(access_open(&access, path, &err), &err);
+    batches_set_rules(rig.batches, access, &limits);
+    for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+        struct message said = hello_of((unsigned char)(i + 1));
+        const bool is_user = cases[i].horizon_of[0] == 'u';
+        said.hello.started_ns = 1000;
+        said.hello.replay = cases[i].replay;
+        rig_exec("DELETE FROM owner");
+        (void)snprintf(
+            sql, sizeof sql, "INSERT INTO owner(who, horizon_ns) VALUES('%s%s', 1000)",
+            is_user ? "user:1001" : "key:", is_user ? "" : texts[cases[i].horizon_of[0] - 'a']);
+        rig_exec(sql);
+        rig.sender = cases[i].sender;
+        rig.peer = (struct wire_peer){.kind = PEER_USER, .uid = cases[i].uid};
+        if (cases[i].forgotten)
+            expect_forgotten(&said);
+        else
+            assert_string_equal(error_for(&said), "");
+    }
+    access_close(access);
+}
+
 TEST_CASE(test_runs_of_a_key_that_are_not_over)
 {
     struct limits limits = LIMITS_DEFAULT;
@@ -159,6 +208,29 @@ TEST_CASE(test_runs_of_a_key_that_are_not_over)
     assert_string_not_equal(error_for(&one_more), "");
     rig_exec("UPDATE run SET heard_ns = heard_ns - 3600000000001"); // long silent
     assert_string_equal(error_for(&one_more), "");
+}
+
+// However many runs a few owners have open, there is room for those of others.
+TEST_CASE(test_open_runs_of_many_owners)
+{
+    struct error err = {0};
+    struct message said = hello_of(1);
+    rig.peer = (struct wire_peer){.kind = PEER_USER, .uid = 1};
+    assert_string_equal(error_for(&said), "");
+    rig_exec("CREATE TEMP TABLE more AS WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1"
+             " FROM n WHERE i < 15500) SELECT run.*, i FROM run, n;"
+             "UPDATE more SET run = i, uuid = printf('%08x-0000-0000-0000-000000000000', i),"
+             " owner = 1 + i % 4; ALTER TABLE more DROP COLUMN i;"
+             "INSERT INTO run SELECT * FROM more;"
+             "INSERT INTO owner(owner, who) VALUES(2, 'user:2'), (3, 'user:3'), (4, 'user:4')");
+    assert_int_equal(runs_reload(rig.runs, 1, &err), STATUS_OK);
+    assert_string_equal(error_for(&said), ""); // the next group counts them
+    for (unsigned char run = 2; run < 20; run++) {
+        rig.peer.uid = run % 9 + 1;
+        said = hello_of(run);
+        if (error_for(&said)[0] != (rig.peer.uid <= 4 ? 't' : '\0'))
+            fail_msg("user %u", rig.peer.uid);
+    }
 }
 
 // Those that take much are let go of, those that take little never because of them.
@@ -187,6 +259,7 @@ TEST_CASE(test_the_cache_is_bounded)
         unsigned char uuid[16];
         memset(uuid, i, sizeof uuid);
         assert_int_equal(runs_find(rig.runs, uuid, &run, NULL), STATUS_OK);
+        assert_int_equal(runs_complete(rig.runs, run, NULL), STATUS_OK);
         assert_int_equal(run->delivery.names_known, i % 10 ? 2 : COUNT_OF(names));
         assert_true(run->delivery.greeted);
     }
@@ -529,6 +602,7 @@ TEST_CASE(test_long_texts_of_a_run)
 
 TEST_MAIN_EACH(rig_set_up, rig_tear_down, test_a_run_belongs_to_the_key_that_opened_it,
                test_a_run_that_was_forgotten, test_runs_older_than_the_horizon,
+               test_replays_of_runs_older_than_the_horizon, test_open_runs_of_many_owners,
                test_runs_of_a_key_that_are_not_over, test_names_beyond_the_limit,
                test_names_beyond_the_quota, test_names_that_were_rolled_back,
                test_names_beyond_the_stores_limit, test_new_runs_within_an_hour,

@@ -192,6 +192,35 @@ TEST_CASE(test_who_may_send)
     assert_true(counts[REFUSAL_BUSY_RUN] > 10);
 }
 
+// What a run holds is read only for those that may send its messages.
+TEST_CASE(test_a_strangers_message_reads_little)
+{
+    static const struct step opens = {HELLO, 'u', 7, 1, 2, TAKEN, 0};
+    static const struct step strange[] = {{HELLO, 'v', 9, 2, 6, REFUSED, 0},
+                                          {BATCH, 'v', 9, 2, 6, REFUSED, 0},
+                                          {GOODBYE, 'k', 0, 2, 6, REFUSED, 0},
+                                          {REPLAY, 'v', 9, 2, 4, REFUSED, 0}};
+    size_t complete;
+    rig.channels->is_connected = is_connected;
+    rig.trims = false;
+    send_from(&opens);
+    assert_int_equal(take(&opens), TAKEN);
+    struct message honest = rig_operations(1, 2);
+    assert_int_equal(outcome_of(&honest, false), TAKEN);
+    for (size_t i = 0; i < COUNT_OF(strange); i++) {
+        runs_forget(rig.runs);
+        send_from(&strange[i]);
+        assert_int_equal(take(&strange[i]), REFUSED);
+        (void)runs_size(rig.runs, &complete);
+        assert_int_equal(complete, 0);
+    }
+    send_from(&opens);
+    assert_int_equal(take(&opens), TAKEN);
+    (void)runs_size(rig.runs, &complete);
+    assert_int_equal(complete, 1);
+    assert_int_equal(rig_integer("SELECT next FROM stream"), 3);
+}
+
 // A run of before there were owners, or an imported one, becomes that of the first peer without a
 // key that says Hello, but not of one that replays it.
 TEST_CASE(test_a_run_without_an_owner)
@@ -257,4 +286,4 @@ TEST_CASE(test_forged_counts)
 }
 
 TEST_MAIN_EACH(rig_set_up, rig_tear_down, test_who_may_send, test_a_run_without_an_owner,
-               test_forged_counts)
+               test_forged_counts, test_a_strangers_message_reads_little)
