@@ -15,6 +15,10 @@ enum {
     OWNERS = 4096,
     SHARED_OWNER = 0,     // of all who find no place
     SMALL_MESSAGE = 4096, // bytes; without records it always passes
+    ROW_BYTES = 96,       // what a row takes in the store beside the bytes of its message
+    PRESS_PART = 16,      // the store may exceed its limit by 1/16
+    PRESS_SHARE = 4,      // an owner may add so many times what is left of that
+    PRESS_LAST = 8,       // 1/8 of it is for equal parts
     COMPLAINTS = 1024,
     COMPLAINT_PROBES = 8,
     WORD_SIZE = 64,
@@ -23,6 +27,7 @@ enum {
 #define SECOND_NS  UINT64_C(1000000000)
 #define EVERY_NS   (10 * SECOND_NS) // between two lines
 #define NEAR_LIMIT 0.8
+#define PRESS_S    87.0 // of calls of quota_press, until counts have fallen to 1/e: half a minute
 
 static const struct {
     const char *name;
@@ -55,7 +60,10 @@ struct quota {
     pthread_mutex_t lock; // of the members below
     struct quota_rules rules;
     uint64_t store_names, store_names_most;
-    uint64_t press;
+    uint64_t press_most, over; // how far the store may exceed its limit, and does
+    // Admitted since the last quota_press, and between the two before: not in `over` yet.
+    uint64_t pressing, pressed;
+    uint64_t pressed_ns;  // of the last quota_press
     unsigned owner_count; // slots in use, SHARED_OWNER among them
     unsigned latest;      // the owner of the last message
     uint64_t latest_ns;
@@ -131,7 +139,7 @@ enum status quota_new(struct quota **out, const struct quota_rules *rules, int64
     if (!rules->given[QUOTA_BYTES])
         quota->rules.most[QUOTA_BYTES] = (uint64_t)store_bytes / 2;
     quota->store_names_most = store_names;
-    quota->press = UINT64_MAX;
+    quota->press_most = (uint64_t)store_bytes / PRESS_PART;
     quota->owner_count = SHARED_OWNER + 1;
     peer_set_host(&quota->owners[SHARED_OWNER].peer, "further owners");
     *out = quota;
@@ -240,14 +248,24 @@ static void write_warning(const struct warning *warning)
     write_line(&warning->peer, text, warning->is_refused ? warning->times : 1);
 }
 
+// What an owner may have added while the store exceeds its limit.
+static uint64_t press_share(const struct quota *quota)
+{
+    const uint64_t last = quota->press_most / PRESS_LAST, most = quota->press_most - last;
+    const uint64_t used = quota->over + quota->pressing + quota->pressed;
+    const uint64_t share = used < most ? PRESS_SHARE * (most - used) : 0;
+    const uint64_t part = last / quota->owner_count;
+    return share > part ? share : part;
+}
+
 static uint64_t most_of(const struct quota *quota, enum quota_kind kind)
 {
-    return kind == QUOTA_PRESSURE ? quota->press : quota->rules.most[kind];
+    return kind == QUOTA_PRESSURE ? press_share(quota) : quota->rules.most[kind];
 }
 
 static bool has_limit(const struct quota *quota, enum quota_kind kind)
 {
-    return kind == QUOTA_PRESSURE ? quota->press != UINT64_MAX : quota->rules.most[kind] != 0;
+    return kind == QUOTA_PRESSURE ? quota->over > 0 : quota->rules.most[kind] != 0;
 }
 
 static void warn(struct quota *quota, const struct owner *owner, enum quota_kind kind,
@@ -320,7 +338,7 @@ static void add(struct quota *quota, struct owner *owner, enum quota_kind kind, 
                 uint64_t now_ns, struct warning *warning)
 {
     const double near_limit = NEAR_LIMIT * (double)most_of(quota, kind);
-    if (kinds[kind].period_s != 0 && !has_limit(quota, kind))
+    if ((kinds[kind].period_s != 0 || kind == QUOTA_PRESSURE) && !has_limit(quota, kind))
         return;
     owner->level[kind] += (double)amount;
     if (has_limit(quota, kind) && owner->level[kind] >= near_limit && kind != QUOTA_KILLS &&
@@ -438,12 +456,18 @@ bool quota_is_shared(const struct quota *quota, uint64_t now_ns)
     return other_ns != 0 && now_ns < other_ns + SECOND_NS;
 }
 
-bool quota_admit(struct quota *quota, const struct wire_peer *peer, uint64_t bytes,
-                 uint32_t records, uint64_t now_ns, unsigned *owner)
+bool quota_admit(struct quota *quota, const struct wire_peer *peer,
+                 const struct quota_message *message, uint64_t now_ns, unsigned *owner)
 {
-    static const enum quota_kind rates[] = {QUOTA_BYTES, QUOTA_RECORDS, QUOTA_PRESSURE};
-    enum { RATES = sizeof rates / sizeof *rates };
-    struct warning warnings[RATES] = {{.times = 0}};
+    const uint64_t added = message->rows > 0 ? message->bytes + ROW_BYTES * message->rows : 0;
+    const struct {
+        enum quota_kind kind;
+        uint64_t amount, rows; // rows 0: a small message passes
+    } takes[] = {{QUOTA_BYTES, message->bytes, message->records},
+                 {QUOTA_RECORDS, message->records, message->records},
+                 {QUOTA_PRESSURE, added, message->rows}};
+    enum { TAKES = sizeof takes / sizeof *takes };
+    struct warning warnings[TAKES] = {{.times = 0}};
     bool is_admitted = true;
     *owner = SHARED_OWNER;
     if (!quota)
@@ -453,26 +477,34 @@ bool quota_admit(struct quota *quota, const struct wire_peer *peer, uint64_t byt
     struct owner *slot = &quota->owners[*owner];
     note_activity(quota, *owner, now_ns);
     drain(quota, slot, now_ns);
-    for (unsigned i = 0; i < RATES && (records > 0 || bytes > SMALL_MESSAGE) && is_admitted; i++) {
-        is_admitted =
-            !is_exceeded(quota, slot, rates[i], rates[i] == QUOTA_RECORDS ? records : bytes);
+    for (unsigned i = 0; i < TAKES && is_admitted; i++) {
+        is_admitted = (takes[i].rows == 0 && message->bytes <= SMALL_MESSAGE) ||
+                      !is_exceeded(quota, slot, takes[i].kind, takes[i].amount);
         if (!is_admitted)
-            warn(quota, slot, rates[i], true, now_ns, &warnings[i]);
+            warn(quota, slot, takes[i].kind, true, now_ns, &warnings[i]);
     }
-    for (unsigned i = 0; i < RATES && is_admitted; i++)
-        add(quota, slot, rates[i], rates[i] == QUOTA_RECORDS ? records : bytes, now_ns,
-            &warnings[i]);
+    for (unsigned i = 0; i < TAKES && is_admitted; i++)
+        add(quota, slot, takes[i].kind, takes[i].amount, now_ns, &warnings[i]);
+    if (is_admitted)
+        quota->pressing += added;
     (void)pthread_mutex_unlock(&quota->lock);
-    for (unsigned i = 0; i < RATES; i++)
+    for (unsigned i = 0; i < TAKES; i++)
         write_warning(&warnings[i]);
     return is_admitted;
 }
 
-void quota_press(struct quota *quota, uint64_t bytes)
+void quota_press(struct quota *quota, uint64_t over, uint64_t now_ns)
 {
     if (!quota)
         return;
     (void)pthread_mutex_lock(&quota->lock);
-    quota->press = bytes;
+    double kept = over < quota->over ? (double)over / (double)quota->over : 1;
+    kept /= 1 + (double)(now_ns - quota->pressed_ns) / (PRESS_S * 1e9);
+    for (unsigned i = 0; i < quota->owner_count; i++)
+        quota->owners[i].level[QUOTA_PRESSURE] *= kept;
+    quota->over = over;
+    quota->pressed = quota->pressing;
+    quota->pressing = 0;
+    quota->pressed_ns = now_ns;
     (void)pthread_mutex_unlock(&quota->lock);
 }

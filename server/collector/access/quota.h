@@ -36,8 +36,8 @@ struct quota;
     X(CELLS, "cells", 16384, 28800, " in 8 hours", NONE,                                           \
       "names become other, and further losses or old records wait")                                \
     X(KILLS, "kills", 10, 60, " a minute", NONE, "runs are killed again and again")                \
-    /* as BYTES, while the store is too large: see quota_press */                                  \
-    X(PRESSURE, "bytes", 0, 1, " a second", BYTES,                                                 \
+    /* what the owner added while the store is too large: see quota_press */                       \
+    X(PRESSURE, "bytes", 0, 0, "", BYTES,                                                          \
       "messages are discarded, since the store exceeds its limit of bytes")
 
 enum quota_kind {
@@ -99,19 +99,29 @@ bool quota_take_name(struct quota *quota, unsigned owner, bool is_host, uint64_t
 void quota_reset_names(struct quota *quota);
 void quota_add_names(struct quota *quota, const char *who, uint64_t count);
 
-// Admits a message with `records` records to ingest: returns false if the owner has exceeded its
-// QUOTA_BYTES, QUOTA_RECORDS or QUOTA_PRESSURE; the message is then to be discarded, as if it had
-// been lost, and the producer sends it again later.  Small messages without records always pass, so
-// that runs stay open.  Sets `*owner` to the number of the peer's owner.
-bool quota_admit(struct quota *quota, const struct wire_peer *peer, uint64_t bytes,
-                 uint32_t records, uint64_t now_ns, unsigned *owner);
+// A message to ingest.
+struct quota_message {
+    uint64_t bytes, records;
+    uint64_t rows; // rows that it may add to the store: records, names, streams, dropped ranges
+};
+
+// Admits a message to ingest: returns false if the owner has exceeded its QUOTA_BYTES,
+// QUOTA_RECORDS or QUOTA_PRESSURE; the message is then to be discarded, as if it had been lost, and
+// the producer sends it again later.  Small messages always pass, so that runs stay open, unless
+// they have records (or, for QUOTA_PRESSURE, rows).  Sets `*owner` to the number of the peer's
+// owner.
+bool quota_admit(struct quota *quota, const struct wire_peer *peer,
+                 const struct quota_message *message, uint64_t now_ns, unsigned *owner);
 
 // True if messages of at least two owners were admitted within the last second.
 bool quota_is_shared(const struct quota *quota, uint64_t now_ns);
 
-// Limits what each owner may send to ingest to `bytes` a second (QUOTA_PRESSURE) while the store
-// exceeds its limit of bytes: 0 admits no records at all, UINT64_MAX ends the limit.
-void quota_press(struct quota *quota, uint64_t bytes);
+// Says that the store exceeds its limit by `over` bytes (0: it does not).  Meanwhile what each
+// owner adds is counted (QUOTA_PRESSURE).  Each owner may add four times what is left of the excess
+// that is permitted, 1/16 of the limit: so those who add most are refused first, and leave room for
+// others.  Of the last eighth of the excess each owner has an equal part.  When `over` falls, all
+// counts fall in proportion, and at any time by half in a minute.  Call it ten times a second.
+void quota_press(struct quota *quota, uint64_t over, uint64_t now_ns);
 
 // Logs a warning that `peer` did something wrong, `count` times: "user alice (1001), process 4711:
 // WHAT (3 times)".  `what` is static text, such as "sends frames that cannot be decoded".  One line

@@ -125,16 +125,16 @@ static bool clear_records(struct maintenance *maintenance)
     return true;
 }
 
-// Limits what owners may send while the store exceeds its limit of bytes.
+// Limits what owners may add while the store exceeds its limit of bytes.
 static void press(struct maintenance *maintenance, uint64_t now_ns)
 {
     struct error err;
-    uint64_t bytes = UINT64_MAX;
+    uint64_t over;
     if (!maintenance->quota || now_ns < maintenance->press_at_ns)
         return;
     maintenance->press_at_ns = now_ns + PRESS_NS;
-    if (retention_pressure(maintenance->retention, &bytes, &err) == STATUS_OK)
-        quota_press(maintenance->quota, bytes);
+    if (retention_excess(maintenance->retention, &over, &err) == STATUS_OK)
+        quota_press(maintenance->quota, over, now_ns);
 }
 
 // Deletes a slice of expired rows.
@@ -143,7 +143,6 @@ static bool retain(struct maintenance *maintenance)
     struct error err = {.text = "retention: failed"};
     bool changed = false;
     const uint64_t began_ns = clock_monotonic_ns();
-    press(maintenance, began_ns);
     if (writer_clear_is_busy(&maintenance->clear) ||
         began_ns < retention_due_ns(maintenance->retention))
         return false;
@@ -281,6 +280,7 @@ void maintenance_run(struct maintenance *maintenance, const struct maintenance_l
     maintenance->load = *load;
     (void)checkpoint_log(maintenance);
     reset_log(maintenance);
+    press(maintenance, began_ns);
     for (unsigned i = 0; i < TASK_COUNT; i++) {
         const unsigned task = maintenance->turn;
         maintenance->turn = (task + 1) % TASK_COUNT;

@@ -17,17 +17,13 @@
 #define OVER_AGE_NS  INT64_C(600000000000)
 
 enum {
-    SLICE_NS = 15000000,   // target duration of a slice with its commit
-    BUSY_PAUSES = 3,       // pause after a slice, as a multiple of its duration
-    WAITS_MAX = 5,         // passes that await sums before the store shrinks without them
-    SLACK_SHARE = 32,      // 1/32 of the file may be free pages
-    PRESS_SHARE = 16,      // at 17/16 of its limit the store takes nothing more
-    PRESS_BYTES = 8 << 20, // what an owner may send in a second just above the limit
-    PRESS_STEPS = 7,       // how often that is halved on the way
-    ROWS_MIN = 256,        // costs no more than a commit on a slow disk
+    SLICE_NS = 15000000, // target duration of a slice with its commit
+    BUSY_PAUSES = 3,     // pause after a slice, as a multiple of its duration
+    WAITS_MAX = 5,       // passes that await sums before the store shrinks without them
+    SLACK_SHARE = 32,    // 1/32 of the file may be free pages
+    ROWS_MIN = 256,      // costs no more than a commit on a slow disk
     ROWS_FIRST = 512,
     ROWS_MAX = 8192,
-    STUCK_MAX = 120, // passes, of a second, until a store takes a little that cannot shrink
     RUNS_MIN = 1,
     RUNS_FIRST = 64,
     RUNS_MAX = 256,
@@ -65,7 +61,6 @@ struct retention {
     bool asked_sums; // a step did; the pass after they are built may expire more
     bool is_retry;   // this is that pass
     unsigned waits;  // passes in a row that did not shrink the store, to await sums
-    unsigned stuck;  // passes in a row that found nothing to delete in a store above its limit
     bool is_over;    // the store exceeds its limit of bytes
     bool over_bytes; // and that was logged
 };
@@ -209,35 +204,26 @@ static enum status step_levels(struct retention *retention, int64_t wall_ns, uns
 
 // ---- Runs -----------------------------------------------------------------------------
 
-static enum status look_at_bytes(struct retention *retention, struct error *err)
+static enum status look_at_bytes(struct retention *retention, uint64_t *over, struct error *err)
 {
     struct expire_room room = {0};
     if (retention->rules.bytes == 0)
         return STATUS_OK;
     enum status status = expire_room(retention->db, &room, err);
-    retention->is_over = room.bytes - room.free > retention->rules.bytes;
+    const int64_t used = room.bytes - room.free;
+    *over = used > retention->rules.bytes ? (uint64_t)(used - retention->rules.bytes) : 0;
+    retention->is_over = *over > 0;
     return status;
 }
 
-enum status retention_pressure(struct retention *retention, uint64_t *bytes, struct error *err)
+enum status retention_excess(struct retention *retention, uint64_t *over, struct error *err)
 {
-    struct expire_room room = {0};
-    const int64_t most = retention->rules.bytes, share = most / PRESS_SHARE;
-    *bytes = UINT64_MAX;
-    if (most == 0)
-        return STATUS_OK;
-    enum status status = expire_room(retention->db, &room, err);
-    const int64_t over = room.bytes - room.free - most;
-    if (status != STATUS_OK || over <= 0)
-        return status;
-    if (!retention->is_over && retention->phase == PHASE_ROWS)
+    const bool was_over = retention->is_over;
+    *over = 0;
+    enum status status = look_at_bytes(retention, over, err);
+    if (status == STATUS_OK && retention->is_over && !was_over && retention->phase == PHASE_ROWS)
         retention->due_ns = 0; // the next pass begins now
-    retention->is_over = true;
-    if (over < share)
-        *bytes = (uint64_t)PRESS_BYTES >> (PRESS_STEPS * over / share);
-    else
-        *bytes = retention->stuck > STUCK_MAX ? PRESS_BYTES >> PRESS_STEPS : 0;
-    return STATUS_OK;
+    return status;
 }
 
 // Sets which runs without records go in this pass.
@@ -258,7 +244,8 @@ static enum status step_runs(struct retention *retention, int64_t wall_ns, unsig
                              struct error *err)
 {
     bool done = false;
-    enum status status = retention->forgetting ? STATUS_OK : look_at_bytes(retention, err);
+    uint64_t over;
+    enum status status = retention->forgetting ? STATUS_OK : look_at_bytes(retention, &over, err);
     if (status != STATUS_OK)
         return status;
     if (!retention->forgetting)
@@ -344,9 +331,10 @@ static enum status step_bytes(struct retention *retention, int64_t wall_ns, unsi
                               struct error *err)
 {
     bool awaits_sums = false;
+    uint64_t over;
     if (retention->sweeping)
         return sweep(retention, wall_ns, gone, err);
-    enum status status = look_at_bytes(retention, err);
+    enum status status = look_at_bytes(retention, &over, err);
     if (retention->rules.bytes > 0 && status == STATUS_OK)
         status = expire_awaits_sums(retention->db, &awaits_sums, err);
     if (!awaits_sums)
@@ -359,8 +347,6 @@ static enum status step_bytes(struct retention *retention, int64_t wall_ns, unsi
     }
     if (status == STATUS_OK && is_over)
         status = shrink(retention, wall_ns, gone, err);
-    if (*gone > 0)
-        retention->stuck = 0;
     if (status != STATUS_OK || *gone > 0 || retention->sweeping)
         return status;
     next_phase(retention);
@@ -370,7 +356,6 @@ static enum status step_bytes(struct retention *retention, int64_t wall_ns, unsi
         log_write(
             LOG_LEVEL_WARNING,
             "the store is larger than --retention bytes, and nothing in it can be deleted yet");
-    retention->stuck = is_over ? retention->stuck + 1 : 0;
     retention->over_bytes = is_over;
     return STATUS_OK;
 }

@@ -40,13 +40,10 @@ uint64_t retention_due_ns(const struct retention *retention);
 MUST_CHECK enum status retention_step(struct retention *retention, int64_t wall_ns, bool *changed,
                                       struct error *err);
 
-// Sets `*bytes` to the bytes that each owner of runs may send in a second:
-// - UINT64_MAX while the store is within its limit;
-// - the less, the more the store exceeds its limit;
-// - from 17/16 of the limit on 0, or 64 KB if for two minutes nothing could be deleted.
-// When the store begins to exceed its limit, the next pass is due at once.
-MUST_CHECK enum status retention_pressure(struct retention *retention, uint64_t *bytes,
-                                          struct error *err);
+// Sets `*over` to the bytes by which the store exceeds its limit, or 0.  When it begins to exceed
+// it, the next pass is due at once.
+MUST_CHECK enum status retention_excess(struct retention *retention, uint64_t *over,
+                                        struct error *err);
 
 // True if runs were removed since the last call.
 bool retention_removed_runs(struct retention *retention);

@@ -144,8 +144,15 @@ static bool is_within_quota(struct ingest *ingest, struct job *job, const struct
 {
     struct quota *quota = ingest->channels->quota;
     const uint64_t now_ns = clock_monotonic_ns();
-    const bool is_admitted =
-        quota_admit(quota, &job->peer, frame->size, job->records, now_ns, &job->owner);
+    const struct message *message = &job->message;
+    struct quota_message about = {.bytes = frame->size, .records = job->records};
+    if (message->kind == MESSAGE_HELLO)
+        about.rows = 1 + message->hello.stream_count;
+    else if (message->kind == MESSAGE_BATCH)
+        about.rows = job->records + message->batch.name_count + message->batch.drop_count;
+    else
+        about.rows = message->goodbye.drop_count;
+    const bool is_admitted = quota_admit(quota, &job->peer, &about, now_ns, &job->owner);
     const bool is_shared = quota_is_shared(quota, now_ns);
     if (is_shared != ingest->is_shared)
         queue_set_bytes_max(ingest->channels->inbox,

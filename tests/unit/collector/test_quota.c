@@ -152,11 +152,11 @@ TEST_CASE(test_no_quota)
     unsigned owner = 5;
     assert_true(quota_take(NULL, 0, QUOTA_RUNS, UINT64_MAX, start_ns));
     assert_true(quota_take_name(NULL, 0, false, start_ns));
-    assert_true(quota_admit(NULL, &alice, 1, 1, start_ns, &owner));
+    assert_true(quota_admit(NULL, &alice, &(struct quota_message){1, 1, 1}, start_ns, &owner));
     assert_int_equal(owner, 0);
     assert_false(quota_is_shared(NULL, start_ns));
     quota_give(NULL, 0, QUOTA_ANSWERS, 1);
-    quota_press(NULL, 0);
+    quota_press(NULL, 0, start_ns);
     quota_complain(NULL, &alice, "x", 1);
     quota_free(NULL);
     struct quota *quota = make("runs=unlimited", 0, 1000);
@@ -228,45 +228,87 @@ TEST_CASE(test_more_owners_than_places)
 
 // ---- Ingest -------------------------------------------------------------------------
 
+static bool admit(struct quota *quota, const struct wire_peer *peer, uint64_t bytes,
+                  uint64_t records, uint64_t rows, uint64_t now_ns)
+{
+    unsigned owner;
+    return quota_admit(quota, peer, &(struct quota_message){bytes, records, rows}, now_ns, &owner);
+}
+
 TEST_CASE(test_ingest)
 {
     struct quota *quota = make("records=1000", 2 << 20, 1000);
     const struct wire_peer alice = user(1), bob = user(2);
-    unsigned a, b;
     // A large batch passes, and then the next ones wait until it is paid for.
-    assert_true(quota_admit(quota, &alice, 1000, 4000, start_ns, &a));
-    assert_false(quota_admit(quota, &alice, 1000, 1, start_ns + 2 * SECOND_NS, &a));
-    assert_true(quota_admit(quota, &alice, 1000, 0, start_ns + 2 * SECOND_NS, &a)); // a heartbeat
-    assert_true(quota_admit(quota, &bob, 1000, 500, start_ns + 2 * SECOND_NS, &b));
-    assert_int_not_equal(a, b);
-    assert_true(quota_admit(quota, &alice, 1000, 1, start_ns + 4 * SECOND_NS, &a));
+    assert_true(admit(quota, &alice, 1000, 4000, 4000, start_ns));
+    assert_false(admit(quota, &alice, 1000, 1, 1, start_ns + 2 * SECOND_NS));
+    assert_true(admit(quota, &alice, 1000, 0, 0, start_ns + 2 * SECOND_NS)); // a heartbeat
+    assert_true(admit(quota, &bob, 1000, 500, 500, start_ns + 2 * SECOND_NS));
+    assert_true(admit(quota, &alice, 1000, 1, 1, start_ns + 4 * SECOND_NS));
     // Half of the store's limit a day.
-    assert_true(quota_admit(quota, &bob, (1 << 20) - 1000, 0, start_ns + 4 * SECOND_NS, &b));
-    assert_false(quota_admit(quota, &bob, 10000, 0, start_ns + 5 * SECOND_NS, &b));
-    assert_true(quota_admit(quota, &bob, 4000, 0, start_ns + 5 * SECOND_NS, &b));
-    assert_true(quota_admit(quota, &bob, 10000, 0, start_ns + 86404 * SECOND_NS, &b));
+    assert_true(admit(quota, &bob, (1 << 20) - 1000, 0, 0, start_ns + 4 * SECOND_NS));
+    assert_false(admit(quota, &bob, 10000, 0, 0, start_ns + 5 * SECOND_NS));
+    assert_true(admit(quota, &bob, 4000, 0, 0, start_ns + 5 * SECOND_NS));
+    assert_true(admit(quota, &bob, 10000, 0, 0, start_ns + 86404 * SECOND_NS));
     quota_free(quota);
 }
 
+// Sends messages of 10,000 bytes as long as they are admitted, at most `most`; returns their bytes.
+static uint64_t flood(struct quota *quota, uid_t uid, unsigned most)
+{
+    const struct wire_peer peer = user(uid);
+    uint64_t sent = 0;
+    for (unsigned i = 0; i < most && admit(quota, &peer, 10000, 0, 1, start_ns); i++)
+        sent += 10000;
+    return sent;
+}
+
+enum { FLOODERS = 20, PERMITTED = 4 << 20 };
+
+static uint64_t flood_by_all(struct quota *quota)
+{
+    uint64_t sent = 0;
+    for (unsigned turn = 0; turn < 100; turn++)
+        for (uid_t uid = 1; uid <= FLOODERS; uid++)
+            sent += flood(quota, uid, 1);
+    return sent;
+}
+
+// However much some add to a store above its limit, others may add a little.
 TEST_CASE(test_pressure)
 {
-    struct quota *quota = make(NULL, 0, 1000);
-    const struct wire_peer alice = user(1);
-    unsigned a;
-    uint64_t now_ns = start_ns;
-    for (unsigned i = 0; i < 100; i++)
-        assert_true(quota_admit(quota, &alice, 1 << 20, 100, now_ns, &a));
-    quota_press(quota, 1 << 16);
-    uint64_t admitted = 0;
-    for (unsigned i = 0; i < 1000; i++, now_ns += SECOND_NS / 100)
-        admitted += quota_admit(quota, &alice, 10000, 100, now_ns, &a) ? 10000 : 0;
-    assert_true(admitted >= 10 << 16 && admitted <= (11 << 16) + 10000);
-    quota_press(quota, 0);
-    now_ns += 100 * SECOND_NS;
-    assert_false(quota_admit(quota, &alice, 100, 1, now_ns, &a));
-    assert_true(quota_admit(quota, &alice, 100, 0, now_ns, &a)); // a heartbeat
-    quota_press(quota, UINT64_MAX);
-    assert_true(quota_admit(quota, &alice, 1 << 22, 100, now_ns, &a));
+    struct quota *quota = make("bytes=unlimited", 16 * PERMITTED, 1000);
+    const struct wire_peer flooder = user(1);
+    assert_int_equal(flood_by_all(quota), 100 * FLOODERS * 10000);
+    quota_press(quota, 0, start_ns);
+    quota_press(quota, 1, start_ns); // what was admitted before is in the store now
+    quota_press(quota, 1, start_ns);
+    const uint64_t sent = flood_by_all(quota);
+    assert_true(sent > PERMITTED / 2 && sent < PERMITTED);
+    assert_int_equal(flood(quota, 99, 1), 10000);
+    assert_false(admit(quota, &flooder, 100, 0, 1, start_ns)); // a new run
+    assert_true(admit(quota, &flooder, 100, 0, 0, start_ns));  // a heartbeat
+    quota_press(quota, sent + 60000, start_ns);
+    quota_press(quota, sent + 60000, start_ns);
+    assert_int_equal(flood(quota, 1, 1), 0);
+    quota_press(quota, sent / 2, start_ns); // some room was made
+    const uint64_t again = flood_by_all(quota);
+    assert_true(again > PERMITTED / 16 && again < PERMITTED - sent / 2);
+    // Whatever it holds: each has a part of the last eighth.
+    quota_press(quota, 100 * PERMITTED, start_ns);
+    quota_press(quota, 100 * PERMITTED, start_ns);
+    assert_int_equal(flood_by_all(quota), 0);
+    for (uid_t uid = 200; uid < 200 + FLOODERS; uid++)
+        assert_int_equal(flood(quota, uid, 1), 10000);
+    // If nothing can be deleted, they get a little more in time.
+    uint64_t late = 0;
+    for (unsigned i = 1; i <= 6000; i++) {
+        quota_press(quota, 100 * PERMITTED, start_ns + i * (SECOND_NS / 10));
+        late += flood(quota, 1, 1);
+    }
+    assert_true(late > 0 && late < PERMITTED / 8 / 4);
+    quota_press(quota, 0, start_ns);
+    assert_int_equal(flood_by_all(quota), 100 * FLOODERS * 10000);
     quota_free(quota);
 }
 
@@ -274,14 +316,13 @@ TEST_CASE(test_shared_while_two_are_active)
 {
     struct quota *quota = make(NULL, 0, 1000);
     const struct wire_peer alice = user(1), bob = user(2);
-    unsigned owner;
     for (unsigned i = 0; i < 5; i++)
-        assert_true(quota_admit(quota, &alice, 1, 1, start_ns + i, &owner));
+        assert_true(admit(quota, &alice, 1, 1, 1, start_ns + i));
     assert_false(quota_is_shared(quota, start_ns + 5));
-    assert_true(quota_admit(quota, &bob, 1, 1, start_ns + 5, &owner));
+    assert_true(admit(quota, &bob, 1, 1, 1, start_ns + 5));
     assert_true(quota_is_shared(quota, start_ns + 6));
     for (unsigned i = 0; i < 20; i++)
-        assert_true(quota_admit(quota, &alice, 1, 1, start_ns + 6 + i * SECOND_NS / 10, &owner));
+        assert_true(admit(quota, &alice, 1, 1, 1, start_ns + 6 + i * SECOND_NS / 10));
     assert_false(quota_is_shared(quota, start_ns + 2 * SECOND_NS));
     quota_free(quota);
 }
