@@ -21,10 +21,10 @@
 //
 // PING: version protocol store uptime_ns? now_ns store_bytes runs_open store_error? (why the
 //   collector's last write failed), and of a collector log_bytes (write-ahead log) disk_free_bytes
-//   memory_bytes (resident) queue_messages queue_bytes (waiting for the writer) commits (since its
-//   start) commit_p50_ns commit_p99_ns (of the last 1024), rejected_REASON for each reason for
-//   which messages were ever rejected.  What only a collector knows is null if a file is queried
-//   directly
+//   memory_bytes (resident) queue_messages queue_bytes (waiting for the writer) unsent_bytes (of
+//   answers that peers have not taken) commits (since its start) commit_p50_ns commit_p99_ns (of
+//   the last 1024), rejected_REASON for each reason for which messages were ever rejected.  What
+//   only a collector knows is null if a file is queried directly
 // ADMIN_LOG, one row per act, newest first: at_ns actor action detail outcome rows
 // SUMMARY, one row: runs runs_open hosts models loads loads_failed inferences inferences_failed
 //   operations prompt_tokens generated_tokens tokens_per_second (total tokens over total time)
@@ -74,9 +74,9 @@
 // AUDIT, one row per run, oldest first: run host started_ns end produced stored lost dropped_REASON
 //   expired cleared duplicates in_flight rows (counted) verdict (balanced, unbalanced, open,
 //   unknown) finding? (contradictions in words, separated by "; ").  Orphan rows, whose run is not
-//   in the store, are reported in a row of their own, with null for the run.  audit.h lists the
-//   checks.  The cursor continues after limit runs (QUERY_ROWS_MAX at most), or fewer if they have
-//   many streams.
+//   in the store, are reported in a row of their own, with null for the run; so are, without a
+//   filter, the sums of removed runs (verdict forgotten).  audit.h lists the checks.  The cursor
+//   continues after limit runs (QUERY_ROWS_MAX at most), or fewer if they have many streams.
 //
 // COPY, one row: copy.h lists the columns.  Creates the file at query->file.path.
 // BASELINES, one row per stored baseline: baseline created_ns filter (in words) since_ns until_ns

@@ -99,6 +99,9 @@ MUST_CHECK enum status listener_new(struct listener **out, struct error *err);
 // Ends the thread.  All ports must be closed before.  NULL is fine.
 void listener_free(struct listener *listener);
 
+// See wire_unsent_bytes.
+size_t listener_unsent_bytes(struct listener *listener);
+
 // Listens on an endpoint; see wire_bind.
 MUST_CHECK enum status port_open(struct port **out, struct listener *listener, const char *endpoint,
                                  const struct wire_listen *listen, struct error *err);

@@ -434,6 +434,16 @@ void port_hang_up(struct port *port)
     listener_unlock(port->listener);
 }
 
+size_t listener_unsent_bytes(struct listener *listener)
+{
+    size_t bytes = 0;
+    listener_lock(listener);
+    for (unsigned i = 0; i < ADDRESS_SERVICES; i++)
+        bytes += listener->pools[i].unsent;
+    listener_unlock(listener);
+    return bytes;
+}
+
 void port_count(struct port *port, struct wire_counters *out)
 {
     listener_lock(port->listener);

@@ -160,6 +160,14 @@ bool wire_has_unread(const struct wire_socket *socket, const struct wire_route *
     return port_has_unread(socket->port, route, most);
 }
 
+size_t wire_unsent_bytes(struct wire_context *context)
+{
+    (void)pthread_mutex_lock(&context->lock);
+    const size_t bytes = context->listener ? listener_unsent_bytes(context->listener) : 0;
+    (void)pthread_mutex_unlock(&context->lock);
+    return bytes;
+}
+
 void wire_count(const struct wire_socket *socket, struct wire_counters *out)
 {
     port_count(socket->port, out);

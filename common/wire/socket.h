@@ -48,6 +48,10 @@ bool wire_is_connected(const struct wire_socket *socket, const struct wire_route
 bool wire_has_unread(const struct wire_socket *socket, const struct wire_route *route,
                      uint64_t most);
 
+// Returns the bytes that wire_send accepted on all listening sockets of the context and that are
+// not sent yet.
+size_t wire_unsent_bytes(struct wire_context *context);
+
 // Reads the counters of a listening socket.
 void wire_count(const struct wire_socket *socket, struct wire_counters *out);
 

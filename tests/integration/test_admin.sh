@@ -33,6 +33,7 @@ for key in ("memory_bytes", "disk_free_bytes", "commits", "commit_p50_ns", "log_
     assert found[key] > 0, (key, found)
 assert found["commit_p99_ns"] >= found["commit_p50_ns"], found
 assert found["queue_messages"] == 0 and found["queue_bytes"] == 0, found
+assert found["unsent_bytes"] == 0, found
 assert [key for key in found if key.startswith("rejected_") and found[key] > 0], found' "$WORK/out"
 }
 wait_until 20 measured
@@ -63,6 +64,14 @@ for act in json.load(open(sys.argv[1]))["rows"]:
     print(act["actor"], "|", act["action"], "|", act["detail"], "|", act["outcome"][:20], "|", act["rows"] > 0)
 ' "$WORK/out" >"$WORK/acts"
 }
+expect_exit 0 owner audit --json
+python3 -c 'import json, sys
+rows = json.load(open(sys.argv[1]))["rows"]
+last = rows[-1]
+assert last["run"] is None and last["verdict"] == "forgotten", last
+assert last["finding"] == "1 removed runs, 1 of them on request", last
+assert last["stored"] == last["produced"] == last["expired"] + last["cleared"] > 0, last
+' "$WORK/out"
 acts --collector "$COLLECTOR"
 cat >"$WORK/expected" <<END
 $who | forget | where run=$run | ok | True
@@ -81,11 +90,14 @@ expect_exit 3 owner audit --admin --until 2020-01-01
 # In a file without a collector, and of a store that was restored.
 stop collector
 expect_exit 0 "$INFERSTAT" --db "$DB" clear --yes --host nobody
+expect_exit 3 "$INFERSTAT" --db "$DB" forget --yes --run "$run"
 expect_exit 0 "$INFERSTAT" restore "$WORK/backup.db" --db "$DB"
 acts --db "$DB"
 [ "$(head -n 1 "$WORK/acts")" = "$who, file | restore | $WORK/backup.db | ok | True" ] || fail "no restore: $(cat "$WORK/acts")"
 acts --db "$DB".before-*Z
-[ "$(head -n 1 "$WORK/acts")" = "$who, file | clear | where host=nobody | ok | False" ] || fail "no clear: $(cat "$WORK/acts")"
+head -n 2 "$WORK/acts" | diff -u - <(
+  echo "$who, file | forget | where run=$run | no run of ${run:0:10} | False"
+  echo "$who, file | clear | where host=nobody | ok | False") || fail "not what was done"
 
 start_collector
 expect_exit 4 "$INFERSTAT" restore "$WORK/backup.db" --db "$DB"

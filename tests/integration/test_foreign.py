@@ -193,7 +193,7 @@ class IpcTest(FaultCase):
         self.assertEqual(self.sql("SELECT count(*) FROM run"), [(0,)])
 
         # One that still sends learns of it.
-        producer = self.program("producer", "liar", 10 * BATCHES)
+        producer = self.program("producer", "liar", 50 * BATCHES)
         self.wait_until(self.stored)
         run = self.sql("SELECT uuid FROM run")[0][0]
         self.assertEqual(self.administer("forget", run)[0]["runs"], 1)

@@ -53,7 +53,7 @@ struct audit {
     uint64_t counts[VERDICTS];
     struct rows rows;
     struct record_pages pages; // of a table: all of them
-    uint64_t runs;
+    uint64_t runs, forgotten;  // rows of runs, and of sums of removed runs
 };
 
 static enum status on_page(void *context, struct result *page, struct error *err)
@@ -62,7 +62,11 @@ static enum status on_page(void *context, struct result *page, struct error *err
     for (size_t row = 0; row < result_row_count(page); row++)
         for (size_t i = 0; i < VERDICTS; i++)
             audit->counts[i] += result_is(page, row, "verdict", verdicts[i]);
-    audit->runs += result_row_count(page);
+    for (size_t row = 0; row < result_row_count(page); row++) {
+        const bool is_sum = result_is(page, row, "verdict", "forgotten");
+        audit->forgotten += is_sum;
+        audit->runs += !is_sum;
+    }
     return audit->rows.format == FORMAT_TEXT ? record_pages_keep(&audit->pages, page, err)
                                              : record_pages_to_rows(&audit->rows, page, err);
 }
@@ -94,7 +98,7 @@ static void print_counts(const struct audit *audit)
 
 static enum status verdict(const struct audit *audit, struct error *err)
 {
-    if (audit->runs == 0)
+    if (audit->runs + audit->forgotten == 0)
         return cli_no_data(audit->cli, "audit", err);
     const uint64_t wrong = audit->counts[UNBALANCED];
     if (wrong == 0)

@@ -4,8 +4,11 @@
 #include "common/core/base/saturate.h"
 #include "common/store/audit/audit.h"
 #include "common/store/read/filter.h"
+#include "common/store/read/reader.h"
 #include "common/store/audit/integrity_check.h"
+#include "common/store/schema/schema.h"
 #include "common/store/schema/schema_select.h"
+#include "common/store/sqlite/database.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/session_state.h"
 
@@ -84,6 +87,31 @@ static enum status add_row(struct store *store, struct result *answer, const str
     return status;
 }
 
+// The sums of all runs that were removed, if any, in a row of their own.
+static enum status add_forgotten(struct store *store, struct result *answer, struct error *err)
+{
+    int64_t runs = 0;
+    enum status status = database_integer(
+        store->db, "SELECT CAST(total(runs) AS INTEGER) FROM forgotten", &runs, err);
+    if (status != STATUS_OK || runs == 0)
+        return status;
+    answer_row(answer);
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendall(
+        sql, "SELECT 'forgotten' AS verdict, min(since_ns) AS started_ns,"
+             " CAST(total(produced) AS INTEGER) AS produced,"
+             " CAST(total(stored) AS INTEGER) AS stored,"
+             " CAST(total(dropped) + total(unnumbered) AS INTEGER) AS lost,"
+             " CAST(total(expired) AS INTEGER) AS expired,"
+             " CAST(total(cleared) AS INTEGER) AS cleared,"
+             " CAST(total(duplicates) AS INTEGER) AS duplicates,"
+             " printf('%d removed runs, %d of them on request', total(runs),"
+             "  total(iif(why = 1, runs, 0))) AS finding FROM forgotten WHERE runs > 0");
+    return reader_scan(store, sql, NULL, answer_on_row, answer, err);
+}
+
+_Static_assert(SCHEMA_FORGOTTEN_REQUEST == 1, "as add_forgotten has it");
+
 static enum status add_rows(struct store *store, struct result *answer, const struct audit *audit,
                             struct error *err)
 {
@@ -92,6 +120,8 @@ static enum status add_rows(struct store *store, struct result *answer, const st
         status = add_row(store, answer, &audit->runs[i], err);
     for (size_t i = 0; i < audit->orphan_count && status == STATUS_OK; i++)
         status = add_row(store, answer, &audit->orphans[i], err);
+    if (status == STATUS_OK && audit->is_whole && !audit->more)
+        status = add_forgotten(store, answer, err);
     if (audit->more)
         result_set_next_cursor(answer, (uint64_t)audit->last);
     return status;

@@ -35,6 +35,7 @@ static const struct answer_column ping_columns[] = {
     {"memory_bytes", UNIT_BYTES},
     {"queue_messages", UNIT_COUNT},
     {"queue_bytes", UNIT_BYTES},
+    {"unsent_bytes", UNIT_BYTES},
     {"commits", UNIT_COUNT},
     {"commit_p50_ns", UNIT_DURATION},
     {"commit_p99_ns", UNIT_DURATION},

@@ -99,8 +99,7 @@ void admin_log_add_own(sqlite3 *db, struct admin_act *act, enum status status,
 {
     (void)snprintf(act->actor, sizeof act->actor, "user %u, file", (unsigned)geteuid());
     admin_act_end(act, status, why, rows);
-    if (status == STATUS_OK || rows > 0)
-        admin_log_add(db, act);
+    admin_log_add(db, act);
 }
 
 void admin_log_retention(sqlite3 *db, const char *what, int64_t rows)

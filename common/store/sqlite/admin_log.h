@@ -40,8 +40,8 @@ void admin_act_end(struct admin_act *act, enum status status, const struct error
 // program's log.  A failure is only logged: the act is done.
 void admin_log_add(struct sqlite3 *db, const struct admin_act *act);
 
-// For an act of this process's user on a store file: sets `actor`, calls admin_act_end, and, if the
-// act succeeded or changed rows, admin_log_add.
+// For an act of this process's user on a store file: sets `actor`, and calls admin_act_end and
+// admin_log_add.
 void admin_log_add_own(struct sqlite3 *db, struct admin_act *act, enum status status,
                        const struct error *why, int64_t rows);
 

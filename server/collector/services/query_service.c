@@ -216,6 +216,7 @@ static void set_metrics(struct query_service *service, struct result *result)
     set_metric(result, "memory_bytes", (uint64_t)process_memory_bytes());
     set_metric(result, "queue_messages", messages);
     set_metric(result, "queue_bytes", bytes);
+    set_metric(result, "unsent_bytes", wire_unsent_bytes(service->endpoints->context));
     set_metric(result, "commits", commits);
     if (commits == 0)
         return;
