@@ -68,7 +68,7 @@ static enum status file_query(void *source, const struct query *query, struct re
     if (query->kind == QUERY_CLEAR || query->kind == QUERY_FORGET)
         return store_clear(file->path, query, out, err);
     if (query->kind == QUERY_IMPORT)
-        return store_import(file->path, query->file.path, out, err);
+        return store_import(file->path, query, out, err);
     if (query->kind == QUERY_BASELINE_SAVE || query->kind == QUERY_BASELINE_DELETE)
         return baseline_write_file(file->path, query, out, err);
     return store_query(file->store, query, out, err);

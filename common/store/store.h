@@ -116,7 +116,7 @@
 //   stage? loads failed? count (loads that have the part) mean_ns p50_ns max_ns share_ratio (of the
 //   time of all loads) load_bytes_per_second? storage_bytes_per_second? page_cache_ratio? note?.  A
 //   load is cold if at most 0.1 of its file was in the page cache, warm from 0.9.  Covers the
-//   newest 200,000 successful loads.
+//   newest 100,000 loads.
 // FLEET, one row per model, device, host and metric (query->metric, or decode, prefill and load
 //   rates and ttft), outliers first: model device host metric unit verdict (worse, different,
 //   better, usual; few values, few hosts: not compared) deviation_ratio? score? (distance from the

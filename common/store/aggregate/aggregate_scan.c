@@ -16,7 +16,7 @@
 #include "common/store/schema/schema.h"
 #include "common/store/schema/schema_select.h"
 #include "common/store/read/reader.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 
 #define NS_A_SECOND INT64_C(1000000000)
 

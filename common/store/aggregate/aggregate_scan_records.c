@@ -6,7 +6,7 @@
 #include "common/store/schema/schema.h"
 #include "common/store/schema/schema_select.h"
 #include "common/store/read/reader.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 
 // A reader of records; places of columns in its rows.
 struct record_reader {

@@ -7,7 +7,7 @@
 #include "common/store/rollup/rollup_row.h"
 #include "common/store/aggregate/aggregate_scan_parts.h"
 #include "common/store/read/reader.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 #include "common/store/schema/schema.h"
 
 // A series of the grouping that the filter lets through.

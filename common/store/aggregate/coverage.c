@@ -12,7 +12,6 @@
 #include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/read/reader.h"
 #include "common/sys/clock.h"
-#include "common/store/read/session_state.h"
 #include "common/store/read/session.h"
 
 enum { KEY_HOST, KEY_RUN, KEY_STEP, KEY_COUNT };

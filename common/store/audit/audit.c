@@ -14,7 +14,6 @@
 #include "common/store/read/reader.h"
 #include "common/store/schema/schema.h"
 #include "common/sys/clock.h"
-#include "common/store/read/session_state.h"
 #include "common/store/read/session.h"
 
 enum {

@@ -8,7 +8,7 @@
 #include "common/store/rollup/rollup_row.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/read/reader.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 
 enum status integrity_pragma(char finding[INTEGRITY_FINDING_SIZE], sqlite3 *db, const char *pragma,
                              struct error *err)

@@ -10,7 +10,7 @@
 #include "common/store/schema/schema_select.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/read/answer_cells.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 
 static const struct answer_column columns[] = {
     {"run", UNIT_NONE},

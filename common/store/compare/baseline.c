@@ -14,7 +14,6 @@
 #include "common/store/read/expiry_info.h"
 #include "common/store/read/reader.h"
 #include "common/sys/clock.h"
-#include "common/store/read/session_state.h"
 #include "common/store/read/session.h"
 
 void baseline_free(struct baseline *baseline)

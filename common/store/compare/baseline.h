@@ -1,6 +1,6 @@
 // Baselines: named snapshots of samples (samples.h) and of the environment in which they were
-// measured (environment.h), stored for later comparison.  The queries BASELINES and COMPARE read
-// them; the collector's writer saves and deletes them.
+// measured (environment.h), stored for later comparison.  The query COMPARE reads them; the
+// collector's writer saves and deletes them.
 #ifndef INFERSTAT_STORE_COMPARE_BASELINE_H
 #define INFERSTAT_STORE_COMPARE_BASELINE_H
 
@@ -80,20 +80,13 @@ MUST_CHECK enum status baseline_write_file(const char *path, const struct query 
 // caller frees; NULL when out of memory.
 unsigned char *baseline_encode(const char *metric, const struct sample *sample, size_t *size);
 
-// SQL expression for the number of values in the blob of a row `s`: a value takes 8 bytes, or 10
-// with its source.
-#define BASELINE_SQL_VALUES                                                                        \
-    "(length(s.samples) - 4) / CASE WHEN length(s.samples) & 1 THEN 10 ELSE 8 END"
-
 // Decodes the blob of a sample to which `count` values were added into an empty `sample`.  Returns
 // STATUS_CORRUPT if the checksum is wrong, a value is not finite, or there are more than
 // STATS_SAMPLES_MAX values.
 MUST_CHECK enum status baseline_decode(struct sample *sample, const char *metric, uint64_t count,
                                        const void *blob, size_t size, struct error *err);
 
-// Answer QUERY_BASELINES and QUERY_COMPARE (store.h).
-MUST_CHECK enum status query_baselines(struct store *store, const struct query *query,
-                                       struct result **out, struct error *err);
+// Answers QUERY_COMPARE (store.h).
 MUST_CHECK enum status query_compare(struct store *store, const struct query *query,
                                      struct result **out, struct error *err);
 

@@ -2,10 +2,7 @@
 #include <sqlite3.h>
 
 #include "common/store/compare/baseline.h"
-#include "common/store/sqlite/admin_log.h"
 #include "common/store/sqlite/database.h"
-#include "common/store/sqlite/lock.h"
-#include "common/store/schema/database_open.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/session.h"
 
@@ -72,41 +69,28 @@ enum status baseline_write(struct sqlite3 *db, const struct query *query,
     return STATUS_OK;
 }
 
-// Reads what is to be kept with a connection of its own, which also finds out whether
-// the file is a store before a lock is put beside it.
-static enum status read_file(struct baseline **out, const char *path, const struct query *query,
-                             struct error *err)
+struct change {
+    const struct query *query;
+    struct result **out;
+};
+
+static enum status change_file(void *context, struct store *store, struct sqlite3 *db,
+                               int64_t *rows, struct error *err)
 {
-    struct store *store = NULL;
-    enum status status = store_open(&store, path, err);
-    if (status == STATUS_OK && query->kind == QUERY_BASELINE_SAVE)
-        status = baseline_prepare(out, store, query, err);
-    store_close(store);
+    const struct change *change = context;
+    struct baseline *baseline = NULL;
+    enum status status = change->query->kind == QUERY_BASELINE_SAVE
+                             ? baseline_prepare(&baseline, store, change->query, err)
+                             : STATUS_OK;
+    if (status == STATUS_OK)
+        status = baseline_write(db, change->query, baseline, change->out, err);
+    *rows = status == STATUS_OK;
+    baseline_free(baseline);
     return status;
 }
 
 enum status baseline_write_file(const char *path, const struct query *query, struct result **out,
                                 struct error *err)
 {
-    struct baseline *baseline = NULL;
-    struct lock lock = LOCK_NONE;
-    struct admin_act act = {.action = NULL};
-    sqlite3 *db = NULL;
-    enum status status = query_check(query, err);
-    if (status == STATUS_OK)
-        status = read_file(&baseline, path, query, err);
-    if (status == STATUS_OK)
-        status = lock_acquire_store(&lock, path, err);
-    if (status == STATUS_OK)
-        status = database_open_writer(&db, path, err);
-    if (status == STATUS_OK)
-        status = baseline_write(db, query, baseline, out, err);
-    if (db) {
-        admin_act_of_query(&act, query);
-        admin_log_add_own(db, &act, status, err, status == STATUS_OK);
-    }
-    database_close(db);
-    lock_withdraw(&lock);
-    baseline_free(baseline);
-    return status;
+    return session_change_file(path, query, change_file, &(struct change){query, out}, err);
 }

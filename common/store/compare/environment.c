@@ -9,7 +9,7 @@
 #include "common/store/read/reader.h"
 #include "common/store/schema/schema_select.h"
 #include "common/store/sqlite/database.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 
 enum {
     FACTS_MAX = 10000,      // of one environment
@@ -240,8 +240,8 @@ static enum status collect_subject(const struct collecting *collecting, struct e
         filter_where(sql, kind, collecting->filter);
     sqlite3_str_appendall(sql, subject == ENVIRONMENT_PIPELINE ? " AND t.status = 0" : " WHERE 1");
     sqlite3_str_appendall(sql, " AND t.run IN (SELECT value FROM json_each('[0");
-    for (size_t i = 0; i < samples->run_count; i++)
-        sqlite3_str_appendf(sql, ", %lld", (long long)samples->runs[i]);
+    for (size_t i = 0; i < samples->runs.count; i++)
+        sqlite3_str_appendf(sql, ", %lld", (long long)samples->runs.keys[i]);
     sqlite3_str_appendall(sql, "]'))");
     if (tables[subject].name) {
         sqlite3_str_appendf(sql, " AND %s", tables[subject].name);
@@ -255,7 +255,7 @@ static enum status collect_subject(const struct collecting *collecting, struct e
 static enum status collect_clocks(const struct collecting *collecting, struct error *err)
 {
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < collecting->samples->run_count && status == STATUS_OK; i++) {
+    for (size_t i = 0; i < collecting->samples->runs.count && status == STATUS_OK; i++) {
         sqlite3_str *sql = sqlite3_str_new(collecting->store->db);
         const char *comma = "";
         append_begin(sql, ENVIRONMENT_DEVICE, "s.device");
@@ -273,8 +273,8 @@ static enum status collect_clocks(const struct collecting *collecting, struct er
         append_names(sql, collecting);
         sqlite3_str_appendall(sql, " GROUP BY s.device");
         append_end(sql);
-        status = reader_scan_with(collecting->store, sql, NULL, &collecting->samples->runs[i], 1,
-                                  on_nothing, NULL, err);
+        status = reader_scan_with(collecting->store, sql, NULL, &collecting->samples->runs.keys[i],
+                                  1, on_nothing, NULL, err);
     }
     return status;
 }
@@ -292,7 +292,7 @@ enum status environment_collect(struct environment *environment, struct store *s
     collecting.subject = ENVIRONMENT_DEVICE;
     if (status == STATUS_OK)
         status = collect_clocks(&collecting, err);
-    environment->runs = (int64_t)samples->run_count;
+    environment->runs = (int64_t)samples->runs.count;
     return status == STATUS_OK ? end_facts(environment, store, err) : status;
 }
 

@@ -11,7 +11,7 @@
 #include "common/store/compare/baseline.h"
 #include "common/store/read/expiry_info.h"
 #include "common/store/read/answer_cells.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 
 static const struct answer_column columns[] = {
     {"model", UNIT_NONE},

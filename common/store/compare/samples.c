@@ -11,7 +11,7 @@
 #include "common/store/rollup/aggregate.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 #include "common/store/schema/schema_select.h"
 
 // What all samples of a side may take.
@@ -158,7 +158,7 @@ static void deinit_group(void *data)
 void samples_deinit(struct samples *samples)
 {
     groups_free(samples->groups);
-    free(samples->runs);
+    key_index_deinit(&samples->runs);
     *samples = (struct samples){0};
 }
 
@@ -186,34 +186,6 @@ enum status samples_group(struct samples *samples, const struct sample_key *key,
         return status;
     *out = found->data;
     (*out)->key = *key;
-    return STATUS_OK;
-}
-
-// The place of the run among the others, or where it belongs.
-static size_t place_of_run(const struct samples *samples, int64_t run)
-{
-    size_t low = 0, high = samples->run_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (samples->runs[middle] < run)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static enum status add_run(struct samples *samples, int64_t run, struct error *err)
-{
-    const size_t place = place_of_run(samples, run), count = samples->run_count;
-    if (place < count && samples->runs[place] == run)
-        return STATUS_OK;
-    if (!ARRAY_RESERVE(&samples->runs, &samples->run_room, count + 1))
-        return error_no_memory(err, "store");
-    memmove(&samples->runs[place + 1], &samples->runs[place],
-            (count - place) * sizeof *samples->runs);
-    samples->runs[place] = run;
-    samples->run_count++;
     return STATUS_OK;
 }
 
@@ -254,8 +226,10 @@ static enum status on_row(void *context, sqlite3_stmt *row, struct error *err)
     const int64_t run = sqlite3_column_int64(row, RUN);
     struct sample_group *group;
     enum status status = samples_group(samples, &key, &group, err);
-    if (status == STATUS_OK)
-        status = add_run(samples, run, err);
+    samples->runs.width = 1;
+    size_t number;
+    if (status == STATUS_OK && key_index_add(&samples->runs, &run, &number) != STATUS_OK)
+        status = error_no_memory(err, "store");
     int place = FIRST_VALUE;
     for (unsigned i = 0; i < METRIC_COUNT && status == STATUS_OK; i++) {
         if (metrics[i].kind != collecting->kind)

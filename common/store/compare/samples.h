@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
+#include "common/core/base/key_index.h"
 #include "common/core/query/query.h"
 #include "common/core/stats/stats.h"
 
@@ -78,9 +79,8 @@ struct sample_group {
 bool samples_are_of_models(enum record_kind kind);
 
 struct samples {
-    struct groups *groups; // their data: struct sample_group; NULL: none
-    int64_t *runs;         // ids of the values' runs, ascending
-    size_t run_count, run_room;
+    struct groups *groups;     // their data: struct sample_group; NULL: none
+    struct key_index runs;     // ids of the values' runs
     size_t bytes;              // memory of all values
     int64_t first_ns, last_ns; // first and last started_ns of the records; 0: none
 };

@@ -1,223 +1,118 @@
 #include "common/store/query/concurrent_events.h"
 
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include <sqlite3.h>
 
-#include "common/core/base/array.h"
-#include "common/core/base/saturate.h"
 #include "common/core/record/throttle.h"
 #include "common/store/read/reader.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 
-// An interval in which something ran.
-struct span {
-    int64_t run, since_ns, until_ns;
-    int64_t reasons;         // of samples
-    double copy, starvation; // of pipelines: shares of the span
-};
+// ---- The statement ------------------------------------------------------------------
+//
+// $1 and $2 are the request's host and device, $3 to $6 the starts of its phases and its end.  The
+// causes are numbers of enum attribution_part.
 
-struct spans {
-    struct span *list;
-    size_t count, room;
-};
-
-// ---- Reading ------------------------------------------------------------------------
-
-// part / whole, from 0 to 1 whatever the store holds.
-static double share(int64_t part, int64_t whole)
+// Ends the WITH of a row's source: the newest records `t` of a kind, of the request's host, that
+// began from `before_ns` before the request to `behind_ns` behind it.
+static void append_newest(sqlite3_str *sql, const char *kind, int64_t before_ns, int64_t behind_ns,
+                          int most)
 {
-    if (part <= 0 || whole <= 0)
-        return 0;
-    return fmin((double)part / (double)whole, 1);
-}
-
-enum { LOADS, PIPELINES, SAMPLES, SOURCES };
-
-static const struct source {
-    const char *table;
-    // A row's duration (null: EVENTS_SAMPLE_NS), the parts of it that it copied and was starved
-    // for, and its throttle reasons.
-    const char *columns;
-    bool on_device;               // the records of the request's device alone, not of all its host
-    int64_t before_ns, behind_ns; // how far outside of the request records may begin
-    int most;
-} sources[SOURCES] = {
-    [LOADS] = {"load", "t.duration_ns, 0, 0, 0", false, EVENTS_BEFORE_NS, 0, EVENTS_SPANS_MAX},
-    [PIPELINES] = {"pipeline", "t.duration_ns, t.copy_busy_ns, t.copy_starved_ns, 0", true,
-                   EVENTS_BEFORE_NS, 0, EVENTS_SPANS_MAX},
-    [SAMPLES] = {"device_sample", "NULL, 0, 0, t.throttle_reasons", true, EVENTS_SAMPLE_NS,
-                 EVENTS_SAMPLE_NS, EVENTS_SAMPLES_MAX},
-};
-
-static enum status on_span(void *context, sqlite3_stmt *row, struct error *err)
-{
-    struct spans *spans = context;
-    const int64_t started = sqlite3_column_int64(row, 1);
-    const int64_t duration = sqlite3_column_type(row, 2) == SQLITE_NULL
-                                 ? EVENTS_SAMPLE_NS
-                                 : sqlite3_column_int64(row, 2);
-    if (!ARRAY_RESERVE(&spans->list, &spans->room, spans->count + 1))
-        return error_no_memory(err, "store");
-    spans->list[spans->count++] = (struct span){
-        .run = sqlite3_column_int64(row, 0),
-        .since_ns = started,
-        .until_ns = saturate_add(started, duration),
-        .copy = share(sqlite3_column_int64(row, 3), duration),
-        .starvation = share(sqlite3_column_int64(row, 4), duration),
-        .reasons = throttle_bits(sqlite3_column_int64(row, 5)),
-    };
-    return STATUS_OK;
-}
-
-static enum status read_spans(struct spans *spans, struct store *store,
-                              const struct concurrent_events_request *request,
-                              const struct source *source, struct error *err)
-{
-    const int64_t until_ns = request->starts_ns[ATTRIBUTION_PHASES];
-    sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendf(sql,
-                        "SELECT t.run, t.started_ns, %s FROM (SELECT * FROM %s"
-                        " WHERE started_ns >= %lld AND started_ns < %lld"
-                        " ORDER BY started_ns DESC LIMIT %d) t"
-                        " WHERE (SELECT r.host FROM run r WHERE r.run = t.run) = %lld",
-                        source->columns, source->table,
-                        (long long)saturate_add(request->starts_ns[0], -source->before_ns),
-                        (long long)saturate_add(until_ns, source->behind_ns), source->most,
-                        (long long)request->host);
-    if (source->on_device)
-        sqlite3_str_appendf(sql, " AND t.device = %lld", (long long)request->device);
-    return reader_scan(store, sql, NULL, on_span, spans, err);
+                        " FROM (SELECT * FROM %s WHERE started_ns >= $3 - %lld"
+                        " AND started_ns < $6 + %lld ORDER BY started_ns DESC LIMIT %d) t"
+                        " WHERE (SELECT r.host FROM run r WHERE r.run = t.run) = $1",
+                        kind, (long long)before_ns, (long long)behind_ns, most);
 }
 
-// ---- Overlap ------------------------------------------------------------------------
+#define OR_BIT(bit, text) " | " #bit
 
-static int by_time(const void *left, const void *right)
+// Times in which a load ran or the device was throttled.  A sample ends at the start of its run's
+// next one.  Devices of one name in one run are sampled at the same time: their samples end
+// together.
+static void append_spans(sqlite3_str *sql)
 {
-    const struct span *a = left, *b = right;
-    return (a->since_ns > b->since_ns) - (a->since_ns < b->since_ns);
+    sqlite3_str_appendf(sql,
+                        "WITH phases(phase, since, until) AS"
+                        " (VALUES(0, $3, $4), (1, $4, $5), (2, $5, $6)),"
+                        " spans(cause, since, until, reasons) AS (SELECT %d, t.started_ns,"
+                        " t.started_ns + t.duration_ns, 0",
+                        ATTRIBUTION_LOAD);
+    append_newest(sql, "load", EVENTS_BEFORE_NS, 0, EVENTS_SPANS_MAX);
+    sqlite3_str_appendf(sql,
+                        " UNION ALL SELECT %d, since, min(since + %lld, coalesce(next, since +"
+                        " %lld)), reasons FROM (SELECT t.started_ns AS since,"
+                        " first_value(t.started_ns) OVER (PARTITION BY t.run ORDER BY t.started_ns"
+                        " GROUPS BETWEEN 1 FOLLOWING AND 1 FOLLOWING) AS next,"
+                        " t.throttle_reasons & (0" THROTTLE_REASONS(OR_BIT) ") AS reasons",
+                        ATTRIBUTION_THROTTLE, (long long)EVENTS_SAMPLE_NS,
+                        (long long)EVENTS_SAMPLE_NS);
+    append_newest(sql, "device_sample", EVENTS_SAMPLE_NS, EVENTS_SAMPLE_NS, EVENTS_SAMPLES_MAX);
+    sqlite3_str_appendall(sql, " AND t.device = $2) WHERE reasons)");
 }
 
-static int by_run(const void *left, const void *right)
+// Pipelines, by the shares of the time that they copied and waited for slots.
+static void append_pipelines(sqlite3_str *sql)
 {
-    const struct span *a = left, *b = right;
-    if (a->run != b->run)
-        return a->run < b->run ? -1 : 1;
-    return by_time(left, right);
+    sqlite3_str_appendall(
+        sql, ", pipelines AS (SELECT t.started_ns AS since, t.started_ns + t.duration_ns AS until,"
+             " min(max(CAST(t.copy_busy_ns AS REAL) / nullif(t.duration_ns, 0), 0), 1) AS copy,"
+             " min(max(CAST(t.copy_starved_ns AS REAL) / nullif(t.duration_ns, 0), 0), 1)"
+             " AS starved");
+    append_newest(sql, "pipeline", EVENTS_BEFORE_NS, 0, EVENTS_SPANS_MAX);
+    sqlite3_str_appendall(sql, " AND t.device = $2)");
 }
 
-static int64_t common_ns(const struct span *span, int64_t since_ns, int64_t until_ns)
+// Of spans the time that any of them covers, `before` being the end of those that began before; of
+// pipelines the sum of their shares, at most the phase.
+static void append_answer(sqlite3_str *sql)
 {
-    const int64_t since = span->since_ns > since_ns ? span->since_ns : since_ns;
-    const int64_t until = span->until_ns < until_ns ? span->until_ns : until_ns;
-    return since < until ? until - since : 0;
+    sqlite3_str_appendf(
+        sql,
+        ", clipped AS (SELECT s.cause, p.phase, s.reasons, max(s.since, p.since) AS since,"
+        " min(s.until, p.until) AS until FROM spans s JOIN phases p ON s.since < p.until"
+        " AND s.until > p.since), covered AS (SELECT *, max(until) OVER (PARTITION BY cause, phase"
+        " ORDER BY since ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM clipped),"
+        " shares AS (SELECT p.phase, p.until - p.since AS most, s.copy, s.starved,"
+        " min(s.until, p.until) - max(s.since, p.since) AS common FROM pipelines s JOIN phases p"
+        " ON s.since < p.until AND s.until > p.since)"
+        " SELECT phase, cause, total(max(0, until - max(since, coalesce(before, since)))), 0"
+        " FROM covered GROUP BY phase, cause"
+        " UNION ALL SELECT phase, %d, min(total(common * copy), most), 0 FROM shares GROUP BY phase"
+        " UNION ALL SELECT phase, %d, min(total(common * starved), most), 0 FROM shares"
+        " GROUP BY phase"
+        " UNION ALL SELECT DISTINCT phase, cause, 0, reasons FROM clipped WHERE phase > %d",
+        ATTRIBUTION_COPY, ATTRIBUTION_STARVATION, PHASE_QUEUE);
 }
 
-// How much of a phase any of the spans covers; the spans are sorted by time.
-static int64_t any_ns(const struct spans *spans, int64_t since_ns, int64_t until_ns)
-{
-    int64_t sum = 0;
-    for (size_t i = 0; i < spans->count && since_ns < until_ns; i++) {
-        const struct span *span = &spans->list[i];
-        const int64_t common = common_ns(span, since_ns, until_ns);
-        sum += common;
-        if (common > 0)
-            since_ns = span->until_ns;
-    }
-    return sum;
-}
+_Static_assert((int)PHASE_QUEUE == 0 && (int)ATTRIBUTION_PHASES == 3, "the phases above");
 
-static void sort_spans(struct spans *spans, int (*order)(const void *, const void *))
-{
-    if (spans->count > 1)
-        qsort(spans->list, spans->count, sizeof *spans->list, order);
-}
+// ---- The answer -----------------------------------------------------------------------
 
-static int64_t *place_of(struct concurrent_events *out, unsigned phase, enum attribution_part cause)
+static enum status on_overlap(void *context, sqlite3_stmt *row, struct error *err)
 {
-    return &out->ns[phase][cause - ATTRIBUTION_COPY];
-}
-
-static void set_any(struct concurrent_events *out, enum attribution_part cause, struct spans *spans,
-                    const struct concurrent_events_request *request)
-{
-    sort_spans(spans, by_time);
-    for (unsigned i = 0; i < ATTRIBUTION_PHASES; i++)
-        *place_of(out, i, cause) = any_ns(spans, request->starts_ns[i], request->starts_ns[i + 1]);
-}
-
-static int64_t at_most(double ns, int64_t limit)
-{
-    return ns < (double)limit ? llround(ns) : limit;
-}
-
-static void set_pipelines(struct concurrent_events *out, const struct spans *spans,
-                          const struct concurrent_events_request *request)
-{
-    for (unsigned i = 0; i < ATTRIBUTION_PHASES; i++) {
-        const int64_t since = request->starts_ns[i], until = request->starts_ns[i + 1];
-        double copy = 0, starvation = 0;
-        for (size_t k = 0; k < spans->count; k++) {
-            const double common = (double)common_ns(&spans->list[k], since, until);
-            copy += common * spans->list[k].copy;
-            starvation += common * spans->list[k].starvation;
-        }
-        *place_of(out, i, ATTRIBUTION_COPY) = at_most(copy, until - since);
-        *place_of(out, i, ATTRIBUTION_STARVATION) = at_most(starvation, until - since);
-    }
-}
-
-// Ends each sample at the start of its run's next one, and drops those without reasons.
-// Devices of one name in one run are sampled at the same time: their samples end together.
-static void end_samples(struct spans *samples)
-{
-    sort_spans(samples, by_run);
-    size_t kept = 0;
-    int64_t next_ns = INT64_MAX, later_ns = INT64_MAX;
-    for (size_t i = samples->count; i-- > 0;) {
-        struct span *span = &samples->list[i];
-        const bool is_last = i + 1 == samples->count || samples->list[i + 1].run != span->run;
-        if (is_last)
-            later_ns = INT64_MAX;
-        else if (samples->list[i + 1].since_ns > span->since_ns)
-            later_ns = next_ns;
-        next_ns = span->since_ns;
-        if (later_ns < span->until_ns)
-            span->until_ns = later_ns;
-    }
-    for (size_t i = 0; i < samples->count; i++)
-        if (samples->list[i].reasons)
-            samples->list[kept++] = samples->list[i];
-    samples->count = kept;
-}
-
-static void set_throttle(struct concurrent_events *out, struct spans *samples,
-                         const struct concurrent_events_request *request)
-{
-    end_samples(samples);
-    set_any(out, ATTRIBUTION_THROTTLE, samples, request);
-    for (size_t i = 0; i < samples->count; i++)
-        if (common_ns(&samples->list[i], request->starts_ns[PHASE_PREFILL],
-                      request->starts_ns[ATTRIBUTION_PHASES]) > 0)
-            out->throttle_reasons |= samples->list[i].reasons;
+    struct concurrent_events *out = context;
+    const double ns = sqlite3_column_double(row, 2);
+    (void)err;
+    if (ns > 0 && ns < 0x1p62)
+        out->ns[sqlite3_column_int(row, 0)][sqlite3_column_int(row, 1) - ATTRIBUTION_COPY] =
+            llround(ns);
+    out->throttle_reasons |= sqlite3_column_int64(row, 3);
+    return STATUS_OK;
 }
 
 enum status concurrent_events_read(struct concurrent_events *out, struct store *store,
                                    const struct concurrent_events_request *request,
                                    struct error *err)
 {
+    int64_t numbers[2 + ATTRIBUTION_PHASES + 1] = {request->host, request->device};
+    memcpy(numbers + 2, request->starts_ns, sizeof request->starts_ns);
     *out = (struct concurrent_events){0};
-    struct spans spans[SOURCES] = {{0}};
-    enum status status = STATUS_OK;
-    for (unsigned i = 0; i < SOURCES && status == STATUS_OK; i++)
-        status = read_spans(&spans[i], store, request, &sources[i], err);
-    if (status == STATUS_OK) {
-        set_any(out, ATTRIBUTION_LOAD, &spans[LOADS], request);
-        set_pipelines(out, &spans[PIPELINES], request);
-        set_throttle(out, &spans[SAMPLES], request);
-    }
-    for (unsigned i = 0; i < SOURCES; i++)
-        free(spans[i].list);
-    return status;
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    append_spans(sql);
+    append_pipelines(sql);
+    append_answer(sql);
+    return reader_scan_with(store, sql, NULL, numbers, sizeof numbers / sizeof *numbers, on_overlap,
+                            out, err);
 }

@@ -1,13 +1,17 @@
 // Fleet outlier explanation: finds the facts (hardware, software, workload) in which a slower or
 // faster host differs from its peers.  Peers are hosts with the same model and device.  The query
-// FLEET uses it.  No I/O: fleet_read.h reads most facts, and the query FLEET itself the medians of
-// requests and loads.
+// FLEET uses it, and reads the medians of requests and loads itself; fleet_read reads all others.
 #ifndef INFERSTAT_STORE_QUERY_FLEET_H
 #define INFERSTAT_STORE_QUERY_FLEET_H
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
+
+#include "common/core/base/error.h"
+#include "common/core/query/query.h"
+#include "common/store/rollup/aggregate.h"
+
+struct store;
 
 // Numeric facts, in the order in which reasons are reported.
 enum fleet_number {
@@ -25,6 +29,12 @@ enum fleet_number {
     FLEET_DEVICE_MEMORY, // in use
     FLEET_HOST_MEMORY,   // in use
     FLEET_CPU_COUNT,
+    FLEET_TOLD,
+    // Not reported by themselves: what the device supports, and the reasons for throttling, ORed
+    // (record/throttle.h).
+    FLEET_PCIE_WIDTH_MAX = FLEET_TOLD,
+    FLEET_PCIE_GENERATION_MAX,
+    FLEET_THROTTLE_REASONS,
     FLEET_NUMBERS,
 };
 
@@ -43,10 +53,8 @@ enum { FLEET_TEXT_SIZE = 64, FLEET_REASON_SIZE = 512, FLEET_HOSTS_LEAST = 3 };
 
 // Facts about one host, its device and its workload.
 struct fleet_facts {
-    double numbers[FLEET_NUMBERS];              // NaN: not known
-    char texts[FLEET_TEXTS][FLEET_TEXT_SIZE];   // "": not known
-    double pcie_width_max, pcie_generation_max; // what the device supports; NaN: not known
-    int64_t throttle_reasons;                   // bitwise OR (record/throttle.h)
+    double numbers[FLEET_NUMBERS];            // NaN: not known
+    char texts[FLEET_TEXTS][FLEET_TEXT_SIZE]; // "": not known
 };
 
 // Sets all facts to unknown.
@@ -66,5 +74,16 @@ enum fleet_subject {
 char *fleet_reason(char *text, enum fleet_subject subject, bool is_worse,
                    const struct fleet_facts *host, const struct fleet_facts *const *others,
                    size_t count);
+
+// Limits of fleet_read: the newest runs, the newest descriptions of devices, and the first samples
+// in each of equal parts of the window.
+enum { FLEET_RUNS_MAX = 50000, FLEET_SLICES = 20, FLEET_SLICE_SAMPLES = 5000 };
+
+// Fills the facts of all groups that the caller has added to `places`, from each host's newest run
+// in the window, each device's newest description (the lowest values, if devices share a name),
+// and device samples spread over the window.  The keys of a group are host and device (ids of the
+// table name); its data are a struct fleet_facts.
+MUST_CHECK enum status fleet_read(struct groups *places, struct store *store,
+                                  const struct query_filter *filter, struct error *err);
 
 #endif

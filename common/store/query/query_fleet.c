@@ -6,7 +6,6 @@
 #include "common/core/base/array.h"
 #include "common/core/stats/stats.h"
 #include "common/store/query/fleet.h"
-#include "common/store/query/fleet_read.h"
 #include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/schema/schema_select.h"
 #include "common/store/read/answer_cells.h"

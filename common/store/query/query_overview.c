@@ -13,7 +13,7 @@
 #include "common/store/read/reader.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/query/query_list.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 
 static const struct answer_column columns[] = {
     {"host", UNIT_NONE},

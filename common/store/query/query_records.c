@@ -10,7 +10,7 @@
 #include "common/store/schema/schema_select.h"
 #include "common/store/query/query_list.h"
 #include "common/store/read/answer_cells.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 
 // An answer ends early beyond so many bytes of text, so that it fits a message.
 enum { TEXT_BYTES_MAX = 4 * 1024 * 1024 };

@@ -1,21 +1,118 @@
 // SLOWEST: the slowest requests, each with its excess over the median attributed to phases and
 // causes.
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <sqlite3.h>
 
+#include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/query/latency_attribution.h"
 #include "common/store/read/expiry_info.h"
 #include "common/store/read/filter.h"
-#include "common/store/query/peer_medians.h"
 #include "common/store/query/concurrent_events.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/query/query_list.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 #include "common/store/schema/schema_select.h"
+
+// ---- Peers ---------------------------------------------------------------------------
+
+// The metrics of inferences whose medians requests are compared with: X(enum suffix, metric).
+#define MEDIANS(X)                                                                                 \
+    X(E2E, "e2e_ns")                                                                               \
+    X(QUEUE, "queue_ns")                                                                           \
+    X(PREFILL, "prefill_ns")                                                                       \
+    X(TTFT, "ttft_ns")                                                                             \
+    X(DECODE, "decode_ns")                                                                         \
+    X(PROMPT, "prompt_tokens")                                                                     \
+    X(CACHED, "cached_prompt_tokens")                                                              \
+    X(GENERATED, "generated_tokens")                                                               \
+    X(CONCURRENT, "concurrent_requests")                                                           \
+    X(PREFILL_RATE, "prefill_tokens_per_second")                                                   \
+    X(DECODE_RATE, "tokens_per_second")
+
+enum median {
+#define MEDIAN_ENUM(name, metric) MEDIAN_##name,
+    MEDIANS(MEDIAN_ENUM)
+#undef MEDIAN_ENUM
+        MEDIAN_COUNT
+};
+
+// The requests with one model and device.
+struct peers {
+    uint64_t count;
+    double medians[MEDIAN_COUNT]; // within 1 % (sketch.h); NaN if no request has the metric
+};
+
+static const char *const median_metrics[MEDIAN_COUNT] = {
+#define MEDIAN_NAME(name, metric) [MEDIAN_##name] = metric,
+    MEDIANS(MEDIAN_NAME)
+#undef MEDIAN_NAME
+};
+
+// Takes what a scan has found of each group: the metrics from `first` on.
+static void store_medians(struct groups *groups, const struct aggregate_scan *scan, unsigned first)
+{
+    for (size_t i = 0; i < groups_count(scan->groups); i++) {
+        const struct group *found = groups_at(scan->groups, i);
+        const struct group *group = groups_get(groups, found->keys);
+        struct peers *peers = group ? group->data : NULL;
+        for (unsigned m = 0; peers && m < scan->metric_count; m++)
+            peers->medians[first + m] =
+                aggregate_quantile(&aggregate_scan_ratio(found, m)->values, 0.5);
+        if (peers && first == MEDIAN_E2E)
+            peers->count = aggregate_scan_ratio(found, 0)->values.count;
+    }
+}
+
+// Where all groups share a model or a device, only its records are read.
+static void narrow(struct query *query, struct store *store, const struct groups *groups)
+{
+    for (unsigned key = 0; key < query->group_count; key++) {
+        const int64_t id = groups_at(groups, 0)->keys[key];
+        char text[QUERY_TEXT_SIZE];
+        bool is_shared = answer_name_text(store, id, text);
+        for (size_t i = 1; i < groups_count(groups) && is_shared; i++)
+            is_shared = groups_at(groups, i)->keys[key] == id;
+        if (is_shared)
+            (void)snprintf(query->filter.by[query->group_by[key]], QUERY_TEXT_SIZE, "%s", text);
+    }
+}
+
+// Fills the peers of `groups`, by model and device, from the requests that the filter covers.
+static enum status read_medians(struct groups *groups, struct store *store,
+                                const struct query_filter *filter, struct error *err)
+{
+    struct query query = {
+        .kind = QUERY_AVERAGE,
+        .group_by = {QUERY_BY_MODEL, QUERY_BY_DEVICE},
+        .group_count = 2,
+        .filter = *filter,
+    };
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < groups_count(groups); i++)
+        for (unsigned m = 0; m < MEDIAN_COUNT; m++)
+            ((struct peers *)groups_at(groups, i)->data)->medians[m] = (double)NAN;
+    if (groups_count(groups) == 0)
+        return STATUS_OK;
+    narrow(&query, store, groups);
+    for (unsigned first = 0; first < MEDIAN_COUNT && status == STATUS_OK;
+         first += AGGREGATE_SCAN_METRICS_MAX) {
+        struct aggregate_scan scan = {.query = &query, .kind = RECORD_KIND_INFERENCE};
+        for (unsigned m = first; m < MEDIAN_COUNT && m < first + AGGREGATE_SCAN_METRICS_MAX; m++)
+            aggregate_scan_want(&scan, median_metrics[m], true);
+        status = aggregate_scan_run(&scan, store, err);
+        if (status == STATUS_OK)
+            store_medians(groups, &scan, first);
+        aggregate_scan_deinit(&scan);
+    }
+    return status;
+}
+
+// ---- Requests ------------------------------------------------------------------------
 
 enum {
     SLOWEST_DEFAULT = 10,
@@ -203,7 +300,7 @@ static enum status read_peers(struct answer *answer, struct error *err)
             request->peers = group->data;
     }
     return status == STATUS_OK
-               ? peer_medians_read(answer->peers, answer->store, &answer->query->filter, err)
+               ? read_medians(answer->peers, answer->store, &answer->query->filter, err)
                : status;
 }
 

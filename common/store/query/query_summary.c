@@ -18,7 +18,7 @@
 #include "common/store/schema/schema_select.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/query/query_list.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 
 // Those from uptime_ns on that only a collector has are null here.
 static const struct answer_column ping_columns[] = {

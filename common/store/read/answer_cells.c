@@ -8,7 +8,7 @@
 #include "common/core/base/text.h"
 #include "common/store/rollup/aggregate.h"
 #include "common/store/sqlite/database.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 
 enum status answer_new(struct result **out, const struct answer_column *columns, unsigned count,
                        struct error *err)

@@ -7,7 +7,7 @@
 
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 
 // A run of the window that lost none of the kind to expiry has all that it had.
 enum status expiry_info_until(struct store *store, enum record_kind kind,

@@ -8,7 +8,7 @@
 
 #include "common/store/sqlite/database.h"
 #include "common/store/read/filter.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 
 static void bind_numbers(sqlite3_stmt *stmt, const int64_t *numbers, unsigned count)
 {
@@ -57,15 +57,20 @@ enum status reader_on_integer(void *context, sqlite3_stmt *row, struct error *er
     return STATUS_OK;
 }
 
+enum status reader_too_many_groups(struct error *err)
+{
+    return error_set(err, STATUS_FULL,
+                     "store: the answer has more than %d groups"
+                     " (narrow it with --since or a filter, or group by less)",
+                     GROUPS_MAX);
+}
+
 enum status reader_group(struct groups *groups, const int64_t *keys, struct group **out,
                          struct error *err)
 {
     enum status status = groups_find(groups, keys, out);
     if (status == STATUS_FULL)
-        return error_set(err, status,
-                         "store: the answer has more than %d groups"
-                         " (narrow it with --since or a filter, or group by less)",
-                         GROUPS_MAX);
+        return reader_too_many_groups(err);
     return status == STATUS_OK ? status : error_no_memory(err, "store");
 }
 

@@ -40,6 +40,9 @@ MUST_CHECK enum status reader_scan_with(struct store *store, struct sqlite3_str 
 MUST_CHECK enum status reader_group(struct groups *groups, const int64_t *keys, struct group **out,
                                     struct error *err);
 
+// Sets `err`: the answer has more than GROUPS_MAX groups.  Returns STATUS_FULL.
+enum status reader_too_many_groups(struct error *err);
+
 // Memory limit for all quantile sketches (sketch.h) of one answer; a sketch usually takes 4 KB.
 enum { QUANTILE_BYTES_MAX = 64 * 1024 * 1024 };
 

@@ -5,11 +5,13 @@
 
 #include <sqlite3.h>
 
+#include "common/store/sqlite/admin_log.h"
 #include "common/store/sqlite/database.h"
+#include "common/store/sqlite/lock.h"
+#include "common/store/rollup/aggregate.h"
 #include "common/store/schema/open_marker.h"
 #include "common/sys/clock.h"
 #include "common/store/schema/database_open.h"
-#include "common/store/read/session_state.h"
 
 // A busy store's average over a month reads 2,500 rollups, which are some 400 pages: with
 // SQLite's default of 2 MB each average would read all of them again.
@@ -28,9 +30,15 @@ static int64_t log_bytes(const struct store *store)
     return database_file_bytes(sqlite3_filename_wal(sqlite3_db_filename(store->db, "main")));
 }
 
+int64_t store_log_growth(const struct store *store)
+{
+    const int64_t bytes = log_bytes(store) - store->log_before;
+    return bytes > 0 ? bytes : 0;
+}
+
 static bool log_is_long(const struct store *store)
 {
-    return store->log_limit > 0 && log_bytes(store) - store->log_before > store->log_limit;
+    return store->log_limit > 0 && store_log_growth(store) > store->log_limit;
 }
 
 bool store_is_over_budget(const struct store *store)
@@ -44,6 +52,45 @@ static int over_budget(void *context)
 {
     return store_is_over_budget(context);
 }
+
+void store_watch(struct store *store, struct sqlite3 *db)
+{
+    sqlite3_progress_handler(db, STEPS_PER_LOOK, over_budget, store);
+}
+
+// ---- SQL functions ----------------------------------------------------------------------
+
+static void median_step(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    struct aggregate *sum = sqlite3_aggregate_context(context, sizeof *sum);
+    if (sqlite3_value_type(values[0]) == SQLITE_NULL)
+        return;
+    if (sum && (sum->sketch || aggregate_want_quantiles(sum, NULL) == STATUS_OK))
+        aggregate_add_int(sum, sqlite3_value_int64(values[0]));
+    else
+        sqlite3_result_error_nomem(context);
+}
+
+static void median_end(sqlite3_context *context)
+{
+    struct aggregate *sum = sqlite3_aggregate_context(context, 0);
+    if (sum && sum->count > 0)
+        sqlite3_result_double(context, aggregate_quantile(sum, 0.5));
+    if (sum)
+        aggregate_deinit(sum);
+}
+
+// Registers median(x): the median of integers, within 1 % (sketch.h).
+static enum status register_functions(sqlite3 *db, struct error *err)
+{
+    return sqlite3_create_function(db, "median", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, NULL, NULL,
+                                   median_step, median_end) == SQLITE_OK
+               ? STATUS_OK
+               : database_error(db, "store", err);
+}
+
+// ---- Opening ----------------------------------------------------------------------------
 
 static enum status prepare_lookups(struct store *store, struct error *err)
 {
@@ -82,9 +129,11 @@ enum status store_open(struct store **out, const char *path, struct error *err)
     enum status status = database_open_reader(&store->db, path, err);
     if (status == STATUS_OK) {
         store->deadline_ns = clock_monotonic_ns() + OPENING_NS_MAX;
-        sqlite3_progress_handler(store->db, STEPS_PER_LOOK, over_budget, store);
+        store_watch(store, store->db);
         status = database_exec(store->db, PAGE_CACHE, err);
     }
+    if (status == STATUS_OK)
+        status = register_functions(store->db, err);
     if (status == STATUS_OK)
         status = look_for_log(store, err);
     if (status == STATUS_OK)
@@ -138,12 +187,13 @@ static enum status work_in_transaction(struct store *store, session_work *work,
     enum status status = database_exec(store->db, "BEGIN", err);
     if (status != STATUS_OK)
         return status;
-    store->log_before = store->log_limit > 0 ? log_bytes(store) : 0;
+    store->log_before = log_bytes(store);
     status = work(store, query, out, err);
     if (status == STATUS_TIMEOUT && log_is_long(store))
         status = error_set(err, STATUS_FULL,
                            "store: its log grew by more than %lld MB while this was read"
-                           " (try it when less is coming in, or on a copy: inferstat backup)",
+                           " (try it when less is coming in, on less, or on a copy: inferstat"
+                           " backup)",
                            (long long)(store->log_limit >> 20));
     store->deadline_ns = 0; // the budget must not interrupt the rollback
     database_rollback(store->db);
@@ -165,5 +215,34 @@ enum status session_run(struct store *store, session_work *work, const struct qu
     if (status == STATUS_TIMEOUT)
         return error_set(err, status,
                          "store: the query takes too long (narrow it with --since or a filter)");
+    return status;
+}
+
+// The reading connection is opened before the lock is taken: no lock file is created beside a
+// file that is not a store.
+enum status session_change_file(const char *path, const struct query *query, session_change *change,
+                                void *context, struct error *err)
+{
+    struct store *store = NULL;
+    struct lock lock = LOCK_NONE;
+    struct admin_act act = {.action = NULL};
+    sqlite3 *db = NULL;
+    int64_t rows = 0;
+    enum status status = query_check(query, err);
+    if (status == STATUS_OK)
+        status = store_open(&store, path, err);
+    if (status == STATUS_OK)
+        status = lock_acquire_store(&lock, path, err);
+    if (status == STATUS_OK)
+        status = database_open_writer(&db, path, err);
+    if (status == STATUS_OK)
+        status = change(context, store, db, &rows, err);
+    store_close(store);
+    if (db) {
+        admin_act_of_query(&act, query);
+        admin_log_add_own(db, &act, status, err, rows);
+    }
+    database_close(db);
+    lock_withdraw(&lock);
     return status;
 }

@@ -3,13 +3,35 @@
 #ifndef INFERSTAT_STORE_READ_SESSION_H
 #define INFERSTAT_STORE_READ_SESSION_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
+#include "common/store/sqlite/statement_cache.h"
 
-struct store;
+struct sqlite3;
+struct sqlite3_stmt;
+
+// An open store.  Only the store's own modules read the members; session.c sets them, except
+// `limits`.
+struct store {
+    struct sqlite3 *db;
+    struct sqlite3_stmt *name;         // SELECT text FROM name WHERE id = ?
+    struct sqlite3_stmt *uuid;         // SELECT uuid FROM run WHERE run = ?
+    struct statement_cache statements; // other statements of `db`
+    char *path;                        // of the file, as passed to store_open; owned
+    char *warning;                     // text of store_warning, owned; NULL: none
+    // A second store whose budget and cancellation also stop this one's queries (import); NULL:
+    // none.
+    const struct store *limits;
+    uint64_t budget_ns;    // max. duration of a query; 0: 12 hours
+    int64_t log_limit;     // max. growth of the write-ahead log during a query, bytes; 0: no limit
+    int64_t log_before;    // size of that log when the running query began
+    uint64_t deadline_ns;  // of the running query, monotonic clock; 0: none
+    atomic_bool cancelled; // set by store_cancel; no other data depends on it
+};
 
 // Opens an existing store file.  Returns STATUS_NOT_FOUND, STATUS_DENIED, STATUS_CORRUPT (not
 // SQLite, or another program's file), STATUS_TOO_NEW (a newer version's; `err` names both
@@ -37,6 +59,13 @@ void store_cancel(struct store *store);
 // outside of SQLite, which checks this itself.
 bool store_is_over_budget(const struct store *store);
 
+// Makes statements of another connection `db` fail, too, when the running query must stop.  The
+// store is borrowed until `db` is closed.
+void store_watch(struct store *store, struct sqlite3 *db);
+
+// By how many bytes the store's write-ahead log has grown since the running query began.
+int64_t store_log_growth(const struct store *store);
+
 // Reads from one snapshot of the store and sets what `out` points to.  On failure it must free its
 // result itself.
 typedef enum status session_work(struct store *store, const struct query *query, void *out,
@@ -46,5 +75,18 @@ typedef enum status session_work(struct store *store, const struct query *query,
 // budget.
 MUST_CHECK enum status session_run(struct store *store, session_work *work,
                                    const struct query *query, void *out, struct error *err);
+
+// Makes a change to an open store.  `db` is the connection for writing, `store` the one for
+// reading.  Sets `*rows` to the number of rows changed, also where it fails in between.
+typedef enum status session_change(void *context, struct store *store, struct sqlite3 *db,
+                                   int64_t *rows, struct error *err);
+
+// Calls `change` with the store file at `path`, which no collector may have open: takes the store's
+// lock meanwhile.  Adds the act, which `query` describes, to the store's audit log.  Returns
+// STATUS_BUSY if the lock is taken, or an error of query_check, store_open, database_open_writer or
+// `change`.
+MUST_CHECK enum status session_change_file(const char *path, const struct query *query,
+                                           session_change *change, void *context,
+                                           struct error *err);
 
 #endif

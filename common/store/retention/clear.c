@@ -2,16 +2,13 @@
 
 #include <sqlite3.h>
 
-#include "common/store/sqlite/admin_log.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/filter.h"
 #include "common/store/retention/expire.h"
 #include "common/store/rollup/gap_table.h"
-#include "common/store/sqlite/lock.h"
 #include "common/store/read/session.h"
 #include "common/sys/log.h"
-#include "common/store/schema/database_open.h"
 #include "common/store/schema/schema.h"
 
 enum {
@@ -302,46 +299,33 @@ enum status clear_answer(struct result **out, const struct clearing *clearing, s
     return status;
 }
 
-static enum status clear_all(struct clearing *clearing, sqlite3 *db, const struct query *query,
-                             struct error *err)
+struct change {
+    const struct query *query;
+    struct clearing clearing;
+};
+
+static enum status clear_file(void *context, struct store *store, struct sqlite3 *db, int64_t *rows,
+                              struct error *err)
 {
+    struct change *change = context;
+    struct clearing *clearing = &change->clearing;
     bool done = false;
-    enum status status = query->kind == QUERY_FORGET
-                             ? clear_begin_forget(clearing, db, query, err)
-                             : clear_begin(clearing, db, &query->filter, err);
+    (void)store;
+    enum status status = change->query->kind == QUERY_FORGET
+                             ? clear_begin_forget(clearing, db, change->query, err)
+                             : clear_begin(clearing, db, &change->query->filter, err);
     clearing->slice.now = CLEAR_SLICE; // no job waits
     clearing->pages.now = PAGES_MOST;
     while (status == STATUS_OK && !done)
         status = clear_slice(clearing, db, &done, err);
+    *rows = (int64_t)clearing->cleared;
     return status;
 }
 
 enum status store_clear(const char *path, const struct query *query, struct result **out,
                         struct error *err)
 {
-    enum status status = query_check(query, err);
-    if (status != STATUS_OK)
-        return status;
-    // Looks before it locks: no lock file beside what is no store.
-    struct store *store = NULL;
-    status = store_open(&store, path, err);
-    store_close(store);
-    if (status != STATUS_OK)
-        return status;
-    struct lock lock = LOCK_NONE;
-    struct clearing clearing = {0};
-    struct admin_act act = {.action = NULL};
-    sqlite3 *db = NULL;
-    status = lock_acquire_store(&lock, path, err);
-    if (status == STATUS_OK)
-        status = database_open_writer(&db, path, err);
-    if (status == STATUS_OK)
-        status = clear_all(&clearing, db, query, err);
-    if (db) {
-        admin_act_of_query(&act, query);
-        admin_log_add_own(db, &act, status, err, (int64_t)clearing.cleared);
-    }
-    database_close(db);
-    lock_withdraw(&lock);
-    return status == STATUS_OK ? clear_answer(out, &clearing, err) : status;
+    struct change change = {.query = query};
+    enum status status = session_change_file(path, query, clear_file, &change, err);
+    return status == STATUS_OK ? clear_answer(out, &change.clearing, err) : status;
 }

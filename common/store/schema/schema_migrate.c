@@ -11,7 +11,6 @@
 #include "common/store/sqlite/database.h"
 #include "common/store/schema/schema_rebuild.h"
 #include "common/store/schema/schema_tables.h"
-#include "common/store/schema/schema_verify.h"
 #include "common/store/schema/file_probe.h"
 #include "common/store/schema/unseal.h"
 #include "common/sys/clock.h"
@@ -344,6 +343,55 @@ static enum status upgrade(sqlite3 *db, struct error *err)
     return status == STATUS_OK ? database_exec(db, move_meta, err) : status;
 }
 
+// ---- Checks ---------------------------------------------------------------------------
+
+// The tables that are not of a kind of records.
+static const char *const others[] = {
+    "meta",         "name",       "run_name",   "stream",   "range",
+    "ledger",       "refusal",    "unnumbered", "series",   "rollup",
+    "rollup_state", "rollup_gap", "expiry",     "baseline", "baseline_sample",
+    "owner",        "tombstone",  "forgotten",  "admin",
+};
+enum { TABLES = sizeof others / sizeof *others + RECORD_KIND_COUNT };
+
+// SQLite compares names without regard to case.  Only versions 7 and 8 have a table `sealed`.
+static enum status prepare_verify(sqlite3 *db, sqlite3_stmt **stmt, struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(db);
+    sqlite3_str_appendall(sql, "SELECT count(*), min(CASE WHEN type <> 'table' THEN type"
+                               " WHEN rootpage <= 0 THEN 'virtual table' END || ' named ' || name)"
+                               " FROM sqlite_schema WHERE type IN ('table', 'view')"
+                               " AND lower(name) IN ('sealed'");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        sqlite3_str_appendf(sql, ", %Q", others[i]);
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT; kind++)
+        sqlite3_str_appendf(sql, ", %Q", record_kind_info((enum record_kind)kind)->name);
+    sqlite3_str_appendall(sql, ")");
+    return database_prepare_built(db, stmt, sql, false, err);
+}
+
+// Verifies that no view or virtual table has the name of one of the store's tables, before any of
+// them is read: it would run code of the file's author.  With `all`, also that no table of this
+// version is missing.
+static enum status verify_tables(sqlite3 *db, const char *path, bool all, struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status = prepare_verify(db, &stmt, err);
+    if (status != STATUS_OK)
+        return status;
+    if (sqlite3_step(stmt) != SQLITE_ROW)
+        status = database_error(db, path, err);
+    else if (sqlite3_column_type(stmt, 1) != SQLITE_NULL)
+        status = error_set(err, STATUS_CORRUPT,
+                           "store %s: not a store: it has a %s, where a store has a table", path,
+                           (const char *)sqlite3_column_text(stmt, 1));
+    else if (all && sqlite3_column_int(stmt, 0) < TABLES)
+        status = error_set(err, STATUS_CORRUPT, "store %s: it does not have the tables of a store",
+                           path);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}
+
 struct file_version {
     int64_t application;
     int64_t version;
@@ -401,7 +449,7 @@ enum status schema_check(sqlite3 *db, const char *path, struct error *err)
                            "store %s: its schema is version %lld, this program reads %d"
                            " (start inferstatd on it once to migrate it)",
                            path, (long long)file.version, SCHEMA_VERSION);
-    return status == STATUS_OK ? schema_verify(db, path, true, err) : status;
+    return status == STATUS_OK ? verify_tables(db, path, true, err) : status;
 }
 
 static enum status make_tables(sqlite3 *db, bool is_new, struct error *err)
@@ -470,7 +518,7 @@ enum status schema_migrate(sqlite3 *db, const char *path, struct error *err)
     if (!is_new(&file)) {
         status = check_version(&file, path, err);
         if (status == STATUS_OK)
-            status = schema_verify(db, path, file.version == SCHEMA_VERSION, err);
+            status = verify_tables(db, path, file.version == SCHEMA_VERSION, err);
         if (status != STATUS_OK || file.version == SCHEMA_VERSION)
             return status;
         status = prepare(db, path, file.version, err);

@@ -11,7 +11,8 @@ struct sqlite3;
 
 // Verifies that the file at `path`, open in `db`, is a store of this version; `path` is only for
 // messages.  Returns
-//   STATUS_CORRUPT      not SQLite, another application's file, or schema_verify (all) fails
+//   STATUS_CORRUPT      not SQLite, another application's file, or a table of a store is missing or
+//                       is a view or a virtual table
 //   STATUS_TOO_NEW      a newer version; `err` names both versions
 //   STATUS_UNSUPPORTED  an older version (the collector migrates it); `err` names both versions
 MUST_CHECK enum status schema_check(struct sqlite3 *db, const char *path, struct error *err);

@@ -21,27 +21,11 @@
 #include "common/store/schema/schema.h"
 #include "common/store/schema/database_open.h"
 #include "common/store/schema/schema_migrate.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 
-enum { STEPS_PER_LOOK = 100000 }; // of SQLite's machine
-
-// One bundle being made: the store is `main`, for reading only, the file `bundle`.
-struct bundling {
-    struct copying *copying;
-    const struct query_filter *filter;
-    struct sqlite3 *db;
-    enum status ended; // by the look at the clock and the log
-    struct error why;
-};
+// The store is the schema `main` of copying->db, for reading only, the file `bundle`.
 
 // ---- Two files on one connection -------------------------------------------------------
-
-static int look(void *context)
-{
-    struct bundling *bundling = context;
-    bundling->ended = copying_look(bundling->copying, &bundling->why);
-    return bundling->ended != STATUS_OK;
-}
 
 static enum status make_tables(const char *path, struct error *err)
 {
@@ -53,39 +37,39 @@ static enum status make_tables(const char *path, struct error *err)
     return status;
 }
 
-static enum status attach(struct bundling *bundling, const char *path, struct error *err)
+static enum status attach(struct copying *copying, const char *path, struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
-    enum status status = database_prepare(bundling->db, &stmt, "ATTACH ? AS bundle", false, err);
+    enum status status = database_prepare(copying->db, &stmt, "ATTACH ? AS bundle", false, err);
     if (status != STATUS_OK)
         return status;
     (void)sqlite3_bind_text(stmt, 1, path, -1, SQLITE_STATIC);
-    status = database_run(bundling->db, stmt, err);
+    status = database_run(copying->db, stmt, err);
     (void)sqlite3_finalize(stmt);
     if (status == STATUS_OK)
-        status = database_exec(bundling->db,
+        status = database_exec(copying->db,
                                "PRAGMA bundle.journal_mode=OFF;PRAGMA bundle.synchronous=OFF;"
                                "PRAGMA temp_store=FILE",
                                err);
     return status;
 }
 
-static enum status open_both(struct bundling *bundling, const char *path, struct error *err)
+static enum status open_both(struct copying *copying, const char *path, struct error *err)
 {
-    enum status status = database_open_reader(&bundling->db, bundling->copying->store->path, err);
+    enum status status = database_open_reader(&copying->db, copying->store->path, err);
     if (status == STATUS_OK)
-        status = set_hash_register(bundling->db, err);
+        status = set_hash_register(copying->db, err);
     if (status == STATUS_OK)
-        status = attach(bundling, path, err);
+        status = attach(copying, path, err);
     if (status == STATUS_OK)
-        sqlite3_progress_handler(bundling->db, STEPS_PER_LOOK, look, bundling);
+        store_watch(copying->store, copying->db);
     return status;
 }
 
 // ---- Statements -------------------------------------------------------------------------
 
 // Runs what was appended, with the filter's parameters bound; only frees it after a failure.
-static enum status run_after(struct bundling *bundling, enum status status, sqlite3_str *sql,
+static enum status run_after(struct copying *copying, enum status status, sqlite3_str *sql,
                              struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
@@ -93,26 +77,26 @@ static enum status run_after(struct bundling *bundling, enum status status, sqli
         sqlite3_free(sqlite3_str_finish(sql));
         return status;
     }
-    status = filter_prepare(bundling->db, &stmt, sql, bundling->filter, err);
+    status = filter_prepare(copying->db, &stmt, sql, &copying->query->filter, err);
     if (status == STATUS_OK)
-        status = database_run(bundling->db, stmt, err);
+        status = database_run(copying->db, stmt, err);
     (void)sqlite3_finalize(stmt);
     return status;
 }
 
-static enum status run(struct bundling *bundling, sqlite3_str *sql, struct error *err)
+static enum status run(struct copying *copying, sqlite3_str *sql, struct error *err)
 {
-    return run_after(bundling, STATUS_OK, sql, err);
+    return run_after(copying, STATUS_OK, sql, err);
 }
 
 // Begins "INSERT OR IGNORE INTO bundle.TABLE(...) SELECT ... FROM main.TABLE t".  The columns are
 // named: files of different ages have them in different orders.
-static enum status append_copy(struct bundling *bundling, sqlite3_str *sql, const char *table,
+static enum status append_copy(struct copying *copying, sqlite3_str *sql, const char *table,
                                struct error *err)
 {
     sqlite3_stmt *stmt = NULL;
     enum status status = database_prepare(
-        bundling->db, &stmt,
+        copying->db, &stmt,
         "SELECT group_concat('\"' || name || '\"') FROM pragma_table_info(?, 'bundle')", false,
         err);
     if (status != STATUS_OK)
@@ -123,40 +107,40 @@ static enum status append_copy(struct bundling *bundling, sqlite3_str *sql, cons
             sql, "INSERT OR IGNORE INTO bundle.\"%w\"(%s) SELECT %s FROM main.\"%w\" t", table,
             sqlite3_column_text(stmt, 0), sqlite3_column_text(stmt, 0), table);
     else
-        status = database_error(bundling->db, "store", err);
+        status = database_error(copying->db, "store", err);
     (void)sqlite3_finalize(stmt);
     return status;
 }
 
 // Copies the rows of a table that a condition (static; may be empty) holds for.
-static enum status copy_where(struct bundling *bundling, const char *table, const char *condition,
+static enum status copy_where(struct copying *copying, const char *table, const char *condition,
                               struct error *err)
 {
-    sqlite3_str *sql = sqlite3_str_new(bundling->db);
-    enum status status = append_copy(bundling, sql, table, err);
+    sqlite3_str *sql = sqlite3_str_new(copying->db);
+    enum status status = append_copy(copying, sql, table, err);
     sqlite3_str_appendf(sql, " %s", condition);
-    return run_after(bundling, status, sql, err);
+    return run_after(copying, status, sql, err);
 }
 
 // ---- Records and runs -------------------------------------------------------------------
 
-static enum status copy_kind(struct bundling *bundling, enum record_kind kind, struct error *err)
+static enum status copy_kind(struct copying *copying, enum record_kind kind, struct error *err)
 {
     enum query_dimension missing;
-    if (!filter_applies(kind, bundling->filter, &missing))
+    if (!filter_applies(kind, &copying->query->filter, &missing))
         return STATUS_OK;
-    sqlite3_str *sql = sqlite3_str_new(bundling->db);
-    enum status status = append_copy(bundling, sql, record_kind_info(kind)->name, err);
-    filter_where(sql, kind, bundling->filter);
-    return run_after(bundling, status, sql, err);
+    sqlite3_str *sql = sqlite3_str_new(copying->db);
+    enum status status = append_copy(copying, sql, record_kind_info(kind)->name, err);
+    filter_where(sql, kind, &copying->query->filter);
+    return run_after(copying, status, sql, err);
 }
 
-static enum status copy_records(struct bundling *bundling, struct error *err)
+static enum status copy_records(struct copying *copying, struct error *err)
 {
     enum status status = STATUS_OK;
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
          kind++)
-        status = copy_kind(bundling, (enum record_kind)kind, err);
+        status = copy_kind(copying, (enum record_kind)kind, err);
     return status;
 }
 
@@ -193,24 +177,24 @@ static void append_other_runs(sqlite3_str *sql, const struct query_filter *filte
 }
 
 // Those that have records here, and those that may have lost some.
-static enum status pick_runs(struct bundling *bundling, struct error *err)
+static enum status pick_runs(struct copying *copying, struct error *err)
 {
     enum status status =
-        database_exec(bundling->db,
+        database_exec(copying->db,
                       "CREATE TEMP TABLE picked(run INTEGER PRIMARY KEY);"
                       "CREATE TEMP TABLE left_out(run INTEGER PRIMARY KEY, rows, hash)",
                       err);
     if (status != STATUS_OK)
         return status;
-    sqlite3_str *sql = sqlite3_str_new(bundling->db);
+    sqlite3_str *sql = sqlite3_str_new(copying->db);
     const char *before = "INSERT INTO picked";
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++) {
         sqlite3_str_appendf(sql, "%s SELECT run FROM bundle.\"%w\"", before,
                             record_kind_info((enum record_kind)kind)->name);
         before = " UNION";
     }
-    append_other_runs(sql, bundling->filter);
-    return run(bundling, sql, err);
+    append_other_runs(sql, &copying->query->filter);
+    return run(copying, sql, err);
 }
 
 #define OF_PICKED "WHERE t.run IN (SELECT run FROM picked)"
@@ -218,9 +202,9 @@ static enum status pick_runs(struct bundling *bundling, struct error *err)
     " AND t.name = (SELECT n.id FROM main.name n WHERE n.text = " parameter ")"
 
 // A bundle omits the keys that opened its runs: recipients do not need them.
-static enum status copy_runs(struct bundling *bundling, struct error *err)
+static enum status copy_runs(struct copying *copying, struct error *err)
 {
-    const struct query_filter *filter = bundling->filter;
+    const struct query_filter *filter = &copying->query->filter;
     const struct {
         const char *table, *condition;
     } parts[] = {
@@ -234,32 +218,31 @@ static enum status copy_runs(struct bundling *bundling, struct error *err)
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && status == STATUS_OK; i++)
-        status = copy_where(bundling, parts[i].table, parts[i].condition, err);
-    return status == STATUS_OK
-               ? database_exec(bundling->db, "UPDATE bundle.run SET key = NULL", err)
-               : status;
+        status = copy_where(copying, parts[i].table, parts[i].condition, err);
+    return status == STATUS_OK ? database_exec(copying->db, "UPDATE bundle.run SET key = NULL", err)
+                               : status;
 }
 
 // ---- What is left out ---------------------------------------------------------------------
 
 // Tables are only gone through where the ledger has more rows of the kind than are here.
-static enum status account_kind(struct bundling *bundling, enum record_kind kind, struct error *err)
+static enum status account_kind(struct copying *copying, enum record_kind kind, struct error *err)
 {
     const char *table = record_kind_info(kind)->name;
     int64_t runs = 0, rows = 0;
     enum status status =
-        database_execf(bundling->db, err,
+        database_execf(copying->db, err,
                        "DELETE FROM temp.left_out;"
                        "INSERT INTO temp.left_out(run) SELECT l.run FROM bundle.ledger l LEFT JOIN"
                        " (SELECT run, count(*) AS n FROM bundle.\"%w\" GROUP BY run) USING (run)"
                        " WHERE l.kind = %d AND l.stored - l.expired - l.cleared <> coalesce(n, 0)",
                        table, (int)kind);
     if (status == STATUS_OK)
-        status = database_integer(bundling->db, "SELECT count(*) FROM temp.left_out", &runs, err);
+        status = database_integer(copying->db, "SELECT count(*) FROM temp.left_out", &runs, err);
     if (status != STATUS_OK || runs == 0)
         return status;
     status = database_execf(
-        bundling->db, err,
+        copying->db, err,
         "INSERT OR REPLACE INTO temp.left_out SELECT t.run, count(*),"
         " set_hash(t.stream, t.number) FROM main.\"%w\" t NOT INDEXED WHERE t.run IN"
         " (SELECT run FROM temp.left_out) AND NOT EXISTS (SELECT 1 FROM bundle.\"%w\" b"
@@ -269,26 +252,26 @@ static enum status account_kind(struct bundling *bundling, enum record_kind kind
         " WHERE o.run = ledger.run AND kind = %d AND o.rows > 0",
         table, table, (int)kind);
     if (status == STATUS_OK)
-        status = database_integer(bundling->db, "SELECT sum(rows) FROM temp.left_out", &rows, err);
-    bundling->copying->left_out += rows;
+        status = database_integer(copying->db, "SELECT sum(rows) FROM temp.left_out", &rows, err);
+    copying->left_out += rows;
     return status;
 }
 
-static enum status account(struct bundling *bundling, struct error *err)
+static enum status account(struct copying *copying, struct error *err)
 {
     enum status status = STATUS_OK;
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
          kind++)
-        status = account_kind(bundling, (enum record_kind)kind, err);
+        status = account_kind(copying, (enum record_kind)kind, err);
     return status;
 }
 
 // ---- What goes with them -------------------------------------------------------------------
 
 // Names that something here refers to.
-static enum status copy_names(struct bundling *bundling, struct error *err)
+static enum status copy_names(struct copying *copying, struct error *err)
 {
-    sqlite3_str *sql = sqlite3_str_new(bundling->db);
+    sqlite3_str *sql = sqlite3_str_new(copying->db);
     sqlite3_str_appendall(sql,
                           "INSERT INTO bundle.name(id, text) SELECT n.id, n.text FROM main.name"
                           " n WHERE n.id IN (SELECT model FROM bundle.baseline_sample"
@@ -305,13 +288,13 @@ static enum status copy_names(struct bundling *bundling, struct error *err)
                                     info->columns[i].name, info->name);
     }
     sqlite3_str_appendall(sql, ")");
-    return run(bundling, sql, err);
+    return run(copying, sql, err);
 }
 
-static enum status copy_rollups(struct bundling *bundling, struct error *err)
+static enum status copy_rollups(struct copying *copying, struct error *err)
 {
-    enum status status = bundle_expired(bundling->db, bundling->filter, err);
-    return status == STATUS_OK ? copy_where(bundling, "series",
+    enum status status = bundle_expired(copying->db, &copying->query->filter, err);
+    return status == STATUS_OK ? copy_where(copying, "series",
                                             "WHERE t.id IN (SELECT series FROM bundle.rollup)", err)
                                : status;
 }
@@ -321,10 +304,10 @@ static enum status copy_rollups(struct bundling *bundling, struct error *err)
 // "model=a, host=b", in which a value ends where the words or the next dimension does.  Where a
 // name of the store reads like words of a filter and is in them, they are ambiguous, and the
 // baseline is left out.
-static enum status pick_baselines(struct bundling *bundling, struct error *err)
+static enum status pick_baselines(struct copying *copying, struct error *err)
 {
-    const struct query_filter *filter = bundling->filter;
-    sqlite3_str *sql = sqlite3_str_new(bundling->db);
+    const struct query_filter *filter = &copying->query->filter;
+    sqlite3_str *sql = sqlite3_str_new(copying->db);
     sqlite3_str_appendall(sql, "CREATE TEMP TABLE going AS WITH next(dimension) AS (VALUES('')");
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         sqlite3_str_appendf(sql, ", (%Q)", query_dimension_name((enum query_dimension)i));
@@ -339,48 +322,47 @@ static enum status pick_baselines(struct bundling *bundling, struct error *err)
         sqlite3_str_appendall(sql, " AND NOT EXISTS (SELECT 1 FROM main.name n WHERE"
                                    " instr(n.text, ', ') AND instr(n.text, '=')"
                                    " AND instr(b.filter, n.text))");
-    enum status status = run(bundling, sql, err);
-    return status == STATUS_OK ? database_integer(bundling->db,
+    enum status status = run(copying, sql, err);
+    return status == STATUS_OK ? database_integer(copying->db,
                                                   "SELECT (SELECT count(*) FROM main.baseline) -"
                                                   " (SELECT count(*) FROM going)",
-                                                  &bundling->copying->baselines_left_out, err)
+                                                  &copying->baselines_left_out, err)
                                : status;
 }
 
-static enum status copy_baselines(struct bundling *bundling, struct error *err)
+static enum status copy_baselines(struct copying *copying, struct error *err)
 {
-    enum status status = pick_baselines(bundling, err);
+    enum status status = pick_baselines(copying, err);
     if (status == STATUS_OK)
-        status =
-            copy_where(bundling, "baseline", "WHERE t.id IN (SELECT baseline FROM going)", err);
+        status = copy_where(copying, "baseline", "WHERE t.id IN (SELECT baseline FROM going)", err);
     if (status == STATUS_OK)
-        status = copy_where(bundling, "baseline_sample",
+        status = copy_where(copying, "baseline_sample",
                             "WHERE t.baseline IN (SELECT baseline FROM going)", err);
     return status;
 }
 
-static enum status copy_rest(struct bundling *bundling, struct error *err)
+static enum status copy_rest(struct copying *copying, struct error *err)
 {
-    enum status status = copy_where(bundling, "expiry", "", err);
+    enum status status = copy_where(copying, "expiry", "", err);
     if (status == STATUS_OK)
-        status = copy_baselines(bundling, err);
+        status = copy_baselines(copying, err);
     if (status == STATUS_OK)
-        status = copy_where(bundling, "meta", "WHERE t.key = '" SCHEMA_NO_SET_HASHES "'", err);
+        status = copy_where(copying, "meta", "WHERE t.key = '" SCHEMA_NO_SET_HASHES "'", err);
     if (status == STATUS_OK)
-        status = copy_names(bundling, err);
+        status = copy_names(copying, err);
     if (status == STATUS_OK)
-        status = copy_where(bundling, "run_name",
+        status = copy_where(copying, "run_name",
                             OF_PICKED " AND t.name IN (SELECT n.id FROM bundle.name n)", err);
     return status;
 }
 
 // Describes the bundle's source: the store's identity and the filter, as JSON.
-static enum status describe(struct bundling *bundling, struct error *err)
+static enum status describe(struct copying *copying, struct error *err)
 {
-    sqlite3_str *sql = sqlite3_str_new(bundling->db);
+    sqlite3_str *sql = sqlite3_str_new(copying->db);
     sqlite3_str_appendall(sql, "INSERT INTO bundle.meta SELECT 'bundle', json_object('store',"
                                " (SELECT value FROM main.meta WHERE key = 'store')");
-    const struct query_filter *filter = bundling->filter;
+    const struct query_filter *filter = &copying->query->filter;
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++)
         if (filter->by[i][0])
             sqlite3_str_appendf(sql, ", %Q, %Q", query_dimension_name((enum query_dimension)i),
@@ -390,41 +372,38 @@ static enum status describe(struct bundling *bundling, struct error *err)
     if (filter->until_ns)
         sqlite3_str_appendf(sql, ", 'until_ns', %lld", (long long)filter->until_ns);
     sqlite3_str_appendall(sql, ")");
-    return run(bundling, sql, err);
+    return run(copying, sql, err);
 }
 
 // ---- All of it --------------------------------------------------------------------------
 
-static enum status fill(struct bundling *bundling, struct error *err)
+static enum status fill(struct copying *copying, struct error *err)
 {
-    enum status status = database_exec(bundling->db, "BEGIN", err);
+    enum status status = database_exec(copying->db, "BEGIN", err);
     if (status == STATUS_OK)
-        status = copy_records(bundling, err);
+        status = copy_records(copying, err);
     if (status == STATUS_OK)
-        status = pick_runs(bundling, err);
+        status = pick_runs(copying, err);
     if (status == STATUS_OK)
-        status = copy_runs(bundling, err);
+        status = copy_runs(copying, err);
     if (status == STATUS_OK)
-        status = account(bundling, err);
+        status = account(copying, err);
     if (status == STATUS_OK)
-        status = copy_rollups(bundling, err);
+        status = copy_rollups(copying, err);
     if (status == STATUS_OK)
-        status = copy_rest(bundling, err);
+        status = copy_rest(copying, err);
     if (status == STATUS_OK)
-        status = describe(bundling, err);
-    return status == STATUS_OK ? database_exec(bundling->db, "COMMIT", err) : status;
+        status = describe(copying, err);
+    return status == STATUS_OK ? database_exec(copying->db, "COMMIT", err) : status;
 }
 
 enum status bundle_fill(struct copying *copying, const char *path, struct error *err)
 {
-    struct bundling bundling = {.copying = copying, .filter = &copying->query->filter};
     enum status status = make_tables(path, err);
     if (status == STATUS_OK)
-        status = open_both(&bundling, path, err);
+        status = open_both(copying, path, err);
     if (status == STATUS_OK)
-        status = fill(&bundling, err);
-    database_close(bundling.db);
-    if (status == STATUS_TIMEOUT && bundling.ended != STATUS_OK)
-        return error_set(err, bundling.ended, "%s", bundling.why.text);
+        status = fill(copying, err);
+    database_close(copying->db);
     return status;
 }

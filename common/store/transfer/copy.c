@@ -14,30 +14,13 @@
 #include "common/sys/clock.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/session.h"
-#include "common/store/read/session_state.h"
 
 enum {
-    PAGES_A_STEP = 1024,    // between two looks at the clock
-    STEPS_PER_LOOK = 20000, // of SQLite's machine, the same
-    FORMAT_AT = 18,         // of the two bytes that say whether a file has a log
+    PAGES_A_STEP = 1024, // between two looks at the clock
+    FORMAT_AT = 18,      // of the two bytes that say whether a file has a log
 };
 
 // ---- While it is made ----------------------------------------------------------------
-
-enum status copying_look(struct copying *copying, struct error *err)
-{
-    if (store_is_over_budget(copying->store))
-        return error_set(err, STATUS_TIMEOUT, "store: the copy takes too long");
-    const int64_t bytes = copying->log ? database_file_bytes(copying->log) : 0;
-    if (bytes > copying->log_most)
-        copying->log_most = bytes;
-    if (bytes - copying->log_began <= COPY_LOG_BYTES_MAX)
-        return STATUS_OK;
-    return error_set(err, STATUS_FULL,
-                     "store: so much was written meanwhile that its log grew by %lld MB (copy it "
-                     "when less is written, or export a bundle of less)",
-                     (long long)(COPY_LOG_BYTES_MAX >> 20));
-}
 
 enum status copying_open(struct sqlite3 **out, const char *path, struct error *err)
 {
@@ -65,7 +48,8 @@ static enum status copy_pages(struct copying *copying, struct sqlite3 *db, struc
     int rc = SQLITE_OK;
     while (status == STATUS_OK && rc == SQLITE_OK) {
         rc = sqlite3_backup_step(backup, PAGES_A_STEP);
-        status = copying_look(copying, err);
+        if (store_is_over_budget(copying->store))
+            status = error_set(err, STATUS_TIMEOUT, "store: the copy takes too long");
     }
     rc = sqlite3_backup_finish(backup);
     if (status == STATUS_OK && rc != SQLITE_OK)
@@ -103,46 +87,37 @@ static enum status fill_backup(struct copying *copying, const struct atomic_file
 
 // ---- The check ------------------------------------------------------------------------
 
-static int is_over_budget(void *store)
+static enum status count_rows(struct result *answer, struct sqlite3 *db, struct error *err)
 {
-    return store_is_over_budget(store);
-}
-
-// What the copy holds: records by kind, counted.
-struct counts {
-    int64_t runs, records, rollups, baselines;
-    int64_t of[RECORD_KIND_COUNT];
-};
-
-static enum status count_rows(struct counts *counts, struct sqlite3 *db, struct error *err)
-{
-    *counts = (struct counts){0};
+    static const char *const others[][2] = {
+        {"runs", "run"}, {"rollups", "rollup"}, {"baselines", "baseline"}};
+    int64_t rows = 0, records = 0;
     enum status status = STATUS_OK;
-    for (unsigned kind = 0; kind < RECORD_KIND_COUNT && status == STATUS_OK; kind++) {
-        status = database_integerf(db, &counts->of[kind], err, "SELECT count(*) FROM \"%s\"",
-                                   record_kind_info((enum record_kind)kind)->name);
-        if (kind == RECORD_KIND_RUN)
-            counts->runs = counts->of[kind];
-        else
-            counts->records += counts->of[kind];
+    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
+         kind++) {
+        const char *name = record_kind_info((enum record_kind)kind)->name;
+        status = database_integerf(db, &rows, err, "SELECT count(*) FROM \"%s\"", name);
+        answer_int(answer, name, rows);
+        records += rows;
     }
-    if (status == STATUS_OK)
-        status = database_integer(db, "SELECT count(*) FROM rollup", &counts->rollups, err);
-    if (status == STATUS_OK)
-        status = database_integer(db, "SELECT count(*) FROM baseline", &counts->baselines, err);
+    answer_int(answer, "records", records);
+    for (size_t i = 0; i < sizeof others / sizeof *others && status == STATUS_OK; i++) {
+        status = database_integerf(db, &rows, err, "SELECT count(*) FROM \"%s\"", others[i][1]);
+        answer_int(answer, others[i][0], rows);
+    }
     return status;
 }
 
 // The row `open` of meta is of the collector that has the store open (open_marker.h), not of
 // a copy.
-static enum status check_copy(struct counts *counts, struct store *store,
+static enum status check_copy(struct result *answer, struct store *store,
                               const struct atomic_file *file, struct error *err)
 {
     struct sqlite3 *db = NULL;
     char finding[INTEGRITY_FINDING_SIZE] = "";
     enum status status = copying_open(&db, file->partial, err);
     if (status == STATUS_OK)
-        sqlite3_progress_handler(db, STEPS_PER_LOOK, is_over_budget, store);
+        store_watch(store, db);
     if (status == STATUS_OK)
         status = database_exec(db, "DELETE FROM meta WHERE key = 'open'", err);
     if (status == STATUS_OK)
@@ -152,24 +127,12 @@ static enum status check_copy(struct counts *counts, struct store *store,
                            "%s: not kept: the store it was copied from is damaged: %s", file->path,
                            finding);
     if (status == STATUS_OK)
-        status = count_rows(counts, db, err);
+        status = count_rows(answer, db, err);
     database_close(db);
     return status;
 }
 
 // ---- The environment -----------------------------------------------------------------------
-
-static enum status save_environment(const struct atomic_file *file, const char *json,
-                                    struct error *err)
-{
-    struct sqlite3 *db = NULL;
-    enum status status = copying_open(&db, file->partial, err);
-    if (status != STATUS_OK)
-        return status;
-    status = database_execf(db, err, "INSERT INTO meta VALUES('fingerprint', %Q)", json);
-    database_close(db);
-    return status;
-}
 
 // On what the records of a bundle were measured, as a baseline of them would have it.
 static enum status add_environment(const struct atomic_file *file, struct error *err)
@@ -177,13 +140,18 @@ static enum status add_environment(const struct atomic_file *file, struct error 
     static const struct query_filter all;
     struct store *made = NULL;
     struct baseline *baseline = NULL;
+    struct sqlite3 *db = NULL;
     enum status status = store_open(&made, file->partial, err);
     if (status == STATUS_OK)
         status = baseline_collect(&baseline, made, &all, err);
     store_close(made);
     if (status != STATUS_OK)
         return status == STATUS_NO_DATA ? STATUS_OK : status;
-    status = save_environment(file, baseline->environment.json, err);
+    status = copying_open(&db, file->partial, err);
+    if (status == STATUS_OK)
+        status = database_execf(db, err, "INSERT INTO meta VALUES('fingerprint', %Q)",
+                                baseline->environment.json);
+    database_close(db);
     baseline_free(baseline);
     return status;
 }
@@ -209,67 +177,48 @@ static enum status new_answer(struct result **out, struct error *err)
     return status == STATUS_OK ? status : error_no_memory(err, "store");
 }
 
-static enum status fill_answer(struct result **out, const struct copying *copying,
-                               const struct counts *counts, uint64_t began_ns, struct error *err)
-{
-    const char *path = copying->query->file.path;
-    struct result *answer = NULL;
-    enum status status = new_answer(&answer, err);
-    if (status != STATUS_OK) {
-        result_free(answer);
-        return status;
-    }
-    *out = answer;
-    answer_text(answer, "path", path);
-    answer_int(answer, "bytes", database_file_bytes(path));
-    answer_int(answer, "runs", counts->runs);
-    answer_int(answer, "records", counts->records);
-    answer_int(answer, "rollups", counts->rollups);
-    answer_int(answer, "left_out", copying->left_out);
-    answer_int(answer, "baselines", counts->baselines);
-    answer_int(answer, "baselines_left_out", copying->baselines_left_out);
-    answer_int(answer, "log_bytes", copying->log_most - copying->log_began);
-    answer_int(answer, "duration_ns", (int64_t)(clock_monotonic_ns() - began_ns));
-    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++)
-        answer_int(answer, record_kind_info((enum record_kind)kind)->name, counts->of[kind]);
-    return answer_check(answer, err);
-}
-
 // ---- All of it ------------------------------------------------------------------------
 
-static void begin(struct copying *copying, struct store *store, const struct query *query)
+// Within the snapshot of the store.
+static enum status fill(struct copying *copying, const struct atomic_file *file,
+                        struct result *answer, struct error *err)
 {
-    const char *name = sqlite3_db_filename(store->db, "main");
-    *copying = (struct copying){.store = store, .query = query};
-    if (name && name[0])
-        copying->log = strdup(sqlite3_filename_wal(name));
-    copying->log_began = copying->log ? database_file_bytes(copying->log) : 0;
-    copying->log_most = copying->log_began;
+    struct store *store = copying->store;
+    store_set_log_limit(store, COPY_LOG_BYTES_MAX);
+    enum status status = copying->query->file.bundle ? bundle_fill(copying, file->partial, err)
+                                                     : fill_backup(copying, file, err);
+    if (status != STATUS_OK) // the session says whether it was the log
+        return status;
+    answer_int(answer, "log_bytes", store_log_growth(store));
+    answer_int(answer, "left_out", copying->left_out);
+    answer_int(answer, "baselines_left_out", copying->baselines_left_out);
+    store_set_log_limit(store, 0);
+    database_rollback(store->db); // from here on the store's log is free again
+    return check_copy(answer, store, file, err);
 }
 
 enum status query_copy(struct store *store, const struct query *query, struct result **out,
                        struct error *err)
 {
-    struct copying copying;
-    struct counts counts = {0};
+    struct copying copying = {.store = store, .query = query};
     struct atomic_file file;
     const uint64_t began_ns = clock_monotonic_ns();
     enum status status = atomic_file_begin(&file, query->file.path, err);
     if (status != STATUS_OK)
         return status;
-    begin(&copying, store, query);
-    status = query->file.bundle ? bundle_fill(&copying, file.partial, err)
-                                : fill_backup(&copying, &file, err);
-    database_rollback(store->db); // from here on the store's log is free again
+    status = new_answer(out, err);
     if (status == STATUS_OK)
-        status = check_copy(&counts, store, &file, err);
-    if (status == STATUS_OK && query->file.bundle && counts.runs == 0 && counts.rollups == 0)
-        status = error_set(err, STATUS_NO_DATA, "no run and no record is covered");
-    if (status == STATUS_OK && query->file.bundle)
-        status = add_environment(&file, err);
+        status = fill(&copying, &file, *out, err);
+    if (status == STATUS_OK && query->file.bundle) {
+        status = result_integer(*out, 0, "runs", 0) + result_integer(*out, 0, "rollups", 0) == 0
+                     ? error_set(err, STATUS_NO_DATA, "no run and no record is covered")
+                     : add_environment(&file, err);
+    }
     status = atomic_file_end(&file, status, err);
-    if (status == STATUS_OK)
-        status = fill_answer(out, &copying, &counts, began_ns, err);
-    free(copying.log);
-    return status;
+    if (status != STATUS_OK)
+        return status;
+    answer_text(*out, "path", query->file.path);
+    answer_int(*out, "bytes", database_file_bytes(query->file.path));
+    answer_int(*out, "duration_ns", (int64_t)(clock_monotonic_ns() - began_ns));
+    return STATUS_OK;
 }

@@ -29,26 +29,19 @@ struct store;
 //   log_bytes     growth of the store's log meanwhile
 //   duration_ns
 //   KIND          one column for each record kind except run: the count of its records in the copy
-// Returns STATUS_NO_DATA if a bundle would be empty, or an error of atomic_file_begin or
-// copying_look.
+// Returns STATUS_NO_DATA if a bundle would be empty, or an error of atomic_file_begin.
 MUST_CHECK enum status query_copy(struct store *store, const struct query *query,
                                   struct result **out, struct error *err);
 
 // ---- Shared by the copy's source files ---------------------------------------------
 
-// A copy in progress; set by query_copy, except as noted.
+// A copy in progress.
 struct copying {
     struct store *store; // the original
     const struct query *query;
-    char *log;                            // path of the store's log; NULL: none
-    int64_t log_began;                    // its size at the start of the copy, in bytes
-    int64_t log_most;                     // its largest size since; set by copying_look
+    struct sqlite3 *db;                   // bundle: the original, with the copy attached
     int64_t left_out, baselines_left_out; // the columns above; set by bundle_fill
 };
-
-// Checks whether the copy may continue; called repeatedly.  Returns STATUS_TIMEOUT if it exceeds
-// the store's time budget, STATUS_FULL if the log has grown too much.
-MUST_CHECK enum status copying_look(struct copying *copying, struct error *err);
 
 // Opens the copy's file for writing, without a log and without syncing; atomic_file_end syncs it.
 MUST_CHECK enum status copying_open(struct sqlite3 **out, const char *path, struct error *err);

@@ -97,9 +97,9 @@ MUST_CHECK enum status import_file(struct store *store, const char *path,
                                    const struct import_sink *sink, struct result **out,
                                    struct error *err);
 
-// Imports the file at `path` into the store file at `into`, which no collector has open; takes its
-// lock.  The answer is that of import_file.
-MUST_CHECK enum status store_import(const char *into, const char *path, struct result **out,
-                                    struct error *err);
+// Executes a QUERY_IMPORT on the store file at `into`, which no collector has open; takes its lock.
+// The answer is that of import_file.
+MUST_CHECK enum status store_import(const char *into, const struct query *query,
+                                    struct result **out, struct error *err);
 
 #endif

@@ -4,13 +4,10 @@
 #include <sqlite3.h>
 
 #include "common/store/compare/baseline.h"
-#include "common/store/sqlite/admin_log.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/rollup/gap_table.h"
 #include "common/store/transfer/import_reading.h"
-#include "common/store/sqlite/lock.h"
 #include "common/store/read/session.h"
-#include "common/store/schema/database_open.h"
 
 // ---- Names --------------------------------------------------------------------------------
 
@@ -188,35 +185,24 @@ static enum status apply_to_file(void *context, struct import_batch *batch, stru
     return import_apply(context, batch, 0, err);
 }
 
-static enum status import_locked(const char *into, struct store *store, const char *path,
-                                 struct result **out, struct error *err)
+struct change {
+    const char *path;
+    struct result **out;
+};
+
+static enum status change_file(void *context, struct store *store, struct sqlite3 *db,
+                               int64_t *rows, struct error *err)
 {
-    sqlite3 *db = NULL;
-    struct admin_act act = {.action = NULL};
-    enum status status = database_open_writer(&db, into, err);
-    if (status == STATUS_OK)
-        status = import_file(store, path, &(struct import_sink){apply_to_file, db}, out, err);
-    if (db) {
-        admin_act_set(&act, "import", path);
-        admin_log_add_own(db, &act, status, err,
-                          status == STATUS_OK ? result_integer(*out, 0, "records", 0) : 0);
-    }
-    database_close(db);
+    const struct change *change = context;
+    const struct import_sink sink = {apply_to_file, db};
+    enum status status = import_file(store, change->path, &sink, change->out, err);
+    *rows = status == STATUS_OK ? result_integer(*change->out, 0, "records", 0) : 0;
     return status;
 }
 
-// The reading connection is opened before the lock is taken: no lock file is created beside a
-// file that is not a store.
-enum status store_import(const char *into, const char *path, struct result **out, struct error *err)
+enum status store_import(const char *into, const struct query *query, struct result **out,
+                         struct error *err)
 {
-    struct store *store = NULL;
-    struct lock lock = LOCK_NONE;
-    enum status status = store_open(&store, into, err);
-    if (status == STATUS_OK)
-        status = lock_acquire_store(&lock, into, err);
-    if (status == STATUS_OK)
-        status = import_locked(into, store, path, out, err);
-    store_close(store);
-    lock_withdraw(&lock);
-    return status;
+    struct change change = {query->file.path, out};
+    return session_change_file(into, query, change_file, &change, err);
 }

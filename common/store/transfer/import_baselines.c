@@ -9,7 +9,7 @@
 #include "common/store/compare/baseline.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/transfer/import_reading.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 
 // Of all samples of one baseline.
 #define SAMPLE_BYTES_MAX (INT64_C(256) << 20)

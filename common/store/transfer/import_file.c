@@ -15,7 +15,6 @@
 #include "common/sys/clock.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/session.h"
-#include "common/store/read/session_state.h"
 
 enum { VALUE_BYTES_MAX = 1 << 20 }; // of one value, by SQLite
 

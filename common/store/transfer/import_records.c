@@ -5,7 +5,7 @@
 #include "common/store/read/filter.h"
 #include "common/store/rollup/gap_table.h"
 #include "common/store/transfer/import_reading.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 
 static enum status send_records(struct importing *importing, struct error *err)
 {

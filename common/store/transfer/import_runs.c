@@ -4,7 +4,7 @@
 #include "common/core/delivery/delivery.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/transfer/import_reading.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 
 // How many rows of a table one run may have.
 static const size_t rows_max[IMPORT_RECORD] = {

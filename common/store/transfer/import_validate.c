@@ -10,7 +10,7 @@
 #include "common/store/audit/audit.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/transfer/import_reading.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 
 // ---- Which runs ---------------------------------------------------------------------------
 

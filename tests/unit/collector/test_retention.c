@@ -7,7 +7,7 @@
 #include "common/store/sqlite/admin_log.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/retention/expire.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 #include "common/store/schema/database_open.h"
 #include "server/collector/maintenance/retention.h"
 #include "tests/support/test.h"

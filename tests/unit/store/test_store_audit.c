@@ -8,7 +8,7 @@
 #include "common/store/retention/clear.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/retention/expire.h"
-#include "common/store/read/session_state.h"
+#include "common/store/read/session.h"
 #include "common/store/schema/schema.h"
 #include "common/store/store.h"
 #include "common/store/schema/database_open.h"

@@ -360,7 +360,7 @@ TEST_CASE(test_reasons)
     // A link below its best is told where the peers' links are not known, and not where
     // these are below it, too.
     host.numbers[FLEET_PCIE_WIDTH] = 8;
-    host.pcie_width_max = 16;
+    host.numbers[FLEET_PCIE_WIDTH_MAX] = 16;
     assert_string_equal(fleet_reason(text, FLEET_OF_REQUESTS, true, &host, others, 3),
                         "PCIe x8 of x16");
     assert_string_equal(fleet_reason(text, FLEET_OF_REQUESTS, false, &host, others, 3), "");
@@ -383,7 +383,7 @@ TEST_CASE(test_reasons)
         for (unsigned i = 0; i < COUNT_OF(peers); i++)
             memset(peers[i].texts[k], 'b', FLEET_TEXT_SIZE - 1);
     }
-    for (unsigned k = 0; k < FLEET_NUMBERS; k++) {
+    for (unsigned k = 0; k < FLEET_TOLD; k++) {
         host.numbers[k] = 1;
         for (unsigned i = 0; i < COUNT_OF(peers); i++)
             peers[i].numbers[k] = 1e300;

@@ -8,7 +8,6 @@
 #include "common/core/stats/sketch.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/read/session.h"
-#include "common/store/read/session_state.h"
 #include "common/store/store.h"
 #include "tests/support/test.h"
 #include "tests/unit/store/store_fixture.h"

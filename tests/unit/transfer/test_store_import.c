@@ -31,11 +31,19 @@ struct counts {
     char note[512];
 };
 
+static enum status import_file_into(const char *into, const char *path, struct result **answer,
+                                    struct error *err)
+{
+    struct query query = {.kind = QUERY_IMPORT};
+    (void)snprintf(query.file.path, sizeof query.file.path, "%s", path);
+    return store_import(into, &query, answer, err);
+}
+
 static enum status import_into(const char *into, const char *path, struct counts *counts,
                                struct error *err)
 {
     struct result *answer = NULL;
-    enum status status = store_import(into, path, &answer, err);
+    enum status status = import_file_into(into, path, &answer, err);
     *counts = (struct counts){0};
     if (status != STATUS_OK)
         return status;
@@ -341,7 +349,7 @@ static void import_baselines(const char *into, const char *path, struct baseline
 {
     struct result *answer = NULL;
     struct error err;
-    expect_ok(store_import(into, path, &answer, &err), &err);
+    expect_ok(import_file_into(into, path, &answer, &err), &err);
     *out = (struct baselines){.taken = result_integer(answer, 0, "baselines", -1),
                               .there = result_integer(answer, 0, "baselines_there", -1),
                               .refused = result_integer(answer, 0, "baselines_refused", -1)};
