@@ -1,4 +1,4 @@
--- Adds to the store of make_store.c four hosts with the same model and device, one of
+-- Adds to the store of store.sql four hosts with the same model and device, one of
 -- them with half the lanes; on another a request while its device is throttled; and
 -- cold and warm loads.  All of 2026-03-30, 10:00 UTC and later.
 WITH RECURSIVE host(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM host WHERE number < 4)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `inferstat baseline` and `inferstat compare`, over a real collector and over its file:
-# verdicts and exit codes, refusals, and that both say the same.
+# that both say the same.  What they print, and of other stores, is compared in tests/golden.
 # shellcheck disable=SC2119  # a collector needs no more options than it has
 . "$(dirname "$0")/../support/lib.sh"
 
@@ -14,48 +14,26 @@ start_collector
 # ---- Baselines ---------------------------------------------------------------------------
 
 expect_exit 3 "$INFERSTAT" baseline list
-expect_exit 3 "$INFERSTAT" baseline list --json
-expect_text "$WORK/out" '{"rows": []}'
 for host in ordinary again slow few upgraded; do
   expect_exit 0 "$INFERSTAT" baseline save "$host" --host "$host"
   expect_text "$WORK/out" "baseline $host saved: "
 done
-expect_exit 4 "$INFERSTAT" baseline save slow --host slow
-expect_text "$WORK/err" 'a baseline is called "slow" already (--force replaces it)'
 expect_exit 0 "$INFERSTAT" baseline save slow --host slow --force --json
 expect_text "$WORK/out" '"baseline": "slow", "values": 8004, "runs": 1'
 expect_exit 3 "$INFERSTAT" baseline save nobody --host nobody
-expect_exit 2 "$INFERSTAT" baseline save 'a b'
-expect_exit 2 "$INFERSTAT" baseline save
-expect_exit 2 "$INFERSTAT" baseline keep x
-expect_exit 2 "$INFERSTAT" baseline list --host slow
-expect_exit 2 "$INFERSTAT" baseline delete slow --force
+for words in save 'list --host slow' 'delete slow --force'; do
+  # shellcheck disable=SC2086  # several words
+  expect_exit 2 "$INFERSTAT" baseline $words
+done
 expect_exit 0 "$INFERSTAT" baseline list --csv
 [ "$(wc -l <"$WORK/out")" -eq 6 ] || fail "not five baselines"
 
 # ---- Verdicts ----------------------------------------------------------------------------
 
-expect_exit 0 "$INFERSTAT" compare ordinary again
-expect_text "$WORK/out" '0 worse, 0 better, 6 the same, 1 undecided (1 of them with too few values).'
-expect_exit 1 "$INFERSTAT" compare ordinary slow
-expect_text "$WORK/err" 'inferstat: compare: 6 of 7 are worse'
-expect_exit 0 "$INFERSTAT" compare slow ordinary
 expect_exit 0 "$INFERSTAT" compare ordinary slow --margin 20%
-expect_exit 1 "$INFERSTAT" compare --against ordinary --host slow
 expect_exit 0 "$INFERSTAT" compare --against ordinary --host again
-expect_exit 1 "$INFERSTAT" compare --against ordinary --host slow --metric tpot_ns
-expect_exit 5 "$INFERSTAT" compare ordinary few
-expect_text "$WORK/err" 'undecided: too few values on a side'
 expect_exit 5 "$INFERSTAT" compare ordinary slow --metric load.duration_ns
-expect_exit 2 "$INFERSTAT" compare ordinary upgraded
-expect_text "$WORK/err" 'the fingerprints are unlike: driver 550.54 / 560.28 (--force compares'
-expect_exit 0 "$INFERSTAT" compare ordinary upgraded --force
-expect_text "$WORK/out" 'Differences: driver 550.54 / 560.28'
-expect_exit 3 "$INFERSTAT" compare ordinary slwo
-expect_text "$WORK/err" 'no baseline is called "slwo" (did you mean slow?)'
-expect_exit 3 "$INFERSTAT" compare --against ordinary --host nobody --json
-expect_text "$WORK/out" '{"rows": []}'
-for words in 'ordinary' 'ordinary slow few' '' '--against ordinary slow' \
+for words in 'ordinary slow few' '' '--against ordinary slow' \
   'ordinary slow --host slow' 'ordinary slow --metric nothing' 'ordinary slow --margin 2' \
   'ordinary slow --json --markdown'; do
   # shellcheck disable=SC2086  # several words
@@ -83,9 +61,6 @@ for row in rows:
     assert abs(row["ratio"] - (1.08 if slower else 1 / 1.08)) < 0.003, row
     assert row["after_median"] / row["before_median"] == row["ratio"], row
 ' "$WORK/out"
-expect_exit 1 "$INFERSTAT" compare ordinary slow --markdown
-expect_text "$WORK/out" '| model | device | metric | before | after | change | 99 % interval | p95 change | p95 interval | verdict | note |'
-expect_text "$WORK/out" '| stories \| 15M | NVIDIA H200 | tpot\_ns |'
 
 # ---- The file says the same -----------------------------------------------------------------
 
@@ -103,7 +78,6 @@ same 0 baseline list --json
 expect_exit 4 "$INFERSTAT" --db "$DB" baseline save other
 expect_exit 4 "$INFERSTAT" --db "$DB" baseline delete slow
 expect_exit 0 "$INFERSTAT" baseline delete again
-expect_text "$WORK/out" 'baseline again deleted'
 expect_exit 3 "$INFERSTAT" baseline delete again
 
 # Records come in while baselines are saved, and the baseline is of what was there.

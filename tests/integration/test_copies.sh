@@ -114,15 +114,7 @@ done
 
 # What is not a bundle.
 printf 'no bundle at all, however long one looks at it: %0200d' 0 >"$WORK/text"
-ln -s "$WORK/all.db" "$WORK/link.db"
-cp "$WORK/all.db" "$WORK/newer.db" && sqlite3 "$WORK/newer.db" 'PRAGMA user_version = 99'
-: >"$WORK/nothing"
 expect_exit 4 ask_other import "$WORK/text"
-expect_exit 2 ask_other import "$WORK/link.db"
-expect_exit 4 ask_other import "$WORK/newer.db"
-expect_text "$WORK/err" "its schema is version 99, this program knows up to"
-expect_exit 4 ask_other import "$WORK/nothing"
-expect_exit 4 ask_other import "$WORK"
 expect_exit 4 ask_other import "$WORK/missing"
 expect_exit 2 ask_other import "$other"
 expect_exit 0 ask_other audit
@@ -145,11 +137,7 @@ with open(sys.argv[1] + "/few.jsonl", "w") as out:
 many = [result(0, 16, [1000000 + 7 * i % 100003 for i in range(25000)], "2025-04-2%dT00:00:00Z" % day)
         for day in range(4)]
 json.dump(many, open(sys.argv[1] + "/many.json", "w"))
-for i, broken in enumerate(["[", "{}", "[1]", json.dumps([dict(few[0], samples_ns=[-1])]),
-                            json.dumps([dict(few[0], test_time="noon")]),
-                            json.dumps([dict(few[0], n_prompt=0)]), '{"a":1,"a":2}',
-                            json.dumps([dict(few[0], model_filename="x" * 5000)])]):
-    open(sys.argv[1] + "/broken-%d.json" % i, "w").write(broken)
+open(sys.argv[1] + "/broken.json", "w").write(json.dumps([dict(few[0], test_time="noon")]))
 END
 expect_exit 0 "$INFERSTAT" import "$WORK/few.json"
 expect_text "$WORK/out" "12 records of 2 runs imported"
@@ -165,9 +153,7 @@ expect_exit 0 "$INFERSTAT" avg prefill_tokens_per_second --host llama-bench --js
 python3 -c 'import json, sys
 row = json.load(open(sys.argv[1]))["rows"][0]
 assert row["count"] == 5 and abs(row["mean"] - 7100.002165) < 1e-5, row' "$WORK/out"
-for file in "$WORK"/broken-*.json; do
-  expect_exit 2 "$INFERSTAT" import "$file"
-done
+expect_exit 2 "$INFERSTAT" import "$WORK/broken.json"
 printf '[]\n' >"$WORK/empty.json"
 expect_exit 3 "$INFERSTAT" import "$WORK/empty.json"
 expect_text "$WORK/err" "empty.json: no results in it"

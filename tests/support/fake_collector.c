@@ -455,26 +455,19 @@ void fake_collector_close(struct fake_collector *collector)
     free(collector);
 }
 
-void fake_collector_set_mute(struct fake_collector *collector, bool mute)
-{
-    (void)pthread_mutex_lock(&collector->lock);
-    collector->mute = mute;
-    (void)pthread_mutex_unlock(&collector->lock);
-}
+#define FAKE_SETTER(name, type, member)                                                            \
+    void name(struct fake_collector *collector, type member)                                       \
+    {                                                                                              \
+        (void)pthread_mutex_lock(&collector->lock);                                                \
+        collector->member = member;                                                                \
+        (void)pthread_mutex_unlock(&collector->lock);                                              \
+    }
 
-void fake_collector_set_baffled(struct fake_collector *collector, bool baffled)
-{
-    (void)pthread_mutex_lock(&collector->lock);
-    collector->baffled = baffled;
-    (void)pthread_mutex_unlock(&collector->lock);
-}
-
-void fake_collector_set_forgetful(struct fake_collector *collector, bool forgetful)
-{
-    (void)pthread_mutex_lock(&collector->lock);
-    collector->forgetful = forgetful;
-    (void)pthread_mutex_unlock(&collector->lock);
-}
+FAKE_SETTER(fake_collector_set_mute, bool, mute)
+FAKE_SETTER(fake_collector_set_baffled, bool, baffled)
+FAKE_SETTER(fake_collector_set_forgetful, bool, forgetful)
+FAKE_SETTER(fake_collector_set_protocol, uint32_t, protocol)
+FAKE_SETTER(fake_collector_set_clock, int64_t, ahead_ns)
 
 void fake_collector_refuse(struct fake_collector *collector, uint32_t stream, uint64_t number)
 {
@@ -482,20 +475,6 @@ void fake_collector_refuse(struct fake_collector *collector, uint32_t stream, ui
     collector->refuse = true;
     collector->refuse_stream = stream;
     collector->refuse_number = number;
-    (void)pthread_mutex_unlock(&collector->lock);
-}
-
-void fake_collector_set_protocol(struct fake_collector *collector, uint32_t protocol)
-{
-    (void)pthread_mutex_lock(&collector->lock);
-    collector->protocol = protocol;
-    (void)pthread_mutex_unlock(&collector->lock);
-}
-
-void fake_collector_set_clock(struct fake_collector *collector, int64_t ahead_ns)
-{
-    (void)pthread_mutex_lock(&collector->lock);
-    collector->ahead_ns = ahead_ns;
     (void)pthread_mutex_unlock(&collector->lock);
 }
 

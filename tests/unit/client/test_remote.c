@@ -21,7 +21,7 @@ static const uint64_t brief_ns = SECOND_NS / 10;    // where none will
 //
 // It answers a query by what the query's metric says.
 
-struct collector {
+static struct collector {
     char folder[64];
     char address[80];
     pthread_t thread;
@@ -36,7 +36,8 @@ struct collector {
     unsigned lost;               // queries yet to be lost
     atomic_uint unasked;         // messages of UNASKED_SIZE yet to be sent to who asked last
     struct wire_route asker;
-};
+    bool runs;
+} collector;
 
 enum { UNASKED = 100, UNASKED_SIZE = 1 << 20 };
 
@@ -111,65 +112,64 @@ static void answer(struct wire_socket *socket, const struct wire_route *route,
 
 // An audit is answered when so many pings have been, by `number`; with none it is
 // never answered.
-static void answer_audit(struct collector *collector, struct wire_socket *socket,
-                         const struct wire_route *route, const struct message_query *query)
+static void answer_audit(struct wire_socket *socket, const struct wire_route *route,
+                         const struct message_query *query)
 {
     if (query->query.kind == QUERY_AUDIT)
-        collector->audit = query->id;
-    else if (collector->audit && collector->pings_answered > 0) {
+        collector.audit = query->id;
+    else if (collector.audit && collector.pings_answered > 0) {
         send_reply(socket, route, query->id, REPLY_OK, "", -1);
-        if (--collector->pings_answered == 0)
-            send_reply(socket, route, collector->audit, REPLY_OK, "", 11);
+        if (--collector.pings_answered == 0)
+            send_reply(socket, route, collector.audit, REPLY_OK, "", 11);
     }
 }
 
 // Sends what credit and queue have room for; the rest waits for the next turn.
-static void send_live(struct collector *collector, struct wire_socket *socket)
+static void send_live(struct wire_socket *socket)
 {
     bool sent = true;
-    while (sent && collector->live_rows > 0 && atomic_load(&collector->credit) > 0) {
+    while (sent && collector.live_rows > 0 && atomic_load(&collector.credit) > 0) {
         struct message message = {
             .kind = MESSAGE_LIVE_RECORDS,
             .live_records = {.kind = RECORD_KIND_INFERENCE,
-                             .missed = collector->live_missed,
-                             .result = one_number(collector->live_rows)},
+                             .missed = collector.live_missed,
+                             .result = one_number(collector.live_rows)},
         };
-        sent = send_message(socket, &collector->reader, &message);
+        sent = send_message(socket, &collector.reader, &message);
         result_free(message.live_records.result);
         if (sent) {
-            atomic_fetch_sub(&collector->credit, 1);
-            collector->live_rows--;
+            atomic_fetch_sub(&collector.credit, 1);
+            collector.live_rows--;
         }
     }
 }
 
-static void send_unasked(struct collector *collector, struct wire_socket *socket)
+static void send_unasked(struct wire_socket *socket)
 {
     static unsigned char bytes[UNASKED_SIZE];
-    while (atomic_load(&collector->unasked) > 0 &&
-           wire_send(socket, &collector->asker, bytes, sizeof bytes) == STATUS_OK)
-        atomic_fetch_sub(&collector->unasked, 1);
+    while (atomic_load(&collector.unasked) > 0 &&
+           wire_send(socket, &collector.asker, bytes, sizeof bytes) == STATUS_OK)
+        atomic_fetch_sub(&collector.unasked, 1);
 }
 
-static void take(struct collector *collector, struct wire_socket *socket,
-                 const struct wire_frame *frame)
+static void take(struct wire_socket *socket, const struct wire_frame *frame)
 {
     struct message message;
     if (codec_decode(&message, frame->bytes, frame->size, NULL) != STATUS_OK)
         return;
     if (message.kind == MESSAGE_QUERY)
-        collector->asker = frame->route;
-    if (message.kind == MESSAGE_QUERY && collector->lost > 0)
-        collector->lost--;
+        collector.asker = frame->route;
+    if (message.kind == MESSAGE_QUERY && collector.lost > 0)
+        collector.lost--;
     else if (message.kind == MESSAGE_QUERY &&
-             (message.query.query.kind == QUERY_AUDIT || collector->audit))
-        answer_audit(collector, socket, &frame->route, &message.query);
+             (message.query.query.kind == QUERY_AUDIT || collector.audit))
+        answer_audit(socket, &frame->route, &message.query);
     else if (message.kind == MESSAGE_QUERY)
         answer(socket, &frame->route, &message.query);
     if (message.kind == MESSAGE_LIVE_CREDIT) {
-        atomic_fetch_add(&collector->credit, message.live_credit.messages);
-        atomic_fetch_add(&collector->credit_messages, 1);
-        collector->reader = frame->route;
+        atomic_fetch_add(&collector.credit, message.live_credit.messages);
+        atomic_fetch_add(&collector.credit_messages, 1);
+        collector.reader = frame->route;
     }
     message_free(&message);
 }
@@ -177,12 +177,12 @@ static void take(struct collector *collector, struct wire_socket *socket,
 static void *serve(void *context)
 {
     static const enum address_service services[] = {ADDRESS_QUERY, ADDRESS_ADMIN, ADDRESS_LIVE};
-    struct collector *collector = context;
+    (void)context;
     struct wire_context *wire;
     struct address address;
     struct wire_socket *sockets[COUNT_OF(services)];
     assert_int_equal(wire_context_new(&wire, NULL), STATUS_OK);
-    assert_int_equal(address_parse(&address, collector->address, NULL), STATUS_OK);
+    assert_int_equal(address_parse(&address, collector.address, NULL), STATUS_OK);
     for (size_t i = 0; i < COUNT_OF(services); i++) {
         char endpoint[ADDRESS_TEXT_SIZE];
         const struct wire_listen listen = {.service = services[i]};
@@ -191,18 +191,18 @@ static void *serve(void *context)
                                    NULL),
                          STATUS_OK);
     }
-    while (!atomic_load(&collector->stop)) {
+    while (!atomic_load(&collector.stop)) {
         uint32_t ready;
         wire_wait(sockets, COUNT_OF(services), -1, (int64_t)(SECOND_NS / 100), &ready);
         for (size_t i = 0; i < COUNT_OF(services); i++) {
             struct wire_frame frame;
             while (wire_receive(sockets[i], &frame) == STATUS_OK) {
-                take(collector, sockets[i], &frame);
+                take(sockets[i], &frame);
                 wire_frame_release(&frame);
             }
         }
-        send_unasked(collector, sockets[0]);
-        send_live(collector, sockets[COUNT_OF(services) - 1]);
+        send_unasked(sockets[0]);
+        send_live(sockets[COUNT_OF(services) - 1]);
     }
     for (size_t i = 0; i < COUNT_OF(services); i++)
         wire_close(sockets[i]);
@@ -210,42 +210,50 @@ static void *serve(void *context)
     return NULL;
 }
 
-static void make_folder(struct collector *collector)
+static void start(void)
+{
+    atomic_store(&collector.stop, false);
+    assert_int_equal(pthread_create(&collector.thread, NULL, serve, NULL), 0);
+    collector.runs = true;
+}
+
+static void stop(void)
+{
+    atomic_store(&collector.stop, true);
+    assert_int_equal(pthread_join(collector.thread, NULL), 0);
+    collector.runs = false;
+}
+
+// A folder for the collector, which a test starts.
+TEST_FIXTURE(set_up)
 {
     const char *tmp = getenv("TMPDIR");
-    (void)snprintf(collector->folder, sizeof collector->folder, "%s/inferstat-remote-XXXXXX",
+    collector = (struct collector){.stop = false};
+    (void)snprintf(collector.folder, sizeof collector.folder, "%s/inferstat-remote-XXXXXX",
                    tmp && strlen(tmp) < 20 ? tmp : "/tmp");
-    assert_non_null(mkdtemp(collector->folder));
-    (void)snprintf(collector->address, sizeof collector->address, "ipc://%s", collector->folder);
+    assert_non_null(mkdtemp(collector.folder));
+    (void)snprintf(collector.address, sizeof collector.address, "ipc://%s", collector.folder);
+    return 0;
 }
 
-static void remove_folder(const struct collector *collector)
+TEST_FIXTURE(tear_down)
 {
     static const char *const names[] = {"query", "admin", "live"};
+    if (collector.runs)
+        stop();
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         char path[128];
-        (void)snprintf(path, sizeof path, "%s/%s", collector->folder, names[i]);
+        (void)snprintf(path, sizeof path, "%s/%s", collector.folder, names[i]);
         (void)unlink(path);
     }
-    assert_int_equal(rmdir(collector->folder), 0);
+    assert_int_equal(rmdir(collector.folder), 0);
+    return 0;
 }
 
-static void start(struct collector *collector)
-{
-    atomic_store(&collector->stop, false);
-    assert_int_equal(pthread_create(&collector->thread, NULL, serve, collector), 0);
-}
-
-static void stop(struct collector *collector)
-{
-    atomic_store(&collector->stop, true);
-    assert_int_equal(pthread_join(collector->thread, NULL), 0);
-}
-
-static struct remote *open_remote(const struct collector *collector, uint64_t timeout_ns)
+static struct remote *open_remote(uint64_t timeout_ns)
 {
     struct remote *remote = NULL;
-    struct remote_target target = {.collector = collector->address, .timeout_ns = timeout_ns};
+    struct remote_target target = {.collector = collector.address, .timeout_ns = timeout_ns};
     assert_int_equal(remote_open(&remote, &target, NULL), STATUS_OK);
     return remote;
 }
@@ -284,10 +292,8 @@ TEST_CASE(test_answers)
         {"", STATUS_OK},
         {"noise", STATUS_OK},
     };
-    struct collector collector = {0};
-    make_folder(&collector);
-    start(&collector);
-    struct remote *remote = open_remote(&collector, patience_ns);
+    start();
+    struct remote *remote = open_remote(patience_ns);
     assert_string_equal(remote_name(remote), collector.address);
     assert_false(remote_is_file(remote));
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -307,17 +313,14 @@ TEST_CASE(test_answers)
     assert_int_equal(ask(remote, "", QUERY_CLEAR, &cleared, NULL), STATUS_OK);
     assert_int_equal(cleared, 42);
     remote_close(remote);
-    stop(&collector);
-    remove_folder(&collector);
 }
 
 // A slow answer is waited for as long as the collector answers something else.
 TEST_CASE(test_a_slow_answer)
 {
-    struct collector collector = {.pings_answered = 4};
-    make_folder(&collector);
-    start(&collector);
-    struct remote *remote = open_remote(&collector, 2 * SECOND_NS / 5);
+    collector.pings_answered = 4;
+    start();
+    struct remote *remote = open_remote(2 * SECOND_NS / 5);
     struct error err = {0};
     int64_t number = 0;
     const uint64_t began_ns = clock_monotonic_ns();
@@ -328,8 +331,6 @@ TEST_CASE(test_a_slow_answer)
     assert_int_equal(ask(remote, "", QUERY_AUDIT, &number, &err), STATUS_UNREACHABLE);
     assert_true(clock_monotonic_ns() - began_ns < 60 * SECOND_NS);
     remote_close(remote);
-    stop(&collector);
-    remove_folder(&collector);
 }
 
 // A connection that the collector reopens loses the answer on its way: what may be done
@@ -343,24 +344,20 @@ TEST_CASE(test_a_lost_answer)
         {QUERY_KEYS, STATUS_OK}, {QUERY_AUTHORIZE, STATUS_OK}, {QUERY_REVOKE, STATUS_UNREACHABLE}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const bool is_sent_again = cases[i].status == STATUS_OK;
-        struct collector collector = {.lost = 1};
-        make_folder(&collector);
-        start(&collector);
-        struct remote *remote = open_remote(&collector, is_sent_again ? 8 * SECOND_NS : brief_ns);
+        collector.lost = 1;
+        start();
+        struct remote *remote = open_remote(is_sent_again ? 8 * SECOND_NS : brief_ns);
         int64_t number = 0;
         assert_int_equal(ask(remote, "", cases[i].kind, &number, NULL), cases[i].status);
         remote_close(remote);
-        stop(&collector);
-        remove_folder(&collector);
+        stop();
     }
 }
 
 TEST_CASE(test_silence)
 {
-    struct collector collector = {0};
-    make_folder(&collector);
-    start(&collector);
-    struct remote *remote = open_remote(&collector, brief_ns);
+    start();
+    struct remote *remote = open_remote(brief_ns);
     struct error err = {0};
     int64_t number = 0;
     assert_int_equal(ask(remote, "silence", QUERY_AVERAGE, &number, &err), STATUS_UNREACHABLE);
@@ -369,13 +366,11 @@ TEST_CASE(test_silence)
     remote_close(remote);
 
     // The next query is not spoilt by the one before.
-    remote = open_remote(&collector, 2 * SECOND_NS);
+    remote = open_remote(2 * SECOND_NS);
     assert_int_equal(ask(remote, "silence", QUERY_AVERAGE, &number, &err), STATUS_UNREACHABLE);
     assert_int_equal(ask(remote, "", QUERY_AVERAGE, &number, &err), STATUS_OK);
     assert_int_equal(number, 7);
     remote_close(remote);
-    stop(&collector);
-    remove_folder(&collector);
 }
 
 // A folder that may not be entered is said to be so, at once.  Root, who may
@@ -384,8 +379,6 @@ TEST_CASE(test_permission)
 {
     enum { NOBODY = 65534 };
     const bool is_root = geteuid() == 0;
-    struct collector collector = {0};
-    make_folder(&collector);
     assert_int_equal(chmod(collector.folder, 0), 0);
     if (is_root)
         assert_int_equal(setegid(NOBODY) | seteuid(NOBODY), 0);
@@ -398,27 +391,22 @@ TEST_CASE(test_permission)
     assert_int_equal(status, STATUS_DENIED);
     assert_non_null(strstr(err.text, "permission denied"));
     assert_int_equal(chmod(collector.folder, 0700), 0);
-    remove_folder(&collector);
 }
 
 TEST_CASE(test_nobody_then_somebody)
 {
-    struct collector collector = {0};
-    make_folder(&collector);
-    struct remote *remote = open_remote(&collector, brief_ns);
+    struct remote *remote = open_remote(brief_ns);
     int64_t number = 0;
     assert_int_equal(ask(remote, "", QUERY_PING, &number, NULL), STATUS_UNREACHABLE);
     remote_close(remote);
 
-    remote = open_remote(&collector, patience_ns);
-    start(&collector);
+    remote = open_remote(patience_ns);
+    start();
     assert_int_equal(ask(remote, "", QUERY_PING, &number, NULL), STATUS_OK);
-    stop(&collector); // and back again, on the same remote
-    start(&collector);
+    stop(); // and back again, on the same remote
+    start();
     assert_int_equal(ask(remote, "", QUERY_PING, &number, NULL), STATUS_OK);
     remote_close(remote);
-    stop(&collector);
-    remove_folder(&collector);
 }
 
 TEST_CASE(test_refusals)
@@ -444,9 +432,7 @@ TEST_CASE(test_refusals)
 TEST_CASE(test_address)
 {
     char inside[96];
-    struct collector own = {0};
-    make_folder(&own);
-    const char *folder = own.folder;
+    const char *folder = collector.folder;
     (void)snprintf(inside, sizeof inside, "ipc://%s/inferstat", folder);
     const struct {
         const char *collector, *environment, *runtime, *name;
@@ -471,15 +457,14 @@ TEST_CASE(test_address)
     }
     (void)unsetenv("INFERSTAT_COLLECTOR");
     (void)unsetenv("XDG_RUNTIME_DIR");
-    remove_folder(&own);
 }
 
 enum { MANY = 500 }; // more than any credit given at once
 
 TEST_CASE(test_live)
 {
-    struct collector collector = {.live_rows = MANY, .live_missed = 3};
-    make_folder(&collector);
+    collector.live_rows = MANY;
+    collector.live_missed = 3;
     struct remote_target target = {.collector = collector.address};
     struct remote *live;
     struct error err = {0};
@@ -491,7 +476,7 @@ TEST_CASE(test_live)
     uint64_t missed;
     assert_int_equal(remote_live_next(live, brief_ns, -1, &kind, &result, &missed, &err),
                      STATUS_TIMEOUT);
-    start(&collector);
+    start();
     for (int i = MANY; i > 0; i--) {
         assert_int_equal(remote_live_next(live, patience_ns, -1, &kind, &result, &missed, &err),
                          STATUS_OK);
@@ -507,11 +492,11 @@ TEST_CASE(test_live)
     assert_true(atomic_load(&collector.credit_messages) >= MANY / 64);
 
     // A restarted collector, which knows of no subscription, counts anew.
-    stop(&collector);
+    stop();
     collector.live_rows = 1;
     collector.live_missed = 1;
     atomic_store(&collector.credit, 0);
-    start(&collector);
+    start();
     assert_int_equal(remote_live_next(live, patience_ns, -1, &kind, &result, &missed, &err),
                      STATUS_OK);
     assert_int_equal(missed, 4);
@@ -520,10 +505,10 @@ TEST_CASE(test_live)
 
     // This collector knows no readers that want ids only: its records are news all
     // the same.
-    stop(&collector);
+    stop();
     collector.live_rows = 2;
     atomic_store(&collector.credit, 0);
-    start(&collector);
+    start();
     assert_int_equal(remote_open(&live, &target, &err), STATUS_OK);
     assert_int_equal(remote_subscribe(live, 0, REMOTE_LIVE_NOTIFICATIONS, &err), STATUS_OK);
     assert_int_equal(remote_live_next(live, patience_ns, -1, &kind, &result, &missed, &err),
@@ -531,8 +516,6 @@ TEST_CASE(test_live)
     assert_int_equal(kind, RECORD_KIND_INFERENCE);
     assert_null(result);
     remote_close(live);
-    stop(&collector);
-    remove_folder(&collector);
 }
 
 static size_t memory_in_use(void)
@@ -544,10 +527,8 @@ static size_t memory_in_use(void)
 // What comes over a connection that is not used at the moment does not stay in memory.
 TEST_CASE(test_unasked_messages)
 {
-    struct collector collector = {0};
-    make_folder(&collector);
-    start(&collector);
-    struct remote *remote = open_remote(&collector, patience_ns);
+    start();
+    struct remote *remote = open_remote(patience_ns);
     int64_t number = 0;
     assert_int_equal(ask(remote, "", QUERY_AVERAGE, &number, NULL), STATUS_OK);
     assert_int_equal(remote_subscribe(remote, 0, REMOTE_LIVE_RECORDS, NULL), STATUS_OK);
@@ -566,14 +547,10 @@ TEST_CASE(test_unasked_messages)
     assert_true(memory_in_use() < before + (size_t)UNASKED / 4 * UNASKED_SIZE);
     assert_int_equal(ask(remote, "", QUERY_AVERAGE, &number, NULL), STATUS_OK);
     remote_close(remote);
-    stop(&collector);
-    remove_folder(&collector);
 }
 
 TEST_CASE(test_live_wakes)
 {
-    struct collector collector = {0};
-    make_folder(&collector);
     int wake[2];
     assert_int_equal(pipe(wake), 0);
     assert_int_equal(write(wake[1], "", 1), 1);
@@ -589,9 +566,8 @@ TEST_CASE(test_live_wakes)
     remote_close(live);
     (void)close(wake[0]);
     (void)close(wake[1]);
-    remove_folder(&collector);
 }
 
-TEST_MAIN(test_answers, test_a_slow_answer, test_a_lost_answer, test_silence,
-          test_nobody_then_somebody, test_permission, test_refusals, test_address, test_live,
-          test_live_wakes, test_unasked_messages)
+TEST_MAIN_EACH(set_up, tear_down, test_answers, test_a_slow_answer, test_a_lost_answer,
+               test_silence, test_nobody_then_somebody, test_permission, test_refusals,
+               test_address, test_live, test_live_wakes, test_unasked_messages)

@@ -73,190 +73,109 @@ static void empty_file(struct model *model)
     fixture_empty(model);
 }
 
-static void help(struct model *model)
-{
-    fixture_normal(model);
-    fixture_key(model, '?');
-}
-
-static void question(struct model *model)
-{
-    fixture_normal(model);
-    fixture_key(model, 'c');
-}
-
 static void cleared(struct model *model)
 {
     fixture_normal(model);
     fixture_event(model, (struct event){.kind = EVENT_CLEARED, .cleared = 152});
 }
 
-static void sorted(struct model *model)
-{
-    fixture_many(model);
-    for (int i = 0; i < 7; i++)
-        fixture_key(model, '>');
-}
+// Presses keys: characters, or one of these for a key that is none.
+#define PAGE_DOWN "\x01"
+#define BACK_TAB  "\x02"
+#define LEFT      "\x03"
 
-static void enlarged(struct model *model)
+static void press(struct model *model, const char *keys)
 {
-    fixture_normal(model);
-    fixture_key(model, '\t');
-    fixture_key(model, '\t');
-    fixture_key(model, KEY_CODE_ENTER);
-    fixture_key(model, KEY_CODE_PAGE_DOWN);
-}
-
-static void runs_alone(struct model *model)
-{
-    fixture_losses(model);
-    fixture_key(model, KEY_CODE_BACK_TAB); // on a small screen it has no room beside others
-}
-
-static void type(struct model *model, const char *text)
-{
-    for (; *text; text++)
-        fixture_key(model, (unsigned char)*text);
-}
-
-static void prompt(struct model *model)
-{
-    fixture_normal(model);
-    fixture_key(model, '\\');
-}
-
-static void prompt_error(struct model *model)
-{
-    prompt(model);
-    type(model, "where modle=x since 1h");
-    fixture_key(model, KEY_CODE_ENTER);
+    static const uint32_t codes[] = {0, KEY_CODE_PAGE_DOWN, KEY_CODE_BACK_TAB, KEY_CODE_LEFT};
+    for (; *keys; keys++)
+        fixture_key(model, (unsigned char)*keys < COUNT_OF(codes) ? codes[(unsigned char)*keys]
+                                                                  : (unsigned char)*keys);
 }
 
 // A text longer than the line, the cursor in the middle of it.
 static void prompt_long(struct model *model)
 {
-    prompt(model);
+    fixture_normal(model);
+    press(model, "\\");
     for (int i = 0; i < 12; i++)
-        type(model, "0123456789");
+        press(model, "0123456789");
     fixture_key(model, 0x65E5);
     fixture_key(model, 0x672C);
     for (int i = 0; i < 12; i++)
-        type(model, "abcdefghij");
+        press(model, "abcdefghij");
     for (int i = 0; i < 121; i++)
-        fixture_key(model, KEY_CODE_LEFT);
+        press(model, LEFT);
 }
 
-static void filtered(struct model *model)
-{
-    prompt(model);
-    type(model, "model=synthetic-15m since 1h");
-    fixture_key(model, KEY_CODE_ENTER);
-}
+#define FILTERED "\\model=synthetic-15m since 1h\r"
 
 // What matches nothing is no empty store.
-static void question_filtered(struct model *model)
-{
-    filtered(model);
-    fixture_key(model, 'c');
-}
-
 static void filtered_empty(struct model *model)
 {
-    filtered(model);
-    fixture_empty(model);
-}
-
-static void pipelines(struct model *model)
-{
-    fixture_pipelines(model);
-    fixture_key(model, '2');
-}
-
-static void pipelines_sorted(struct model *model)
-{
-    pipelines(model);
-    for (int i = 0; i < 7; i++)
-        fixture_key(model, '>');
-    fixture_key(model, 'I');
-}
-
-static void pipelines_filtered(struct model *model)
-{
-    fixture_pipelines(model);
-    fixture_key(model, '\\');
-    type(model, "host=gpu-17");
-    fixture_key(model, KEY_CODE_ENTER);
-    fixture_key(model, 'p');
-}
-
-static void no_pipelines(struct model *model)
-{
     fixture_normal(model);
-    fixture_key(model, '2');
+    press(model, FILTERED);
+    fixture_empty(model);
 }
 
-static void pipelines_empty(struct model *model)
-{
-    fixture_empty(model);
-    fixture_key(model, '2');
-}
+enum { ASCII = 1, SIZES = 2 }; // ASCII: only such characters; SIZES: drawn at every size, too
 
 static const struct {
     const char *name;
     void (*fill)(struct model *model);
+    const char *keys; // pressed then
     int width, height;
-    bool ascii;
+    unsigned how;
 } cases[] = {
-    {"connecting-80x24", nothing_yet, 80, 24, false},
-    {"nobody-80x24", nobody, 80, 24, false},
-    {"first-answer-80x24", first_answer, 80, 24, false},
-    {"normal-80x24", fixture_normal, 80, 24, false},
-    {"normal-60x16", fixture_normal, 60, 16, false},
-    {"normal-120x40", fixture_normal, 120, 40, false},
-    {"normal-200x60", fixture_normal, 200, 60, false},
-    {"normal-ascii-80x24", fixture_normal, 80, 24, true},
-    {"empty-80x24", fixture_empty, 80, 24, false},
-    {"empty-60x16", fixture_empty, 60, 16, false},
-    {"empty-file-80x24", empty_file, 80, 24, false},
-    {"file-80x24", file, 80, 24, false},
-    {"losses-80x24", fixture_losses, 80, 24, false},
-    {"losses-200x60", fixture_losses, 200, 60, false},
-    {"names-80x24", fixture_names, 80, 24, false},
-    {"names-ascii-120x40", fixture_names, 120, 40, true},
-    {"many-80x24", fixture_many, 80, 24, false},
-    {"many-120x40", fixture_many, 120, 40, false},
-    {"lost-contact-80x24", lost_contact, 80, 24, false},
-    {"long-lost-60x16", long_lost, 60, 16, false},
-    {"paused-80x24", paused, 80, 24, false},
-    {"fault-80x24", fault, 80, 24, false},
-    {"unwritable-80x24", fixture_unwritable, 80, 24, false},
-    {"sorted-80x24", sorted, 80, 24, false},
-    {"enlarged-60x16", enlarged, 60, 16, false},
-    {"runs-alone-60x16", runs_alone, 60, 16, false},
-    {"help-80x24", help, 80, 24, false},
-    {"help-120x40", help, 120, 40, false},
-    {"question-80x24", question, 80, 24, false},
-    {"question-60x16", question, 60, 16, false},
-    {"question-filtered-80x24", question_filtered, 80, 24, false},
-    {"prompt-80x24", prompt, 80, 24, false},
-    {"prompt-60x16", prompt, 60, 16, false},
-    {"prompt-error-80x24", prompt_error, 80, 24, false},
-    {"prompt-long-ascii-80x24", prompt_long, 80, 24, true},
-    {"filtered-80x24", filtered, 80, 24, false},
-    {"filtered-120x40", filtered, 120, 40, false},
-    {"filtered-empty-80x24", filtered_empty, 80, 24, false},
-    {"cleared-80x24", cleared, 80, 24, false},
-    {"pipelines-80x24", pipelines, 80, 24, false},
-    {"pipelines-60x16", pipelines, 60, 16, false},
-    {"pipelines-120x40", pipelines, 120, 40, false},
-    {"pipelines-200x60", pipelines, 200, 60, false},
-    {"pipelines-ascii-80x24", pipelines, 80, 24, true},
-    {"pipelines-sorted-60x16", pipelines_sorted, 60, 16, false},
-    {"pipelines-filtered-60x16", pipelines_filtered, 60, 16, false},
-    {"pipelines-none-60x16", no_pipelines, 60, 16, false},
-    {"pipelines-empty-60x16", pipelines_empty, 60, 16, false},
-    {"too-small-40x10", fixture_normal, 40, 10, false},
-    {"too-small-10x2", fixture_normal, 10, 2, false},
+    {"connecting-80x24", nothing_yet, "", 80, 24, SIZES},
+    {"nobody-80x24", nobody, "", 80, 24, SIZES},
+    {"first-answer-80x24", first_answer, "", 80, 24, 0},
+    {"normal-80x24", fixture_normal, "", 80, 24, SIZES},
+    {"normal-60x16", fixture_normal, "", 60, 16, 0},
+    {"normal-120x40", fixture_normal, "", 120, 40, 0},
+    {"normal-200x60", fixture_normal, "", 200, 60, 0},
+    {"normal-ascii-80x24", fixture_normal, "", 80, 24, ASCII},
+    {"empty-80x24", fixture_empty, "", 80, 24, SIZES},
+    {"empty-60x16", fixture_empty, "", 60, 16, 0},
+    {"empty-file-80x24", empty_file, "", 80, 24, 0},
+    {"file-80x24", file, "", 80, 24, 0},
+    {"losses-80x24", fixture_losses, "", 80, 24, 0},
+    {"losses-200x60", fixture_losses, "", 200, 60, 0},
+    {"names-80x24", fixture_names, "", 80, 24, SIZES},
+    {"names-ascii-120x40", fixture_names, "", 120, 40, ASCII},
+    {"many-80x24", fixture_many, "", 80, 24, 0},
+    {"many-120x40", fixture_many, "", 120, 40, 0},
+    {"lost-contact-80x24", lost_contact, "", 80, 24, 0},
+    {"long-lost-60x16", long_lost, "", 60, 16, 0},
+    {"paused-80x24", paused, "", 80, 24, 0},
+    {"fault-80x24", fault, "", 80, 24, 0},
+    {"unwritable-80x24", fixture_unwritable, "", 80, 24, 0},
+    {"sorted-80x24", fixture_many, ">>>>>>>", 80, 24, 0},
+    {"enlarged-60x16", fixture_normal, "\t\t\r" PAGE_DOWN, 60, 16, 0},
+    {"runs-alone-60x16", fixture_losses, BACK_TAB, 60, 16, 0},
+    {"help-80x24", fixture_normal, "?", 80, 24, SIZES},
+    {"help-120x40", fixture_normal, "?", 120, 40, 0},
+    {"question-80x24", fixture_normal, "c", 80, 24, SIZES},
+    {"question-60x16", fixture_normal, "c", 60, 16, 0},
+    {"question-filtered-80x24", fixture_normal, FILTERED "c", 80, 24, 0},
+    {"prompt-80x24", fixture_normal, "\\", 80, 24, 0},
+    {"prompt-60x16", fixture_normal, "\\", 60, 16, 0},
+    {"prompt-error-80x24", fixture_normal, "\\where modle=x since 1h\r", 80, 24, SIZES},
+    {"prompt-long-ascii-80x24", prompt_long, "", 80, 24, ASCII | SIZES},
+    {"filtered-80x24", fixture_normal, FILTERED, 80, 24, SIZES},
+    {"filtered-120x40", fixture_normal, FILTERED, 120, 40, 0},
+    {"filtered-empty-80x24", filtered_empty, "", 80, 24, 0},
+    {"cleared-80x24", cleared, "", 80, 24, 0},
+    {"pipelines-80x24", fixture_pipelines, "2", 80, 24, SIZES},
+    {"pipelines-60x16", fixture_pipelines, "2", 60, 16, 0},
+    {"pipelines-120x40", fixture_pipelines, "2", 120, 40, 0},
+    {"pipelines-200x60", fixture_pipelines, "2", 200, 60, 0},
+    {"pipelines-ascii-80x24", fixture_pipelines, "2", 80, 24, ASCII},
+    {"pipelines-sorted-60x16", fixture_pipelines, "2>>>>>>>I", 60, 16, 0},
+    {"pipelines-filtered-60x16", fixture_pipelines, "\\host=gpu-17\rp", 60, 16, 0},
+    {"pipelines-none-60x16", fixture_normal, "2", 60, 16, 0},
+    {"pipelines-empty-60x16", fixture_empty, "2", 60, 16, SIZES},
+    {"too-small-40x10", fixture_normal, "", 40, 10, 0},
+    {"too-small-10x2", fixture_normal, "", 10, 2, 0},
 };
 
 // Files do not end in empty lines, as screens may.
@@ -297,7 +216,8 @@ TEST_CASE(screens_are_as_they_were)
         struct model model;
         fixture_model(&model, cases[i].width, cases[i].height);
         cases[i].fill(&model);
-        char *screen = fixture_screen(&model, cases[i].ascii);
+        press(&model, cases[i].keys);
+        char *screen = fixture_screen(&model, cases[i].how & ASCII);
         trim(screen);
         if (getenv("INFERSTAT_GOLDEN_UPDATE"))
             write_golden(path, screen);
@@ -318,13 +238,13 @@ TEST_CASE(screens_are_as_they_were)
 // wider or higher than it may be, or holds a control character.
 TEST_CASE(every_size_draws)
 {
-    void (*const fills[])(struct model *) = {
-        nothing_yet, nobody,       fixture_normal, fixture_empty, fixture_names, help,
-        question,    prompt_error, prompt_long,    filtered,      pipelines,     pipelines_empty};
-    for (size_t fill = 0; fill < COUNT_OF(fills); fill++) {
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct model model;
+        if (!(cases[i].how & SIZES))
+            continue;
         fixture_model(&model, 80, 24);
-        fills[fill](&model);
+        cases[i].fill(&model);
+        press(&model, cases[i].keys);
         for (int width = 0; width <= 230; width += width < 70 ? 1 : 13) {
             for (int height = 0; height <= 70; height += height < 30 ? 1 : 9) {
                 struct event event = {.kind = EVENT_RESIZE, .x = width, .y = height};
