@@ -78,7 +78,7 @@ ROOMS = {
     "server/collector/writer": COMMON + COLLECTOR[:5],
     "server/collector/services": COMMON + COLLECTOR[:6],
     "server/collector": COMMON + COLLECTOR,
-    "client/man": CORE + STORE + ["client/man"],
+    "client/man": CORE + ["common/store/schema", "client/man"],
     "client/remote": COMMON + ["client/remote"],
     "client/tui": CORE + ["common/sys", "client/remote", "client/tui"],
     "client/tui/views": CORE + ["client/tui"],

@@ -1,12 +1,12 @@
-// make_pages <TEMPLATE: prints a manual page, with each @WORD@ of the template replaced by what the
-// tables in the code say.
+// make_pages <TEMPLATE: prints a manual page: the template with each @WORD@ replaced by what the
+// tables of records and metrics say.  The build makes inferstat-schema(7) and inferstat-metrics(7)
+// with it.
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "client/man/pages.h"
 #include "common/core/query/query.h"
+#include "common/core/record/record.h"
 #include "common/core/stats/sketch.h"
 #include "common/store/schema/schema.h"
 
@@ -29,7 +29,7 @@ static void put_escaped(const char *text)
     }
 }
 
-void roff_text(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static void roff_text(const char *format, ...)
 {
     char line[TEXT_SIZE];
     va_list arguments;
@@ -40,14 +40,15 @@ void roff_text(const char *format, ...)
     putchar('\n');
 }
 
-void roff_section(const char *title)
+static void roff_section(const char *prefix, const char *name)
 {
-    printf(".SS \"");
-    put_escaped(title);
+    printf(".SS \"%s", prefix);
+    put_escaped(name);
     printf("\"\n");
 }
 
-void roff_tag(const char *tag, const char *behind)
+// A tagged paragraph: `tag` in bold, followed by `behind` in roman.
+static void roff_tag(const char *tag, const char *behind)
 {
     printf(".TP\n.BR \"");
     put_escaped(tag);
@@ -58,17 +59,68 @@ void roff_tag(const char *tag, const char *behind)
 
 // ---- Parts ----------------------------------------------------------------------------
 
+static void put_kind(enum record_kind kind)
+{
+    const struct record_kind_info *info = record_kind_info(kind);
+    roff_section("", info->name);
+    roff_text("A row is %s (kind %d).", info->meaning, (int)kind);
+    for (unsigned i = 0; i < info->column_count; i++) {
+        const struct record_column *column = &info->columns[i];
+        const char *unit = unit_name(column->unit);
+        char behind[TEXT_SIZE];
+        (void)snprintf(behind, sizeof behind, "  %s%s%s%s", column_type_name(column->type),
+                       *unit ? ", " : "", unit, column->maybe ? ", may be NULL" : "");
+        roff_tag(column->name, behind);
+        roff_text("%s", column->meaning);
+    }
+}
+
+static void put_run(void)
+{
+    put_kind(RECORD_KIND_RUN);
+}
+
+static void put_kinds(void)
+{
+    for (int kind = RECORD_KIND_RUN + 1; kind < (int)RECORD_KIND_COUNT; kind++)
+        put_kind((enum record_kind)kind);
+}
+
+// The views of kinds, with the metrics that only they have.
+static void put_views(void)
+{
+    unsigned count;
+    const struct record_derived *derived = record_derived(&count);
+    for (int kind = RECORD_KIND_RUN + 1; kind < (int)RECORD_KIND_COUNT; kind++) {
+        roff_section("v_", record_kind_info((enum record_kind)kind)->name);
+        roff_text("The table %s%s.", record_kind_info((enum record_kind)kind)->name,
+                  kind == RECORD_KIND_LOAD         ? ", and floor_ns: the minimum duration of the "
+                                                     "load, its bytes / the slower of storage and "
+                                                     "bus, where measured"
+                  : kind == RECORD_KIND_LOAD_STAGE ? ", and model and device of the load"
+                                                   : "");
+        for (unsigned i = 0; i < count; i++) {
+            char behind[TEXT_SIZE];
+            if (derived[i].kind != (enum record_kind)kind)
+                continue;
+            (void)snprintf(behind, sizeof behind, "  real, %s, may be NULL",
+                           unit_name(derived[i].unit));
+            roff_tag(derived[i].name, behind);
+            roff_text("%s", derived[i].meaning);
+        }
+    }
+}
+
 // Every metric that can be averaged.
-static enum status put_metrics(struct error *err)
+static void put_metrics(void)
 {
     unsigned count;
     const struct query_metric *metrics = query_metrics(&count);
-    (void)err;
     for (unsigned i = 0; i < count; i++) {
         const struct query_metric *metric = &metrics[i];
         char unit[TEXT_SIZE];
         if (i == 0 || metric->kind != metrics[i - 1].kind) {
-            roff_section(record_kind_info(metric->kind)->name);
+            roff_section("", record_kind_info(metric->kind)->name);
             roff_text("%s.", record_kind_info(metric->kind)->meaning);
         }
         (void)snprintf(unit, sizeof unit, "  %s", unit_name(metric->unit));
@@ -78,11 +130,10 @@ static enum status put_metrics(struct error *err)
             roff_text("Derived: %s / (%s).", metric->derived->numerator,
                       metric->derived->denominator);
     }
-    return STATUS_OK;
 }
 
 // The values of all enumerations that columns have.
-static enum status put_enumerations(struct error *err)
+static void put_enumerations(void)
 {
     static const struct {
         enum column_type type;
@@ -91,7 +142,6 @@ static enum status put_enumerations(struct error *err)
                  {COLUMN_FINISH, "finish"},
                  {COLUMN_RUN_END, "end"},
                  {COLUMN_SYNC, "sync"}};
-    (void)err;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         const char *text;
         roff_tag(types[i].name, "");
@@ -99,24 +149,21 @@ static enum status put_enumerations(struct error *err)
             printf("%s%lld %s", n ? ", " : "", (long long)n, text);
         printf(".\n");
     }
-    return STATUS_OK;
 }
 
-static enum status put_application(struct error *err)
+static void put_application(void)
 {
-    (void)err;
     printf("%#x", (unsigned)SCHEMA_APPLICATION_ID);
-    return STATUS_OK;
 }
 
 static const struct {
     const char *word;
-    enum status (*put)(struct error *err); // NULL: prints `number`
+    void (*put)(void); // NULL: prints `number`
     int number;
 } parts[] = {
-    {"@records@\n", page_records, 0},
-    {"@tables@\n", page_tables, 0},
-    {"@views@\n", page_views, 0},
+    {"@run@\n", put_run, 0},
+    {"@kinds@\n", put_kinds, 0},
+    {"@views@\n", put_views, 0},
     {"@metrics@\n", put_metrics, 0},
     {"@enumerations@\n", put_enumerations, 0},
     {"@version@", NULL, SCHEMA_VERSION},
@@ -124,7 +171,7 @@ static const struct {
     {"@buckets@", NULL, SKETCH_PER_OCTAVE},
 };
 
-static enum status put_line(const char *line, struct error *err)
+static void put_line(const char *line)
 {
     for (; *line; line++) {
         size_t part = 0;
@@ -135,26 +182,21 @@ static enum status put_line(const char *line, struct error *err)
             putchar(*line);
             continue;
         }
-        if (!parts[part].put)
+        if (parts[part].put)
+            parts[part].put();
+        else
             printf("%d", parts[part].number);
-        else if (parts[part].put(err) != STATUS_OK)
-            return err->status;
         line += strlen(parts[part].word) - 1;
     }
-    return STATUS_OK;
 }
 
 int main(void)
 {
-    struct error err = {0};
-    char *line = NULL;
-    size_t size = 0;
-    enum status status = STATUS_OK;
-    while (status == STATUS_OK && getline(&line, &size, stdin) > 0)
-        status = put_line(line, &err);
-    free(line);
-    if (status == STATUS_OK && !ferror(stdin) && fflush(stdout) == 0 && !ferror(stdout))
+    char line[TEXT_SIZE];
+    while (fgets(line, sizeof line, stdin))
+        put_line(line);
+    if (!ferror(stdin) && fflush(stdout) == 0 && !ferror(stdout))
         return 0;
-    fprintf(stderr, "make_pages: %s\n", err.text[0] ? err.text : "cannot read or write");
+    fputs("make_pages: cannot read or write\n", stderr);
     return 1;
 }

@@ -33,13 +33,16 @@ if grep -rnE 'ipc:///?(tmp|var/tmp|dev/shm)' "$root"/*.md "$root"/{client/man,pr
   fail "an address in a folder that any user may write to"
 fi
 
-# Every table and view has its part, which names every column of a table.
+# Every table and view has its part, which names every column of a table; those that all kinds
+# have come first.
+sed -n '/^\.SH "RECORDS"$/,/^\.SS /p' "$WORK/schema" >"$WORK/common"
 sqlite3 -readonly "$DB" "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')
   AND name NOT LIKE 'sqlite_%'" >"$WORK/tables"
 while read -r table; do
   sed -n "/^\\.SS \"$table\"\$/,/^\\.S[SH] /p" "$WORK/schema" >"$WORK/part"
   [ -s "$WORK/part" ] || fail "inferstat-schema.7 has no part for $table"
   [[ $table != v_* ]] || continue
+  ! grep -q '(kind [1-9][0-9]*)' "$WORK/part" || cat "$WORK/common" >>"$WORK/part"
   while read -r column; do
     grep -q "^\\.BR \"$column\" " "$WORK/part" || fail "inferstat-schema.7 lacks $table.$column"
   done < <(sqlite3 -readonly "$DB" "SELECT name FROM pragma_table_xinfo('$table')")
