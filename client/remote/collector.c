@@ -184,8 +184,6 @@ static enum status receive_records(struct collector *collector, enum record_kind
     for (;;) {
         struct wire_frame frame;
         enum status status = wire_receive(link->socket, &frame);
-        if (status == STATUS_INVALID)
-            continue;
         if (status != STATUS_OK)
             return status;
         status = on_records(&collector->live, link, &frame, kind, out);
@@ -236,7 +234,7 @@ static void receive_others(struct collector *collector, const struct link *used)
         enum status status = link->socket && link != used ? STATUS_OK : STATUS_NO_DATA;
         if (i == ADDRESS_LIVE && status == STATUS_OK)
             hold_records(collector);
-        while (i != ADDRESS_LIVE && (status == STATUS_OK || status == STATUS_INVALID)) {
+        while (i != ADDRESS_LIVE && status == STATUS_OK) {
             status = wire_receive(link->socket, &frame);
             wire_frame_release(&frame);
         }
@@ -332,8 +330,6 @@ static enum status receive_now(struct asking *asking, struct message *reply, str
     for (;;) {
         struct wire_frame frame;
         enum status status = wire_receive(asking->link->socket, &frame);
-        if (status == STATUS_INVALID)
-            continue;
         if (status != STATUS_OK)
             return status;
         status = codec_decode(reply, frame.bytes, frame.size, NULL);

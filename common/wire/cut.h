@@ -9,7 +9,7 @@ enum wire_cut {
     WIRE_CUT_KEYS,        // CURVE handshake or message that does not decrypt, or a repeated nonce
     WIRE_CUT_STRANGER,    // the guard's `admit` refused the peer's key
     WIRE_CUT_ROUTING_ID,  // the peer set a routing id (ZeroMQ's name of a socket)
-    WIRE_CUT_FRAMES,      // a message of too many frames, or too large in all
+    WIRE_CUT_FRAMES,      // a message of several frames
     WIRE_CUT_FRAME_SIZE,  // a frame larger than the socket takes
     WIRE_CUT_SLOW_FRAME,  // a frame was not complete in time, or memory was short in the handshake
     WIRE_CUT_DEAF,        // the peer did not read what was sent to it

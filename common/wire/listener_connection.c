@@ -13,7 +13,7 @@ enum {
     READ_LARGE = 256 * 1024, // received at once into a large frame
     DIRECT_MIN = 16 * 1024,  // left of a frame that is received straight into its room
     FRAME_COST = 128,        // held for a frame beside its bytes
-    OTHERS_MAX = 1000,       // heartbeats, commands and messages of several frames in a second
+    OTHERS_MAX = 1000,       // heartbeats and other commands in a second
 };
 
 _Static_assert(sizeof(struct received) <= FRAME_COST, "the cost covers the structure");
@@ -331,14 +331,6 @@ static bool give_room(struct connection *connection)
     return true;
 }
 
-static void hear(struct connection *connection)
-{
-    if (connection->is_heard)
-        return;
-    connection->is_heard = true;
-    TAILQ_REMOVE(&connection->port->unheard, connection, next_unheard);
-}
-
 // Hands a complete message over to wire_receive.
 static void push(struct connection *connection, const struct zmtp_step *step)
 {
@@ -347,7 +339,9 @@ static void push(struct connection *connection, const struct zmtp_step *step)
     received->message = step->message;
     received->size = step->size;
     listener_lock(connection->port->listener);
-    hear(connection);
+    if (!connection->is_heard)
+        TAILQ_REMOVE(&connection->port->unheard, connection, next_unheard);
+    connection->is_heard = true;
     TAILQ_INSERT_TAIL(&connection->unread, received, next);
     connection->unread_size += received->cost;
     connection_update(connection);
@@ -355,16 +349,6 @@ static void push(struct connection *connection, const struct zmtp_step *step)
     listener_unlock(connection->port->listener);
     if (is_full)
         begin_wait(connection, WAIT_READER);
-}
-
-static void report_skipped(struct connection *connection)
-{
-    struct port *port = connection->port;
-    listener_lock(port->listener);
-    hear(connection);
-    port->skipped++;
-    port_signal(port);
-    listener_unlock(port->listener);
 }
 
 // A heartbeat is answered unless something is unsent already, which shows as much, or the peer
@@ -400,13 +384,9 @@ static bool take_step(struct connection *connection, const struct zmtp_step *ste
     case ZMTP_MESSAGE:
         push(connection, step);
         return true;
-    case ZMTP_SKIPPED:
-        report_skipped(connection);
-        break;
     case ZMTP_PING:
         answer_ping(connection, step);
         break;
-    case ZMTP_DROPPED:
     case ZMTP_COMMAND:
         break;
     case ZMTP_BROKEN:

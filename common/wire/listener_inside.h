@@ -153,7 +153,6 @@ struct port {
     struct owner_list owners;
     struct owner_list active;  // owners with `active` connections
     bool is_signalled;         // ready_fd is readable
-    uint64_t skipped;          // dropped messages of several frames that wire_receive is to report
     struct connection **slots; // by the low 16 bits of a connection's `id`; NULL: free
     unsigned slot_count, free_slot; // no slot below `free_slot` is free
     uint64_t last_serial;           // number of connections so far: the high bits of the last `id`

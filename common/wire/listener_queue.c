@@ -34,7 +34,7 @@ void listener_wake(struct listener *listener)
 
 void port_signal(struct port *port)
 {
-    const bool has_something = !TAILQ_EMPTY(&port->active) || port->skipped;
+    const bool has_something = !TAILQ_EMPTY(&port->active);
     eventfd_t ignored;
     if (has_something == port->is_signalled)
         return;
@@ -304,16 +304,9 @@ static bool after_receive(struct connection *connection)
 enum status port_receive(struct port *port, struct wire_frame *frame)
 {
     struct connection *from = NULL;
-    struct received *received = NULL;
     bool needs_wake = false;
     listener_lock(port->listener);
-    const bool is_skipped = port->skipped > 0;
-    if (is_skipped) {
-        port->skipped--;
-        port_signal(port);
-    } else {
-        received = port_next(port, &from);
-    }
+    struct received *received = port_next(port, &from);
     if (received) {
         frame->route.connection = from->id;
         frame->peer = from->peer;
@@ -323,7 +316,7 @@ enum status port_receive(struct port *port, struct wire_frame *frame)
     if (needs_wake)
         listener_wake(port->listener);
     if (!received)
-        return is_skipped ? STATUS_INVALID : STATUS_NO_DATA;
+        return STATUS_NO_DATA;
     frame->bytes = received->message;
     frame->size = received->size;
     frame->received = received;

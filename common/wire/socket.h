@@ -107,9 +107,8 @@ void wire_close(struct wire_socket *socket);
 MUST_CHECK enum status wire_send(struct wire_socket *socket, const struct wire_route *route,
                                  const void *bytes, size_t size);
 
-// Receives one frame; never blocks.  Returns STATUS_NO_DATA if there is none, STATUS_INVALID if it
-// discarded a message with a wrong number of frames (the caller counts such messages).  A listening
-// socket takes turns among owners and their connections, by bytes.
+// Receives one frame; never blocks.  Returns STATUS_NO_DATA if there is none.  A listening socket
+// takes turns among owners and their connections, by bytes.
 MUST_CHECK enum status wire_receive(struct wire_socket *socket, struct wire_frame *frame);
 void wire_frame_release(struct wire_frame *frame);
 

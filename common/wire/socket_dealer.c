@@ -315,17 +315,6 @@ static enum status receive_part(void *zmq, zmq_msg_t *part)
     return STATUS_OK;
 }
 
-// Throws away the rest of a message of too many parts.
-static void drain(void *zmq)
-{
-    zmq_msg_t part;
-    (void)zmq_msg_init(&part);
-    while (receive_part(zmq, &part) == STATUS_OK && zmq_msg_more(&part)) {
-        // The next part follows.
-    }
-    (void)zmq_msg_close(&part);
-}
-
 _Static_assert(sizeof(((struct wire_frame *)NULL)->part) == sizeof(zmq_msg_t), "a message fits");
 
 static zmq_msg_t *part_of(struct wire_frame *frame)
@@ -367,12 +356,9 @@ void dealer_count_garbage(struct dealer *dealer)
 // Closes the connection if the peer may not answer or sends too much.
 static enum status check_message(struct dealer *dealer, zmq_msg_t *part)
 {
-    if (zmq_msg_more(part)) {
-        drain(dealer->zmq);
-        dealer_count_garbage(dealer);
-        return STATUS_INVALID;
-    }
-    if (dealer->folder_fd >= 0 && !peer_is_trusted(&dealer->trust, &dealer->last_peer))
+    if (zmq_msg_more(part))
+        close_connection(dealer, "sends messages of several frames");
+    else if (dealer->folder_fd >= 0 && !peer_is_trusted(&dealer->trust, &dealer->last_peer))
         close_connection(dealer, "answers, but is not trusted (--collector-user)");
     else if (!count_frame(dealer, zmq_msg_size(part)))
         close_connection(dealer, "sends more in a second than a collector does");

@@ -158,15 +158,6 @@ static bool is_named(const unsigned char *name, size_t size, const char *wanted)
     return size == strlen(wanted) && strncasecmp((const char *)name, wanted, size) == 0;
 }
 
-static bool is_client_type(const unsigned char *value, size_t size)
-{
-    static const char *const types[] = {"DEALER", "REQ", "ROUTER"};
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (size == strlen(types[i]) && memcmp(value, types[i], size) == 0)
-            return true;
-    return false;
-}
-
 // Reads the peer's properties: each has a size of 1 byte, a name, a size of 4 bytes and a value.
 static void take_metadata(struct zmtp *zmtp, const unsigned char *bytes, size_t size,
                           struct zmtp_step *out)
@@ -189,7 +180,8 @@ static void take_metadata(struct zmtp *zmtp, const unsigned char *bytes, size_t 
             refuse(zmtp, out, WIRE_CUT_ROUTING_ID, "set a routing id of its own");
             return;
         }
-        if (is_named(name, name_size, "Socket-Type") && !is_client_type(value, value_size)) {
+        if (is_named(name, name_size, "Socket-Type") &&
+            (value_size != 6 || memcmp(value, "DEALER", 6) != 0)) {
             refuse(zmtp, out, WIRE_CUT_GARBAGE, "has a socket of a type that cannot connect here");
             return;
         }
@@ -267,21 +259,7 @@ void zmtp_admit(struct zmtp *zmtp, bool is_admitted, struct zmtp_step *out)
 
 // ---- Frames ----------------------------------------------------------------------
 
-// Counts a frame of a message, before it is received.
-static bool is_within_bounds(struct zmtp *zmtp, uint64_t size, struct zmtp_step *out)
-{
-    const uint64_t most = zmtp->rules->frame_max;
-    if (size > most) {
-        break_off(zmtp, out, WIRE_CUT_FRAME_SIZE, "announced a frame that is too large");
-        return false;
-    }
-    zmtp->frames++;
-    zmtp->message_size += size;
-    if (zmtp->frames <= ZMTP_FRAMES_MAX && zmtp->message_size <= most)
-        return true;
-    break_off(zmtp, out, WIRE_CUT_FRAMES, "sends a message of too many frames");
-    return false;
-}
+static const char several_frames[] = "sent a message of several frames";
 
 // A command is received into memory of its own in the handshake, and up to the size of `head`
 // later: no more of it is read.
@@ -308,16 +286,16 @@ static void begin_frame(struct zmtp *zmtp, uint64_t size, struct zmtp_step *out)
         break_off(zmtp, out, WIRE_CUT_GARBAGE, "sent a message before the handshake");
     else if (!is_traffic || (zmtp->flags & FLAG_COMMAND && !has_keys))
         begin_command(zmtp, size, out);
-    else if (has_keys && (zmtp->flags & FLAG_MORE || size < CURVE_MESSAGE_OVERHEAD))
+    else if (has_keys && size < CURVE_MESSAGE_OVERHEAD)
         break_off(zmtp, out, WIRE_CUT_GARBAGE, "sent a frame that is not encrypted");
-    else if (is_within_bounds(zmtp, size - overhead(zmtp), out)) {
-        zmtp->body = NULL;
-        zmtp->is_skipping = zmtp->is_skipping || zmtp->flags & FLAG_MORE;
-        if (has_keys || !zmtp->is_skipping) {
-            zmtp->part = PART_ROOM;
-            out->kind = ZMTP_FRAME;
-            out->size = (size_t)size;
-        }
+    else if (zmtp->flags & FLAG_MORE)
+        break_off(zmtp, out, WIRE_CUT_FRAMES, several_frames);
+    else if (size - overhead(zmtp) > zmtp->rules->frame_max)
+        break_off(zmtp, out, WIRE_CUT_FRAME_SIZE, "announced a frame that is too large");
+    else {
+        zmtp->part = PART_ROOM;
+        out->kind = ZMTP_FRAME;
+        out->size = (size_t)size;
     }
     zmtp->size = (size_t)size;
 }
@@ -364,19 +342,12 @@ static void take_command(struct zmtp *zmtp, const unsigned char *command, size_t
     memcpy(out->context, command + PING_HEAD, out->size);
 }
 
-// The end of a frame of a message.
-static void end_message(struct zmtp *zmtp, bool has_more, struct zmtp_step *out)
+static void end_message(struct zmtp *zmtp, struct zmtp_step *out)
 {
-    out->kind = zmtp->body ? ZMTP_DROPPED : ZMTP_MORE;
-    if (has_more)
-        return;
     const size_t before = overhead(zmtp);
-    out->kind = zmtp->is_skipping ? ZMTP_SKIPPED : ZMTP_MESSAGE;
+    out->kind = ZMTP_MESSAGE;
     out->message = zmtp->body ? zmtp->body + before : NULL;
     out->size = zmtp->size - before;
-    zmtp->is_skipping = false;
-    zmtp->frames = 0;
-    zmtp->message_size = 0;
 }
 
 static void end_frame(struct zmtp *zmtp, struct zmtp_step *out)
@@ -390,22 +361,21 @@ static void end_frame(struct zmtp *zmtp, struct zmtp_step *out)
         if (zmtp->flags & FLAG_COMMAND)
             take_command(zmtp, zmtp->head, zmtp->size, out);
         else
-            end_message(zmtp, zmtp->flags & FLAG_MORE, out);
+            end_message(zmtp, out);
         return;
     }
     unsigned char flags = 0;
     if (!curve_server_open(&zmtp->curve, zmtp->body, zmtp->size, &flags)) {
         break_off(zmtp, out, WIRE_CUT_KEYS, "sent a frame that does not decrypt, or repeated one");
-    } else if (flags == CURVE_COMMAND) { // it was counted as a frame of a message
-        zmtp->frames--;
-        zmtp->message_size -= zmtp->size - CURVE_MESSAGE_OVERHEAD;
+    } else if (flags == CURVE_COMMAND) {
         take_command(zmtp, zmtp->body + CURVE_MESSAGE_OVERHEAD, zmtp->size - CURVE_MESSAGE_OVERHEAD,
                      out);
-    } else if (flags & ~CURVE_MORE) {
+    } else if (flags == CURVE_MORE) {
+        break_off(zmtp, out, WIRE_CUT_FRAMES, several_frames);
+    } else if (flags != 0) {
         break_off(zmtp, out, WIRE_CUT_GARBAGE, "sent a frame with unknown flags");
     } else {
-        zmtp->is_skipping = zmtp->is_skipping || flags & CURVE_MORE;
-        end_message(zmtp, flags & CURVE_MORE, out);
+        end_message(zmtp, out);
     }
 }
 

@@ -11,8 +11,8 @@
 //      in that memory;
 //   5. after zmtp_admit may encode messages with zmtp_frame and send them;
 //   6. at ZMTP_BROKEN, or when the connection ends, calls zmtp_deinit.
-// Peers that send a routing id, or that are no DEALER, REQ or ROUTER, are refused.  Messages have
-// one frame; messages of several frames are received and dropped.
+// Peers that send a routing id, or that are no DEALER, are refused.  A message has one frame; one of
+// several frames breaks the connection.
 //
 // Memory: the structure, and during the handshake one command of at most ZMTP_COMMAND_MAX bytes.
 // One thread at a time uses a connection, except that after zmtp_admit one thread may call
@@ -30,7 +30,6 @@
 enum {
     ZMTP_GREETING_SIZE = 64,
     ZMTP_COMMAND_MAX = 1024, // largest command; a larger one breaks the connection
-    ZMTP_FRAMES_MAX = 64,    // frames of one message; more break the connection
     ZMTP_CONTEXT_MAX = 16,   // bytes of a heartbeat that are sent back
     ZMTP_REPLY_MAX = 192,
     ZMTP_PONG_MAX = 2 + CURVE_MESSAGE_OVERHEAD + 5 + ZMTP_CONTEXT_MAX,
@@ -47,8 +46,6 @@ enum zmtp_kind {
     ZMTP_ADMIT, // the peer has completed its part of the handshake: call zmtp_admit
     ZMTP_FRAME, // a frame of `size` bytes (may be 0) begins: call zmtp_room, or end the connection
     ZMTP_MESSAGE, // a message is complete: `message`, `size`
-    ZMTP_SKIPPED, // a message of several frames ended and was dropped
-    ZMTP_DROPPED, // a frame of a message that will be dropped has ended (CURVE only): free its room
     ZMTP_PING,    // a heartbeat; an answer (zmtp_pong) is optional
     ZMTP_COMMAND, // another command, ignored
     ZMTP_BROKEN,  // the peer broke the rules: send `reply`, then close; `cut` says why
@@ -71,11 +68,8 @@ struct zmtp {
     const struct zmtp_rules *rules;
     unsigned char stage, part; // of the connection; of the frame that is being received
     unsigned char flags;       // of this frame
-    unsigned char frames;      // of the message so far, this one included
-    bool is_skipping;          // this frame or one before it of the same message said MORE
-    uint64_t message_size;     // of the frames of the message so far, as announced
     size_t size, have;         // of this frame: all bytes, those received
-    unsigned char *body;       // where they go: the room, `command`; NULL: they are dropped
+    unsigned char *body;       // where they go: the room, `command`; NULL: the beginning to `head`
     unsigned char *command;    // of the handshake; allocated
     size_t head_have;
     unsigned char head[ZMTP_GREETING_SIZE]; // greeting, frame header, beginning of a command

@@ -20,8 +20,6 @@ static void check_rig(const struct zmtp_rig *rig)
 {
     check(rig->is_broken == (rig->cut != WIRE_CUT_NONE) && rig->cut < WIRE_CUTS);
     check(!rig->room || rig->zmtp.size <= FRAME_MAX + CURVE_MESSAGE_OVERHEAD);
-    check(rig->zmtp.frames <= ZMTP_FRAMES_MAX + 1);
-    check(rig->is_broken || rig->zmtp.message_size <= FRAME_MAX);
 }
 
 static void feed_bytes(struct zmtp_rig *rig, uint8_t how, struct input *input, size_t piece)

@@ -50,10 +50,7 @@ static void give_room(struct zmtp_rig *rig, size_t size)
 
 static void follow(struct zmtp_rig *rig, struct zmtp_step *step)
 {
-    static const char *const names[] = {[ZMTP_SKIPPED] = "skipped",
-                                        [ZMTP_DROPPED] = "dropped",
-                                        [ZMTP_COMMAND] = "command",
-                                        [ZMTP_BROKEN] = "broken"};
+    static const char *const names[] = {[ZMTP_COMMAND] = "command", [ZMTP_BROKEN] = "broken"};
     unsigned char pong[ZMTP_PONG_MAX];
     if (step->kind == ZMTP_ADMIT) {
         trace(rig, "admit", NULL, 0);

@@ -18,8 +18,7 @@ struct zmtp_rig {
     enum wire_cut cut; // where it is broken
     unsigned char key[CURVE_KEY_SIZE];
     // What happened: "greeting" and the other replies are not written; "admit", "frame 5",
-    // "message hello", "skipped", "dropped", "ping abc", "command", "broken", each with a space
-    // after it.
+    // "message hello", "ping abc", "command", "broken", each with a space after it.
     char trace[8192];
     size_t trace_size;
     unsigned char sent[8192]; // replies since the last look

@@ -407,10 +407,7 @@ static void receive_all(struct publisher *publisher)
 {
     for (;;) {
         struct wire_frame frame;
-        const enum status status = uplink_receive(publisher->uplink, &frame);
-        if (status == STATUS_INVALID)
-            continue;
-        if (status != STATUS_OK)
+        if (uplink_receive(publisher->uplink, &frame) != STATUS_OK)
             return;
         struct message message;
         if (codec_decode(&message, frame.bytes, frame.size, NULL) == STATUS_OK) {

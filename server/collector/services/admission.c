@@ -128,7 +128,7 @@ static const struct {
     [WIRE_CUT_CONNECTIONS] = {REFUSAL_COUNT, "has too many connections"},
     [WIRE_CUT_GARBAGE] = {REFUSAL_GARBAGE, "breaks the protocol of ZeroMQ"},
     [WIRE_CUT_ROUTING_ID] = {REFUSAL_ROUTING_ID, "sets a routing id"},
-    [WIRE_CUT_FRAMES] = {REFUSAL_FRAMES, "sends messages of too many frames"},
+    [WIRE_CUT_FRAMES] = {REFUSAL_FRAMES, "sends messages of several frames"},
     [WIRE_CUT_FRAME_SIZE] = {REFUSAL_FRAME_SIZE, "sends frames that are too large"},
     [WIRE_CUT_SLOW_FRAME] = {REFUSAL_SLOW_FRAME, "does not complete its frames"},
     [WIRE_CUT_DEAF] = {REFUSAL_DEAF, "does not read its answers"},

@@ -193,12 +193,7 @@ static void receive(struct ingest *ingest, unsigned socket)
 {
     for (unsigned i = 0; i < FRAMES_PER_TURN && !ingest->pending; i++) {
         struct wire_frame frame;
-        enum status status = wire_receive(ingest->admission.sockets[socket], &frame);
-        if (status == STATUS_INVALID) {
-            reject_counters_count(&ingest->channels->rejects, REFUSAL_UNDECODABLE, 1);
-            continue;
-        }
-        if (status != STATUS_OK)
+        if (wire_receive(ingest->admission.sockets[socket], &frame) != STATUS_OK)
             return;
         on_frame(ingest, socket, &frame);
         wire_frame_release(&frame);

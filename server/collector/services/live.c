@@ -122,10 +122,7 @@ static void receive(struct live *live, unsigned socket)
 {
     for (unsigned i = 0; i < FRAMES_PER_TURN; i++) {
         struct wire_frame frame;
-        enum status status = wire_receive(live->admission.sockets[socket], &frame);
-        if (status == STATUS_INVALID)
-            continue;
-        if (status != STATUS_OK)
+        if (wire_receive(live->admission.sockets[socket], &frame) != STATUS_OK)
             return;
         on_frame(live, socket, &frame);
         wire_frame_release(&frame);

@@ -30,7 +30,7 @@
     /* connections that were closed because their peer ... */                                      \
     X(GARBAGE, "garbage")           /* broke the protocol of ZeroMQ */                             \
     X(ROUTING_ID, "routing_id")     /* set a routing id */                                         \
-    X(FRAMES, "frames")             /* sent a message of too many frames */                        \
+    X(FRAMES, "frames")             /* sent a message of several frames */                         \
     X(FRAME_SIZE, "frame_size")     /* announced a frame that is too large */                      \
     X(SLOW_FRAME, "slow_frame")     /* did not complete a frame in time */                         \
     X(DEAF, "deaf")                 /* did not read what was sent to it */                         \
