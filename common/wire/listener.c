@@ -1,5 +1,6 @@
 #include "common/wire/listener.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ static const uint64_t frame_long_ns = 30 * SECOND_NS; // from a frame's beginnin
 static const uint64_t frame_short_ns = 2 * SECOND_NS; // the same while others wait for room
 static const uint64_t deaf_long_ns = 10 * SECOND_NS;  // without reading anything
 static const uint64_t deaf_short_ns = 2 * SECOND_NS;  // the same while messages are refused
+static const uint64_t unread_ns = 30 * SECOND_NS;     // of a message, from wire_send to its end
 
 // A handshake with keys costs a quarter of a millisecond, one without a tenth of that.
 static const uint64_t rate_step_ns = 1000000, keyed_rate_step_ns = 5000000;
@@ -65,12 +67,17 @@ static bool take_step_of(uint64_t *rate, uint64_t step_ns, uint64_t now_ns)
     return true;
 }
 
-// The slot of a peer's user or address (FNV-1a with a seed that peers do not know).
+// The slot of a peer's user or address (FNV-1a with a seed that peers do not know).  Who has one
+// address of IPv6 has a whole /64.
 static unsigned rate_slot(const struct listener *listener, const struct wire_peer *peer)
 {
+    struct in6_addr v6;
     uint32_t hash = UINT32_C(2166136261) ^ listener->rate_seed ^ (uint32_t)peer->uid;
-    for (const char *byte = peer->host; *byte; byte++)
-        hash = (hash ^ (unsigned char)*byte) * UINT32_C(16777619);
+    const bool is_v6 = inet_pton(AF_INET6, peer->host, &v6) == 1;
+    const unsigned char *bytes = is_v6 ? v6.s6_addr : (const unsigned char *)peer->host;
+    const size_t size = is_v6 ? 8 : strlen(peer->host);
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ bytes[i]) * UINT32_C(16777619);
     hash *= UINT32_C(2654435769);
     return (hash ^ hash >> 16) % LISTENER_RATE_SLOTS;
 }
@@ -248,7 +255,8 @@ static enum wire_cut overdue(struct connection *connection, size_t least_waiting
         now_ns - connection->frame_ns > (holds_more ? frame_short_ns : frame_long_ns))
         return WIRE_CUT_SLOW_FRAME;
     if (connection->sending &&
-        now_ns - connection->progress_ns > (was_short ? deaf_short_ns : deaf_long_ns))
+        (now_ns - connection->progress_ns > (was_short ? deaf_short_ns : deaf_long_ns) ||
+         now_ns > connection->sending->since_ns + unread_ns))
         return WIRE_CUT_DEAF;
     return WIRE_CUT_NONE;
 }
@@ -286,11 +294,11 @@ static void tick(struct listener *listener)
     listener_unlock(listener);
 }
 
-static void add_port(struct listener *listener, struct port *port)
+static bool add_port(struct listener *listener, struct port *port)
 {
     TAILQ_INSERT_TAIL(&listener->ports, port, next);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = port};
-    (void)epoll_ctl(listener->epoll_fd, EPOLL_CTL_ADD, port->fd, &event);
+    return epoll_ctl(listener->epoll_fd, EPOLL_CTL_ADD, port->fd, &event) == 0;
 }
 
 static void remove_port(struct listener *listener, struct port *port)
@@ -312,7 +320,7 @@ static bool serve_request(struct listener *listener)
     if (request == REQUEST_NONE)
         return true;
     if (request == REQUEST_ADD)
-        add_port(listener, port);
+        port->is_refused = !add_port(listener, port);
     else if (request == REQUEST_REMOVE)
         remove_port(listener, port);
     listener_lock(listener);
@@ -488,6 +496,10 @@ enum status port_open(struct port **out, struct listener *listener, const char *
         return status;
     }
     ask(listener, REQUEST_ADD, port);
+    if (port->is_refused) {
+        port_close(port);
+        return error_set(err, STATUS_IO, "%s: cannot listen there: epoll takes no more", endpoint);
+    }
     *out = port;
     return STATUS_OK;
 }

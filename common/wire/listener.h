@@ -29,7 +29,8 @@
 // - breaks ZMTP;
 // - needs more than 5 s for the handshake, or 30 s for a frame (2 s while another owner, which has
 //   received less, waits for room);
-// - reads nothing for 10 s (2 s while messages are refused);
+// - reads nothing for 10 s (2 s while messages are refused), or not the whole of a message within
+//   30 s of wire_send;
 // - or sends more than 1,000 heartbeats and other commands in a second.
 // One user or address may make 1,000 handshakes at once, then 1,000 a second (with keys 200).
 #ifndef INFERSTAT_WIRE_LISTENER_H

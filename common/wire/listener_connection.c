@@ -218,7 +218,7 @@ static bool send_own(struct connection *connection, const unsigned char *bytes, 
     struct unsent *unsent = malloc(sizeof *unsent + size);
     if (!unsent)
         return false;
-    *unsent = (struct unsent){.end = size};
+    *unsent = (struct unsent){.end = size, .since_ns = connection->port->listener->now_ns};
     memcpy(unsent->bytes, bytes, size);
     listener_lock(connection->port->listener);
     TAILQ_INSERT_HEAD(&connection->unsent, unsent, next);

@@ -43,6 +43,7 @@ struct unsent {
     size_t message_size; // size of the plain message, which begins at bytes + SEAL_OVERHEAD
     size_t begin, end;   // bytes[begin..end) are still to be sent; 0, 0: not sealed yet
     size_t cost;         // bytes that count as unsent; 0 for bytes of ZMTP
+    uint64_t since_ns;   // monotonic time of wire_send
     unsigned char bytes[];
 };
 TAILQ_HEAD(unsent_list, unsent);
@@ -136,8 +137,8 @@ struct port {
     char *file;                       // path of an ipc socket; NULL: TCP
     uint64_t file_device, file_inode; // of `file`, to remove no other socket
     // CURVE with `guard` and `keys`; accepts nothing for a second, for lack of descriptors or
-    // memory.
-    bool is_guarded, is_paused;
+    // memory; epoll did not take it.
+    bool is_guarded, is_paused, is_refused;
     struct wire_guard guard;
     struct curve_keys keys;
     struct zmtp_rules rules;
@@ -151,9 +152,9 @@ struct port {
     struct connection_list connections, unheard;
     struct connection_list waiting; // those with a `wait`
     struct owner_list owners;
-    struct owner_list active;  // owners with `active` connections
-    bool is_signalled;         // ready_fd is readable
-    struct connection **slots; // by the low 16 bits of a connection's `id`; NULL: free
+    struct owner_list active;       // owners with `active` connections
+    bool is_signalled;              // ready_fd is readable
+    struct connection **slots;      // by the low 16 bits of a connection's `id`; NULL: free
     unsigned slot_count, free_slot; // no slot below `free_slot` is free
     uint64_t last_serial;           // number of connections so far: the high bits of the last `id`
     struct wire_counters counters;

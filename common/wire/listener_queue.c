@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/sys/clock.h"
 #include "common/wire/listener_inside.h"
 
 enum {
@@ -373,7 +374,7 @@ enum status port_send(struct port *port, const struct wire_route *route, const v
     struct unsent *unsent = status == STATUS_OK ? malloc(cost) : NULL;
     if (!unsent)
         return status == STATUS_OK ? STATUS_NOMEM : status;
-    *unsent = (struct unsent){.message_size = size, .cost = cost};
+    *unsent = (struct unsent){.message_size = size, .cost = cost, .since_ns = clock_monotonic_ns()};
     if (size > 0)
         memcpy(unsent->bytes + SEAL_OVERHEAD, bytes, size);
 

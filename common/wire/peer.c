@@ -1,6 +1,5 @@
 #include "common/wire/peer.h"
 
-#include <pwd.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,26 +25,14 @@ char *peer_owner_text(char *text, const struct wire_peer *peer)
     return text;
 }
 
-static char *user_text(char *text, const struct wire_peer *peer)
-{
-    char room[1024], process[32] = "";
-    struct passwd entry, *found = NULL;
-    if (peer->pid != 0)
-        (void)snprintf(process, sizeof process, ", process %d", (int)peer->pid);
-    if (getpwuid_r(peer->uid, &entry, room, sizeof room, &found) == 0 && found)
-        (void)snprintf(text, PEER_TEXT_SIZE, "user %.64s (%u)%s", found->pw_name, peer->uid,
-                       process);
-    else
-        (void)snprintf(text, PEER_TEXT_SIZE, "user %u%s", peer->uid, process);
-    return text;
-}
-
 char *peer_text(char *text, const struct wire_peer *peer)
 {
     char key[WIRE_KEY_TEXT_SIZE];
-    if (peer->kind == PEER_USER)
-        return user_text(text, peer);
-    if (peer->kind == PEER_KEY)
+    if (peer->kind == PEER_USER && peer->pid != 0)
+        (void)snprintf(text, PEER_TEXT_SIZE, "user %u, process %d", peer->uid, (int)peer->pid);
+    else if (peer->kind == PEER_USER)
+        (void)snprintf(text, PEER_TEXT_SIZE, "user %u", peer->uid);
+    else if (peer->kind == PEER_KEY)
         (void)snprintf(text, PEER_TEXT_SIZE, "key %s", wire_key_text(key, peer->key));
     else
         (void)snprintf(text, PEER_TEXT_SIZE, "%s", peer->host[0] ? peer->host : "unknown host");

@@ -16,7 +16,7 @@ enum peer_kind {
 
 enum {
     PEER_HOST_SIZE = 46,  // an IPv6 address in text, terminating NUL included
-    PEER_TEXT_SIZE = 128, // peer_text, terminating NUL included
+    PEER_TEXT_SIZE = 64,  // peer_text, terminating NUL included
     PEER_OWNER_SIZE = 48, // peer_owner_text, terminating NUL included
 };
 
@@ -41,9 +41,8 @@ char *peer_owner_text(char *text, const struct wire_peer *peer);
 // `peer` unchanged, if the text is anything else.
 bool peer_read_owner(struct wire_peer *peer, const char *text);
 
-// Writes who the peer is to `text`, which holds PEER_TEXT_SIZE bytes: "user alice (1001), process
-// 4711", "key Z85" or "127.0.0.1".  Looks up the user's name (getpwuid_r), which may wait for a
-// name server.  Returns `text`.
+// Writes who the peer is to `text`, which holds PEER_TEXT_SIZE bytes: "user 1001, process 4711",
+// "key Z85" or "127.0.0.1".  Returns `text`.
 char *peer_text(char *text, const struct wire_peer *peer);
 
 // Parses "localhost:UID:GID:PID", in which libzmq writes the credentials of a peer over ipc, and

@@ -11,8 +11,8 @@
 //      in that memory;
 //   5. after zmtp_admit may encode messages with zmtp_frame and send them;
 //   6. at ZMTP_BROKEN, or when the connection ends, calls zmtp_deinit.
-// Peers that send a routing id, or that are no DEALER, are refused.  A message has one frame; one of
-// several frames breaks the connection.
+// Peers that send a routing id, or that are no DEALER, are refused.  A message has one frame; one
+// of several frames breaks the connection.
 //
 // Memory: the structure, and during the handshake one command of at most ZMTP_COMMAND_MAX bytes.
 // One thread at a time uses a connection, except that after zmtp_admit one thread may call

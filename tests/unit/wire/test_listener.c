@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -16,6 +17,45 @@
 enum { MIB = 1024 * 1024 };
 
 static const int64_t second_ns = 1000000000;
+
+// Added to the monotonic clock; the low half of a peer's IPv6 address; epoll takes nothing.
+static _Atomic uint64_t clock_ahead_ns;
+static _Atomic bool is_from_one_network, is_epoll_full;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *out);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
+{
+    const int result = __real_clock_gettime(clock, out);
+    const uint64_t ahead_ns = clock == CLOCK_MONOTONIC ? atomic_load(&clock_ahead_ns) : 0;
+    const uint64_t nsec = (uint64_t)out->tv_nsec + ahead_ns % 1000000000;
+    out->tv_sec += (time_t)(ahead_ns / 1000000000 + nsec / 1000000000);
+    out->tv_nsec = (long)(nsec % 1000000000);
+    return result;
+}
+
+int __real_accept4(int fd, struct sockaddr *name, socklen_t *size, int flags);
+int __wrap_accept4(int fd, struct sockaddr *name, socklen_t *size, int flags);
+int __wrap_accept4(int fd, struct sockaddr *name, socklen_t *size, int flags)
+{
+    static unsigned last;
+    const int accepted = __real_accept4(fd, name, size, flags);
+    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr.s6_addr = {0x20, 1, 0xd, 0xb8}};
+    if (accepted >= 0 && atomic_load(&is_from_one_network)) {
+        last++;
+        memcpy(v6.sin6_addr.s6_addr + 8, &last, sizeof last);
+        memcpy(name, &v6, sizeof v6);
+    }
+    return accepted;
+}
+
+int __real_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event)
+{
+    errno = ENOSPC;
+    return atomic_load(&is_epoll_full) ? -1 : __real_epoll_ctl(epoll, operation, fd, event);
+}
 
 static struct wire_context *context;
 static struct wire_socket *server;
@@ -221,6 +261,35 @@ TEST_CASE(test_a_storm_over_tcp)
     wire_close(tcp);
 }
 
+// Whoever has a network of IPv6 addresses does not come more often than with one of them: 2,000 in
+// a second, which all peers together may.
+TEST_CASE(test_a_storm_from_one_network)
+{
+    struct wire_socket *tcp;
+    struct wire_counters counters = {0};
+    struct curve_keys keys;
+    const uint16_t port = listen_with_keys(&tcp, &keys);
+    atomic_store(&is_from_one_network, true);
+    for (int i = 0; i < 4000 && counters.cuts[WIRE_CUT_RATE] == 0; i++) {
+        atomic_fetch_add(&clock_ahead_ns, 2000000);
+        (void)close(connect_tcp(port));
+        wire_count(tcp, &counters);
+    }
+    assert_int_not_equal(counters.cuts[WIRE_CUT_RATE], 0);
+    atomic_store(&is_from_one_network, false);
+    wire_close(tcp);
+}
+
+TEST_CASE(test_epoll_takes_no_more)
+{
+    const struct wire_listen listen = {.service = ADDRESS_INGEST};
+    struct error err = {0};
+    atomic_store(&is_epoll_full, true);
+    assert_int_equal(wire_bind(&server, context, endpoint, &listen, &err), STATUS_IO);
+    assert_non_null(strstr(err.text, "cannot listen"));
+    atomic_store(&is_epoll_full, false);
+}
+
 static _Atomic bool is_over;
 
 // Answers the first message with many, a few at a time.
@@ -402,6 +471,28 @@ TEST_CASE(test_a_deaf_peer)
     (void)close(other);
 }
 
+// A peer that reads a little at a time has to go when its answer is 30 s old.
+TEST_CASE(test_a_slow_reader)
+{
+    enum { STEP_S = 4, PIECE = 400000 };
+    static unsigned char answer[15 * MIB];
+    struct wire_frame frame;
+    listen_as(ADDRESS_QUERY);
+    int fd = join(), steps = 0;
+    send_all(fd, "\0\1a", 3);
+    receive(&frame);
+    assert_int_equal(wire_send(server, &frame.route, answer, sizeof answer), STATUS_OK);
+    wire_frame_release(&frame);
+    for (; steps < 20 && wire_is_connected(server, &frame.route); steps++) {
+        (void)!recv(fd, answer, PIECE, MSG_WAITALL);
+        pause_ms(50); // until the next bytes are sent
+        atomic_fetch_add(&clock_ahead_ns, STEP_S * (uint64_t)second_ns);
+    }
+    assert_in_range(steps, 7, 11);
+    await_cut(WIRE_CUT_DEAF);
+    (void)close(fd);
+}
+
 // The next query is taken once the answer was read; those of a peer that left are dropped.
 TEST_CASE(test_an_answer_that_is_read)
 {
@@ -478,6 +569,7 @@ TEST_CASE(test_endless_frames)
 }
 
 TEST_MAIN_EACH(set_up, tear_down, test_routing_ids_are_refused, test_heartbeats,
-               test_a_storm_over_tcp, test_numbers_of_sealed_frames, test_turns,
-               test_received_bytes_are_bounded, test_a_deaf_peer, test_an_answer_that_is_read,
+               test_a_storm_over_tcp, test_a_storm_from_one_network, test_epoll_takes_no_more,
+               test_numbers_of_sealed_frames, test_turns, test_received_bytes_are_bounded,
+               test_a_deaf_peer, test_a_slow_reader, test_an_answer_that_is_read,
                test_peers_that_leave, test_frames_that_are_too_large, test_endless_frames)

@@ -71,8 +71,8 @@ TEST_CASE(test_text)
         struct wire_peer peer;
         const char *text, *owner;
     } cases[] = {
-        {{.kind = PEER_USER, .pid = 4711}, "user root (0), process 4711", "user:0"},
-        {{.kind = PEER_USER}, "user root (0)", "user:0"},
+        {{.kind = PEER_USER, .pid = 4711}, "user 0, process 4711", "user:0"},
+        {{.kind = PEER_USER}, "user 0", "user:0"},
         {{.kind = PEER_USER, .uid = 4294967294U, .pid = 1},
          "user 4294967294, process 1",
          "user:4294967294"},
