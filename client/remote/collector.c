@@ -142,7 +142,7 @@ static enum status send_message(const struct link *link, const struct message *m
     enum status status = codec_encode(&bytes, &size, message, err);
     if (status != STATUS_OK)
         return status;
-    status = wire_send(link->socket, NULL, bytes, size);
+    status = wire_send(link->socket, bytes, size);
     free(bytes);
     return status;
 }
@@ -151,7 +151,7 @@ static enum status send_message(const struct link *link, const struct message *m
 
 // Takes the records out of a frame; STATUS_NO_DATA when it holds none.
 static enum status on_records(struct live *live, const struct link *link,
-                              const struct wire_frame *frame, enum record_kind *kind,
+                              const struct wire_bytes *frame, enum record_kind *kind,
                               struct result **out)
 {
     struct message message;
@@ -182,12 +182,11 @@ static enum status receive_records(struct collector *collector, enum record_kind
 {
     const struct link *link = &collector->links[ADDRESS_LIVE];
     for (;;) {
-        struct wire_frame frame;
+        struct wire_bytes frame;
         enum status status = wire_receive(link->socket, &frame);
         if (status != STATUS_OK)
             return status;
         status = on_records(&collector->live, link, &frame, kind, out);
-        wire_frame_release(&frame);
         collector->live.renew_ns = clock_monotonic_ns() + renew_after_ns;
         if (status == STATUS_OK)
             return status;
@@ -230,14 +229,12 @@ static void receive_others(struct collector *collector, const struct link *used)
 {
     for (int i = 0; i < (int)ADDRESS_SERVICES; i++) {
         const struct link *link = &collector->links[i];
-        struct wire_frame frame;
+        struct wire_bytes frame;
         enum status status = link->socket && link != used ? STATUS_OK : STATUS_NO_DATA;
         if (i == ADDRESS_LIVE && status == STATUS_OK)
             hold_records(collector);
-        while (i != ADDRESS_LIVE && status == STATUS_OK) {
+        while (i != ADDRESS_LIVE && status == STATUS_OK)
             status = wire_receive(link->socket, &frame);
-            wire_frame_release(&frame);
-        }
     }
 }
 
@@ -328,12 +325,11 @@ static enum status send_now(struct asking *asking, uint64_t now_ns, struct error
 static enum status receive_now(struct asking *asking, struct message *reply, struct error *err)
 {
     for (;;) {
-        struct wire_frame frame;
+        struct wire_bytes frame;
         enum status status = wire_receive(asking->link->socket, &frame);
         if (status != STATUS_OK)
             return status;
         status = codec_decode(reply, frame.bytes, frame.size, NULL);
-        wire_frame_release(&frame);
         if (status != STATUS_OK)
             wire_count_garbage(asking->link->socket);
         if (status != STATUS_OK)

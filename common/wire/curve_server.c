@@ -16,10 +16,10 @@ enum {
     INITIATE_COOKIE = 9,
     INITIATE_NONCE = INITIATE_COOKIE + CURVE_COOKIE_SIZE,
     INITIATE_BOX = INITIATE_NONCE + SHORT_NONCE_SIZE,
-    VOUCH_SIZE = 2 * CURVE_KEY_SIZE,
+    VOUCH_SIZE = 2 * WIRE_KEY_SIZE,
     VOUCH_BOX_SIZE = VOUCH_SIZE + crypto_box_MACBYTES,
     // What INITIATE's box holds before the metadata: the key, and the nonce and box of the vouch.
-    CLIENT_SIZE = CURVE_KEY_SIZE + LONG_NONCE_SIZE + VOUCH_BOX_SIZE,
+    CLIENT_SIZE = WIRE_KEY_SIZE + LONG_NONCE_SIZE + VOUCH_BOX_SIZE,
     WELCOME_BOX = 8 + LONG_NONCE_SIZE,
     READY_NONCE = 6,
     METADATA_MAX = 64, // of our own
@@ -27,10 +27,10 @@ enum {
     MESSAGE_BOX = MESSAGE_NONCE + SHORT_NONCE_SIZE,
     MESSAGE_TEXT = MESSAGE_BOX + crypto_box_MACBYTES, // flags, then the payload
 };
-_Static_assert(CURVE_KEY_SIZE == crypto_box_PUBLICKEYBYTES, "keys of Curve25519");
-_Static_assert(CURVE_KEY_SIZE == crypto_box_BEFORENMBYTES, "the shared key");
+_Static_assert(WIRE_KEY_SIZE == crypto_box_PUBLICKEYBYTES, "keys of Curve25519");
+_Static_assert(WIRE_KEY_SIZE == crypto_box_BEFORENMBYTES, "the shared key");
 _Static_assert(CURVE_WELCOME_SIZE ==
-                   WELCOME_BOX + CURVE_KEY_SIZE + CURVE_COOKIE_SIZE + crypto_box_MACBYTES,
+                   WELCOME_BOX + WIRE_KEY_SIZE + CURVE_COOKIE_SIZE + crypto_box_MACBYTES,
                "WELCOME");
 _Static_assert(CURVE_READY_OVERHEAD == READY_NONCE + SHORT_NONCE_SIZE + crypto_box_MACBYTES,
                "READY");
@@ -67,7 +67,7 @@ static void next_counter(struct curve_server *curve, unsigned char *bytes)
         bytes[i] = (unsigned char)(curve->sent >> (56 - 8 * i));
 }
 
-bool curve_server_hello(struct curve_server *curve, const struct curve_keys *keys,
+bool curve_server_hello(struct curve_server *curve, const struct wire_keypair *keys,
                         const unsigned char *command, size_t size,
                         unsigned char welcome[CURVE_WELCOME_SIZE])
 {
@@ -76,7 +76,7 @@ bool curve_server_hello(struct curve_server *curve, const struct curve_keys *key
 
     unsigned char key[crypto_box_BEFORENMBYTES], nonce[crypto_box_NONCEBYTES], zeros[ZEROS_SIZE];
     short_nonce(nonce, "CurveZMQHELLO---", command + HELLO_NONCE);
-    memcpy(curve->handshake.client_public, command + HELLO_CLIENT, CURVE_KEY_SIZE);
+    memcpy(curve->handshake.client_public, command + HELLO_CLIENT, WIRE_KEY_SIZE);
     const bool is_sound =
         crypto_box_beforenm(key, curve->handshake.client_public, keys->secret_key) == 0 &&
         crypto_box_open_easy_afternm(zeros, command + HELLO_BOX, HELLO_SIZE - HELLO_BOX, nonce,
@@ -84,10 +84,10 @@ bool curve_server_hello(struct curve_server *curve, const struct curve_keys *key
     if (is_sound) {
         // The cookie lets a server forget the client until INITIATE.  This one remembers it, so
         // that random bytes do.
-        unsigned char text[CURVE_KEY_SIZE + CURVE_COOKIE_SIZE];
+        unsigned char text[WIRE_KEY_SIZE + CURVE_COOKIE_SIZE];
         (void)crypto_box_keypair(text, curve->handshake.own_secret);
         randombytes_buf(curve->handshake.cookie, CURVE_COOKIE_SIZE);
-        memcpy(text + CURVE_KEY_SIZE, curve->handshake.cookie, CURVE_COOKIE_SIZE);
+        memcpy(text + WIRE_KEY_SIZE, curve->handshake.cookie, CURVE_COOKIE_SIZE);
         memcpy(welcome, "\7WELCOME", 8);
         randombytes_buf(welcome + 8, LONG_NONCE_SIZE);
         long_nonce(nonce, "WELCOME-", welcome + 8);
@@ -100,18 +100,18 @@ bool curve_server_hello(struct curve_server *curve, const struct curve_keys *key
 
 // Whether the vouch at `bytes`, sealed with the secret key that belongs to `key`, names the
 // client's short-term key and the server.
-static bool is_vouched(const struct curve_server *curve, const struct curve_keys *keys,
+static bool is_vouched(const struct curve_server *curve, const struct wire_keypair *keys,
                        const unsigned char *key, const unsigned char *bytes)
 {
     unsigned char nonce[crypto_box_NONCEBYTES], vouch[VOUCH_SIZE];
     long_nonce(nonce, "VOUCH---", bytes);
     return crypto_box_open_easy(vouch, bytes + LONG_NONCE_SIZE, VOUCH_BOX_SIZE, nonce, key,
                                 curve->handshake.own_secret) == 0 &&
-           sodium_memcmp(vouch, curve->handshake.client_public, CURVE_KEY_SIZE) == 0 &&
-           sodium_memcmp(vouch + CURVE_KEY_SIZE, keys->public_key, CURVE_KEY_SIZE) == 0;
+           sodium_memcmp(vouch, curve->handshake.client_public, WIRE_KEY_SIZE) == 0 &&
+           sodium_memcmp(vouch + WIRE_KEY_SIZE, keys->public_key, WIRE_KEY_SIZE) == 0;
 }
 
-bool curve_server_initiate(struct curve_server *curve, const struct curve_keys *keys,
+bool curve_server_initiate(struct curve_server *curve, const struct wire_keypair *keys,
                            unsigned char *command, size_t size, struct curve_client *out)
 {
     if (size < INITIATE_BOX + crypto_box_MACBYTES + CLIENT_SIZE ||
@@ -127,10 +127,10 @@ bool curve_server_initiate(struct curve_server *curve, const struct curve_keys *
     if (crypto_box_beforenm(curve->shared, curve->handshake.client_public,
                             curve->handshake.own_secret) != 0 ||
         crypto_box_open_easy_afternm(text, text, size - INITIATE_BOX, nonce, curve->shared) != 0 ||
-        !is_vouched(curve, keys, text, text + CURVE_KEY_SIZE))
+        !is_vouched(curve, keys, text, text + WIRE_KEY_SIZE))
         return false;
     curve->received = counter;
-    memcpy(out->key, text, CURVE_KEY_SIZE);
+    memcpy(out->key, text, WIRE_KEY_SIZE);
     out->metadata = text + CLIENT_SIZE;
     out->metadata_size = size - INITIATE_BOX - crypto_box_MACBYTES - CLIENT_SIZE;
     return true;

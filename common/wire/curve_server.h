@@ -14,24 +14,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/wire/socket_keys.h"
+
 enum {
-    CURVE_KEY_SIZE = 32,
     CURVE_COOKIE_SIZE = 96,
     CURVE_WELCOME_SIZE = 168,
     CURVE_READY_OVERHEAD = 30,   // bytes of READY beside its metadata
     CURVE_MESSAGE_OVERHEAD = 33, // bytes of a MESSAGE beside its payload
 };
 
-struct curve_keys {
-    unsigned char public_key[CURVE_KEY_SIZE], secret_key[CURVE_KEY_SIZE];
-};
-
 // All zero at first.  Private.
 struct curve_server {
-    unsigned char shared[CURVE_KEY_SIZE];            // from INITIATE on: the key of both directions
-    struct {                                         // between WELCOME and READY
-        unsigned char own_secret[CURVE_KEY_SIZE];    // short-term key of this connection
-        unsigned char client_public[CURVE_KEY_SIZE]; // the client's short-term key
+    unsigned char shared[WIRE_KEY_SIZE];            // from INITIATE on: the key of both directions
+    struct {                                        // between WELCOME and READY
+        unsigned char own_secret[WIRE_KEY_SIZE];    // short-term key of this connection
+        unsigned char client_public[WIRE_KEY_SIZE]; // the client's short-term key
         unsigned char cookie[CURVE_COOKIE_SIZE];
     } handshake;
     uint64_t received; // nonce of the client's last command or message; the next is larger
@@ -40,22 +37,22 @@ struct curve_server {
 
 // Takes a HELLO and writes the WELCOME that answers it.  `keys` is the server's permanent pair.
 // False if the command is malformed or was not made for this server's public key.
-bool curve_server_hello(struct curve_server *curve, const struct curve_keys *keys,
+bool curve_server_hello(struct curve_server *curve, const struct wire_keypair *keys,
                         const unsigned char *command, size_t size,
                         unsigned char welcome[CURVE_WELCOME_SIZE]);
 
 // What an INITIATE says.
 struct curve_client {
-    unsigned char key[CURVE_KEY_SIZE]; // the client's permanent public key; it has proved that it
-                                       // knows the secret key
-    const unsigned char *metadata;     // inside `command`
+    unsigned char key[WIRE_KEY_SIZE]; // the client's permanent public key; it has proved that it
+                                      // knows the secret key
+    const unsigned char *metadata;    // inside `command`
     size_t metadata_size;
 };
 
 // Takes the INITIATE that follows the WELCOME; decrypts it inside `command`.  False if it is
 // malformed, has another cookie than the WELCOME, does not decrypt, or does not prove that the
 // client knows its secret key.
-bool curve_server_initiate(struct curve_server *curve, const struct curve_keys *keys,
+bool curve_server_initiate(struct curve_server *curve, const struct wire_keypair *keys,
                            unsigned char *command, size_t size, struct curve_client *out);
 
 // Writes the READY with `size` bytes of metadata (at most 64) that admits the client, `size` +

@@ -18,7 +18,6 @@
 enum {
     EVENTS_MAX = 256,
     ACCEPTS_PER_TURN = 64,
-    CONNECTIONS_MAX = 65536,
     TICK_MS = 1000,
     MIB = 1024 * 1024,
     // Handshakes of one address or user that may come at once; later ones in steps of
@@ -33,7 +32,7 @@ static const uint64_t frame_long_ns = 30 * SECOND_NS; // from a frame's beginnin
 static const uint64_t frame_short_ns = 2 * SECOND_NS; // the same while others wait for room
 static const uint64_t deaf_long_ns = 10 * SECOND_NS;  // without reading anything
 static const uint64_t deaf_short_ns = 2 * SECOND_NS;  // the same while messages are refused
-static const uint64_t unread_ns = 30 * SECOND_NS;     // of a message, from wire_send to its end
+static const uint64_t unread_ns = 30 * SECOND_NS;     // of a message, from port_send to its end
 
 // A handshake with keys costs a quarter of a millisecond, one without a tenth of that.
 static const uint64_t rate_step_ns = 1000000, keyed_rate_step_ns = 5000000;
@@ -100,7 +99,6 @@ static bool make_place(struct port *port)
     bool has_place = port->counters.connections < port->connections_max;
     struct connection *oldest = TAILQ_FIRST(&port->unheard);
     if (!has_place && oldest) {
-        port->counters.over_limit++;
         port_complain(port, &oldest->peer, WIRE_CUT_CONNECTIONS);
         connection_shut_down(oldest);
         has_place = true;
@@ -112,7 +110,6 @@ static bool make_place(struct port *port)
 static void refuse(struct port *port, int fd, const struct wire_peer *peer, enum wire_cut why)
 {
     listener_lock(port->listener);
-    port->counters.over_limit += why == WIRE_CUT_CONNECTIONS;
     port_complain(port, peer, why);
     listener_unlock(port->listener);
     (void)close(fd);
@@ -446,9 +443,7 @@ static void set_rules(struct port *port, const char *endpoint, const struct wire
     if (!port->is_guarded)
         return;
     port->guard = *listen->guard;
-    memcpy(port->keys.public_key, listen->guard->keys.public_key, WIRE_KEY_SIZE);
-    memcpy(port->keys.secret_key, listen->guard->keys.secret_key, WIRE_KEY_SIZE);
-    port->rules.keys = &port->keys;
+    port->rules.keys = &port->guard.keys;
 }
 
 static void port_free(struct port *port)
@@ -458,7 +453,6 @@ static void port_free(struct port *port)
     if (port->ready_fd >= 0)
         (void)close(port->ready_fd);
     explicit_bzero(&port->guard, sizeof port->guard);
-    explicit_bzero(&port->keys, sizeof port->keys);
     free(port->file);
     free(port->slots);
     free(port);
@@ -486,8 +480,10 @@ enum status port_open(struct port **out, struct listener *listener, const char *
     TAILQ_INIT(&port->active);
     set_rules(port, endpoint, listen);
     port->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    port->slots = calloc(CONNECTIONS_MAX, sizeof(struct connection *));
     enum status status =
-        port->ready_fd >= 0
+        !port->slots ? error_no_memory(err, endpoint)
+        : port->ready_fd >= 0
             ? port_bind(port, endpoint, listen->owner_only, err)
             : error_set(err, STATUS_IO, "%s: cannot listen there: %s", endpoint, strerror(errno));
     if (status != STATUS_OK) {

@@ -79,9 +79,10 @@ static void drop_unsent(struct connection *connection)
 static void leave_port(struct connection *connection)
 {
     struct port *port = connection->port;
-    port->slots[connection->id & 0xffff] = NULL;
-    if ((connection->id & 0xffff) < port->free_slot)
-        port->free_slot = (unsigned)(connection->id & 0xffff);
+    const unsigned slot = (unsigned)(connection->id % CONNECTIONS_MAX);
+    port->slots[slot] = NULL;
+    if (slot < port->free_slot)
+        port->free_slot = slot;
     TAILQ_REMOVE(&port->connections, connection, next);
     if (!connection->is_heard) {
         TAILQ_REMOVE(&port->unheard, connection, next_unheard);
@@ -124,8 +125,6 @@ void connection_cut(struct connection *connection, enum wire_cut why)
     listener_lock(port->listener);
     port_complain(port, &connection->peer, why);
     const bool is_known = why == WIRE_CUT_STRANGER || why == WIRE_CUT_CONNECTIONS;
-    port->counters.strangers += why == WIRE_CUT_STRANGER;
-    port->counters.over_limit += why == WIRE_CUT_CONNECTIONS;
     if (is_known && !connection->is_cut) { // not a failed handshake
         connection->is_cut = true;
         port->counters.connections--;
@@ -331,7 +330,7 @@ static bool give_room(struct connection *connection)
     return true;
 }
 
-// Hands a complete message over to wire_receive.
+// Hands a complete message over to port_receive.
 static void push(struct connection *connection, const struct zmtp_step *step)
 {
     struct received *received = connection->room;

@@ -17,16 +17,17 @@
 #include "common/wire/zmtp.h"
 
 enum {
-    READ_SIZE = 64 * 1024, // most bytes of small frames that are received at once
-    SEAL_OVERHEAD = 64,    // most bytes that sealing (frame header, encryption) adds to a message
+    CONNECTIONS_MAX = 65536, // of a port
+    READ_SIZE = 64 * 1024,   // most bytes of small frames that are received at once
+    SEAL_OVERHEAD = 64,      // most bytes that sealing (frame header, encryption) adds to a message
     LISTENER_RATE_SLOTS = 1024, // slots, by hash of address and user, that count handshakes
-    COMPLAINTS_MAX = 64,        // peers that wire_complaints names at most
+    COMPLAINTS_MAX = 64,        // peers that port_complaints names at most
 };
 
 // Kind of an epoll event: the first member of each structure to which epoll's data points.
 enum listener_event { EVENT_WAKE, EVENT_PORT, EVENT_CONNECTION };
 
-// A frame in memory: from its announcement until wire_frame_release.
+// A frame in memory: from its announcement until port_release.
 struct received {
     TAILQ_ENTRY(received) next; // in its connection's `unread`
     struct owner *owner;
@@ -43,7 +44,7 @@ struct unsent {
     size_t message_size; // size of the plain message, which begins at bytes + SEAL_OVERHEAD
     size_t begin, end;   // bytes[begin..end) are still to be sent; 0, 0: not sealed yet
     size_t cost;         // bytes that count as unsent; 0 for bytes of ZMTP
-    uint64_t since_ns;   // monotonic time of wire_send
+    uint64_t since_ns;   // monotonic time of port_send
     unsigned char bytes[];
 };
 TAILQ_HEAD(unsent_list, unsent);
@@ -57,7 +58,7 @@ struct pool {
     size_t received_max, unsent_max;
     size_t received, unsent;
     bool has_waiting;   // connections wait for room
-    bool was_short;     // wire_send refused a message since the last check of times, each second
+    bool was_short;     // port_send refused a message since the last check of times, each second
     bool was_shortened; // connections that wait are to try again, since memory was released
 };
 
@@ -69,7 +70,7 @@ struct owner {
     struct wire_peer peer;
     unsigned connections;          // structures, also of closed connections with unread frames
     size_t received, unsent;       // the owner's part of the pool's bytes
-    struct connection_list active; // connections with a frame that wire_receive may take now
+    struct connection_list active; // connections with a frame that port_receive may take now
     size_t credit;                 // deficit round robin: bytes that the owner may still take
 };
 
@@ -77,7 +78,7 @@ struct owner {
 enum wait {
     WAIT_NOT,
     WAIT_ROOM,   // until the pool has memory for its owner
-    WAIT_READER, // until wire_receive has taken enough of its unread frames
+    WAIT_READER, // until port_receive has taken enough of its unread frames
 };
 
 struct connection {
@@ -114,7 +115,7 @@ struct connection {
     bool is_heard, is_dirty, is_active, is_ended;
     bool is_cut;                 // shut down by this side, and no longer counted
     bool is_gone;                // the peer reads no more
-    struct received_list unread; // complete frames that wire_receive has not taken
+    struct received_list unread; // complete frames that port_receive has not taken
     size_t unread_size;          // sum of their `cost`
     struct unsent_list unsent;
     size_t unsent_size; // sum of `cost`, with that of `sending`
@@ -136,11 +137,10 @@ struct port {
     int ready_fd;                     // eventfd for the user's thread
     char *file;                       // path of an ipc socket; NULL: TCP
     uint64_t file_device, file_inode; // of `file`, to remove no other socket
-    // CURVE with `guard` and `keys`; accepts nothing for a second, for lack of descriptors or
+    // CURVE with `guard`; accepts nothing for a second, for lack of descriptors or
     // memory; epoll did not take it.
     bool is_guarded, is_paused, is_refused;
     struct wire_guard guard;
-    struct curve_keys keys;
     struct zmtp_rules rules;
     unsigned connections_max;
     bool (*enter)(void *context, const struct wire_peer *peer);
@@ -152,11 +152,12 @@ struct port {
     struct connection_list connections, unheard;
     struct connection_list waiting; // those with a `wait`
     struct owner_list owners;
-    struct owner_list active;       // owners with `active` connections
-    bool is_signalled;              // ready_fd is readable
-    struct connection **slots;      // by the low 16 bits of a connection's `id`; NULL: free
-    unsigned slot_count, free_slot; // no slot below `free_slot` is free
-    uint64_t last_serial;           // number of connections so far: the high bits of the last `id`
+    struct owner_list active; // owners with `active` connections
+    bool is_signalled;        // ready_fd is readable
+    // The connections by `id` modulo CONNECTIONS_MAX; NULL: free, as none below `free_slot` is.
+    struct connection **slots;
+    unsigned free_slot;
+    uint64_t last_serial; // number of connections so far: the last `id` by CONNECTIONS_MAX
     struct wire_counters counters;
     struct wire_complaint complaints[COMPLAINTS_MAX];
     unsigned complaint_count;
@@ -232,10 +233,10 @@ struct owner *owner_of(struct port *port, const struct wire_peer *peer);
 // Frees the owner if it has no connections and no received bytes.
 void owner_free_unused(struct owner *owner);
 
-// Adds the connection to its port and sets its `id`; false: out of memory or slots.
+// Adds the connection to its port and sets its `id`; false: out of slots.
 bool connection_enter(struct connection *connection);
 struct connection *connection_find(const struct port *port, uint64_t id);
-// Adds the connection to, or removes it from, those that wire_receive may take from, and signals
+// Adds the connection to, or removes it from, those that port_receive may take from, and signals
 // the user's thread.  Call it after `unread` or `unsent` has changed.
 void connection_update(struct connection *connection);
 // Makes the listener thread send the connection's unsent messages and check the reason of its wait.
@@ -246,9 +247,9 @@ void connection_free(struct connection *connection);
 void connection_drop_unread(struct connection *connection);
 // Takes the next frame by deficit round robin among owners, then their connections; NULL: none.
 struct received *port_next(struct port *port, struct connection **from);
-// Makes ready_fd readable if wire_receive has something to return, else unreadable.
+// Makes ready_fd readable if port_receive has something to return, else unreadable.
 void port_signal(struct port *port);
-// Counts a closed connection for wire_count and wire_complaints.
+// Counts a closed connection for port_count and port_complaints.
 void port_complain(struct port *port, const struct wire_peer *peer, enum wire_cut cut);
 
 // ---- listener_connection.c: the listener thread, without the lock ------------------------

@@ -1,4 +1,5 @@
 #include <assert.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -7,16 +8,16 @@
 
 #include "common/sys/clock.h"
 #include "common/wire/listener_inside.h"
+#include "common/wire/message.h"
 
 enum {
     // Bytes of frames that an owner may have taken before the next one's turn.  A query counts as
     // many, as what it costs is not its size.
     QUANTUM = 64 * 1024,
-    SLOTS_MIN = 64,
-    SLOT_BITS = 16, // of a connection's number; the rest counts all connections
     // A small message may exceed its owner's share, down to a part of the bound.
     SMALL_COST = 64 * 1024,
     RESERVE = 32,
+    WAIT_PORTS_MAX = 31,
 };
 
 // ---- Waking the other thread -----------------------------------------------------------
@@ -105,31 +106,15 @@ void owner_free_unused(struct owner *owner)
 
 // ---- Connections -------------------------------------------------------------------
 
-// Makes room for more connections.
-static bool grow_slots(struct port *port)
-{
-    const unsigned count = port->slot_count ? 2 * port->slot_count : SLOTS_MIN;
-    if (count > 1U << SLOT_BITS)
-        return false;
-    struct connection **slots = realloc(port->slots, count * sizeof(struct connection *));
-    if (!slots)
-        return false;
-    memset(slots + port->slot_count, 0, (count - port->slot_count) * sizeof(struct connection *));
-    port->free_slot = port->slot_count;
-    port->slots = slots;
-    port->slot_count = count;
-    return true;
-}
-
 bool connection_enter(struct connection *connection)
 {
     struct port *port = connection->port;
-    while (port->free_slot < port->slot_count && port->slots[port->free_slot])
+    while (port->free_slot < CONNECTIONS_MAX && port->slots[port->free_slot])
         port->free_slot++;
-    if (port->free_slot == port->slot_count && !grow_slots(port))
+    if (port->free_slot == CONNECTIONS_MAX)
         return false;
     port->slots[port->free_slot] = connection;
-    connection->id = ++port->last_serial << SLOT_BITS | port->free_slot;
+    connection->id = ++port->last_serial * CONNECTIONS_MAX + port->free_slot;
     TAILQ_INSERT_TAIL(&port->connections, connection, next);
     TAILQ_INSERT_TAIL(&port->unheard, connection, next_unheard);
     port->counters.connections++;
@@ -138,8 +123,7 @@ bool connection_enter(struct connection *connection)
 
 struct connection *connection_find(const struct port *port, uint64_t id)
 {
-    const uint64_t slot = id & ((UINT64_C(1) << SLOT_BITS) - 1);
-    struct connection *connection = slot < port->slot_count ? port->slots[slot] : NULL;
+    struct connection *connection = port->slots[id % CONNECTIONS_MAX];
     return connection && connection->id == id && !connection->is_cut && !connection->is_gone
                ? connection
                : NULL;
@@ -281,11 +265,6 @@ void port_complain(struct port *port, const struct wire_peer *peer, enum wire_cu
 
 // ==== The functions of a port that its user calls, without the lock =====================
 
-int port_fd(const struct port *port)
-{
-    return port->ready_fd;
-}
-
 // ---- Receiving -----------------------------------------------------------------------
 
 // What follows from a frame being taken from a connection; true: the thread is to be woken.
@@ -318,13 +297,13 @@ enum status port_receive(struct port *port, struct wire_frame *frame)
         listener_wake(port->listener);
     if (!received)
         return STATUS_NO_DATA;
-    frame->bytes = received->message;
+    frame->bytes = received->message; // NULL if it is empty
     frame->size = received->size;
     frame->received = received;
     return STATUS_OK;
 }
 
-void port_frame_release(struct wire_frame *frame)
+void port_release(struct wire_frame *frame)
 {
     struct received *received = frame->received;
     struct owner *owner = received->owner;
@@ -336,6 +315,24 @@ void port_frame_release(struct wire_frame *frame)
     if (needs_wake)
         listener_wake(port->listener);
     free(received);
+}
+
+void port_wait(struct port *const *ports, size_t count, int fd, uint64_t timeout_ns,
+               uint32_t *ready)
+{
+    struct pollfd items[WAIT_PORTS_MAX + 1];
+    const struct timespec timeout = {.tv_sec = (time_t)(timeout_ns / UINT64_C(1000000000)),
+                                     .tv_nsec = (long)(timeout_ns % UINT64_C(1000000000))};
+    assert(count <= WAIT_PORTS_MAX);
+    for (size_t i = 0; i < count; i++)
+        items[i] = (struct pollfd){.fd = ports[i]->ready_fd, .events = POLLIN};
+    items[count] = (struct pollfd){.fd = fd, .events = POLLIN};
+    *ready = 0;
+    if (ppoll(items, count + 1, &timeout, NULL) <= 0)
+        return;
+    for (size_t i = 0; i <= count; i++)
+        if (items[i].revents)
+            *ready |= UINT32_C(1) << i;
 }
 
 // ---- Sending -------------------------------------------------------------------------
@@ -368,6 +365,8 @@ enum status port_send(struct port *port, const struct wire_route *route, const v
                       size_t size)
 {
     const size_t cost = sizeof(struct unsent) + SEAL_OVERHEAD + size;
+    if (size > MESSAGE_SIZE_MAX)
+        return STATUS_INVALID;
     listener_lock(port->listener);
     enum status status = may_send(port, connection_find(port, route->connection), cost);
     listener_unlock(port->listener);

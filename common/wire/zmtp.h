@@ -36,8 +36,8 @@ enum {
 };
 
 struct zmtp_rules {
-    uint64_t frame_max;            // largest message, in bytes
-    const struct curve_keys *keys; // the server's: CURVE.  NULL: mechanism NULL
+    uint64_t frame_max;              // largest message, in bytes
+    const struct wire_keypair *keys; // the server's: CURVE.  NULL: mechanism NULL
 };
 
 enum zmtp_kind {
@@ -57,7 +57,7 @@ struct zmtp_step {
     const char *why;                         // ZMTP_BROKEN: what was wrong, for a log; static
     size_t size;                             // ZMTP_FRAME, ZMTP_MESSAGE, ZMTP_PING
     const void *message;                     // ZMTP_MESSAGE: lies inside the room
-    unsigned char key[CURVE_KEY_SIZE];       // ZMTP_ADMIT with keys: the peer's public key
+    unsigned char key[WIRE_KEY_SIZE];        // ZMTP_ADMIT with keys: the peer's public key
     unsigned char context[ZMTP_CONTEXT_MAX]; // ZMTP_PING: `size` bytes to send back
     size_t reply_size;                       // bytes of `reply` to send now; often 0
     unsigned char reply[ZMTP_REPLY_MAX];

@@ -144,7 +144,7 @@ static enum status open_shared(struct collector *collector, const struct wire_ke
         status = quota_new(&collector->quota, &options->quota, options->retention.bytes,
                            options->limits.store_names, err);
     if (status == STATUS_OK)
-        status = wire_context_new(&endpoints->context, err);
+        status = listener_new(&endpoints->listener, err);
     if (status != STATUS_OK)
         return status;
     collector->channels->quota = collector->quota;
@@ -234,7 +234,7 @@ static void end(struct collector *collector, void (*release)(struct lock *lock))
     stop_threads(collector);
     channels_free(collector->channels);
     quota_free(collector->quota);
-    wire_context_free(collector->endpoints.context);
+    listener_free(collector->endpoints.listener);
     access_close(collector->endpoints.access);
     explicit_bzero(&collector->endpoints.keys, sizeof collector->endpoints.keys);
     for (unsigned i = 0; i <= ENDPOINTS_MAX; i++)

@@ -70,7 +70,7 @@ static void *watch_store(void *context)
     return NULL;
 }
 
-static void take_fed(struct run *run, const struct wire_frame *frame)
+static void take_fed(struct run *run, const struct wire_bytes *frame)
 {
     struct message message;
     struct error err = {0};
@@ -105,12 +105,11 @@ static void *watch_feed(void *context)
     producer_open(&reader, endpoint, 1);
     producer_message(&reader, &credit);
     while (!atomic_load(&run->stop)) {
-        struct wire_frame frame;
+        struct wire_bytes frame;
         uint32_t ready;
         wire_wait(&reader.socket, 1, -1, 100000000, &ready);
         while (wire_receive(reader.socket, &frame) == STATUS_OK) {
             take_fed(run, &frame);
-            wire_frame_release(&frame);
         }
     }
     producer_close(&reader);

@@ -146,7 +146,7 @@ static bool serve(struct sender *sender)
     }
     while (may_send(sender)) {
         const struct frame *frame = &sender->frames[sender->sent];
-        if (wire_send(sender->producer.socket, NULL, frame->bytes, frame->size) != STATUS_OK)
+        if (wire_send(sender->producer.socket, frame->bytes, frame->size) != STATUS_OK)
             return false;
         sender->sent++;
     }

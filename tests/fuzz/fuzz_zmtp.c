@@ -32,7 +32,7 @@ static void feed_bytes(struct zmtp_rig *rig, uint8_t how, struct input *input, s
     check_rig(rig);
 }
 
-static void feed_commands(struct zmtp_rig *rig, const struct curve_keys *server,
+static void feed_commands(struct zmtp_rig *rig, const struct wire_keypair *server,
                           struct input *input, size_t piece)
 {
     struct hands hands;
@@ -65,7 +65,7 @@ static void feed_commands(struct zmtp_rig *rig, const struct curve_keys *server,
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct zmtp_rig rig;
-    static struct curve_keys server;
+    static struct wire_keypair server;
     if (server.public_key[0] == 0 && server.public_key[1] == 0)
         (void)crypto_box_keypair(server.public_key, server.secret_key);
     struct input input = {data, size};

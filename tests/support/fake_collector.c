@@ -11,14 +11,14 @@
 
 #include "common/sys/clock.h"
 #include "common/wire/codec.h"
-#include "common/wire/socket.h"
+#include "common/wire/listener.h"
 
 enum { CREDIT = 20000, NAMES_ROOM = 65536 };
 
 struct fake_collector {
     pthread_t thread;
     char endpoint[FAKE_TEXT_SIZE + 16];
-    struct wire_context *context;
+    struct listener *listener;
     _Atomic bool stopping, listening;
 
     pthread_mutex_t lock; // guards what follows
@@ -365,7 +365,7 @@ static bool take_message(struct fake_collector *collector, const struct message 
     }
 }
 
-static void take_frame(struct fake_collector *collector, struct wire_socket *socket,
+static void take_frame(struct fake_collector *collector, struct port *socket,
                        const struct wire_frame *frame)
 {
     struct message message;
@@ -387,7 +387,7 @@ static void take_frame(struct fake_collector *collector, struct wire_socket *soc
     unsigned char *bytes;
     size_t size;
     if (answering && codec_encode(&bytes, &size, &answer->message, &err) == STATUS_OK) {
-        (void)!wire_send(socket, &frame->route, bytes, size);
+        (void)!port_send(socket, &frame->route, bytes, size);
         free(bytes);
     }
     free(answer);
@@ -396,22 +396,22 @@ static void take_frame(struct fake_collector *collector, struct wire_socket *soc
 static void *run(void *context)
 {
     struct fake_collector *collector = context;
-    struct wire_socket *socket;
+    struct port *socket;
     struct error err;
     const struct wire_listen listen = {.owner_only = true};
-    if (wire_bind(&socket, collector->context, collector->endpoint, &listen, &err) != STATUS_OK)
+    if (port_open(&socket, collector->listener, collector->endpoint, &listen, &err) != STATUS_OK)
         die(err.text);
     atomic_store(&collector->listening, true);
     while (!atomic_load(&collector->stopping)) {
         uint32_t ready;
-        wire_wait(&socket, 1, -1, 5000000, &ready);
+        port_wait(&socket, 1, -1, 5000000, &ready);
         struct wire_frame frame;
-        while (wire_receive(socket, &frame) == STATUS_OK) {
+        while (port_receive(socket, &frame) == STATUS_OK) {
             take_frame(collector, socket, &frame);
-            wire_frame_release(&frame);
+            port_release(&frame);
         }
     }
-    wire_close(socket);
+    port_close(socket);
     return NULL;
 }
 
@@ -428,7 +428,7 @@ struct fake_collector *fake_collector_open(const char *folder)
     memset(collector->store, 0x5a, sizeof collector->store);
     collector->protocol = MESSAGE_PROTOCOL;
     forget_run(collector);
-    if (wire_context_new(&collector->context, &err) != STATUS_OK)
+    if (listener_new(&collector->listener, &err) != STATUS_OK)
         die(err.text);
     sigset_t all, before;
     (void)sigfillset(&all);
@@ -447,7 +447,7 @@ void fake_collector_close(struct fake_collector *collector)
         return;
     atomic_store(&collector->stopping, true);
     (void)pthread_join(collector->thread, NULL);
-    wire_context_free(collector->context);
+    listener_free(collector->listener);
     forget_run(collector);
     free(collector->names);
     free(collector->rows);

@@ -51,7 +51,7 @@ void producer_send(struct producer *producer, const void *bytes, size_t size)
 {
     const uint64_t deadline = clock_monotonic_ns() + PATIENCE_MS * UINT64_C(1000000);
     enum status status = STATUS_FULL;
-    while ((status = wire_send(producer->socket, NULL, bytes, size)) == STATUS_FULL) {
+    while ((status = wire_send(producer->socket, bytes, size)) == STATUS_FULL) {
         if (clock_monotonic_ns() > deadline)
             die("send", NULL);
         clock_sleep_until_ns(clock_monotonic_ns() + 200000);
@@ -172,7 +172,7 @@ static void take_ack(struct producer *producer, const struct message_ack *ack)
 bool producer_await(struct producer *producer, int timeout_ms)
 {
     const uint64_t deadline = clock_monotonic_ns() + (uint64_t)timeout_ms * UINT64_C(1000000);
-    struct wire_frame frame;
+    struct wire_bytes frame;
     while (wire_receive(producer->socket, &frame) != STATUS_OK) {
         const uint64_t now = clock_monotonic_ns();
         if (now >= deadline)
@@ -187,7 +187,6 @@ bool producer_await(struct producer *producer, int timeout_ms)
     if (message.kind == MESSAGE_ACK)
         take_ack(producer, &message.ack);
     message_free(&message);
-    wire_frame_release(&frame);
     return true;
 }
 

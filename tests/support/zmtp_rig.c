@@ -29,7 +29,7 @@ static void keep_reply(struct zmtp_rig *rig, const void *bytes, size_t size)
     }
 }
 
-void rig_begin(struct zmtp_rig *rig, uint64_t frame_max, const struct curve_keys *keys)
+void rig_begin(struct zmtp_rig *rig, uint64_t frame_max, const struct wire_keypair *keys)
 {
     struct zmtp_step step;
     memset(rig, 0, sizeof *rig);
@@ -143,15 +143,15 @@ static void seal(const struct hands *hands, unsigned char *box, const unsigned c
         memset(box, 0, size + crypto_box_MACBYTES);
 }
 
-void hands_begin(struct hands *hands, const struct curve_keys *server)
+void hands_begin(struct hands *hands, const struct wire_keypair *server)
 {
     assert(sodium_init() >= 0);
     memset(hands, 0, sizeof *hands);
     (void)crypto_box_keypair(hands->own.public_key, hands->own.secret_key);
     (void)crypto_box_keypair(hands->brief.public_key, hands->brief.secret_key);
-    memcpy(hands->server_public, server->public_key, CURVE_KEY_SIZE);
-    memcpy(hands->vouched, hands->brief.public_key, CURVE_KEY_SIZE);
-    memcpy(hands->vouched + CURVE_KEY_SIZE, server->public_key, CURVE_KEY_SIZE);
+    memcpy(hands->server_public, server->public_key, WIRE_KEY_SIZE);
+    memcpy(hands->vouched, hands->brief.public_key, WIRE_KEY_SIZE);
+    memcpy(hands->vouched + WIRE_KEY_SIZE, server->public_key, WIRE_KEY_SIZE);
 }
 
 size_t hands_hello(struct hands *hands, unsigned char out[HANDS_COMMAND_MAX])
@@ -160,7 +160,7 @@ size_t hands_hello(struct hands *hands, unsigned char out[HANDS_COMMAND_MAX])
     unsigned char nonce[24], *at = out + head(out, 4, 200);
     memset(at, 0, 200);
     memcpy(at, "\5HELLO\1", 7);
-    memcpy(at + 80, hands->brief.public_key, CURVE_KEY_SIZE);
+    memcpy(at + 80, hands->brief.public_key, WIRE_KEY_SIZE);
     memcpy(at + 112, counted(nonce, "CurveZMQHELLO---", ++hands->nonce) + 16, 8);
     assert(crypto_box_easy(at + 120, zeros, sizeof zeros, nonce, hands->server_public,
                            hands->brief.secret_key) == 0);
@@ -176,8 +176,8 @@ bool hands_welcome(struct hands *hands, const unsigned char *frame, size_t size)
     if (crypto_box_open_easy(text, frame + 26, 144, nonce, hands->server_public,
                              hands->brief.secret_key) != 0)
         return false;
-    memcpy(hands->session_public, text, CURVE_KEY_SIZE);
-    memcpy(hands->cookie, text + CURVE_KEY_SIZE, CURVE_COOKIE_SIZE);
+    memcpy(hands->session_public, text, WIRE_KEY_SIZE);
+    memcpy(hands->cookie, text + WIRE_KEY_SIZE, CURVE_COOKIE_SIZE);
     return true;
 }
 
@@ -187,7 +187,7 @@ size_t hands_initiate(struct hands *hands, unsigned char out[HANDS_COMMAND_MAX],
     unsigned char nonce[24] = "VOUCH---", text[HANDS_COMMAND_MAX];
     const size_t text_size = 128 + size - hands->left_off;
     unsigned char *at = out + head(out, 4, 113 + 16 + text_size);
-    memcpy(text, hands->own.public_key, CURVE_KEY_SIZE);
+    memcpy(text, hands->own.public_key, WIRE_KEY_SIZE);
     randombytes_buf(nonce + 8, 16);
     memcpy(text + 32, nonce + 8, 16);
     seal(hands, text + 48, hands->vouched, sizeof hands->vouched, nonce, hands->own.secret_key);

@@ -16,7 +16,7 @@ struct zmtp_rig {
     bool reads_direct; // bytes of a frame go straight to its room
     bool is_broken;
     enum wire_cut cut; // where it is broken
-    unsigned char key[CURVE_KEY_SIZE];
+    unsigned char key[WIRE_KEY_SIZE];
     // What happened: "greeting" and the other replies are not written; "admit", "frame 5",
     // "message hello", "ping abc", "command", "broken", each with a space after it.
     char trace[8192];
@@ -27,7 +27,7 @@ struct zmtp_rig {
 };
 
 // Begins a connection; `keys` is borrowed.
-void rig_begin(struct zmtp_rig *rig, uint64_t frame_max, const struct curve_keys *keys);
+void rig_begin(struct zmtp_rig *rig, uint64_t frame_max, const struct wire_keypair *keys);
 // Feeds `size` bytes, at most `piece` at a time, until the connection breaks.
 void rig_feed(struct zmtp_rig *rig, const void *bytes, size_t size, size_t piece);
 void rig_end(struct zmtp_rig *rig);
@@ -35,15 +35,15 @@ void rig_end(struct zmtp_rig *rig);
 enum { HANDS_COMMAND_MAX = 2048 };
 
 struct hands {
-    struct curve_keys own, brief;                // permanent, and of this connection
-    unsigned char server_public[CURVE_KEY_SIZE]; // whom it takes the server for
-    unsigned char session_public[CURVE_KEY_SIZE], cookie[CURVE_COOKIE_SIZE]; // from WELCOME
-    unsigned char vouched[2 * CURVE_KEY_SIZE];                               // what the vouch says
-    uint64_t nonce;                                                          // of the last command
+    struct wire_keypair own, brief;             // permanent, and of this connection
+    unsigned char server_public[WIRE_KEY_SIZE]; // whom it takes the server for
+    unsigned char session_public[WIRE_KEY_SIZE], cookie[CURVE_COOKIE_SIZE]; // from WELCOME
+    unsigned char vouched[2 * WIRE_KEY_SIZE];                               // what the vouch says
+    uint64_t nonce;                                                         // of the last command
     size_t left_off; // bytes at the end of INITIATE's box that are not there
 };
 
-void hands_begin(struct hands *hands, const struct curve_keys *server);
+void hands_begin(struct hands *hands, const struct wire_keypair *server);
 // Write a command with its frame header; return the size.
 size_t hands_hello(struct hands *hands, unsigned char out[HANDS_COMMAND_MAX]);
 size_t hands_initiate(struct hands *hands, unsigned char out[HANDS_COMMAND_MAX],

@@ -3,7 +3,7 @@
 #define INFERSTAT_CLIENT_CLI_ARGS_VALUE_ARGS_H
 
 #include "client/cli/cli.h"
-#include "common/wire/socket.h"
+#include "common/wire/socket_keys.h"
 
 // Reads the public key that `word` names and writes it to `key` as Z85 text.  `word` is the key as
 // Z85 text, a line that begins with this text, or the path of a file with such a line (FILE.pub of

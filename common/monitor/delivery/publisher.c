@@ -406,7 +406,7 @@ static void on_ack(struct publisher *publisher, const struct message_ack *ack)
 static void receive_all(struct publisher *publisher)
 {
     for (;;) {
-        struct wire_frame frame;
+        struct wire_bytes frame;
         if (uplink_receive(publisher->uplink, &frame) != STATUS_OK)
             return;
         struct message message;
@@ -418,7 +418,6 @@ static void receive_all(struct publisher *publisher)
         } else {
             uplink_count_garbage(publisher->uplink);
         }
-        wire_frame_release(&frame);
     }
 }
 

@@ -84,12 +84,12 @@ const char *uplink_warning(const struct uplink *uplink)
 
 enum status uplink_send(struct uplink *uplink, const void *bytes, size_t size)
 {
-    return uplink->socket ? wire_send(uplink->socket, NULL, bytes, size) : STATUS_FULL;
+    return uplink->socket ? wire_send(uplink->socket, bytes, size) : STATUS_FULL;
 }
 
-enum status uplink_receive(struct uplink *uplink, struct wire_frame *frame)
+enum status uplink_receive(struct uplink *uplink, struct wire_bytes *out)
 {
-    return uplink->socket ? wire_receive(uplink->socket, frame) : STATUS_NO_DATA;
+    return uplink->socket ? wire_receive(uplink->socket, out) : STATUS_NO_DATA;
 }
 
 void uplink_wait(struct uplink *uplink, int wake_fd, int64_t timeout_ns)

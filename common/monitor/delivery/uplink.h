@@ -24,7 +24,7 @@ const char *uplink_warning(const struct uplink *uplink);
 
 // Call wire_send and wire_receive on the connection's socket.
 MUST_CHECK enum status uplink_send(struct uplink *uplink, const void *bytes, size_t size);
-MUST_CHECK enum status uplink_receive(struct uplink *uplink, struct wire_frame *frame);
+MUST_CHECK enum status uplink_receive(struct uplink *uplink, struct wire_bytes *out);
 
 // Waits until a message arrives, `wake_fd` is readable or `timeout_ns` has passed.
 void uplink_wait(struct uplink *uplink, int wake_fd, int64_t timeout_ns);

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "common/core/query/query.h"
-#include "common/wire/socket.h"
+#include "common/wire/socket_keys.h"
 
 // Limits; access_list_parse returns STATUS_INVALID beyond them.
 enum {

@@ -66,7 +66,7 @@ enum status admission_open(struct admission *admission, const struct endpoints *
     for (unsigned i = 0; i < endpoints->count && status == STATUS_OK; i++) {
         char endpoint[ADDRESS_TEXT_SIZE];
         (void)address_endpoint(endpoint, &endpoints->addresses[i], service);
-        status = wire_bind(&admission->sockets[admission->count++], endpoints->context, endpoint,
+        status = port_open(&admission->sockets[admission->count++], endpoints->listener, endpoint,
                            &listen, err);
         if (status == STATUS_BUSY)
             status = in_use(&endpoints->addresses[i], service, err);
@@ -77,7 +77,7 @@ enum status admission_open(struct admission *admission, const struct endpoints *
 void admission_close(struct admission *admission)
 {
     while (admission->count > 0)
-        wire_close(admission->sockets[--admission->count]);
+        port_close(admission->sockets[--admission->count]);
 }
 
 const struct address *admission_address(const struct admission *admission, unsigned socket)
@@ -118,14 +118,14 @@ static uint64_t grown(uint64_t now, uint64_t *most)
 
 // How connections that the sockets closed are counted and named in the log.
 static const struct {
-    enum refusal reason; // REFUSAL_COUNT: counted by the other fields of struct wire_counters
+    enum refusal reason; // REFUSAL_COUNT: counted as REFUSAL_HANDSHAKE
     const char *what;
 } cuts[WIRE_CUTS] = {
     [WIRE_CUT_NONE] = {REFUSAL_COUNT, "?"},
     [WIRE_CUT_GREETING] = {REFUSAL_COUNT, "connects and does not greet as ZeroMQ 3 does"},
     [WIRE_CUT_KEYS] = {REFUSAL_COUNT, "sends what its keys cannot decrypt"},
-    [WIRE_CUT_STRANGER] = {REFUSAL_COUNT, "connects with a key that is not authorized"},
-    [WIRE_CUT_CONNECTIONS] = {REFUSAL_COUNT, "has too many connections"},
+    [WIRE_CUT_STRANGER] = {REFUSAL_STRANGER, "connects with a key that is not authorized"},
+    [WIRE_CUT_CONNECTIONS] = {REFUSAL_CONNECTIONS, "has too many connections"},
     [WIRE_CUT_GARBAGE] = {REFUSAL_GARBAGE, "breaks the protocol of ZeroMQ"},
     [WIRE_CUT_ROUTING_ID] = {REFUSAL_ROUTING_ID, "sets a routing id"},
     [WIRE_CUT_FRAMES] = {REFUSAL_FRAMES, "sends messages of several frames"},
@@ -152,7 +152,7 @@ static void complain(const struct admission *admission, unsigned socket)
     struct wire_complaint complaints[COMPLAINTS_AT_ONCE];
     unsigned found = COMPLAINTS_AT_ONCE;
     while (found == COMPLAINTS_AT_ONCE) {
-        found = wire_complaints(admission->sockets[socket], complaints, COMPLAINTS_AT_ONCE);
+        found = port_complaints(admission->sockets[socket], complaints, COMPLAINTS_AT_ONCE);
         for (unsigned i = 0; i < found; i++)
             quota_complain(admission->endpoints->quota, &complaints[i].peer,
                            cuts[complaints[i].cut].what, complaints[i].count);
@@ -164,10 +164,7 @@ static void count(struct admission *admission)
     struct reject_counters *rejects = admission->endpoints->rejects;
     for (unsigned i = 0; i < admission->count; i++) {
         struct wire_counters now, *before = &admission->counted[i];
-        wire_count(admission->sockets[i], &now);
-        reject_counters_count(rejects, REFUSAL_CONNECTIONS,
-                              grown(now.over_limit, &before->over_limit));
-        reject_counters_count(rejects, REFUSAL_STRANGER, grown(now.strangers, &before->strangers));
+        port_count(admission->sockets[i], &now);
         // ipc peers need no handshake: one that sends nothing was not rejected.
         if (!admission_address(admission, i)->is_ipc)
             reject_counters_count(rejects, REFUSAL_HANDSHAKE,
@@ -180,7 +177,7 @@ static void hang_up(struct admission *admission)
 {
     for (unsigned i = 0; i < admission->count; i++)
         if (!admission_address(admission, i)->is_ipc)
-            wire_hang_up(admission->sockets[i]);
+            port_hang_up(admission->sockets[i]);
     log_write(LOG_LEVEL_INFO, "%s: connections are closed, since a key was removed or lost a role",
               address_service_name(admission->services[0]));
     admission->hang_up_at_ns = 0;
@@ -205,18 +202,18 @@ void admission_update(struct admission *admission, uint64_t now_ns)
 }
 
 // How long the thread may wait until the next update.
-static int64_t timeout_ns(const struct admission *admission, uint64_t now_ns)
+static uint64_t timeout_ns(const struct admission *admission, uint64_t now_ns)
 {
     if (!admission->endpoints->access)
-        return (int64_t)SECOND_NS;
+        return SECOND_NS;
     if (admission->hang_up_at_ns == 0)
         return LOOK_NS;
-    return admission->hang_up_at_ns > now_ns ? (int64_t)(admission->hang_up_at_ns - now_ns) : 0;
+    return admission->hang_up_at_ns > now_ns ? admission->hang_up_at_ns - now_ns : 0;
 }
 
 void admission_wait(struct admission *admission, int fd, uint32_t *ready)
 {
     const uint64_t now_ns = clock_monotonic_ns();
     admission_update(admission, now_ns);
-    wire_wait(admission->sockets, admission->count, fd, timeout_ns(admission, now_ns), ready);
+    port_wait(admission->sockets, admission->count, fd, timeout_ns(admission, now_ns), ready);
 }

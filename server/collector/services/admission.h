@@ -14,7 +14,7 @@
 
 #include "common/core/base/error.h"
 #include "common/wire/address.h"
-#include "common/wire/socket.h"
+#include "common/wire/listener.h"
 #include "server/collector/access/access.h"
 #include "server/collector/access/quota.h"
 #include "server/collector/threads/reject_counters.h"
@@ -27,7 +27,7 @@ enum {
 
 // Where the collector listens, and who may connect.
 struct endpoints {
-    struct wire_context *context; // the process's sockets
+    struct listener *listener; // the process's listening sockets
     struct address addresses[ENDPOINTS_MAX];
     unsigned count;
     struct access *access;    // access control over TCP; NULL: none, and no encryption
@@ -42,7 +42,7 @@ struct admission {
     enum address_service services[ADMISSION_SERVICES_MAX];
     unsigned count; // of sockets
     // The sockets of the first service, one for each address, then those of the second.
-    struct wire_socket *sockets[ADMISSION_SOCKETS_MAX];
+    struct port *sockets[ADMISSION_SOCKETS_MAX];
     struct wire_counters counted[ADMISSION_SOCKETS_MAX]; // as last added to `rejects`
     unsigned revocations;                                // access_revocations as last seen
     uint64_t hang_up_at_ns;                              // when to close connections; 0: never

@@ -36,7 +36,7 @@ struct ingest {
 static bool is_connected(void *connections, const struct job_return *at)
 {
     const struct admission *admission = connections;
-    return wire_is_connected(admission->sockets[at->socket], &at->route);
+    return port_is_connected(admission->sockets[at->socket], &at->route);
 }
 
 // ---- Answers -----------------------------------------------------------------------
@@ -193,10 +193,10 @@ static void receive(struct ingest *ingest, unsigned socket)
 {
     for (unsigned i = 0; i < FRAMES_PER_TURN && !ingest->pending; i++) {
         struct wire_frame frame;
-        if (wire_receive(ingest->admission.sockets[socket], &frame) != STATUS_OK)
+        if (port_receive(ingest->admission.sockets[socket], &frame) != STATUS_OK)
             return;
         on_frame(ingest, socket, &frame);
-        wire_frame_release(&frame);
+        port_release(&frame);
     }
 }
 
@@ -214,7 +214,7 @@ static void wait_and_receive(struct ingest *ingest)
     uint32_t ready = 0;
     if (!flush_pending(ingest)) {
         admission_update(&ingest->admission, clock_monotonic_ns());
-        wire_wait(NULL, 0, queue_fd(ingest->channels->acks), ROOM_WAIT_NS, &ready);
+        port_wait(NULL, 0, queue_fd(ingest->channels->acks), ROOM_WAIT_NS, &ready);
         return;
     }
     admission_wait(&ingest->admission, queue_fd(ingest->channels->acks), &ready);
@@ -229,12 +229,12 @@ static void pass_stop(struct ingest *ingest)
 {
     uint32_t ready = 0;
     while (!flush_pending(ingest))
-        wire_wait(ingest->admission.sockets, 0, -1, ROOM_WAIT_NS, &ready);
+        port_wait(ingest->admission.sockets, 0, -1, ROOM_WAIT_NS, &ready);
     struct job *stop = ingest->channels->stop;
     ingest->channels->stop = NULL;
     hand_over(ingest, stop, sizeof *stop);
     while (!flush_pending(ingest))
-        wire_wait(ingest->admission.sockets, 0, -1, ROOM_WAIT_NS, &ready);
+        port_wait(ingest->admission.sockets, 0, -1, ROOM_WAIT_NS, &ready);
 }
 
 static void *ingest_body(void *context)

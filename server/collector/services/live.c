@@ -122,10 +122,10 @@ static void receive(struct live *live, unsigned socket)
 {
     for (unsigned i = 0; i < FRAMES_PER_TURN; i++) {
         struct wire_frame frame;
-        if (wire_receive(live->admission.sockets[socket], &frame) != STATUS_OK)
+        if (port_receive(live->admission.sockets[socket], &frame) != STATUS_OK)
             return;
         on_frame(live, socket, &frame);
-        wire_frame_release(&frame);
+        port_release(&frame);
     }
 }
 

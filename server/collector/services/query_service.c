@@ -216,7 +216,7 @@ static void set_metrics(struct query_service *service, struct result *result)
     set_metric(result, "memory_bytes", (uint64_t)process_memory_bytes());
     set_metric(result, "queue_messages", messages);
     set_metric(result, "queue_bytes", bytes);
-    set_metric(result, "unsent_bytes", wire_unsent_bytes(service->endpoints->context));
+    set_metric(result, "unsent_bytes", listener_unsent_bytes(service->endpoints->listener));
     set_metric(result, "commits", commits);
     if (commits == 0)
         return;
@@ -245,7 +245,7 @@ static bool has_unread(struct query_service *service, const struct job_return *t
 {
     struct quota *quota = service->channels->quota;
     const uint64_t most = quota_most(quota, QUOTA_ANSWERS);
-    if (!wire_has_unread(service->admission.sockets[to->socket], &to->route,
+    if (!port_has_unread(service->admission.sockets[to->socket], &to->route,
                          most ? most : UINT64_MAX))
         return false;
     reject_counters_count(service->endpoints->rejects, REFUSAL_QUOTA, 1);
@@ -304,10 +304,10 @@ static void on_frame(struct query_service *service, unsigned socket, const struc
 static bool receive_one(struct query_service *service, unsigned socket)
 {
     struct wire_frame frame;
-    if (wire_receive(service->admission.sockets[socket], &frame) != STATUS_OK)
+    if (port_receive(service->admission.sockets[socket], &frame) != STATUS_OK)
         return false;
     on_frame(service, socket, &frame);
-    wire_frame_release(&frame);
+    port_release(&frame);
     return true;
 }
 

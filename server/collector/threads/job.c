@@ -113,17 +113,17 @@ struct answer *answer_encode(const struct job_return *to, const struct message *
     return answer;
 }
 
-enum status answer_send(struct wire_socket *const *sockets, struct answer *answer)
+enum status answer_send(struct port *const *sockets, struct answer *answer)
 {
     enum status status = answer ? STATUS_OK : STATUS_NOMEM;
     if (answer && answer->size)
         status =
-            wire_send(sockets[answer->to.socket], &answer->to.route, answer->bytes, answer->size);
+            port_send(sockets[answer->to.socket], &answer->to.route, answer->bytes, answer->size);
     answer_free(answer);
     return status;
 }
 
-void answer_send_counted(struct wire_socket *const *sockets, struct answer *answer,
+void answer_send_counted(struct port *const *sockets, struct answer *answer,
                          struct reject_counters *rejects)
 {
     const enum status status = answer_send(sockets, answer);
@@ -131,7 +131,7 @@ void answer_send_counted(struct wire_socket *const *sockets, struct answer *answ
         reject_counters_count(rejects, REFUSAL_UNANSWERED, 1);
 }
 
-void answer_send_queued(struct wire_socket *const *sockets, struct queue *queue,
+void answer_send_queued(struct port *const *sockets, struct queue *queue,
                         struct reject_counters *rejects)
 {
     struct answer *answer;

@@ -11,7 +11,7 @@
 #include "common/core/query/result.h"
 #include "common/store/sqlite/admin_log.h"
 #include "common/wire/message.h"
-#include "common/wire/socket.h"
+#include "common/wire/listener.h"
 #include "server/collector/threads/peer_credit.h"
 
 struct baseline;
@@ -84,15 +84,15 @@ void answer_free(void *answer); // accepts NULL
 
 // Sends an answer from its socket and frees it; an empty answer is only freed.  Returns
 // STATUS_NOMEM if `answer` is NULL, or an error of wire_send: then the answer is lost.
-enum status answer_send(struct wire_socket *const *sockets, struct answer *answer);
+enum status answer_send(struct port *const *sockets, struct answer *answer);
 
 // The same; counts a lost answer in `rejects`, unless its peer has disconnected.
-void answer_send_counted(struct wire_socket *const *sockets, struct answer *answer,
+void answer_send_counted(struct port *const *sockets, struct answer *answer,
                          struct reject_counters *rejects);
 
 // Sends all answers of the queue, and counts lost ones.  The calling thread is the queue's
 // consumer.
-void answer_send_queued(struct wire_socket *const *sockets, struct queue *queue,
+void answer_send_queued(struct port *const *sockets, struct queue *queue,
                         struct reject_counters *rejects);
 
 // Queues an answer for the thread that owns its socket.  Consumes the answer.  If the queue is

@@ -13,7 +13,7 @@
 #include "common/core/delivery/delivery_run.h"
 #include "common/core/record/record.h"
 #include "common/wire/message.h"
-#include "common/wire/socket.h"
+#include "common/wire/peer.h"
 #include "server/collector/threads/job.h"
 #include "server/collector/writer/writer_cells.h"
 

@@ -333,10 +333,9 @@ static void ask(const char *service, const struct query *query, struct message *
     producer_message(&asker, &question);
     uint32_t ready = 0;
     wire_wait(&asker.socket, 1, -1, INT64_C(5000000000), &ready);
-    struct wire_frame frame;
+    struct wire_bytes frame;
     assert_int_equal(wire_receive(asker.socket, &frame), STATUS_OK);
     assert_int_equal(codec_decode(message, frame.bytes, frame.size, NULL), STATUS_OK);
-    wire_frame_release(&frame);
     assert_int_equal(message->kind, MESSAGE_REPLY);
     assert_int_equal(message->reply.id, 42);
     producer_close(&asker);
@@ -470,11 +469,10 @@ TEST_CASE(test_every_admin_query_is_answered)
         producer_message(&asker, &message);
         uint32_t ready = 0;
         wire_wait(&asker.socket, 1, -1, INT64_C(5000000000), &ready);
-        struct wire_frame frame;
+        struct wire_bytes frame;
         assert_int_equal(wire_receive(asker.socket, &frame), STATUS_OK);
         struct message reply;
         assert_int_equal(codec_decode(&reply, frame.bytes, frame.size, NULL), STATUS_OK);
-        wire_frame_release(&frame);
         assert_int_equal(reply.reply.id, id);
         message_free(&reply);
     }

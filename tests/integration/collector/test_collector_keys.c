@@ -145,13 +145,12 @@ static void ask(struct producer *peer, const struct query *query, struct message
 {
     const struct message question = {.kind = MESSAGE_QUERY,
                                      .query = {.id = 42, .protocol = 2, .query = *query}};
-    struct wire_frame frame;
+    struct wire_bytes frame;
     uint32_t ready = 0;
     producer_message(peer, &question);
     wire_wait(&peer->socket, 1, -1, INT64_C(5000000000), &ready);
     assert_int_equal(wire_receive(peer->socket, &frame), STATUS_OK);
     assert_int_equal(codec_decode(message, frame.bytes, frame.size, NULL), STATUS_OK);
-    wire_frame_release(&frame);
     assert_int_equal(message->kind, MESSAGE_REPLY);
 }
 
@@ -302,7 +301,7 @@ static bool is_told_and_cut_off(struct producer *peer)
         size_t size = 0;
         unsigned char *bytes = NULL;
         assert_int_equal(codec_encode(&bytes, &size, &message, NULL), STATUS_OK);
-        (void)!wire_send(peer->socket, NULL, bytes, size);
+        (void)!wire_send(peer->socket, bytes, size);
         free(bytes);
         if (producer_await(peer, 100))
             told |= strstr(peer->error, "ask an administrator") != NULL;

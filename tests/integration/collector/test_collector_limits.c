@@ -215,7 +215,7 @@ static void *be_greedy(void *ignored)
         size_t size = 0;
         unsigned char *bytes =
             producer_encode(&greedy, 0, first, records, COUNT_OF(records), &size);
-        while (!atomic_load(&over) && wire_send(greedy.socket, NULL, bytes, size) == STATUS_FULL)
+        while (!atomic_load(&over) && wire_send(greedy.socket, bytes, size) == STATUS_FULL)
             clock_sleep_until_ns(clock_monotonic_ns() + 100000);
         free(bytes);
     }
@@ -239,8 +239,8 @@ static void *be_noisy(void *ignored)
         memcpy(message.hello.run + 8, &i, sizeof i);
         if (codec_encode(&bytes, &size, &message, NULL) != STATUS_OK)
             break;
-        (void)!wire_send(noisy.socket, NULL, bytes, size);
-        (void)!wire_send(noisy.socket, NULL, "nonsense", 8);
+        (void)!wire_send(noisy.socket, bytes, size);
+        (void)!wire_send(noisy.socket, "nonsense", 8);
         free(bytes);
         clock_sleep_until_ns(clock_monotonic_ns() + 200000);
     }

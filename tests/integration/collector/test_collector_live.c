@@ -49,12 +49,11 @@ static uint64_t subscribe(struct producer *reader, const struct message *credit)
 static size_t live_rows_of(enum record_kind kind, struct producer *reader, uint64_t *missed)
 {
     uint32_t ready = 0;
-    struct wire_frame frame;
+    struct wire_bytes frame;
     struct message message;
     wire_wait(&reader->socket, 1, -1, INT64_C(5000000000), &ready);
     assert_int_equal(wire_receive(reader->socket, &frame), STATUS_OK);
     assert_int_equal(codec_decode(&message, frame.bytes, frame.size, NULL), STATUS_OK);
-    wire_frame_release(&frame);
     assert_int_equal(message.kind, MESSAGE_LIVE_RECORDS);
     assert_int_equal(message.live_records.kind, kind);
     if (kind == RECORD_KIND_INFERENCE)
@@ -97,11 +96,10 @@ TEST_CASE(test_a_reader_without_credit_misses_and_is_told)
 // Receives one LiveRecords of a reader that asked for ids only.
 static uint64_t live_id(struct producer *reader)
 {
-    struct wire_frame frame;
+    struct wire_bytes frame;
     struct message message;
     assert_int_equal(wire_receive(reader->socket, &frame), STATUS_OK);
     assert_int_equal(codec_decode(&message, frame.bytes, frame.size, NULL), STATUS_OK);
-    wire_frame_release(&frame);
     assert_int_equal(message.kind, MESSAGE_LIVE_RECORDS);
     assert_int_equal(message.live_records.kind, RECORD_KIND_INFERENCE);
     assert_int_equal(message.live_records.missed, 0);

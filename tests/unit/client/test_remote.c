@@ -10,7 +10,7 @@
 #include "common/sys/clock.h"
 #include "common/wire/address.h"
 #include "common/wire/codec.h"
-#include "common/wire/socket.h"
+#include "common/wire/listener.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 
@@ -41,13 +41,13 @@ static struct collector {
 
 enum { UNASKED = 100, UNASKED_SIZE = 1 << 20 };
 
-static bool send_message(struct wire_socket *socket, const struct wire_route *route,
+static bool send_message(struct port *socket, const struct wire_route *route,
                          const struct message *message)
 {
     unsigned char *bytes;
     size_t size;
     assert_int_equal(codec_encode(&bytes, &size, message, NULL), STATUS_OK);
-    enum status status = wire_send(socket, route, bytes, size);
+    enum status status = port_send(socket, route, bytes, size);
     free(bytes);
     return status == STATUS_OK;
 }
@@ -63,7 +63,7 @@ static struct result *one_number(int64_t number)
     return result;
 }
 
-static void send_reply(struct wire_socket *socket, const struct wire_route *route, uint64_t id,
+static void send_reply(struct port *socket, const struct wire_route *route, uint64_t id,
                        enum reply_status status, const char *text, int64_t number)
 {
     struct message reply = {
@@ -79,7 +79,7 @@ static void send_reply(struct wire_socket *socket, const struct wire_route *rout
     result_free(reply.reply.result);
 }
 
-static void answer(struct wire_socket *socket, const struct wire_route *route,
+static void answer(struct port *socket, const struct wire_route *route,
                    const struct message_query *query)
 {
     static const struct {
@@ -104,15 +104,15 @@ static void answer(struct wire_socket *socket, const struct wire_route *route,
         (void)send_message(socket, route, &credit);
     }
     if (strcmp(metric, "garbage") == 0)
-        (void)!wire_send(socket, route, "\xff\xff", 2);
+        (void)!port_send(socket, route, "\xff\xff", 2);
     if (strcmp(metric, "nothing") == 0)
-        (void)!wire_send(socket, route, "", 0);
+        (void)!port_send(socket, route, "", 0);
     send_reply(socket, route, query->id, REPLY_OK, "", query->query.kind == QUERY_CLEAR ? 42 : 7);
 }
 
 // An audit is answered when so many pings have been, by `number`; with none it is
 // never answered.
-static void answer_audit(struct wire_socket *socket, const struct wire_route *route,
+static void answer_audit(struct port *socket, const struct wire_route *route,
                          const struct message_query *query)
 {
     if (query->query.kind == QUERY_AUDIT)
@@ -125,7 +125,7 @@ static void answer_audit(struct wire_socket *socket, const struct wire_route *ro
 }
 
 // Sends what credit and queue have room for; the rest waits for the next turn.
-static void send_live(struct wire_socket *socket)
+static void send_live(struct port *socket)
 {
     bool sent = true;
     while (sent && collector.live_rows > 0 && atomic_load(&collector.credit) > 0) {
@@ -144,15 +144,15 @@ static void send_live(struct wire_socket *socket)
     }
 }
 
-static void send_unasked(struct wire_socket *socket)
+static void send_unasked(struct port *socket)
 {
     static unsigned char bytes[UNASKED_SIZE];
     while (atomic_load(&collector.unasked) > 0 &&
-           wire_send(socket, &collector.asker, bytes, sizeof bytes) == STATUS_OK)
+           port_send(socket, &collector.asker, bytes, sizeof bytes) == STATUS_OK)
         atomic_fetch_sub(&collector.unasked, 1);
 }
 
-static void take(struct wire_socket *socket, const struct wire_frame *frame)
+static void take(struct port *socket, const struct wire_frame *frame)
 {
     struct message message;
     if (codec_decode(&message, frame->bytes, frame->size, NULL) != STATUS_OK)
@@ -178,35 +178,35 @@ static void *serve(void *context)
 {
     static const enum address_service services[] = {ADDRESS_QUERY, ADDRESS_ADMIN, ADDRESS_LIVE};
     (void)context;
-    struct wire_context *wire;
+    struct listener *listener;
     struct address address;
-    struct wire_socket *sockets[COUNT_OF(services)];
-    assert_int_equal(wire_context_new(&wire, NULL), STATUS_OK);
+    struct port *sockets[COUNT_OF(services)];
+    assert_int_equal(listener_new(&listener, NULL), STATUS_OK);
     assert_int_equal(address_parse(&address, collector.address, NULL), STATUS_OK);
     for (size_t i = 0; i < COUNT_OF(services); i++) {
         char endpoint[ADDRESS_TEXT_SIZE];
         const struct wire_listen listen = {.service = services[i]};
-        assert_int_equal(wire_bind(&sockets[i], wire,
+        assert_int_equal(port_open(&sockets[i], listener,
                                    address_endpoint(endpoint, &address, services[i]), &listen,
                                    NULL),
                          STATUS_OK);
     }
     while (!atomic_load(&collector.stop)) {
         uint32_t ready;
-        wire_wait(sockets, COUNT_OF(services), -1, (int64_t)(SECOND_NS / 100), &ready);
+        port_wait(sockets, COUNT_OF(services), -1, (int64_t)(SECOND_NS / 100), &ready);
         for (size_t i = 0; i < COUNT_OF(services); i++) {
             struct wire_frame frame;
-            while (wire_receive(sockets[i], &frame) == STATUS_OK) {
+            while (port_receive(sockets[i], &frame) == STATUS_OK) {
                 take(sockets[i], &frame);
-                wire_frame_release(&frame);
+                port_release(&frame);
             }
         }
         send_unasked(sockets[0]);
         send_live(sockets[COUNT_OF(services) - 1]);
     }
     for (size_t i = 0; i < COUNT_OF(services); i++)
-        wire_close(sockets[i]);
-    wire_context_free(wire);
+        port_close(sockets[i]);
+    listener_free(listener);
     return NULL;
 }
 

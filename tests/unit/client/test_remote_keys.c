@@ -12,7 +12,7 @@
 #include "common/wire/address.h"
 #include "common/wire/codec.h"
 #include "common/wire/keys.h"
-#include "common/wire/socket.h"
+#include "common/wire/listener.h"
 #include "tests/support/folder.h"
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -47,7 +47,7 @@ static struct result *one_number(void)
     return result;
 }
 
-static void answer(struct wire_socket *socket, const struct wire_frame *frame)
+static void answer(struct port *socket, const struct wire_frame *frame)
 {
     struct message asked, reply;
     if (codec_decode(&asked, frame->bytes, frame->size, NULL) != STATUS_OK)
@@ -62,14 +62,14 @@ static void answer(struct wire_socket *socket, const struct wire_frame *frame)
     unsigned char *bytes;
     size_t size;
     assert_int_equal(codec_encode(&bytes, &size, &reply, NULL), STATUS_OK);
-    (void)!wire_send(socket, &frame->route, bytes, size);
+    (void)!port_send(socket, &frame->route, bytes, size);
     free(bytes);
     result_free(asked.kind == MESSAGE_QUERY ? reply.reply.result : reply.live_records.result);
     message_free(&asked);
 }
 
 // Binds query and live of the first ports that are free.
-static void bind_all(struct wire_socket **sockets, struct wire_context *context)
+static void bind_all(struct port **sockets, struct listener *listener)
 {
     static const enum address_service services[] = {ADDRESS_QUERY, ADDRESS_LIVE};
     const struct wire_guard guard = {.keys = rig.server, .admit = admit};
@@ -82,9 +82,9 @@ static void bind_all(struct wire_socket **sockets, struct wire_context *context)
         for (int i = 0; i < 2; i++) {
             char endpoint[ADDRESS_TEXT_SIZE];
             const struct wire_listen listen = {.service = services[i], .guard = &guard};
-            wire_close(sockets[i]);
+            port_close(sockets[i]);
             sockets[i] = NULL;
-            status = wire_bind(&sockets[i], context,
+            status = port_open(&sockets[i], listener,
                                address_endpoint(endpoint, &address, services[i]), &listen, NULL);
             if (status != STATUS_OK)
                 break;
@@ -96,26 +96,26 @@ static void bind_all(struct wire_socket **sockets, struct wire_context *context)
 static void *serve(void *context)
 {
     (void)context;
-    struct wire_context *wire;
-    struct wire_socket *sockets[2] = {NULL, NULL};
-    assert_int_equal(wire_context_new(&wire, NULL), STATUS_OK);
-    bind_all(sockets, wire);
+    struct listener *listener;
+    struct port *sockets[2] = {NULL, NULL};
+    assert_int_equal(listener_new(&listener, NULL), STATUS_OK);
+    bind_all(sockets, listener);
     (void)sem_post(&rig.ready);
     while (!atomic_load(&rig.stop)) {
         uint32_t bits;
-        wire_wait(sockets, 2, -1, (int64_t)(SECOND_NS / 100), &bits);
+        port_wait(sockets, 2, -1, (int64_t)(SECOND_NS / 100), &bits);
         for (int i = 0; i < 2; i++) {
             struct wire_frame frame;
-            while (wire_receive(sockets[i], &frame) == STATUS_OK) {
+            while (port_receive(sockets[i], &frame) == STATUS_OK) {
                 if (frame.peer.kind == PEER_KEY && atomic_load(&rig.admits))
                     answer(sockets[i], &frame);
-                wire_frame_release(&frame);
+                port_release(&frame);
             }
         }
     }
-    wire_close(sockets[0]);
-    wire_close(sockets[1]);
-    wire_context_free(wire);
+    port_close(sockets[0]);
+    port_close(sockets[1]);
+    listener_free(listener);
     return NULL;
 }
 

@@ -15,7 +15,7 @@ enum { FRAME_MAX = 1000 };
 #define METADATA "\13Socket-Type\0\0\0\6DEALER\10Identity\0\0\0\0"
 
 struct scene {
-    struct curve_keys server;
+    struct wire_keypair server;
     struct zmtp_rig rig;
     struct hands hands;
     unsigned char command[HANDS_COMMAND_MAX];
@@ -104,14 +104,12 @@ STATE_CASE(test_sound, struct scene *scene)
         scene->piece = piece;
         scene->rig.reads_direct = piece % 2;
         reach_ready(scene);
-        assert_memory_equal(scene->rig.key, scene->hands.own.public_key, CURVE_KEY_SIZE);
+        assert_memory_equal(scene->rig.key, scene->hands.own.public_key, WIRE_KEY_SIZE);
         assert_true(hands_open(&scene->hands, "CurveZMQREADY---", scene->rig.sent,
                                scene->rig.sent_size, text, &last));
         assert_memory_equal(text, "\13Socket-Type\0\0\0\6ROUTER", 22);
         send_message(scene, 0, "hello", 5);
         send_message(scene, 0, "", 0);
-        send_message(scene, 1, "a", 1);
-        send_message(scene, 0, "b", 1);
         send_message(scene, 2, "\4PING\0\1abc", 10);
         assert_true(hands_open(&scene->hands, "CurveZMQMESSAGES", scene->rig.sent,
                                scene->rig.sent_size, text, &nonce));
@@ -119,8 +117,8 @@ STATE_CASE(test_sound, struct scene *scene)
         assert_true(nonce > last);
         send_message(scene, 2, "\3SUB", 4);
         assert_string_equal(scene->rig.trace,
-                            "admit frame 38 message hello frame 33 message  frame 34 dropped "
-                            "frame 34 skipped frame 43 ping abc frame 37 command ");
+                            "admit frame 38 message hello frame 33 message  frame 43 ping abc "
+                            "frame 37 command ");
     }
     for (int i = 0; i < 100; i++) {
         unsigned char out[400], opened[400], message[300] = "message";
@@ -176,7 +174,7 @@ static void spoil_client_key(struct scene *scene)
 {
     send(scene, GREETING, ZMTP_GREETING_SIZE);
     const size_t size = hands_hello(&scene->hands, scene->command);
-    memset(scene->command + 82, 0, CURVE_KEY_SIZE); // a point of low order
+    memset(scene->command + 82, 0, WIRE_KEY_SIZE); // a point of low order
     send(scene, scene->command, size);
 }
 
@@ -234,7 +232,7 @@ static void spoil_vouched_client(struct scene *scene)
 static void spoil_vouched_server(struct scene *scene)
 {
     reach_welcome(scene);
-    scene->hands.vouched[CURVE_KEY_SIZE] ^= 1;
+    scene->hands.vouched[WIRE_KEY_SIZE] ^= 1;
     send_initiate(scene);
 }
 
@@ -244,14 +242,14 @@ static void spoil_owner(struct scene *scene)
     struct hands other;
     hands_begin(&other, &scene->server);
     reach_welcome(scene);
-    memcpy(scene->hands.own.public_key, other.own.public_key, CURVE_KEY_SIZE);
+    memcpy(scene->hands.own.public_key, other.own.public_key, WIRE_KEY_SIZE);
     send_initiate(scene);
 }
 
 static void spoil_owner_zero(struct scene *scene)
 {
     reach_welcome(scene);
-    memset(scene->hands.own.public_key, 0, CURVE_KEY_SIZE);
+    memset(scene->hands.own.public_key, 0, WIRE_KEY_SIZE);
     send_initiate(scene);
 }
 

@@ -1,6 +1,6 @@
 // Listening sockets and peers that speak ZMTP by hand: bounds of memory, fair turns, and who is
 // disconnected for what.
-#include "common/wire/socket.h"
+#include "common/wire/listener.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 enum { MIB = 1024 * 1024 };
 
-static const int64_t second_ns = 1000000000;
+static const uint64_t second_ns = 1000000000;
 
 // Added to the monotonic clock; the low half of a peer's IPv6 address; epoll takes nothing.
 static _Atomic uint64_t clock_ahead_ns;
@@ -57,8 +57,8 @@ int __wrap_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event
     return atomic_load(&is_epoll_full) ? -1 : __real_epoll_ctl(epoll, operation, fd, event);
 }
 
-static struct wire_context *context;
-static struct wire_socket *server;
+static struct listener *listener;
+static struct port *server;
 static char folder[64], endpoint[96];
 
 TEST_FIXTURE(set_up)
@@ -67,23 +67,23 @@ TEST_FIXTURE(set_up)
     (void)snprintf(folder, sizeof folder, "/tmp/inferstat-listener-XXXXXX");
     assert_non_null(mkdtemp(folder));
     (void)snprintf(endpoint, sizeof endpoint, "ipc://%s/socket", folder);
-    assert_int_equal(wire_context_new(&context, NULL), STATUS_OK);
+    assert_int_equal(listener_new(&listener, NULL), STATUS_OK);
     return 0;
 }
 
 TEST_FIXTURE(tear_down)
 {
     (void)state;
-    wire_close(server);
+    port_close(server);
     server = NULL;
-    wire_context_free(context);
+    listener_free(listener);
     return rmdir(folder);
 }
 
 static void listen_as(enum address_service service)
 {
     const struct wire_listen listen = {.service = service};
-    assert_int_equal(wire_bind(&server, context, endpoint, &listen, NULL), STATUS_OK);
+    assert_int_equal(port_open(&server, listener, endpoint, &listen, NULL), STATUS_OK);
 }
 
 // ---- A peer --------------------------------------------------------------------------
@@ -144,15 +144,15 @@ static void announce(int fd, uint64_t size)
 static void receive(struct wire_frame *frame)
 {
     uint32_t ready = 0;
-    wire_wait(&server, 1, -1, 10 * second_ns, &ready);
+    port_wait(&server, 1, -1, 10 * second_ns, &ready);
     assert_int_equal(ready, 1);
-    assert_int_equal(wire_receive(server, frame), STATUS_OK);
+    assert_int_equal(port_receive(server, frame), STATUS_OK);
 }
 
-static void pause_ms(int64_t ms)
+static void pause_ms(uint64_t ms)
 {
     uint32_t ready;
-    wire_wait(NULL, 0, -1, ms * 1000000, &ready);
+    port_wait(NULL, 0, -1, ms * 1000000, &ready);
 }
 
 // Waits until a connection was closed for the reason, and checks whose it was.
@@ -162,16 +162,16 @@ static void await_cut(enum wire_cut cut)
     struct wire_complaint complaint;
     for (int i = 0; i < 1000 && counters.cuts[cut] == 0; i++) {
         pause_ms(10);
-        wire_count(server, &counters);
+        port_count(server, &counters);
     }
     assert_int_equal(counters.cuts[cut], 1);
-    assert_int_equal(wire_complaints(server, &complaint, 1), 1);
+    assert_int_equal(port_complaints(server, &complaint, 1), 1);
     assert_int_equal(complaint.cut, cut);
     assert_int_equal(complaint.count, 1);
     assert_int_equal(complaint.peer.kind, PEER_USER);
     assert_int_equal(complaint.peer.uid, getuid());
     assert_int_equal(complaint.peer.pid, getpid());
-    assert_int_equal(wire_complaints(server, &complaint, 1), 0);
+    assert_int_equal(port_complaints(server, &complaint, 1), 0);
 }
 
 static void await_pong(int fd)
@@ -219,7 +219,7 @@ static bool admit_all(void *nothing, enum address_service service,
 }
 
 // Opens a socket with keys; returns its port.
-static uint16_t listen_with_keys(struct wire_socket **out, struct curve_keys *keys)
+static uint16_t listen_with_keys(struct port **out, struct wire_keypair *keys)
 {
     char place[64];
     struct wire_guard guard = {.admit = admit_all};
@@ -228,7 +228,7 @@ static uint16_t listen_with_keys(struct wire_socket **out, struct curve_keys *ke
     memcpy(keys->public_key, guard.keys.public_key, WIRE_KEY_SIZE);
     for (uint16_t port = 20000; port < 30000; port++) {
         (void)snprintf(place, sizeof place, "tcp://127.0.0.1:%u", port);
-        if (wire_bind(out, context, place, &listen, NULL) == STATUS_OK)
+        if (port_open(out, listener, place, &listen, NULL) == STATUS_OK)
             return port;
     }
     fail();
@@ -247,37 +247,37 @@ static int connect_tcp(uint16_t port)
 // Whoever comes too often over TCP does not keep local users out.
 TEST_CASE(test_a_storm_over_tcp)
 {
-    struct wire_socket *tcp;
+    struct port *tcp;
     struct wire_counters counters = {0};
-    struct curve_keys keys;
+    struct wire_keypair keys;
     listen_as(ADDRESS_INGEST);
     const uint16_t port = listen_with_keys(&tcp, &keys);
     for (int i = 0; i < 100000 && counters.cuts[WIRE_CUT_RATE] == 0; i++) {
         (void)close(connect_tcp(port));
-        wire_count(tcp, &counters);
+        port_count(tcp, &counters);
     }
     assert_int_not_equal(counters.cuts[WIRE_CUT_RATE], 0);
     (void)close(join());
-    wire_close(tcp);
+    port_close(tcp);
 }
 
 // Whoever has a network of IPv6 addresses does not come more often than with one of them: 2,000 in
 // a second, which all peers together may.
 TEST_CASE(test_a_storm_from_one_network)
 {
-    struct wire_socket *tcp;
+    struct port *tcp;
     struct wire_counters counters = {0};
-    struct curve_keys keys;
+    struct wire_keypair keys;
     const uint16_t port = listen_with_keys(&tcp, &keys);
     atomic_store(&is_from_one_network, true);
     for (int i = 0; i < 4000 && counters.cuts[WIRE_CUT_RATE] == 0; i++) {
         atomic_fetch_add(&clock_ahead_ns, 2000000);
         (void)close(connect_tcp(port));
-        wire_count(tcp, &counters);
+        port_count(tcp, &counters);
     }
     assert_int_not_equal(counters.cuts[WIRE_CUT_RATE], 0);
     atomic_store(&is_from_one_network, false);
-    wire_close(tcp);
+    port_close(tcp);
 }
 
 TEST_CASE(test_epoll_takes_no_more)
@@ -285,7 +285,7 @@ TEST_CASE(test_epoll_takes_no_more)
     const struct wire_listen listen = {.service = ADDRESS_INGEST};
     struct error err = {0};
     atomic_store(&is_epoll_full, true);
-    assert_int_equal(wire_bind(&server, context, endpoint, &listen, &err), STATUS_IO);
+    assert_int_equal(port_open(&server, listener, endpoint, &listen, &err), STATUS_IO);
     assert_non_null(strstr(err.text, "cannot listen"));
     atomic_store(&is_epoll_full, false);
 }
@@ -295,17 +295,17 @@ static _Atomic bool is_over;
 // Answers the first message with many, a few at a time.
 static void *talk(void *socket)
 {
-    struct wire_socket *const tcp = socket;
+    struct port *const tcp = socket;
     struct wire_frame frame;
     uint32_t ready;
-    wire_wait(&tcp, 1, -1, 10 * second_ns, &ready);
-    assert_int_equal(wire_receive(tcp, &frame), STATUS_OK);
+    port_wait(&tcp, 1, -1, 10 * second_ns, &ready);
+    assert_int_equal(port_receive(tcp, &frame), STATUS_OK);
     for (unsigned i = 0; !atomic_load(&is_over); i++) {
-        (void)!wire_send(tcp, &frame.route, "answer", 6);
+        (void)!port_send(tcp, &frame.route, "answer", 6);
         if (i % 8 == 0)
             (void)usleep(10);
     }
-    wire_frame_release(&frame);
+    port_release(&frame);
     return NULL;
 }
 
@@ -337,8 +337,8 @@ static int join_with_keys(uint16_t port, struct hands *hands)
 TEST_CASE(test_numbers_of_sealed_frames)
 {
     enum { PINGS = 500, EACH = 50 };
-    struct wire_socket *tcp;
-    struct curve_keys keys;
+    struct port *tcp;
+    struct wire_keypair keys;
     struct hands hands;
     pthread_t thread;
     unsigned char bytes[HANDS_COMMAND_MAX], text[512];
@@ -363,7 +363,7 @@ TEST_CASE(test_numbers_of_sealed_frames)
     atomic_store(&is_over, true);
     (void)close(fd);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    wire_close(tcp);
+    port_close(tcp);
 }
 
 // One connection with much to say does not keep another waiting.
@@ -385,7 +385,7 @@ TEST_CASE(test_turns)
         receive(&frame);
         is_there = frame.size == 1;
         before += !is_there;
-        wire_frame_release(&frame);
+        port_release(&frame);
     }
     assert_in_range(before, 1, 33); // 64 KiB
     (void)close(many);
@@ -424,9 +424,9 @@ TEST_CASE(test_received_bytes_are_bounded)
             continue;
         }
         struct wire_frame frame;
-        if (wire_receive(server, &frame) == STATUS_OK) {
+        if (port_receive(server, &frame) == STATUS_OK) {
             assert_int_equal(frame.size, MIB);
-            wire_frame_release(&frame);
+            port_release(&frame);
             received++;
         }
     }
@@ -447,25 +447,25 @@ TEST_CASE(test_a_deaf_peer)
     send_all(deaf, "\0\1a\0\1b", 6);
     receive(&frame);
     const struct wire_route route = frame.route;
-    wire_frame_release(&frame);
-    assert_true(wire_is_connected(server, &route));
-    assert_int_equal(wire_send(server, &route, answer, sizeof answer), STATUS_OK);
-    assert_true(wire_has_unread(server, &route, sizeof answer - 1));
-    assert_true(wire_has_unread(server, &route, UINT64_MAX)); // most of what is left
+    port_release(&frame);
+    assert_true(port_is_connected(server, &route));
+    assert_int_equal(port_send(server, &route, answer, sizeof answer), STATUS_OK);
+    assert_true(port_has_unread(server, &route, sizeof answer - 1));
+    assert_true(port_has_unread(server, &route, UINT64_MAX)); // most of what is left
     pause_ms(100);
-    assert_int_equal(wire_receive(server, &frame), STATUS_NO_DATA);
+    assert_int_equal(port_receive(server, &frame), STATUS_NO_DATA);
 
     send_all(other, "\0\1c", 3);
     receive(&frame);
-    assert_int_equal(wire_send(server, &frame.route, answer, sizeof answer), STATUS_FULL);
-    assert_int_equal(wire_send(server, &frame.route, answer, 1000), STATUS_OK);
-    wire_frame_release(&frame);
-    for (int i = 0; i < 400 && wire_is_connected(server, &route); i++) {
-        (void)!wire_send(server, &frame.route, answer, sizeof answer);
+    assert_int_equal(port_send(server, &frame.route, answer, sizeof answer), STATUS_FULL);
+    assert_int_equal(port_send(server, &frame.route, answer, 1000), STATUS_OK);
+    port_release(&frame);
+    for (int i = 0; i < 400 && port_is_connected(server, &route); i++) {
+        (void)!port_send(server, &frame.route, answer, sizeof answer);
         pause_ms(10);
     }
-    assert_false(wire_is_connected(server, &route));
-    assert_int_equal(wire_send(server, &route, answer, 1), STATUS_UNREACHABLE);
+    assert_false(port_is_connected(server, &route));
+    assert_int_equal(port_send(server, &route, answer, 1), STATUS_UNREACHABLE);
     await_cut(WIRE_CUT_DEAF);
     (void)close(deaf);
     (void)close(other);
@@ -481,12 +481,12 @@ TEST_CASE(test_a_slow_reader)
     int fd = join(), steps = 0;
     send_all(fd, "\0\1a", 3);
     receive(&frame);
-    assert_int_equal(wire_send(server, &frame.route, answer, sizeof answer), STATUS_OK);
-    wire_frame_release(&frame);
-    for (; steps < 20 && wire_is_connected(server, &frame.route); steps++) {
+    assert_int_equal(port_send(server, &frame.route, answer, sizeof answer), STATUS_OK);
+    port_release(&frame);
+    for (; steps < 20 && port_is_connected(server, &frame.route); steps++) {
         (void)!recv(fd, answer, PIECE, MSG_WAITALL);
         pause_ms(50); // until the next bytes are sent
-        atomic_fetch_add(&clock_ahead_ns, STEP_S * (uint64_t)second_ns);
+        atomic_fetch_add(&clock_ahead_ns, STEP_S * second_ns);
     }
     assert_in_range(steps, 7, 11);
     await_cut(WIRE_CUT_DEAF);
@@ -502,9 +502,9 @@ TEST_CASE(test_an_answer_that_is_read)
     int fd = join();
     send_all(fd, "\0\1a\0\1b\0\1c", 9);
     receive(&frame);
-    assert_int_equal(wire_send(server, &frame.route, answer, sizeof answer), STATUS_OK);
-    wire_frame_release(&frame);
-    assert_int_equal(wire_receive(server, &frame), STATUS_NO_DATA);
+    assert_int_equal(port_send(server, &frame.route, answer, sizeof answer), STATUS_OK);
+    port_release(&frame);
+    assert_int_equal(port_receive(server, &frame), STATUS_NO_DATA);
     for (size_t got = 0; got < 9 + sizeof answer;) {
         ssize_t more = recv(fd, answer, sizeof answer, 0);
         assert_true(more > 0);
@@ -512,11 +512,11 @@ TEST_CASE(test_an_answer_that_is_read)
     }
     receive(&frame);
     assert_memory_equal(frame.bytes, "b", 1);
-    wire_frame_release(&frame);
+    port_release(&frame);
     (void)close(fd);
-    for (int i = 0; i < 1000 && wire_is_connected(server, &frame.route); i++)
+    for (int i = 0; i < 1000 && port_is_connected(server, &frame.route); i++)
         pause_ms(10);
-    assert_int_equal(wire_receive(server, &frame), STATUS_NO_DATA);
+    assert_int_equal(port_receive(server, &frame), STATUS_NO_DATA);
 }
 
 // Peers that send a lot and leave: what they sent is received, and their connections end.
@@ -536,14 +536,14 @@ TEST_CASE(test_peers_that_leave)
         (void)close(fd);
     }
     for (int i = 0; i < 5000 && counters.connections > 0; i++) {
-        for (; wire_receive(server, &frame) == STATUS_OK; received++)
-            wire_frame_release(&frame);
+        for (; port_receive(server, &frame) == STATUS_OK; received++)
+            port_release(&frame);
         pause_ms(1);
-        wire_count(server, &counters);
+        port_count(server, &counters);
     }
     assert_int_equal(counters.connections, 0);
-    for (; wire_receive(server, &frame) == STATUS_OK; received++)
-        wire_frame_release(&frame);
+    for (; port_receive(server, &frame) == STATUS_OK; received++)
+        port_release(&frame);
     assert_int_equal(received, PEERS * FRAMES);
 }
 

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/wire/message.h"
+#include "common/wire/listener.h"
 #include "tests/support/test.h"
 
 enum { CLIENTS = 16, TRIES = 10000 };
@@ -18,7 +18,8 @@ enum { CLIENTS = 16, TRIES = 10000 };
 // The keys of a test: `admitted` says by bits which clients' are on the list.
 struct fixture {
     struct wire_context *context;
-    struct wire_socket *server;
+    struct listener *listener;
+    struct port *server;
     char endpoint[64];
     unsigned port;
     struct wire_guard guard;
@@ -38,17 +39,17 @@ static bool admit(void *context, enum address_service service,
     return false;
 }
 
-static struct wire_socket *bind_free_port(struct fixture *fixture, const char *host,
-                                          const struct wire_listen *listen)
+static struct port *bind_free_port(struct fixture *fixture, const char *host,
+                                   const struct wire_listen *listen)
 {
     static unsigned last = 0;
-    struct wire_socket *server = NULL;
+    struct port *server = NULL;
     enum status status = STATUS_BUSY;
     for (int i = 0; i < 1000 && status == STATUS_BUSY; i++) {
         fixture->port = 20000 + ((unsigned)getpid() * 7 + last++) % 12000;
         (void)snprintf(fixture->endpoint, sizeof fixture->endpoint, "tcp://%s:%u", host,
                        fixture->port);
-        status = wire_bind(&server, fixture->context, fixture->endpoint, listen, NULL);
+        status = port_open(&server, fixture->listener, fixture->endpoint, listen, NULL);
     }
     return status == STATUS_OK ? server : NULL;
 }
@@ -58,6 +59,7 @@ static int setup(void **state)
     struct fixture *fixture = calloc(1, sizeof *fixture);
     assert_non_null(fixture);
     assert_int_equal(wire_context_new(&fixture->context, NULL), STATUS_OK);
+    assert_int_equal(listener_new(&fixture->listener, NULL), STATUS_OK);
     assert_int_equal(wire_keypair_new(&fixture->guard.keys, NULL), STATUS_OK);
     fixture->guard.admit = admit;
     fixture->guard.context = fixture;
@@ -73,8 +75,9 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *fixture = *state;
-    wire_close(fixture->server);
+    port_close(fixture->server);
     wire_context_free(fixture->context);
+    listener_free(fixture->listener);
     free(fixture);
     return 0;
 }
@@ -102,9 +105,9 @@ static void idle(struct fixture *fixture)
 {
     uint32_t ready;
     struct wire_frame frame;
-    wire_wait(&fixture->server, 1, -1, 1000000, &ready);
-    while (fixture->server && wire_receive(fixture->server, &frame) == STATUS_OK)
-        wire_frame_release(&frame);
+    port_wait(&fixture->server, 1, -1, 1000000, &ready);
+    while (fixture->server && port_receive(fixture->server, &frame) == STATUS_OK)
+        port_release(&frame);
 }
 
 // Sends until the server has it, within ten seconds; the frame is to be released.
@@ -114,9 +117,9 @@ static void deliver(struct fixture *fixture, struct wire_socket *client, struct 
     bool sent = false;
     for (int i = 0; i < TRIES && status != STATUS_OK; i++) {
         uint32_t ready;
-        sent = sent || wire_send(client, NULL, "ping", 4) == STATUS_OK;
-        wire_wait(&fixture->server, 1, -1, 1000000, &ready);
-        status = wire_receive(fixture->server, frame);
+        sent = sent || wire_send(client, "ping", 4) == STATUS_OK;
+        port_wait(&fixture->server, 1, -1, 1000000, &ready);
+        status = port_receive(fixture->server, frame);
         // What was under way when a connection ended is lost: once more.
         sent = sent && i % 500 != 499;
     }
@@ -130,7 +133,7 @@ static void assert_gets_in(struct fixture *fixture, struct wire_socket *client, 
     deliver(fixture, client, &frame);
     assert_int_equal(frame.peer.kind, PEER_KEY);
     assert_memory_equal(frame.peer.key, fixture->passes[key].own.public_key, WIRE_KEY_SIZE);
-    wire_frame_release(&frame);
+    port_release(&frame);
 }
 
 // Waits until the client knows how its handshake went.
@@ -145,7 +148,7 @@ static void await(struct fixture *fixture, struct wire_socket *client, enum wire
 static void assert_stays_out(struct fixture *fixture, struct wire_socket *client)
 {
     for (int i = 0; i < 300; i++) {
-        assert_int_equal(wire_send(client, NULL, "ping", 4), STATUS_FULL);
+        assert_int_equal(wire_send(client, "ping", 4), STATUS_FULL);
         idle(fixture);
     }
 }
@@ -156,7 +159,7 @@ static void assert_stays_out(struct fixture *fixture, struct wire_socket *client
         struct wire_counters counters_ = {0};                                                      \
         for (int i_ = 0; i_ < TRIES && counters_.counter < (wanted); i_++) {                       \
             idle(fixture);                                                                         \
-            wire_count((fixture)->server, &counters_);                                             \
+            port_count((fixture)->server, &counters_);                                             \
         }                                                                                          \
         assert_true(counters_.counter >= (wanted));                                                \
     } while (false)
@@ -214,10 +217,10 @@ TEST_CASE(test_no_keys)
 // A connection may be counted after its first message has come.
 static void await_one_connection(struct fixture *fixture, struct wire_counters *counters)
 {
-    wire_count(fixture->server, counters);
+    port_count(fixture->server, counters);
     for (int i = 0; i < TRIES && counters->connections != 1; i++) {
         idle(fixture);
-        wire_count(fixture->server, counters);
+        port_count(fixture->server, counters);
     }
     assert_int_equal(counters->connections, 1);
 }
@@ -232,23 +235,24 @@ STATE_CASE(test_admitted, struct fixture *fixture)
 
     // There and back.
     struct wire_frame frame;
+    struct wire_bytes answer;
     deliver(fixture, client, &frame);
-    assert_int_equal(wire_send(fixture->server, &frame.route, "pong", 4), STATUS_OK);
-    wire_frame_release(&frame);
+    assert_int_equal(port_send(fixture->server, &frame.route, "pong", 4), STATUS_OK);
+    port_release(&frame);
     uint32_t ready;
     wire_wait(&client, 1, -1, INT64_C(10000000000), &ready);
-    assert_int_equal(wire_receive(client, &frame), STATUS_OK);
-    assert_memory_equal(frame.bytes, "pong", 4);
-    assert_int_not_equal(frame.peer.kind, PEER_KEY);
-    wire_frame_release(&frame);
+    assert_int_equal(wire_receive(client, &answer), STATUS_OK);
+    assert_memory_equal(answer.bytes, "pong", 4);
 
     struct wire_counters counters;
     await_one_connection(fixture, &counters);
-    assert_int_equal(counters.strangers + counters.handshakes + counters.over_limit, 0);
+    assert_int_equal(counters.cuts[WIRE_CUT_STRANGER] + counters.handshakes +
+                         counters.cuts[WIRE_CUT_CONNECTIONS],
+                     0);
     wire_close(client);
     for (int i = 0; i < TRIES && counters.connections; i++) {
         idle(fixture);
-        wire_count(fixture->server, &counters);
+        port_count(fixture->server, &counters);
     }
     assert_int_equal(counters.connections, 0);
 }
@@ -258,16 +262,16 @@ STATE_CASE(test_the_largest_answer, struct fixture *fixture)
 {
     static unsigned char answer[MESSAGE_SIZE_MAX];
     struct wire_frame frame;
+    struct wire_bytes received;
     uint32_t ready;
     start(fixture, 0);
     struct wire_socket *client = join(fixture, 3);
     deliver(fixture, client, &frame);
-    assert_int_equal(wire_send(fixture->server, &frame.route, answer, sizeof answer), STATUS_OK);
-    wire_frame_release(&frame);
+    assert_int_equal(port_send(fixture->server, &frame.route, answer, sizeof answer), STATUS_OK);
+    port_release(&frame);
     wire_wait(&client, 1, -1, INT64_C(10000000000), &ready);
-    assert_int_equal(wire_receive(client, &frame), STATUS_OK);
-    assert_int_equal(frame.size, sizeof answer);
-    wire_frame_release(&frame);
+    assert_int_equal(wire_receive(client, &received), STATUS_OK);
+    assert_int_equal(received.size, sizeof answer);
     wire_close(client);
 }
 
@@ -292,7 +296,9 @@ STATE_CASE(test_two_guards, struct fixture *first)
     assert_int_equal(setup(&other_state), 0);
     struct fixture *second = other_state;
     wire_context_free(second->context);
+    listener_free(second->listener);
     second->context = first->context;
+    second->listener = first->listener;
     start(first, 0);
     start(second, 0);
     atomic_store(&first->admitted, 1);
@@ -303,7 +309,7 @@ STATE_CASE(test_two_guards, struct fixture *first)
     await(first, clients[2], WIRE_HANDSHAKE_REFUSED);
     for (size_t i = 0; i < COUNT_OF(clients); i++)
         wire_close(clients[i]);
-    wire_close(second->server);
+    port_close(second->server);
     free(second);
 }
 
@@ -331,8 +337,8 @@ STATE_CASE(test_stranger, struct fixture *fixture)
     assert_stays_out(fixture, stranger);
     assert_gets_in(fixture, friend, 0);
     struct wire_counters counters;
-    wire_count(fixture->server, &counters);
-    assert_int_equal(counters.strangers, 1);
+    port_count(fixture->server, &counters);
+    assert_int_equal(counters.cuts[WIRE_CUT_STRANGER], 1);
 
     atomic_store(&fixture->admitted, 3);
     assert_stays_out(fixture, stranger);
@@ -352,23 +358,23 @@ STATE_CASE(test_revoked, struct fixture *fixture)
     assert_gets_in(fixture, revoked, 1);
     deliver(fixture, friend, &frame);
     const struct wire_route route = frame.route;
-    wire_frame_release(&frame);
+    port_release(&frame);
 
     // The list is asked no more, but each frame still says whose it is.
     atomic_store(&fixture->admitted, 1);
     assert_gets_in(fixture, revoked, 1);
 
-    wire_hang_up(fixture->server);
+    port_hang_up(fixture->server);
     await(fixture, revoked, WIRE_HANDSHAKE_REFUSED);
     assert_stays_out(fixture, revoked);
     // Whoever is admitted still has its connection: an answer to it gets through.
-    assert_int_equal(wire_send(fixture->server, &route, "pong", 4), STATUS_OK);
+    assert_int_equal(port_send(fixture->server, &route, "pong", 4), STATUS_OK);
     uint32_t ready = 0;
     wire_wait(&friend, 1, -1, INT64_C(10000000000), &ready);
-    assert_int_equal(wire_receive(friend, &frame), STATUS_OK);
-    wire_frame_release(&frame);
+    struct wire_bytes answer;
+    assert_int_equal(wire_receive(friend, &answer), STATUS_OK);
     assert_gets_in(fixture, friend, 0);
-    AWAIT_COUNT(fixture, strangers, 1);
+    AWAIT_COUNT(fixture, cuts[WIRE_CUT_STRANGER], 1);
 
     // On the list again.
     atomic_store(&fixture->admitted, 3);
@@ -392,7 +398,7 @@ STATE_CASE(test_other_mechanisms, struct fixture *fixture)
     assert_gets_in(fixture, friend, 0);
     wire_close(plain);
     wire_close(friend);
-    wire_close(fixture->server);
+    port_close(fixture->server);
 
     // And the other way round.
     const struct wire_listen without_keys = {.service = ADDRESS_QUERY};
@@ -413,7 +419,8 @@ STATE_CASE(test_ipc_is_plain, struct fixture *fixture)
     const struct wire_listen listen = {
         .service = ADDRESS_QUERY, .guard = &fixture->guard, .connections_max = 9};
     assert_int_equal(
-        wire_bind(&fixture->server, fixture->context, fixture->endpoint, &listen, NULL), STATUS_OK);
+        port_open(&fixture->server, fixture->listener, fixture->endpoint, &listen, NULL),
+        STATUS_OK);
     struct wire_socket *client = NULL;
     assert_int_equal(
         wire_connect(&client, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL, NULL),
@@ -421,16 +428,16 @@ STATE_CASE(test_ipc_is_plain, struct fixture *fixture)
     struct wire_frame frame;
     deliver(fixture, client, &frame);
     assert_int_not_equal(frame.peer.kind, PEER_KEY);
-    wire_frame_release(&frame);
+    port_release(&frame);
     struct wire_counters counters;
     await_one_connection(fixture, &counters);
 
     // Hung up, it comes back.
-    wire_hang_up(fixture->server);
+    port_hang_up(fixture->server);
     deliver(fixture, client, &frame);
-    wire_frame_release(&frame);
+    port_release(&frame);
     wire_close(client);
-    wire_close(fixture->server);
+    port_close(fixture->server);
     fixture->server = NULL;
     assert_int_equal(rmdir(folder), 0);
 }
@@ -458,16 +465,16 @@ static void test_silent_connections(void **state)
     int silent[SILENT];
     for (unsigned i = 0; i < SILENT; i++)
         silent[i] = connect_raw(fixture);
-    AWAIT_COUNT(fixture, over_limit, SILENT + 1 - PLACES);
+    AWAIT_COUNT(fixture, cuts[WIRE_CUT_CONNECTIONS], SILENT + 1 - PLACES);
     struct wire_counters counters;
-    wire_count(fixture->server, &counters);
+    port_count(fixture->server, &counters);
     assert_int_equal(counters.connections, PLACES);
     struct wire_socket *after = join(fixture, 1);
     assert_gets_in(fixture, after, 1);
     assert_gets_in(fixture, before, 0);
-    wire_count(fixture->server, &counters);
+    port_count(fixture->server, &counters);
     assert_int_equal(counters.connections, PLACES);
-    assert_int_equal(counters.over_limit, SILENT + 2 - PLACES);
+    assert_int_equal(counters.cuts[WIRE_CUT_CONNECTIONS], SILENT + 2 - PLACES);
 
     // The oldest were ended: they read the end.
     char greeting[64];
@@ -493,7 +500,7 @@ static void test_all_places_taken(void **state)
         assert_gets_in(fixture, clients[i], i);
     }
     struct wire_socket *late = join(fixture, PLACES);
-    AWAIT_COUNT(fixture, over_limit, 1);
+    AWAIT_COUNT(fixture, cuts[WIRE_CUT_CONNECTIONS], 1);
     assert_stays_out(fixture, late);
     for (unsigned i = 0; i < PLACES; i++)
         assert_gets_in(fixture, clients[i], i);

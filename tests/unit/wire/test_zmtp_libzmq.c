@@ -15,7 +15,7 @@ enum { TRIES = 10000, MESSAGE_MAX = 1 << 20 };
 
 // A server of one connection at a time; answers every message with the same.
 struct server {
-    struct curve_keys keys;
+    struct wire_keypair keys;
     struct zmtp_rules rules;
     bool refuses;
     size_t piece; // bytes read at once
@@ -29,7 +29,7 @@ struct server {
     unsigned messages, pings;
     size_t last_size;
     enum wire_cut cut; // of the last connection that broke
-    unsigned char key[CURVE_KEY_SIZE];
+    unsigned char key[WIRE_KEY_SIZE];
 };
 
 static void hang_up(struct server *server)
@@ -132,7 +132,6 @@ static int setup(void **state)
     struct server *server = calloc(1, sizeof *server);
     struct sockaddr_in where = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof where;
-    struct wire_keypair keys;
     assert_non_null(server);
     server->rules.frame_max = MESSAGE_MAX;
     server->piece = 65536;
@@ -144,11 +143,9 @@ static int setup(void **state)
     (void)snprintf(server->endpoint, sizeof server->endpoint, "tcp://127.0.0.1:%u",
                    ntohs(where.sin_port));
     assert_int_equal(wire_context_new(&server->context, NULL), STATUS_OK);
-    assert_int_equal(wire_keypair_new(&keys, NULL), STATUS_OK);
-    memcpy(server->keys.public_key, keys.public_key, CURVE_KEY_SIZE);
-    memcpy(server->keys.secret_key, keys.secret_key, CURVE_KEY_SIZE);
+    assert_int_equal(wire_keypair_new(&server->keys, NULL), STATUS_OK);
     assert_int_equal(wire_keypair_new(&server->pass.own, NULL), STATUS_OK);
-    memcpy(server->pass.server_key, keys.public_key, WIRE_KEY_SIZE);
+    memcpy(server->pass.server_key, server->keys.public_key, WIRE_KEY_SIZE);
     *state = server;
     return 0;
 }
@@ -182,12 +179,12 @@ static void join(struct server *server, bool has_keys)
 static void exchange(struct server *server, size_t size)
 {
     unsigned char *message = malloc(size + 1);
-    struct wire_frame frame;
+    struct wire_bytes frame;
     enum status status = STATUS_FULL;
     assert_non_null(message);
     memset(message, 'a' + (int)(size % 26), size + 1);
     for (int i = 0; i < TRIES && status != STATUS_OK; i++) {
-        status = wire_send(server->client, NULL, message, size);
+        status = wire_send(server->client, message, size);
         serve(server);
     }
     assert_int_equal(status, STATUS_OK);
@@ -199,7 +196,6 @@ static void exchange(struct server *server, size_t size)
     assert_int_equal(status, STATUS_OK);
     assert_int_equal(frame.size, size);
     assert_memory_equal(frame.bytes, message, size);
-    wire_frame_release(&frame);
     free(message);
 }
 
@@ -227,7 +223,7 @@ STATE_CASE(test_with_keys, struct server *server)
 {
     server->rules.keys = &server->keys;
     check_exchanges(server);
-    assert_memory_equal(server->key, server->pass.own.public_key, CURVE_KEY_SIZE);
+    assert_memory_equal(server->key, server->pass.own.public_key, WIRE_KEY_SIZE);
 }
 
 // Serves until the client knows how its handshake went, and the server why it broke the connection.
