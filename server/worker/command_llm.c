@@ -13,7 +13,7 @@
 #include "common/sys/stop.h"
 #include "server/worker/repeats.h"
 #include "server/worker/worker.h"
-#include "server/workload/device_record.h"
+#include "server/workload/telemetry.h"
 #include "server/workload/llm/load.h"
 #include "server/workload/llm/serve.h"
 

@@ -142,7 +142,7 @@ enum query_role query_role_find(const char *name)
 
 // ---- Checks ----------------------------------------------------------------------
 
-static enum status check_text_of(const char *text, size_t room, const char *what, struct error *err)
+static enum status check_text(const char *text, size_t room, const char *what, struct error *err)
 {
     const size_t size = strnlen(text, room);
     if (size == room)
@@ -150,11 +150,6 @@ static enum status check_text_of(const char *text, size_t room, const char *what
     if (!text_is_utf8(text, size))
         return error_set(err, STATUS_INVALID, "query: %s is not UTF-8", what);
     return STATUS_OK;
-}
-
-static enum status check_text(const char text[QUERY_TEXT_SIZE], const char *what, struct error *err)
-{
-    return check_text_of(text, QUERY_TEXT_SIZE, what, err);
 }
 
 static enum status check_run(const char *run, struct error *err)
@@ -187,7 +182,7 @@ static enum status check_status(const char *name, struct error *err)
 static enum status check_filter(const struct query_filter *filter, struct error *err)
 {
     for (unsigned i = 0; i < QUERY_DIMENSION_COUNT; i++) {
-        enum status status = check_text(filter->by[i], dimension_names[i], err);
+        enum status status = check_text(filter->by[i], QUERY_TEXT_SIZE, dimension_names[i], err);
         if (status != STATUS_OK)
             return status;
     }
@@ -269,7 +264,7 @@ static enum status check_comparison(const struct query *query, struct error *err
 
 static enum status check_path(const struct query *query, struct error *err)
 {
-    enum status status = check_text_of(query->file.path, QUERY_PATH_SIZE, "the path", err);
+    enum status status = check_text(query->file.path, QUERY_PATH_SIZE, "the path", err);
     if (status == STATUS_OK && query->file.path[0] != '/')
         status = error_set(err, STATUS_INVALID, "query: the path does not begin with /");
     return status;
@@ -285,7 +280,7 @@ static enum status check_records(const struct query *query, struct error *err)
 
 static enum status check_average(const struct query *query, struct error *err)
 {
-    return check_text(query->average.slo, "slo", err);
+    return check_text(query->average.slo, QUERY_TEXT_SIZE, "slo", err);
 }
 
 static enum status check_baseline_name(const struct query *query, struct error *err)
@@ -349,7 +344,7 @@ enum status query_check(const struct query *query, struct error *err)
 {
     if ((unsigned)query->kind >= QUERY_KIND_COUNT)
         return error_set(err, STATUS_INVALID, "query: unknown kind %u", (unsigned)query->kind);
-    enum status status = check_text(query->metric, "metric", err);
+    enum status status = check_text(query->metric, QUERY_TEXT_SIZE, "metric", err);
     if (status == STATUS_OK)
         status = check_groups(query, err);
     if (status == STATUS_OK)

@@ -5,7 +5,7 @@
 #include "common/sys/clock.h"
 #include "server/pipeline/tuning.h"
 #include "server/workload/encode/run_parts.h"
-#include "server/workload/pipeline_record.h"
+#include "server/workload/telemetry.h"
 
 // The batch of the share's group `group`.
 static uint64_t batch_of(const struct device_share *share, uint64_t group)
@@ -265,13 +265,6 @@ void device_share_run(struct device_share *share)
         output_order_end(&e->order, batch_of(share, report->figures.batches));
 }
 
-enum inferstat_result encoding_result(enum status status)
-{
-    if (status == STATUS_OK)
-        return INFERSTAT_RESULT_OK;
-    return status == STATUS_CANCELLED ? INFERSTAT_RESULT_CANCELLED : INFERSTAT_RESULT_ERROR;
-}
-
 void device_share_record(const struct device_share *share)
 {
     const struct encoding *e = share->encoding;
@@ -281,7 +274,7 @@ void device_share_record(const struct device_share *share)
     record.device = share->device_number;
     record.model = e->model_number;
     record.batch_items = (int64_t)e->launch.samples;
-    record.result = encoding_result(share->report.status);
+    record.result = telemetry_result(share->report.status);
     record.started_ns = share->started_ns;
     record.items = (int64_t)share->report.figures.items;
     inferstat_add_pipeline(e->monitor, &record);

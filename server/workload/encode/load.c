@@ -10,7 +10,7 @@
 #include "common/core/base/unit.h"
 #include "common/sys/clock.h"
 #include "common/sys/process.h"
-#include "server/workload/device_record.h"
+#include "server/workload/telemetry.h"
 #include "server/workload/encode/run_parts.h"
 
 enum { LAUNCH_ALIGNMENT = 256 };
@@ -325,7 +325,7 @@ static void end_loads(const struct loading *l, enum status status, unsigned int 
     (void)text_escape(text, sizeof text, why->text, strlen(why->text));
     for (unsigned int i = 0; i < l->encoding->share_count; i++) {
         if (status == STATUS_OK || i == failed)
-            inferstat_load_end(l->loads[i], encoding_result(status), status ? text : NULL);
+            inferstat_load_end(l->loads[i], telemetry_result(status), status ? text : NULL);
         else
             inferstat_load_end(l->loads[i], INFERSTAT_RESULT_CANCELLED,
                                "another device could not be made ready");

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/sys/clock.h"
-#include "server/workload/device_record.h"
+#include "server/workload/telemetry.h"
 #include "server/workload/encode/run_parts.h"
 
 size_t encoding_samples(const struct encoding *encoding, uint64_t batch)

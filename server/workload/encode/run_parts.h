@@ -66,9 +66,6 @@ struct encoding {
 // The number of samples of a batch; the last batch may be smaller.
 size_t encoding_samples(const struct encoding *encoding, uint64_t batch);
 
-// The result that records give for `status`.
-enum inferstat_result encoding_result(enum status status);
-
 // Autotunes the share's pipeline (autotune_run), unless the user set the number of threads.
 MUST_CHECK enum status device_share_tune(struct device_share *share, struct error *err);
 

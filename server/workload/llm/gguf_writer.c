@@ -1,5 +1,6 @@
 #include "server/workload/llm/gguf_writer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,10 +22,11 @@ struct gguf_writer {
     struct error error;               // the first one; status STATUS_OK: none
 };
 
-static void set_failed(struct gguf_writer *writer, enum status status, const char *what)
+static void set_failed(struct gguf_writer *writer)
 {
     if (writer->error.status == STATUS_OK)
-        (void)error_set(&writer->error, status, "%s: cannot write: %s", writer->output.path, what);
+        (void)error_set(&writer->error, STATUS_IO, "%s: cannot write: %s", writer->output.path,
+                        strerror(errno));
 }
 
 // ---- Bytes ----------------------------------------------------------------
@@ -33,7 +35,7 @@ static void put(struct gguf_writer *writer, const void *data, size_t size)
 {
     if (writer->error.status == STATUS_OK && size > 0 &&
         fwrite(data, 1, size, writer->output.out) != size)
-        set_failed(writer, STATUS_IO, strerror(errno));
+        set_failed(writer);
     writer->size += size;
 }
 
@@ -154,10 +156,7 @@ void gguf_writer_tensor(struct gguf_writer *writer, const char *name, uint32_t t
 
 void gguf_writer_data(struct gguf_writer *writer, const void *data, size_t size)
 {
-    if (size > writer->data_missing) {
-        set_failed(writer, STATUS_INVALID, "more data than tensors");
-        return;
-    }
+    assert(size <= writer->data_missing);
     put(writer, data, size);
     writer->data_missing -= size;
 }
@@ -173,10 +172,9 @@ void gguf_writer_align(struct gguf_writer *writer)
 enum status gguf_writer_close(struct gguf_writer *writer, enum status status, struct error *err)
 {
     gguf_writer_align(writer); // the header, where there is no tensor
-    if (writer->data_missing > 0)
-        set_failed(writer, STATUS_INVALID, "data of tensors is missing");
+    assert(status != STATUS_OK || writer->data_missing == 0);
     if (writer->error.status == STATUS_OK && fseek(writer->output.out, 0, SEEK_SET) != 0)
-        set_failed(writer, STATUS_IO, strerror(errno));
+        set_failed(writer);
     put_header(writer);
     if (status == STATUS_OK && writer->error.status != STATUS_OK)
         status = error_set(err, writer->error.status, "%s", writer->error.text);

@@ -2,7 +2,7 @@
 // renames it when it is complete.  The caller writes the metadata, then the list of tensors, then
 // the tensors' data in the order of the list.
 //
-// Errors are sticky: after an error the functions do nothing, and gguf_writer_close returns it.
+// A failed write is sticky: after it the functions do nothing, and gguf_writer_close returns it.
 // Texts and data are borrowed only during the call.
 #ifndef INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_WRITER_H
 #define INFERSTAT_SERVER_WORKLOAD_LLM_GGUF_WRITER_H
@@ -45,7 +45,7 @@ void gguf_writer_tensor(struct gguf_writer *writer, const char *name, uint32_t t
 void gguf_writer_align(struct gguf_writer *writer);
 
 // Appends tensor data, in parts of any size.  The data of every tensor must be complete before
-// gguf_writer_close.
+// gguf_writer_close with STATUS_OK; more than that may not be appended.
 void gguf_writer_data(struct gguf_writer *writer, const void *data, size_t size);
 
 // ---- The end --------------------------------------------------------------

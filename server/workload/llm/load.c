@@ -9,10 +9,9 @@
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "server/device/range.h"
-#include "server/workload/device_record.h"
+#include "server/workload/telemetry.h"
 #include "server/workload/byte_source.h"
 #include "server/workload/llm/gguf.h"
-#include "server/workload/pipeline_record.h"
 
 // Above this cached ratio of the file, reading it measures memory, not storage.
 #define COLD_RATIO_MAX 0.5
@@ -27,13 +26,6 @@ struct loading {
     double cached; // byte_source_cached_ratio at the start
     struct gguf *gguf;
 };
-
-static enum inferstat_result result_of(enum status status)
-{
-    if (status == STATUS_OK)
-        return INFERSTAT_RESULT_OK;
-    return status == STATUS_CANCELLED ? INFERSTAT_RESULT_CANCELLED : INFERSTAT_RESULT_ERROR;
-}
 
 // ---- The stages -----------------------------------------------------------
 
@@ -126,7 +118,7 @@ static void record_transfer(const struct loading *l, enum status status,
     record.workload = inferstat_name(l->monitor, "model_load");
     record.model = l->llm->model_number;
     record.device = l->llm->device_number;
-    record.result = result_of(status);
+    record.result = telemetry_result(status);
     record.items = (int64_t)pipeline->chunks;
     record.started_ns = transfer->started_ns;
     inferstat_add_pipeline(l->monitor, &record);
@@ -204,7 +196,7 @@ static void end_load(struct inferstat_load *load, enum status status, const stru
 {
     char text[ERROR_TEXT_SIZE];
     (void)text_escape(text, sizeof text, why->text, strlen(why->text));
-    inferstat_load_end(load, result_of(status), status == STATUS_OK ? NULL : text);
+    inferstat_load_end(load, telemetry_result(status), status == STATUS_OK ? NULL : text);
 }
 
 enum status llm_load(struct llm **out, const struct llm_load_options *options,

@@ -19,8 +19,8 @@ struct mark {
 };
 
 struct prompts {
-    char *text; // of prompts_from_text; NULL: lines
-    char *path; // for messages
+    const char *text; // of prompts_from_text; NULL: lines
+    char *path;       // for messages
     int fd;
     bool owned; // close fd
     bool repeat;
@@ -41,12 +41,10 @@ struct prompts {
 
 enum status prompts_from_text(struct prompts **out, const char *text, struct error *err)
 {
-    struct prompts *prompts = calloc(1, sizeof *prompts);
-    if (!prompts || !(prompts->text = strdup(text))) {
-        prompts_free(prompts);
+    *out = calloc(1, sizeof **out);
+    if (!*out)
         return error_no_memory(err, "prompts");
-    }
-    *out = prompts;
+    (*out)->text = text;
     return STATUS_OK;
 }
 
@@ -85,7 +83,6 @@ void prompts_free(struct prompts *prompts)
         return;
     if (prompts->owned)
         (void)close(prompts->fd);
-    free(prompts->text);
     free(prompts->path);
     free(prompts->buffer);
     free(prompts);

@@ -10,7 +10,7 @@
 
 struct prompts;
 
-// Creates a source that repeats a copy of `text` without end.
+// Creates a source that repeats `text`, borrowed until prompts_free, without end.
 MUST_CHECK enum status prompts_from_text(struct prompts **out, const char *text, struct error *err);
 
 // Creates a source of the non-empty lines of a file, without line ends; `path` "-" is standard

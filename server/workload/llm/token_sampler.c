@@ -21,12 +21,6 @@ enum status token_sampler_new(struct token_sampler **out,
                               const struct token_sampler_options *options, size_t count,
                               struct error *err)
 {
-    if (!(options->temperature >= 0.0) || !isfinite(options->temperature))
-        return error_set(err, STATUS_INVALID, "temperature %g: must be 0 or more",
-                         options->temperature);
-    if (!(options->top_p > 0.0 && options->top_p <= 1.0))
-        return error_set(err, STATUS_INVALID, "top-p %g: must be above 0 and at most 1",
-                         options->top_p);
     struct token_sampler *sampler = calloc(1, sizeof *sampler);
     struct candidate *candidates = calloc(count, sizeof *candidates);
     if (!sampler || !candidates) {

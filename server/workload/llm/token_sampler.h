@@ -10,13 +10,12 @@
 struct token_sampler;
 
 struct token_sampler_options {
-    double temperature; // 0: greedy, the token with the largest logit
-    double top_p;       // nucleus sampling: total probability of the likeliest tokens; 1: all
+    double temperature; // 0 or more; 0: greedy, the token with the largest logit
+    double top_p; // above 0, at most 1; nucleus sampling: total probability of the likeliest tokens
     uint64_t seed;
 };
 
-// Creates a sampler for a vocabulary of `count` tokens.  Fails with STATUS_INVALID if
-// temperature < 0 or top_p is not in 0 < top_p <= 1, or with STATUS_NOMEM.
+// Creates a sampler for a vocabulary of `count` tokens.  Fails only with STATUS_NOMEM.
 MUST_CHECK enum status token_sampler_new(struct token_sampler **out,
                                          const struct token_sampler_options *options, size_t count,
                                          struct error *err);

@@ -1,7 +1,7 @@
 // The record of a device: what is known of it, and nothing else.
 
 #include "common/sys/files.h"
-#include "server/workload/device_record.h"
+#include "server/workload/telemetry.h"
 #include "tests/support/monitor_fixture.h"
 #include "tests/support/test.h"
 

@@ -1,5 +1,5 @@
 // What a run of a pipeline says of itself, as a record.
-#include "server/workload/pipeline_record.h"
+#include "server/workload/telemetry.h"
 
 #include "tests/support/test.h"
 

@@ -35,29 +35,6 @@ TEST_CASE(random_numbers)
     }
 }
 
-TEST_CASE(options)
-{
-    static const struct {
-        double temperature, top_p;
-        enum status status;
-    } cases[] = {
-        {0, 1, STATUS_OK},
-        {2, 0.5, STATUS_OK},
-        {-1, 1, STATUS_INVALID},
-        {(double)NAN, 1, STATUS_INVALID},
-        {(double)INFINITY, 1, STATUS_INVALID},
-        {1, 0, STATUS_INVALID},
-        {1, 1.01, STATUS_INVALID},
-        {1, (double)NAN, STATUS_INVALID},
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct token_sampler *sampler = NULL;
-        struct token_sampler_options o = {cases[i].temperature, cases[i].top_p, 1};
-        assert_int_equal(token_sampler_new(&sampler, &o, 4, NULL), cases[i].status);
-        token_sampler_free(sampler);
-    }
-}
-
 TEST_CASE(greedy)
 {
     struct token_sampler *sampler = make(0, 1, 1, 4);
@@ -158,5 +135,5 @@ TEST_CASE(extremes)
     token_sampler_free(NULL);
 }
 
-TEST_MAIN(random_numbers, options, greedy, scores_that_are_none, same_seed_same_choices, shares,
-          top_p, extremes)
+TEST_MAIN(random_numbers, greedy, scores_that_are_none, same_seed_same_choices, shares, top_p,
+          extremes)

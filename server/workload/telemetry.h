@@ -1,0 +1,35 @@
+// Telemetry of a workload: records the properties of its device, with the bandwidths of its memory
+// and copies, and converts the metrics of a pipeline run (server/pipeline/pipeline.h) to a record.
+// A calibration (a short benchmark) after an earlier run has measured and cached the bandwidths;
+// this module also runs the calibration.
+#ifndef INFERSTAT_SERVER_WORKLOAD_TELEMETRY_H
+#define INFERSTAT_SERVER_WORKLOAD_TELEMETRY_H
+
+#include <stdint.h>
+
+#include "common/monitor/inferstat.h"
+#include "server/device/properties.h"
+#include "server/pipeline/pipeline.h"
+
+// Reads the device's properties, and its rates from the calibration cache (device_rates_cached in
+// files_cache_folder); measures nothing.
+void device_look_up(const struct device *device, struct device_properties *out);
+
+// Records the device's metadata; unknown properties are absent.  Returns the id of the interned
+// device name, for other records.  `monitor` may be NULL.
+uint32_t device_record(struct inferstat_monitor *monitor,
+                       const struct device_properties *properties);
+
+// Calibrates the device: measures its rates and caches them for later runs (device_calibrate). Call
+// it after all timed work of a successful run.  Ignores failures.
+void device_calibrate_for_later(struct device *device);
+
+// The result of work that ended with `status`.
+enum inferstat_result telemetry_result(enum status status);
+
+// Fills the fields of `*out` that `plan` and `figures` determine.  Metrics that the plan disables
+// stay absent.  The caller sets workload, model, device, result, start, items and batch_items.
+void pipeline_record(struct inferstat_pipeline *out, const struct pipeline_plan *plan,
+                     const struct pipeline_figures *figures);
+
+#endif
