@@ -1,8 +1,10 @@
 // Writes changes of runs to the store; extends ranges of stored and dropped records.
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/store/schema/schema.h"
+#include "common/store/sqlite/database.h"
 #include "common/core/base/text.h"
 #include "server/collector/writer/writer_runs_inside.h"
 
@@ -156,6 +158,12 @@ enum status run_record_unnumbered(struct runs *runs, struct run *run, int64_t re
     run->told_ns = now_ns;
     if (risen == 0)
         return STATUS_OK;
+    // A heartbeat begins no transaction: its losses are added with what else the group saves.
+    if (sqlite3_get_autocommit(runs->statements.db)) {
+        const enum status status = database_exec(runs->statements.db, "BEGIN IMMEDIATE", err);
+        if (status != STATUS_OK)
+            return status;
+    }
     STATEMENT_BIND(&runs->statements, STATEMENT_UNNUMBERED_ADD, value_int(run->id),
                    value_int(received_ns - received_ns % UNNUMBERED_SPAN_NS),
                    value_int((int64_t)risen), value_int(since_ns), value_int(now_ns));

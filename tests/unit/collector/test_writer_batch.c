@@ -494,6 +494,21 @@ TEST_CASE(test_after_a_rollback_runs_are_greeted)
     rig_free_ack(ack);
 }
 
+// Losses without numbers that a heartbeat tells, in a group that is rolled back, count once.
+TEST_CASE(test_a_heartbeats_losses_count_once)
+{
+    static const struct delivery_stream streams[] = {{.produced = 2, .unnumbered = 5}};
+    struct message heartbeat = rig_operations(1, 2);
+    heartbeat.batch = (struct message_batch){.streams = streams, .stream_count = 1};
+    memcpy(heartbeat.batch.run, rig_run, sizeof rig_run);
+    rig_hello();
+    rig_group(&heartbeat, true);
+    rig_hello();
+    rig_group(&heartbeat, false);
+    rig_free_ack(rig_last_ack());
+    assert_int_equal(rig_integer("SELECT sum(lost) FROM unnumbered"), 5);
+}
+
 TEST_MAIN_EACH(rig_set_up, rig_tear_down, test_every_kind_goes_into_its_table,
                test_random_histories_keep_the_ledger, test_names_go_on_where_they_were,
                test_more_streams_than_allowed, test_a_goodbye_counts_once,
@@ -501,4 +516,4 @@ TEST_MAIN_EACH(rig_set_up, rig_tear_down, test_every_kind_goes_into_its_table,
                test_a_host_takes_records_with_it, test_a_run_that_said_goodbye_was_not_killed,
                test_a_death_of_many_threads, test_the_clock_is_the_latest_estimate,
                test_runs_are_numbered_on, test_devices_are_counted,
-               test_after_a_rollback_runs_are_greeted)
+               test_after_a_rollback_runs_are_greeted, test_a_heartbeats_losses_count_once)
