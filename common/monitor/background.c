@@ -175,11 +175,9 @@ static uint64_t until(uint64_t at_ns, uint64_t now)
     return at_ns > now ? at_ns - now + 1000000 : 1000000;
 }
 
-// The time until the next task is due.
+// Without a publisher: the time until the next task is due.
 static uint64_t idle_ns(const struct background *background)
 {
-    if (background->publisher)
-        return publisher_pause_ns(background->publisher);
     const uint64_t now = clock_monotonic_ns();
     uint64_t wait = until(background->second_at_ns, now);
     if (background->settings.sample_ms > 0 && until(background->sample_at_ns, now) < wait)
@@ -204,14 +202,13 @@ static void finish(struct background *background)
     forget_wake_up(background);
     const uint64_t deadline = atomic_load_explicit(&background->deadline_ns, memory_order_acquire);
     for (;;) {
-        publisher_step(publisher);
+        background->end.finished = publisher_step(publisher)->finished;
         const uint64_t now = clock_monotonic_ns();
-        if (publisher_is_finished(publisher) || now >= deadline)
+        if (background->end.finished || now >= deadline)
             break;
         const uint64_t left = deadline - now;
         wait_a_step(background, left < closing_step_ns ? left : closing_step_ns);
     }
-    background->end.finished = publisher_is_finished(publisher);
     if (!background->end.finished)
         background->end.in_rings = publisher_spool_all(publisher);
     background->end.acknowledged = publisher_acknowledged(publisher);
@@ -222,11 +219,14 @@ static void *run(void *context)
     struct background *background = context;
     while (!atomic_load_explicit(&background->stopping, memory_order_acquire)) {
         tick(background);
+        uint64_t wait_ns = 0;
         if (background->publisher) {
             thread_slots_share_open_requests(background->settings.slots);
-            publisher_step(background->publisher);
+            wait_ns = publisher_step(background->publisher)->pause_ns;
+        } else {
+            wait_ns = idle_ns(background);
         }
-        wait_a_step(background, idle_ns(background));
+        wait_a_step(background, wait_ns);
     }
     background->end.finished = !background->publisher;
     if (background->publisher)

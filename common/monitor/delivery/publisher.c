@@ -91,7 +91,7 @@ void publisher_close(struct publisher *publisher)
 // clock offset.
 static bool answers_are_urgent(const struct publisher *publisher)
 {
-    return !publisher->has_contact || publisher->busy || publisher->ending ||
+    return !publisher->state.has_contact || publisher->busy || publisher->ending ||
            publisher->settings.replay || publisher->answered_ns < publisher->states_sent_ns;
 }
 
@@ -332,6 +332,7 @@ static void note_error(struct publisher *publisher, const struct wire_bytes *err
         return;
     memcpy(publisher->error, error->bytes, size);
     publisher->error[size] = '\0';
+    publisher->state.refused = true;
     log_sink_write(&publisher->settings.log, INFERSTAT_LOG_ERROR,
                    "the collector refuses this run: %s", publisher->error);
 }
@@ -359,16 +360,16 @@ static void discard_all(struct publisher *publisher)
             spool_release(settings->spool, i, produced);
     }
     publisher->poll_at_ns = clock_monotonic_ns() + poll_ns;
-    publisher->finished = publisher->ending;
+    publisher->state.finished = publisher->ending;
 }
 
 static void note_forgotten(struct publisher *publisher)
 {
-    if (!publisher->forgotten && !publisher->settings.replay)
+    if (!publisher->state.forgotten && !publisher->settings.replay)
         log_sink_write(&publisher->settings.log, INFERSTAT_LOG_ERROR,
                        "the collector has removed this run (inferstat forget): its records are "
                        "discarded from now on (start the process again to report)");
-    publisher->forgotten = true;
+    publisher->state.forgotten = true;
 }
 
 static void on_ack(struct publisher *publisher, const struct message_ack *ack)
@@ -428,7 +429,7 @@ static void note_contact(struct publisher *publisher, bool lost)
     const struct publisher_settings *settings = &publisher->settings;
     char address[ADDRESS_TEXT_SIZE];
     (void)address_text(address, settings->address);
-    publisher->has_contact = !lost;
+    publisher->state.has_contact = !lost;
     if (lost)
         log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING,
                        "the collector at %s does not answer%s: records are kept in %s%s%s until it "
@@ -480,7 +481,7 @@ static void act(struct publisher *publisher, const struct delivery_action *actio
         note_contact(publisher, action->kind == DELIVERY_LOST_CONTACT);
         return;
     case DELIVERY_CLOSED:
-        publisher->finished = true;
+        publisher->state.finished = true;
         return;
     }
 }
@@ -517,7 +518,7 @@ static void describe_activity(struct publisher *publisher)
 static void act_on_all(struct publisher *publisher)
 {
     struct delivery_action action;
-    while (!publisher->finished &&
+    while (!publisher->state.finished &&
            delivery_producer_next(publisher->producer, clock_monotonic_ns(), &action))
         act(publisher, &action);
     atomic_store_explicit(&publisher->acknowledged,
@@ -525,13 +526,8 @@ static void act_on_all(struct publisher *publisher)
                           memory_order_relaxed);
 }
 
-void publisher_step(struct publisher *publisher)
+static void step(struct publisher *publisher)
 {
-    receive_all(publisher);
-    if (publisher->forgotten) {
-        discard_all(publisher);
-        return;
-    }
     note_closed(publisher);
     if (uplink_renew(publisher->uplink, clock_monotonic_ns()))
         delivery_producer_reconnect(publisher->producer);
@@ -547,10 +543,16 @@ void publisher_step(struct publisher *publisher)
     act_on_all(publisher);
 }
 
-uint64_t publisher_pause_ns(const struct publisher *publisher)
+const struct publisher_state *publisher_step(struct publisher *publisher)
 {
+    receive_all(publisher);
+    if (publisher->state.forgotten)
+        discard_all(publisher);
+    else
+        step(publisher);
     const uint64_t now = clock_monotonic_ns();
-    return publisher->poll_at_ns > now ? publisher->poll_at_ns - now : 0;
+    publisher->state.pause_ns = publisher->poll_at_ns > now ? publisher->poll_at_ns - now : 0;
+    return &publisher->state;
 }
 
 void publisher_finish(struct publisher *publisher)
@@ -561,7 +563,7 @@ void publisher_finish(struct publisher *publisher)
 
 uint64_t publisher_spool_all(struct publisher *publisher)
 {
-    if (publisher->forgotten) {
+    if (publisher->state.forgotten) {
         discard_all(publisher);
         return 0;
     }
@@ -573,32 +575,12 @@ uint64_t publisher_spool_all(struct publisher *publisher)
     return runfile_counts(publisher->settings.file).unreleased;
 }
 
-bool publisher_is_finished(const struct publisher *publisher)
-{
-    return publisher->finished;
-}
-
-bool publisher_is_forgotten(const struct publisher *publisher)
-{
-    return publisher->forgotten;
-}
-
-bool publisher_has_contact(const struct publisher *publisher)
-{
-    return publisher->has_contact;
-}
-
 const char *publisher_trouble(const struct publisher *publisher)
 {
     if (*publisher->error)
         return publisher->error;
     const char *trouble = uplink_trouble(publisher->uplink);
     return *trouble ? trouble + 2 : trouble; // after the colon
-}
-
-bool publisher_is_refused(const struct publisher *publisher)
-{
-    return *publisher->error != '\0';
 }
 
 uint64_t publisher_acknowledged(const struct publisher *publisher)

@@ -7,7 +7,7 @@
 // records that had to leave the rings.
 //
 // One thread uses and closes a publisher: the background thread or the replay thread.  The thread
-// calls in a loop: publisher_step, then publisher_wait for at most publisher_pause_ns.
+// calls in a loop: publisher_step, then publisher_wait for at most pause_ns.
 // publisher_step never blocks on the collector or the engine.
 #ifndef INFERSTAT_MONITOR_PUBLISHER_H
 #define INFERSTAT_MONITOR_PUBLISHER_H
@@ -40,16 +40,23 @@ MUST_CHECK enum status publisher_open(struct publisher **out,
 // NULL is fine.
 void publisher_close(struct publisher *publisher);
 
-// Returns the time until publisher_step must be called again if no message arrives.
-uint64_t publisher_pause_ns(const struct publisher *publisher);
-
 // Waits until `wake_fd` is readable or `timeout_ns` has passed; also until a message arrives, if an
 // urgent one is expected.
 void publisher_wait(struct publisher *publisher, int wake_fd, int64_t timeout_ns);
 
+struct publisher_state {
+    bool finished;  // the collector has committed the run's Goodbye, or removed the run after it
+    bool forgotten; // the collector has removed the run and takes nothing more of it: its records,
+                    // and those that its threads still produce, are discarded
+    bool has_contact;  // the collector answers
+    bool refused;      // the collector answers but rejects this run
+    uint64_t pause_ns; // time until publisher_step must be called again if no message arrives
+};
+
 // Receives messages, sends batches, and moves records to the spool as needed.  Records wait up
-// to 25 ms to be batched, which saves system calls here and in the collector.
-void publisher_step(struct publisher *publisher);
+// to 25 ms to be batched, which saves system calls here and in the collector.  The result is valid
+// until publisher_close, and changes with each call.
+const struct publisher_state *publisher_step(struct publisher *publisher);
 
 // Says that the run produces no more records: later steps send Goodbye, the run's last message,
 // once all records are acknowledged.
@@ -59,22 +66,9 @@ void publisher_finish(struct publisher *publisher);
 // the rings: all if there is no spool, else those that could not be appended.
 uint64_t publisher_spool_all(struct publisher *publisher);
 
-// True if the collector has committed the run's Goodbye, or has removed the run after its end.
-bool publisher_is_finished(const struct publisher *publisher);
-
-// True if the collector has removed the run and takes nothing more of it: its records, and those
-// that its threads still produce, are discarded.
-bool publisher_is_forgotten(const struct publisher *publisher);
-
-// True while the collector answers.
-bool publisher_has_contact(const struct publisher *publisher);
-
 // Returns the reason why nothing is delivered (an error of the collector or the connection), as
 // "reason (what to do)", valid until publisher_step; "" if unknown.
 const char *publisher_trouble(const struct publisher *publisher);
-
-// True if the collector answers but rejects this run.
-bool publisher_is_refused(const struct publisher *publisher);
 
 // Returns the number of records acknowledged so far.  Any thread.
 uint64_t publisher_acknowledged(const struct publisher *publisher);

@@ -36,16 +36,15 @@ struct publisher {
     bool busy;                              // the rings fill fast: poll without pause
     bool ending;                            // publisher_finish was called: poll without pause
     char error[256];                        // why the collector rejects this run; "": it does not
-    bool forgotten;                         // the collector takes nothing more of this run
     unsigned refusals_logged;               // times it refused records; the first are logged
-    bool had_contact, has_contact;          // the collector has answered once; answers now
+    bool had_contact;                       // the collector has answered once
     bool unsound_logged;                    // an invalid acknowledgement was logged
     bool spool_failed;                      // the last append failed
     bool spool_full_told;                   // it was logged that the oldest records are evicted
     bool spool_damage_told;                 // it was logged that records are damaged
     uint64_t losses_reported;               // spool_losses at the last report of the spool's losses
-    bool finished;                          // the collector has committed Goodbye
-    _Atomic uint64_t acknowledged;          // number of records
+    struct publisher_state state;
+    _Atomic uint64_t acknowledged; // number of records
 };
 
 // Returns record `number` of `stream` from the stream's ring or, if the ring has released it,

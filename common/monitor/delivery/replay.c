@@ -55,26 +55,26 @@ static bool is_stopped(const struct round *round)
 // ---- One run ----------------------------------------------------------------------
 
 // Steps the publisher until everything is committed or there is no progress.
-static enum replay_end drive(const struct round *round, struct publisher *publisher)
+static enum replay_end drive(const struct round *round, struct publisher *publisher,
+                             struct publisher_state *state)
 {
     uint64_t since = clock_monotonic_ns();
     uint64_t acknowledged = 0;
     bool contact = false;
     publisher_finish(publisher);
     for (;;) {
-        publisher_step(publisher);
-        if (publisher_is_finished(publisher))
-            return publisher_is_forgotten(publisher) ? REPLAY_FORGOTTEN : REPLAY_SENT;
+        *state = *publisher_step(publisher);
+        if (state->finished)
+            return state->forgotten ? REPLAY_FORGOTTEN : REPLAY_SENT;
         if (is_stopped(round))
             return REPLAY_STOPPED;
-        if (publisher_is_refused(publisher))
+        if (state->refused)
             return REPLAY_AWAY;
         const uint64_t now = clock_monotonic_ns();
-        if (publisher_acknowledged(publisher) != acknowledged ||
-            (!contact && publisher_has_contact(publisher))) {
+        if (publisher_acknowledged(publisher) != acknowledged || (!contact && state->has_contact)) {
             since = now;
             acknowledged = publisher_acknowledged(publisher);
-            contact = publisher_has_contact(publisher);
+            contact = state->has_contact;
         }
         if (now - since >= patience_ns)
             return REPLAY_AWAY;
@@ -146,11 +146,12 @@ static enum status send_orphan(struct round *round, const struct orphan *orphan,
     status = publisher_open(&publisher, &settings, err);
     if (status != STATUS_OK)
         return status;
-    report->end = drive(round, publisher);
+    struct publisher_state state;
+    report->end = drive(round, publisher, &state);
     if (report->end == REPLAY_AWAY) {
         (void)snprintf(round->trouble, sizeof round->trouble, "%s", publisher_trouble(publisher));
         report->trouble = round->trouble;
-        if (!publisher_has_contact(publisher) && !publisher_is_refused(publisher))
+        if (!state.has_contact && !state.refused)
             note_silent(round, report->collector);
     }
     publisher_close(publisher);
