@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -51,9 +50,8 @@ static void remove_incomplete(const char *folder, const char *name)
     struct stat about;
     if (files_join(path, sizeof path, folder, name, NULL) != STATUS_OK)
         return;
-    const int fd = fork_safe_lock_open(path, O_RDWR, 0);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &about) == 0 &&
-        S_ISREG(about.st_mode) && about.st_uid == geteuid() &&
+    const int fd = fork_safe_lock_acquire(path, O_RDWR, 0);
+    if (fd >= 0 && fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_uid == geteuid() &&
         clock_wall_ns() - (int64_t)about.st_mtim.tv_sec * INT64_C(1000000000) > incomplete_max_ns)
         (void)unlink(path);
     fork_safe_lock_close(fd);

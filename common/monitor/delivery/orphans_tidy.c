@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -159,10 +158,9 @@ static bool copy_file(const char *from, const char *to)
     (void)snprintf(making, sizeof making, "%s.new", to);
     (void)unlink(making); // of a process that was killed here
     const int source = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    const int target = fork_safe_lock_open(making, O_RDWR | O_CREAT | O_EXCL, 0600);
-    const bool done = source >= 0 && target >= 0 && flock(target, LOCK_EX | LOCK_NB) == 0 &&
-                      copy_parts(source, target) && rename(making, to) == 0 &&
-                      files_sync_folder(to);
+    const int target = fork_safe_lock_acquire(making, O_RDWR | O_CREAT | O_EXCL, 0600);
+    const bool done = source >= 0 && target >= 0 && copy_parts(source, target) &&
+                      rename(making, to) == 0 && files_sync_folder(to);
     if (target >= 0 && !done)
         (void)unlink(making);
     fork_safe_lock_close(target);

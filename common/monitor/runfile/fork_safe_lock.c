@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "common/core/base/array.h"
@@ -41,7 +42,7 @@ static void set_up_process(void)
     child_closes = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
 }
 
-int fork_safe_lock_open(const char *path, int flags, mode_t mode)
+int fork_safe_lock_acquire(const char *path, int flags, mode_t mode)
 {
     (void)pthread_once(&once, set_up_process);
     int fd = -1;
@@ -50,6 +51,11 @@ int fork_safe_lock_open(const char *path, int flags, mode_t mode)
     if (child_closes && ARRAY_RESERVE(&open_fds, &room, count + 1)) {
         fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW, mode);
         fault = errno;
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+            fault = errno;
+            (void)close(fd);
+            fd = -1;
+        }
         if (fd >= 0)
             open_fds[count++] = fd;
     }

@@ -9,9 +9,10 @@
 
 #include <sys/types.h>
 
-// Calls open(2) with O_CLOEXEC and O_NOFOLLOW too; the caller locks the file.  Returns a
-// descriptor for fork_safe_lock_close, or -1 with errno set.  Any thread.
-int fork_safe_lock_open(const char *path, int flags, mode_t mode);
+// Calls open(2) with O_CLOEXEC and O_NOFOLLOW too, and locks the file without waiting.  Returns a
+// descriptor for fork_safe_lock_close, or -1 with errno set: EWOULDBLOCK if another process has the
+// lock.  Any thread.
+int fork_safe_lock_acquire(const char *path, int flags, mode_t mode);
 
 // Closes the descriptor, which releases its lock.  -1 is fine.
 void fork_safe_lock_close(int fd);

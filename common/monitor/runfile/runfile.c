@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -125,11 +124,9 @@ static enum status fail(struct error *err, const char *path, const char *what)
 // Creates the file at `path`, locked through one descriptor and open through another.
 static enum status create_locked(struct runfile *file, const char *path, struct error *err)
 {
-    file->lock_fd = fork_safe_lock_open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+    file->lock_fd = fork_safe_lock_acquire(path, O_RDWR | O_CREAT | O_EXCL, 0600);
     if (file->lock_fd < 0)
         return fail(err, path, "cannot be created");
-    if (flock(file->lock_fd, LOCK_EX | LOCK_NB) != 0)
-        return fail(err, path, "cannot be locked");
     file->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     return file->fd < 0 ? fail(err, path, "cannot be opened") : STATUS_OK;
 }
@@ -406,13 +403,11 @@ static enum status check_owner(const struct runfile *file, struct error *err)
 
 static enum status open_locked(struct runfile *file, struct error *err)
 {
-    file->lock_fd = fork_safe_lock_open(file->path, O_RDWR, 0);
+    file->lock_fd = fork_safe_lock_acquire(file->path, O_RDWR, 0);
+    if (file->lock_fd < 0 && errno == EWOULDBLOCK)
+        return error_set(err, STATUS_BUSY, "run file %s: its process is alive", file->path);
     if (file->lock_fd < 0)
         return fail(err, file->path, "cannot be opened");
-    if (flock(file->lock_fd, LOCK_EX | LOCK_NB) != 0)
-        return errno == EWOULDBLOCK
-                   ? error_set(err, STATUS_BUSY, "run file %s: its process is alive", file->path)
-                   : fail(err, file->path, "cannot be locked");
     enum status status = check_owner(file, err);
     if (status != STATUS_OK)
         return status;

@@ -254,7 +254,7 @@ static void evict_segment(struct spool *spool, struct spool_segment *segment)
         spool->losses++;
     }
     segment->row_count = 0;
-    spool->cursor.segment = 0;
+    spool->decoded.count = 0;
 }
 
 // Evicts the oldest records to make room for a new segment.  Their files are removed when the

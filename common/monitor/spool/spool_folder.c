@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -117,10 +116,8 @@ static void leave(struct spool *spool)
 
 static enum status acquire_lock(struct spool *spool, const char *path, struct error *err)
 {
-    spool->lock_fd = fork_safe_lock_open(path, O_RDWR | O_CREAT, 0600);
-    if (spool->lock_fd < 0)
-        return spool_fail(spool, err, "its lock cannot be opened");
-    if (flock(spool->lock_fd, LOCK_EX | LOCK_NB) == 0)
+    spool->lock_fd = fork_safe_lock_acquire(path, O_RDWR | O_CREAT, 0600);
+    if (spool->lock_fd >= 0)
         return STATUS_OK;
     return errno == EWOULDBLOCK
                ? error_set(err, STATUS_BUSY, "spool %s: its owner is alive", spool->path)

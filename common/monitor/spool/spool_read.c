@@ -5,8 +5,8 @@
 // own last number, and each segment has the positions of the streams.  A record that no entry
 // refers to is from a partial append, which never returned success.
 //
-// The segment last read is in memory; a cursor in it makes sequential reads fast.  An entry's
-// checksum is verified when the cursor gets there.
+// The segment last read is in memory, and the records of the entry last read are decoded.  An
+// entry's checksum is verified when it is decoded.
 #include <stdlib.h>
 #include <string.h>
 
@@ -235,7 +235,6 @@ static bool load(struct spool *spool, struct spool_segment *segment)
 {
     if (spool->loaded.number == segment->number && spool->loaded.size >= segment->size)
         return true;
-    spool->cursor.segment = 0;
     const enum status status = spool_load(spool, segment->number);
     if (status == STATUS_NOT_FOUND) {
         segment->row_count = 0;
@@ -244,42 +243,44 @@ static bool load(struct spool *spool, struct spool_segment *segment)
     return status == STATUS_OK;
 }
 
-// Moves the cursor to the row's entry that holds `number`.  False: it is damaged.
-static bool find_entry(struct spool *spool, const struct spool_segment *segment,
-                       const struct spool_row *row, uint64_t number)
+// Decodes the row's entry that holds `number`.  False: it is damaged.
+static bool decode_entry(struct spool *spool, const struct spool_segment *segment,
+                         const struct spool_row *row, uint64_t number)
 {
-    struct spool_cursor *cursor = &spool->cursor;
-    size_t offset = row->offset;
-    if (cursor->segment == segment->number && cursor->stream == row->stream &&
-        cursor->next > row->first && cursor->next <= number)
-        offset = cursor->offset;
-    cursor->segment = 0;
+    struct spool_decoded *decoded = &spool->decoded;
     struct segment_entry entry;
+    size_t offset = row->offset;
+    if (decoded->segment == segment->number && decoded->stream == row->stream &&
+        decoded->first >= row->first && decoded->first <= number)
+        offset = decoded->offset;
     for (; next_entry(spool, segment, &offset, &entry); offset += entry.size) {
         if (entry.kind != SEGMENT_RECORDS || entry.stream != row->stream || entry.first > number ||
             segment_entry_last(&entry) < number || !is_sound(spool, segment, offset, &entry))
             continue;
-        *cursor = (struct spool_cursor){.segment = segment->number,
-                                        .stream = row->stream,
-                                        .next = entry.first,
-                                        .offset = offset,
-                                        .place = offset + SEGMENT_ENTRY_HEADER,
-                                        .entry = entry};
+        const unsigned char *bytes = spool->loaded.bytes + offset + SEGMENT_ENTRY_HEADER;
+        const unsigned char *end = spool->loaded.bytes + offset + entry.size;
+        for (uint32_t i = 0; i < entry.count; i++)
+            bytes += segment_record_read(&decoded->records[i], bytes, (size_t)(end - bytes));
+        decoded->segment = segment->number;
+        decoded->offset = offset;
+        decoded->stream = entry.stream;
+        decoded->first = entry.first;
+        decoded->count = entry.count;
         return true;
     }
     return false;
 }
 
-// Moves the cursor to the entry that holds `number`.  False: it is not held, or cannot be read
-// now.
+// Decodes the entry that holds `number`.  False: it is not held, or cannot be read now.
 static bool seek(struct spool *spool, uint32_t stream, uint64_t number)
 {
+    spool->decoded.count = 0;
     for (;;) {
         struct spool_segment *segment;
         const struct spool_row *row = find_row(spool, stream, number, &segment);
         if (!row || row->first > number || !load(spool, segment))
             return false;
-        if (find_entry(spool, segment, row, number))
+        if (decode_entry(spool, segment, row, number))
             return true;
         index_again(spool, segment);
     }
@@ -287,15 +288,11 @@ static bool seek(struct spool *spool, uint32_t stream, uint64_t number)
 
 const struct record *spool_at(struct spool *spool, uint32_t stream, uint64_t number)
 {
-    struct spool_cursor *cursor = &spool->cursor;
     if (stream >= spool->stream_count || number <= spool->streams[stream].released)
         return NULL;
-    if (cursor->segment == 0 || cursor->stream != stream || number < cursor->next ||
-        number > segment_entry_last(&cursor->entry))
-        if (!seek(spool, stream, number))
-            return NULL;
-    for (; cursor->next <= number; cursor->next++) // the entry is sound
-        cursor->place += segment_record_read(&spool->record, spool->loaded.bytes + cursor->place,
-                                             cursor->offset + cursor->entry.size - cursor->place);
-    return &spool->record;
+    const struct spool_decoded *decoded = &spool->decoded;
+    if ((decoded->stream != stream || number - decoded->first >= decoded->count) &&
+        !seek(spool, stream, number))
+        return NULL;
+    return &decoded->records[number - decoded->first];
 }

@@ -1,6 +1,7 @@
 // Definition of struct spool (spool.h), private to its implementation: the in-memory index of
-// a write-ahead log's segments, the positions of the streams, and the read cursor.  Released: the
-// collector has acknowledged the record.  Evicted: its segment was removed as the spool was full.
+// a write-ahead log's segments, the positions of the streams, and what was read last.  Released:
+// the collector has acknowledged the record.  Evicted: its segment was removed as the spool was
+// full.
 #ifndef INFERSTAT_MONITOR_SPOOL_STATE_H
 #define INFERSTAT_MONITOR_SPOOL_STATE_H
 
@@ -75,14 +76,13 @@ struct spool_stream {
     int64_t seen_ns;
 };
 
-// Read cursor: the record after the one last read, in an entry whose checksum was verified.
-struct spool_cursor {
-    uint32_t segment;           // number of the segment; 0: the cursor is nowhere
-    uint32_t stream;            // stream of the record
-    uint64_t next;              // number of the record
-    size_t offset;              // position of the record's entry in the segment
-    size_t place;               // position of the record in the segment
-    struct segment_entry entry; // header of that entry
+// The records of the entry last read, whose checksum was verified; count 0: none.
+struct spool_decoded {
+    uint32_t segment; // number of the segment
+    size_t offset;    // position of the entry in it
+    uint32_t stream, count;
+    uint64_t first; // number of the first record
+    struct record records[SEGMENT_ENTRY_RECORDS];
 };
 
 struct spool {
@@ -100,8 +100,7 @@ struct spool {
     uint64_t losses;                    // result of spool_losses
 
     struct segment_file loaded; // the segment last read
-    struct spool_cursor cursor; // a position in `loaded`
-    struct record record;       // the record that spool_at returns
+    struct spool_decoded decoded;
 
     struct names *names; // names for spool_append; only after spool_open; borrowed
     // After spool_attach and spool_look: [id]: the text of the name in the segments, or NULL.
