@@ -2,6 +2,9 @@
 
 #include <stdlib.h>
 
+#include "common/store/retention/clear.h"
+#include "common/store/retention/expire.h"
+#include "common/store/sqlite/admin_log.h"
 #include "common/store/sqlite/checkpoint.h"
 #include "common/store/sqlite/database.h"
 #include "common/sys/clock.h"
@@ -9,7 +12,6 @@
 #include "server/collector/access/quota.h"
 #include "server/collector/maintenance/retention.h"
 #include "server/collector/rollup/rollups.h"
-#include "server/collector/maintenance/writer_clear.h"
 
 #define LONG_NS   UINT64_C(1000000000)  // longest wait for jobs
 #define PRESS_NS  UINT64_C(100000000)   // interval of looks at the store's size
@@ -31,7 +33,9 @@ struct maintenance {
     bool log_is_long;     // as `gate` was told
     uint64_t reset_at_ns; // when to try to reset the log again
     uint64_t press_at_ns; // when to look
-    struct writer_clear clear;
+    struct queue *replies;
+    struct job *clear; // the JOB_CLEAR or JOB_FORGET that is running, or NULL
+    struct clearing clearing;
     struct retention *retention;
     struct checkpoint checkpoint;
     struct maintenance_load load;
@@ -42,11 +46,63 @@ struct maintenance {
     bool starved;
 };
 
-static bool job_is_waiting(void *context)
+// ---- Clearing --------------------------------------------------------------------------
+
+static void reply_clear(struct maintenance *maintenance, const struct job *job, enum status status,
+                        const struct error *err)
 {
-    const struct maintenance *maintenance = context;
-    return queue_is_nonempty(maintenance->inbox);
+    struct result *result = NULL;
+    struct error why = *err;
+    if (status == STATUS_OK)
+        status = clear_answer(&result, &maintenance->clearing, &why);
+    // Any other failure is the collector's, not the query's.
+    const enum status told = status == STATUS_OK || status == STATUS_NO_DATA ? status : STATUS_IO;
+    answer_submit(maintenance->replies,
+                  reply_encode(&job->from, job->query_id, told, result, &why));
+    result_free(result);
 }
+
+static void end_clear(struct maintenance *maintenance, enum status status, const struct error *err)
+{
+    struct admin_act *act = &maintenance->clear->act;
+    admin_act_end(act, status, err, (int64_t)maintenance->clearing.cleared);
+    admin_log_add(maintenance->db, act);
+    reply_clear(maintenance, maintenance->clear, status, err);
+    job_free(maintenance->clear);
+    maintenance->clear = NULL;
+}
+
+void maintenance_clear(struct maintenance *maintenance, struct job *job)
+{
+    struct error err = {.text = "out of memory"};
+    if (maintenance->clear) {
+        reply_clear(maintenance, job,
+                    error_set(&err, STATUS_BUSY, "the collector is clearing already (try again)"),
+                    &err);
+        job_free(job);
+        return;
+    }
+    maintenance->clear = job;
+    struct clearing *clearing = &maintenance->clearing;
+    enum status status = job->kind == JOB_FORGET
+                             ? clear_begin_forget(clearing, maintenance->db, job->query, &err)
+                             : clear_begin(clearing, maintenance->db, &job->query->filter, &err);
+    if (status != STATUS_OK)
+        end_clear(maintenance, status, &err);
+}
+
+// Records that are not in the rollups yet may be in memory, to be flushed.
+static void tell_rollups(struct maintenance *maintenance, enum record_kind kind, int64_t last_id)
+{
+    struct error err;
+    int64_t held_id = 0;
+    if (expire_last_id(maintenance->db, kind, &held_id, &err) == STATUS_OK && last_id <= held_id)
+        rollups_cleared(maintenance->rollups);
+    else
+        rollups_rows_removed(maintenance->rollups, kind);
+}
+
+// ---- Opening ---------------------------------------------------------------------------
 
 enum status maintenance_new(struct maintenance **out, struct sqlite3 *db, struct rollups *rollups,
                             const struct retention_rules *rules, struct channels *channels,
@@ -61,12 +117,11 @@ enum status maintenance_new(struct maintenance **out, struct sqlite3 *db, struct
     maintenance->quota = channels->quota;
     maintenance->gate = &channels->gate;
     reader_gate_limit_store(maintenance->gate, rules->bytes);
-    maintenance->clear =
-        (struct writer_clear){.db = db, .rollups = rollups, .replies = channels->replies};
+    maintenance->replies = channels->replies;
     checkpoint_init(&maintenance->checkpoint, clock_monotonic_ns());
     checkpoint_watch(&maintenance->checkpoint, db);
     if (rollups)
-        rollups_watch(rollups, job_is_waiting, maintenance);
+        rollups_watch(rollups, channels->inbox);
     enum status status = retention_new(&maintenance->retention, db, rules, rollups != NULL, err);
     if (status != STATUS_OK) {
         maintenance_free(maintenance);
@@ -78,19 +133,18 @@ enum status maintenance_new(struct maintenance **out, struct sqlite3 *db, struct
 
 void maintenance_free(struct maintenance *maintenance)
 {
+    struct error err = {0};
     if (!maintenance)
         return;
     checkpoint_watch(NULL, maintenance->db);
     if (maintenance->rollups)
-        rollups_watch(maintenance->rollups, NULL, NULL);
-    writer_clear_cancel(&maintenance->clear);
+        rollups_watch(maintenance->rollups, NULL);
+    if (maintenance->clear)
+        end_clear(maintenance,
+                  error_set(&err, STATUS_CANCELLED, "the collector ended before all was cleared"),
+                  &err);
     retention_free(maintenance->retention);
     free(maintenance);
-}
-
-void maintenance_clear(struct maintenance *maintenance, struct job *job)
-{
-    writer_clear_begin(&maintenance->clear, job);
 }
 
 void maintenance_committed(struct maintenance *maintenance, bool records)
@@ -116,11 +170,23 @@ static bool has_rollups(const struct maintenance *maintenance)
     return maintenance->rollups && !maintenance->load.is_failing;
 }
 
+// Runs a slice of clearing.
 static bool clear_records(struct maintenance *maintenance)
 {
-    if (!writer_clear_is_busy(&maintenance->clear))
+    struct error err = {.text = "out of memory"};
+    struct clearing *clearing = &maintenance->clearing;
+    bool done = false;
+    if (!maintenance->clear)
         return false;
-    writer_clear_step(&maintenance->clear);
+    const uint64_t began_ns = clock_monotonic_ns(), before = clearing->cleared;
+    const int kind = clearing->kind;
+    const int64_t last_id = clearing->after + clearing->slice.now;
+    const enum status status = clear_slice(clearing, maintenance->db, &done, &err);
+    if (maintenance->rollups && clearing->cleared > before)
+        tell_rollups(maintenance, (enum record_kind)kind, last_id);
+    clear_took(clearing, clock_monotonic_ns() - began_ns);
+    if (status != STATUS_OK || done)
+        end_clear(maintenance, status, &err);
     note_commit(maintenance);
     return true;
 }
@@ -143,8 +209,7 @@ static bool retain(struct maintenance *maintenance)
     struct error err = {.text = "retention: failed"};
     bool changed = false;
     const uint64_t began_ns = clock_monotonic_ns();
-    if (writer_clear_is_busy(&maintenance->clear) ||
-        began_ns < retention_due_ns(maintenance->retention))
+    if (maintenance->clear || began_ns < retention_due_ns(maintenance->retention))
         return false;
     const enum status status =
         retention_step(maintenance->retention, clock_wall_ns(), &changed, &err);
@@ -208,8 +273,7 @@ static bool flush(struct maintenance *maintenance)
 static bool rebuild(struct maintenance *maintenance)
 {
     const bool was_rebuilding = maintenance->rebuilding;
-    maintenance->rebuilding = has_rollups(maintenance) &&
-                              !writer_clear_is_busy(&maintenance->clear) &&
+    maintenance->rebuilding = has_rollups(maintenance) && !maintenance->clear &&
                               rollups_rebuild(maintenance->rollups, clock_monotonic_ns());
     if (maintenance->rebuilding)
         note_commit(maintenance);
@@ -301,7 +365,7 @@ uint64_t maintenance_timeout_ns(const struct maintenance *maintenance,
     const struct rollups *rollups = load->is_failing ? NULL : maintenance->rollups;
     const uint64_t now_ns = clock_monotonic_ns();
     const uint64_t due_ns = retention_due_ns(maintenance->retention);
-    if (writer_clear_is_busy(&maintenance->clear) || maintenance->rebuilding || due_ns <= now_ns ||
+    if (maintenance->clear || maintenance->rebuilding || due_ns <= now_ns ||
         (rollups && (rollups_are_behind(rollups, now_ns) || flush_is_due(maintenance, now_ns))))
         return 0;
     if (maintenance->log_is_long && now_ns >= maintenance->reset_at_ns)

@@ -1,6 +1,7 @@
 #include "server/collector/maintenance/retention.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/core/base/slice_size.h"
 #include "common/store/retention/expire.h"
@@ -34,7 +35,10 @@ enum {
     PAGES_MAX = 1024,
 };
 
-enum { GONE_COUNT = 3, PLACES = ROLLUP_GROUPING_COUNT * ROLLUP_LEVEL_COUNT };
+// What a slice has: rows of a table, or free pages.
+enum slice_kind { SLICE_RECORDS, SLICE_ROLLUPS, SLICE_RUNS, SLICE_PAGES, SLICE_KINDS };
+
+enum { PLACES = ROLLUP_GROUPING_COUNT * ROLLUP_LEVEL_COUNT };
 
 enum phase { PHASE_ROWS, PHASE_LEVELS, PHASE_RUNS, PHASE_BYTES, PHASE_ROOM, PHASE_COUNT };
 
@@ -51,10 +55,10 @@ struct retention {
     struct forget forget; // runs that go
     bool forgetting;      // `forget` is set
     bool removed_runs;    // since retention_removed_runs
-    struct slice_size rows, rollups, runs, pages;
-    uint64_t gone[GONE_COUNT]; // deleted in this pass: records, rollups, runs
-    struct slice_size *used;   // by the last slice
-    bool ended_early;          // it deleted fewer rows than its size allows
+    struct slice_size sizes[SLICE_KINDS];
+    uint64_t gone[SLICE_KINDS]; // deleted in this pass
+    enum slice_kind used;       // by the last slice; SLICE_KINDS: none
+    bool ended_early;           // it deleted fewer rows than its size allows
     uint64_t due_ns;
     bool resting;    // the last step ended a pass
     bool wants_sums; // the last step requested sums of days
@@ -74,10 +78,10 @@ enum status retention_new(struct retention **out, struct sqlite3 *db,
     retention->db = db;
     retention->rules = *rules;
     retention->has_rollups = has_rollups;
-    retention->rows = (struct slice_size){ROWS_FIRST, ROWS_MIN, ROWS_MAX};
-    retention->rollups = retention->rows;
-    retention->runs = (struct slice_size){RUNS_FIRST, RUNS_MIN, RUNS_MAX};
-    retention->pages = (struct slice_size){PAGES_FIRST, PAGES_MIN, PAGES_MAX};
+    const struct slice_size rows = {ROWS_FIRST, ROWS_MIN, ROWS_MAX};
+    retention->sizes[SLICE_RECORDS] = retention->sizes[SLICE_ROLLUPS] = rows;
+    retention->sizes[SLICE_RUNS] = (struct slice_size){RUNS_FIRST, RUNS_MIN, RUNS_MAX};
+    retention->sizes[SLICE_PAGES] = (struct slice_size){PAGES_FIRST, PAGES_MIN, PAGES_MAX};
     *out = retention;
     return STATUS_OK;
 }
@@ -115,8 +119,10 @@ static int64_t floor_of(int64_t wall_ns, int64_t age_ns, enum rollup_level level
 static enum status expire_some(struct retention *retention, enum record_kind kind,
                                int64_t before_ns, unsigned *gone, struct error *err)
 {
-    struct expire_rows rows = {
-        .kind = kind, .before_ns = before_ns, .last_id = INT64_MAX, .count = retention->rows.now};
+    struct expire_rows rows = {.kind = kind,
+                               .before_ns = before_ns,
+                               .last_id = INT64_MAX,
+                               .count = retention->sizes[SLICE_RECORDS].now};
     enum status status = STATUS_OK;
     if (retention->has_rollups)
         status = expire_last_id(retention->db, kind, &rows.last_id, err);
@@ -126,7 +132,7 @@ static enum status expire_some(struct retention *retention, enum record_kind kin
     retention->wants_sums |= wants_sums;
     if (status == STATUS_OK)
         status = expire_slice(retention->db, &rows, gone, err);
-    retention->used = &retention->rows;
+    retention->used = SLICE_RECORDS;
     return status;
 }
 
@@ -176,12 +182,12 @@ static enum status sweep_levels(struct retention *retention, int64_t wall_ns, un
                                 bool *done, struct error *err)
 {
     enum status status = STATUS_OK;
-    retention->used = &retention->rollups;
+    retention->used = SLICE_ROLLUPS;
     while (status == STATUS_OK && *gone == 0 && retention->place < PLACES) {
         struct expire_level rollups = {
             .grouping = (enum rollup_grouping)(retention->place / ROLLUP_LEVEL_COUNT),
             .level = (enum rollup_level)(retention->place % ROLLUP_LEVEL_COUNT),
-            .count = retention->rollups.now};
+            .count = retention->sizes[SLICE_ROLLUPS].now};
         rollups.before_ns = level_floor(retention, &rollups, wall_ns);
         if (rollups.before_ns > INT64_MIN)
             status = expire_level_slice(retention->db, &rollups, gone, err);
@@ -250,8 +256,9 @@ static enum status step_runs(struct retention *retention, int64_t wall_ns, unsig
         return status;
     if (!retention->forgetting)
         begin_runs(retention, wall_ns);
-    retention->used = &retention->runs;
-    status = forget_slice(&retention->forget, retention->db, retention->runs.now, gone, &done, err);
+    retention->used = SLICE_RUNS;
+    status = forget_slice(&retention->forget, retention->db, retention->sizes[SLICE_RUNS].now, gone,
+                          &done, err);
     retention->removed_runs |= *gone > 0;
     if (status == STATUS_OK && done)
         next_phase(retention);
@@ -369,19 +376,21 @@ static bool is_too_free(const struct retention *retention, const struct expire_r
     return room->free > 0 && retention->rules.bytes > 0 && room->bytes > retention->rules.bytes;
 }
 
-static enum status step_room(struct retention *retention, bool *changed, struct error *err)
+static enum status step_room(struct retention *retention, int64_t wall_ns, unsigned *gone,
+                             struct error *err)
 {
     struct expire_room before = {0}, after = {0};
+    (void)wall_ns;
     enum status status = expire_room(retention->db, &before, err);
     const bool wanted = status == STATUS_OK && is_too_free(retention, &before);
     if (wanted)
-        status = expire_give_back(retention->db, retention->pages.now, err);
+        status = expire_give_back(retention->db, retention->sizes[SLICE_PAGES].now, err);
     if (wanted && status == STATUS_OK)
         status = expire_room(retention->db, &after, err);
     if (status != STATUS_OK)
         return status;
-    *changed = wanted;
-    retention->used = &retention->pages;
+    *gone = wanted ? retention->sizes[SLICE_PAGES].now : 0;
+    retention->used = SLICE_PAGES;
     if (!wanted || after.bytes >= before.bytes)
         next_phase(retention);
     return STATUS_OK;
@@ -389,66 +398,38 @@ static enum status step_room(struct retention *retention, bool *changed, struct 
 
 // ---- Steps ----------------------------------------------------------------------------
 
-// Counts what a step deleted, by the size of slices that it used.
-static void count_gone(struct retention *retention, unsigned gone)
-{
-    const struct slice_size *const sizes[GONE_COUNT] = {&retention->rows, &retention->rollups,
-                                                        &retention->runs};
-    for (unsigned i = 0; i < GONE_COUNT; i++)
-        if (retention->used == sizes[i])
-            retention->gone[i] += gone;
-}
-
 static void note_gone(struct retention *retention)
 {
-    static const char *const what[GONE_COUNT] = {"records", "rollups", "runs"};
-    for (unsigned i = 0; i < GONE_COUNT; i++) {
+    static const char *const what[] = {"records", "rollups", "runs"};
+    for (unsigned i = 0; i < sizeof what / sizeof *what; i++)
         if (retention->gone[i] > 0)
             admin_log_retention(retention->db, what[i], (int64_t)retention->gone[i]);
-        retention->gone[i] = 0;
-    }
+    memset(retention->gone, 0, sizeof retention->gone);
 }
 
-static enum status step(struct retention *retention, int64_t wall_ns, bool *changed,
-                        struct error *err)
-{
-    unsigned gone = 0;
-    enum status status = STATUS_OK;
-    switch (retention->phase) {
-    case PHASE_ROWS:
-        status = step_rows(retention, wall_ns, &gone, err);
-        break;
-    case PHASE_LEVELS:
-        status = step_levels(retention, wall_ns, &gone, err);
-        break;
-    case PHASE_RUNS:
-        status = step_runs(retention, wall_ns, &gone, err);
-        break;
-    case PHASE_BYTES:
-        status = step_bytes(retention, wall_ns, &gone, err);
-        break;
-    case PHASE_ROOM:
-    case PHASE_COUNT:
-        return step_room(retention, changed, err);
-    }
-    count_gone(retention, gone);
-    retention->ended_early = retention->used && gone < retention->used->now;
-    *changed = gone > 0 || retention->wants_sums;
-    // A retry where nothing expires does not ask for another: these sums cannot be built.
-    retention->is_retry = retention->is_retry && gone == 0;
-    retention->asked_sums |= retention->wants_sums && !retention->is_retry;
-    return status;
-}
+static enum status (*const steps[PHASE_COUNT])(struct retention *retention, int64_t wall_ns,
+                                               unsigned *gone, struct error *err) = {
+    [PHASE_ROWS] = step_rows,   [PHASE_LEVELS] = step_levels, [PHASE_RUNS] = step_runs,
+    [PHASE_BYTES] = step_bytes, [PHASE_ROOM] = step_room,
+};
 
 enum status retention_step(struct retention *retention, int64_t wall_ns, bool *changed,
                            struct error *err)
 {
-    *changed = false;
+    unsigned gone = 0;
     retention->wants_sums = false;
-    retention->used = NULL;
-    retention->ended_early = false;
+    retention->used = SLICE_KINDS;
     retention->resting = false;
-    enum status status = step(retention, wall_ns, changed, err);
+    enum status status = steps[retention->phase](retention, wall_ns, &gone, err);
+    *changed = gone > 0 || retention->wants_sums;
+    retention->ended_early = true;
+    if (retention->used != SLICE_KINDS) {
+        retention->gone[retention->used] += gone;
+        retention->ended_early = gone < retention->sizes[retention->used].now;
+    }
+    // A retry where nothing expires does not ask for another: these sums cannot be built.
+    retention->is_retry = retention->is_retry && gone == 0;
+    retention->asked_sums |= retention->wants_sums && !retention->is_retry;
     if (status != STATUS_OK) {
         retention->phase = PHASE_ROOM;
         next_phase(retention);
@@ -463,8 +444,8 @@ void retention_record_time(struct retention *retention, uint64_t began_ns, uint6
 {
     const uint64_t took_ns = ended_ns - began_ns;
     // A slice that ended early can show that its size is too large, not that it is too small.
-    if (retention->used && (!retention->ended_early || took_ns > SLICE_NS))
-        slice_size_adapt(retention->used, took_ns, SLICE_NS);
+    if (retention->used != SLICE_KINDS && (!retention->ended_early || took_ns > SLICE_NS))
+        slice_size_adapt(&retention->sizes[retention->used], took_ns, SLICE_NS);
     retention->due_ns = ended_ns;
     if (retention->resting) {
         retention->due_ns += retention->is_over && retention->waits == 0 ? OVER_NS : PASS_NS;

@@ -11,7 +11,7 @@
 #define MINUTE_NS INT64_C(60000000000)
 #define DAY_NS    INT64_C(86400000000000)
 
-enum { WORD_SIZE = 48, BYTES_MIN = 1 << 20 };
+enum { BYTES_MIN = 1 << 20 };
 
 struct retention_rules retention_rules_default(void)
 {
@@ -134,18 +134,12 @@ enum status retention_rules_parse(struct retention_rules *rules, const char *tex
     *rules = retention_rules_default();
     struct reading reading = {.rules = rules};
     enum status status = STATUS_OK;
-    for (const char *at = text; status == STATUS_OK;) {
-        char word[WORD_SIZE];
-        const size_t size = strcspn(at, ",");
-        if (size >= sizeof word)
-            return error_set(err, STATUS_INVALID, "--retention: \"%.40s\" is too long", at);
-        memcpy(word, at, size);
-        word[size] = '\0';
+    char *copy = strdup(text), *at = copy, *word;
+    if (!copy)
+        return error_no_memory(err, "--retention");
+    while (status == STATUS_OK && (word = strsep(&at, ",")))
         status = parse_rule(&reading, word, err);
-        if (at[size] == '\0')
-            break;
-        at += size + 1;
-    }
+    free(copy);
     if (status == STATUS_OK)
         status = order_levels(&reading, rules->level_ns, KEY_MINUTE, err);
     if (status == STATUS_OK)

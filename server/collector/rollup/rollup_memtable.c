@@ -50,16 +50,15 @@ void rollup_memtable_deinit(struct rollup_memtable *memtable)
     *memtable = (struct rollup_memtable){0};
 }
 
-void rollup_memtable_clear(struct rollup_memtable *memtable, size_t rows_kept)
+void rollup_memtable_clear(struct rollup_memtable *memtable, bool keeps_memory)
 {
     const enum record_kind kind = memtable->kind;
-    memtable->touched = memtable->count > memtable->touched ? memtable->count : memtable->touched;
     memtable->count = 0;
     memtable->bytes_used = 0;
     for (size_t c = 0; c < MESSAGE_COLUMNS_MAX; c++)
         memtable->columns[c].lacks = false;
     key_index_clear(&memtable->full_series);
-    if (memtable->touched > rows_kept) {
+    if (!keeps_memory) {
         rollup_memtable_deinit(memtable);
         rollup_memtable_init(memtable, kind);
     }

@@ -46,7 +46,6 @@ struct rollup_column {
 struct rollup_memtable {
     enum record_kind kind;
     size_t count;              // of rows; a row is a record
-    size_t touched;            // largest number of rows that have used `memory`
     void *memory;              // holds all arrays by row; mapped when the first row is added
     size_t memory_size;        // in bytes
     int64_t *ids, *started_ns; // [row]: the record's id and start time
@@ -62,8 +61,8 @@ struct rollup_memtable {
 void rollup_memtable_init(struct rollup_memtable *memtable, enum record_kind kind);
 void rollup_memtable_deinit(struct rollup_memtable *memtable);
 
-// Drops all records; frees the memory if more than `rows_kept` rows have used it.
-void rollup_memtable_clear(struct rollup_memtable *memtable, size_t rows_kept);
+// Drops all records; frees the memory unless `keeps_memory`.
+void rollup_memtable_clear(struct rollup_memtable *memtable, bool keeps_memory);
 
 // Returns full series `number`.
 struct rollup_series rollup_memtable_series(const struct rollup_memtable *memtable, size_t number);

@@ -285,7 +285,7 @@ static enum status write_some(struct rollup_rebuild *rebuild, int64_t wall_ns, s
                                      &damaged, err);
     if (status != STATUS_OK || rebuild->first_row < rebuild->memtable.count)
         return status;
-    rollup_memtable_clear(&rebuild->memtable, SIZE_MAX);
+    rollup_memtable_clear(&rebuild->memtable, true);
     rebuild->first_row = 0;
     rebuild->is_first = false;
     rebuild->phase = PHASE_READ;

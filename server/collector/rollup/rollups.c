@@ -14,6 +14,7 @@
 #include "server/collector/rollup/rollup_rebuild.h"
 #include "server/collector/rollup/rollup_memtable.h"
 #include "server/collector/rollup/rollup_metrics.h"
+#include "server/collector/threads/queue.h"
 
 enum {
     READ_ROWS = 2048,    // records read at once
@@ -50,8 +51,7 @@ struct rollups {
     struct rollup_rebuild *rebuild;
     struct of_kind kinds[RECORD_KIND_COUNT];
     struct rollup_throttle throttle;
-    bool (*is_awaited)(void *context);
-    void *context;
+    struct queue *inbox;         // NULL: none
     int64_t wall_ns;             // as told last
     bool is_stale;               // what is in memory says nothing
     bool is_rebuilt;             // no day is left to be rebuilt, as far as is known
@@ -64,7 +64,7 @@ struct rollups {
 
 static void clear_sheet(struct of_kind *kind)
 {
-    rollup_memtable_clear(&kind->memtable, 0);
+    rollup_memtable_clear(&kind->memtable, false);
     kind->first_row = 0;
 }
 
@@ -181,10 +181,9 @@ void rollups_free(struct rollups *rollups)
     free(rollups);
 }
 
-void rollups_watch(struct rollups *rollups, bool (*is_awaited)(void *context), void *context)
+void rollups_watch(struct rollups *rollups, struct queue *inbox)
 {
-    rollups->is_awaited = is_awaited;
-    rollups->context = context;
+    rollups->inbox = inbox;
 }
 
 void rollups_tell_time(struct rollups *rollups, int64_t wall_ns)
@@ -351,7 +350,7 @@ static enum status write_slice(struct rollups *rollups, unsigned k, enum rollups
     struct of_kind *kind = &rollups->kinds[k];
     const bool is_quiet = pace != ROLLUPS_ALL &&
                           rollup_throttle_is_quiet(&rollups->throttle, now_ns) &&
-                          !(rollups->is_awaited && rollups->is_awaited(rollups->context));
+                          !(rollups->inbox && queue_is_nonempty(rollups->inbox));
     const struct rollup_job job = {
         .slice = {.memtable = &kind->memtable,
                   .first_row = kind->first_row,
@@ -372,8 +371,7 @@ static enum status write_slice(struct rollups *rollups, unsigned k, enum rollups
         return status;
     kind->first_row = end_row;
     if (kind->first_row == kind->memtable.count) {
-        // Memory for a burst is not kept permanently.
-        rollup_memtable_clear(&kind->memtable, is_quiet ? 4 * TAIL_ROWS : SIZE_MAX);
+        rollup_memtable_clear(&kind->memtable, !is_quiet);
         kind->first_row = 0;
     }
     return STATUS_OK;

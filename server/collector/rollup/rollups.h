@@ -21,15 +21,16 @@
 #include "common/core/record/record.h"
 #include "server/collector/rollup/rollup_memtable.h"
 
-struct sqlite3;
+struct queue;
 struct rollups;
+struct sqlite3;
 
 MUST_CHECK enum status rollups_new(struct rollups **out, struct sqlite3 *db, struct error *err);
 void rollups_free(struct rollups *rollups); // NULL is fine
 
-// Sets a callback that returns true if jobs wait for the thread: slices are short then.  NULL:
+// Sets the queue of the thread's jobs (borrowed): slices are short while jobs wait in it.  NULL:
 // jobs never wait.
-void rollups_watch(struct rollups *rollups, bool (*is_awaited)(void *context), void *context);
+void rollups_watch(struct rollups *rollups, struct queue *inbox);
 
 // Adds the records of a batch that was inserted in the current transaction.
 void rollups_add(struct rollups *rollups, const struct rollup_batch *batch);

@@ -5,8 +5,13 @@
 
 #include <sqlite3.h>
 
+#include "common/core/base/array.h"
 #include "common/core/base/text.h"
+#include "common/store/compare/baseline.h"
+#include "common/store/rollup/rollup.h"
+#include "common/store/sqlite/admin_log.h"
 #include "common/store/sqlite/database.h"
+#include "common/store/transfer/import.h"
 #include "common/store/schema/open_marker.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
@@ -14,10 +19,10 @@
 #include "common/store/schema/database_open.h"
 #include "server/collector/maintenance/maintenance.h"
 #include "server/collector/rollup/rollups.h"
+#include "server/collector/threads/import_request.h"
 #include "server/collector/threads/job.h"
 #include "server/collector/writer/writer_batch.h"
 #include "server/collector/writer/writer_insert.h"
-#include "server/collector/writer/writer_jobs.h"
 #include "server/collector/writer/writer_runs.h"
 
 #define SECOND_NS INT64_C(1000000000)
@@ -47,15 +52,15 @@ struct writer {
     struct maintenance *maintenance;
     unsigned char store[16];
     uint64_t ticked_at_ns;
-    uint64_t counted_at_ns;           // last commit of reject counters
-    uint64_t group_ns;                // duration of the last group
-    uint64_t commits;                 // since the start
-    uint64_t commit_ns[COMMIT_TIMES]; // durations of the last ones
-    bool drained;                     // the last group ended with an empty inbox
-    int64_t changes;                  // sqlite3_total_changes64 when the transaction began
-    bool starved;                     // the last group failed when out of memory
-    bool failing;                     // the last group could not be written; logged
-    bool unloaded;                    // open runs could not be reloaded after a rollback
+    uint64_t counted_at_ns;          // last commit of reject counters
+    uint64_t group_ns;               // duration of the last group
+    uint64_t commits;                // since the start
+    int64_t commit_ns[COMMIT_TIMES]; // durations of the last ones
+    bool drained;                    // the last group ended with an empty inbox
+    int64_t changes;                 // sqlite3_total_changes64 when the transaction began
+    bool starved;                    // the last group failed when out of memory
+    bool failing;                    // the last group could not be written; logged
+    bool unloaded;                   // open runs could not be reloaded after a rollback
     bool stop;
 };
 
@@ -191,6 +196,21 @@ static bool rollups_are_wanted(const struct writer *writer)
            rollups_are_due(writer->rollups, clock_monotonic_ns());
 }
 
+enum status writer_save_refusals(sqlite3 *db, const uint64_t counts[REFUSAL_COUNT], int64_t now_ns,
+                                 struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(db);
+    for (unsigned i = 0; i < REFUSAL_COUNT; i++)
+        if (counts[i] != 0)
+            sqlite3_str_appendf(sql,
+                                "INSERT INTO refusal VALUES(%Q, %lld, %lld)"
+                                " ON CONFLICT(reason) DO UPDATE SET"
+                                " count = count + excluded.count, last_ns = excluded.last_ns;",
+                                refusal_key((enum refusal)i), (long long)counts[i],
+                                (long long)now_ns);
+    return database_exec_built(db, sql, err);
+}
+
 // Writes the group's changes beside its records, and commits.
 static enum status commit_group(struct writer *writer, struct error *err)
 {
@@ -208,7 +228,8 @@ static enum status commit_group(struct writer *writer, struct error *err)
         status = database_exec(writer->db, "COMMIT", err);
     if (status != STATUS_OK)
         return status;
-    writer->commit_ns[writer->commits++ % COMMIT_TIMES] = clock_monotonic_ns() - began_ns;
+    writer->commit_ns[writer->commits++ % COMMIT_TIMES] =
+        (int64_t)(clock_monotonic_ns() - began_ns);
     reject_counters_saved(rejects, refusals);
     return STATUS_OK;
 }
@@ -296,6 +317,36 @@ static bool is_apart(const struct job *job)
     return job->kind != JOB_MESSAGE && job->kind != JOB_STOP;
 }
 
+static void save_baseline(struct writer *writer, struct job *job)
+{
+    struct error err = {.text = "failed"};
+    struct result *result = NULL;
+    enum status status = baseline_write(writer->db, job->query, job->baseline, &result, &err);
+    admin_act_end(&job->act, status, &err, status == STATUS_OK);
+    admin_log_add(writer->db, &job->act);
+    answer_submit(writer->config.channels->replies,
+                  reply_encode(&job->from, job->query_id, status, result, &err));
+    result_free(result);
+}
+
+// Import and inserter both assign ids: each continues after the other's last.
+static void import(struct writer *writer, struct import_request *request)
+{
+    struct error err = {.text = "writer: failed"}, refresh_err;
+    struct import_batch *batch = request->batch;
+    enum status status =
+        import_apply(writer->db, batch, inserter_last_id(writer->inserter, batch->kind), &err);
+    if (status == STATUS_OK) {
+        if (runs_refresh_ids(writer->runs, &refresh_err) != STATUS_OK ||
+            inserter_reset(writer->inserter, &refresh_err) != STATUS_OK)
+            log_write(LOG_LEVEL_WARNING, "%s", refresh_err.text);
+        if (writer->rollups && rollup_has_kind(batch->kind))
+            rollups_rows_added(writer->rollups, batch->kind);
+    }
+    import_request_done(request, status, &err);
+    post_ids(writer);
+}
+
 // Runs such a job and consumes it.
 static void process_apart(struct writer *writer, struct job *job)
 {
@@ -307,13 +358,12 @@ static void process_apart(struct writer *writer, struct job *job)
         return;
     }
     if (job->kind == JOB_IMPORT) {
-        writer_import(writer->db, writer->inserter, writer->runs, writer->rollups, job->import);
+        import(writer, job->import);
         job->import = NULL;
-        post_ids(writer);
     } else if (job->kind == JOB_NOTE)
         admin_log_add(writer->db, &job->act);
     else
-        writer_baseline(writer->db, job, writer->config.channels->replies);
+        save_baseline(writer, job);
     maintenance_committed(writer->maintenance, true);
     job_free(job);
 }
@@ -366,23 +416,18 @@ static void check_silence(const struct writer *writer, struct run *run, uint64_t
     }
 }
 
-static int compare_times(const void *a, const void *b)
-{
-    const uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-    return (left > right) - (left < right);
-}
-
 static void publish_times(struct writer *writer)
 {
     struct commit_times *times = &writer->config.channels->commit_times;
-    uint64_t sorted[COMMIT_TIMES];
+    int64_t sorted[COMMIT_TIMES];
     const size_t count = writer->commits < COMMIT_TIMES ? (size_t)writer->commits : COMMIT_TIMES;
     if (count == 0 || atomic_load_explicit(&times->count, memory_order_relaxed) == writer->commits)
         return;
     memcpy(sorted, writer->commit_ns, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, compare_times);
-    atomic_store_explicit(&times->p50_ns, sorted[(count - 1) / 2], memory_order_relaxed);
-    atomic_store_explicit(&times->p99_ns, sorted[(count * 99 - 1) / 100], memory_order_relaxed);
+    qsort(sorted, count, sizeof *sorted, array_compare_first);
+    atomic_store_explicit(&times->p50_ns, (uint64_t)sorted[(count - 1) / 2], memory_order_relaxed);
+    atomic_store_explicit(&times->p99_ns, (uint64_t)sorted[(count * 99 - 1) / 100],
+                          memory_order_relaxed);
     atomic_store_explicit(&times->count, writer->commits, memory_order_relaxed);
 }
 

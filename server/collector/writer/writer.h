@@ -18,6 +18,7 @@
 #include "server/collector/threads/channels.h"
 #include "server/collector/threads/limits.h"
 
+struct sqlite3;
 struct writer;
 
 struct writer_config {
@@ -41,5 +42,11 @@ const unsigned char *writer_store_uuid(const struct writer *writer);
 // Waits until the thread has received JOB_STOP, has committed the jobs before it and has
 // closed the store.  Accepts NULL.
 void writer_join(struct writer *writer);
+
+// Adds the counts of rejected messages by reason to the SQL table refusal, in the current
+// transaction.  The thread does so itself; for tests.
+MUST_CHECK enum status writer_save_refusals(struct sqlite3 *db,
+                                            const uint64_t counts[REFUSAL_COUNT], int64_t now_ns,
+                                            struct error *err);
 
 #endif

@@ -7,6 +7,7 @@
 #include "common/store/rollup/rollup.h"
 #include "common/sys/clock.h"
 #include "server/collector/rollup/rollup_metrics.h"
+#include "server/collector/threads/queue.h"
 #include "tests/support/test.h"
 #include "tests/unit/collector/rollup_rig.h"
 
@@ -76,12 +77,6 @@ static bool all_is_in(void)
            rollup_metrics_of(RECORD_KIND_STARTUP)->count;
 }
 
-static bool is_always_awaited(void *context)
-{
-    (void)context;
-    return true;
-}
-
 // However many rows a sheet makes, a step writes a few of them, and what is in the table
 // then is what the watermark says.
 TEST_CASE(a_step_writes_few_rows)
@@ -91,8 +86,11 @@ TEST_CASE(a_step_writes_few_rows)
     enum { GROUPS = 128, STEPS_LEAST = MINUTES / GROUPS };
     const unsigned rows_most =
         rollup_metrics_of(RECORD_KIND_STARTUP)->count * (8 * GROUPS + 1) + 32;
+    struct queue *inbox = NULL;
     insert_minutes();
-    rollups_watch(rollup_rig.rollups, is_always_awaited, NULL);
+    assert_int_equal(queue_new(&inbox, 1, 1, NULL), STATUS_OK);
+    assert_true(queue_push(inbox, &inbox, 1));
+    rollups_watch(rollup_rig.rollups, inbox);
     unsigned steps = 0;
     for (; !all_is_in(); steps++) {
         assert_true(steps < 1000);
@@ -101,7 +99,9 @@ TEST_CASE(a_step_writes_few_rows)
             rollup_rig_check(RECORD_KIND_STARTUP, 1);
     }
     assert_true(steps >= STEPS_LEAST);
-    rollups_watch(rollup_rig.rollups, NULL, NULL);
+    rollups_watch(rollup_rig.rollups, NULL);
+    (void)queue_pop(inbox);
+    queue_free(inbox, NULL);
     rollup_rig_check(RECORD_KIND_STARTUP, 1);
 }
 

@@ -2,7 +2,7 @@
 
 #include "common/store/retention/clear.h"
 #include "server/collector/access/quota.h"
-#include "server/collector/writer/writer_jobs.h"
+#include "server/collector/writer/writer.h"
 #include "tests/support/test.h"
 #include "tests/unit/collector/writer_rig.h"
 
