@@ -23,7 +23,7 @@
 #include <sqlite3.h>
 
 #include "common/store/sqlite/database.h"
-#include "common/store/schema/schema_tables.h"
+#include "common/store/schema/schema_select.h"
 #include "common/sys/clock.h"
 #include "common/store/schema/schema_migrate.h"
 #include "tests/bench/bench.h"

@@ -5,7 +5,7 @@
 #include "common/store/sqlite/database.h"
 #include "common/sys/clock.h"
 #include "common/store/schema/database_open.h"
-#include "common/store/schema/schema_tables.h"
+#include "common/store/schema/schema_select.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/ingest.h"
 #include "tests/support/folder.h"

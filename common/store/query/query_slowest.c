@@ -68,20 +68,6 @@ static void store_medians(struct groups *groups, const struct aggregate_scan *sc
     }
 }
 
-// Where all groups share a model or a device, only its records are read.
-static void narrow(struct query *query, struct store *store, const struct groups *groups)
-{
-    for (unsigned key = 0; key < query->group_count; key++) {
-        const int64_t id = groups_at(groups, 0)->keys[key];
-        char text[QUERY_TEXT_SIZE];
-        bool is_shared = answer_name_text(store, id, text);
-        for (size_t i = 1; i < groups_count(groups) && is_shared; i++)
-            is_shared = groups_at(groups, i)->keys[key] == id;
-        if (is_shared)
-            (void)snprintf(query->filter.by[query->group_by[key]], QUERY_TEXT_SIZE, "%s", text);
-    }
-}
-
 // Fills the peers of `groups`, by model and device, from the requests that the filter covers.
 static enum status read_medians(struct groups *groups, struct store *store,
                                 const struct query_filter *filter, struct error *err)
@@ -98,7 +84,6 @@ static enum status read_medians(struct groups *groups, struct store *store,
             ((struct peers *)groups_at(groups, i)->data)->medians[m] = (double)NAN;
     if (groups_count(groups) == 0)
         return STATUS_OK;
-    narrow(&query, store, groups);
     for (unsigned first = 0; first < MEDIAN_COUNT && status == STATUS_OK;
          first += AGGREGATE_SCAN_METRICS_MAX) {
         struct aggregate_scan scan = {.query = &query, .kind = RECORD_KIND_INFERENCE};
@@ -111,8 +96,6 @@ static enum status read_medians(struct groups *groups, struct store *store,
     }
     return status;
 }
-
-// ---- Requests ------------------------------------------------------------------------
 
 enum {
     SLOWEST_DEFAULT = 10,

@@ -10,7 +10,7 @@
 #include "common/core/delivery/delivery.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/schema/schema_rebuild.h"
-#include "common/store/schema/schema_tables.h"
+#include "common/store/schema/schema_select.h"
 #include "common/store/schema/file_probe.h"
 #include "common/store/schema/unseal.h"
 #include "common/sys/clock.h"

@@ -5,7 +5,7 @@
 #include <sqlite3.h>
 
 #include "common/store/sqlite/database.h"
-#include "common/store/schema/schema_tables.h"
+#include "common/store/schema/schema_select.h"
 
 enum { SLICE_ROWS = 20000 };
 

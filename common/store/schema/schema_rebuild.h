@@ -7,7 +7,7 @@
 
 struct sqlite3;
 
-// Replaces the kind's table by one with the layout of schema_append_table (schema_tables.h): copies
+// Replaces the kind's table by one with the layout of schema_append_table (schema_select.h): copies
 // all rows by column name, then recreates the old table's indexes and triggers.  Views need not be
 // recreated: they refer to the table by its name, which stays.  Returns STATUS_UNSUPPORTED if the
 // old table has an unknown column, whose values would be lost.

@@ -1,7 +1,7 @@
-// SQL generation: expressions and select lists for the values of records in user-visible form
-// (names and enumerations as text, derived metrics), and the result columns for lost records.  The
-// store's views and the queries use it.  The expressions refer to the table of the record kind by
-// the alias t.
+// SQL generation from the column definitions in record.h: expressions and select lists for the
+// values of records in user-visible form (names and enumerations as text, derived metrics), the
+// result columns for lost records, and CREATE TABLE, CREATE VIEW and INSERT.  The expressions refer
+// to the table of the record kind by the alias t.
 #ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_SELECT_H
 #define INFERSTAT_STORE_SCHEMA_SCHEMA_SELECT_H
 
@@ -41,5 +41,25 @@ void schema_select_metric(struct sqlite3_str *sql, const struct query_metric *me
 
 // The name of the column of lost records with that reason; static.
 const char *drop_key(enum delivery_reason reason);
+
+// ---- Tables, views and INSERT ----------------------------------------------------------
+
+// Appends CREATE TABLE `name` for the kind; without indexes.
+void schema_append_table(struct sqlite3_str *sql, enum record_kind kind, const char *name);
+
+// The SQL type ("INTEGER", ...) of a column of the kind, by its position from 0; static.
+const char *schema_column_type(enum record_kind kind, unsigned column);
+
+// Appends the names of all columns of the kind's table, in table order.  Not for RECORD_KIND_RUN.
+void schema_append_columns(struct sqlite3_str *sql, enum record_kind kind);
+
+// Appends CREATE VIEW v_KIND for the kind (schema.h).
+void schema_append_view(struct sqlite3_str *sql, enum record_kind kind);
+
+// Appends "INSERT INTO KIND(...) VALUES(?1, ...)".  The parameters are id, run, stream, number,
+// started_ns, received_ns, then the kind's columns in stored form (names as ids, enumerations as
+// integers).  Not for RECORD_KIND_RUN.
+void schema_insert_sql(struct sqlite3_str *sql, enum record_kind kind);
+enum { SCHEMA_FIRST_COLUMN = 7 }; // the parameter (?7) of the kind's column 0
 
 #endif

@@ -60,7 +60,7 @@ enum {
 // or one baseline.
 struct import_batch {
     // The rows: the bytes of a SQLite database that the reading thread created in memory
-    // (import_batch.c).  Borrowed.
+    // (import_runs.c).  Borrowed.
     unsigned char *rows;
     int64_t size;              // of `rows`, in bytes
     enum record_kind kind;     // of the records; RECORD_KIND_RUN if there are none

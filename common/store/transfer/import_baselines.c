@@ -1,6 +1,5 @@
 // Imports the baselines of a file, each in one batch: its samples with their checksums, and the
 // names that they refer to.
-#include <stdio.h>
 #include <string.h>
 
 #include <sqlite3.h>
@@ -13,17 +12,6 @@
 
 // Of all samples of one baseline.
 #define SAMPLE_BYTES_MAX (INT64_C(256) << 20)
-
-static void refuse(struct importing *importing, const char *name, const char *why)
-{
-    char note[QUERY_KEY_SIZE + ERROR_TEXT_SIZE + 8];
-    importing->baselines_refused++;
-    if (importing->baseline_note[0])
-        return;
-    (void)snprintf(note, sizeof note, "%s: %s", name, why);
-    (void)text_escape(importing->baseline_note, sizeof importing->baseline_note, note,
-                      strlen(note));
-}
 
 // Copies the name; empty where it is not a valid one.
 static void copy_name(char name[QUERY_KEY_SIZE], sqlite3_stmt *row)
@@ -141,7 +129,8 @@ enum status import_send_baselines(struct importing *importing, struct error *err
         (void)sqlite3_reset(row);
         status = import_baseline(importing, name, bytes, err);
         if (status == STATUS_INVALID || status == STATUS_CORRUPT) {
-            refuse(importing, name[0] ? name : "?", err->text);
+            importing->baselines_refused++;
+            import_note(importing->baseline_note, name[0] ? name : "?", err->text);
             status = STATUS_OK;
         }
     }

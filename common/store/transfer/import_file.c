@@ -78,16 +78,14 @@ static enum status open_file(struct importing *importing, const char *path, stru
     return status == STATUS_OK ? prepare_all(importing, err) : status;
 }
 
-// Keeps the first refusal.
-void import_note(struct importing *importing, const char *what, const char *why)
+void import_note(char note[IMPORT_NOTE_SIZE], const char *what, const char *why)
 {
     char text[IMPORT_NOTE_SIZE];
-    if (importing->note[0])
+    if (note[0])
         return;
-    (void)snprintf(importing->note, sizeof importing->note, "%s: %s", what,
+    (void)snprintf(note, IMPORT_NOTE_SIZE, "%s: %s", what,
                    text_escape(text, sizeof text, why, strlen(why)));
-    importing->note[text_cut(importing->note, strlen(importing->note), IMPORT_NOTE_SIZE - 1)] =
-        '\0';
+    note[text_cut(note, strlen(note), IMPORT_NOTE_SIZE - 1)] = '\0';
 }
 
 // ---- The answer ----------------------------------------------------------------------------
@@ -185,11 +183,7 @@ enum status import_file(struct store *store, const char *path, const struct impo
     store->deadline_ns = store->budget_ns ? clock_monotonic_ns() + store->budget_ns : 0;
     enum status status = open_file(importing, path, err);
     if (status == STATUS_OK)
-        status = import_validate_runs(importing, err);
-    if (status == STATUS_OK)
         status = import_send_runs(importing, err);
-    if (status == STATUS_OK)
-        status = import_send_records(importing, err);
     if (status == STATUS_OK)
         status = import_send_baselines(importing, err);
     if (status == STATUS_OK)

@@ -31,7 +31,7 @@ enum import_table {
 };
 
 // A run to import.  `from` is its id in the file, `to` its id in this store (0: not inserted yet).
-// import_validate_runs adds it; import_send_runs sets `to` if the run is new.
+// import_send_runs adds it, and sets `to` if the run is new.
 struct coming {
     int64_t from, to;
     bool is_here;  // the run was here before the import, with some of its records
@@ -60,18 +60,15 @@ struct importing {
     struct sqlite3_stmt *select[IMPORT_RECORD]; // on the file, by table: the rows of a run
     struct coming *runs;                        // ascending by `from`
     size_t run_count, run_room;                 // runs used and allocated
-    struct coming *at_run; // the run that a step works on or import_find_run found last
+    struct coming *at_run;                      // the run being worked on
     // Counts for the answer of import_file; `there`, `baselines_there`: skipped, they exist here.
     int64_t new_runs, there, refused, records;
     int64_t baselines, baselines_there, baselines_refused;
     char note[IMPORT_NOTE_SIZE], baseline_note[IMPORT_NOTE_SIZE];
 };
 
-// Sets the answer's note to "WHAT: WHY", unless an earlier refusal has set it.
-void import_note(struct importing *importing, const char *what, const char *why);
-
-// Finds a run by its id in the file; NULL if that run is not imported.
-struct coming *import_find_run(struct importing *importing, int64_t from);
+// Sets a note of the answer to "WHAT: WHY", unless an earlier refusal has set it.
+void import_note(char note[IMPORT_NOTE_SIZE], const char *what, const char *why);
 
 // ---- SQL (import_columns.c) ---------------------------------------------------------------
 
@@ -101,7 +98,7 @@ void import_append_names(struct sqlite3_str *sql, enum import_table table, enum 
 void import_append_insert(struct sqlite3_str *sql, enum import_table table, enum record_kind kind,
                           const char *columns, const char *from);
 
-// ---- Rows (import_batch.c) ------------------------------------------------------------------
+// ---- Rows (import_runs.c) -------------------------------------------------------------------
 
 // Adds the current row of `from` (a statement of import_append_select) to the next batch, with
 // `run` as its run.  The caller has set batch.kind.
@@ -115,15 +112,9 @@ void import_rows_close(struct import_rows *rows); // accepts a zeroed one
 
 // ---- Steps ----------------------------------------------------------------------------------
 
-// Validates the file's runs and selects those to import.
-MUST_CHECK enum status import_validate_runs(struct importing *importing, struct error *err);
-
-// Sends the new runs to the sink.  Their ledgers count all records as cleared, until the records
-// follow (import.h).
+// Decides by their audit which of the file's runs are imported.  Sends the new ones, then the
+// records of all, kind by kind.
 MUST_CHECK enum status import_send_runs(struct importing *importing, struct error *err);
-
-// Sends the records of the selected runs, kind by kind.
-MUST_CHECK enum status import_send_records(struct importing *importing, struct error *err);
 
 // Sends the baselines whose names do not exist here.
 MUST_CHECK enum status import_send_baselines(struct importing *importing, struct error *err);

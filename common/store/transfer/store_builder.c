@@ -10,7 +10,7 @@
 #include "common/store/sqlite/atomic_file.h"
 #include "common/store/transfer/copy.h"
 #include "common/store/schema/schema_migrate.h"
-#include "common/store/schema/schema_tables.h"
+#include "common/store/schema/schema_select.h"
 
 struct store_builder {
     struct atomic_file file;

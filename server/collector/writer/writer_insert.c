@@ -8,7 +8,7 @@
 #include "common/store/sqlite/database.h"
 #include "common/store/rollup/gap_table.h"
 #include "common/store/schema/schema.h"
-#include "common/store/schema/schema_tables.h"
+#include "common/store/schema/schema_select.h"
 #include "common/sys/clock.h"
 #include "server/collector/rollup/rollups.h"
 

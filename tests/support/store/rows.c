@@ -3,7 +3,7 @@
 #include <sqlite3.h>
 
 #include "common/store/sqlite/database.h"
-#include "common/store/schema/schema_tables.h"
+#include "common/store/schema/schema_select.h"
 #include "tests/support/test.h"
 
 void rows_exec(sqlite3 *db, const char *sql)

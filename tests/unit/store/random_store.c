@@ -5,7 +5,7 @@
 
 #include "common/store/sqlite/database.h"
 #include "common/store/schema/database_open.h"
-#include "common/store/schema/schema_tables.h"
+#include "common/store/schema/schema_select.h"
 #include "tests/support/test.h"
 
 char full_path[FOLDER_PATH_SIZE];

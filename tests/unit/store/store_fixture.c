@@ -6,7 +6,7 @@
 
 #include "common/core/record/record.h"
 #include "common/store/sqlite/database.h"
-#include "common/store/schema/schema_tables.h"
+#include "common/store/schema/schema_select.h"
 #include "common/store/store.h"
 #include "common/store/schema/database_open.h"
 #include "tests/support/test.h"
