@@ -1,7 +1,7 @@
 // Amplitudes one step after the other (unfused.h), on a CUDA device.
 #include <string.h>
 
-#include "server/device/cuda/operations.cuh"
+#include "server/device/cuda/parts.cuh"
 
 extern "C" {
 #include "server/device/cuda/encode_ways.h"

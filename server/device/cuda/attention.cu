@@ -6,7 +6,7 @@
 // The warps' parts are then put together in a fixed order.
 #include <math.h>
 
-#include "server/device/cuda/operations.cuh"
+#include "server/device/cuda/parts.cuh"
 
 constexpr unsigned int ATTENTION_WARPS = 8, HEAD_SIZE_MAX = CUDA_HEAD_SIZE_MAX;
 constexpr unsigned int HEAD_PARTS = HEAD_SIZE_MAX / CUDA_WARP;

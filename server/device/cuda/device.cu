@@ -4,7 +4,7 @@
 #include <string.h>
 #include <tuple>
 
-#include "server/device/cuda/operations.cuh"
+#include "server/device/cuda/parts.cuh"
 
 // True for errors after which nothing works on the device any more.
 static bool ends_device(cudaError_t code)

@@ -1,5 +1,5 @@
 // Operations of few numbers a row or element each: rms_norm, rope, swiglu, add.
-#include "server/device/cuda/operations.cuh"
+#include "server/device/cuda/parts.cuh"
 
 // out[r][i] = in[r][i] / sqrt(mean(in[r]^2) + epsilon) * weight[i]: a block a row.
 static __global__ void rms_norm(float *out, const float *in, const float *weight, size_t columns,

@@ -1,6 +1,5 @@
 // out[r] = table[ids[r]], widened.
-#include "server/device/cuda/operations.cuh"
-#include "server/device/cuda/weights.cuh"
+#include "server/device/cuda/parts.cuh"
 
 template <typename W>
 static __global__ void embed(float *out, const W *table, const uint32_t *ids, size_t columns)

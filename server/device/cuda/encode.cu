@@ -1,6 +1,5 @@
 // Which kernels an encoder has, and which of them a job takes.
 #include "server/device/cuda/encode_parts.cuh"
-#include "server/device/cuda/operations.cuh"
 
 extern "C" {
 #include "server/device/cuda/encode_ways.h"

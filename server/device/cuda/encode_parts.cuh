@@ -6,10 +6,6 @@
 
 #include "server/device/cuda/parts.cuh"
 
-extern "C" {
-#include "server/device/encode.h"
-}
-
 // A complex number.
 template <typename T> struct alignas(2 * sizeof(T)) cuda_complex {
     T re, im;
@@ -19,6 +15,17 @@ static __device__ inline cuda_complex<double> complex_product(cuda_complex<doubl
                                                               cuda_complex<double> b)
 {
     return {fma(a.re, b.re, -(a.im * b.im)), fma(a.re, b.im, a.im * b.re)};
+}
+
+// Streaming stores (__stcs): states are not read again soon, so the cache is left to the inputs.
+static __device__ inline void write_streaming(cuda_complex<double> *at, cuda_complex<double> z)
+{
+    __stcs(reinterpret_cast<double2 *>(at), make_double2(z.re, z.im));
+}
+
+static __device__ inline void write_streaming(cuda_complex<float> *at, cuda_complex<float> z)
+{
+    __stcs(reinterpret_cast<float2 *>(at), make_float2(z.re, z.im));
 }
 
 // Maximum number of samples of a kernel launch: the samples are the grid's second dimension.

@@ -3,8 +3,7 @@
 // A warp computes one output of up to MATMUL_ROWS rows: its lanes take turns at the
 // inputs, four at a time, and their sums are added in a fixed order.  Each row's
 // order is the same however many rows there are.
-#include "server/device/cuda/operations.cuh"
-#include "server/device/cuda/weights.cuh"
+#include "server/device/cuda/parts.cuh"
 
 constexpr unsigned int MATMUL_ROWS = 8, MATMUL_WARPS = 4;
 

@@ -8,12 +8,15 @@
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_PARTS_CUH
 #define INFERSTAT_SERVER_DEVICE_CUDA_PARTS_CUH
 
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
+#include <type_traits>
 
 extern "C" {
 #include "server/device/device_ops.h"
-#include "server/device/half.h"
+#include "server/device/encode.h"
 #include "server/device/nvml.h"
+#include "server/device/properties.h"
 }
 
 constexpr unsigned int CUDA_WARP = 32, CUDA_BLOCK = 256; // threads
@@ -50,6 +53,26 @@ static inline struct cuda *cuda_of(struct device_stream *stream)
 static inline struct cuda *cuda_of(struct device_event *event)
 {
     return cuda_of(event->device);
+}
+
+struct cuda_stream {
+    struct device_stream base; // must be the first member
+    cudaStream_t handle;
+};
+
+struct cuda_event {
+    struct device_event base; // must be the first member
+    cudaEvent_t handle;
+};
+
+static inline struct cuda_stream *cuda_stream_of(struct device_stream *stream)
+{
+    return reinterpret_cast<struct cuda_stream *>(stream);
+}
+
+static inline struct cuda_event *cuda_event_of(struct device_event *event)
+{
+    return reinterpret_cast<struct cuda_event *>(event);
 }
 
 // Converts `code`, the result of the runtime call named `call` (a literal), to a status and fills
@@ -95,6 +118,51 @@ static inline enum status cuda_launch(struct cuda *cuda, void (*kernel)(Paramete
                       err);
 }
 
+// ---- Operations -----------------------------------------------------------
+
+// The entries of the back end's table of operations, which device_ops.h documents.  The table
+// (device.cu) makes the device the thread's current one (cuda_use) before it calls them.
+// Exceptions: cuda_encode calls cuda_use itself; cuda_properties and cuda_encode_scratch do not
+// need it.
+//
+// Declares the function cuda_NAME, which is the entry NAME of struct device_ops.
+#define CUDA_OPERATION(name) std::remove_pointer_t<decltype(device_ops::name)> cuda_##name
+
+// properties.cu
+CUDA_OPERATION(properties);
+void cuda_format_uuid(char out[DEVICE_TEXT_SIZE], const cudaUUID_t *uuid);
+
+// embed.cu, matmul.cu, attention.cu, elementwise.cu
+CUDA_OPERATION(embed);
+CUDA_OPERATION(matmul);
+CUDA_OPERATION(attention);
+CUDA_OPERATION(rms_norm);
+CUDA_OPERATION(rope);
+CUDA_OPERATION(swiglu);
+CUDA_OPERATION(add);
+
+// stream.cu
+CUDA_OPERATION(memory_new);
+CUDA_OPERATION(memory_free);
+CUDA_OPERATION(pinned_new);
+CUDA_OPERATION(pinned_free);
+CUDA_OPERATION(copy);
+CUDA_OPERATION(fill);
+CUDA_OPERATION(stream_new);
+CUDA_OPERATION(stream_free);
+CUDA_OPERATION(stream_synchronize);
+CUDA_OPERATION(stream_wait);
+CUDA_OPERATION(event_new);
+CUDA_OPERATION(event_free);
+CUDA_OPERATION(event_record);
+CUDA_OPERATION(event_wait);
+CUDA_OPERATION(event_query);
+CUDA_OPERATION(event_elapsed);
+
+// encode.cu
+CUDA_OPERATION(encode);
+CUDA_OPERATION(encode_scratch);
+
 // ---- In kernels -----------------------------------------------------------
 
 // Sums over a warp in a fixed order; every lane gets the sum.
@@ -118,6 +186,17 @@ template <typename T> static __device__ inline T cuda_block_sum(T value, T *room
     for (unsigned int i = 1; i < warps; i++)
         sum += room[i];
     return sum;
+}
+
+// Widens an element of a weight in a kernel.
+static __device__ inline float cuda_widen(float value)
+{
+    return value;
+}
+
+static __device__ inline float cuda_widen(__half value)
+{
+    return __half2float(value);
 }
 
 #endif

@@ -1,12 +1,11 @@
 // Properties of a CUDA device.
 #include <stdio.h>
 
-#include "server/device/cuda/operations.cuh"
+#include "server/device/cuda/parts.cuh"
 
 extern "C" {
 #include "common/sys/process.h"
 #include "server/device/pcie.h"
-#include "server/device/properties.h"
 }
 
 // "GPU-01234567-89ab-...", as nvidia-smi writes it.

@@ -2,7 +2,7 @@
 // stream: nothing is queued there.
 #include <stdlib.h>
 
-#include "server/device/cuda/operations.cuh"
+#include "server/device/cuda/parts.cuh"
 
 // ---- Memory ---------------------------------------------------------------
 
