@@ -105,23 +105,13 @@ static void (*const encoders[])(const struct encode_run *run) = {
     [ENCODER_IQP_Z] = encode_product,       [ENCODER_IQP] = encode_iqp,
 };
 
-// The set of double precision that belongs to one of any type.
-static const struct encode_kernels *tables_of(const struct encode_kernels *kernels)
-{
-    const struct encode_kernels *tables = encode_kernels_at(0, ENCODE_F64);
-    for (unsigned int i = 0; i < ENCODE_KERNEL_SETS; i++)
-        if (encode_kernels_at(i, kernels->type) == kernels)
-            tables = encode_kernels_at(i, ENCODE_F64);
-    return tables;
-}
-
 void cpu_encode_run(const struct encode_job *job, const struct encode_kernels *kernels,
                     struct thread_pool *pool)
 {
     struct encode_run run = {
         .job = job,
         .kernels = kernels,
-        .tables = tables_of(kernels),
+        .tables = kernels->f64,
         .pool = pool,
         .states = (size_t)1 << job->qubits,
         .pair_size = 2 * encode_type_size(job->type),

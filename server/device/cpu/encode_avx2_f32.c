@@ -1,7 +1,3 @@
-#define KERNELS        encode_kernels_avx2_f32
-#define KERNELS_NAME   "avx2"
-#define KERNELS_TARGET target("avx2"),
-#define REAL           float
-#define REAL_SIZE      4
-#define VECTOR_SIZE    32
+#define REAL_SIZE   4
+#define VECTOR_SIZE 32
 #include "server/device/cpu/encode_template.h"

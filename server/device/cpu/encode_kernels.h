@@ -22,8 +22,9 @@ enum {
 };
 
 struct encode_kernels {
-    const char *name;      // of the instruction set, for messages
-    enum encode_type type; // of reals, f64 or f32, in all `void` buffers
+    const char *name;                 // of the instruction set, for messages
+    enum encode_type type;            // of reals, f64 or f32, in all `void` buffers
+    const struct encode_kernels *f64; // of the same instruction set
 
     // sum_i (x[i] * scale)^2 of `n` reals, in double precision.
     double (*sum_squares)(const void *x, size_t n, double scale);

@@ -1,8 +1,3 @@
-// Plain C, which compilers give vectors of 16 bytes on any processor.
-#define KERNELS      encode_kernels_plain_f64
-#define KERNELS_NAME "plain C"
-#define KERNELS_TARGET
-#define REAL        double
 #define REAL_SIZE   8
 #define VECTOR_SIZE 16
 #include "server/device/cpu/encode_template.h"

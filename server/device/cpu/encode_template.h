@@ -1,11 +1,9 @@
 // SIMD kernel template of the quantum state encoders: the kernels of encode_kernels.h for one type
 // and one vector width, both defined by the including file:
 //
-//   KERNELS        name of the table, KERNELS_NAME as text
-//   REAL           float or double
-//   REAL_SIZE      4 or 8
-//   VECTOR_SIZE    16, 32 or 64 bytes; the larger ones are empty on other processors than x86-64
-//   KERNELS_TARGET attributes of the functions ("target(...)," or nothing)
+//   REAL_SIZE      4 (float) or 8 (double)
+//   VECTOR_SIZE    16 bytes (plain C, which compilers give vectors of 16 bytes on any processor),
+//                  32 (AVX2) or 64 (AVX-512), which are empty on other processors than x86-64
 //
 // All widths round identically, since no fused multiply-add is used: including files are compiled
 // with -ffp-contract=off, and with -fno-tree-vectorize, since GCC 12's vectoriser fuses even then.
@@ -23,6 +21,26 @@
 
 #if VECTOR_SIZE == 16 || defined(__x86_64__)
 
+#if VECTOR_SIZE == 16
+#define KERNELS_NAME     "plain C"
+#define KERNELS_OF(type) encode_kernels_plain_##type
+#define KERNELS_TARGET
+#elif VECTOR_SIZE == 32
+#define KERNELS_NAME     "avx2"
+#define KERNELS_OF(type) encode_kernels_avx2_##type
+#define KERNELS_TARGET   target("avx2"),
+#else
+#define KERNELS_NAME     "avx512"
+#define KERNELS_OF(type) encode_kernels_avx512_##type
+#define KERNELS_TARGET   target("avx512f,avx512dq,avx512vl,avx512bw"),
+#endif
+#if REAL_SIZE == 8
+#define REAL    double
+#define KERNELS KERNELS_OF(f64)
+#else
+#define REAL    float
+#define KERNELS KERNELS_OF(f32)
+#endif
 #define KERNEL        __attribute__((KERNELS_TARGET noinline)) static
 #define KERNEL_INLINE __attribute__((KERNELS_TARGET always_inline)) static inline
 
@@ -276,6 +294,7 @@ KERNEL void fence(void)
 const struct encode_kernels KERNELS = {
     .name = KERNELS_NAME,
     .type = REAL_SIZE == 8 ? ENCODE_F64 : ENCODE_F32,
+    .f64 = &KERNELS_OF(f64),
     .sum_squares = sum_squares,
     .widen = widen,
     .scale = scale,
