@@ -27,7 +27,7 @@
 #include "common/sys/clock.h"
 #include "server/device/properties.h"
 #include "server/device/stream.h"
-#include "server/workload/encode/generator.h"
+#include "server/workload/encode/inputs.h"
 #include "server/workload/encode/reference.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/unfused.h"

@@ -24,7 +24,7 @@
 
 #include "common/sys/clock.h"
 #include "server/device/cpu/encode_parts.h"
-#include "server/workload/encode/generator.h"
+#include "server/workload/encode/inputs.h"
 #include "tests/bench/bench.h"
 
 enum { CASES = (int)ENCODER_COUNT * (int)ENCODE_TYPE_COUNT, YARDSTICK_PARTS = 64 };

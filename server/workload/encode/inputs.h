@@ -74,4 +74,20 @@ MUST_CHECK enum status inputs_fill(const struct inputs *inputs, uint64_t offset,
 // `from` is PINNED.
 const void *inputs_borrow(const struct inputs *inputs, uint64_t offset);
 
+// ---- Random numbers -------------------------------------------------------
+
+// A sequence of random inputs, set by the caller.  Each number depends only on these members and on
+// its position, so that any thread can generate any range.
+struct generator {
+    enum encoder encoder;
+    enum encode_type type;
+    unsigned int qubits;
+    uint64_t seed;
+};
+
+// Writes `count` numbers of `type` to `to`, from position `first` of the sequence on.  They are
+// uniformly distributed: from -1 to 1 for the amplitude encoder, integers from 0 to 2^qubits - 1
+// for the basis encoder, and from 0 to 2 pi for the others.
+void generator_fill(const struct generator *generator, uint64_t first, size_t count, void *to);
+
 #endif

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "server/workload/encode/generator.h"
+#include "server/workload/encode/inputs.h"
 #include "tests/support/monitor_fixture.h"
 #include "tests/support/test.h"
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdatomic.h>
 
-#include "server/workload/encode/output_order.h"
+#include "server/workload/encode/run_parts.h"
 #include "server/workload/encode/run.h"
 #include "tests/support/monitor_fixture.h"
 #include "tests/support/test.h"
