@@ -1,5 +1,7 @@
 #include "tests/support/device_fault.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +11,37 @@
 #include "server/device/device_ops.h"
 #include "server/device/encode.h"
 #include "server/device/properties.h"
-#include "tests/support/device_fault_state.h"
+
+// Memory that was freed, poisoned and kept.
+struct remains {
+    struct remains *next;
+    void *memory;
+    size_t size;
+};
+
+struct fault {
+    struct device base; // first: the wrappers see only this
+    struct device *inner;
+    struct device_fault_options options;
+    // Counts and flags, relaxed: they order nothing, as what they stand for would not.
+    _Atomic uint64_t calls[DEVICE_FAULT_COUNT];
+    _Atomic uint64_t queued; // copies, fills and kernels together
+    atomic_bool lost;
+    // Allocation and its end happen on a stream of their own, one caller at a time.
+    pthread_mutex_t lock;
+    struct device_stream *memory;
+    struct remains *remains;
+};
+
+static inline struct fault *fault_of(struct device *device)
+{
+    return (struct fault *)device;
+}
+
+static inline bool fault_is_lost(struct fault *fault)
+{
+    return atomic_load_explicit(&fault->lost, memory_order_relaxed);
+}
 
 struct fault_stream {
     struct cpu_stream queue; // first: it is one
@@ -49,7 +81,7 @@ uint64_t device_fault_calls(const struct device *device, enum device_fault_kind 
     return atomic_load_explicit(&fault->calls[kind], memory_order_relaxed);
 }
 
-enum status fault_lost(struct error *err)
+static enum status fault_lost(struct error *err)
 {
     return error_set(err, STATUS_IO, "the device was lost");
 }
@@ -61,7 +93,7 @@ static bool is_to_fail(struct fault *fault, enum device_fault_kind kind)
     return number == fault->options.fail_at[kind];
 }
 
-enum status fault_meet(struct fault *fault, enum device_fault_kind kind, struct error *err)
+static enum status fault_meet(struct fault *fault, enum device_fault_kind kind, struct error *err)
 {
     if (is_to_fail(fault, kind))
         return error_set(err, kinds[kind].status, "%s: made to fail", kinds[kind].name);
@@ -410,6 +442,51 @@ static void fault_pinned_free(struct device *device, void *memory, size_t size)
 {
     device_pinned_free(fault_of(device)->inner, memory, size);
 }
+
+// ---- Tensors and their operations: the inner device's ---------------------
+
+static enum status fault_allocate(struct device *device, void **out, size_t size, struct error *err)
+{
+    struct fault *fault = fault_of(device);
+    enum status status = fault_meet(fault, DEVICE_FAULT_MEMORY, err);
+    return status == STATUS_OK ? fault->inner->ops->allocate(fault->inner, out, size, err) : status;
+}
+
+static void fault_release(struct device *device, void *memory, size_t size)
+{
+    struct device *inner = fault_of(device)->inner;
+    inner->ops->release(inner, memory, size);
+}
+
+static enum status fault_synchronize(struct device *device, struct error *err)
+{
+    return fault_is_lost(fault_of(device)) ? fault_lost(err)
+                                           : device_synchronize(fault_of(device)->inner, err);
+}
+
+// Defines fault_NAME, which calls the inner device's with `arguments`.
+#define FORWARD(name, arguments, ...)                                                              \
+    static enum status fault_##name(struct device *device, __VA_ARGS__, struct error *err)         \
+    {                                                                                              \
+        struct device *inner = fault_of(device)->inner;                                            \
+        return inner->ops->name arguments;                                                         \
+    }
+
+FORWARD(upload, (inner, to, from, size, err), void *to, const void *from, size_t size)
+FORWARD(download, (inner, to, from, size, err), void *to, const void *from, size_t size)
+FORWARD(embed, (inner, out, table, ids, err), struct tensor *out, const struct tensor *table,
+        const uint32_t *ids)
+FORWARD(matmul, (inner, out, in, weight, err), struct tensor *out, const struct tensor *in,
+        const struct tensor *weight)
+FORWARD(rms_norm, (inner, out, in, weight, epsilon, err), struct tensor *out,
+        const struct tensor *in, const struct tensor *weight, float epsilon)
+FORWARD(rope, (inner, x, table, position, heads, err), struct tensor *x, const struct tensor *table,
+        size_t position, size_t heads)
+FORWARD(attention, (inner, out, query, keys, values, position, heads, kv_heads, err),
+        struct tensor *out, const struct tensor *query, const struct tensor *keys,
+        const struct tensor *values, size_t position, size_t heads, size_t kv_heads)
+FORWARD(swiglu, (inner, gate, up, err), struct tensor *gate, const struct tensor *up)
+FORWARD(add, (inner, x, y, err), struct tensor *x, const struct tensor *y)
 
 // ---- The device -----------------------------------------------------------
 
