@@ -96,8 +96,6 @@ enum status config_read(const char *path, on_config_entry *callback, config_comp
     return status;
 }
 
-// ---- Folders -------------------------------------------------------------------
-
 static int is_configuration(const struct dirent *entry)
 {
     const size_t size = strlen(entry->d_name);

@@ -125,8 +125,6 @@ enum status files_write(const char *path, const char *text, mode_t mode, bool re
     return status;
 }
 
-// ---- Output files ------------------------------------------------------------------
-
 static enum status no_output(const char *path, struct error *err)
 {
     return error_set(err, STATUS_IO, "%s: cannot write: %s", path, strerror(errno));
@@ -201,8 +199,6 @@ enum status output_close(struct output *output, enum status status, struct error
     release(output);
     return status;
 }
-
-// ---- Folders of the user -----------------------------------------------------------
 
 // "$VARIABLE/inferstat" if that is an absolute path, else "ROOT/inferstat" for root (NULL: as for
 // others), else "$HOME/REST".

@@ -60,8 +60,6 @@ enum status process_random(void *out, size_t size, struct error *err)
     return STATUS_OK;
 }
 
-// ---- The host -------------------------------------------------------------------
-
 // Copies text up to the end of its line, without quotes, if it is UTF-8.
 static void copy_line(char out[PROCESS_TEXT_SIZE], const char *text)
 {

@@ -57,8 +57,6 @@ static const struct option rows[] = {
 static const struct option_table table = {
     .options = rows, .count = sizeof rows / sizeof *rows, .target = &options};
 
-// ---- Help -----------------------------------------------------------------
-
 static int print_help(const struct worker_command *command)
 {
     if (command) {
@@ -81,8 +79,6 @@ static int print_help(const struct worker_command *command)
         "            4 a file, a device or the output cannot be used, 130 encode was stopped\n");
     return WORKER_DONE;
 }
-
-// ---- Finding the workload -------------------------------------------------
 
 static const struct worker_command *find_command(const char *name)
 {

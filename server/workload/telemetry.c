@@ -58,8 +58,6 @@ void device_calibrate_for_later(struct device *device)
         (void)!device_calibrate(device, &properties, folder, NULL);
 }
 
-// ---- Pipeline runs --------------------------------------------------------
-
 enum inferstat_result telemetry_result(enum status status)
 {
     if (status == STATUS_OK)

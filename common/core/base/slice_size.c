@@ -1,16 +1,8 @@
 #include "common/core/base/slice_size.h"
 
-enum { SHRINK_MOST = 4, GROW = 2 };
-
-static uint64_t within(uint64_t value, uint64_t least, uint64_t most)
-{
-    if (value < least)
-        return least;
-    return value > most ? most : value;
-}
-
 void slice_size_adapt(struct slice_size *size, uint64_t took_ns, uint64_t aim_ns)
 {
+    enum { SHRINK_MOST = 4, GROW = 2 };
     uint64_t next = size->now;
     if (took_ns / SHRINK_MOST >= aim_ns)
         next /= SHRINK_MOST;
@@ -18,5 +10,6 @@ void slice_size_adapt(struct slice_size *size, uint64_t took_ns, uint64_t aim_ns
         next = next * aim_ns / took_ns;
     else if (took_ns < aim_ns / 2)
         next *= GROW;
-    size->now = (unsigned)within(next, size->least, size->most);
+    next = next < size->least ? size->least : next;
+    size->now = next > size->most ? size->most : (unsigned)next;
 }

@@ -55,8 +55,6 @@ MUST_CHECK enum status query_text_write_filter(char *out, size_t size,
                                                const struct query_filter *filter,
                                                struct error *err);
 
-// ---- The table of verbs ---------------------------------------------------------
-
 // One line per clause: X(suffix of the enumerator, word).
 #define QUERY_CLAUSES(X)                                                                           \
     X(BY, "by")                                                                                    \

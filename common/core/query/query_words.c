@@ -27,8 +27,6 @@ size_t query_column(const char *line, size_t at)
     return column;
 }
 
-// ---- Reading -------------------------------------------------------------------
-
 // A word being read.
 struct reading {
     struct query_word *word;
@@ -162,8 +160,6 @@ enum status query_word_read(struct query_word *word, const char *line, size_t fr
         return refuse(&reading, at, reading.at - at, "the name is not UTF-8");
     return STATUS_OK;
 }
-
-// ---- Writing -------------------------------------------------------------------
 
 static bool is_plain(const char *text)
 {

@@ -202,8 +202,6 @@ void result_set_next_cursor(struct result *result, uint64_t cursor)
     result->next_cursor = cursor;
 }
 
-// ---- Losses ---------------------------------------------------------------------
-
 enum { REASONS_MAX = 16 };
 
 struct loss {

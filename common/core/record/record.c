@@ -118,8 +118,6 @@ const char *column_type_name(enum column_type type)
     return "enumeration";
 }
 
-// ---- One record -----------------------------------------------------------
-
 void record_init(struct record *record, enum record_kind kind, int64_t started_ns)
 {
     const unsigned columns = record_kind_info(kind)->column_count;

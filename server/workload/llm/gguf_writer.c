@@ -29,8 +29,6 @@ static void set_failed(struct gguf_writer *writer)
                         strerror(errno));
 }
 
-// ---- Bytes ----------------------------------------------------------------
-
 static void put(struct gguf_writer *writer, const void *data, size_t size)
 {
     if (writer->error.status == STATUS_OK && size > 0 &&
@@ -78,8 +76,6 @@ enum status gguf_writer_open(struct gguf_writer **out, const char *path, struct 
     *out = writer;
     return STATUS_OK;
 }
-
-// ---- Keys -----------------------------------------------------------------
 
 static void start_key(struct gguf_writer *writer, const char *key, enum gguf_value_type type)
 {
@@ -136,8 +132,6 @@ void gguf_writer_texts(struct gguf_writer *writer, const char *key, const char *
         put_text(writer, texts[i]);
 }
 
-// ---- Tensors --------------------------------------------------------------
-
 void gguf_writer_tensor(struct gguf_writer *writer, const char *name, uint32_t type, uint64_t rows,
                         uint64_t columns)
 {
@@ -166,8 +160,6 @@ void gguf_writer_align(struct gguf_writer *writer)
     static const unsigned char zeroes[ALIGNMENT];
     put(writer, zeroes, (size_t)(-writer->size % ALIGNMENT));
 }
-
-// ---- The end --------------------------------------------------------------
 
 enum status gguf_writer_close(struct gguf_writer *writer, enum status status, struct error *err)
 {

@@ -20,8 +20,6 @@ struct gguf_writer;
 MUST_CHECK enum status gguf_writer_open(struct gguf_writer **out, const char *path,
                                         struct error *err);
 
-// ---- Keys -----------------------------------------------------------------
-
 void gguf_writer_text(struct gguf_writer *writer, const char *key, const char *value);
 void gguf_writer_uint(struct gguf_writer *writer, const char *key, uint32_t value);
 void gguf_writer_float(struct gguf_writer *writer, const char *key, float value);
@@ -32,8 +30,6 @@ void gguf_writer_array(struct gguf_writer *writer, const char *key, enum gguf_va
                        const void *elements, size_t count);
 void gguf_writer_texts(struct gguf_writer *writer, const char *key, const char *const *texts,
                        size_t count);
-
-// ---- Tensors --------------------------------------------------------------
 
 // Adds a tensor of `rows` times `columns` elements to the list.  `type` is GGUF_TENSOR_F32 or
 // GGUF_TENSOR_F16.
@@ -47,8 +43,6 @@ void gguf_writer_align(struct gguf_writer *writer);
 // Appends tensor data, in parts of any size.  The data of every tensor must be complete before
 // gguf_writer_close with STATUS_OK; more than that may not be appended.
 void gguf_writer_data(struct gguf_writer *writer, const void *data, size_t size);
-
-// ---- The end --------------------------------------------------------------
 
 // Ends the file and frees the writer.  `status` is the caller's result.  If it and all writing are
 // STATUS_OK, renames the temporary file to `path`; otherwise removes the temporary file and leaves

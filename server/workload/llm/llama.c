@@ -37,7 +37,6 @@ struct llama_session {
     size_t context;
     size_t position;
     struct tensor *keys, *values; // (context, kv_heads * head_size), one per layer
-    double *frequencies;          // of each pair of rotary elements
     float *angles;                // host copy of the cosines and sines in ROPE
     bool (*cancelled)(void);      // NULL: never
     size_t batch;
@@ -180,9 +179,8 @@ static enum status allocate(struct llama_session *session, struct error *err)
     struct device *device = session->llama->device;
     session->keys = calloc(config->layers, sizeof *session->keys);
     session->values = calloc(config->layers, sizeof *session->values);
-    session->frequencies = calloc(config->rope_size / 2, sizeof *session->frequencies);
     session->angles = calloc(session->batch * config->rope_size, sizeof *session->angles);
-    if (!session->keys || !session->values || !session->frequencies || !session->angles)
+    if (!session->keys || !session->values || !session->angles)
         return error_no_memory(err, "session");
 
     enum status status =
@@ -226,10 +224,6 @@ enum status llama_session_new(struct llama_session **out, const struct llama *ll
         llama_session_free(session);
         return status;
     }
-    const struct llama_config *config = &llama->config;
-    for (size_t i = 0; i < config->rope_size; i += 2)
-        session->frequencies[i / 2] =
-            pow(config->rope_base, -(double)i / (double)config->rope_size);
     *out = session;
     return STATUS_OK;
 }
@@ -247,7 +241,6 @@ void llama_session_free(struct llama_session *session)
     }
     free(session->keys);
     free(session->values);
-    free(session->frequencies);
     free(session->angles);
     for (size_t i = 0; i < ACTIVATIONS; i++)
         device_tensor_free(device, &session->activations[i]);
@@ -339,13 +332,12 @@ static enum status feed_forward(struct llama_session *session, struct tensor b[A
 static enum status turn_to(struct llama_session *session, size_t n, struct error *err)
 {
     const struct llama_config *config = &session->llama->config;
-    float *out = session->angles;
-    for (size_t row = 0; row < n; row++) {
-        double position = (double)(session->position + row) / config->rope_scale;
-        for (size_t i = 0; i < config->rope_size / 2; i++) {
-            double angle = position * session->frequencies[i];
-            *out++ = (float)cos(angle);
-            *out++ = (float)sin(angle);
+    for (size_t i = 0; i < config->rope_size; i += 2) {
+        const double frequency = pow(config->rope_base, -(double)i / (double)config->rope_size);
+        for (size_t row = 0; row < n; row++) {
+            double angle = (double)(session->position + row) / config->rope_scale * frequency;
+            session->angles[row * config->rope_size + i] = (float)cos(angle);
+            session->angles[row * config->rope_size + i + 1] = (float)sin(angle);
         }
     }
     return device_upload(session->llama->device, &session->activations[ROPE], 0, session->angles,

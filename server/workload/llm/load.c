@@ -27,8 +27,6 @@ struct loading {
     struct gguf *gguf;
 };
 
-// ---- The stages -----------------------------------------------------------
-
 static enum status select_device(struct loading *l, struct error *err)
 {
     enum status status = device_open(&l->llm->device, &l->options->device, err);
@@ -149,8 +147,6 @@ static const struct stage {
 };
 
 enum { STAGE_COUNT = sizeof stages / sizeof stages[0] };
-
-// ---- The whole ------------------------------------------------------------
 
 static void delay_stage(const char *delay, const char *stage)
 {

@@ -88,8 +88,6 @@ void prompts_free(struct prompts *prompts)
     free(prompts);
 }
 
-// ---- Arrival times -------------------------------------------------
-
 // Records the arrival time of the bytes just read.  When all marks are in use, the last one is
 // extended and gets the latest time.
 static void mark_read(struct prompts *prompts, size_t size)
@@ -121,8 +119,6 @@ uint64_t prompts_ready_ns(const struct prompts *prompts)
 {
     return prompts->ready_ns;
 }
-
-// ---- Lines ----------------------------------------------------------------
 
 static enum status too_long(const struct prompts *prompts, struct error *err)
 {

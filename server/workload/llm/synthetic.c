@@ -23,8 +23,6 @@ enum {
     CHUNK = 16384, // weights generated at once
 };
 
-// ---- Vocabulary -----------------------------------------------------------
-
 // The ids of the vocabulary: three special tokens, all bytes, the space, the printable
 // characters, then words.
 enum {
@@ -105,8 +103,6 @@ static enum status write_vocabulary(struct gguf_writer *writer, uint32_t count, 
     return status;
 }
 
-// ---- Keys -----------------------------------------------------------------
-
 static void write_keys(struct gguf_writer *writer, const struct synthetic_shape *shape, bool half)
 {
     char text[NAME_SIZE];
@@ -128,8 +124,6 @@ static void write_keys(struct gguf_writer *writer, const struct synthetic_shape 
     gguf_writer_float(writer, "llama.attention.layer_norm_rms_epsilon", 1e-5F);
     gguf_writer_uint(writer, "llama.vocab_size", shape->vocabulary);
 }
-
-// ---- Weights --------------------------------------------------------------
 
 struct weight {
     char name[NAME_SIZE];

@@ -11,27 +11,26 @@
 #include "common/sys/lockfile.h"
 #include "common/sys/process.h"
 #include "common/sys/stop.h"
+#include "tests/support/folder.h"
 
-static char folder[64];
+static char folder[FOLDER_PATH_SIZE];
 
 TEST_FIXTURE(make_folder)
 {
-    strcpy(folder, "/tmp/inferstat-sys-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
+    folder_make(folder);
+    return 0;
 }
 
 TEST_FIXTURE(remove_folder)
 {
-    char command[128];
-    (void)snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
+    folder_remove(folder);
+    return 0;
 }
 
 static const char *path_of(const char *name)
 {
-    static char path[256];
-    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
+    static char path[FOLDER_PATH_SIZE];
+    return folder_path(path, folder, name);
 }
 
 static void write_file(const char *path, const char *text)
@@ -103,21 +102,18 @@ TEST_CASE(test_config)
     assert_string_equal(pairs.text, "listen=ipc:///run/x;db=/a b.db;empty=;equals=a=b;last=1;");
 
     pairs.refuse = "db";
-    assert_int_equal(config_read(path_of("a.conf"), collect, NULL, &pairs, &err), STATUS_INVALID);
-    assert_non_null(strstr(err.text, "a.conf:4: unknown key"));
-    write_file(path_of("b.conf"), "good = 1\nno equals sign\n");
-    pairs.refuse = NULL;
-    assert_int_equal(config_read(path_of("b.conf"), collect, NULL, &pairs, &err), STATUS_INVALID);
-    assert_non_null(strstr(err.text, "b.conf:2"));
-    write_file(path_of("c.conf"), "= value\n");
-    assert_int_equal(config_read(path_of("c.conf"), collect, NULL, &pairs, &err), STATUS_INVALID);
-    char *line = malloc(10000);
-    assert_non_null(line);
-    memset(line, 'x', 9999);
-    line[9999] = '\0';
-    write_file(path_of("d.conf"), line);
-    free(line);
-    assert_int_equal(config_read(path_of("d.conf"), collect, NULL, &pairs, &err), STATUS_INVALID);
+    char line[10000] = "";
+    memset(line, 'x', sizeof line - 1);
+    const char *const wrong[][2] = {{"# comment\ndb=/a b.db\n", "a.conf:2: unknown key"},
+                                    {"good = 1\nno equals sign\n", "a.conf:2"},
+                                    {"= value\n", "a.conf:1"},
+                                    {line, "a.conf:1: line is longer"}};
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        write_file(path_of("a.conf"), wrong[i][0]);
+        assert_int_equal(config_read(path_of("a.conf"), collect, NULL, &pairs, &err),
+                         STATUS_INVALID);
+        assert_non_null(strstr(err.text, wrong[i][1]));
+    }
     assert_int_equal(config_read(path_of("none.conf"), collect, NULL, &pairs, &err),
                      STATUS_NOT_FOUND);
     assert_int_equal(config_read(folder, collect, NULL, &pairs, &err), STATUS_IO);
@@ -170,34 +166,31 @@ TEST_CASE(test_folders)
     assert_int_equal(files_join(small, sizeof small, folder, "x", &err), STATUS_FULL);
 }
 
-TEST_CASE(test_data_folder)
+// A relative path is to be ignored (XDG base directory specification).
+TEST_CASE(test_folders_of_the_user)
 {
-    char path[256];
-    struct error err;
-    assert_int_equal(setenv("XDG_DATA_HOME", "/data", 1), 0);
-    assert_int_equal(files_data_folder(path, sizeof path, &err), STATUS_OK);
-    assert_string_equal(path, "/data/inferstat");
-    // A relative path is to be ignored (XDG base directory specification).
-    assert_int_equal(setenv("XDG_DATA_HOME", "data", 1), 0);
-    assert_int_equal(setenv("HOME", "/home/someone", 1), 0);
-    assert_int_equal(files_data_folder(path, sizeof path, &err), STATUS_OK);
-    assert_string_equal(path, geteuid() == 0 ? "/var/lib/inferstat"
-                                             : "/home/someone/.local/share/inferstat");
-}
-
-TEST_CASE(test_cache_folder)
-{
-    char path[256];
-    struct error err;
-    assert_int_equal(setenv("XDG_CACHE_HOME", "/cache", 1), 0);
-    assert_int_equal(files_cache_folder(path, sizeof path, &err), STATUS_OK);
-    assert_string_equal(path, "/cache/inferstat");
-    assert_int_equal(setenv("XDG_CACHE_HOME", "cache", 1), 0);
-    assert_int_equal(setenv("HOME", "/home/someone", 1), 0);
-    assert_int_equal(files_cache_folder(path, sizeof path, &err), STATUS_OK);
-    assert_string_equal(path, "/home/someone/.cache/inferstat");
-    assert_int_equal(setenv("HOME", "", 1), 0);
-    assert_int_equal(files_cache_folder(path, sizeof path, &err), STATUS_NOT_FOUND);
+    const bool is_root = geteuid() == 0;
+    const struct {
+        enum status (*find)(char *out, size_t size, struct error *err);
+        const char *variable, *value, *home, *path; // NULL: none
+    } cases[] = {
+        {files_data_folder, "XDG_DATA_HOME", "/data", "", "/data/inferstat"},
+        {files_data_folder, "XDG_DATA_HOME", "data", "/home/someone",
+         is_root ? "/var/lib/inferstat" : "/home/someone/.local/share/inferstat"},
+        {files_cache_folder, "XDG_CACHE_HOME", "/cache", "", "/cache/inferstat"},
+        {files_cache_folder, "XDG_CACHE_HOME", "cache", "/home/someone",
+         "/home/someone/.cache/inferstat"},
+        {files_cache_folder, "XDG_CACHE_HOME", "cache", "", NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char path[256];
+        assert_int_equal(setenv(cases[i].variable, cases[i].value, 1), 0);
+        assert_int_equal(setenv("HOME", cases[i].home, 1), 0);
+        const enum status status = cases[i].find(path, sizeof path, NULL);
+        assert_int_equal(status, cases[i].path ? STATUS_OK : STATUS_NOT_FOUND);
+        if (cases[i].path)
+            assert_string_equal(path, cases[i].path);
+    }
 }
 
 TEST_CASE(test_process)
@@ -232,10 +225,7 @@ TEST_CASE(test_driver)
     process_driver_read(driver, path_of("no-module"));
     assert_string_equal(driver, "");
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        FILE *file = fopen(path_of("version"), "w");
-        assert_non_null(file);
-        assert_true(fputs(cases[i].text, file) >= 0);
-        assert_int_equal(fclose(file), 0);
+        write_file(path_of("version"), cases[i].text);
         process_driver_read(driver, path_of("version"));
         assert_string_equal(driver, cases[i].driver);
     }
@@ -306,4 +296,4 @@ TEST_CASE(test_output)
 
 TEST_MAIN_ONCE(make_folder, remove_folder, test_output, test_lock, test_config,
                test_config_leniently, test_folders, test_process, test_driver, test_clock,
-               test_data_folder, test_cache_folder, test_stop_ignored, test_stop)
+               test_folders_of_the_user, test_stop_ignored, test_stop)

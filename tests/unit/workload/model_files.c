@@ -1,12 +1,10 @@
 #include "tests/unit/workload/model_files.h"
 
-#include <dirent.h>
-#include <unistd.h>
-
+#include "tests/support/folder.h"
 #include "tests/support/test.h"
 #include "tests/unit/workload/vectors.h"
 
-static char folder[512];
+static char folder[FOLDER_PATH_SIZE];
 
 const struct synthetic_shape model_files_smallest = {.name = "smallest",
                                                      .dim = 8,
@@ -19,31 +17,21 @@ const struct synthetic_shape model_files_smallest = {.name = "smallest",
 
 int model_files_setup(__attribute__((unused)) void **state)
 {
-    const char *base = getenv("TMPDIR");
-    (void)snprintf(folder, sizeof folder, "%s/inferstat-test-XXXXXX",
-                   base && *base ? base : "/tmp");
-    return mkdtemp(folder) ? 0 : -1;
+    folder_make(folder);
+    return 0;
 }
 
 int model_files_teardown(__attribute__((unused)) void **state)
 {
-    DIR *dir = opendir(folder);
-    if (!dir)
-        return -1;
-    for (struct dirent *entry; (entry = readdir(dir));)
-        if (entry->d_name[0] != '.')
-            (void)unlink(model_files_path(entry->d_name));
-    (void)closedir(dir);
-    return rmdir(folder);
+    folder_remove(folder);
+    return 0;
 }
 
 const char *model_files_path(const char *name)
 {
-    static char paths[4][1024];
+    static char paths[4][FOLDER_PATH_SIZE];
     static unsigned int turn;
-    char *path = paths[turn++ % 4];
-    (void)snprintf(path, sizeof paths[0], "%s/%s", folder, name);
-    return path;
+    return folder_path(paths[turn++ % 4], folder, name);
 }
 
 unsigned char *model_files_make(const struct synthetic_shape *shape, bool half, size_t *size)

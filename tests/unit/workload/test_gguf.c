@@ -111,33 +111,51 @@ TEST_CASE(round_trip)
 
 TEST_CASE(getters_refuse)
 {
+    static const struct {
+        char getter; // u: uint, f: float, b: bool, t: text, a: array
+        const char *key;
+        double minimum, maximum;      // of a number
+        enum gguf_value_type element; // of an array
+        const char *says;             // NULL: the key is missing
+    } cases[] = {
+        {'u', "no.such", 0, 1, 0, NULL},
+        {'u', "a.text", 0, 1, 0, "key 'a.text' should be an integer, is string"},
+        {'u', "a.number", 0, 10, 0, "outside 0..10"},
+        {'f', "a.number", 0, 1, 0, "should be a float"},
+        {'f', "a.float", 0.5, 1, 0, "outside 0.5..1"},
+        {'f', "no.such", 0, 1, 0, NULL},
+        {'b', "a.number", 0, 0, 0, "should be a bool"},
+        {'b', "no.such", 0, 0, 0, NULL},
+        {'t', "a.texts", 0, 0, 0, "key 'a.texts' should be a string, is an array of string"},
+        {'t', "no.such", 0, 0, 0, NULL},
+        {'a', "a.floats", 0, 0, GGUF_INT32, "should be an array of int32, is an array of float32"},
+        {'a', "a.text", 0, 0, GGUF_STRING, "should be an array of string, is string"},
+        {'a', "no.such", 0, 0, GGUF_INT32, NULL},
+    };
     size_t size;
     unsigned char *data = vectors_file(write_example(), &size);
     struct gguf *gguf = NULL;
     assert_int_equal(read_bytes(data, size, &gguf, NULL), STATUS_OK);
-    struct error err = {0};
-    uint64_t number;
-    double real;
-    bool flag;
-    struct gguf_text text;
-    struct gguf_array array;
-    assert_int_equal(gguf_get_uint(gguf, "no.such", 0, 1, &number, &err), STATUS_NOT_FOUND);
-    assert_string_equal(err.text, "key 'no.such' is missing");
-    assert_int_equal(gguf_get_uint(gguf, "a.text", 0, 1, &number, &err), STATUS_CORRUPT);
-    assert_string_equal(err.text, "key 'a.text' should be an integer, is string");
-    assert_int_equal(gguf_get_uint(gguf, "a.number", 0, 10, &number, &err), STATUS_CORRUPT);
-    assert_non_null(strstr(err.text, "outside 0..10"));
-    assert_int_equal(gguf_get_float(gguf, "a.number", 0, 1, &real, &err), STATUS_CORRUPT);
-    assert_int_equal(gguf_get_float(gguf, "a.float", 0.5, 1, &real, &err), STATUS_CORRUPT);
-    assert_int_equal(gguf_get_float(gguf, "no.such", 0, 1, &real, &err), STATUS_NOT_FOUND);
-    assert_int_equal(gguf_get_bool(gguf, "a.number", &flag, &err), STATUS_CORRUPT);
-    assert_int_equal(gguf_get_bool(gguf, "no.such", &flag, &err), STATUS_NOT_FOUND);
-    assert_int_equal(gguf_get_text(gguf, "a.texts", &text, &err), STATUS_CORRUPT);
-    assert_string_equal(err.text, "key 'a.texts' should be a string, is an array of string");
-    assert_int_equal(gguf_get_text(gguf, "no.such", &text, &err), STATUS_NOT_FOUND);
-    assert_int_equal(gguf_get_array(gguf, "a.floats", GGUF_INT32, &array, &err), STATUS_CORRUPT);
-    assert_int_equal(gguf_get_array(gguf, "a.text", GGUF_STRING, &array, &err), STATUS_CORRUPT);
-    assert_int_equal(gguf_get_array(gguf, "no.such", GGUF_INT32, &array, &err), STATUS_NOT_FOUND);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const char *key = cases[i].key;
+        const double low = cases[i].minimum, high = cases[i].maximum;
+        struct error err = {0};
+        uint64_t number;
+        double real;
+        bool flag;
+        struct gguf_text text;
+        struct gguf_array array;
+        const enum status status =
+            cases[i].getter == 'u'
+                ? gguf_get_uint(gguf, key, (uint64_t)low, (uint64_t)high, &number, &err)
+            : cases[i].getter == 'f' ? gguf_get_float(gguf, key, low, high, &real, &err)
+            : cases[i].getter == 'b' ? gguf_get_bool(gguf, key, &flag, &err)
+            : cases[i].getter == 't' ? gguf_get_text(gguf, key, &text, &err)
+                                     : gguf_get_array(gguf, key, cases[i].element, &array, &err);
+        assert_int_equal(status, cases[i].says ? STATUS_CORRUPT : STATUS_NOT_FOUND);
+        if (!strstr(err.text, cases[i].says ? cases[i].says : "key 'no.such' is missing"))
+            fail_msg("%zu: %s", i, err.text);
+    }
     gguf_free(gguf);
     free(data);
 }
@@ -189,30 +207,31 @@ TEST_CASE(integers_of_every_width)
 
 TEST_CASE(floats_are_finite_and_bools_are_bools)
 {
-    static const uint32_t nan_bits = 0x7fc00000;
-    static const uint32_t infinite_bits = 0x7f800000;
-    static const double half = 0.5;
-    unsigned char data[128];
-    struct gguf *gguf = NULL;
-    double real = 0;
-    size_t size = one_key(data, GGUF_FLOAT32, &nan_bits, 4);
-    assert_int_equal(read_bytes(data, size, &gguf, NULL), STATUS_OK);
-    assert_int_equal(gguf_get_float(gguf, "k", -1e300, 1e300, &real, NULL), STATUS_CORRUPT);
-    gguf_free(gguf);
-    size = one_key(data, GGUF_FLOAT32, &infinite_bits, 4);
-    assert_int_equal(read_bytes(data, size, &gguf, NULL), STATUS_OK);
-    assert_int_equal(gguf_get_float(gguf, "k", -1e300, 1e300, &real, NULL), STATUS_CORRUPT);
-    gguf_free(gguf);
-    size = one_key(data, GGUF_FLOAT64, &half, 8);
-    assert_int_equal(read_bytes(data, size, &gguf, NULL), STATUS_OK);
-    assert_int_equal(gguf_get_float(gguf, "k", 0, 1, &real, NULL), STATUS_OK);
-    assert_true(real == 0.5);
-    gguf_free(gguf);
-    bool flag;
-    size = one_key(data, GGUF_BOOL, "\x02", 1);
-    assert_int_equal(read_bytes(data, size, &gguf, NULL), STATUS_OK);
-    assert_int_equal(gguf_get_bool(gguf, "k", &flag, NULL), STATUS_CORRUPT);
-    gguf_free(gguf);
+    static const struct {
+        enum gguf_value_type type;
+        uint64_t bits;
+        size_t size;
+        enum status status;
+    } cases[] = {
+        {GGUF_FLOAT32, 0x7fc00000, 4, STATUS_CORRUPT},              // not a number
+        {GGUF_FLOAT32, 0x7f800000, 4, STATUS_CORRUPT},              // infinite
+        {GGUF_FLOAT64, UINT64_C(0x3fe0000000000000), 8, STATUS_OK}, // 0.5
+        {GGUF_BOOL, 2, 1, STATUS_CORRUPT},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        unsigned char data[128];
+        struct gguf *gguf = NULL;
+        double real = 0.5;
+        bool flag;
+        const size_t size = one_key(data, cases[i].type, &cases[i].bits, cases[i].size);
+        assert_int_equal(read_bytes(data, size, &gguf, NULL), STATUS_OK);
+        assert_int_equal(cases[i].type == GGUF_BOOL
+                             ? gguf_get_bool(gguf, "k", &flag, NULL)
+                             : gguf_get_float(gguf, "k", -1e300, 1e300, &real, NULL),
+                         cases[i].status);
+        assert_true(real == 0.5);
+        gguf_free(gguf);
+    }
 }
 
 // ---- Refusals -------------------------------------------------------------
@@ -292,28 +311,28 @@ TEST_CASE(refusals)
     free(data);
 }
 
-// Names that appear twice, for keys and for tensors.
+// Names that appear twice, of tensors and of keys.
 TEST_CASE(duplicates)
 {
+    static const char *const cases[][3] = {{"blk.0.attn_k.weight", "blk.0.attn_q.weight",
+                                            "tensor 'blk.0.attn_q.weight' appears twice"},
+                                           {"tokenizer.ggml.bos_token_id",
+                                            "tokenizer.ggml.eos_token_id",
+                                            "key 'tokenizer.ggml.eos_token_id' appears twice"}};
     size_t size;
     unsigned char *data = model_files_make(&model_files_smallest, false, &size);
-    struct gguf *gguf = NULL;
-    struct error err = {0};
-    size_t name = model_files_find_tensor(data, size, "blk.0.attn_k.weight");
-    memcpy(data + name - strlen("blk.0.attn_k.weight"), "blk.0.attn_q.weight",
-           strlen("blk.0.attn_q.weight"));
-    assert_int_equal(read_bytes(data, size, &gguf, &err), STATUS_CORRUPT);
-    assert_string_equal(err.text, "tensor 'blk.0.attn_q.weight' appears twice");
-    memcpy(data + name - strlen("blk.0.attn_k.weight"), "blk.0.attn_k.weight",
-           strlen("blk.0.attn_k.weight"));
-    assert_int_equal(read_bytes(data, size, &gguf, &err), STATUS_OK);
-    gguf_free(gguf);
-    size_t key = model_files_find_key(data, size, "tokenizer.ggml.bos_token_id") - 4;
-    memcpy(data + key - strlen("tokenizer.ggml.bos_token_id"), "tokenizer.ggml.eos_token_id",
-           strlen("tokenizer.ggml.eos_token_id"));
-    gguf = NULL;
-    assert_int_equal(read_bytes(data, size, &gguf, &err), STATUS_CORRUPT);
-    assert_non_null(strstr(err.text, "'tokenizer.ggml.eos_token_id' appears twice"));
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct gguf *gguf = NULL;
+        struct error err = {0};
+        const size_t length = strlen(cases[i][0]);
+        unsigned char *name = data + model_files_find_tensor(data, size, cases[i][0]) - length;
+        memcpy(name, cases[i][1], length);
+        assert_int_equal(read_bytes(data, size, &gguf, &err), STATUS_CORRUPT);
+        assert_non_null(strstr(err.text, cases[i][2]));
+        memcpy(name, cases[i][0], length);
+        assert_int_equal(read_bytes(data, size, &gguf, &err), STATUS_OK);
+        gguf_free(gguf);
+    }
     free(data);
 }
 
