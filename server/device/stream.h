@@ -25,7 +25,6 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/core/base/status.h"
 #include "server/device/device.h"
 
 // ---- Memory ---------------------------------------------------------------

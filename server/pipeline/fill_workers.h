@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/core/base/status.h"
 #include "server/pipeline/pipeline.h"
 #include "server/pipeline/slot_pool.h"
 

@@ -30,7 +30,6 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/core/base/status.h"
 #include "server/device/stream.h"
 #include "server/pipeline/overlap.h"
 #include "server/pipeline/slot_pool.h"

@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/core/base/status.h"
 #include "server/device/stream.h"
 
 struct result_drain;

@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/core/base/status.h"
 #include "server/device/stream.h"
 
 enum { POOL_SLOTS_MAX = 16, POOL_WAIT_BINS = 24 };

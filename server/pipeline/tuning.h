@@ -15,7 +15,6 @@
 #define INFERSTAT_SERVER_PIPELINE_TUNING_H
 
 #include "common/core/base/error.h"
-#include "common/core/base/status.h"
 #include "server/pipeline/pipeline.h"
 
 enum { TUNING_CHUNK_MB_MAX = 256, TUNING_PCIE_GENERATION_MAX = 6 };

@@ -8,7 +8,6 @@
 #include <stddef.h>
 
 #include "common/core/base/error.h"
-#include "common/core/base/status.h"
 
 struct thread_pool;
 

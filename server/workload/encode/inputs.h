@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/core/base/status.h"
 #include "server/device/encode.h"
 
 enum inputs_from {

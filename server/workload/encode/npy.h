@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
-#include "common/core/base/status.h"
 #include "server/device/encode.h"
 
 enum {
