@@ -30,6 +30,12 @@ static enum status save_range(struct runs *runs, const struct run *run, size_t p
     return statement_run(&runs->statements, STATEMENT_RANGE_SAVE, err);
 }
 
+// True of a stream of which nothing is known yet; as if the store did not have it.
+static bool is_unused(const struct run_stream *stream, const struct delivery_lane *lane)
+{
+    return lane->next == 1 && lane->produced == 0 && lane->unnumbered == 0 && !stream->activity;
+}
+
 static enum status save_streams(struct runs *runs, struct run *run, uint64_t *produced,
                                 struct error *err)
 {
@@ -39,7 +45,7 @@ static enum status save_streams(struct runs *runs, struct run *run, uint64_t *pr
         struct run_stream *stream = &run->streams[i];
         struct delivery_lane *lane = &run->delivery.lanes[i];
         *produced += lane->produced;
-        if (!stream->dirty && !lane->changed)
+        if ((!stream->dirty && !lane->changed) || is_unused(stream, lane))
             continue;
         STATEMENT_BIND(&runs->statements, STATEMENT_STREAM_SAVE, value_int(run->id),
                        value_int(lane->stream), value_int((int64_t)lane->next),

@@ -111,12 +111,16 @@ def look(pb, context, settings):
     number = 0
 
     def ask_one(query):
+        """Asks again where too much came in meanwhile."""
         nonlocal number
-        number += 1
         began = time.monotonic()
-        reply = ask(pb, peer, number, **query)
-        check(reply.status in (pb.STATUS_OK, pb.STATUS_NO_DATA), f"{query}: {reply.error}")
-        return time.monotonic() - began
+        while True:
+            number += 1
+            reply = ask(pb, peer, number, **query)
+            if reply.status in (pb.STATUS_OK, pb.STATUS_NO_DATA):
+                return time.monotonic() - began
+            check("log grew" in reply.error and time.monotonic() < began + PATIENCE_S,
+                  f"{query}: {reply.error}")
 
     ask_one(queries[0])
     print("begun", flush=True)

@@ -210,6 +210,23 @@ TEST_CASE(test_runs_of_a_key_that_are_not_over)
     assert_string_equal(error_for(&one_more), "");
 }
 
+// A Hello can list many streams; those without records take no room in the store.
+TEST_CASE(test_streams_without_records)
+{
+    static struct delivery_stream streams[64];
+    struct message said = hello_of(0), all = rig_operations(1, 2);
+    for (uint32_t i = 0; i < COUNT_OF(streams); i++)
+        streams[i] = (struct delivery_stream){.stream = i, .unnumbered = i == 9};
+    said.hello.streams = streams;
+    said.hello.stream_count = COUNT_OF(streams);
+    memcpy(said.hello.run, rig_run, sizeof rig_run);
+    assert_string_equal(error_for(&said), "");
+    assert_int_equal(rig_integer("SELECT sum(stream) FROM stream"), 9);
+    assert_string_equal(error_for(&all), "");
+    assert_int_equal(rig_integer("SELECT sum(stream) + count(*) FROM stream"), 9 + 2);
+    assert_int_equal(rig_integer("SELECT count(*) FROM v_ledger WHERE balanced = 0"), 0);
+}
+
 // However many runs a few owners have open, there is room for those of others.
 TEST_CASE(test_open_runs_of_many_owners)
 {
@@ -603,8 +620,8 @@ TEST_CASE(test_long_texts_of_a_run)
 TEST_MAIN_EACH(rig_set_up, rig_tear_down, test_a_run_belongs_to_the_key_that_opened_it,
                test_a_run_that_was_forgotten, test_runs_older_than_the_horizon,
                test_replays_of_runs_older_than_the_horizon, test_open_runs_of_many_owners,
-               test_runs_of_a_key_that_are_not_over, test_names_beyond_the_limit,
-               test_names_beyond_the_quota, test_names_that_were_rolled_back,
-               test_names_beyond_the_stores_limit, test_new_runs_within_an_hour,
-               test_cells_of_rollups, test_many_dropped_ranges, test_ranges_that_alternate,
-               test_long_texts_of_a_run, test_the_cache_is_bounded)
+               test_streams_without_records, test_runs_of_a_key_that_are_not_over,
+               test_names_beyond_the_limit, test_names_beyond_the_quota,
+               test_names_that_were_rolled_back, test_names_beyond_the_stores_limit,
+               test_new_runs_within_an_hour, test_cells_of_rollups, test_many_dropped_ranges,
+               test_ranges_that_alternate, test_long_texts_of_a_run, test_the_cache_is_bounded)
