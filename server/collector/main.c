@@ -1,16 +1,19 @@
 // inferstatd: collects and stores records from workers and answers queries.
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "common/core/base/parse.h"
 #include "common/sys/log.h"
 #include "common/sys/stop.h"
 #include "server/collector/collector.h"
 #include "server/collector/options.h"
-#include "server/collector/threads/notify.h"
 
 enum { EXIT_USAGE = 2, EXIT_UNREACHABLE = 4 };
 enum { TURN_MS = 1000, ADDRESSES_SIZE = 1024 };
@@ -88,6 +91,29 @@ static void reload(struct collector *collector)
         log_write(LOG_LEVEL_ERROR, "%s (the previous keys stay authorized)", err.text);
 }
 
+// Sends `state` ("READY=1") to the service manager (the sd_notify protocol of systemd), whose
+// socket is a path, or an abstract name that begins with '@'; NULL or empty: none.  Errors are
+// ignored.
+static void notify(const char *socket_path, const char *state)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    if (!socket_path || (socket_path[0] != '/' && socket_path[0] != '@'))
+        return;
+    const size_t size = strlen(socket_path);
+    if (size >= sizeof name.sun_path)
+        return;
+    memcpy(name.sun_path, socket_path, size);
+    if (name.sun_path[0] == '@')
+        name.sun_path[0] = '\0';
+    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    const socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size);
+    (void)sendto(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT,
+                 (const struct sockaddr *)&name, length);
+    (void)close(fd);
+}
+
 // The service manager's watchdog timeout; 0: none.
 static uint64_t watchdog_ns(void)
 {
@@ -111,7 +137,7 @@ static void wait_for_stop(struct collector *collector, const char *manager)
         // Not while a thread hangs: the service manager then restarts the collector without
         // loss of records.
         if (watchdog && collector_is_alive(collector, watchdog / 2))
-            notify_send(manager, "WATCHDOG=1");
+            notify(manager, "WATCHDOG=1");
     }
 }
 
@@ -128,9 +154,9 @@ static int serve(const struct options *options, const struct wire_keypair *keys)
     const char *manager = getenv("NOTIFY_SOCKET");
     log_keys(options, keys);
     log_ready(options);
-    notify_send(manager, "READY=1");
+    notify(manager, "READY=1");
     wait_for_stop(collector, manager);
-    notify_send(manager, "STOPPING=1");
+    notify(manager, "STOPPING=1");
     collector_stop(collector);
     log_write(LOG_LEVEL_INFO, "stopped");
     return EXIT_SUCCESS;

@@ -18,14 +18,6 @@ static const char make_tables[] =
     "CREATE TEMP TABLE IF NOT EXISTS going_name(id INTEGER PRIMARY KEY, owner);"
     "DELETE FROM temp.going; DELETE FROM temp.going_run_name; DELETE FROM temp.going_name;";
 
-void forget_end(sqlite3 *db)
-{
-    (void)sqlite3_exec(db,
-                       "DROP TABLE IF EXISTS temp.going; DROP TABLE IF EXISTS temp.going_run_name;"
-                       "DROP TABLE IF EXISTS temp.going_name",
-                       NULL, NULL, NULL);
-}
-
 // ---- Runs -----------------------------------------------------------------------------
 
 // Chooses runs after `forget->after`, at most `count`.  Ids are not sought one by one, as most may

@@ -54,7 +54,4 @@ MUST_CHECK enum status forget_begin(struct forget *forget, struct sqlite3 *db,
 MUST_CHECK enum status forget_slice(struct forget *forget, struct sqlite3 *db, unsigned count,
                                     unsigned *gone, bool *done, struct error *err);
 
-// Deletes the temporary tables that forget_slice made in this connection.
-void forget_end(struct sqlite3 *db);
-
 #endif

@@ -12,7 +12,6 @@
 #include "common/store/store.h"
 #include "common/sys/thread.h"
 #include "server/collector/access/files_under.h"
-#include "server/collector/threads/import_request.h"
 #include "server/collector/threads/job.h"
 
 struct request {
@@ -110,7 +109,7 @@ static enum status pass_baseline_on(struct query_worker *worker, const struct re
 static enum status give_batch(void *context, struct import_batch *batch, struct error *err)
 {
     struct query_worker *worker = context;
-    return import_request_send(worker->channels->inbox, batch, err);
+    return job_import(worker->channels->inbox, batch, err);
 }
 
 // Leaves `*out` NULL when the writer will answer.  Imports are read here and written there.

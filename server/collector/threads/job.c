@@ -8,11 +8,10 @@
 #include "common/sys/log.h"
 #include "common/store/compare/baseline.h"
 #include "common/wire/codec.h"
-#include "server/collector/threads/import_request.h"
 #include "server/collector/threads/queue.h"
 #include "server/collector/threads/reject_counters.h"
 
-enum { NOTE_TRIES = 400, NOTE_RETRY_NS = 5000000 };
+enum { NOTE_TRIES = 400, RETRY_NS = 5000000 };
 
 struct job *job_new(enum job_kind kind)
 {
@@ -30,8 +29,7 @@ void job_free(void *item)
     if (job->kind == JOB_MESSAGE)
         message_free(&job->message);
     if (job->import) // it was never applied
-        import_request_done(job->import, STATUS_CANCELLED,
-                            &(struct error){.text = "the collector is stopping"});
+        job_imported(job, STATUS_CANCELLED, &(struct error){.text = "the collector is stopping"});
     peer_credit_release(job->credit, job->records);
     baseline_free(job->baseline);
     free(job->query);
@@ -80,7 +78,7 @@ void job_note(struct queue *inbox, const struct admin_act *act)
         job->act = *act;
     for (unsigned tries = 0; job && !is_queued && tries < NOTE_TRIES; tries++) {
         if (tries > 0)
-            clock_sleep_until_ns(clock_monotonic_ns() + NOTE_RETRY_NS);
+            clock_sleep_until_ns(clock_monotonic_ns() + RETRY_NS);
         is_queued = queue_push(inbox, job, sizeof *job);
     }
     if (is_queued || !act->action)
@@ -89,6 +87,33 @@ void job_note(struct queue *inbox, const struct admin_act *act)
     log_write(LOG_LEVEL_ERROR,
               "%s: %s: %s (the writer is behind: the store's list of acts lacks it)", act->actor,
               act->action, act->outcome);
+}
+
+enum status job_import(struct queue *inbox, struct import_batch *batch, struct error *err)
+{
+    struct import_request request = {.batch = batch};
+    struct job *job = job_new(JOB_IMPORT);
+    if (!job)
+        return error_no_memory(err, "import");
+    job->import = &request;
+    (void)sem_init(&request.done, 0, 0);
+    while (!queue_push(inbox, job, sizeof *job))
+        clock_sleep_until_ns(clock_monotonic_ns() + RETRY_NS);
+    while (sem_wait(&request.done) != 0) {
+        // Interrupted by a signal.
+    }
+    (void)sem_destroy(&request.done);
+    return request.status == STATUS_OK ? STATUS_OK
+                                       : error_set(err, request.status, "%s", request.err.text);
+}
+
+void job_imported(struct job *job, enum status status, const struct error *err)
+{
+    struct import_request *request = job->import;
+    job->import = NULL;
+    request->status = status;
+    request->err = *err;
+    (void)sem_post(&request->done);
 }
 
 void answer_free(void *item)

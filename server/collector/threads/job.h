@@ -3,6 +3,7 @@
 #ifndef INFERSTAT_COLLECTOR_THREADS_JOB_H
 #define INFERSTAT_COLLECTOR_THREADS_JOB_H
 
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -15,6 +16,7 @@
 #include "server/collector/threads/peer_credit.h"
 
 struct baseline;
+struct import_batch;
 struct queue;
 struct reject_counters;
 
@@ -55,6 +57,14 @@ struct job {
     struct baseline *baseline;       // JOB_BASELINE: the baseline to save; owned; NULL: delete
 };
 
+// A batch of an import for the writer; the query worker that reads the import waits for it.
+struct import_request {
+    struct import_batch *batch;
+    enum status status;
+    struct error err;
+    sem_t done; // posted once `status` and `err` are set
+};
+
 // Creates an empty job; NULL when out of memory.
 struct job *job_new(enum job_kind kind);
 void job_free(void *job); // accepts NULL
@@ -71,6 +81,13 @@ MUST_CHECK enum status job_submit(struct queue *inbox, struct job *job, struct e
 // Queues an act, which has ended, for the writer to note.  Waits while the inbox is full, for 2 s
 // at most; an act that is not noted then is logged.  Acts without an action are ignored.
 void job_note(struct queue *inbox, const struct admin_act *act);
+
+// Queues the batch in the writer's inbox, and waits until it is applied or rejected.
+MUST_CHECK enum status job_import(struct queue *inbox, struct import_batch *batch,
+                                  struct error *err);
+
+// Sets the result of a JOB_IMPORT and wakes the waiting thread, after which job->import is NULL.
+void job_imported(struct job *job, enum status status, const struct error *err);
 
 // An encoded answer for the thread that owns the socket.  An answer of size 0 only wakes the
 // thread.

@@ -19,7 +19,6 @@
 #include "common/store/schema/database_open.h"
 #include "server/collector/maintenance/maintenance.h"
 #include "server/collector/rollup/rollups.h"
-#include "server/collector/threads/import_request.h"
 #include "server/collector/threads/job.h"
 #include "server/collector/writer/writer_batch.h"
 #include "server/collector/writer/writer_insert.h"
@@ -330,10 +329,10 @@ static void save_baseline(struct writer *writer, struct job *job)
 }
 
 // Import and inserter both assign ids: each continues after the other's last.
-static void import(struct writer *writer, struct import_request *request)
+static void import(struct writer *writer, struct job *job)
 {
     struct error err = {.text = "writer: failed"}, refresh_err;
-    struct import_batch *batch = request->batch;
+    struct import_batch *batch = job->import->batch;
     enum status status =
         import_apply(writer->db, batch, inserter_last_id(writer->inserter, batch->kind), &err);
     if (status == STATUS_OK) {
@@ -343,7 +342,7 @@ static void import(struct writer *writer, struct import_request *request)
         if (writer->rollups && rollup_has_kind(batch->kind))
             rollups_rows_added(writer->rollups, batch->kind);
     }
-    import_request_done(request, status, &err);
+    job_imported(job, status, &err);
     post_ids(writer);
 }
 
@@ -357,10 +356,9 @@ static void process_apart(struct writer *writer, struct job *job)
             reload_runs(writer);
         return;
     }
-    if (job->kind == JOB_IMPORT) {
-        import(writer, job->import);
-        job->import = NULL;
-    } else if (job->kind == JOB_NOTE)
+    if (job->kind == JOB_IMPORT)
+        import(writer, job);
+    else if (job->kind == JOB_NOTE)
         admin_log_add(writer->db, &job->act);
     else
         save_baseline(writer, job);
