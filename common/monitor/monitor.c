@@ -8,6 +8,7 @@
 
 #include "common/core/base/text.h"
 #include "common/monitor/background.h"
+#include "common/monitor/delivery/orphans_tidy.h"
 #include "common/monitor/delivery/replay.h"
 #include "common/sys/files.h"
 #include "common/sys/process.h"
@@ -169,26 +170,15 @@ static enum status open_spool(struct inferstat_monitor *monitor,
     return status;
 }
 
-// Frees memory that dead runs do not need.
-static void trim_orphans(const struct orphans_folders *folders)
-{
-    char collector[ADDRESS_TEXT_SIZE];
-    struct orphans_list list;
-    if (orphans_find(&list, folders, NULL) != STATUS_OK)
-        return;
-    for (size_t i = 0; i < list.count; i++)
-        (void)orphans_collector(folders, &list.places[i], collector);
-    orphans_deinit(&list);
-}
-
 // The folder for the run file: that of run files or, if its file system has no room, that of
 // spools.
 static const char *choose_folder(const struct inferstat_monitor *monitor,
                                  const struct inferstat_options *options)
 {
     const char *runs = monitor->run_folder, *spools = monitor->spool_folder;
-    if (!spool_has_room(runs, 0, RUN_ROOM))
-        trim_orphans(&(struct orphans_folders){.runs = runs});
+    if (!spool_has_room(runs, 0, RUN_ROOM)) // dead runs may hold memory that they do not need
+        orphans_tidy(&(struct orphans_folders){.runs = runs},
+                     &(struct orphans_bounds){UINT64_MAX, UINT64_MAX}, &monitor->log);
     if (spool_has_room(runs, 0, RUN_ROOM) || !spools ||
         runfile_make_folder(spools, NULL) != STATUS_OK ||
         !spool_has_room(spools, options->spool_free_bytes, RUN_ROOM))

@@ -106,9 +106,8 @@ void thread_slots_count_streamless(const struct thread_slots *slots, uint64_t co
 // Updates open_elsewhere of every slot.  Background thread.
 void thread_slots_share_open_requests(struct thread_slots *slots);
 
-// Counts a request that begins.  Only the slot's own thread writes open_requests, so no atomic
-// increment is needed; a counter shared by all threads would cause contention for its cache
-// line.
+// Counts a request that begins.  Only the slot's own thread writes open_requests: a counter shared
+// by all threads would cause contention for its cache line.
 static inline void thread_slot_begin_request(struct thread_slot *slot)
 {
     if (!slot)

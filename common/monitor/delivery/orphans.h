@@ -2,9 +2,8 @@
 // spools (write-ahead logs), which may hold unacknowledged records.  An orphan is a run that has
 // such files and whose process is dead.  Used by replay.h and by `inferstat spool`.
 //
-// A process holds a file lock while it lives.  A process is dead if its lock is free; process
-// ids are not compared, so this works across containers and PID namespaces.  If several
-// processes find an orphan, only one acquires its locks.
+// A process is dead if the locks on its files are free (fork_safe_lock.h).  If several processes
+// find an orphan, only one acquires its locks.
 #ifndef INFERSTAT_MONITOR_ORPHANS_H
 #define INFERSTAT_MONITOR_ORPHANS_H
 
@@ -68,8 +67,7 @@ MUST_CHECK enum status orphans_look(const struct orphans_folders *folders,
                                     struct spool_totals *spooled, struct error *err);
 
 // Copies the address of an orphan's collector (at most ADDRESS_TEXT_SIZE bytes) to `collector`.
-// Also frees the parts of the run file that hold no record, as runfile_attach does.  False if the
-// run's process is alive or the run has no run file.
+// False if the run's process is alive or the run has no run file.
 bool orphans_collector(const struct orphans_folders *folders, const struct orphans_place *place,
                        char *collector);
 

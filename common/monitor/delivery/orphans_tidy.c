@@ -20,14 +20,13 @@
 
 enum { TOTAL_SPOOLS = 16, BLOCK_SIZE = 512 };
 
-enum step { STEP_TRIM, STEP_MOVE, STEP_GIVE_UP, STEP_REMOVE, STEPS };
+enum step { STEP_MOVE, STEP_GIVE_UP, STEP_REMOVE, STEPS };
 
-// What a run takes.
+// What a dead run takes.
 struct item {
-    struct orphans_place *place;
-    int64_t started_ns;
+    struct orphans_place *place; // NULL: not counted any more, since it is unusable
+    int64_t started_ns;          // 0: only its spool is left
     uint64_t file_bytes, spool_bytes;
-    bool left_out; // it lives, or is unusable: what it takes is not counted
 };
 
 struct tidy {
@@ -109,20 +108,30 @@ static int compare_ages(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-// Orders the runs by age; those of which only a spool is left were there before the host started.
-static void sort_items(struct tidy *tidy)
+// Adds the dead runs, and frees the parts of their files that hold no record: runfile_attach does.
+static void add_items(struct tidy *tidy, const struct orphans_list *list)
 {
-    char path[ORPHANS_PATH_SIZE];
-    struct runfile_run run;
-    for (size_t i = 0; i < tidy->count; i++)
-        if (find_file(path, tidy, &tidy->items[i]) && runfile_look(&run, path, NULL) == STATUS_OK)
-            tidy->items[i].started_ns = run.started_ns;
-    qsort(tidy->items, tidy->count, sizeof *tidy->items, compare_ages);
+    tidy->items = calloc(list->count + 1, sizeof *tidy->items);
+    for (size_t i = 0; tidy->items && i < list->count; i++) {
+        struct item item = {.place = &list->places[i]};
+        char path[ORPHANS_PATH_SIZE];
+        struct runfile *file;
+        if (find_file(path, tidy, &item)) {
+            if (runfile_attach(&file, path, NULL) != STATUS_OK)
+                continue; // it lives, or is unusable
+            item.started_ns = runfile_run(file)->started_ns;
+            runfile_close(file);
+        }
+        measure(tidy, &item);
+        tidy->items[tidy->count++] = item;
+    }
+    if (tidy->count > 0)
+        qsort(tidy->items, tidy->count, sizeof *tidy->items, compare_ages);
 }
 
 // ---- Steps ------------------------------------------------------------------------
 
-// Each returns false if the run lives or is unusable.
+// Each returns false if the run is unusable.
 
 static void say(const struct tidy *tidy, const struct runfile *file, enum inferstat_log_level level,
                 uint64_t records, const char *what)
@@ -241,14 +250,6 @@ static bool give_up(const struct tidy *tidy, struct item *item, bool remove_empt
     return true;
 }
 
-static bool take_step(const struct tidy *tidy, struct item *item, enum step step)
-{
-    char collector[ADDRESS_TEXT_SIZE];
-    if (step == STEP_TRIM) // opening it does that
-        return !item->place->has_file || orphans_collector(tidy->folders, item->place, collector);
-    return step == STEP_MOVE ? move(tidy, item) : give_up(tidy, item, step == STEP_REMOVE);
-}
-
 // ---- All --------------------------------------------------------------------------
 
 // Whether the step with this run may lead to a bound that is exceeded.
@@ -263,22 +264,6 @@ static bool is_over(const struct tidy *tidy)
     return tidy->memory > tidy->bounds->memory_max || tidy->total > tidy->bounds->total_max;
 }
 
-static void take_steps(struct tidy *tidy)
-{
-    sort_items(tidy);
-    for (enum step step = STEP_TRIM; step < STEPS; step++) {
-        for (size_t i = 0; i < tidy->count && is_over(tidy); i++) {
-            struct item *item = &tidy->items[i];
-            if (item->left_out || !helps(tidy, item, step))
-                continue;
-            leave_out(tidy, item);
-            item->left_out = !take_step(tidy, item, step);
-            if (!item->left_out)
-                measure(tidy, item);
-        }
-    }
-}
-
 void orphans_tidy(const struct orphans_folders *folders, const struct orphans_bounds *bounds,
                   const struct log_sink *log)
 {
@@ -286,13 +271,19 @@ void orphans_tidy(const struct orphans_folders *folders, const struct orphans_bo
     struct tidy tidy = {.folders = folders, .bounds = bounds, .log = log};
     if (orphans_find(&list, folders, NULL) != STATUS_OK)
         return;
-    tidy.items = calloc(list.count + 1, sizeof *tidy.items);
-    for (; tidy.items && tidy.count < list.count; tidy.count++) {
-        tidy.items[tidy.count].place = &list.places[tidy.count];
-        measure(&tidy, &tidy.items[tidy.count]);
+    add_items(&tidy, &list);
+    for (enum step step = STEP_MOVE; step < STEPS; step++) {
+        for (size_t i = 0; i < tidy.count && is_over(&tidy); i++) {
+            struct item *item = &tidy.items[i];
+            if (!item->place || !helps(&tidy, item, step))
+                continue;
+            leave_out(&tidy, item);
+            if (step == STEP_MOVE ? move(&tidy, item) : give_up(&tidy, item, step == STEP_REMOVE))
+                measure(&tidy, item);
+            else
+                item->place = NULL;
+        }
     }
-    if (is_over(&tidy))
-        take_steps(&tidy);
     free(tidy.items);
     orphans_deinit(&list);
 }

@@ -20,12 +20,12 @@ struct orphans_bounds {
 //   total_max   16 times `spool_bytes`, at least 4 GiB
 struct orphans_bounds orphans_default_bounds(const char *runs, uint64_t spool_bytes);
 
-// Enforces the bounds on the user's dead runs: takes step 1 with each run, the oldest first, then
-// step 2, and so on, until the runs are within the bounds.  Steps 2 to 4 are logged.
-//  1. frees the parts of run files that hold no record
-//  2. moves run files from memory to the folder of spools, if that leaves SPOOL_FREE_DEFAULT there
-//  3. drops the run's records: its replay reports them as lost (DELIVERY_SPOOL_FULL)
-//  4. removes the files of a run without records; the collector does not learn of its losses
+// Enforces the bounds on the user's dead runs: frees the parts of run files that hold no record,
+// then takes step 1 with each run, the oldest first, then step 2, and so on, until the runs are
+// within the bounds.  Steps are logged.
+//  1. moves run files from memory to the folder of spools, if that leaves SPOOL_FREE_DEFAULT there
+//  2. drops the run's records: its replay reports them as lost (DELIVERY_SPOOL_FULL)
+//  3. removes the files of a run without records; the collector does not learn of its losses
 // Several processes may call it at once.  Any thread.
 void orphans_tidy(const struct orphans_folders *folders, const struct orphans_bounds *bounds,
                   const struct log_sink *log);

@@ -1,5 +1,6 @@
 // Fork-safe lock files: a process holds an flock on a file while it lives, and a forked child
-// does not inherit it.  Used for run files and spools.
+// does not inherit it.  Used for run files and spools.  Unlike process ids, locks work across
+// containers.
 //
 // An flock belongs to the open file description, which a forked child shares.  If the child
 // kept the description open, a dead parent would look alive while the child runs.  A fork

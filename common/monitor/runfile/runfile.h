@@ -21,10 +21,8 @@
 // Every byte is allocated (posix_fallocate) before it is written: a full tmpfs is an error
 // when a stream is added, never a SIGBUS.
 //
-// The process holds an flock on the file while it lives, through a descriptor that a
-// fork()ed child closes (fork_safe_lock.h).  Another process that acquires the lock knows that
-// the writer is dead, and may read and release its records.  Unlike process ids, locks work
-// across containers.
+// The process holds a lock on the file while it lives (fork_safe_lock.h).  Another process that
+// acquires the lock knows that the writer is dead, and may read and release its records.
 #ifndef INFERSTAT_MONITOR_RUNFILE_H
 #define INFERSTAT_MONITOR_RUNFILE_H
 

@@ -10,10 +10,8 @@
 // format is in spool_segment.h; each segment holds the run's description and every name that
 // its records refer to.  A spool never leaves its host.
 //
-// The owner holds an flock on `lock` while it lives.  A process that acquires the lock knows
-// that the owner is dead, and may replay and remove the spool.  Unlike process ids, locks work
-// across containers.  A fork()ed child does not keep the lock: it closes its copy of the descriptor
-// (fork_safe_lock.h).
+// The owner holds `lock` while it lives (fork_safe_lock.h).  A process that acquires the lock knows
+// that the owner is dead, and may replay and remove the spool.
 //
 // Guarantees:
 //  - An append is atomic and durable (fdatasync) when spool_append returns STATUS_OK:
@@ -146,7 +144,7 @@ typedef bool spool_visit(void *context, const struct delivery_range *range);
 // run file's ring: records above ring_released are not lost.
 bool spool_each_lost(struct spool *spool, spool_visit *visit, void *context);
 
-// Returns a count that changes when records are lost; 0: no record is lost.
+// A count that changes when records are lost; 0: none is.
 uint64_t spool_losses(const struct spool *spool);
 
 // ---- Reading --------------------------------------------------------------------
@@ -171,10 +169,9 @@ struct spool_position {
 
 struct spool_position spool_position(const struct spool *spool, uint32_t stream);
 
-// Returns the highest stream ever appended to, plus one.
+// The highest stream ever appended to, plus one.
 uint32_t spool_stream_count(const struct spool *spool);
 
-// The run's description.
 const struct runfile_run *spool_run(const struct spool *spool);
 const char *spool_path(const struct spool *spool); // FOLDER/RUN-UUID
 
