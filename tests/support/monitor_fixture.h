@@ -25,6 +25,7 @@ struct fixture {
     struct inferstat_options options;
     struct fake_collector *collector;
     struct inferstat_monitor *monitor;
+    uint32_t model, device; // ids of names, for tests that need them
     struct lines lines; // after log_lines; lasts as long as the monitor, also where a test fails
 };
 

@@ -6,66 +6,31 @@
 #include "common/core/stats/sketch.h"
 #include "common/monitor/inferstat.h"
 #include "common/wire/message.h"
-#include "tests/support/fake_collector.h"
-#include "tests/support/folder.h"
+#include "tests/support/monitor_fixture.h"
 #include "tests/support/test.h"
 
-#define SECOND UINT64_C(1000000000)
-#define MS     UINT64_C(1000000)
+#define MS UINT64_C(1000000)
 
-struct fixture {
-    char folder[FOLDER_PATH_SIZE];
-    struct fake_collector *collector;
-    struct inferstat_monitor *monitor;
-    uint32_t model, device;
-};
-
-static int set_up(void **state)
+static int begin(void **state)
 {
-    struct fixture *fixture = calloc(1, sizeof *fixture);
-    assert_non_null(fixture);
-    folder_make(fixture->folder);
+    (void)set_up(state);
+    struct fixture *fixture = *state;
     fixture->collector = fake_collector_open(fixture->folder);
-    char address[FOLDER_PATH_SIZE + 8];
-    (void)snprintf(address, sizeof address, "ipc://%s", fixture->folder);
-    struct inferstat_options options;
-    inferstat_options_init(&options);
-    options.collector = address;
-    options.run_folder = fixture->folder;
-    options.spool_folder = "";
-    options.sample_ms = 0;
-    struct inferstat_error err;
-    if (inferstat_open(&fixture->monitor, &options, &err) != INFERSTAT_OK)
-        fail_msg("%s", err.text);
+    (void)open_monitor(fixture);
     fixture->model = inferstat_name(fixture->monitor, "stories");
     fixture->device = inferstat_name(fixture->monitor, "cpu");
-    *state = fixture;
     return 0;
 }
 
 // Closes the monitor: everything must be there afterwards.
-static void close_monitor(struct fixture *fixture)
+static void finish(struct fixture *fixture)
 {
     struct inferstat_totals totals;
-    assert_int_equal(inferstat_close(fixture->monitor, 10 * SECOND, &totals), INFERSTAT_OK);
-    fixture->monitor = NULL;
-    struct fake_state seen;
-    fake_collector_state(fixture->collector, &seen);
-    if (seen.faults)
-        fail_msg("%s", seen.fault);
+    assert_int_equal(close_monitor(fixture, 10 * SECOND, &totals), INFERSTAT_OK);
+    const struct fake_state seen = seen_by(fixture->collector);
     assert_true(seen.closed);
     assert_int_equal(totals.produced, totals.acknowledged);
     assert_int_equal(totals.produced, seen.records);
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *fixture = *state;
-    (void)inferstat_close(fixture->monitor, 0, NULL);
-    fake_collector_close(fixture->collector);
-    folder_remove(fixture->folder);
-    free(fixture);
-    return 0;
 }
 
 static void sleep_ms(long ms)
@@ -113,7 +78,7 @@ STATE_CASE(test_load_stages, struct fixture *fixture)
         inferstat_load_set_model_bytes(load, 1000 + slow);
         inferstat_load_end(load, INFERSTAT_RESULT_OK, NULL);
     }
-    close_monitor(fixture);
+    finish(fixture);
 
     const unsigned stages = COUNT_OF(stage_names);
     assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_LOAD), stages);
@@ -170,7 +135,7 @@ STATE_CASE(test_load_that_fails, struct fixture *fixture)
     load = inferstat_load_begin(fixture->monitor, fixture->model, fixture->device);
     inferstat_load_start_stage(load, "file_opening");
     inferstat_load_end(load, INFERSTAT_RESULT_ERROR, reason);
-    close_monitor(fixture);
+    finish(fixture);
 
     const struct fake_row failed = row_of(fixture, RECORD_KIND_LOAD, 0);
     assert_string_equal(failed.values[LOAD_MODEL].text, "unknown");
@@ -204,7 +169,7 @@ STATE_CASE(test_many_stages, struct fixture *fixture)
         sleep_ms(1);
     }
     inferstat_load_end(load, INFERSTAT_RESULT_OK, NULL);
-    close_monitor(fixture);
+    finish(fixture);
     assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_LOAD_STAGE), 32);
     int64_t sum = 0;
     for (unsigned i = 0; i < 32; i++) {
@@ -230,7 +195,7 @@ STATE_CASE(test_startup, struct fixture *fixture)
     inferstat_get_summary(fixture->monitor, &summary);
     assert_true(summary.has_startup);
     assert_true(summary.startup_ns >= 25 * MS);
-    close_monitor(fixture);
+    finish(fixture);
 
     const struct fake_row row = row_of(fixture, RECORD_KIND_STARTUP, 0);
     const struct fake_row first = row_of(fixture, RECORD_KIND_LOAD_STAGE, 0);
@@ -327,7 +292,7 @@ STATE_CASE(test_inference_uses, struct fixture *fixture)
         inferstat_inference_count_tokens(inference, 3);
     }
     inferstat_inference_free(inference);
-    close_monitor(fixture);
+    finish(fixture);
     assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_INFERENCE),
                      COUNT_OF(uses));
     for (unsigned i = 0; i < COUNT_OF(uses); i++) {
@@ -360,7 +325,7 @@ STATE_CASE(test_inference_times, struct fixture *fixture)
     inferstat_inference_begin(inference, &(struct inferstat_request){.arrival_ns = UINT64_MAX});
     inferstat_inference_end(inference, (enum inferstat_finish)77);
     inferstat_inference_free(inference);
-    close_monitor(fixture);
+    finish(fixture);
 
     const struct fake_row row = row_of(fixture, RECORD_KIND_INFERENCE, 0);
     const int64_t queue = value(&row, INFERENCE_QUEUE_NS);
@@ -395,7 +360,7 @@ STATE_CASE(test_begin_twice_and_free_midway, struct fixture *fixture)
     inferstat_inference_end(first, INFERSTAT_FINISH_STOP);
     inferstat_inference_free(second);
     inferstat_inference_free(first);
-    close_monitor(fixture);
+    finish(fixture);
     static const struct {
         int finish, tokens, concurrent;
     } wanted[] = {{RECORD_FINISH_CANCELLED, 1, 2},
@@ -437,7 +402,7 @@ STATE_CASE(test_itl_records_add_up, struct fixture *fixture)
         inferstat_inference_end(inference, INFERSTAT_FINISH_STOP);
     }
     inferstat_inference_free(inference);
-    close_monitor(fixture);
+    finish(fixture);
 
     struct sketch *sums[2];
     for (int i = 0; i < 2; i++)
@@ -476,7 +441,7 @@ STATE_CASE(test_operations, struct fixture *fixture)
     memset(long_text, 'x', sizeof long_text - 1);
     long_text[sizeof long_text - 1] = '\0';
     (void)inferstat_timer_end(&timer, long_text);
-    close_monitor(fixture);
+    finish(fixture);
 
     assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_OPERATION), 2);
     const struct fake_row row = row_of(fixture, RECORD_KIND_OPERATION, 0);
@@ -502,48 +467,48 @@ STATE_CASE(test_operation_begun_elsewhere, struct fixture *fixture)
     timer.started_ns = begun;
     const uint64_t duration = inferstat_timer_end(&timer, NULL);
     assert_true(duration >= 5 * MS);
-    close_monitor(fixture);
+    finish(fixture);
     const struct fake_row row = row_of(fixture, RECORD_KIND_OPERATION, 0);
     assert_int_equal(value(&row, OPERATION_DURATION_NS), (int64_t)duration);
 }
 
-static void fill_pipeline(struct inferstat_pipeline *pipeline, const struct fixture *fixture)
-{
-    inferstat_pipeline_init(pipeline);
-    pipeline->workload = inferstat_name(fixture->monitor, "encode");
-    pipeline->device = fixture->device;
-    pipeline->model = inferstat_name(fixture->monitor, "iqp-16-f64");
-    pipeline->batch_items = 16;
-    pipeline->result = INFERSTAT_RESULT_CANCELLED;
-    pipeline->sync = INFERSTAT_SYNC_PERIODIC;
-    pipeline->duration_ns = 5 * MS;
-    pipeline->items = 64;
-    pipeline->chunk_bytes = 1 << 20;
-    pipeline->pool_size = 3;
-    pipeline->prefetch = 8;
-    pipeline->bytes_h2d = 1 << 25;
-    pipeline->copy_busy_ns = 1001;
-    pipeline->compute_busy_ns = 1002;
-    pipeline->both_busy_ns = 1003;
-    pipeline->exposed_copy_ns = 1004;
-    pipeline->copy_starved_ns = 1005;
-    pipeline->idle_ns = 1009;
-    pipeline->pool_acquires = 32;
-    pipeline->pool_waits = 2;
-    pipeline->pool_wait_ns = 1006;
-    pipeline->pool_waits_below_64us = 1;
-    pipeline->pool_waits_below_4096us = 2;
-    pipeline->pool_available_min = 1;
-    pipeline->pool_available_max = 3;
-    pipeline->item_p50_ns = 1007;
-    pipeline->item_p99_ns = 1008;
-    pipeline->unmeasured_chunks = 7;
-}
+// Column, member, value, and whether the value may not have been measured.
+#define PIPELINE_FIGURES(X)                                                                        \
+    X(ITEMS, items, 64, false)                                                                     \
+    X(DURATION_NS, duration_ns, 5 * MS, false)                                                     \
+    X(CHUNK_BYTES, chunk_bytes, 1 << 20, false)                                                    \
+    X(POOL_SIZE, pool_size, 3, false)                                                              \
+    X(PREFETCH, prefetch, 8, false)                                                                \
+    X(BYTES_H2D, bytes_h2d, 1 << 25, false)                                                        \
+    X(BATCH_ITEMS, batch_items, 16, true)                                                          \
+    X(COPY_BUSY_NS, copy_busy_ns, 1001, true)                                                      \
+    X(COMPUTE_BUSY_NS, compute_busy_ns, 1002, true)                                                \
+    X(BOTH_BUSY_NS, both_busy_ns, 1003, true)                                                      \
+    X(EXPOSED_COPY_NS, exposed_copy_ns, 1004, true)                                                \
+    X(COPY_STARVED_NS, copy_starved_ns, 1005, true)                                                \
+    X(IDLE_NS, idle_ns, 1009, true)                                                                \
+    X(POOL_ACQUIRES, pool_acquires, 32, true)                                                      \
+    X(POOL_WAITS, pool_waits, 2, true)                                                             \
+    X(POOL_WAIT_NS, pool_wait_ns, 1006, true)                                                      \
+    X(WAITS_64US, pool_waits_below_64us, 1, true)                                                  \
+    X(WAITS_4096US, pool_waits_below_4096us, 2, true)                                              \
+    X(POOL_AVAILABLE_MIN, pool_available_min, 1, true)                                             \
+    X(POOL_AVAILABLE_MAX, pool_available_max, 3, true)                                             \
+    X(ITEM_P50_NS, item_p50_ns, 1007, true)                                                        \
+    X(ITEM_P99_NS, item_p99_ns, 1008, true)                                                        \
+    X(UNMEASURED_CHUNKS, unmeasured_chunks, 7, true)
 
 STATE_CASE(test_pipelines, struct fixture *fixture)
 {
     struct inferstat_pipeline pipeline;
-    fill_pipeline(&pipeline, fixture);
+    inferstat_pipeline_init(&pipeline);
+    pipeline.workload = inferstat_name(fixture->monitor, "encode");
+    pipeline.device = fixture->device;
+    pipeline.model = inferstat_name(fixture->monitor, "iqp-16-f64");
+    pipeline.result = INFERSTAT_RESULT_CANCELLED;
+    pipeline.sync = INFERSTAT_SYNC_PERIODIC;
+#define FILL(column, member, figure, may_lack) pipeline.member = figure;
+    PIPELINE_FIGURES(FILL)
     inferstat_add_pipeline(fixture->monitor, &pipeline);
     // What cannot be is taken for what is nearest.
     pipeline.result = (enum inferstat_result)77;
@@ -557,45 +522,24 @@ STATE_CASE(test_pipelines, struct fixture *fixture)
     inferstat_pipeline_init(NULL);
     inferstat_pipeline_init(&pipeline);
     inferstat_add_pipeline(fixture->monitor, &pipeline);
-    close_monitor(fixture);
+    finish(fixture);
 
     assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_PIPELINE), 3);
     const struct fake_row row = row_of(fixture, RECORD_KIND_PIPELINE, 0);
     assert_string_equal(row.values[PIPELINE_WORKLOAD].text, "encode");
     assert_string_equal(row.values[PIPELINE_DEVICE].text, "cpu");
     assert_string_equal(row.values[PIPELINE_MODEL].text, "iqp-16-f64");
+    assert_int_equal(value(&row, PIPELINE_STATUS), 2);
+    assert_int_equal(value(&row, PIPELINE_SYNC), 1);
     static const struct {
         unsigned column;
         int64_t value;
-    } expected[] = {
-        {PIPELINE_STATUS, 2},
-        {PIPELINE_SYNC, 1},
-        {PIPELINE_ITEMS, 64},
-        {PIPELINE_DURATION_NS, 5 * MS},
-        {PIPELINE_CHUNK_BYTES, 1 << 20},
-        {PIPELINE_POOL_SIZE, 3},
-        {PIPELINE_PREFETCH, 8},
-        {PIPELINE_BYTES_H2D, 1 << 25},
-        {PIPELINE_COPY_BUSY_NS, 1001},
-        {PIPELINE_COMPUTE_BUSY_NS, 1002},
-        {PIPELINE_BOTH_BUSY_NS, 1003},
-        {PIPELINE_EXPOSED_COPY_NS, 1004},
-        {PIPELINE_COPY_STARVED_NS, 1005},
-        {PIPELINE_IDLE_NS, 1009},
-        {PIPELINE_POOL_ACQUIRES, 32},
-        {PIPELINE_POOL_WAITS, 2},
-        {PIPELINE_POOL_WAIT_NS, 1006},
-        {PIPELINE_WAITS_64US, 1},
-        {PIPELINE_WAITS_4096US, 2},
-        {PIPELINE_POOL_AVAILABLE_MIN, 1},
-        {PIPELINE_POOL_AVAILABLE_MAX, 3},
-        {PIPELINE_ITEM_P50_NS, 1007},
-        {PIPELINE_ITEM_P99_NS, 1008},
-        {PIPELINE_UNMEASURED_CHUNKS, 7},
-        {PIPELINE_BATCH_ITEMS, 16},
-    };
-    for (size_t i = 0; i < COUNT_OF(expected); i++)
-        assert_int_equal(value(&row, expected[i].column), expected[i].value);
+        bool may_lack;
+    } figures[] = {
+#define FIGURE(column, member, figure, may_lack) {PIPELINE_##column, figure, may_lack},
+        PIPELINE_FIGURES(FIGURE)};
+    for (size_t i = 0; i < COUNT_OF(figures); i++)
+        assert_int_equal(value(&row, figures[i].column), figures[i].value);
     assert_false(has(&row, PIPELINE_ITEM_P95_NS));
 
     const struct fake_row odd = row_of(fixture, RECORD_KIND_PIPELINE, 1);
@@ -605,17 +549,10 @@ STATE_CASE(test_pipelines, struct fixture *fixture)
     assert_int_equal(value(&odd, PIPELINE_BYTES_H2D), MESSAGE_VALUE_MAX);
 
     // What was not measured is absent, never 0.
-    static const unsigned measured[] = {
-        PIPELINE_COPY_BUSY_NS,    PIPELINE_COMPUTE_BUSY_NS,    PIPELINE_BOTH_BUSY_NS,
-        PIPELINE_EXPOSED_COPY_NS, PIPELINE_COPY_STARVED_NS,    PIPELINE_POOL_ACQUIRES,
-        PIPELINE_POOL_WAITS,      PIPELINE_POOL_WAIT_NS,       PIPELINE_POOL_AVAILABLE_MIN,
-        PIPELINE_ITEM_P50_NS,     PIPELINE_POOL_AVAILABLE_MAX, PIPELINE_UNMEASURED_CHUNKS,
-        PIPELINE_MODEL,           PIPELINE_BATCH_ITEMS,        PIPELINE_IDLE_NS,
-        PIPELINE_WAITS_64US,      PIPELINE_WAITS_4096US,
-    };
     const struct fake_row bare = row_of(fixture, RECORD_KIND_PIPELINE, 2);
-    for (size_t i = 0; i < COUNT_OF(measured); i++)
-        assert_false(has(&bare, measured[i]));
+    for (size_t i = 0; i < COUNT_OF(figures); i++)
+        assert_int_equal(has(&bare, figures[i].column), !figures[i].may_lack);
+    assert_false(has(&bare, PIPELINE_MODEL));
     assert_int_equal(value(&bare, PIPELINE_DURATION_NS), 0);
 }
 
@@ -627,7 +564,7 @@ STATE_CASE(test_absurd_figures, struct fixture *fixture)
     timer.items = INT64_MAX;
     timer.bytes = INT64_MIN;
     (void)inferstat_timer_end(&timer, NULL);
-    close_monitor(fixture);
+    finish(fixture);
     const struct fake_row row = row_of(fixture, RECORD_KIND_OPERATION, 0);
     assert_int_equal(value(&row, OPERATION_ITEMS), MESSAGE_VALUE_MAX);
     assert_false(has(&row, OPERATION_BYTES));
@@ -659,7 +596,7 @@ STATE_CASE(test_devices_and_models, struct fixture *fixture)
     (void)inferstat_add_model(fixture->monitor, &model);
     model.kv_bytes_per_token = INT64_C(1) << 53; // the most that the wire takes
     (void)inferstat_add_model(fixture->monitor, &model);
-    close_monitor(fixture);
+    finish(fixture);
 
     const struct fake_row plain = row_of(fixture, RECORD_KIND_DEVICE, 0);
     assert_int_equal(value(&plain, DEVICE_MEMORY_BYTES), 1 << 30);
@@ -684,7 +621,7 @@ STATE_CASE(test_devices_and_models, struct fixture *fixture)
     assert_int_equal(value(&known, MODEL_KV_BYTES), INT64_C(1) << 53);
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_load_stages, test_load_that_fails, test_many_stages,
+TEST_MAIN_EACH(begin, tear_down, test_load_stages, test_load_that_fails, test_many_stages,
                test_startup, test_inference_uses, test_inference_times,
                test_begin_twice_and_free_midway, test_itl_records_add_up, test_operations,
                test_operation_begun_elsewhere, test_pipelines, test_absurd_figures,
