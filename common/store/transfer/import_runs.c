@@ -270,8 +270,11 @@ static enum status send_runs(struct importing *importing, size_t *count, struct 
         return STATUS_OK;
     }
     enum status status = import_send(importing, err);
-    for (size_t i = 0; i < batch->new_run_count && status == STATUS_OK; i++)
-        find_run(importing, batch->new_runs[i].from)->to = batch->new_runs[i].to;
+    for (size_t i = 0; i < batch->new_run_count && status == STATUS_OK; i++) {
+        struct coming *run = find_run(importing, batch->new_runs[i].from);
+        if (run)
+            run->to = batch->new_runs[i].to;
+    }
     importing->new_runs += (int64_t)batch->new_run_count;
     importing->there += (int64_t)(*count - batch->new_run_count);
     *count = 0;
