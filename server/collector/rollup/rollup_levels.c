@@ -32,54 +32,9 @@ struct subject {
     enum rollup_level level;
 };
 
-enum { SUBJECTS = RECORD_KIND_COUNT * ROLLUP_GROUPING_COUNT * ROLLUP_LEVEL_COUNT };
-
-struct rollup_levels {
-    sqlite3 *db;
-    sqlite3_stmt *first, *count;
-    int64_t counted_ns[SUBJECTS]; // what starts before was counted
-    int64_t rest_until_ns;        // wall; no day ends before
-    unsigned next;                // subject
-    bool has_old_groupings;       // rows of earlier versions that are no longer read
-};
-
-enum status rollup_levels_new(struct rollup_levels **out, sqlite3 *db, struct error *err)
-{
-    struct rollup_levels *levels = calloc(1, sizeof *levels);
-    if (!levels)
-        return error_no_memory(err, "rollups");
-    levels->db = db;
-#define OF_EACH                                                                                    \
-    " FROM rollup WHERE metric = s.metric AND grouping = ?2 AND level = ?3"                        \
-    " AND started_ns >= ?4 AND started_ns < ?5)) FROM rollup_state s WHERE s.metric / 256 = ?1"
-    enum status status = database_prepare(db, &levels->first,
-                                          "SELECT min((SELECT min(started_ns)" OF_EACH, true, err);
-    // Of metrics that are often absent fewer are counted than there are records.
-    if (status == STATUS_OK)
-        status = database_prepare(db, &levels->count,
-                                  "SELECT max((SELECT total(count) / count(*)" OF_EACH, true, err);
-#undef OF_EACH
-    if (status != STATUS_OK) {
-        rollup_levels_free(levels);
-        return status;
-    }
-    rollup_levels_restart(levels);
-    *out = levels;
-    return STATUS_OK;
-}
-
-void rollup_levels_free(struct rollup_levels *levels)
-{
-    if (!levels)
-        return;
-    (void)sqlite3_finalize(levels->first);
-    (void)sqlite3_finalize(levels->count);
-    free(levels);
-}
-
 void rollup_levels_restart(struct rollup_levels *levels)
 {
-    for (unsigned i = 0; i < SUBJECTS; i++)
+    for (unsigned i = 0; i < ROLLUP_SUBJECTS; i++)
         levels->counted_ns[i] = SCHEMA_CLOCK_FLOOR_NS; // implausible times are always kept
     levels->rest_until_ns = INT64_MIN;
     levels->next = 0;
@@ -97,29 +52,27 @@ static enum rollup_level period_of(enum rollup_level level)
     return level == ROLLUP_MONTH ? ROLLUP_MONTH : ROLLUP_DAY;
 }
 
-// Runs one of the two statements; `*out` stays as it is where the answer is null.
-static enum status ask(struct rollup_levels *levels, sqlite3_stmt *stmt, const struct subject *of,
+// Sets `*out` to what the statement says of the rows in a span; it stays as it is where the answer
+// is null.
+static enum status ask(struct rollup_levels *levels, const char *sql, const struct subject *of,
                        const struct gap_span *span, int64_t *out, struct error *err)
 {
-    enum status status = STATUS_OK;
-    database_bind(stmt,
-                  (int64_t[]){(int64_t)of->kind, (int64_t)of->grouping, (int64_t)of->level,
-                              span->since_ns, span->until_ns},
-                  5);
-    if (sqlite3_step(stmt) != SQLITE_ROW)
-        status = database_error(levels->db, "rollups", err);
-    else if (sqlite3_column_type(stmt, 0) != SQLITE_NULL)
-        *out = sqlite3_column_int64(stmt, 0);
-    (void)sqlite3_reset(stmt);
-    return status;
+    const int64_t numbers[] = {(int64_t)of->kind, (int64_t)of->grouping, (int64_t)of->level,
+                               span->since_ns, span->until_ns};
+    const enum status status = database_ask(levels->db, sql, numbers, out, err);
+    return status == STATUS_NO_DATA ? STATUS_OK : status;
 }
+
+#define OF_EACH                                                                                    \
+    " FROM rollup WHERE metric = s.metric AND grouping = ?2 AND level = ?3"                        \
+    " AND started_ns >= ?4 AND started_ns < ?5)) FROM rollup_state s WHERE s.metric / 256 = ?1"
 
 // The start of the first row in a span, of any metric; INT64_MAX: there is none.
 static enum status find_first(struct rollup_levels *levels, const struct subject *of,
                               const struct gap_span *span, int64_t *out, struct error *err)
 {
     *out = INT64_MAX;
-    return ask(levels, levels->first, of, span, out, err);
+    return ask(levels, "SELECT min((SELECT min(started_ns)" OF_EACH, of, span, out, err);
 }
 
 static enum status add_gap(sqlite3 *db, const struct subject *of, const struct gap_span *span,
@@ -385,7 +338,9 @@ static enum status settle(struct rollup_levels *levels, const struct subject *of
         (!is_whole && !is_gone))
         return status;
     if (is_whole) {
-        status = ask(levels, levels->count, of, span, &records_a_row, err);
+        // Of metrics that are often absent fewer are counted than there are records.
+        status = ask(levels, "SELECT max((SELECT total(count) / count(*)" OF_EACH, of, span,
+                     &records_a_row, err);
         if (status != STATUS_OK || records_a_row >= rollup_records_a_row[of->grouping][of->level])
             return status;
         *added = true;
@@ -408,7 +363,7 @@ enum status rollup_levels_step(struct rollup_levels *levels, int64_t wall_ns, bo
     if (levels->has_old_groupings)
         return erase_old_groupings(levels, err);
     enum status status = STATUS_OK;
-    for (; levels->next < SUBJECTS && status == STATUS_OK; levels->next++) {
+    for (; levels->next < ROLLUP_SUBJECTS && status == STATUS_OK; levels->next++) {
         const struct subject of = subject_at(levels->next);
         struct gap_span span = {levels->counted_ns[levels->next], wall_ns};
         int64_t first_ns = INT64_MAX;

@@ -21,17 +21,23 @@
 #include "server/collector/rollup/rollup_flush.h"
 
 struct sqlite3;
-struct rollup_levels;
 
 // The least average number of records per rollup row at which a level is stored, by grouping and
 // level.
 extern const unsigned rollup_records_a_row[ROLLUP_GROUPING_COUNT][ROLLUP_LEVEL_COUNT];
 
-MUST_CHECK enum status rollup_levels_new(struct rollup_levels **out, struct sqlite3 *db,
-                                         struct error *err);
-void rollup_levels_free(struct rollup_levels *levels); // NULL is fine
+enum { ROLLUP_SUBJECTS = RECORD_KIND_COUNT * ROLLUP_GROUPING_COUNT * ROLLUP_LEVEL_COUNT };
 
-// Makes rollup_levels_step begin again with the oldest day of the SQL table.
+// Private, but for `db`, which the caller sets (borrowed) before it calls rollup_levels_restart.
+struct rollup_levels {
+    struct sqlite3 *db;
+    int64_t counted_ns[ROLLUP_SUBJECTS]; // by kind, grouping and level: what starts before is done
+    int64_t rest_until_ns;               // wall; no day ends before
+    unsigned next;                       // index of counted_ns
+    bool has_old_groupings;              // rows of earlier versions that are no longer read
+};
+
+// Makes rollup_levels_step begin with the oldest day of the SQL table.
 void rollup_levels_restart(struct rollup_levels *levels);
 
 // A slice of a memtable to write.

@@ -14,38 +14,6 @@ enum { SEARCH_IDS = 16384 }; // ids searched in one step for records with implau
 
 enum { DAY_LEVELS = 1 << ROLLUP_MINUTE | 1 << ROLLUP_HOUR | 1 << ROLLUP_DAY };
 
-enum phase { PHASE_ERASE, PHASE_READ, PHASE_WRITE };
-
-struct rollup_rebuild {
-    sqlite3 *db;
-    struct rollup_flush *flush;
-    struct rollup_levels *levels;
-    sqlite3_stmt *read;
-    enum record_kind kind; // RECORD_KIND_COUNT: idle
-    enum phase phase;
-    struct gap_span day;
-    bool keeps_days;
-    int64_t before_ns[RECORD_KIND_COUNT]; // days from there on were passed over
-    int64_t watermark;        // records up to it were there when the day's rows were gone
-    int64_t read_ns, read_id; // the last record that was read
-    bool is_at_end;           // there are no more
-    bool is_first;            // nothing was written yet
-    struct rollup_memtable memtable;
-    size_t first_row; // rows before it are written
-};
-
-enum status rollup_rebuild_new(struct rollup_rebuild **out, sqlite3 *db, struct rollup_flush *flush,
-                               struct rollup_levels *levels, struct error *err)
-{
-    struct rollup_rebuild *rebuild = calloc(1, sizeof *rebuild);
-    if (!rebuild)
-        return error_no_memory(err, "rollups");
-    *rebuild = (struct rollup_rebuild){.db = db, .flush = flush, .levels = levels};
-    rollup_rebuild_stop(rebuild);
-    *out = rebuild;
-    return STATUS_OK;
-}
-
 static void end(struct rollup_rebuild *rebuild)
 {
     rollup_memtable_deinit(&rebuild->memtable);
@@ -53,14 +21,6 @@ static void end(struct rollup_rebuild *rebuild)
     rebuild->read = NULL;
     rebuild->kind = RECORD_KIND_COUNT;
     rebuild->day = (struct gap_span){0};
-}
-
-void rollup_rebuild_free(struct rollup_rebuild *rebuild)
-{
-    if (!rebuild)
-        return;
-    end(rebuild);
-    free(rebuild);
 }
 
 void rollup_rebuild_stop(struct rollup_rebuild *rebuild)
@@ -79,14 +39,9 @@ bool rollup_rebuild_pass_over(struct rollup_rebuild *rebuild)
     return true;
 }
 
-enum record_kind rollup_rebuild_kind(const struct rollup_rebuild *rebuild)
-{
-    return rebuild->kind;
-}
-
 struct gap_span rollup_rebuild_span(const struct rollup_rebuild *rebuild)
 {
-    if (rebuild->phase == PHASE_ERASE)
+    if (rebuild->phase == REBUILD_ERASE)
         return (struct gap_span){0};
     return rebuild->day;
 }
@@ -185,7 +140,7 @@ static enum status begin_day(struct rollup_rebuild *rebuild, enum record_kind ki
     if (status == STATUS_OK)
         status = gap_drop_months(rebuild->db, kind, day, err);
     rebuild->kind = kind;
-    rebuild->phase = PHASE_ERASE;
+    rebuild->phase = REBUILD_ERASE;
     rebuild->day = *day;
     rebuild->keeps_days = keeps != 0;
     return status;
@@ -259,7 +214,7 @@ static enum status read_some(struct rollup_rebuild *rebuild, struct error *err)
         rebuild->read_id = last_id;
     rebuild->is_at_end = has_all && !is_part;
     if (status == STATUS_FULL || rebuild->is_at_end)
-        rebuild->phase = PHASE_WRITE;
+        rebuild->phase = REBUILD_WRITE;
     return status == STATUS_FULL ? STATUS_OK : status;
 }
 
@@ -288,7 +243,7 @@ static enum status write_some(struct rollup_rebuild *rebuild, int64_t wall_ns, s
     rollup_memtable_clear(&rebuild->memtable, true);
     rebuild->first_row = 0;
     rebuild->is_first = false;
-    rebuild->phase = PHASE_READ;
+    rebuild->phase = REBUILD_READ;
     if (!rebuild->is_at_end)
         return STATUS_OK;
     status = forget_span(rebuild, rebuild->kind, &rebuild->day, err);
@@ -315,7 +270,7 @@ static enum status erase_some(struct rollup_rebuild *rebuild, int64_t watermark,
             gap_of(rebuild->kind, (enum rollup_level)level, ROLLUP_SPARSE, &rebuild->day), err);
     if (status != STATUS_OK || left)
         return status;
-    rebuild->phase = PHASE_READ;
+    rebuild->phase = REBUILD_READ;
     rebuild->watermark = watermark;
     rebuild->read_ns = rebuild->day.since_ns;
     rebuild->read_id = 0;
@@ -329,11 +284,11 @@ enum status rollup_rebuild_step(struct rollup_rebuild *rebuild, int64_t watermar
                                 struct error *err)
 {
     switch (rebuild->phase) {
-    case PHASE_ERASE:
+    case REBUILD_ERASE:
         return erase_some(rebuild, watermark, err);
-    case PHASE_READ:
+    case REBUILD_READ:
         return read_some(rebuild, err);
-    case PHASE_WRITE:
+    case REBUILD_WRITE:
         break;
     }
     return write_some(rebuild, wall_ns, err);

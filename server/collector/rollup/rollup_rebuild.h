@@ -24,21 +24,32 @@
 #include "server/collector/rollup/rollup_levels.h"
 
 struct sqlite3;
-struct rollup_rebuild;
+struct sqlite3_stmt;
 
-// `flush` and `levels` are borrowed; only rollup_rebuild_step uses them.
-MUST_CHECK enum status rollup_rebuild_new(struct rollup_rebuild **out, struct sqlite3 *db,
-                                          struct rollup_flush *flush, struct rollup_levels *levels,
-                                          struct error *err);
-void rollup_rebuild_free(struct rollup_rebuild *rebuild); // NULL is fine
+// The caller sets the first three members (borrowed), and calls rollup_rebuild_stop before the
+// first use and after the last.  Private, but for `kind`.
+struct rollup_rebuild {
+    struct sqlite3 *db;
+    struct rollup_flush *flush;
+    struct rollup_levels *levels;
+    enum record_kind kind; // that is being rebuilt; RECORD_KIND_COUNT: none
+    enum { REBUILD_ERASE, REBUILD_READ, REBUILD_WRITE } phase;
+    struct gap_span day;
+    bool keeps_days;
+    int64_t before_ns[RECORD_KIND_COUNT]; // days from there on were passed over
+    int64_t watermark;        // records up to it were there when the day's rows were gone
+    int64_t read_ns, read_id; // the last record that was read
+    bool is_at_end;           // there are no more
+    bool is_first;            // nothing was written yet
+    struct sqlite3_stmt *read;
+    struct rollup_memtable memtable;
+    size_t first_row; // rows before it are written
+};
 
 // Begins the next day of a kind and sets `*found` to true, or to false if there is none.
 // `watermark` is the highest id of the kind's records that are in the rollups.
 MUST_CHECK enum status rollup_rebuild_begin(struct rollup_rebuild *rebuild, enum record_kind kind,
                                             int64_t watermark, bool *found, struct error *err);
-
-// Returns the kind being rebuilt; RECORD_KIND_COUNT: none.
-enum record_kind rollup_rebuild_kind(const struct rollup_rebuild *rebuild);
 
 // Returns the day being rebuilt; empty: none.  While it is rebuilt, the caller also writes rollups
 // of records that arrive for this day, although it still has a gap.

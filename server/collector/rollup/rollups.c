@@ -47,8 +47,8 @@ struct rollups {
     sqlite3 *db;
     sqlite3_stmt *save, *find_host;
     struct rollup_flush *flush;
-    struct rollup_levels *levels;
-    struct rollup_rebuild *rebuild;
+    struct rollup_levels levels;
+    struct rollup_rebuild rebuild;
     struct of_kind kinds[RECORD_KIND_COUNT];
     struct rollup_throttle throttle;
     struct queue *inbox;         // NULL: none
@@ -137,16 +137,17 @@ enum status rollups_new(struct rollups **out, sqlite3 *db, struct error *err)
     if (!rollups)
         return error_no_memory(err, "rollups");
     rollups->db = db;
+    rollups->levels.db = db;
+    rollup_levels_restart(&rollups->levels);
     rollups->pause_ns = RETRY_FIRST_NS;
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
         rollups->kinds[k].metrics = rollup_metrics_of((enum record_kind)k);
         rollup_memtable_init(&rollups->kinds[k].memtable, (enum record_kind)k);
     }
     enum status status = rollup_flush_new(&rollups->flush, db, err);
-    if (status == STATUS_OK)
-        status = rollup_levels_new(&rollups->levels, db, err);
-    if (status == STATUS_OK)
-        status = rollup_rebuild_new(&rollups->rebuild, db, rollups->flush, rollups->levels, err);
+    rollups->rebuild =
+        (struct rollup_rebuild){.db = db, .flush = rollups->flush, .levels = &rollups->levels};
+    rollup_rebuild_stop(&rollups->rebuild);
     if (status == STATUS_OK)
         status = database_prepare(db, &rollups->save,
                                   "INSERT OR REPLACE INTO rollup_state(metric, watermark)"
@@ -173,8 +174,7 @@ void rollups_free(struct rollups *rollups)
         rollup_memtable_deinit(&rollups->kinds[k].memtable);
         (void)sqlite3_finalize(rollups->kinds[k].read);
     }
-    rollup_rebuild_free(rollups->rebuild);
-    rollup_levels_free(rollups->levels);
+    rollup_rebuild_stop(&rollups->rebuild);
     rollup_flush_free(rollups->flush);
     (void)sqlite3_finalize(rollups->save);
     (void)sqlite3_finalize(rollups->find_host);
@@ -257,14 +257,14 @@ void rollups_gaps_changed(struct rollups *rollups)
 void rollups_cleared(struct rollups *rollups)
 {
     rollups_gaps_changed(rollups);
-    rollup_rebuild_stop(rollups->rebuild);
+    rollup_rebuild_stop(&rollups->rebuild);
 }
 
 void rollups_forget(struct rollups *rollups)
 {
     rollups_cleared(rollups);
     rollup_flush_end(rollups->flush);
-    rollup_levels_restart(rollups->levels);
+    rollup_levels_restart(&rollups->levels);
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++)
         clear_sheet(&rollups->kinds[k]);
     rollups->is_stale = true;
@@ -357,14 +357,13 @@ static enum status write_slice(struct rollups *rollups, unsigned k, enum rollups
                   .groups_most = is_quiet ? QUIET_GROUPS : SLICE_GROUPS,
                   .bytes_most = is_quiet ? 0 : SLICE_BYTES},
         .levels = ROLLUP_ALL_LEVELS,
-        .rebuilt = rollup_rebuild_kind(rollups->rebuild) == k
-                       ? rollup_rebuild_span(rollups->rebuild)
-                       : (struct gap_span){0},
+        .rebuilt = rollups->rebuild.kind == k ? rollup_rebuild_span(&rollups->rebuild)
+                                              : (struct gap_span){0},
         .wall_ns = rollups->wall_ns,
     };
     size_t end_row = 0;
     enum status status =
-        rollup_levels_write(rollups->levels, rollups->flush, &job, &end_row, damaged, err);
+        rollup_levels_write(&rollups->levels, rollups->flush, &job, &end_row, damaged, err);
     if (status == STATUS_OK)
         status = save_watermark(rollups, kind, kind->memtable.ids[end_row - 1], err);
     if (status != STATUS_OK)
@@ -516,7 +515,7 @@ static enum status begin_rebuild(struct rollups *rollups, struct error *err)
     enum status status = STATUS_OK;
     for (unsigned k = 0; k < RECORD_KIND_COUNT && status == STATUS_OK && !found; k++)
         if (rollups->kinds[k].metrics->count > 0)
-            status = rollup_rebuild_begin(rollups->rebuild, (enum record_kind)k,
+            status = rollup_rebuild_begin(&rollups->rebuild, (enum record_kind)k,
                                           rollups->kinds[k].watermark, &found, err);
     rollups->is_rebuilt = status == STATUS_OK && !found;
     return status;
@@ -524,15 +523,15 @@ static enum status begin_rebuild(struct rollups *rollups, struct error *err)
 
 static enum status rebuild_some(struct rollups *rollups, struct error *err)
 {
-    struct rollup_rebuild *rebuild = rollups->rebuild;
+    struct rollup_rebuild *rebuild = &rollups->rebuild;
     const uint64_t began_ns = clock_monotonic_ns();
     enum status status = database_exec(rollups->db, "BEGIN IMMEDIATE", err);
-    if (status == STATUS_OK && rollup_rebuild_kind(rebuild) == RECORD_KIND_COUNT)
+    if (status == STATUS_OK && rebuild->kind == RECORD_KIND_COUNT)
         status = begin_rebuild(rollups, err);
-    while (status == STATUS_OK && rollup_rebuild_kind(rebuild) != RECORD_KIND_COUNT &&
+    while (status == STATUS_OK && rebuild->kind != RECORD_KIND_COUNT &&
            clock_monotonic_ns() - began_ns < STEP_NS)
-        status = rollup_rebuild_step(
-            rebuild, rollups->kinds[rollup_rebuild_kind(rebuild)].watermark, rollups->wall_ns, err);
+        status = rollup_rebuild_step(rebuild, rollups->kinds[rebuild->kind].watermark,
+                                     rollups->wall_ns, err);
     return database_end(rollups->db, status, err);
 }
 
@@ -553,10 +552,10 @@ bool rollups_rebuild(struct rollups *rollups, uint64_t now_ns)
     rollups->rebuild_has_complained = true;
     rollups->is_rebuilt = false;
     // A day whose records are damaged holds no other up.
-    if (status == STATUS_CORRUPT && rollup_rebuild_pass_over(rollups->rebuild))
+    if (status == STATUS_CORRUPT && rollup_rebuild_pass_over(&rollups->rebuild))
         return true;
     rollups->rebuild_rest_ns = now_ns + RETRY_LAST_NS;
-    rollup_rebuild_stop(rollups->rebuild);
+    rollup_rebuild_stop(&rollups->rebuild);
     return true;
 }
 
@@ -567,13 +566,13 @@ bool rollups_prune(struct rollups *rollups, uint64_t now_ns)
     struct error err = {.text = ""};
     bool added = false;
     if (rollups->is_stale || now_ns < rollups->retry_ns || now_ns < rollups->prune_rest_ns ||
-        !rollup_levels_are_due(rollups->levels, rollups->wall_ns))
+        !rollup_levels_are_due(&rollups->levels, rollups->wall_ns))
         return false;
     const uint64_t began_ns = clock_monotonic_ns();
     enum status status = database_exec(rollups->db, "BEGIN IMMEDIATE", &err);
-    while (status == STATUS_OK && rollup_levels_are_due(rollups->levels, rollups->wall_ns) &&
+    while (status == STATUS_OK && rollup_levels_are_due(&rollups->levels, rollups->wall_ns) &&
            clock_monotonic_ns() - began_ns < STEP_NS)
-        status = rollup_levels_step(rollups->levels, rollups->wall_ns, &added, &err);
+        status = rollup_levels_step(&rollups->levels, rollups->wall_ns, &added, &err);
     status = database_end(rollups->db, status, &err);
     rollups->prune_rest_ns = now_ns + PRUNE_REST_TIMES * (clock_monotonic_ns() - began_ns);
     if (status != STATUS_OK) {
