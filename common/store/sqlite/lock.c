@@ -12,12 +12,51 @@
 #include <unistd.h>
 
 #include "common/sys/files.h"
-#include "common/sys/lockfile.h"
 #include "common/sys/log.h"
 
 // Others may withdraw the file between its opening and its locking: so often
 // another try is made.
 enum { TRIES = 16 };
+
+// The pid the holder wrote into the file, 0 where there is none.  Only for the
+// message: whether the lock is held is the kernel's word.
+static long read_holder(int fd)
+{
+    char text[32] = "";
+    const ssize_t size = pread(fd, text, sizeof text - 1, 0);
+    return size > 0 ? strtol(text, NULL, 10) : 0;
+}
+
+static void write_holder(int fd)
+{
+    char text[32];
+    const int size = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    if (ftruncate(fd, 0) == 0 && size > 0)
+        (void)!pwrite(fd, text, (size_t)size, 0);
+}
+
+static enum status try_lock(int *out_fd, const char *path, struct error *err)
+{
+    const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        const int reason = errno;
+        return error_set(err, reason == EACCES || reason == EROFS ? STATUS_DENIED : STATUS_IO,
+                         "%s: cannot open the lock file: %s", path, strerror(reason));
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        const int reason = errno;
+        const long holder = read_holder(fd);
+        (void)close(fd);
+        if (reason != EWOULDBLOCK)
+            return error_set(err, STATUS_IO, "%s: cannot lock: %s", path, strerror(reason));
+        if (holder > 0)
+            return error_set(err, STATUS_BUSY, "%s: in use by process %ld", path, holder);
+        return error_set(err, STATUS_BUSY, "%s: in use by another process", path);
+    }
+    write_holder(fd);
+    *out_fd = fd;
+    return STATUS_OK;
+}
 
 // Whether the open file is still the one at that path.
 static bool is_at(int fd, const char *path)
@@ -30,7 +69,7 @@ static bool is_at(int fd, const char *path)
 static enum status acquire_lasting(int *fd, const char *path, struct error *err)
 {
     for (int i = 0; i < TRIES; i++) {
-        enum status status = lockfile_acquire(fd, path, err);
+        enum status status = try_lock(fd, path, err);
         if (status != STATUS_OK || is_at(*fd, path))
             return status;
         (void)close(*fd);
@@ -89,8 +128,8 @@ static enum status resolve(char out[PATH_MAX], const char *path, struct error *e
 
 static const char lock_ending[] = ".lock";
 
-// A descriptor of a store that this process has locked once.  Never closed while the file has a
-// name, since SQLite may have connections to it.
+// A descriptor of a store that this process has locked once.  Never closed, since SQLite may have
+// connections to the file.
 struct lock_inode {
     int fd;
     dev_t device;
@@ -103,23 +142,6 @@ static struct {
     pthread_mutex_t mutex;
     struct lock_inode *first;
 } inodes = {.mutex = PTHREAD_MUTEX_INITIALIZER};
-
-// Frees the descriptors of files that have been removed.
-static void drop_removed(void)
-{
-    struct lock_inode **at = &inodes.first;
-    while (*at) {
-        struct lock_inode *inode = *at;
-        struct stat about;
-        if (!inode->held && fstat(inode->fd, &about) == 0 && about.st_nlink == 0) {
-            *at = inode->next;
-            (void)close(inode->fd);
-            free(inode);
-        } else {
-            at = &inode->next;
-        }
-    }
-}
 
 static struct lock_inode *find_inode(const struct stat *about)
 {
@@ -162,7 +184,6 @@ static enum status is_used_elsewhere(const char *path, struct error *err)
 static enum status lock_inode(struct lock_inode **out, const char *path, const struct stat *about,
                               struct error *err)
 {
-    drop_removed();
     enum status status = STATUS_OK;
     struct lock_inode *inode = find_inode(about);
     if (inode && inode->held)

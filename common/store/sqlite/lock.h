@@ -1,6 +1,6 @@
-// Lock files that their holder may remove: an exclusive lock between processes (flock; lockfile.h),
-// which lasts until the holder releases it or dies.  Only the holder may unlink the file.  So
-// acquiring a lock verifies that the locked file is still at its path.
+// Lock files: exclusive locks between processes (flock), which last until the holder releases them
+// or dies; processes in other containers that see the same file are excluded, too.  Only the holder
+// may unlink the file.  So acquiring a lock verifies that the locked file is still at its path.
 #ifndef INFERSTAT_STORE_SQLITE_LOCK_H
 #define INFERSTAT_STORE_SQLITE_LOCK_H
 
@@ -18,8 +18,9 @@ struct lock {
 
 #define LOCK_NONE ((struct lock){.fd = -1})
 
-// Locks the file at `path` (lockfile.h); creates it if it is missing.  Returns STATUS_BUSY if
-// another process holds the lock; `err` names its pid.
+// Locks the file at `path` without waiting, and writes this process's pid to it; creates it (0600)
+// if it is missing.  Returns STATUS_BUSY if another process holds the lock; `err` has its pid if
+// the file does.
 MUST_CHECK enum status lock_acquire(struct lock *lock, const char *path, struct error *err);
 
 // Locks FILE.lock beside the store FILE at `path`, and the file itself if it exists, so that it has

@@ -17,7 +17,6 @@ enum { STATEMENT_CACHE_SIZE = 48 };
 // Zeroed before its first use.
 struct statement_cache {
     struct {
-        char *sql;
         struct sqlite3_stmt *stmt;
         uint64_t used; // value of `clock` at the last use
         bool is_taken; // between acquire and release

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <signal.h>
@@ -12,7 +13,6 @@
 
 #include "common/core/base/crc32c.h"
 #include "common/monitor/spool/spool_segment.h"
-#include "common/sys/lockfile.h"
 #include "tests/support/test.h"
 #include "tests/unit/monitor/spool_fixture.h"
 
@@ -538,9 +538,8 @@ STATE_CASE(test_lock_of_another, struct fixture *fixture)
 {
     assert_int_equal(mkdir(fixture->path, 0700), 0);
     char lock[FOLDER_PATH_SIZE];
-    int fd;
-    assert_int_equal(lockfile_acquire(&fd, folder_path(lock, fixture->path, "lock"), NULL),
-                     STATUS_OK);
+    const int fd = open(folder_path(lock, fixture->path, "lock"), O_RDWR | O_CREAT, 0600);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
     struct spool *spool = open_spool(fixture), *other;
     assert_int_equal(append(fixture, spool, 0, 1, 1), STATUS_BUSY);
     assert_int_equal(spool_attach(&other, &fixture->settings, fixture->path, NULL, NULL),

@@ -2,6 +2,7 @@
 // what the file's first bytes tell.
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,6 +55,40 @@ TEST_CASE(test_withdrawn_it_leaves_no_trace)
     assert_int_equal(lock_acquire_store(&lock, path, NULL), STATUS_OK);
     lock_withdraw(&lock);
     assert_int_equal(access(lock_path, F_OK), 0);
+}
+
+// A lock held by a living process is refused, with its pid; the kernel frees it
+// when the holder is killed.
+TEST_CASE(test_a_lock_ends_with_its_holder)
+{
+    struct lock lock;
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        char answer = lock_acquire(&lock, lock_path, NULL) == STATUS_OK;
+        (void)!write(ready[1], &answer, 1);
+        pause();
+        _exit(0);
+    }
+    char answer = 0;
+    assert_int_equal(read(ready[0], &answer, 1), 1);
+    assert_int_equal(answer, 1);
+    struct error err;
+    assert_int_equal(lock_acquire(&lock, lock_path, &err), STATUS_BUSY);
+    char pid[32], missing[FOLDER_PATH_SIZE];
+    (void)snprintf(pid, sizeof pid, "process %ld", (long)child);
+    assert_non_null(strstr(err.text, pid));
+
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(lock_acquire(&lock, lock_path, &err), STATUS_OK);
+    lock_release(&lock);
+    assert_int_equal(lock_acquire(&lock, folder_path(missing, folder, "no/such.lock"), &err),
+                     STATUS_IO);
+    (void)close(ready[0]);
+    (void)close(ready[1]);
 }
 
 TEST_CASE(test_all_paths_meet_one_lock)
@@ -223,6 +258,7 @@ TEST_CASE(test_a_store_of_ours_passes)
     expect_verdict(STATUS_OK, "");
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_withdrawn_it_leaves_no_trace, test_all_paths_meet_one_lock,
+TEST_MAIN_EACH(set_up, tear_down, test_withdrawn_it_leaves_no_trace,
+               test_a_lock_ends_with_its_holder, test_all_paths_meet_one_lock,
                test_a_lock_taken_away_is_made_anew, test_two_names_of_one_file,
                test_sqlite_keeps_its_locks, test_first_bytes, test_a_store_of_ours_passes)

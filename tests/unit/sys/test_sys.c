@@ -8,7 +8,6 @@
 #include "common/sys/clock.h"
 #include "common/sys/config.h"
 #include "common/sys/files.h"
-#include "common/sys/lockfile.h"
 #include "common/sys/process.h"
 #include "common/sys/stop.h"
 #include "tests/support/folder.h"
@@ -39,40 +38,6 @@ static void write_file(const char *path, const char *text)
     assert_non_null(file);
     assert_true(fputs(text, file) >= 0);
     assert_int_equal(fclose(file), 0);
-}
-
-// A lock held by a living process is refused, with its pid; the kernel frees it
-// when the holder is killed.
-TEST_CASE(test_lock)
-{
-    int ready[2];
-    assert_int_equal(pipe(ready), 0);
-    const pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        int fd;
-        char answer = lockfile_acquire(&fd, path_of("a.lock"), NULL) == STATUS_OK;
-        (void)!write(ready[1], &answer, 1);
-        pause();
-        _exit(0);
-    }
-    char answer = 0;
-    assert_int_equal(read(ready[0], &answer, 1), 1);
-    assert_int_equal(answer, 1);
-    int fd = -1;
-    struct error err;
-    assert_int_equal(lockfile_acquire(&fd, path_of("a.lock"), &err), STATUS_BUSY);
-    char pid[32];
-    (void)snprintf(pid, sizeof pid, "process %ld", (long)child);
-    assert_non_null(strstr(err.text, pid));
-
-    assert_int_equal(kill(child, SIGKILL), 0);
-    assert_int_equal(waitpid(child, NULL, 0), child);
-    assert_int_equal(lockfile_acquire(&fd, path_of("a.lock"), &err), STATUS_OK);
-    assert_int_equal(close(fd), 0);
-    assert_int_equal(lockfile_acquire(&fd, path_of("no/such/folder.lock"), &err), STATUS_IO);
-    (void)close(ready[0]);
-    (void)close(ready[1]);
 }
 
 struct pairs {
@@ -294,6 +259,6 @@ TEST_CASE(test_output)
     assert_int_equal(info.st_size, 0);
 }
 
-TEST_MAIN_ONCE(make_folder, remove_folder, test_output, test_lock, test_config,
-               test_config_leniently, test_folders, test_process, test_driver, test_clock,
-               test_folders_of_the_user, test_stop_ignored, test_stop)
+TEST_MAIN_ONCE(make_folder, remove_folder, test_output, test_config, test_config_leniently,
+               test_folders, test_process, test_driver, test_clock, test_folders_of_the_user,
+               test_stop_ignored, test_stop)
