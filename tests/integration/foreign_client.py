@@ -92,7 +92,7 @@ class Producer:
         self.sequence = 0
         self.produced = 0
 
-    def hello(self, protocol=1):
+    def hello_message(self, protocol=1):
         envelope = self.pb.Envelope()
         envelope.hello.protocol = protocol
         envelope.hello.run = self.run
@@ -102,7 +102,10 @@ class Producer:
         about.cpu, about.cpu_count, about.host_memory_bytes = "any", 2, 1 << 30
         state = envelope.hello.streams.add()
         state.produced = self.produced
-        self.peer.send(envelope)
+        return envelope
+
+    def hello(self, protocol=1):
+        self.peer.send(self.hello_message(protocol))
         return self.peer.receive("ack")
 
     def batch(self, first, last, names=(), names_first=1):

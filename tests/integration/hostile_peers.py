@@ -12,31 +12,27 @@ Without python3-zmq, python3-protobuf, protoc or libsodium it says so and exits
 with 77.
 """
 
-import contextlib
-import ctypes
 import os
+import pathlib
 import random
-import shutil
-import signal
 import socket
-import sqlite3
 import struct
-import subprocess
 import sys
-import tempfile
 import threading
 import time
+import uuid
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from foreign_client import COLLECTOR, Producer, compile_proto  # noqa: E402
-from programs import check, free_ports, has_report  # noqa: E402
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE / "fleet"), str(HERE.parent / "support")]
+import scene as fleet  # noqa: E402
+from honest import Honest  # noqa: E402
+from programs import check  # noqa: E402
 from zmtp_hands import (  # noqa: E402
     PATIENCE_S, CurveHands, Sodium, Wire, command, frame, greeting, metadata, ready, short_nonce)
 
 import zmq  # noqa: E402
 from zmq.utils import z85  # noqa: E402
 
-CLIENT = os.environ.get("INFERSTAT", "inferstat")
 SERVICES = ("ingest", "query", "live", "admin")
 PLACES = 64         # connections a socket may have in these tests
 MIB = 1 << 20
@@ -49,82 +45,29 @@ HELLO_NULL = greeting() + ready((b"Identity", b""))
 # ---- The collector and the honest one ----------------------------------------------
 
 
-class HonestProducer(Producer):
-    slowest_s = 0
-
-    def produce(self, count=50):
-        """One batch, acknowledged after its commit."""
-        first = self.produced + 1
-        envelope = self.batch(first, first + count - 1)
-        self.samples(envelope, list(range(first, first + count)))
-        began = time.monotonic()
-        ack = self.exchange_surely(envelope)
-        self.slowest_s = max(self.slowest_s, time.monotonic() - began)
-        check(not ack.error and not ack.hello_wanted, f"an honest batch is refused: {ack.error}")
-        check(ack.next[0].next == first + count, "an honest batch is stored")
-
-    def exchange_surely(self, envelope):
-        """As exchange, but sent again where a connection took it along."""
-        for _ in range(PATIENCE_S):
-            self.peer.send(envelope)
-            while self.peer.socket.poll(2000):
-                ack = self.peer.receive("ack")
-                if ack.sequence == envelope.batch.sequence:
-                    return ack
-        raise AssertionError(f"no Ack within {2 * PATIENCE_S} s")
-
-
-class Scene:
+class Scene(fleet.Scene):
     """A collector, an honest producer over the transport under attack, and one over
     ipc."""
 
-    def __init__(self, transport, pb):
-        self.transport, self.pb = transport, pb
-        self.sodium = Sodium()
-        self.random = random.Random(17)
-        self.folder = tempfile.mkdtemp(prefix="inferstat-hostile-", dir="/tmp")
-        self.sockets = os.path.join(self.folder, "sockets")
-        self.store = os.path.join(self.folder, "store.db")
+    def __init__(self, transport):
+        names = ("honest", "insider") if transport == "curve" else ()
+        super().__init__("--max-connections", str(PLACES), names=names, tcp=transport == "tcp")
+        self.transport, self.sodium, self.random = transport, Sodium(), random.Random(17)
         self.context = zmq.Context()
-        self.server = self.honest_keys = None
-        self.start()
+        self.slowest_s = 0
         self.producers = [
-            HonestProducer(pb, self.context, "ipc://" + self.sockets + "/ingest", "local")]
+            Honest(self.pb, self.context, "ipc://" + self.sockets + "/ingest", "local")]
         if transport != "ipc":
-            self.producers.append(HonestProducer(pb, self.context, f"tcp://127.0.0.1:{self.port}",
-                                                 "remote", self.honest_keys))
+            self.producers.append(Honest(self.pb, self.context, f"tcp://127.0.0.1:{self.port}",
+                                         "remote", self.keys_of("honest")))
         for producer in self.producers:
             check(not producer.hello(2).error, "an honest Hello is welcome")
         self.produce()
 
-    def write_keys(self):
-        """The server's key file, and a list that the honest one is on."""
-        public, secret = zmq.curve_keypair()
-        path = os.path.join(self.folder, "server.key")
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-            file.write(f"inferstat-secret-key 1\npublic {public.decode()}\n"
-                       f"secret {secret.decode()}\n")
-        own = zmq.curve_keypair()
-        self.insider = zmq.curve_keypair()  # allowed to produce and to read, and hostile
-        allowed = os.path.join(self.folder, "authorized_keys")
-        with open(os.open(allowed, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-            file.write(f"{own[0].decode()} producer honest\n"
-                       f"{self.insider[0].decode()} producer,reader insider\n")
-        self.server = z85.decode(public)
-        self.honest_keys = (public, own)
-        return ["--key", path, "--authorized-keys", allowed]
-
-    def start(self):
-        arguments = ["--listen", "ipc://" + self.sockets, "--db", self.store,
-                     "--max-connections", str(PLACES)]
-        if self.transport != "ipc":
-            self.port = free_ports(4)
-            arguments += ["--listen", f"tcp://127.0.0.1:{self.port}"]
-        if self.transport == "curve":
-            arguments += self.write_keys()
-        self.log = tempfile.TemporaryFile("w+")
-        self.process = subprocess.Popen([COLLECTOR, *arguments], stdout=self.log, stderr=self.log,
-                                        env=dict(os.environ, HOME=self.folder))
+    def keys_of(self, name):
+        """The collector's key and the pair of one that it knows."""
+        keys = [key.encode() for key in (self.server_key, *self.keys[name])] if self.keys else None
+        return keys and (keys[0], keys[1:])
 
     def place(self, service):
         """Where a raw peer connects."""
@@ -140,14 +83,16 @@ class Scene:
         return Wire(self.place(service))
 
     def curve(self, service="ingest", own=None):
-        return CurveHands(self.sodium, self.place(service), self.server, own)
+        return CurveHands(self.sodium, self.place(service), z85.decode(self.server_key.encode()),
+                          own)
 
     def insider_hands(self, service):
-        return self.curve(service, [z85.decode(key) for key in self.insider])
+        """Of one that may produce and read, and is hostile."""
+        return self.curve(service, [z85.decode(key) for key in self.keys_of("insider")[1]])
 
     def produce(self):
         for producer in self.producers:
-            producer.produce()
+            self.slowest_s = max(self.slowest_s, producer.produce(50))
 
     # ---- What may not grow ----
 
@@ -157,9 +102,6 @@ class Scene:
                 if line.startswith(key + ":"):
                     return int(line.split()[1]) * 1024
         raise AssertionError(key)
-
-    def descriptors(self):
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
     def is_instrumented(self):
         """Sanitizers have memory of their own."""
@@ -172,18 +114,16 @@ class Scene:
         deadline = time.monotonic() + 3 * PATIENCE_S
         # Each look counts alone: connections that came and went may still wait to be
         # accepted, some at a time.
-        left = self.descriptors() - descriptors
+        left = len(self.descriptors()) - descriptors
         while left > 0 and time.monotonic() < deadline:
             time.sleep(0.05)
-            left = self.descriptors() - descriptors
+            left = len(self.descriptors()) - descriptors
         check(left <= 0, f"{left} descriptors are left over")
 
     def suffer(self, name, attack):
         """Runs an attack while the honest ones go on."""
-        descriptors, before = self.descriptors(), self.producers[0].produced
-        for producer in self.producers:
-            producer.slowest_s = 0
-        failures = []
+        descriptors, before = len(self.descriptors()), self.producers[0].produced
+        self.slowest_s, failures = 0, []
 
         def run():
             try:
@@ -205,7 +145,7 @@ class Scene:
         rss = self.status("VmRSS")
         print(f"{name}: {time.monotonic() - began:.1f} s, "
               f"{(self.producers[0].produced - before) // 50} batches, slowest "
-              f"{max(producer.slowest_s for producer in self.producers):.2f} s, "
+              f"{self.slowest_s:.2f} s, "
               f"{rss / MIB:.0f} MiB, at most {self.status('VmHWM') / MIB:.0f} MiB", flush=True)
         check(self.is_instrumented() or self.status("VmHWM") <= RSS_MAX,
               f"{name}: the collector took more memory than it may")
@@ -223,41 +163,19 @@ class Scene:
         for producer in self.producers:
             check(producer.goodbye().closed, "the honest run closes")
             producer.peer.close()
-        self.process.send_signal(signal.SIGTERM)
-        check(self.process.wait(timeout=60) == 0, "the collector ends well")
-        check(not has_report(self.words()), self.words())
+        self.check_healthy_end()
         for service in ("messages", "queries"):
             check(f": sends {service} that cannot be decoded" in self.words(), "they are named")
-        self.check_ledger()
-
-    def check_ledger(self):
-        with contextlib.closing(sqlite3.connect(self.store)) as store:
-            for producer in self.producers:
-                run = store.execute("SELECT run FROM run WHERE uuid = ?", [str_uuid(producer.run)])
-                (run,) = run.fetchone()
-                rows = store.execute("SELECT COUNT(*), COUNT(DISTINCT number), MIN(number),"
-                                     " MAX(number) FROM process_sample WHERE run = ?", [run])
-                check(rows.fetchone() == (producer.produced, producer.produced, 1,
-                                          producer.produced), "every honest record once")
-        audit = subprocess.run([CLIENT, "--db", self.store, "audit"], capture_output=True,
-                               text=True, timeout=60)
-        check(audit.returncode in (0, 3), f"the ledger does not balance: {audit.stdout}")
+        for producer in self.producers:
+            self.check_run(str(uuid.UUID(bytes=producer.run)), producer.produced)
 
     def words(self):
-        with open(f"/proc/self/fd/{self.log.fileno()}", encoding="utf-8") as file:
-            return file.read()  # the collector goes on writing at its own place
+        self.read_log()
+        return "\n".join(line for _, line in self.log_lines)
 
     def close(self):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
         self.context.destroy(0)
-        shutil.rmtree(self.folder)
-
-
-def str_uuid(raw):
-    text = raw.hex()
-    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+        super().close()
 
 
 # ---- Attacks on any transport --------------------------------------------------------
@@ -647,23 +565,17 @@ ATTACKS = {"ipc": ANYWHERE + AFTER_NULL, "tcp": ANYWHERE + AFTER_NULL,
 
 
 def main(arguments):
-    transport = arguments[0]
-    protocol = tempfile.mkdtemp(prefix="inferstat-hostile-", dir="/tmp")
-    scene = None
+    scene = Scene(arguments[0])
     try:
-        scene = Scene(transport, compile_proto(protocol))
-        for attack in ATTACKS[transport]:
+        for attack in ATTACKS[arguments[0]]:
             if not arguments[1:] or attack.__name__ in arguments[1:]:
                 scene.suffer(attack.__name__.replace("_", " "), attack)
         scene.finish()
     except BaseException:
-        if scene:
-            print(scene.words()[-4000:], f"exit {scene.process.poll()}", file=sys.stderr)
+        print(scene.words()[-4000:], f"exit {scene.process.poll()}", file=sys.stderr)
         raise
     finally:
-        if scene:
-            scene.close()
-        shutil.rmtree(protocol)
+        scene.close()
 
 
 if __name__ == "__main__":

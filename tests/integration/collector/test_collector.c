@@ -3,9 +3,6 @@
 #include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/store/sqlite/database.h"
@@ -13,39 +10,6 @@
 #include "common/sys/clock.h"
 #include "common/store/schema/database_open.h"
 #include "tests/integration/collector/collector_fixture.h"
-
-static struct record records[64];
-
-TEST_FIXTURE(set_up)
-{
-    collector_set_up(state);
-    for (uint64_t i = 0; i < COUNT_OF(records); i++)
-        producer_inference(&records[i], i + 1);
-    collector_start(NULL, NULL);
-    producer_open(&producer, endpoint("ingest"), 7);
-    return 0;
-}
-
-TEST_FIXTURE(tear_down)
-{
-    producer_close(&producer);
-    return collector_tear_down(state);
-}
-
-static void hello(void)
-{
-    producer_hello(&producer, NULL, 0);
-    assert_true(producer_await(&producer, 5000));
-    assert_string_equal(producer.error, "");
-    assert_int_equal(producer.acknowledged, 0);
-}
-
-// Sends records first..last of stream 0 and waits until they are acknowledged.
-static void store_records(uint64_t first, uint64_t last)
-{
-    producer_batch(&producer, 0, first, &records[first - 1], (size_t)(last - first + 1));
-    assert_true(producer_await_next(&producer, 0, last + 1));
-}
 
 // Numbers 1..count are there, each once.
 static void expect_numbers(uint64_t count)
@@ -59,9 +23,9 @@ static void expect_numbers(uint64_t count)
 
 TEST_CASE(test_acknowledged_is_stored)
 {
-    hello();
+    say_hello();
     assert_true(producer.credit > 0);
-    store_records(1, 20);
+    store_numbers(1, 20);
     expect_numbers(20);
     assert_int_equal(producer.names_known, 2);
     assert_int_equal(integer("SELECT count(*) FROM v_inference WHERE model = 'name-1'"
@@ -74,8 +38,8 @@ TEST_CASE(test_acknowledged_is_stored)
 
 TEST_CASE(test_values_arrive_as_they_were_sent)
 {
-    hello();
-    store_records(1, 64);
+    say_hello();
+    store_numbers(1, 64);
     for (unsigned i = 0; i < 64; i++) {
         for (unsigned c = INFERENCE_REQUEST; c < INFERENCE_COLUMNS; c++) {
             char sql[128];
@@ -90,11 +54,11 @@ TEST_CASE(test_values_arrive_as_they_were_sent)
 
 TEST_CASE(test_repeated_records_are_skipped)
 {
-    hello();
-    store_records(1, 10);
+    say_hello();
+    store_numbers(1, 10);
     producer_batch(&producer, 0, 1, records, 10);
     assert_true(producer_await(&producer, 5000));
-    store_records(6, 15);
+    store_numbers(6, 15);
     expect_numbers(15);
     assert_int_equal(integer("SELECT duplicates FROM run"), 15);
     assert_int_equal(integer("SELECT count(*) FROM range"), 1);
@@ -102,8 +66,8 @@ TEST_CASE(test_repeated_records_are_skipped)
 
 TEST_CASE(test_a_gap_is_answered_with_what_is_wanted)
 {
-    hello();
-    store_records(1, 5);
+    say_hello();
+    store_numbers(1, 5);
     producer_batch(&producer, 0, 9, &records[8], 4);
     producer.next[0] = 0;
     assert_true(producer_await(&producer, 5000));
@@ -113,7 +77,7 @@ TEST_CASE(test_a_gap_is_answered_with_what_is_wanted)
 
 TEST_CASE(test_streams_are_apart)
 {
-    hello();
+    say_hello();
     for (uint32_t stream = 0; stream < 4; stream++) {
         producer_batch(&producer, stream, 1, records, 8);
         assert_true(producer_await_next(&producer, stream, 9));
@@ -127,22 +91,22 @@ TEST_CASE(test_an_unknown_run_is_asked_for_hello)
     producer_batch(&producer, 0, 1, records, 3);
     assert_true(producer_await(&producer, 5000));
     assert_true(producer.hello_wanted);
-    hello();
+    say_hello();
     assert_false(producer.hello_wanted);
-    store_records(1, 3);
+    store_numbers(1, 3);
     expect_numbers(3);
 }
 
 TEST_CASE(test_killed_between_batches)
 {
-    hello();
-    store_records(1, 10);
+    say_hello();
+    store_numbers(1, 10);
     assert_int_equal(daemon_end(&collector, SIGKILL), -SIGKILL);
     collector_start(NULL, NULL);
     expect_numbers(10);
     // The run is known to the store: it goes on where it was.
     producer.next[0] = 0;
-    hello();
+    say_hello();
     assert_int_equal(producer.next[0], 11);
     assert_int_equal(producer.names_known, 2);
     producer_batch(&producer, 0, 6, &records[5], 10);
@@ -153,7 +117,7 @@ TEST_CASE(test_killed_between_batches)
 
 TEST_CASE(test_killed_under_load)
 {
-    hello();
+    say_hello();
     uint64_t acknowledged = 0;
     for (int life = 0; life < 5; life++) {
         for (uint64_t i = 0; i < 200; i++)
@@ -174,7 +138,7 @@ TEST_CASE(test_killed_under_load)
         assert_int_equal(integer("SELECT stored FROM run"), stored);
         producer_close(&producer);
         producer_open(&producer, endpoint("ingest"), 7);
-        hello();
+        say_hello();
     }
     assert_true(acknowledged > 0);
 }
@@ -186,8 +150,8 @@ TEST_CASE(test_a_full_disk_is_no_refusal)
     void (*const before)(int) = signal(SIGXFSZ, SIG_IGN); // the child inherits it
     collector_start(NULL, NULL);
     (void)signal(SIGXFSZ, before);
-    hello();
-    store_records(1, 10);
+    say_hello();
+    store_numbers(1, 10);
     const struct rlimit none = {.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
     const struct rlimit all = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
     assert_int_equal(prlimit(collector.pid, RLIMIT_FSIZE, &none, NULL), 0);
@@ -202,8 +166,8 @@ TEST_CASE(test_a_full_disk_is_no_refusal)
     while (producer_await(&producer, 50)) {
         // Answers that were under way.
     }
-    hello();
-    store_records(11, 20);
+    say_hello();
+    store_numbers(11, 20);
     expect_numbers(20);
     assert_int_equal(integer("SELECT count(*) FROM range"), 1);
     assert_int_equal(integer("SELECT refused FROM run"), 0);
@@ -217,9 +181,9 @@ TEST_CASE(test_a_full_disk_is_no_refusal)
 TEST_CASE(test_a_fresh_store_gets_what_is_still_held)
 {
     unsigned char store[16];
-    hello();
+    say_hello();
     memcpy(store, producer.store, sizeof store);
-    store_records(1, 10);
+    store_numbers(1, 10);
     assert_int_equal(daemon_end(&collector, SIGTERM), 0);
     assert_int_equal(unlink(path), 0);
     collector_start(NULL, NULL);
@@ -229,7 +193,7 @@ TEST_CASE(test_a_fresh_store_gets_what_is_still_held)
     while (!producer.hello_wanted);
     assert_memory_not_equal(store, producer.store, sizeof store);
     producer.names_known = 0;
-    hello();
+    say_hello();
     // 1..10 are held no more: acknowledged elsewhere.
     struct message message = {.kind = MESSAGE_BATCH};
     const struct wire_drop drop = {
@@ -239,7 +203,7 @@ TEST_CASE(test_a_fresh_store_gets_what_is_still_held)
     message.batch.drop_count = 1;
     producer_message(&producer, &message);
     assert_true(producer_await_next(&producer, 0, 11));
-    store_records(11, 15);
+    store_numbers(11, 15);
     assert_int_equal(integer("SELECT count(*) FROM inference"), 5);
     assert_int_equal(integer("SELECT last FROM range WHERE state = 1 AND reason = 3"), 10);
 }
@@ -257,8 +221,8 @@ static void send_drops(const struct wire_drop *drops, size_t count)
 
 TEST_CASE(test_stored_wins_over_dropped)
 {
-    hello();
-    store_records(1, 10);
+    say_hello();
+    store_numbers(1, 10);
     const struct wire_drop drops[] = {
         {.range = {.first = 1, .last = 4, .reason = DELIVERY_SPOOL_FULL}},
         {.range = {.first = 8, .last = 20, .reason = DELIVERY_SPOOL_FULL}},
@@ -275,14 +239,14 @@ TEST_CASE(test_stored_wins_over_dropped)
     assert_int_equal(integer("SELECT count(*) FROM range"), 3);
     assert_int_equal(integer("SELECT last FROM range WHERE first = 11 AND state = 1"), 25);
     assert_int_equal(integer("SELECT last FROM range WHERE first = 26 AND detail = 'disk'"), 30);
-    store_records(31, 40);
+    store_numbers(31, 40);
     assert_int_equal(integer("SELECT count(*) FROM inference"), 20);
 }
 
 TEST_CASE(test_goodbye_closes_what_is_complete)
 {
-    hello();
-    store_records(1, 10);
+    say_hello();
+    store_numbers(1, 10);
     const struct delivery_stream more[] = {{.stream = 0, .produced = 12, .unnumbered = 3}};
     producer_goodbye(&producer, more, 1);
     assert_true(producer_await(&producer, 5000));
@@ -290,7 +254,7 @@ TEST_CASE(test_goodbye_closes_what_is_complete)
     assert_int_equal(producer.next[0], 11);
     assert_int_equal(integer("SELECT in_flight FROM v_ledger"), 2);
     assert_int_equal(integer("SELECT balanced IS NULL FROM v_ledger"), 1);
-    store_records(11, 12);
+    store_numbers(11, 12);
     assert_true(producer.closed);
     assert_int_equal(integer("SELECT balanced FROM v_ledger"), 1);
     assert_int_equal(integer("SELECT unnumbered FROM v_ledger"), 3);
@@ -311,13 +275,13 @@ TEST_CASE(test_goodbye_closes_what_is_complete)
 
 TEST_CASE(test_implausible_clocks_are_stored_and_counted)
 {
-    hello();
+    say_hello();
     const int64_t now = clock_wall_ns();
     static const int64_t minute = INT64_C(60000000000);
     const int64_t times[] = {0, 1, INT64_MIN / 2, now + 1500 * minute, now + 3 * minute, now};
     for (size_t i = 0; i < COUNT_OF(times); i++)
         records[i].started_ns = times[i];
-    store_records(1, COUNT_OF(times));
+    store_numbers(1, COUNT_OF(times));
     expect_numbers(COUNT_OF(times));
     assert_int_equal(integer("SELECT clock_suspects FROM run"), 4);
     assert_int_equal(integer("SELECT sum(clock_suspect) FROM v_inference"), 4);
@@ -345,15 +309,15 @@ static void ask(const char *service, const struct query *query, struct message *
 
 TEST_CASE(test_a_batch_that_can_never_be_taken)
 {
-    hello();
-    store_records(1, 5);
+    say_hello();
+    store_numbers(1, 5);
     struct record broken[4];
     memcpy(broken, records, sizeof broken);
     record_set_name(&broken[2], INFERENCE_MODEL, 9); // never told
     producer_batch(&producer, 0, 6, broken, 4);
     assert_true(producer_await(&producer, 5000));
     assert_true(producer.hello_wanted); // the store may have forgotten it
-    hello();
+    say_hello();
     producer_batch(&producer, 0, 6, broken, 4);
     assert_true(producer_await_next(&producer, 0, 10));
     assert_int_equal(producer.refused, 1);
@@ -365,7 +329,7 @@ TEST_CASE(test_a_batch_that_can_never_be_taken)
     producer_batch(&producer, 0, 10, broken, 1);
     assert_true(producer_await_next(&producer, 0, 11));
     assert_int_equal(producer.refused, 1);
-    store_records(11, 20); // the connection lives on
+    store_numbers(11, 20); // the connection lives on
     assert_int_equal(integer("SELECT count(*) FROM inference"), 15);
     assert_int_equal(integer("SELECT refused FROM run"), 5);
     assert_int_equal(integer("SELECT sum(last - first + 1) FROM range WHERE reason = 2"), 5);
@@ -380,7 +344,7 @@ TEST_CASE(test_numbers_that_cannot_be)
     producer_hello(&producer, streams, 2);
     assert_true(producer_await(&producer, 5000));
     assert_non_null(strstr(producer.error, "out of range"));
-    hello();
+    say_hello();
     static const uint64_t lasts[] = {DELIVERY_BATCH_MAX + 1, huge};
     for (size_t i = 0; i < COUNT_OF(lasts); i++) {
         struct message message = {
@@ -395,7 +359,7 @@ TEST_CASE(test_numbers_that_cannot_be)
     producer_batch(&producer, 0, 1, records, 2);
     assert_true(producer_await_next(&producer, 0, 3));
     assert_int_equal(producer.refused, 1);
-    store_records(3, 5);
+    store_numbers(3, 5);
     assert_int_equal(integer("SELECT refused FROM run"), 2);
     assert_int_equal(integer("SELECT produced FROM v_ledger"), 5);
     struct message message;
@@ -408,7 +372,7 @@ TEST_CASE(test_numbers_that_cannot_be)
 
 TEST_CASE(test_frames_that_are_no_messages)
 {
-    hello();
+    say_hello();
     for (int i = 0; i < 5; i++) {
         producer_send(&producer, "no protobuf at all", 18);
         assert_true(producer_await(&producer, 5000));
@@ -417,7 +381,7 @@ TEST_CASE(test_frames_that_are_no_messages)
     const struct message query = {.kind = MESSAGE_QUERY, .query = {.protocol = 1}};
     producer_message(&producer, &query);
     assert_true(producer_await(&producer, 5000));
-    store_records(1, 5);
+    store_numbers(1, 5);
     assert_int_equal(integer("SELECT count FROM refusal WHERE reason = 'undecodable'"), 6);
 }
 
@@ -434,8 +398,8 @@ TEST_CASE(test_a_protocol_from_the_future)
 
 TEST_CASE(test_queries_while_it_collects)
 {
-    hello();
-    store_records(1, 10);
+    say_hello();
+    store_numbers(1, 10);
     struct message message;
     const struct query ping = {.kind = QUERY_PING};
     ask("query", &ping, &message);
@@ -481,8 +445,8 @@ TEST_CASE(test_every_admin_query_is_answered)
 
 TEST_CASE(test_clearing_is_the_owners)
 {
-    hello();
-    store_records(1, 10);
+    say_hello();
+    store_numbers(1, 10);
     struct message message;
     const struct query clear = {.kind = QUERY_CLEAR};
     ask("query", &clear, &message);
@@ -496,7 +460,7 @@ TEST_CASE(test_clearing_is_the_owners)
     assert_int_equal(integer("SELECT count(*) FROM inference"), 0);
     assert_int_equal(integer("SELECT cleared FROM ledger"), 10);
     // The run goes on, and still balances at its end.
-    store_records(11, 15);
+    store_numbers(11, 15);
     const struct delivery_stream all[] = {{.stream = 0, .produced = 15}};
     producer_goodbye(&producer, all, 1);
     assert_true(producer_await(&producer, 5000));
@@ -504,234 +468,14 @@ TEST_CASE(test_clearing_is_the_owners)
     assert_int_equal(integer("SELECT balanced FROM v_ledger"), 1);
 }
 
-// ---- Starting and ending -----------------------------------------------------------------------
-
-// Runs inferstatd with these arguments; it must end with that status and words.
-static void expect_refusal(const char *const *argv, int status, const char *words)
-{
-    struct daemon other;
-    if (daemon_start(&other, argv)) {
-        (void)daemon_end(&other, SIGKILL);
-        fail_msg("it started, where it should have said: %s", words);
-    }
-    assert_int_equal(daemon_end(&other, 0), status);
-    if (!strstr(other.output, words) || strncmp(other.output, "inferstatd: ", 12) != 0)
-        fail_msg("\"%s\" does not say \"%s\"", other.output, words);
-}
-
-TEST_CASE(test_a_second_collector_is_turned_away)
-{
-    char pid[64], other[FOLDER_PATH_SIZE], there[FOLDER_PATH_SIZE + 8];
-    (void)snprintf(pid, sizeof pid, "process %ld", (long)collector.pid);
-    (void)folder_path(other, folder, "other.db");
-    (void)snprintf(there, sizeof there, "ipc://%s/d", folder);
-    const char *const same_store[] = {INFERSTATD, "--db", path, "--listen", there, NULL};
-    expect_refusal(same_store, 4, pid);
-    const char *const same_place[] = {INFERSTATD, "--db", other, "--listen", address, NULL};
-    expect_refusal(same_place, 4, pid);
-    hello(); // the first is not disturbed
-    store_records(1, 3);
-}
-
-TEST_CASE(test_what_it_will_not_start_with)
-{
-    char text[FOLDER_PATH_SIZE], there[FOLDER_PATH_SIZE + 8], deep[200];
-    (void)snprintf(there, sizeof there, "ipc://%s/d", folder);
-    (void)folder_path(text, folder, "text.db");
-    FILE *file = fopen(text, "w");
-    assert_non_null(file);
-    for (int i = 0; i < 1000; i++)
-        fprintf(file, "this is no database\n");
-    assert_int_equal(fclose(file), 0);
-    (void)snprintf(deep, sizeof deep, "ipc:///%0150d", 0);
-    const struct {
-        const char *argv[8];
-        int status;
-        const char *words;
-    } cases[] = {
-        {{"--db", text, "--listen", there}, 4, "not an SQLite database"},
-        {{"--db", folder, "--listen", there}, 4, "not a file"},
-        {{"--db", "/proc/no/such.db", "--listen", there}, 4, "/proc/no"},
-        {{"--listen", deep}, 2, "107"},
-        {{"--listen", "tcp://192.0.2.1:5571"}, 2, "inferstat keygen --server"},
-        {{"--listen", there, "--key", "/no/such.key"}, 2, "/no/such.key"},
-        {{"--listen", "http://x"}, 2, "http"},
-        {{"--lisen", there}, 2, "did you mean --listen"},
-        {{"--db"}, 2, "value is missing"},
-        {{"--help=1"}, 2, "takes no value"},
-        {{"stray"}, 2, "not an option"},
-        {{"--log-level", "loud"}, 2, "loud"},
-        {{"--config", "/no/such.conf"}, 2, "/no/such.conf"},
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        const char *argv[10] = {INFERSTATD};
-        for (unsigned a = 0; a < 8 && cases[i].argv[a]; a++)
-            argv[a + 1] = cases[i].argv[a];
-        expect_refusal(argv, cases[i].status, cases[i].words);
-    }
-}
-
-TEST_CASE(test_the_configuration_file)
-{
-    char config[FOLDER_PATH_SIZE], other[FOLDER_PATH_SIZE];
-    (void)folder_path(config, folder, "inferstatd.conf");
-    (void)folder_path(other, folder, "made/other.db");
-    FILE *file = fopen(config, "w");
-    assert_non_null(file);
-    fprintf(file, "# a comment\ndb = %s\nlisten = ipc://%s/e\nlog-level = info\n", other, folder);
-    assert_int_equal(fclose(file), 0);
-    struct daemon second;
-    const char *const argv[] = {INFERSTATD, "--config", config, NULL};
-    assert_true(daemon_start(&second, argv));
-    assert_int_equal(access(other, F_OK), 0);
-    assert_int_equal(daemon_end(&second, SIGTERM), 0);
-    file = fopen(config, "a");
-    assert_non_null(file);
-    fprintf(file, "dbb = x\n");
-    assert_int_equal(fclose(file), 0);
-    const char *const check[] = {INFERSTATD, "--check-config", "--config", config, NULL};
-    expect_refusal(check, 2, "inferstatd.conf");
-}
-
-TEST_CASE(test_terminated_it_leaves_a_whole_store)
-{
-    char name[FOLDER_PATH_SIZE];
-    hello();
-    for (uint64_t i = 0; i < 30; i++)
-        producer_batch(&producer, 0, 1 + i * 2, &records[i * 2], 2);
-    assert_true(producer_await(&producer, 5000));
-    assert_int_equal(daemon_end(&collector, SIGTERM), 0);
-    (void)folder_path(name, folder, "s.db-wal");
-    assert_int_equal(access(name, F_OK), -1);
-    assert_true(integer("SELECT count(*) FROM inference") >= (int64_t)producer.next[0] - 1);
-}
-
-static void send_days(const struct record *days, size_t count)
-{
-    enum { A_BATCH = 380 };
-    hello();
-    for (size_t i = 0; i < count; i += A_BATCH)
-        producer_batch(&producer, 0, 1 + i, &days[i], A_BATCH);
-    assert_true(producer_await_next(&producer, 0, count + 1));
-}
-
-// Where records have expired each day has its sums: here each record makes rows of its own.  The
-// end waits for few of them; the next collector writes the others.
-TEST_CASE(test_terminated_it_waits_for_no_rollups)
-{
-    enum { DAYS = 1900 };
-    static const char is_behind[] = "SELECT coalesce(min(watermark), 0) < (SELECT max(id)"
-                                    " FROM inference) FROM rollup_state WHERE metric / 256 = 6";
-    static struct record days[DAYS];
-    struct error err = {0};
-    struct sqlite3 *db = NULL;
-    expect_ok(database_open_writer(&db, path, &err), &err);
-    expect_ok(database_exec(db, "INSERT INTO expiry VALUES(6, 1780000000000000000)", &err), &err);
-    database_close(db);
-    for (int64_t i = 0; i < DAYS; i++) {
-        producer_inference(&days[i], (uint64_t)i + 1);
-        days[i].started_ns = INT64_C(1577836800000000000) + i * INT64_C(86400000000000);
-    }
-    send_days(days, DAYS);
-    assert_int_equal(daemon_end(&collector, SIGTERM), 0);
-    assert_int_equal(integer(is_behind), 1);
-    collector_start(NULL, NULL);
-    producer_close(&producer);
-    producer_open(&producer, endpoint("ingest"), 8);
-    send_days(days, DAYS); // enough to be written soon
-    for (int tries = 0; integer(is_behind); tries++) {
-        assert_true(tries < 300);
-        (void)usleep(100000);
-    }
-    assert_int_equal(
-        integer("SELECT max(n) FROM (SELECT sum(count) AS n FROM rollup WHERE level = 2"
-                " AND grouping = 1 GROUP BY metric)"),
-        2 * DAYS);
-}
-
-TEST_CASE(test_its_folder_and_sockets_are_private)
-{
-    static const struct {
-        const char *name;
-        unsigned mode;
-    } cases[] = {
-        {"c", 0750}, {"c/ingest", 0660}, {"c/query", 0660}, {"c/live", 0660}, {"c/admin", 0600}};
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        char name[FOLDER_PATH_SIZE];
-        struct stat st;
-        assert_int_equal(stat(folder_path(name, folder, cases[i].name), &st), 0);
-        assert_int_equal(st.st_mode & 0777, cases[i].mode);
-    }
-}
-
-TEST_CASE(test_the_service_manager_is_told)
-{
-    char name[FOLDER_PATH_SIZE], other[FOLDER_PATH_SIZE], there[FOLDER_PATH_SIZE + 8],
-        word[64] = "";
-    (void)folder_path(name, folder, "notify");
-    (void)folder_path(other, folder, "other.db");
-    (void)snprintf(there, sizeof there, "ipc://%s/d", folder);
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    (void)snprintf(at.sun_path, sizeof at.sun_path, "%.100s", name);
-    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof at), 0);
-    assert_int_equal(setenv("NOTIFY_SOCKET", name, 1), 0);
-    assert_int_equal(setenv("WATCHDOG_USEC", "2000000", 1), 0);
-    struct daemon second;
-    const char *const argv[] = {INFERSTATD, "--db", other, "--listen", there, NULL};
-    const bool started = daemon_start(&second, argv);
-    assert_int_equal(unsetenv("NOTIFY_SOCKET") + unsetenv("WATCHDOG_USEC"), 0);
-    assert_true(started);
-    assert_true(recv(fd, word, sizeof word - 1, 0) > 0);
-    assert_string_equal(word, "READY=1");
-    for (int i = 0; i < 3; i++) { // and goes on being told
-        memset(word, 0, sizeof word);
-        assert_true(recv(fd, word, sizeof word - 1, 0) > 0);
-        assert_string_equal(word, "WATCHDOG=1");
-    }
-    assert_int_equal(daemon_end(&second, SIGINT), 0);
-    (void)close(fd);
-}
-
-TEST_CASE(test_over_tcp)
-{
-    char other[FOLDER_PATH_SIZE], tcp[64], ingest[64];
-    struct daemon second;
-    unsigned port = 20000 + (unsigned)getpid() % 20000;
-    (void)folder_path(other, folder, "other.db");
-    bool started = false;
-    for (int tries = 0; tries < 20 && !started; tries++, port += 7) {
-        (void)snprintf(tcp, sizeof tcp, "tcp://127.0.0.1:%u", port);
-        const char *const argv[] = {INFERSTATD, "--db", other, "--listen", tcp, NULL};
-        started = daemon_start(&second, argv);
-        if (!started)
-            assert_int_equal(daemon_end(&second, 0), 4);
-        (void)snprintf(ingest, sizeof ingest, "tcp://127.0.0.1:%u", port);
-    }
-    assert_true(started);
-    const char *const again[] = {INFERSTATD, "--db", path, "--listen", tcp, NULL};
-    assert_int_equal(daemon_end(&collector, SIGTERM), 0);
-    char words[128];
-    (void)snprintf(words, sizeof words, "inferstatd: %s: port %u (live) is in use", tcp, port - 5);
-    expect_refusal(again, 4, words);
-    producer_close(&producer);
-    producer_open(&producer, ingest, 3);
-    hello();
-    store_records(1, 10);
-    assert_int_equal(daemon_end(&second, SIGTERM), 0);
-}
-
-TEST_MAIN_EACH(set_up, tear_down, test_acknowledged_is_stored, test_values_arrive_as_they_were_sent,
-               test_repeated_records_are_skipped, test_a_gap_is_answered_with_what_is_wanted,
-               test_streams_are_apart, test_an_unknown_run_is_asked_for_hello,
-               test_killed_between_batches, test_killed_under_load, test_a_full_disk_is_no_refusal,
+TEST_MAIN_EACH(collector_run, collector_end, test_acknowledged_is_stored,
+               test_values_arrive_as_they_were_sent, test_repeated_records_are_skipped,
+               test_a_gap_is_answered_with_what_is_wanted, test_streams_are_apart,
+               test_an_unknown_run_is_asked_for_hello, test_killed_between_batches,
+               test_killed_under_load, test_a_full_disk_is_no_refusal,
                test_a_fresh_store_gets_what_is_still_held, test_stored_wins_over_dropped,
                test_goodbye_closes_what_is_complete, test_implausible_clocks_are_stored_and_counted,
                test_a_batch_that_can_never_be_taken, test_numbers_that_cannot_be,
                test_frames_that_are_no_messages, test_a_protocol_from_the_future,
                test_queries_while_it_collects, test_every_admin_query_is_answered,
-               test_clearing_is_the_owners, test_a_second_collector_is_turned_away,
-               test_what_it_will_not_start_with, test_the_configuration_file,
-               test_terminated_it_waits_for_no_rollups, test_terminated_it_leaves_a_whole_store,
-               test_its_folder_and_sockets_are_private, test_the_service_manager_is_told,
-               test_over_tcp)
+               test_clearing_is_the_owners)

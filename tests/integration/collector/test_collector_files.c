@@ -13,19 +13,6 @@
 #include "common/store/schema/database_open.h"
 #include "tests/integration/collector/collector_fixture.h"
 
-// Runs inferstatd with these arguments; it must end with status 4 and the words.
-static void expect_refusal(const char *const *argv, const char *words)
-{
-    struct daemon other;
-    if (daemon_start(&other, argv)) {
-        (void)daemon_end(&other, SIGKILL);
-        fail_msg("it started, where it should have said: %s", words);
-    }
-    assert_int_equal(daemon_end(&other, 0), 4);
-    if (!strstr(other.output, words))
-        fail_msg("\"%s\" does not say \"%s\"", other.output, words);
-}
-
 static void start(struct daemon *daemon, const char *db)
 {
     const char *const argv[] = {INFERSTATD, "--db", db, "--listen", address, NULL};
@@ -106,7 +93,7 @@ TEST_CASE(test_a_refused_store_is_left_alone)
     const char *const argv[] = {INFERSTATD, "--db", path, "--listen", address, NULL};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         cases[i].make();
-        expect_refusal(argv, cases[i].words);
+        expect_refusal(argv, 4, cases[i].words);
         char lock[FOLDER_PATH_SIZE];
         if (access(folder_path(lock, folder, "s.db.lock"), F_OK) == 0)
             fail_msg("%s: a lock file is left", cases[i].words);
@@ -123,7 +110,7 @@ TEST_CASE(test_a_refused_address_leaves_no_lock)
     start(&daemon, path);
     const char *const argv[] = {INFERSTATD, "--db",  folder_path(other, folder, "other.db"),
                                 "--listen", address, NULL};
-    expect_refusal(argv, "another collector listens there");
+    expect_refusal(argv, 4, "another collector listens there");
     expect_names("", "c s.db s.db-shm s.db-wal s.db.lock ");
     assert_int_equal(daemon_end(&daemon, SIGTERM), 0);
 }
@@ -136,7 +123,7 @@ TEST_CASE(test_two_names_of_one_store)
     assert_int_equal(link(path, folder_path(other, folder, "other.db")), 0);
     (void)snprintf(there, sizeof there, "ipc://%s/d", folder);
     const char *const argv[] = {INFERSTATD, "--db", other, "--listen", there, NULL};
-    expect_refusal(argv, "under another name");
+    expect_refusal(argv, 4, "under another name");
     struct error err = {0};
     struct store *store = NULL;
     if (store_open(&store, path, &err) != STATUS_OK)
@@ -194,7 +181,7 @@ TEST_CASE(test_two_paths_to_one_store)
     assert_int_equal(symlink("s.db", folder_path(link, folder, "link.db")), 0);
     (void)snprintf(there, sizeof there, "ipc://%s/d", folder);
     const char *const argv[] = {INFERSTATD, "--db", link, "--listen", there, NULL};
-    expect_refusal(argv, "in use by process");
+    expect_refusal(argv, 4, "in use by process");
     assert_int_equal(daemon_end(&daemon, SIGTERM), 0);
 }
 
@@ -204,7 +191,7 @@ TEST_CASE(test_only_the_last_folder_is_made)
     char deep[FOLDER_PATH_SIZE], one[FOLDER_PATH_SIZE];
     const char *const argv[] = {INFERSTATD, "--db",  folder_path(deep, folder, "no/such/x.db"),
                                 "--listen", address, NULL};
-    expect_refusal(argv, "there is no folder");
+    expect_refusal(argv, 4, "there is no folder");
     expect_names("", "");
     start(&daemon, folder_path(one, folder, "one/x.db"));
     assert_int_equal(access(one, F_OK), 0);
@@ -260,22 +247,15 @@ static int64_t copied_rows(void)
 // How soon is the unit test's matter; here the time is only bounded.
 TEST_CASE(test_a_copy_has_the_records)
 {
-    struct daemon daemon;
-    struct record records[20];
-    start(&daemon, path);
+    collector_start(NULL, NULL);
     producer_open(&producer, endpoint("ingest"), 1);
-    producer_hello(&producer, NULL, 0);
-    assert_true(producer_await(&producer, 5000));
-    for (uint64_t i = 0; i < COUNT_OF(records); i++)
-        producer_inference(&records[i], i + 1);
-    producer_batch(&producer, 0, 1, records, COUNT_OF(records));
-    assert_true(producer_await_next(&producer, 0, COUNT_OF(records) + 1));
+    say_hello();
+    store_numbers(1, 20);
     const uint64_t deadline = clock_monotonic_ns() + UINT64_C(15000000000);
-    while (copied_rows() != COUNT_OF(records) && clock_monotonic_ns() < deadline)
+    while (copied_rows() != 20 && clock_monotonic_ns() < deadline)
         clock_sleep_until_ns(clock_monotonic_ns() + 100000000);
-    assert_int_equal(copied_rows(), COUNT_OF(records));
+    assert_int_equal(copied_rows(), 20);
     producer_close(&producer);
-    assert_int_equal(daemon_end(&daemon, SIGTERM), 0);
 }
 
 TEST_CASE(test_an_orderly_end_takes_the_sockets_away)

@@ -25,7 +25,6 @@ static char list[FOLDER_PATH_SIZE], key_file[FOLDER_PATH_SIZE];
 static unsigned port;
 static struct wire_keypair server, pairs[WHO_COUNT];
 static struct wire_context *context;
-static struct record records[64];
 
 static void write_line(FILE *file, enum who who, const char *roles, const char *more)
 {
@@ -74,8 +73,6 @@ TEST_FIXTURE(set_up)
     collector_set_up(state);
     (void)folder_path(list, folder, "keys");
     (void)folder_path(key_file, folder, "server.key");
-    for (uint64_t i = 0; i < COUNT_OF(records); i++)
-        producer_inference(&records[i], i + 1);
     if (keys_create(&server, key_file, "test", &err) != STATUS_OK ||
         wire_context_new(&context, &err) != STATUS_OK)
         fail_msg("%s", err.text);

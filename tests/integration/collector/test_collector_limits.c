@@ -14,13 +14,13 @@
 #include "common/store/schema/database_open.h"
 #include "tests/integration/collector/collector_fixture.h"
 
-static struct record records[4096];
+static struct record many[4096];
 
 TEST_FIXTURE(set_up)
 {
     collector_set_up(state);
-    for (uint64_t i = 0; i < COUNT_OF(records); i++)
-        producer_inference(&records[i], i + 1);
+    for (uint64_t i = 0; i < COUNT_OF(many); i++)
+        producer_inference(&many[i], i + 1);
     return 0;
 }
 
@@ -45,43 +45,10 @@ static void hello(struct producer *peer)
 TEST_CASE(test_a_batch_that_is_too_large)
 {
     enum { ROWS = 258 }; // 4 MiB and some more
-    static char longest[MESSAGE_TEXT_SIZE_MAX];
-    static uint64_t numbers[ROWS];
-    static int64_t started_ns[ROWS];
-    static uint32_t names[ROWS];
-    static struct wire_bytes texts[ROWS];
-    memset(longest, 'x', sizeof longest);
-    for (unsigned i = 0; i < ROWS; i++) {
-        numbers[i] = i + 1;
-        names[i] = 1;
-        texts[i] = (struct wire_bytes){sizeof longest, longest};
-    }
-    const struct wire_column columns[] = {{.index = MODEL_NAME, .names = names},
-                                          {.index = MODEL_DIGEST, .texts = texts},
-                                          {.index = MODEL_FORMAT, .texts = texts},
-                                          {.index = MODEL_ARCHITECTURE, .texts = texts},
-                                          {.index = MODEL_QUANTISATION, .texts = texts}};
-    const struct wire_table table = {.kind = RECORD_KIND_MODEL,
-                                     .count = ROWS,
-                                     .numbers = numbers,
-                                     .started_ns = started_ns,
-                                     .columns = columns,
-                                     .column_count = COUNT_OF(columns)};
-    static const struct wire_bytes name = {5, "model"};
-    struct message message = {.kind = MESSAGE_BATCH,
-                              .batch = {.sequence = 1,
-                                        .first = 1,
-                                        .last = ROWS,
-                                        .names_first = 1,
-                                        .names = &name,
-                                        .name_count = 1,
-                                        .tables = &table,
-                                        .table_count = 1}};
     collector_start(NULL, NULL);
     producer_open(&producer, endpoint("ingest"), 7);
     hello(&producer);
-    memcpy(message.batch.run, producer.run, sizeof producer.run);
-    producer_message(&producer, &message);
+    send_models(0, 1, ROWS);
     assert_true(producer_await_next(&producer, 0, ROWS + 1));
     assert_int_equal(producer.refused, 1);
     assert_non_null(strstr(producer.refused_reason, "4 MiB"));
@@ -96,12 +63,12 @@ TEST_CASE(test_names_of_a_run)
     producer_open(&producer, endpoint("ingest"), 7);
     producer.names_told = 3;
     hello(&producer);
-    producer_batch(&producer, 0, 1, records, 5);
+    producer_batch(&producer, 0, 1, many, 5);
     assert_true(producer_await_next(&producer, 0, 6));
     assert_int_equal(producer.names_known, 3);
     assert_int_equal(producer.refused, 0);
-    record_set_name(&records[5], INFERENCE_MODEL, 3);
-    producer_batch(&producer, 0, 6, &records[5], 1);
+    record_set_name(&many[5], INFERENCE_MODEL, 3);
+    producer_batch(&producer, 0, 6, &many[5], 1);
     assert_true(producer_await_next(&producer, 0, 7));
     assert_int_equal(producer.refused, 0);
     assert_int_equal(integer("SELECT count(*) FROM v_inference WHERE model = 'other'"), 1);
@@ -186,7 +153,7 @@ TEST_CASE(test_a_writer_that_hangs_is_not_alive)
     hello(&producer);
     assert_int_equal(database_open_writer(&other, path, NULL), STATUS_OK);
     assert_int_equal(database_exec(other, "BEGIN IMMEDIATE", NULL), STATUS_OK);
-    producer_batch(&producer, 0, 1, records, 5);
+    producer_batch(&producer, 0, 1, many, 5);
     bool silent = false;
     for (int i = 0; i < 5 && !silent; i++)
         silent = !is_told_alive(fd, 2000);
@@ -211,10 +178,9 @@ static void *be_greedy(void *ignored)
     struct producer greedy;
     producer_open(&greedy, endpoint("ingest"), 9001);
     producer_hello(&greedy, NULL, 0);
-    for (uint64_t first = 1; !atomic_load(&over); first += COUNT_OF(records)) {
+    for (uint64_t first = 1; !atomic_load(&over); first += COUNT_OF(many)) {
         size_t size = 0;
-        unsigned char *bytes =
-            producer_encode(&greedy, 0, first, records, COUNT_OF(records), &size);
+        unsigned char *bytes = producer_encode(&greedy, 0, first, many, COUNT_OF(many), &size);
         while (!atomic_load(&over) && wire_send(greedy.socket, bytes, size) == STATUS_FULL)
             clock_sleep_until_ns(clock_monotonic_ns() + 100000);
         free(bytes);
@@ -264,7 +230,7 @@ static bool step(struct producer *peer, unsigned *said_at, unsigned pass)
     }
     if (peer->credit > 0) {
         const uint64_t next = peer->next[0] ? peer->next[0] : 1;
-        producer_batch(peer, 0, next, records, BATCH);
+        producer_batch(peer, 0, next, many, BATCH);
     }
     *said_at = pass;
     return false;
@@ -318,7 +284,7 @@ TEST_CASE(test_a_crowd_with_hostile_peers)
         producer_open_in(&crowd[i], context, endpoint("ingest"), NULL, 1 + i);
     producer_open_in(&stuck, context, endpoint("ingest"), NULL, 9003);
     producer_hello(&stuck, NULL, 0);
-    producer_batch(&stuck, 0, 1, records, 100);
+    producer_batch(&stuck, 0, 1, many, 100);
     atomic_store(&over, false);
     assert_int_equal(pthread_create(&greedy, NULL, be_greedy, NULL), 0);
     assert_int_equal(pthread_create(&noisy, NULL, be_noisy, NULL), 0);

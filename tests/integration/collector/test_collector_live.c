@@ -4,31 +4,11 @@
 
 #include "tests/integration/collector/collector_fixture.h"
 
-static struct record records[64];
-
 TEST_FIXTURE(set_up)
 {
-    collector_set_up(state);
-    for (uint64_t i = 0; i < COUNT_OF(records); i++)
-        producer_inference(&records[i], i + 1);
-    collector_start(NULL, NULL);
-    producer_open(&producer, endpoint("ingest"), 7);
-    producer_hello(&producer, NULL, 0);
-    assert_true(producer_await(&producer, 5000));
+    collector_run(state);
+    say_hello();
     return 0;
-}
-
-TEST_FIXTURE(tear_down)
-{
-    producer_close(&producer);
-    return collector_tear_down(state);
-}
-
-// Sends records first..last of stream 0 and waits until they are acknowledged.
-static void store_records(uint64_t first, uint64_t last)
-{
-    producer_batch(&producer, 0, first, &records[first - 1], (size_t)(last - first + 1));
-    assert_true(producer_await_next(&producer, 0, last + 1));
 }
 
 // Sends the reader's first message and stores records until one reaches it: until the
@@ -39,7 +19,7 @@ static uint64_t subscribe(struct producer *reader, const struct message *credit)
     producer_message(reader, credit);
     uint64_t next = 1;
     for (uint32_t ready = 0; !ready && next < 60; next++) {
-        store_records(next, next);
+        store_numbers(next, next);
         wire_wait(&reader->socket, 1, -1, INT64_C(100000000), &ready);
     }
     return next;
@@ -80,14 +60,14 @@ TEST_CASE(test_a_reader_without_credit_misses_and_is_told)
     uint32_t ready = 0;
     assert_int_equal(live_rows(&reader, &missed), 1);
     assert_int_equal(missed, 0);
-    store_records(next, next + 2);
+    store_numbers(next, next + 2);
     // The feed has let them go by before there is credit again.
     wire_wait(&reader.socket, 1, -1, INT64_C(1000000000), &ready);
     assert_int_equal(ready, 0);
     producer_message(&reader, &credit);
     wire_wait(&reader.socket, 1, -1, INT64_C(300000000), &ready);
     assert_int_equal(ready, 0); // what went by does not come again
-    store_records(next + 3, next + 3);
+    store_numbers(next + 3, next + 3);
     assert_int_equal(live_rows(&reader, &missed), 1);
     assert_int_equal(missed, 3);
     producer_close(&reader);
@@ -121,8 +101,8 @@ TEST_CASE(test_a_reader_of_ids_misses_nothing)
     const uint64_t first_id = live_id(&reader);
     assert_true(first_id > 0);
     // What goes by without credit is told with the next, all at once.
-    store_records(next, next + 2);
-    store_records(next + 3, next + 3);
+    store_numbers(next, next + 2);
+    store_numbers(next + 3, next + 3);
     wire_wait(&reader.socket, 1, -1, INT64_C(1000000000), &ready);
     assert_int_equal(ready, 0);
     credit.live_credit.messages = 2;
@@ -146,41 +126,9 @@ TEST_CASE(test_a_reader_gets_long_texts_too)
                         .kinds = 1U << RECORD_KIND_INFERENCE | 1U << RECORD_KIND_MODEL}};
     (void)subscribe(&reader, &credit);
     assert_int_equal(live_rows(&reader, &missed), 1);
-    enum { ROWS = 500 }; // of 16 KB: more than an answer has
-    static char longest[MESSAGE_TEXT_SIZE_MAX];
-    memset(longest, 'x', sizeof longest);
-    static uint64_t numbers[ROWS];
-    static int64_t started_ns[ROWS];
-    static uint32_t names[ROWS];
-    static struct wire_bytes texts[ROWS];
-    for (unsigned i = 0; i < ROWS; i++) {
-        numbers[i] = i + 1;
-        names[i] = 1;
-        texts[i] = (struct wire_bytes){sizeof longest, longest};
-    }
-    const struct wire_column columns[] = {{.index = MODEL_NAME, .names = names},
-                                          {.index = MODEL_DIGEST, .texts = texts},
-                                          {.index = MODEL_FORMAT, .texts = texts},
-                                          {.index = MODEL_ARCHITECTURE, .texts = texts},
-                                          {.index = MODEL_QUANTISATION, .texts = texts}};
-    enum { PART = ROWS / 4 }; // within what a batch may have
-    for (unsigned first = 0; first < ROWS; first += PART) {
-        const struct wire_table table = {.kind = RECORD_KIND_MODEL,
-                                         .count = PART,
-                                         .numbers = numbers + first,
-                                         .started_ns = started_ns,
-                                         .columns = columns,
-                                         .column_count = COUNT_OF(columns)};
-        struct message models = {.kind = MESSAGE_BATCH,
-                                 .batch = {.sequence = 1000,
-                                           .stream = 1,
-                                           .first = first + 1,
-                                           .last = first + PART,
-                                           .tables = &table,
-                                           .table_count = 1}};
-        memcpy(models.batch.run, producer.run, sizeof producer.run);
-        producer_message(&producer, &models);
-    }
+    enum { ROWS = 500, PART = ROWS / 4 }; // more than an answer has, in batches that may be
+    for (unsigned first = 0; first < ROWS; first += PART)
+        send_models(1, first + 1, PART);
     assert_true(producer_await_next(&producer, 1, ROWS + 1));
     size_t rows = 0;
     unsigned messages = 0;
@@ -192,5 +140,5 @@ TEST_CASE(test_a_reader_gets_long_texts_too)
     producer_close(&reader);
 }
 
-TEST_MAIN_EACH(set_up, tear_down, test_a_reader_without_credit_misses_and_is_told,
+TEST_MAIN_EACH(set_up, collector_end, test_a_reader_without_credit_misses_and_is_told,
                test_a_reader_of_ids_misses_nothing, test_a_reader_gets_long_texts_too)

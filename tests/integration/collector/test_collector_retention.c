@@ -40,15 +40,15 @@ TEST_FIXTURE(set_up)
 // the others `apart` from each other, and awaits them.
 static void store_records(uint64_t first, uint64_t count, int64_t age_ns, int64_t apart_ns)
 {
-    static struct record records[BATCH];
+    static struct record batch[BATCH];
     const int64_t began_ns = clock_wall_ns() - age_ns;
     for (uint64_t i = 0; i < count; i += BATCH) {
         const uint64_t size = count - i < BATCH ? count - i : BATCH;
         for (uint64_t k = 0; k < size; k++) {
-            producer_inference(&records[k], first + i + k);
-            records[k].started_ns = began_ns + (int64_t)(i + k) * apart_ns;
+            producer_inference(&batch[k], first + i + k);
+            batch[k].started_ns = began_ns + (int64_t)(i + k) * apart_ns;
         }
-        producer_batch(&producer, 0, first + i, records, size);
+        producer_batch(&producer, 0, first + i, batch, size);
         assert_true(producer_await_next(&producer, 0, first + i + size));
     }
 }

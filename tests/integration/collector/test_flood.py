@@ -6,15 +6,16 @@ limit of bytes.  The file stays within it, and another key's records are stored,
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import time
+import uuid
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parents[1] / "support")]
-import test_forgery  # noqa: E402
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "fleet"), str(HERE.parents[1] / "support")]
 from foreign_client import Producer  # noqa: E402
+from honest import endpoint, keys_of  # noqa: E402
 from programs import check  # noqa: E402
+from scene import Scene  # noqa: E402
 
 import zmq  # noqa: E402
 
@@ -44,7 +45,7 @@ def flood_names(producer, step):
 def flood_runs(producer, step):
     producer.run = os.urandom(16)
     producer.produced = 0
-    producer.hello(2)
+    answered(producer, producer.hello_message(2))
     answered(producer, producer.batch(0, 0, [f"{step}-{i}" for i in range(30)]))
 
 
@@ -65,9 +66,9 @@ def flood(settings):
     """The program of the flooder."""
     sys.path.insert(0, settings["protocol"])
     import inferstat_pb2 as pb
-    keys = (settings["keys"][0].encode(), [key.encode() for key in settings["keys"][1]])
     context = zmq.Context()
-    producers = [Producer(pb, context, settings["ingest"], "flooder", keys) for _ in range(3)]
+    producers = [Producer(pb, context, endpoint(settings, "ingest"), "flooder", keys_of(settings))
+                 for _ in range(3)]
     for producer in producers:
         producer.hello(2)
     start = time.monotonic()
@@ -82,20 +83,13 @@ def flood(settings):
     context.destroy(linger=0)
 
 
-class Scene(test_forgery.Scene):
-    def start_flooder(self):
-        endpoint, keys = self.reach("ingest", 2)
-        settings = {"protocol": self.protocol, "ingest": endpoint, "store": self.store,
-                    "keys": (keys[0].decode(), [key.decode() for key in keys[1]])}
-        return subprocess.Popen([sys.executable, __file__, json.dumps(settings)])
-
-
-def main():
-    scene = Scene(True, ["--retention", f"bytes={LIMIT >> 20}MB"])
-    endpoint, own = scene.reach("ingest", 1)
-    honest = Producer(scene.pb, scene.context, endpoint, "honest", own)
+def run(scene, context):
+    where = scene.how_to_reach("tcp", "honest")
+    honest = Producer(scene.pb, context, endpoint(where, "ingest"), "honest", keys_of(where))
     honest.hello(2)
-    flooder = scene.start_flooder()
+    child = scene.start_child(__file__,
+                              scene.how_to_reach("tcp", "flooder") | {"store": scene.store})
+    flooder = child.process
     largest = missed = 0
     while flooder.poll() is None:
         first = honest.produced + 1
@@ -106,7 +100,7 @@ def main():
             missed += 1
         largest = max(largest, os.path.getsize(scene.store))
         time.sleep(0.02)
-    check(flooder.returncode == 0, "the flooder can flood")
+    check(flooder.returncode == 0, f"the flooder cannot flood: {child.words()}")
     check(largest > LIMIT // 2, f"a flood of {largest} bytes is none")
     check(honest.produced >= 1000, f"only {honest.produced} honest records in {SECONDS} s")
     check(largest <= MOST, f"the file had {largest} bytes, the limit is {LIMIT}")
@@ -114,14 +108,20 @@ def main():
     while not honest.goodbye().closed:
         check(time.monotonic() < deadline, "the honest run closes")
     print(f"largest {largest}, honest {honest.produced}, unanswered {missed}")
-    words = scene.end()
-    check("key " in words and "quota" in words, f"no warning of the flooder: {words}")
-    audit = subprocess.run([test_forgery.CLIENT, "audit", "--db", scene.store, "--json", "--host",
-                            "honest"], capture_output=True, text=True)
-    rows = json.loads(audit.stdout)["rows"]
-    check(audit.returncode == 0 and len(rows) == 1 and rows[0]["verdict"] == "balanced",
-          f"audit: {audit}")
-    check(rows[0]["stored"] == honest.produced, f"{rows} of {honest.produced}")
+    scene.check_healthy_end()
+    check(any("key " in line and "quota" in line for _, line in scene.log_lines),
+          f"no warning of the flooder: {scene.last_words()}")
+    scene.check_run(str(uuid.UUID(bytes=honest.run)), honest.produced)
+
+
+def main():
+    scene = Scene("--retention", f"bytes={LIMIT >> 20}MB", names=("honest", "flooder"))
+    context = zmq.Context()
+    try:
+        run(scene, context)
+    finally:
+        context.destroy(0)
+        scene.close()
 
 
 if __name__ == "__main__":

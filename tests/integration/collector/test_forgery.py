@@ -7,25 +7,22 @@ over TCP with another key.  The honest run keeps every record, and the log names
 import json
 import os
 import pathlib
-import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "support")]
-from foreign_client import COLLECTOR, Peer, Producer, ask, cells, compile_proto  # noqa: E402
-from programs import check, free_ports, has_report  # noqa: E402
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "fleet"), str(HERE.parents[1] / "support")]
+from foreign_client import Peer, Producer, ask, cells  # noqa: E402
+from honest import RUN, become, endpoint, keys_of  # noqa: E402
+from programs import check  # noqa: E402
+from scene import CLIENT, HOSTILE_UID, Scene  # noqa: E402
 
 import zmq  # noqa: E402
 
-CLIENT = os.environ.get("INFERSTAT", "inferstat")
 SECONDS = 5
-RUN_KIND = 0
 COUNTS = (10**6, 10**9)  # the first is plausible
-OTHER_UID = 60000
 
 
 def forgeries(pb, run, count):
@@ -50,18 +47,13 @@ def forgeries(pb, run, count):
 
 def forge(settings):
     """The program of a forger."""
-    if settings["uid"]:
-        os.setgroups([])
-        os.setgid(OTHER_UID)
-        os.setuid(settings["uid"])
+    become(settings)
     sys.path.insert(0, settings["protocol"])
     import inferstat_pb2 as pb
-    keys = settings["keys"]
-    keys = keys and (keys[0].encode(), [key.encode() for key in keys[1]])
     context = zmq.Context()
-    reader = Peer(pb, context, settings["query"], keys)
-    sender = Peer(pb, context, settings["ingest"], keys)
-    reply = ask(pb, reader, 1, kind=pb.QUERY_RECORDS, record_kind=RUN_KIND, host="honest")
+    reader = Peer(pb, context, endpoint(settings, "query"), keys_of(settings))
+    sender = Peer(pb, context, endpoint(settings, "ingest"), keys_of(settings))
+    reply = ask(pb, reader, 1, kind=pb.QUERY_RECORDS, record_kind=RUN, host="honest")
     runs = [bytes.fromhex(row["uuid"].replace("-", "")) for row in cells(reply)]
     check(runs, "a query tells the ids of runs")
     deadline = time.monotonic() + SECONDS
@@ -74,66 +66,8 @@ def forge(settings):
     context.destroy(linger=0)
 
 
-class Scene:
-    def __init__(self, keys, options=()):
-        self.folder = tempfile.mkdtemp(prefix="inferstat-forgery-")
-        os.chmod(self.folder, 0o755)
-        self.protocol = os.path.join(self.folder, "protocol")
-        os.mkdir(self.protocol)
-        self.pb = compile_proto(self.protocol)
-        self.store = os.path.join(self.folder, "store.db")
-        self.context = zmq.Context()
-        self.keys = [zmq.curve_keypair() for _ in range(3)] if keys else None
-        self.address = f"ipc://{self.folder}/sockets"
-        arguments = ["--listen", self.address, "--db", self.store, *options]
-        if keys:
-            self.port = free_ports(4)
-            arguments += ["--listen", f"tcp://127.0.0.1:{self.port}", *self.write_keys()]
-        group = {"group": OTHER_UID, "umask": 0o007} if os.getuid() == 0 else {}
-        self.log = open(os.path.join(self.folder, "log"), "w+")
-        self.process = subprocess.Popen([COLLECTOR, *arguments], stdout=self.log, stderr=self.log,
-                                        env=dict(os.environ, HOME=self.folder), **group)
-
-    def write_keys(self):
-        """The collector's are the first pair."""
-        texts = {"server.key": "inferstat-secret-key 1\npublic {}\nsecret {}\n".format(
-                     *(key.decode() for key in self.keys[0])),
-                 "authorized_keys": "".join(
-                     f"{pair[0].decode()} producer,reader {name}\n"
-                     for name, pair in zip(("honest", "forger"), self.keys[1:]))}
-        paths = []
-        for name, text in texts.items():
-            paths.append(os.path.join(self.folder, name))
-            with open(os.open(paths[-1], os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-                file.write(text)
-        return ["--key", paths[0], "--authorized-keys", paths[1]]
-
-    def reach(self, service, who):
-        """The endpoint of a service, and the keys of peer `who` (1: honest)."""
-        if not self.keys:
-            return f"{self.address}/{service}", None
-        port = self.port + ("ingest", "query").index(service)
-        return f"tcp://127.0.0.1:{port}", (self.keys[0][0], self.keys[who])
-
-    def start_forger(self, uid):
-        keys = self.reach("query", 2)[1]
-        settings = {"uid": uid, "protocol": self.protocol, "query": self.reach("query", 2)[0],
-                    "ingest": self.reach("ingest", 2)[0],
-                    "keys": keys and (keys[0].decode(), [key.decode() for key in keys[1]])}
-        return subprocess.Popen([sys.executable, __file__, json.dumps(settings)])
-
-    def end(self):
-        self.context.destroy(linger=0)
-        self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(timeout=20)
-        self.log.seek(0)
-        words = self.log.read()
-        check(code == 0 and not has_report(words), f"the collector ended with {code}: {words}")
-        return words
-
-
 def expect_all(scene, produced, reasons, names):
-    words = scene.end()
+    scene.check_healthy_end()
     audit = subprocess.run([CLIENT, "audit", "--db", scene.store], capture_output=True, text=True)
     check(audit.returncode == 0 and "balanced" in audit.stdout, f"audit: {audit}")
     database = sqlite3.connect(f"file:{scene.store}?mode=ro", uri=True)
@@ -147,15 +81,15 @@ def expect_all(scene, produced, reasons, names):
     for reason in reasons:
         check(counts.get(reason, 0) > 100, f"refused: {counts}")
     for name in names:
-        check(any("warning" in line.lower() and name in line for line in words.splitlines()),
-              f"no warning names {name}: {words}")
+        check(any("warning" in line.lower() and name in line for _, line in scene.log_lines),
+              f"no warning names {name}: {scene.last_words()}")
 
 
-def attack(keys):
-    """With `keys` over TCP, else over ipc."""
-    scene = Scene(keys)
-    endpoint, own = scene.reach("ingest", 1)
-    producer = Producer(scene.pb, scene.context, endpoint, "honest", own)
+def attack(scene, context):
+    """With keys over TCP, else over ipc."""
+    transport = "tcp" if scene.keys else "ipc"
+    where = scene.how_to_reach(transport, "honest")
+    producer = Producer(scene.pb, context, endpoint(where, "ingest"), "honest", keys_of(where))
     producer.hello(2)
 
     def produce():
@@ -166,26 +100,36 @@ def attack(keys):
         check(wanted == first + 10, f"{wanted} instead of {first + 10} is wanted next")
 
     produce()
-    uids = [0]  # as this process
-    if not keys and os.getuid() == 0:
-        uids.append(OTHER_UID)
-    forgers = [scene.start_forger(uid) for uid in uids]
+    users = [{}]  # as this process
+    if not scene.keys and os.getuid() == 0:
+        users.append({"uid": HOSTILE_UID, "gid": HOSTILE_UID})
+    forgers = [scene.start_child(__file__, scene.how_to_reach(transport, "forger") | user).process
+               for user in users]
     while any(forger.poll() is None for forger in forgers):
         produce()
         time.sleep(0.01)
     check([forger.returncode for forger in forgers] == [0] * len(forgers), "the forgers can forge")
     check(producer.goodbye().closed, "the honest run closes")
-    if keys:
-        expect_all(scene, producer.produced, ["wrong_owner"], [scene.keys[2][0].decode()])
+    if scene.keys:
+        expect_all(scene, producer.produced, ["wrong_owner"], [scene.keys["forger"][0]])
         return
     names = [f"process {forger.pid}" for forger in forgers]
-    reasons = ["busy_run"] + ["wrong_owner"] * (len(uids) > 1)
+    reasons = ["busy_run"] + ["wrong_owner"] * (len(users) > 1)
     expect_all(scene, producer.produced, reasons, names)
+
+
+def main():
+    for names in ((), ("honest", "forger")):
+        scene, context = Scene(names=names), zmq.Context()
+        try:
+            attack(scene, context)
+        finally:
+            context.destroy(0)
+            scene.close()
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         forge(json.loads(sys.argv[1]))
     else:
-        attack(False)
-        attack(True)
+        main()
