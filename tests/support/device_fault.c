@@ -64,7 +64,8 @@ static struct fault_stream *stream_of(struct device_stream *stream)
 
 // ---- What goes wrong when -------------------------------------------------
 
-uint64_t device_fault_delay_ns(const struct device_fault_options *options, uint64_t number)
+// How long the N-th copy, fill or kernel sleeps.
+static uint64_t delay_ns(const struct device_fault_options *options, uint64_t number)
 {
     if (options->delay_max_ns == 0)
         return 0;
@@ -109,7 +110,7 @@ struct fate {
 static struct fate next_fate(struct fault *fault, enum device_fault_kind kind)
 {
     uint64_t number = 1 + atomic_fetch_add_explicit(&fault->queued, 1, memory_order_relaxed);
-    return (struct fate){.delay_ns = device_fault_delay_ns(&fault->options, number),
+    return (struct fate){.delay_ns = delay_ns(&fault->options, number),
                          .fails = is_to_fail(fault, kind),
                          .loses = number == fault->options.lose_at};
 }

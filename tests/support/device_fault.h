@@ -60,7 +60,4 @@ MUST_CHECK enum status device_fault_open(struct device **out, struct device *inn
 // Calls of a kind so far, those that failed among them.  Any thread.
 uint64_t device_fault_calls(const struct device *device, enum device_fault_kind kind);
 
-// How long the N-th copy, fill or kernel sleeps.  Pure.
-uint64_t device_fault_delay_ns(const struct device_fault_options *options, uint64_t number);
-
 #endif

@@ -1,5 +1,5 @@
-// The fault device: what is to fail fails where it is told to, and late is late.  (That a
-// wait which is left out shows as wrong data: test_pipeline.)
+// The fault device: what is to fail fails where it is told to.  (That a wait which is left out
+// shows as wrong data: test_pipeline.  Failing allocations: test_properties.)
 #include <math.h>
 #include <unistd.h>
 
@@ -26,53 +26,6 @@ static void assert_poisoned(const unsigned char *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++)
         assert_int_equal(bytes[i], DEVICE_FAULT_POISON);
-}
-
-TEST_CASE(delays_follow_the_seed)
-{
-    struct device_fault_options options = {.seed = 7, .delay_max_ns = 1000};
-    struct device_fault_options other = {.seed = 8, .delay_max_ns = 1000};
-    unsigned int differ = 0;
-    uint64_t largest = 0;
-    for (uint64_t n = 1; n <= 1000; n++) {
-        uint64_t delay = device_fault_delay_ns(&options, n);
-        assert_int_equal(delay, device_fault_delay_ns(&options, n));
-        assert_true(delay <= 1000);
-        largest = delay > largest ? delay : largest;
-        differ += delay != device_fault_delay_ns(&other, n);
-    }
-    assert_true(differ > 900);
-    assert_true(largest > 900);
-    options.delay_max_ns = 0;
-    assert_int_equal(device_fault_delay_ns(&options, 1), 0);
-}
-
-TEST_CASE(a_call_takes_as_long_as_it_is_delayed)
-{
-    struct device_fault_options options = {.seed = 3, .delay_max_ns = 3 * 1000 * 1000};
-    struct error err = {0};
-    struct device *device = faulty(&options);
-    struct device_stream *stream = stream_named(device, "one");
-    struct device_event *before = event_of_kind(device, DEVICE_EVENT_TIMED);
-    struct device_event *after = event_of_kind(device, DEVICE_EVENT_TIMED);
-    int from = 5;
-    int to = 0;
-    double ns = 0.0;
-    double expected = 0.0;
-    assert_ok(device_event_record(before, stream, &err), &err);
-    for (uint64_t n = 1; n <= 5; n++) {
-        assert_ok(device_copy_in(stream, &to, &from, sizeof to, &err), &err);
-        expected += (double)device_fault_delay_ns(&options, n);
-    }
-    assert_ok(device_event_record(after, stream, &err), &err);
-    assert_ok(device_event_wait(after, &err), &err);
-    assert_ok(device_event_elapsed(before, after, &ns, &err), &err);
-    assert_true(ns >= expected);
-    assert_int_equal(to, 5);
-    device_event_free(before);
-    device_event_free(after);
-    device_stream_free(stream);
-    device_close(device);
 }
 
 static enum status noted(const void *arguments, struct thread_pool *pool, struct error *err)
@@ -181,66 +134,6 @@ TEST_CASE(encoders_are_kernels)
     device_close(device);
 }
 
-struct made {
-    struct device *device;
-    struct device_stream *stream;
-};
-
-// Makes one of a kind and ends it again.
-static enum status make(struct made *made, enum device_fault_kind kind, struct error *err)
-{
-    struct device_stream *stream = NULL;
-    struct device_event *event = NULL;
-    void *memory = NULL;
-    enum status status = STATUS_INVALID;
-    if (kind == DEVICE_FAULT_MEMORY)
-        status = device_memory_new(made->stream, &memory, 100, err);
-    else if (kind == DEVICE_FAULT_PINNED)
-        status = device_pinned_new(made->device, &memory, 100, err);
-    else if (kind == DEVICE_FAULT_STREAM)
-        status = device_stream_new(made->device, &stream, "two", err);
-    else if (kind == DEVICE_FAULT_EVENT)
-        status = device_event_new(made->device, &event, DEVICE_EVENT_ORDER, err);
-
-    if (kind == DEVICE_FAULT_MEMORY)
-        device_memory_free(made->stream, memory, 100);
-    if (kind == DEVICE_FAULT_PINNED)
-        device_pinned_free(made->device, memory, 100);
-    device_stream_free(stream);
-    device_event_free(event);
-    return status;
-}
-
-TEST_CASE(the_nth_allocation_fails)
-{
-    static const struct {
-        enum device_fault_kind kind;
-        enum status status;
-    } cases[] = {
-        {DEVICE_FAULT_MEMORY, STATUS_NOMEM},
-        {DEVICE_FAULT_PINNED, STATUS_NOMEM},
-        {DEVICE_FAULT_STREAM, STATUS_IO},
-        {DEVICE_FAULT_EVENT, STATUS_NOMEM},
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        enum device_fault_kind kind = cases[i].kind;
-        struct device_fault_options options = {.poison = true};
-        options.fail_at[kind] = 3;
-        struct made made = {.device = faulty(&options)};
-        struct error err = {0};
-        made.stream = stream_named(made.device, "one");
-        // The stream made above is the first one.
-        for (uint64_t n = 1 + (kind == DEVICE_FAULT_STREAM); n <= 5; n++) {
-            enum status status = make(&made, kind, &err);
-            assert_int_equal(status, n == 3 ? cases[i].status : STATUS_OK);
-        }
-        assert_non_null(strstr(err.text, "made to fail"));
-        assert_int_equal(device_memory_used(made.device), 0);
-        device_stream_free(made.stream);
-        device_close(made.device);
-    }
-}
-
 TEST_CASE(a_tensor_can_fail_too)
 {
     struct device_fault_options options = {.fail_at = {[DEVICE_FAULT_MEMORY] = 2}};
@@ -331,6 +224,5 @@ TEST_CASE(memory_is_poisoned)
     device_close(device);
 }
 
-TEST_MAIN(delays_follow_the_seed, a_call_takes_as_long_as_it_is_delayed, the_nth_queued_call_fails,
-          encoders_are_kernels, the_nth_allocation_fails, a_tensor_can_fail_too,
+TEST_MAIN(the_nth_queued_call_fails, encoders_are_kernels, a_tensor_can_fail_too,
           a_lost_device_fails_everything, memory_is_poisoned)
