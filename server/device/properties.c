@@ -62,8 +62,8 @@ static void write_text(char out[CACHE_SIZE], const struct device_properties *pro
     size_t length = write_identity(out, properties);
     (void)snprintf(out + length, CACHE_SIZE - length,
                    "memory_bytes_per_second = %.0f\nh2d_bytes_per_second = %.0f\n"
-                   "d2h_bytes_per_second = %.0f\nsteady = %d\n",
-                   rates->memory, rates->h2d, rates->d2h, rates->steady);
+                   "steady = %d\n",
+                   rates->memory, rates->h2d, rates->steady);
     length = strlen(out);
     (void)snprintf(out + length, CACHE_SIZE - length, "check = %08x\n",
                    (unsigned int)crc32c(0, out, length));
@@ -111,8 +111,8 @@ bool device_rates_cached(struct device_properties *properties, const char *folde
     const char *found = strstr(text, "\nmemory_bytes_per_second = ");
     if (!found || sscanf(found,
                          " memory_bytes_per_second = %lf h2d_bytes_per_second = %lf"
-                         " d2h_bytes_per_second = %lf steady = %d",
-                         &rates.memory, &rates.h2d, &rates.d2h, &steady) != 4)
+                         " steady = %d",
+                         &rates.memory, &rates.h2d, &steady) != 3)
         return false;
     rates.steady = steady != 0;
     write_text(expected, properties, &rates);
@@ -149,7 +149,6 @@ enum status device_calibrate(struct device *device, struct device_properties *pr
     properties->rates = (struct device_rates){
         .memory = fmax(rates.memory, before.rates.memory),
         .h2d = fmax(rates.h2d, before.rates.h2d),
-        .d2h = fmax(rates.d2h, before.rates.d2h),
         .steady = rates.steady,
     };
     if (folder)

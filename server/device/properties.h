@@ -15,7 +15,6 @@ enum { DEVICE_TEXT_SIZE = 96 };
 struct device_rates {
     double memory; // copies within the device: bytes read plus bytes written
     double h2d;    // copies from pinned memory to the device
-    double d2h;    // copies from the device to pinned memory
     bool steady;   // the fastest measurements agreed, so the device was idle
 };
 

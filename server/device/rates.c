@@ -75,11 +75,6 @@ static enum status copy_in(struct bench *bench, struct error *err)
     return device_copy_in(bench->stream, bench->to, bench->pinned, bench->host_size, err);
 }
 
-static enum status copy_out(struct bench *bench, struct error *err)
-{
-    return device_copy_out(bench->stream, bench->pinned, bench->from, bench->host_size, err);
-}
-
 static enum status copy_within(struct bench *bench, struct error *err)
 {
     return device_copy_within(bench->stream, bench->to, bench->from, bench->device_size, err);
@@ -173,8 +168,6 @@ static enum status measure_all(struct device *device, struct bench *bench,
                          device->ops->launch ? copy_by_threads : copy_within, err);
     if (status == STATUS_OK)
         status = measure(bench, &rates->h2d, bench->host_size, steady, copy_in, err);
-    if (status == STATUS_OK)
-        status = measure(bench, &rates->d2h, bench->host_size, steady, copy_out, err);
     return status;
 }
 

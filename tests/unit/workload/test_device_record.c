@@ -33,7 +33,7 @@ static void all_that_is_known_is_recorded(void **state)
         .compute_capability = 90,
         .memory_bytes = INT64_C(150000000000),
         .pcie = {.generation = 1, .width = 8, .generation_max = 5, .width_max = 16},
-        .rates = {.memory = 4.0e12, .h2d = 55e9, .d2h = 54e9},
+        .rates = {.memory = 4.0e12, .h2d = 55e9},
         .power_cap_watts = 650.5,
         .sm_clock_max_hz = INT64_C(1980000000),
         .memory_clock_max_hz = INT64_C(3201000000),
