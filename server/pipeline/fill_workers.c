@@ -1,4 +1,4 @@
-#include "server/pipeline/fill_workers.h"
+#include "server/pipeline/pipeline_parts.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -6,7 +6,6 @@
 
 #include "common/sys/clock.h"
 #include "server/device/range.h"
-#include "server/pipeline/pipeline_parts.h"
 
 // How often a waiting driver polls for cancellation.
 enum { ASK_AFTER_MS = 20 };

@@ -99,7 +99,7 @@ struct pipeline_job {
     size_t (*result_size)(void *context, uint64_t group);
     // Consumes the results of a group whose kernels are done, in order of groups; `result` is
     // borrowed during the call, and NULL when nothing is copied out.  The callback may be NULL.
-    // Completion thread (result_drain.h).
+    // Completion thread (pipeline_parts.h).
     enum status (*take)(void *context, uint64_t group, const void *result, size_t size,
                         struct error *err);
 

@@ -1,13 +1,15 @@
 // Internal structs of the copy/compute pipeline (pipeline.h), which overlaps copies to the device,
 // kernels, and copies of their results on three streams.  A chunk is the content of one
 // pinned slot; a group is the consecutive chunks that fill one device buffer.  Shared by
-// pipeline.c, which creates the pipeline, and run.c, which runs jobs.
+// pipeline.c, which creates the pipeline, run.c, which runs jobs, and the two that run threads for
+// it: fill_workers.c and result_drain.c.
 #ifndef INFERSTAT_SERVER_PIPELINE_PIPELINE_PARTS_H
 #define INFERSTAT_SERVER_PIPELINE_PIPELINE_PARTS_H
 
 #include "server/pipeline/pipeline.h"
-#include "server/pipeline/result_drain.h"
 #include "server/pipeline/timeline.h"
+
+struct result_drain;
 
 // A device buffer: a group's input and the output of its kernels.
 struct buffer {
@@ -35,5 +37,93 @@ static inline size_t pipeline_chunk_size(const struct pipeline_job *job, uint64_
         return 0;
     return job->chunk_size(job->context, chunk);
 }
+
+// ---- Fill workers ---------------------------------------------------------
+//
+// Prefetching worker pool: threads that read chunks into slots (pinned staging buffers), and an
+// ordered queue that delivers the filled chunks to the submitting thread (pipeline.h).  The
+// prefetch depth bounds the queue.
+//
+// A worker acquires a slot before it claims a chunk, so the next chunk always has a slot, and
+// later chunks cannot hold all slots and cause a deadlock.
+//
+// A run: slot_pool_reopen, fill_workers_start, fill_workers_next until it gives size 0 or fails,
+// fill_workers_end.
+
+struct fill_workers;
+
+// A chunk to be copied.
+struct chunk {
+    const void *from;    // the slot's memory; or memory that the job lends
+    size_t size;         // 0: after the last chunk
+    struct slot *slot;   // for memory that the job lends: limits the copies in flight
+    uint64_t ready_ns;   // when it was filled, host's monotonic clock; 0: it needed no filling
+    uint64_t held_up_ns; // its worker's wait for a slot and for a place in the queue
+};
+
+// Starts `threads` workers, which run at most `prefetch` chunks ahead of the submitting thread.
+// `job` and `pool` are borrowed.  Fails with STATUS_NOMEM.
+MUST_CHECK enum status fill_workers_start(struct fill_workers **out, const struct pipeline_job *job,
+                                          struct slot_pool *pool, unsigned int threads,
+                                          unsigned int prefetch, struct error *err);
+
+// Waits for the next chunk, in order of chunks, and passes its slot to the caller, which then calls
+// slot_pool_lend or slot_pool_release.  Fails with STATUS_CANCELLED when the job is cancelled,
+// STATUS_INVALID on a chunk larger than a slot, the status of the job's `fill` for this chunk, or
+// that of slot_pool_acquire in a worker.  Submitting thread.
+MUST_CHECK enum status fill_workers_next(struct fill_workers *workers, struct chunk *out,
+                                         struct error *err);
+
+// Closes the pool, joins the threads and releases the slots of chunks that were not consumed.
+// Returns the time spent in `fill`, summed over the threads.  Accepts NULL.
+uint64_t fill_workers_end(struct fill_workers *workers);
+
+// ---- Completion thread ----------------------------------------------------
+//
+// Completion thread for device-to-host results, with its ring of pinned staging buffers
+// ("slots"), one per group in flight.  A group is the unit of kernel launches (pipeline.h).  For
+// each group the submitting thread acquires a slot, sets its members, queues the copy of the
+// group's results to it, records slot->done after this copy, and submits the slot.  The completion
+// thread waits for slot->done, calls the consumer and frees the slot.
+
+// Consumes a group's results, in order of groups: `size` bytes at `results`, or NULL and 0.
+typedef enum status result_drain_consumer(void *context, uint64_t group, const void *results,
+                                          size_t size, struct error *err);
+
+struct result_slot {
+    // Set by result_drain_new:
+    struct device_event *done; // the submitting thread records it after the group's last work
+    void *memory;              // pinned, out_bytes; NULL when that is 0
+    // Set by the submitting thread before result_drain_submit:
+    uint64_t group;
+    size_t size;       // of the results in `memory`
+    uint64_t begun_ns; // when the group's first input copy was queued, host's monotonic clock
+};
+
+// Allocates `slots` slots, at least 1.  Fails with STATUS_NOMEM, STATUS_IO when the device fails.
+MUST_CHECK enum status result_drain_new(struct result_drain **out, struct device *device,
+                                        unsigned int slots, size_t out_bytes, struct error *err);
+void result_drain_free(struct result_drain *drain); // accepts NULL; not during a run
+
+// Starts the completion thread of a run.  It calls `consume` (may be NULL) with `context`.
+// Fails with STATUS_NOMEM when the thread cannot be created.
+MUST_CHECK enum status result_drain_begin(struct result_drain *drain,
+                                          result_drain_consumer *consume, void *context,
+                                          struct error *err);
+
+// Waits for a free slot.  Fails with the first error of an event or consumer.  A slot that is not
+// submitted is returned by the next call again.  Submitting thread.
+MUST_CHECK enum status result_drain_acquire(struct result_drain *drain, struct result_slot **out,
+                                            struct error *err);
+// Passes a slot, whose event has been recorded, to the completion thread, in order of groups.
+void result_drain_submit(struct result_drain *drain, struct result_slot *slot);
+
+// Ends the run: waits for all submitted slots, joins the thread, and returns the first error of an
+// event or consumer.  After an error the consumer is not called again.
+MUST_CHECK enum status result_drain_end(struct result_drain *drain, struct error *err);
+
+// Quantile `q` of the latency of the groups of the last run, from `begun_ns` to the slot's event;
+// 0: no groups.
+uint64_t result_drain_latency_ns(const struct result_drain *drain, double q);
 
 #endif

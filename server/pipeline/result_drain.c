@@ -1,4 +1,4 @@
-#include "server/pipeline/result_drain.h"
+#include "server/pipeline/pipeline_parts.h"
 
 #include <assert.h>
 #include <pthread.h>

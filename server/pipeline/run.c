@@ -5,8 +5,6 @@
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "server/device/range.h"
-#include "server/pipeline/fill_workers.h"
-#include "server/pipeline/pipeline.h"
 #include "server/pipeline/pipeline_parts.h"
 
 struct run {

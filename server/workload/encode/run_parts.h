@@ -66,7 +66,8 @@ struct device_share {
     struct encoding_share report; // during a run the completion thread owns its `figures`
 
     // When the kernels of the last batches were queued, by group modulo ENCODING_BEGUN.  The
-    // pipeline's submitting thread writes them, the completion thread (result_drain.h) reads them.
+    // pipeline's submitting thread writes them, the completion thread (pipeline_parts.h) reads
+    // them.
     uint64_t begun_ns[ENCODING_BEGUN];
     uint64_t started_ns;     // start of the run
     struct error why;        // error of the run
