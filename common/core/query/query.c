@@ -152,17 +152,6 @@ static enum status check_text(const char *text, size_t room, const char *what, s
     return STATUS_OK;
 }
 
-static enum status check_run(const char *run, struct error *err)
-{
-    const size_t size = strlen(run);
-    if (size == 0)
-        return STATUS_OK;
-    if (size < 4 || size > 36 || strspn(run, "0123456789abcdefABCDEF-") != size)
-        return error_set(err, STATUS_INVALID,
-                         "query: run is not a UUID or at least its first 4 characters");
-    return STATUS_OK;
-}
-
 int query_status_find(const char *name)
 {
     const char *text = NULL;
@@ -170,13 +159,6 @@ int query_status_find(const char *name)
         if (strcmp(text, name) == 0)
             return i;
     return -1;
-}
-
-static enum status check_status(const char *name, struct error *err)
-{
-    if (!name[0] || query_status_find(name) >= 0)
-        return STATUS_OK;
-    return error_set(err, STATUS_INVALID, "query: unknown status (ok, error or cancelled)");
 }
 
 static enum status check_filter(const struct query_filter *filter, struct error *err)
@@ -188,9 +170,15 @@ static enum status check_filter(const struct query_filter *filter, struct error 
     }
     if (filter->until_ns != 0 && filter->until_ns <= filter->since_ns)
         return error_set(err, STATUS_INVALID, "query: the window ends before it begins");
-    if (check_status(filter->by[QUERY_BY_STATUS], err) != STATUS_OK)
-        return STATUS_INVALID;
-    return check_run(filter->by[QUERY_BY_RUN], err);
+    const char *name = filter->by[QUERY_BY_STATUS];
+    if (name[0] && query_status_find(name) < 0)
+        return error_set(err, STATUS_INVALID, "query: unknown status (ok, error or cancelled)");
+    const char *run = filter->by[QUERY_BY_RUN];
+    const size_t size = strlen(run);
+    if (size > 0 && (size < 4 || size > 36 || strspn(run, "0123456789abcdefABCDEF-") != size))
+        return error_set(err, STATUS_INVALID,
+                         "query: run is not a UUID or at least its first 4 characters");
+    return STATUS_OK;
 }
 
 static enum status check_groups(const struct query *query, struct error *err)
@@ -236,16 +224,12 @@ static enum status check_keys(const struct query *query, struct error *err)
     return status;
 }
 
-static bool is_baseline_name(const char *name)
-{
-    return strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
-           strlen(name);
-}
-
 static enum status check_baseline(const char name[QUERY_KEY_SIZE], struct error *err)
 {
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "0123456789._-";
     enum status status = check_key(name, "the name of a baseline", err);
-    if (status == STATUS_OK && !is_baseline_name(name))
+    if (status == STATUS_OK && name[strspn(name, allowed)] != '\0')
         status = error_set(err, STATUS_INVALID,
                            "query: the name of a baseline has other characters than a-z A-Z 0-9 "
                            ". _ -");
@@ -290,8 +274,6 @@ static enum status check_baseline_name(const struct query *query, struct error *
     return check_baseline(query->baseline.name, err);
 }
 
-enum { UUID_TEXT_SIZE = 36 };
-
 static enum status check_forget(const struct query *query, struct error *err)
 {
     struct query_filter other = query->filter;
@@ -301,7 +283,7 @@ static enum status check_forget(const struct query *query, struct error *err)
     if (status == STATUS_OK &&
         (query_filter_narrows(&other) || has_run == (query->key.text[0] != '\0')))
         status = error_set(err, STATUS_INVALID, "query: either a run or a key is to be forgotten");
-    if (status == STATUS_OK && has_run && strlen(query->filter.by[QUERY_BY_RUN]) != UUID_TEXT_SIZE)
+    if (status == STATUS_OK && has_run && strlen(query->filter.by[QUERY_BY_RUN]) != 36)
         status = error_set(err, STATUS_INVALID,
                            "query: a run to be forgotten needs its whole UUID (inferstat runs)");
     return status;

@@ -6,17 +6,10 @@
 
 #include "common/core/base/text.h"
 
-static const char blanks[] = " \t\r\n";
-
-static bool is_blank(char c)
-{
-    return c != '\0' && strchr(blanks, c);
-}
-
 // Whether the character ends a word that is not in quotes.
 static bool is_end(char c)
 {
-    return c == '\0' || is_blank(c) || strchr("=,\"'\\", c);
+    return strchr(" \t\r\n=,\"'\\", c); // also the text's end
 }
 
 size_t query_column(const char *line, size_t at)
@@ -117,10 +110,8 @@ static enum status parse_quoted(struct reading *reading, char quote)
         else
             status = append(reading, &line[reading->at - 1], 1);
     }
-    if (status != STATUS_OK)
-        return status;
-    reading->at++;
-    return STATUS_OK;
+    reading->at += status == STATUS_OK;
+    return status;
 }
 
 static enum status parse_plain(struct reading *reading)
@@ -134,7 +125,7 @@ static enum status parse_plain(struct reading *reading)
 enum status query_word_read(struct query_word *word, const char *line, size_t from,
                             struct error *err)
 {
-    const size_t at = from + strspn(line + from, blanks);
+    const size_t at = from + strspn(line + from, " \t\r\n");
     *word = (struct query_word){.place = {.at = at}};
     struct reading reading = {.word = word, .line = line, .at = at, .err = err};
     const char first = line[at];
