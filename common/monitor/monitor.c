@@ -112,18 +112,13 @@ static enum status describe_run(struct runfile_run *run, const struct inferstat_
 // Makes a path absolute, so that other processes can use it; the caller frees it.
 static enum status copy_path(char **out, const char *path, struct error *err)
 {
-    char here[PATH_ROOM], whole[2 * PATH_ROOM];
-    if (path[0] == '/') {
-        *out = strdup(path);
-    } else {
-        if (!getcwd(here, sizeof here))
-            return error_set(err, STATUS_IO, "%s: cannot determine the working directory", path);
-        enum status status = files_join(whole, sizeof whole, here, path, err);
-        if (status != STATUS_OK)
-            return status;
-        *out = strdup(whole);
-    }
-    return *out ? STATUS_OK : error_no_memory(err, "monitor");
+    char here[PATH_ROOM] = "";
+    if (path[0] != '/' && !getcwd(here, sizeof here))
+        return error_set(err, STATUS_IO, "%s: cannot determine the working directory", path);
+    if (asprintf(out, "%s%s%s", here, *here ? "/" : "", path) >= 0)
+        return STATUS_OK;
+    *out = NULL;
+    return error_no_memory(err, "monitor");
 }
 
 static enum status find_run_folder(struct inferstat_monitor *monitor,

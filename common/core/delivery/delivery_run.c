@@ -66,7 +66,7 @@ static void change(struct delivery_run *run, struct delivery_lane *lane)
 
 // ---- Its end -----------------------------------------------------------------------
 
-bool delivery_run_is_complete(const struct delivery_run *run)
+static bool is_complete(const struct delivery_run *run)
 {
     for (size_t i = 0; i < run->lane_count; i++)
         if (run->lanes[i].next <= run->lanes[i].produced)
@@ -110,7 +110,7 @@ static void close_when_complete(struct delivery_run *run)
         run->goodbye_killed ? RECORD_RUN_END_KILLED : RECORD_RUN_END_CLOSED;
     // A run that sent Goodbye itself was not killed.
     if (run->goodbye_ns == 0 || run->end == RECORD_RUN_END_CLOSED || run->end == end ||
-        !delivery_run_is_complete(run))
+        !is_complete(run))
         return;
     set_end(run, end);
     run->ended_ns = run->goodbye_ns;
@@ -170,8 +170,6 @@ enum delivery_hearing delivery_hear(struct delivery_run *run,
         return DELIVERY_HELLO_WANTED;
     if (!is_plausible(message))
         return DELIVERY_IMPLAUSIBLE;
-    if (message->kind == DELIVERY_HELLO)
-        return DELIVERY_HEARD;
     if (message->kind != DELIVERY_BATCH)
         return DELIVERY_HEARD;
     if (message->first != 0 && run->lane_count == DELIVERY_STREAMS_MAX &&
@@ -224,7 +222,7 @@ static void on_streams(struct delivery_run *run, const struct delivery_message *
             lane->no_room = said->no_room;
         change(run, lane);
     }
-    if (delivery_run_is_over(run) && !delivery_run_is_complete(run))
+    if (delivery_run_is_over(run) && !is_complete(run))
         reopen(run);
 }
 

@@ -67,10 +67,7 @@ size_t delivery_run_find(const struct delivery_run *run, uint32_t stream);
 // more than DELIVERY_STREAMS_MAX streams.
 MUST_CHECK enum status delivery_run_know(struct delivery_run *run, uint32_t stream, size_t *place);
 
-// True if all records that the run produced are stored or dropped.
-bool delivery_run_is_complete(const struct delivery_run *run);
-
-// True if the run has ended and is complete.
+// True if the run has ended and all records that it produced are stored or dropped.
 bool delivery_run_is_over(const struct delivery_run *run);
 
 // Marks an open run as silent: no message arrived within the caller's timeout.

@@ -172,8 +172,7 @@ const char *uplink_trouble(struct uplink *uplink)
         return uplink->trouble;
     if (is_not_permitted(uplink))
         return ": permission denied (its user or group may send to it)";
-    const enum wire_handshake handshake =
-        uplink->socket ? wire_handshake(uplink->socket) : WIRE_HANDSHAKE_NONE;
+    const enum wire_handshake handshake = wire_handshake(uplink->socket);
     const bool failed = handshake == WIRE_HANDSHAKE_REFUSED || handshake == WIRE_HANDSHAKE_BROKEN;
     if (failed && uplink->trust.pass_count == 0)
         return ": it wants keys, and there are none here (inferstat keygen, and trust its key; "

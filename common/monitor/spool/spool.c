@@ -15,8 +15,13 @@
 // ---- Opening and closing --------------------------------------------------------
 
 static enum status new_spool(struct spool **out, const struct spool_settings *settings,
-                             struct error *err)
+                             const char *path, struct error *err)
 {
+    size_t size = strlen(path);
+    while (size > 1 && path[size - 1] == '/')
+        size--;
+    if (size >= SPOOL_PATH_SIZE)
+        return error_set(err, STATUS_INVALID, "spool: the folder's path is too long");
     const uint64_t bytes_max = settings->bytes_max ? settings->bytes_max : SPOOL_BYTES_DEFAULT;
     if (bytes_max < SPOOL_BYTES_MIN || bytes_max > SPOOL_BYTES_MOST)
         return error_set(err, STATUS_INVALID,
@@ -26,6 +31,7 @@ static enum status new_spool(struct spool **out, const struct spool_settings *se
     struct spool *spool = calloc(1, sizeof *spool);
     if (!spool)
         return error_no_memory(err, "spool");
+    memcpy(spool->path, path, size);
     spool->io = settings->io ? settings->io : &spool_io_real;
     spool->stop = settings->stop;
     spool->bytes_max = bytes_max;
@@ -41,27 +47,13 @@ static enum status new_spool(struct spool **out, const struct spool_settings *se
     return STATUS_OK;
 }
 
-static enum status new_spool_at(struct spool **out, const struct spool_settings *settings,
-                                const char *path, struct error *err)
-{
-    size_t size = strlen(path);
-    while (size > 1 && path[size - 1] == '/')
-        size--;
-    if (size >= SPOOL_PATH_SIZE)
-        return error_set(err, STATUS_INVALID, "spool: the folder's path is too long");
-    const enum status status = new_spool(out, settings, err);
-    if (status == STATUS_OK)
-        memcpy((*out)->path, path, size);
-    return status;
-}
-
 enum status spool_open(struct spool **out, const struct spool_settings *settings,
                        const struct runfile_run *run, struct names *names, struct error *err)
 {
     char uuid[37], path[SPOOL_PATH_SIZE + 1];
     text_from_uuid(uuid, run->uuid);
-    (void)snprintf(path, sizeof path, "%s/%s", settings->folder, uuid); // checked by new_spool_at
-    const enum status status = new_spool_at(out, settings, path, err);
+    (void)snprintf(path, sizeof path, "%s/%s", settings->folder, uuid); // checked by new_spool
+    const enum status status = new_spool(out, settings, path, err);
     if (status != STATUS_OK)
         return status;
     (*out)->folder_size = strlen(settings->folder);
@@ -75,7 +67,7 @@ static enum status open_there(struct spool **out, const struct spool_settings *s
                               struct error *err)
 {
     struct spool *spool;
-    enum status status = new_spool_at(&spool, settings, path, err);
+    enum status status = new_spool(&spool, settings, path, err);
     if (status != STATUS_OK)
         return status;
     spool->read_only = read_only;
@@ -207,14 +199,14 @@ static size_t kept_count(const struct spool *spool)
     return 0;
 }
 
-bool spool_oldest_is_released(const struct spool *spool)
+static bool oldest_is_released(const struct spool *spool)
 {
     return spool->segment_count > kept_count(spool) && is_released(spool, &spool->segments[0]);
 }
 
 void spool_remove_released(struct spool *spool)
 {
-    while (spool_oldest_is_released(spool)) {
+    while (oldest_is_released(spool)) {
         struct spool_segment *oldest = &spool->segments[0];
         if (remove_segment(spool, oldest->number) != 0 && errno != ENOENT)
             return;
@@ -229,7 +221,7 @@ void spool_release(struct spool *spool, uint32_t stream, uint64_t last)
         last <= spool_stream(spool, stream)->released)
         return;
     spool->streams[stream].released = last;
-    if (!spool_oldest_is_released(spool))
+    if (!oldest_is_released(spool))
         return;
     // Once for a segment, even if its removal fails.
     if (spool->segment_count > 1 && spool->segments[0].number != spool->states_for)

@@ -133,9 +133,6 @@ MUST_CHECK bool spool_add_row(struct spool_segment *segment, const struct spool_
 // stream_count above it.
 struct spool_stream *spool_stream(struct spool *spool, uint32_t stream);
 
-// True if spool_remove_released would remove the oldest segment.
-bool spool_oldest_is_released(const struct spool *spool);
-
 // Removes the oldest segments, up to the first with unreleased records.  The newest segment
 // stays while a stream has unreleased evicted records, because its STATE entry reports them
 // after a crash.  If a file cannot be removed, a later call tries again.

@@ -346,12 +346,25 @@ STATE_CASE(test_fork, struct fixture *fixture)
     assert_int_equal(fake_collector_count(fixture->collector, RECORD_KIND_OPERATION), 4);
 }
 
-// A child that outlives its parent does not make the parent look alive: the lock on
-// the run file was never the child's.
+// A child that outlives its parent does not make the parent look alive: the locks on the run file
+// and on the spool were never the child's.
 STATE_CASE(test_child_outlives_parent, struct fixture *fixture)
 {
+    enum { RECORDS = 48 }; // enough for a spool
+    char spool[FOLDER_PATH_SIZE];
+    fixture->options.spool_folder = folder_path(spool, fixture->folder, "spool");
+    fixture->options.spool_free_bytes = 0;
+    fixture->options.ring_records = 64;
     struct inferstat_monitor *monitor = open_monitor(fixture);
-    operate(monitor, inferstat_name(monitor, "x"), 4);
+    operate(monitor, inferstat_name(monitor, "x"), RECORDS);
+    const struct orphans_folders folders = {.runs = fixture->folder, .spools = spool};
+    struct orphans_list list = {.count = 0};
+    for (int i = 0; i < 5000 && !(list.count > 0 && list.places[0].has_spool); i++) {
+        (void)usleep(1000);
+        orphans_deinit(&list);
+        assert_int_equal(orphans_find(&list, &folders, NULL), STATUS_OK);
+    }
+    assert_true(list.count == 1 && list.places[0].has_file && list.places[0].has_spool);
     int pipe_fds[2];
     assert_int_equal(pipe(pipe_fds), 0);
     const pid_t child = fork();
@@ -363,25 +376,21 @@ STATE_CASE(test_child_outlives_parent, struct fixture *fixture)
         _exit(0);
     }
     (void)close(pipe_fds[0]);
+    struct orphan orphan;
+    assert_int_equal(orphan_open(&orphan, &folders, &list.places[0], NULL), STATUS_BUSY);
     assert_int_equal(close_monitor(fixture, 0, NULL), INFERSTAT_UNFINISHED);
-    char path[2 * FOLDER_PATH_SIZE] = "";
-    DIR *entries = opendir(fixture->folder);
-    assert_non_null(entries);
-    for (struct dirent *entry; (entry = readdir(entries));)
-        if (strstr(entry->d_name, ".run"))
-            (void)snprintf(path, sizeof path, "%.250s/%.250s", fixture->folder, entry->d_name);
-    (void)closedir(entries);
-    struct runfile *file;
     struct error err = {.status = STATUS_OK};
     enum status status = STATUS_BUSY;
     for (int i = 0; i < 2000 && status == STATUS_BUSY; i++) {
-        status = runfile_attach(&file, path, &err);
+        status = orphan_open(&orphan, &folders, &list.places[0], &err);
         if (status == STATUS_BUSY)
             (void)usleep(1000);
     }
     expect_ok(status, &err);
-    assert_int_equal(ring_produced(runfile_stream(file, 1).ring), 4);
-    runfile_close(file);
+    assert_non_null(orphan.spool);
+    assert_int_equal(orphan_records(&orphan), RECORDS);
+    orphan_close(&orphan);
+    orphans_deinit(&list);
     (void)close(pipe_fds[1]);
     assert_int_equal(waitpid(child, NULL, 0), child);
 }

@@ -94,24 +94,15 @@ STATE_CASE(test_kept_and_read, struct fixture *fixture)
     assert_int_equal(spool_totals(spool).bytes, rig_disk_bytes(fixture->folder));
     spool_close(spool);
 
-    spool = attach(fixture);
-    assert_int_equal(rig_check(&fixture->model, spool), held);
-    assert_int_equal(fixture->model.lost_count, 0);
-    assert_int_equal(spool_stream_count(spool), 6);
-    spool_close(spool);
-}
-
-STATE_CASE(test_whose_it_is, struct fixture *fixture)
-{
-    struct spool *spool = open_spool(fixture);
-    must_append(fixture, spool, 1, 1, 10);
-    spool_close(spool);
-
     const struct runfile_run run = rig_run();
     struct error err;
     expect_ok(spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err), &err);
+    rig_attach(&fixture->model, spool);
     assert_memory_equal(spool_run(spool), &run, sizeof run);
     assert_string_equal(spool_path(spool), fixture->path);
+    assert_int_equal(rig_check(&fixture->model, spool), held);
+    assert_int_equal(fixture->model.lost_count, 0);
+    assert_int_equal(spool_stream_count(spool), 6);
     spool_close(spool);
 }
 
@@ -281,13 +272,21 @@ static bool refuse(void *context, const struct delivery_range *range)
     return false;
 }
 
+// Appends records of the stream from `next` on until some are evicted.  Returns the next number.
+static uint64_t append_until_loss(struct fixture *fixture, struct spool *spool, uint32_t stream,
+                                  uint64_t next)
+{
+    const uint64_t losses = spool_losses(spool);
+    for (; spool_losses(spool) == losses; next += 1000)
+        must_append(fixture, spool, stream, next, 1000);
+    return next;
+}
+
 STATE_CASE(test_losses_not_taken, struct fixture *fixture)
 {
     struct spool *spool = open_spool(fixture);
     struct delivery_range range = {.last = 0}, again = {.last = 0};
-    uint64_t next = 1;
-    for (; spool_losses(spool) == 0; next += 1000)
-        must_append(fixture, spool, 2, next, 1000);
+    (void)append_until_loss(fixture, spool, 2, 1);
     assert_false(spool_each_lost(spool, refuse, &range));
     assert_false(spool_each_lost(spool, refuse, &again));
     assert_int_equal(again.first, 1);
@@ -300,13 +299,9 @@ STATE_CASE(test_two_outages, struct fixture *fixture)
 {
     struct spool *spool = open_spool(fixture);
     struct delivery_range range = {.last = 0};
-    uint64_t next = 1;
-    for (; spool_losses(spool) == 0; next += 1000)
-        must_append(fixture, spool, 0, next, 1000);
-    const uint64_t first = next, losses = spool_losses(spool);
+    const uint64_t first = append_until_loss(fixture, spool, 0, 1);
     spool_release(spool, 0, first - 1);
-    for (; spool_losses(spool) == losses; next += 1000)
-        must_append(fixture, spool, 0, next, 1000);
+    (void)append_until_loss(fixture, spool, 0, first);
     assert_false(spool_each_lost(spool, refuse, &range));
     assert_int_equal(range.first, first);
     assert_int_equal(range.since_ns, first * 1000);
@@ -370,38 +365,6 @@ STATE_CASE(test_look, struct fixture *fixture)
     assert_int_equal(rig_check(&fixture->model, spool), 300);
     must_append(fixture, spool, 0, 301, 5);
     spool_close(spool);
-}
-
-STATE_CASE(test_lock_is_not_inherited, struct fixture *fixture)
-{
-    struct spool *spool = open_spool(fixture);
-    must_append(fixture, spool, 0, 1, 1);
-    int pipe_fds[2];
-    assert_int_equal(pipe(pipe_fds), 0);
-    const pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) { // lives on without the lock until the pipe closes
-        char byte;
-        (void)close(pipe_fds[1]);
-        (void)!read(pipe_fds[0], &byte, 1);
-        _exit(0);
-    }
-    struct spool *other;
-    assert_int_equal(spool_attach(&other, &fixture->settings, fixture->path, NULL, NULL),
-                     STATUS_BUSY);
-    spool_close(spool);
-    // The child may not have got so far.
-    enum status status = STATUS_BUSY;
-    for (unsigned i = 0; i < 1000 && status == STATUS_BUSY; i++) {
-        status = spool_attach(&other, &fixture->settings, fixture->path, NULL, NULL);
-        if (status == STATUS_BUSY)
-            (void)usleep(5000);
-    }
-    assert_int_equal(status, STATUS_OK);
-    (void)close(pipe_fds[1]);
-    (void)close(pipe_fds[0]);
-    assert_int_equal(waitpid(child, NULL, 0), child);
-    spool_close(other);
 }
 
 // ---- What is refused ------------------------------------------------------------------
@@ -721,11 +684,10 @@ STATE_CASE(test_default_folder, struct fixture *fixture)
 }
 
 TEST_MAIN_EACH(spool_set_up, spool_tear_down, test_nothing_before_the_first, test_kept_and_read,
-               test_whose_it_is, test_names, test_names_that_are_missing,
-               test_segments_go_when_released, test_oldest_make_room, test_large_after_small,
-               test_losses_not_taken, test_two_outages, test_time_of_damage,
-               test_no_more_after_attach, test_look, test_lock_is_not_inherited, test_settings,
-               test_attaching_is_broken_off, test_numbers_that_cannot_be,
+               test_names, test_names_that_are_missing, test_segments_go_when_released,
+               test_oldest_make_room, test_large_after_small, test_losses_not_taken,
+               test_two_outages, test_time_of_damage, test_no_more_after_attach, test_look,
+               test_settings, test_attaching_is_broken_off, test_numbers_that_cannot_be,
                test_records_that_are_not_sound, test_folders_not_ours, test_nothing_to_attach,
                test_lock_of_another, test_headers, test_free_space, test_file_size_limit,
                test_full_file_system, test_real_files, test_default_folder)
