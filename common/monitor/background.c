@@ -154,12 +154,6 @@ static void tick(struct background *background)
 
 // ---- The thread -----------------------------------------------------------------
 
-static void forget_wake_up(const struct background *background)
-{
-    uint64_t count;
-    (void)!read(background->wake_fd, &count, sizeof count);
-}
-
 static void wait_a_step(const struct background *background, uint64_t ns)
 {
     if (background->publisher) {
@@ -185,21 +179,16 @@ static uint64_t idle_ns(const struct background *background)
     return wait;
 }
 
-// The threads have stopped recording: drains both banks of every thread.
-static void drain_all(struct background *background)
-{
-    for (int bank = 0; bank < 2; bank++) {
-        background->draining = false;
-        drain_gaps(background);
-    }
-}
-
 static void finish(struct background *background)
 {
     struct publisher *publisher = background->publisher;
-    drain_all(background);
+    uint64_t count;
+    (void)!read(background->wake_fd, &count, sizeof count); // the wake-up by background_stop
+    for (int bank = 0; bank < 2; bank++) {                  // the threads have stopped recording
+        background->draining = false;
+        drain_gaps(background);
+    }
     publisher_finish(publisher);
-    forget_wake_up(background);
     const uint64_t deadline = atomic_load_explicit(&background->deadline_ns, memory_order_acquire);
     for (;;) {
         background->end.finished = publisher_step(publisher)->finished;

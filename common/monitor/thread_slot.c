@@ -33,11 +33,6 @@ static struct thread_slots *find_slots(uint64_t serial)
     return slots;
 }
 
-static bool is_live(const struct thread_slots *slots)
-{
-    return slots && !atomic_load_explicit(&slots->silent, memory_order_relaxed);
-}
-
 static void release_slot(struct thread_slots *slots, struct thread_slot *slot)
 {
     thread_slot_set_activity(slot, ACTIVITY_IDLE, 0, clock_monotonic_ns());
@@ -55,7 +50,7 @@ static void thread_ends(void *value)
     (void)pthread_mutex_lock(&registry_lock);
     while (place) {
         struct thread_slots *slots = find_slots(place->serial);
-        if (is_live(slots))
+        if (slots && !atomic_load_explicit(&slots->silent, memory_order_relaxed))
             release_slot(slots, place->slot);
         struct place *next = place->next;
         free(place);

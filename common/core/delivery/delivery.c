@@ -65,14 +65,6 @@ size_t delivery_find_stream(const struct delivery_producer *producer, uint32_t s
     return at;
 }
 
-// Reserves memory for one more stream.
-static bool reserve_stream(struct delivery_producer *producer)
-{
-    const size_t count = producer->stream_count + 1;
-    return ARRAY_RESERVE(&producer->streams, &producer->stream_room, count) &&
-           ARRAY_RESERVE(&producer->flows, &producer->flow_room, count);
-}
-
 enum status delivery_producer_stream(struct delivery_producer *producer,
                                      const struct delivery_stream *state, uint64_t released)
 {
@@ -89,7 +81,8 @@ enum status delivery_producer_stream(struct delivery_producer *producer,
         return STATUS_INVALID;
     if (producer->stream_count == DELIVERY_STREAMS_MAX)
         return STATUS_FULL;
-    if (!reserve_stream(producer))
+    if (!ARRAY_RESERVE(&producer->streams, &producer->stream_room, at + 1) ||
+        !ARRAY_RESERVE(&producer->flows, &producer->flow_room, at + 1))
         return STATUS_NOMEM;
     producer->streams[at] = *state;
     producer->flows[at] = (struct delivery_flow){.told = state->produced,

@@ -12,6 +12,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "common/core/base/array.h"
 #include "common/core/base/text.h"
 #include "common/monitor/runfile/fork_safe_lock.h"
 #include "common/sys/files.h"
@@ -24,8 +25,8 @@ enum step { STEP_MOVE, STEP_GIVE_UP, STEP_REMOVE, STEPS };
 
 // What a dead run takes.
 struct item {
-    struct orphans_place *place; // NULL: not counted any more, since it is unusable
     int64_t started_ns;          // 0: only its spool is left
+    struct orphans_place *place; // NULL: not counted any more, since it is unusable
     uint64_t file_bytes, spool_bytes;
 };
 
@@ -101,13 +102,6 @@ static void measure(struct tidy *tidy, struct item *item)
     tidy->memory += is_in_memory(item) ? item->file_bytes : 0;
 }
 
-static int compare_ages(const void *a, const void *b)
-{
-    const int64_t left = ((const struct item *)a)->started_ns;
-    const int64_t right = ((const struct item *)b)->started_ns;
-    return (left > right) - (left < right);
-}
-
 // Adds the dead runs, and frees the parts of their files that hold no record: runfile_attach does.
 static void add_items(struct tidy *tidy, const struct orphans_list *list)
 {
@@ -126,7 +120,7 @@ static void add_items(struct tidy *tidy, const struct orphans_list *list)
         tidy->items[tidy->count++] = item;
     }
     if (tidy->count > 0)
-        qsort(tidy->items, tidy->count, sizeof *tidy->items, compare_ages);
+        qsort(tidy->items, tidy->count, sizeof *tidy->items, array_compare_first);
 }
 
 // ---- Steps ------------------------------------------------------------------------

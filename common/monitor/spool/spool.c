@@ -99,18 +99,13 @@ enum status spool_look(struct spool **out, const struct spool_settings *settings
     return open_there(out, settings, path, NULL, true, err);
 }
 
-static void free_index(struct spool *spool)
-{
-    for (size_t i = 0; i < spool->segment_count; i++)
-        free(spool->segments[i].rows);
-    free(spool->segments);
-}
-
 void spool_close(struct spool *spool)
 {
     if (!spool)
         return;
-    free_index(spool);
+    for (size_t i = 0; i < spool->segment_count; i++)
+        free(spool->segments[i].rows);
+    free(spool->segments);
     for (uint32_t name = 1; spool->found && name <= spool->found_highest; name++)
         free(spool->found[name]);
     free(spool->found);

@@ -34,17 +34,6 @@ static int64_t clamp(uint64_t value)
     return value > INT64_MAX ? INT64_MAX : (int64_t)value;
 }
 
-// Maps values of a newer caller to known ones.
-static enum inferstat_result known_result(enum inferstat_result result)
-{
-    return (unsigned)result > INFERSTAT_RESULT_CANCELLED ? INFERSTAT_RESULT_ERROR : result;
-}
-
-static enum inferstat_sync known_sync(enum inferstat_sync sync)
-{
-    return (unsigned)sync > INFERSTAT_SYNC_PERIODIC ? INFERSTAT_SYNC_PERIODIC : sync;
-}
-
 // Sets settings and measurements; negative ones were not measured and stay absent.
 static void set_figures(struct record *record, const struct inferstat_pipeline *pipeline)
 {
@@ -96,8 +85,12 @@ void inferstat_add_pipeline(struct inferstat_monitor *monitor,
     record_set_name(&record, PIPELINE_DEVICE, monitor_known_name(monitor, pipeline->device));
     if (pipeline->model > 0)
         record_set_name(&record, PIPELINE_MODEL, monitor_known_name(monitor, pipeline->model));
-    record_set_int(&record, PIPELINE_STATUS, (int64_t)known_result(pipeline->result));
-    record_set_int(&record, PIPELINE_SYNC, (int64_t)known_sync(pipeline->sync));
+    // Values of a newer caller become known ones.
+    const bool known = (unsigned)pipeline->result <= INFERSTAT_RESULT_CANCELLED;
+    record_set_int(&record, PIPELINE_STATUS, known ? pipeline->result : INFERSTAT_RESULT_ERROR);
+    record_set_int(&record, PIPELINE_SYNC,
+                   pipeline->sync == INFERSTAT_SYNC_EVENTS ? INFERSTAT_SYNC_EVENTS
+                                                           : INFERSTAT_SYNC_PERIODIC);
     record_set_int(&record, PIPELINE_ITEMS,
                    monitor_plausible(pipeline->items < 0 ? 0 : pipeline->items));
     set_figures(&record, pipeline);

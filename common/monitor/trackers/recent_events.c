@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/core/base/array.h"
 #include "common/sys/process.h"
 
 // Entries of all threads, oldest first.
@@ -11,13 +12,6 @@ struct merged {
     struct event_entry *entries;
     size_t count;
 };
-
-static int by_end(const void *left, const void *right)
-{
-    const struct event_entry *a = left;
-    const struct event_entry *b = right;
-    return (a->ended_ns > b->ended_ns) - (a->ended_ns < b->ended_ns);
-}
 
 // Reads the events of a kind from all slots.  The caller holds their lock.
 static size_t read_slots(const struct inferstat_monitor *monitor, enum inferstat_event_kind kind,
@@ -53,7 +47,7 @@ static struct merged merge(struct inferstat_monitor *monitor, enum inferstat_eve
     (void)pthread_mutex_unlock(&monitor->slots.lock);
 
     if (merged.count > 1)
-        qsort(merged.entries, merged.count, sizeof *merged.entries, by_end);
+        qsort(merged.entries, merged.count, sizeof *merged.entries, array_compare_first);
     if (merged.count > limit) {
         memmove(merged.entries, merged.entries + (merged.count - limit),
                 limit * sizeof *merged.entries);

@@ -281,11 +281,6 @@ log_inference(const struct inferstat_inference *inference, const struct outcome 
                    speed);
 }
 
-static enum inferstat_finish checked_finish(enum inferstat_finish finish)
-{
-    return (unsigned)finish <= INFERSTAT_FINISH_ERROR ? finish : INFERSTAT_FINISH_ERROR;
-}
-
 void inferstat_inference_end(struct inferstat_inference *inference, enum inferstat_finish finish)
 {
     if (!inference || !inference->active)
@@ -294,7 +289,8 @@ void inferstat_inference_end(struct inferstat_inference *inference, enum inferst
     struct inferstat_monitor *monitor = inference->monitor;
     if (!monitor_is_live(monitor))
         return;
-    finish = checked_finish(finish);
+    if ((unsigned)finish > INFERSTAT_FINISH_ERROR)
+        finish = INFERSTAT_FINISH_ERROR;
 
     const uint64_t end = inference->last_ns ? inference->last_ns : clock_monotonic_ns();
     struct thread_slot *slot = thread_slot_current(&monitor->slots);
