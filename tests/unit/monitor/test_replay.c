@@ -56,17 +56,20 @@ static void record_one(struct inferstat_monitor *monitor, struct inferstat_infer
     inferstat_inference_end(inference, INFERSTAT_FINISH_STOP);
 }
 
-static struct inferstat_monitor *open_for(const struct scene *scene, uint32_t ring_records)
+static struct inferstat_monitor *open_for(struct scene *scene, const char *collector,
+                                          uint32_t ring_records)
 {
     struct inferstat_options options;
     struct inferstat_error err;
     struct inferstat_monitor *monitor;
     inferstat_options_init(&options);
-    options.collector = scene->address;
+    options.collector = collector;
     options.run_folder = scene->runs;
     options.spool_folder = scene->spools;
     options.spool_free_bytes = 0;
     options.sample_ms = 0;
+    options.log = take_line;
+    options.log_context = &scene->lines;
     if (ring_records)
         options.ring_records = ring_records;
     if (inferstat_open(&monitor, &options, &err) != INFERSTAT_OK) {
@@ -76,9 +79,9 @@ static struct inferstat_monitor *open_for(const struct scene *scene, uint32_t ri
     return monitor;
 }
 
-static void live(const struct scene *scene, const struct life *life, int ready_fd)
+static void live(struct scene *scene, const struct life *life, int ready_fd)
 {
-    struct inferstat_monitor *monitor = open_for(scene, life->ring_records);
+    struct inferstat_monitor *monitor = open_for(scene, scene->address, life->ring_records);
     const uint32_t name = inferstat_name(monitor, "victim");
     struct inferstat_inference *inference = inferstat_inference_new(monitor);
     struct inferstat_totals totals = {.dropped = 0};
@@ -109,7 +112,7 @@ static void live(const struct scene *scene, const struct life *life, int ready_f
         (void)pause();
 }
 
-static pid_t live_and_die(const struct scene *scene, const struct life *life)
+static pid_t live_and_die(struct scene *scene, const struct life *life)
 {
     int ready[2];
     assert_int_equal(pipe(ready), 0);
@@ -160,33 +163,36 @@ static void expect_inferences(struct scene *scene, unsigned count)
     }
 }
 
+// The run is sent and nothing is left of it; what the collector has seen of it.
+static struct fake_state replay_one(struct scene *scene)
+{
+    scene->collector = fake_collector_open(scene->folder);
+    assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
+    assert_int_equal(count_entries(scene->runs, NULL), 0);
+    assert_int_equal(count_entries(scene->spools, NULL), 0);
+    const struct fake_state seen = seen_by(scene->collector);
+    assert_true(seen.closed && seen.replay);
+    return seen;
+}
+
 // ---- Tests ----------------------------------------------------------------------------
 
 // The rings of a killed process: all that was recorded, with its death.
-STATE_CASE(test_killed_in_decode, struct scene *scene)
+STATE_CASE(test_killed, struct scene *scene)
 {
     const pid_t pid =
         live_and_die(scene, &(struct life){.inferences = 1000, .in_decode = true, .in_load = true});
     assert_int_equal(count_entries(scene->runs, NULL), 1);
-    scene->collector = fake_collector_open(scene->folder);
-    assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
-    const struct fake_state seen = seen_by(scene->collector);
-    assert_true(seen.replay && seen.closed && seen.killed);
-    assert_true(seen.ended_ns > 0);
+    const struct fake_state seen = replay_one(scene);
+    assert_true(seen.killed && seen.ended_ns > 0);
     assert_string_equal(seen.deaths, "1: decode victim request 1001");
     expect_inferences(scene, 1000);
-    assert_int_equal(count_entries(scene->runs, NULL), 0);
-    assert_int_equal(count_entries(scene->spools, NULL), 0);
     char words[64];
     (void)snprintf(words, sizeof words, "(process %d) had left 1000 records", (int)pid);
     assert_non_null(strstr(scene->lines.text, words));
     assert_int_equal(replay(scene).ends[REPLAY_SENT], 0); // and that was all
-}
 
-STATE_CASE(test_killed_in_load, struct scene *scene)
-{
     (void)live_and_die(scene, &(struct life){.inferences = 1, .in_load = true});
-    scene->collector = fake_collector_open(scene->folder);
     assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
     assert_string_equal(seen_by(scene->collector).deaths, "1: load read_header");
 }
@@ -199,13 +205,8 @@ STATE_CASE(test_killed_with_spool, struct scene *scene)
                        &(struct life){.inferences = 1000, .in_decode = true, .ring_records = 64});
     assert_int_equal(count_entries(scene->runs, NULL), 1);
     assert_int_equal(count_entries(scene->spools, NULL), 1);
-    scene->collector = fake_collector_open(scene->folder);
-    assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
-    const struct fake_state seen = seen_by(scene->collector);
-    assert_true(seen.closed && seen.killed);
+    assert_true(replay_one(scene).killed);
     expect_inferences(scene, 1000);
-    assert_int_equal(count_entries(scene->runs, NULL), 0);
-    assert_int_equal(count_entries(scene->spools, NULL), 0);
 }
 
 // Records of two slots, from the ring of a killed process and from its spool.
@@ -484,15 +485,8 @@ STATE_CASE(test_next_process, struct scene *scene)
     assert_int_equal(close(fd), 0);
 
     scene->collector = fake_collector_open(scene->folder);
-    struct inferstat_options options;
-    inferstat_options_init(&options);
-    options.collector = "ipc:///nowhere"; // the dead one's records go to its own
-    options.run_folder = scene->runs;
-    options.spool_folder = scene->spools;
-    options.log = take_line;
-    options.log_context = &scene->lines;
-    struct inferstat_monitor *monitor;
-    assert_int_equal(inferstat_open(&monitor, &options, NULL), INFERSTAT_OK);
+    // The dead one's records go to its own collector.
+    struct inferstat_monitor *monitor = open_for(scene, "ipc:///nowhere", 0);
     assert_true(fake_collector_wait(scene->collector, 300));
     for (int i = 0; i < 5000 && count_entries(scene->runs, NULL) > 2; i++)
         (void)usleep(2000);
@@ -517,13 +511,7 @@ STATE_CASE(test_busy_for_a_moment, struct scene *scene)
     assert_true(fd >= 0);
     assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
     scene->collector = fake_collector_open(scene->folder);
-    struct inferstat_options options;
-    inferstat_options_init(&options);
-    options.collector = "ipc:///nowhere"; // the dead one's records go to its own
-    options.run_folder = scene->runs;
-    options.spool_folder = scene->spools;
-    struct inferstat_monitor *monitor;
-    assert_int_equal(inferstat_open(&monitor, &options, NULL), INFERSTAT_OK);
+    struct inferstat_monitor *monitor = open_for(scene, "ipc:///nowhere", 0);
     (void)usleep(500000);
     assert_int_equal(seen_by(scene->collector).records, 0);
     assert_int_equal(close(fd), 0);
@@ -638,7 +626,7 @@ static void test_unmade_files(void **state)
 // records where a host that goes down does not take them.
 STATE_CASE(test_closed_without_collector, struct scene *scene)
 {
-    struct inferstat_monitor *monitor = open_for(scene, 0);
+    struct inferstat_monitor *monitor = open_for(scene, scene->address, 0);
     infer(monitor, inferstat_name(monitor, "victim"), 3);
     operate(monitor, inferstat_name(monitor, "x"), 99);
     struct inferstat_totals totals;
@@ -652,17 +640,13 @@ STATE_CASE(test_closed_without_collector, struct scene *scene)
         assert_int_equal(ring_released(runfile_stream(file, i).ring),
                          ring_produced(runfile_stream(file, i).ring));
     runfile_close(file);
-    scene->collector = fake_collector_open(scene->folder);
-    assert_int_equal(replay(scene).ends[REPLAY_SENT], 1);
-    const struct fake_state seen = seen_by(scene->collector);
-    assert_true(seen.closed && seen.replay);
+    const struct fake_state seen = replay_one(scene);
     assert_false(seen.killed);
     assert_int_equal(seen.records, totals.produced);
 }
 
-TEST_MAIN_EACH(scene_begin, scene_finish, test_killed_in_decode, test_killed_in_load,
-               test_killed_with_spool, test_long_reasons, test_version_before, test_host_went_down,
-               test_damaged_spool, test_collector_is_away, test_own_collector_first,
-               test_two_at_once, test_next_process, test_unusable, test_spool_out_of_reach,
-               test_unmade_files, test_closed_without_collector,
+TEST_MAIN_EACH(scene_begin, scene_finish, test_killed, test_killed_with_spool, test_long_reasons,
+               test_version_before, test_host_went_down, test_damaged_spool, test_collector_is_away,
+               test_own_collector_first, test_two_at_once, test_next_process, test_unusable,
+               test_spool_out_of_reach, test_unmade_files, test_closed_without_collector,
                test_stream_that_only_the_store_has, test_busy_for_a_moment)
