@@ -7,7 +7,7 @@
 #include "client/cli/cli.h"
 #include "client/cli/output/rows.h"
 #include "common/core/base/text.h"
-#include "common/store/restore.h"
+#include "common/store/store.h"
 #include "common/sys/files.h"
 
 // Makes a path absolute, as the collector has another working folder.

@@ -46,6 +46,7 @@
 #include "common/core/query/result.h"
 #include "common/core/record/record.h"
 
+struct sqlite3;
 struct store;
 
 enum {
@@ -140,5 +141,18 @@ enum audit_verdict audit_verdict(const struct audit_run *run);
 // Answers QUERY_AUDIT (store.h).
 MUST_CHECK enum status query_audit(struct store *store, const struct query *query,
                                    struct result **out, struct error *err);
+
+// ---- The file --------------------------------------------------------------------------
+
+// Reads every page of the file and compares tables with their indexes, then verifies the checksum
+// of each rollup (rollup_row.h).  Returns STATUS_CORRUPT if there is damage, and `err` names the
+// first; STATUS_TIMEOUT if it exceeds the store's time budget.
+MUST_CHECK enum status integrity_check(struct store *store, struct error *err);
+
+// Runs one of SQLite's own checks; `pragma` is "PRAGMA integrity_check(1)" or "PRAGMA
+// quick_check(1)".  Sets `finding` to what is damaged, in one line, or to "".
+enum { INTEGRITY_FINDING_SIZE = 200 };
+MUST_CHECK enum status integrity_pragma(char finding[INTEGRITY_FINDING_SIZE], struct sqlite3 *db,
+                                        const char *pragma, struct error *err);
 
 #endif

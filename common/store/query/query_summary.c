@@ -43,26 +43,26 @@ static const struct answer_column ping_columns[] = {
 
 enum { REASONS_MAX = 64, REJECTED_SIZE = 64 };
 
-// The reasons for which messages were rejected, and how many.
-struct rejections {
-    unsigned count;
-    struct rejection {
-        char key[REJECTED_SIZE]; // rejected_REASON
-        int64_t count;
-    } list[REASONS_MAX];
-};
-
+// For each reason for which messages were rejected: adds a column, or sets its cell in the row.
 static enum status on_rejection(void *context, sqlite3_stmt *row, struct error *err)
 {
-    (void)err;
-    struct rejections *rejections = context;
-    const unsigned char *reason = sqlite3_column_text(row, 0);
-    if (!reason || rejections->count == REASONS_MAX)
-        return STATUS_OK;
-    struct rejection *rejection = &rejections->list[rejections->count++];
-    (void)snprintf(rejection->key, REJECTED_SIZE, "rejected_%s", (const char *)reason);
-    rejection->count = sqlite3_column_int64(row, 1);
+    struct result *answer = context;
+    const char *reason = (const char *)sqlite3_column_text(row, 0);
+    char key[REJECTED_SIZE];
+    (void)snprintf(key, sizeof key, "rejected_%s", reason ? reason : "");
+    if (result_row_count(answer) > 0)
+        answer_int(answer, key, sqlite3_column_int64(row, 1));
+    else if (result_add_column(answer, key, UNIT_COUNT) != STATUS_OK)
+        return error_no_memory(err, "store");
     return STATUS_OK;
+}
+
+static enum status scan_rejections(struct store *store, struct result *answer, struct error *err)
+{
+    sqlite3_str *sql = sqlite3_str_new(store->db);
+    sqlite3_str_appendf(sql, "SELECT reason, count FROM refusal ORDER BY reason LIMIT %d",
+                        REASONS_MAX);
+    return reader_scan(store, sql, NULL, on_rejection, answer, err);
 }
 
 static const struct answer_column summary_columns[] = {
@@ -134,25 +134,21 @@ enum status query_ping(struct store *store, const struct query *query, struct re
                        struct error *err)
 {
     (void)query;
-    struct rejections rejections = {.count = 0};
-    sqlite3_str *sql = sqlite3_str_new(store->db);
-    sqlite3_str_appendall(sql, "SELECT reason, count FROM refusal ORDER BY reason");
-    enum status status = reader_scan(store, sql, NULL, on_rejection, &rejections, err);
+    enum status status =
+        answer_new(out, ping_columns, sizeof ping_columns / sizeof *ping_columns, err);
     if (status == STATUS_OK)
-        status = answer_new(out, ping_columns, sizeof ping_columns / sizeof *ping_columns, err);
-    for (unsigned i = 0; i < rejections.count && status == STATUS_OK; i++)
-        if (result_add_column(*out, rejections.list[i].key, UNIT_COUNT) != STATUS_OK)
-            status = error_no_memory(err, "store");
+        status = scan_rejections(store, *out, err);
     if (status != STATUS_OK)
         return status;
     answer_row(*out);
-    for (unsigned i = 0; i < rejections.count; i++)
-        answer_int(*out, rejections.list[i].key, rejections.list[i].count);
+    status = scan_rejections(store, *out, err);
+    if (status != STATUS_OK)
+        return status;
     answer_text(*out, "version", INFERSTAT_VERSION);
     answer_int(*out, "protocol", DELIVERY_PROTOCOL);
     answer_int(*out, "now_ns", clock_wall_ns());
     answer_int(*out, "store_bytes", store_bytes(store));
-    sql = sqlite3_str_new(store->db);
+    sqlite3_str *sql = sqlite3_str_new(store->db);
     sqlite3_str_appendall(sql, "SELECT (SELECT value FROM meta WHERE key = 'store') AS store,"
                                " (SELECT count(*) FROM run INDEXED BY run_open WHERE \"end\" = 0)"
                                " AS runs_open");

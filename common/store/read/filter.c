@@ -131,3 +131,14 @@ enum status filter_prepare(sqlite3 *db, sqlite3_stmt **out, sqlite3_str *sql,
         filter_bind(*out, filter);
     return status;
 }
+
+enum status filter_run(sqlite3 *db, sqlite3_str *sql, const struct query_filter *filter,
+                       struct error *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    enum status status = filter_prepare(db, &stmt, sql, filter, err);
+    if (status == STATUS_OK)
+        status = database_run(db, stmt, err);
+    (void)sqlite3_finalize(stmt);
+    return status;
+}

@@ -44,4 +44,8 @@ MUST_CHECK enum status filter_prepare(struct sqlite3 *db, struct sqlite3_stmt **
                                       struct sqlite3_str *sql, const struct query_filter *filter,
                                       struct error *err);
 
+// The same, and runs the statement, which returns no rows.
+MUST_CHECK enum status filter_run(struct sqlite3 *db, struct sqlite3_str *sql,
+                                  const struct query_filter *filter, struct error *err);
+
 #endif

@@ -9,7 +9,6 @@
 #include "common/store/sqlite/database.h"
 #include "common/store/sqlite/lock.h"
 #include "common/store/rollup/aggregate.h"
-#include "common/store/schema/open_marker.h"
 #include "common/sys/clock.h"
 #include "common/store/schema/database_open.h"
 

@@ -19,17 +19,6 @@ enum {
     PAGES_MOST = 4096,
 };
 
-static enum status run_filtered(sqlite3 *db, sqlite3_str *sql, const struct query_filter *filter,
-                                struct error *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    enum status status = filter_prepare(db, &stmt, sql, filter, err);
-    if (status == STATUS_OK)
-        status = database_run(db, stmt, err);
-    (void)sqlite3_finalize(stmt);
-    return status;
-}
-
 // One integer about a kind's table.
 static enum status ask_table(sqlite3 *db, const char *what, enum record_kind kind, int64_t *out,
                              struct error *err)
@@ -132,7 +121,7 @@ static enum status count_cleared(const struct rows *rows, sqlite3 *db, struct er
     append_from(sql, rows);
     append_where(sql, rows);
     sqlite3_str_appendf(sql, " GROUP BY t.run) WHERE run = gone AND kind = %d", clearing->kind);
-    return run_filtered(db, sql, &clearing->filter, err);
+    return filter_run(db, sql, &clearing->filter, err);
 }
 
 static enum status clear_some(const struct rows *rows, sqlite3 *db, struct error *err)
@@ -145,7 +134,7 @@ static enum status clear_some(const struct rows *rows, sqlite3 *db, struct error
     sqlite3_str_appendf(sql, "DELETE FROM \"%w\" AS t NOT INDEXED",
                         record_kind_info((enum record_kind)clearing->kind)->name);
     append_where(sql, rows);
-    return run_filtered(db, sql, &clearing->filter, err);
+    return filter_run(db, sql, &clearing->filter, err);
 }
 
 // ---- Rollups of what is cleared ------------------------------------------------------------

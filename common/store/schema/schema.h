@@ -5,9 +5,9 @@
 //
 // Tables
 //   meta       key, value: uuid of the store, its time of creation, and while a collector has the
-//              store open the marker (open_marker.h).  In a store created before version 3 also the
-//              id of the last run before the upgrade (SCHEMA_NO_SET_HASHES): of runs up to this id,
-//              gone_sum (below) may be unknown
+//              store open the marker (database_open.h).  In a store created before version 3 also
+//              the id of the last run before the upgrade (SCHEMA_NO_SET_HASHES): of runs up to this
+//              id, gone_sum (below) may be unknown
 //   name       id, text: models, hosts, devices, operations, stages; owner (who reported it first;
 //              0: unknown, such as imported ones)
 //   run        one row per run: the columns in record.h, and heard_ns (when the collector last

@@ -68,25 +68,10 @@ static enum status open_both(struct copying *copying, const char *path, struct e
 
 // ---- Statements -------------------------------------------------------------------------
 
-// Runs what was appended, with the filter's parameters bound; only frees it after a failure.
-static enum status run_after(struct copying *copying, enum status status, sqlite3_str *sql,
-                             struct error *err)
-{
-    sqlite3_stmt *stmt = NULL;
-    if (status != STATUS_OK) {
-        sqlite3_free(sqlite3_str_finish(sql));
-        return status;
-    }
-    status = filter_prepare(copying->db, &stmt, sql, &copying->query->filter, err);
-    if (status == STATUS_OK)
-        status = database_run(copying->db, stmt, err);
-    (void)sqlite3_finalize(stmt);
-    return status;
-}
-
+// Runs what was appended, with the filter's parameters bound.
 static enum status run(struct copying *copying, sqlite3_str *sql, struct error *err)
 {
-    return run_after(copying, STATUS_OK, sql, err);
+    return filter_run(copying->db, sql, &copying->query->filter, err);
 }
 
 // Begins "INSERT OR IGNORE INTO bundle.TABLE(...) SELECT ... FROM main.TABLE t".  The columns are
@@ -112,35 +97,40 @@ static enum status append_copy(struct copying *copying, sqlite3_str *sql, const 
     return status;
 }
 
-// Copies the rows of a table that a condition (static; may be empty) holds for.
-static enum status copy_where(struct copying *copying, const char *table, const char *condition,
-                              struct error *err)
+// Copies the rows of a table that a condition (static) holds for, or, where it is NULL, those of a
+// kind that the filter covers.
+static enum status copy_table(struct copying *copying, const char *table, enum record_kind kind,
+                              const char *condition, struct error *err)
 {
     sqlite3_str *sql = sqlite3_str_new(copying->db);
     enum status status = append_copy(copying, sql, table, err);
-    sqlite3_str_appendf(sql, " %s", condition);
-    return run_after(copying, status, sql, err);
+    if (condition)
+        sqlite3_str_appendf(sql, " %s", condition);
+    else
+        filter_where(sql, kind, &copying->query->filter);
+    if (status == STATUS_OK)
+        return run(copying, sql, err);
+    sqlite3_free(sqlite3_str_finish(sql));
+    return status;
+}
+
+static enum status copy_where(struct copying *copying, const char *table, const char *condition,
+                              struct error *err)
+{
+    return copy_table(copying, table, RECORD_KIND_RUN, condition, err);
 }
 
 // ---- Records and runs -------------------------------------------------------------------
 
-static enum status copy_kind(struct copying *copying, enum record_kind kind, struct error *err)
-{
-    enum query_dimension missing;
-    if (!filter_applies(kind, &copying->query->filter, &missing))
-        return STATUS_OK;
-    sqlite3_str *sql = sqlite3_str_new(copying->db);
-    enum status status = append_copy(copying, sql, record_kind_info(kind)->name, err);
-    filter_where(sql, kind, &copying->query->filter);
-    return run_after(copying, status, sql, err);
-}
-
 static enum status copy_records(struct copying *copying, struct error *err)
 {
     enum status status = STATUS_OK;
-    for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT && status == STATUS_OK;
-         kind++)
-        status = copy_kind(copying, (enum record_kind)kind, err);
+    for (unsigned i = RECORD_KIND_RUN + 1; i < RECORD_KIND_COUNT && status == STATUS_OK; i++) {
+        const enum record_kind kind = (enum record_kind)i;
+        enum query_dimension missing;
+        if (filter_applies(kind, &copying->query->filter, &missing))
+            status = copy_table(copying, record_kind_info(kind)->name, kind, NULL, err);
+    }
     return status;
 }
 
@@ -201,13 +191,24 @@ static enum status pick_runs(struct copying *copying, struct error *err)
 #define OF_NAME(parameter)                                                                         \
     " AND t.name = (SELECT n.id FROM main.name n WHERE n.text = " parameter ")"
 
+struct part {
+    const char *table, *condition;
+};
+
+static enum status copy_parts(struct copying *copying, const struct part *parts, size_t count,
+                              struct error *err)
+{
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < count && status == STATUS_OK; i++)
+        status = copy_where(copying, parts[i].table, parts[i].condition, err);
+    return status;
+}
+
 // A bundle omits the keys that opened its runs: recipients do not need them.
 static enum status copy_runs(struct copying *copying, struct error *err)
 {
     const struct query_filter *filter = &copying->query->filter;
-    const struct {
-        const char *table, *condition;
-    } parts[] = {
+    const struct part parts[] = {
         {"run", OF_PICKED},
         {"stream", OF_PICKED},
         {"range", OF_PICKED},
@@ -216,9 +217,7 @@ static enum status copy_runs(struct copying *copying, struct error *err)
         {"device", filter->by[QUERY_BY_DEVICE][0] ? OF_PICKED OF_NAME(":device") : OF_PICKED},
         {"model", filter->by[QUERY_BY_MODEL][0] ? OF_PICKED OF_NAME(":model") : OF_PICKED},
     };
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && status == STATUS_OK; i++)
-        status = copy_where(copying, parts[i].table, parts[i].condition, err);
+    enum status status = copy_parts(copying, parts, sizeof parts / sizeof *parts, err);
     return status == STATUS_OK ? database_exec(copying->db, "UPDATE bundle.run SET key = NULL", err)
                                : status;
 }
@@ -291,14 +290,6 @@ static enum status copy_names(struct copying *copying, struct error *err)
     return run(copying, sql, err);
 }
 
-static enum status copy_rollups(struct copying *copying, struct error *err)
-{
-    enum status status = bundle_expired(copying->db, &copying->query->filter, err);
-    return status == STATUS_OK ? copy_where(copying, "series",
-                                            "WHERE t.id IN (SELECT series FROM bundle.rollup)", err)
-                               : status;
-}
-
 // Creates the table going(baseline): the baselines whose own filter has every name that the
 // bundle's has, with the same values, at any time.  A baseline stores its filter as words,
 // "model=a, host=b", in which a value ends where the words or the next dimension does.  Where a
@@ -330,24 +321,18 @@ static enum status pick_baselines(struct copying *copying, struct error *err)
                                : status;
 }
 
-static enum status copy_baselines(struct copying *copying, struct error *err)
-{
-    enum status status = pick_baselines(copying, err);
-    if (status == STATUS_OK)
-        status = copy_where(copying, "baseline", "WHERE t.id IN (SELECT baseline FROM going)", err);
-    if (status == STATUS_OK)
-        status = copy_where(copying, "baseline_sample",
-                            "WHERE t.baseline IN (SELECT baseline FROM going)", err);
-    return status;
-}
-
 static enum status copy_rest(struct copying *copying, struct error *err)
 {
-    enum status status = copy_where(copying, "expiry", "", err);
+    static const struct part parts[] = {
+        {"series", "WHERE t.id IN (SELECT series FROM bundle.rollup)"},
+        {"expiry", ""},
+        {"baseline", "WHERE t.id IN (SELECT baseline FROM going)"},
+        {"baseline_sample", "WHERE t.baseline IN (SELECT baseline FROM going)"},
+        {"meta", "WHERE t.key = '" SCHEMA_NO_SET_HASHES "'"},
+    };
+    enum status status = pick_baselines(copying, err);
     if (status == STATUS_OK)
-        status = copy_baselines(copying, err);
-    if (status == STATUS_OK)
-        status = copy_where(copying, "meta", "WHERE t.key = '" SCHEMA_NO_SET_HASHES "'", err);
+        status = copy_parts(copying, parts, sizeof parts / sizeof *parts, err);
     if (status == STATUS_OK)
         status = copy_names(copying, err);
     if (status == STATUS_OK)
@@ -389,7 +374,7 @@ static enum status fill(struct copying *copying, struct error *err)
     if (status == STATUS_OK)
         status = account(copying, err);
     if (status == STATUS_OK)
-        status = copy_rollups(copying, err);
+        status = bundle_expired(copying->db, &copying->query->filter, err);
     if (status == STATUS_OK)
         status = copy_rest(copying, err);
     if (status == STATUS_OK)

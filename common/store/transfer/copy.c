@@ -10,7 +10,7 @@
 #include "common/store/compare/baseline.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/sqlite/atomic_file.h"
-#include "common/store/audit/integrity_check.h"
+#include "common/store/audit/audit.h"
 #include "common/sys/clock.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/session.h"
@@ -108,7 +108,7 @@ static enum status count_rows(struct result *answer, struct sqlite3 *db, struct 
     return status;
 }
 
-// The row `open` of meta is of the collector that has the store open (open_marker.h), not of
+// The row `open` of meta is of the collector that has the store open (database_open.h), not of
 // a copy.
 static enum status check_copy(struct result *answer, struct store *store,
                               const struct atomic_file *file, struct error *err)

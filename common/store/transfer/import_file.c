@@ -11,7 +11,7 @@
 #include "common/store/sqlite/database.h"
 #include "common/store/transfer/import_reading.h"
 #include "common/store/schema/file_probe.h"
-#include "common/store/audit/integrity_check.h"
+#include "common/store/audit/audit.h"
 #include "common/sys/clock.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/session.h"

@@ -12,7 +12,6 @@
 #include "common/store/sqlite/admin_log.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/transfer/import.h"
-#include "common/store/schema/open_marker.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "common/sys/thread.h"

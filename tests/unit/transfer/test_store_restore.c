@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/store/restore.h"
+#include "common/store/store.h"
 #include "common/store/sqlite/lock.h"
 #include "tests/support/test.h"
 #include "tests/unit/transfer/copy_fixture.h"
