@@ -36,11 +36,11 @@ static const uint64_t credit_retry_ns = UINT64_C(50000000);
 struct live {
     uint32_t kinds;
     bool ids_only;
-    const struct wire_socket *subscribed; // with which credit was given last
-    uint32_t owed;                        // credit to give with the next message of ours
-    uint64_t renew_ns;                    // monotonic: when to renew the credit
-    uint64_t missed_before;               // by ended subscriptions
-    uint64_t missed;                      // by this one
+    unsigned subscribed;    // link->made with which credit was given last
+    uint32_t owed;          // credit to give with the next message of ours
+    uint64_t renew_ns;      // monotonic: when to renew the credit
+    uint64_t missed_before; // by ended subscriptions
+    uint64_t missed;        // by this one
     // Records that came while a query was under way, in order.
     struct held {
         enum record_kind kind;
@@ -297,13 +297,10 @@ struct asking {
     const struct message *query;
     uint64_t slow_ns;     // of slow_ns()
     uint64_t deadline_ns; // monotonic, as all below
-    // A query that may be asked twice is asked again at half-time: the first may have gone to
-    // a collector that was being restarted, and a collector that closes connections because a
-    // key lost a role closes also those that have sent nothing yet.  0: not, or no more.
-    uint64_t again_ns;
-    const struct wire_socket *sent; // on which it was sent; NULL: it has to be
-    uint64_t heard_ns;              // the last sign of life, and where it is slow
-    uint64_t ping_ns;               // when to ask for the next
+    unsigned sent;        // link->made with which it was sent; 0: it has to be
+    unsigned losses;      // connections that ended before the answer
+    uint64_t heard_ns;    // the last sign of life, and where it is slow
+    uint64_t ping_ns;     // when to ask for the next
 };
 
 static enum status send_now(struct asking *asking, uint64_t now_ns, struct error *err)
@@ -311,7 +308,7 @@ static enum status send_now(struct asking *asking, uint64_t now_ns, struct error
     enum status status = send_message(asking->link, asking->query, err);
     if (status != STATUS_OK)
         return status == STATUS_FULL ? STATUS_OK : status;
-    asking->sent = asking->link->socket;
+    asking->sent = asking->link->made;
     asking->heard_ns = now_ns;
     asking->ping_ns = now_ns + asking->collector->timeout_ns / 2;
     if (asking->slow_ns)
@@ -361,10 +358,6 @@ static enum status keep_time(struct asking *asking, uint64_t now_ns)
         return STATUS_CANCELLED;
     if (now_ns >= asking->deadline_ns)
         return STATUS_TIMEOUT;
-    if (asking->again_ns && now_ns >= asking->again_ns) {
-        asking->again_ns = 0;
-        asking->sent = NULL;
-    }
     if (!asking->slow_ns || !asking->sent)
         return STATUS_OK;
     if (now_ns >= asking->heard_ns + asking->collector->timeout_ns)
@@ -379,8 +372,6 @@ static void wait_for_more(const struct asking *asking, uint64_t now_ns)
 {
     const struct link *link = asking->link;
     uint64_t until_ns = asking->deadline_ns;
-    if (asking->again_ns && asking->again_ns < until_ns)
-        until_ns = asking->again_ns;
     if (asking->slow_ns && asking->sent && asking->ping_ns < until_ns)
         until_ns = asking->ping_ns;
     uint64_t wait_ns = until_ns > now_ns ? until_ns - now_ns : 0;
@@ -391,21 +382,35 @@ static void wait_for_more(const struct asking *asking, uint64_t now_ns)
     receive_others(asking->collector, link);
 }
 
+// The connection is gone on which the query was sent: sends it once more on the next, if it may be.
+static enum status on_lost(struct asking *asking, uint64_t now_ns, struct error *err)
+{
+    const uint64_t until_ns = now_ns + asking->collector->timeout_ns;
+    asking->sent = 0;
+    if (asking->deadline_ns > until_ns)
+        asking->deadline_ns = until_ns;
+    if (may_ask_twice(asking->query->query.query.kind) && asking->losses++ == 0)
+        return STATUS_OK;
+    return error_set(err, STATUS_UNREACHABLE,
+                     "collector %.200s: the connection was lost before the answer came (a change "
+                     "may have been made)",
+                     asking->collector->name);
+}
+
 static enum status ask(struct asking *asking, struct message *reply, struct error *err)
 {
+    const struct link *link = asking->link;
     for (;;) {
-        enum status status = link_look(asking->link, err);
+        // First what came before the connection ended.
+        enum status status = asking->sent ? receive_now(asking, reply, err) : STATUS_NO_DATA;
+        if (status != STATUS_NO_DATA)
+            return status;
+        status = link_look(asking->link, err);
         const uint64_t now_ns = clock_monotonic_ns();
-        if (asking->sent != asking->link->socket) // the old one is gone, and what it had
-            asking->sent = NULL;
-        if (status == STATUS_OK && asking->link->socket && !asking->sent)
+        if (status == STATUS_OK && asking->sent && (!link->socket || asking->sent != link->made))
+            status = on_lost(asking, now_ns, err);
+        if (status == STATUS_OK && link->socket && !asking->sent)
             status = send_now(asking, now_ns, err);
-        if (status == STATUS_OK && asking->sent) {
-            status = receive_now(asking, reply, err);
-            if (status == STATUS_OK)
-                return status;
-            status = status == STATUS_NO_DATA ? STATUS_OK : status;
-        }
         if (status == STATUS_OK)
             status = keep_time(asking, now_ns);
         if (status != STATUS_OK)
@@ -458,8 +463,6 @@ static enum status exchange(struct collector *collector, const struct message *q
         .slow_ns = slow_ns(kind),
         .deadline_ns = now_ns + collector->timeout_ns,
     };
-    if (may_ask_twice(kind) && !asking.slow_ns)
-        asking.again_ns = now_ns + collector->timeout_ns / 2;
     struct message reply;
     struct error why = {0};
     enum status status = ask(&asking, &reply, &why);
@@ -526,8 +529,8 @@ static void look_after_link(struct collector *collector)
     struct live *live = &collector->live;
     struct error refused;
     (void)!link_look(link, &refused);
-    if (link->socket && link->socket != live->subscribed) {
-        live->subscribed = link->socket;
+    if (link->socket && link->made != live->subscribed) {
+        live->subscribed = link->made;
         live->owed = CREDIT;
         live->renew_ns = 0;
     }
@@ -580,8 +583,9 @@ static enum status collector_live_next(void *source, uint64_t timeout_ns, int wa
     const struct link *link = &collector->links[ADDRESS_LIVE];
     const uint64_t deadline_ns = clock_monotonic_ns() + timeout_ns;
     for (;;) {
-        look_after_link(collector);
         enum status status = next_records(collector, kind, out);
+        if (status == STATUS_NO_DATA) // else the end of the connection would discard the rest
+            look_after_link(collector);
         *missed = live->missed_before + live->missed;
         const bool renew = clock_monotonic_ns() >= live->renew_ns;
         if (renew && status == STATUS_NO_DATA)

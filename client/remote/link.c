@@ -9,8 +9,11 @@
 static const uint64_t back_off_first_ns = UINT64_C(1000000000);
 static const uint64_t back_off_most_ns = UINT64_C(10000000000);
 
-// Between two looks at a handshake.
+// Between two looks for a folder or the end of a back-off.
 static const uint64_t look_ns = UINT64_C(50000000);
+
+// From the loss of a connection to the next.
+static const uint64_t lost_ns = UINT64_C(100000000);
 
 static const char *role_for(enum address_service service)
 {
@@ -74,6 +77,7 @@ static bool is_waiting(const struct link *link)
 
 static enum status make(struct link *link, struct error *err)
 {
+    link->made++;
     const enum status status = trust_connect(&link->socket, link->context, link->trust,
                                              link->address, link->service, link->attempt, err);
     if (status == STATUS_NOT_FOUND) // no folder: no collector yet
@@ -94,6 +98,9 @@ enum status link_look(struct link *link, struct error *err)
         link->trouble = WIRE_HANDSHAKE_DONE;
     } else if (handshake == WIRE_HANDSHAKE_MOVED) {
         link_drop(link);
+    } else if (handshake == WIRE_HANDSHAKE_LOST) {
+        link_drop(link);
+        link->retry_ns = clock_monotonic_ns() + lost_ns;
     } else if (is_useless(link, handshake)) {
         give_up(link, handshake);
     }
@@ -108,7 +115,7 @@ enum status link_look(struct link *link, struct error *err)
 
 uint64_t link_patience_ns(const struct link *link)
 {
-    return link->trust->pass_count || !link->socket ? look_ns : UINT64_MAX;
+    return link->socket ? UINT64_MAX : look_ns;
 }
 
 const char *link_trouble(const struct link *link)

@@ -21,6 +21,7 @@ struct link {
     enum address_service service;
 
     struct wire_socket *socket;   // NULL: not created yet, dropped, or in back-off
+    unsigned made;                // number of sockets so far
     unsigned attempt;             // attempt number, selects the server key (trust_pass)
     unsigned failures;            // failed handshakes since the last that succeeded
     uint64_t retry_ns;            // end of the back-off, monotonic
@@ -33,7 +34,7 @@ struct link {
 // there is none and no back-off.  Call it before each use and while waiting (link_patience_ns).
 // After it, link->socket may be
 //   the same socket
-//   a new socket  the caller must send its messages again
+//   a new socket  `made` has changed: what was sent and awaited on the old one is lost
 //   NULL          in back-off, or there is no ipc folder
 // Returns STATUS_DENIED in a back-off because the collector refused this user's key, is not trusted
 // or sent too much; an error of trust_connect; else STATUS_OK.
@@ -43,9 +44,8 @@ MUST_CHECK enum status link_look(struct link *link, struct error *err);
 // new socket.
 void link_drop(struct link *link);
 
-// The longest time that the caller may wait before it calls link_look again: 50 ms without a
-// socket, and for a socket with keys (link_look polls its handshake); UINT64_MAX (no limit) for a
-// socket without keys.
+// The longest time that the caller may wait by wire_wait before it calls link_look again: 50 ms
+// without a socket, else UINT64_MAX (no limit).
 uint64_t link_patience_ns(const struct link *link);
 
 // A text to append to the error message of a timeout: the reason if link->trouble is

@@ -32,6 +32,7 @@ enum {
 };
 
 enum {
+    SOCKETS_MAX = 1000, // of a context, each with its `peek`
     WAIT_SOCKETS_MAX = 31,
     QUEUE_OUT = 64, // messages
     GARBAGE_MAX = 64,
@@ -54,7 +55,7 @@ struct wire_context {
 
 struct wire_socket {
     void *zmq;
-    void *peek; // over TCP: libzmq tells of handshakes there; else NULL
+    void *peek; // libzmq tells of connections there
     enum wire_handshake handshake;
     bool is_shaking; // hands, at the moment
     const struct wire_limits *limits;
@@ -82,7 +83,8 @@ enum status wire_context_new(struct wire_context **out, struct error *err)
     (void)pthread_mutex_lock(&lifetime);
     context->zmq = zmq_ctx_new();
     (void)pthread_mutex_unlock(&lifetime);
-    if (!context->zmq || zmq_ctx_set(context->zmq, ZMQ_BLOCKY, 0) != 0) {
+    if (!context->zmq || zmq_ctx_set(context->zmq, ZMQ_BLOCKY, 0) != 0 ||
+        zmq_ctx_set(context->zmq, ZMQ_MAX_SOCKETS, 2 * SOCKETS_MAX) != 0) {
         (void)error_set(err, STATUS_IO, "sockets: ZeroMQ does not start: %s", zmq_strerror(errno));
         wire_context_free(context);
         return STATUS_IO;
@@ -163,10 +165,10 @@ static enum status open_zmq(void **out, void *context, const char *endpoint,
 // block on an event that does not fit.  Never HANDSHAKE_FAILED_PROTOCOL: libzmq 4.3.4 loses the
 // reason on the way when it reports that one, and a connection with a malformed message stays open,
 // unread.
-static bool peek_at(struct wire_socket *socket, void *context)
+static bool peek_at(struct wire_socket *socket, void *context, bool is_tcp)
 {
-    const int events = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
-                       ZMQ_EVENT_HANDSHAKE_FAILED_AUTH | ZMQ_EVENT_DISCONNECTED;
+    const int events = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED |
+                       (is_tcp ? ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH : 0);
     static _Atomic unsigned last_peek; // tells the sockets' monitors apart
     char place[48];
     (void)snprintf(place, sizeof place, "inproc://inferstat-peek-%u",
@@ -189,13 +191,12 @@ static bool set_pass(const struct wire_socket *socket, const struct wire_pass *p
 static enum status prepare(struct wire_socket *socket, void *context, const char *endpoint,
                            const struct wire_pass *pass, struct error *err)
 {
-    if (strncmp(endpoint, "tcp://", 6) != 0)
-        return STATUS_OK;
-    if (pass &&
+    const bool is_tcp = strncmp(endpoint, "tcp://", 6) == 0;
+    if (is_tcp && pass &&
         !(set_pass(socket, pass) && set_int(socket->zmq, ZMQ_RECONNECT_IVL, RECONNECT_CURVE_MS)))
         return error_set(err, STATUS_INVALID, "%s: libzmq does not take the keys: %s", endpoint,
                          zmq_strerror(errno));
-    if (!peek_at(socket, context))
+    if (!peek_at(socket, context, is_tcp))
         return error_set(err, STATUS_IO, "%s: the socket could not be made: %s", endpoint,
                          zmq_strerror(errno));
     return STATUS_OK;
@@ -205,12 +206,12 @@ static void note_event(struct wire_socket *socket, uint16_t event)
 {
     bool was_shaking = socket->is_shaking;
     socket->is_shaking = event == ZMQ_EVENT_CONNECTED;
-    if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
-        socket->handshake = WIRE_HANDSHAKE_DONE;
-    else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
+    if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
         socket->handshake = WIRE_HANDSHAKE_REFUSED;
-    else if (event == ZMQ_EVENT_DISCONNECTED && was_shaking)
-        socket->handshake = WIRE_HANDSHAKE_BROKEN;
+    else if (event == ZMQ_EVENT_DISCONNECTED && socket->handshake != WIRE_HANDSHAKE_REFUSED)
+        socket->handshake = was_shaking ? WIRE_HANDSHAKE_BROKEN : WIRE_HANDSHAKE_LOST;
+    else if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED && socket->handshake != WIRE_HANDSHAKE_LOST)
+        socket->handshake = WIRE_HANDSHAKE_DONE; // what was lost stays so
 }
 
 // Takes what libzmq has told since the last look.
@@ -426,13 +427,15 @@ void wire_wait(struct wire_socket *const *sockets, size_t count, int fd, int64_t
                uint32_t *ready)
 {
     assert(count <= WAIT_SOCKETS_MAX);
-    zmq_pollitem_t items[WAIT_SOCKETS_MAX + 1];
-    unsigned bits[WAIT_SOCKETS_MAX + 1];
+    zmq_pollitem_t items[2 * WAIT_SOCKETS_MAX + 1];
+    unsigned bits[2 * WAIT_SOCKETS_MAX + 1];
     int used = 0;
     for (unsigned i = 0; i < count; i++) {
         if (!sockets[i] || !sockets[i]->zmq)
             continue;
         items[used] = (zmq_pollitem_t){.socket = sockets[i]->zmq, .events = ZMQ_POLLIN};
+        bits[used++] = i;
+        items[used] = (zmq_pollitem_t){.socket = sockets[i]->peek, .events = ZMQ_POLLIN};
         bits[used++] = i;
     }
     if (fd >= 0) {
@@ -440,9 +443,13 @@ void wire_wait(struct wire_socket *const *sockets, size_t count, int fd, int64_t
         bits[used++] = (unsigned)count;
     }
     *ready = 0;
-    if (zmq_poll(items, used, poll_timeout(timeout_ns)) <= 0)
-        return;
-    for (int i = 0; i < used; i++)
-        if (items[i].revents)
-            *ready |= UINT32_C(1) << bits[i];
+    bool is_news = false;
+    while (!is_news && *ready == 0 && zmq_poll(items, used, poll_timeout(timeout_ns)) > 0)
+        for (int i = 0; i < used; i++)
+            if (items[i].revents && items[i].socket && items[i].socket == sockets[bits[i]]->peek) {
+                look(sockets[bits[i]]);
+                is_news = is_news || sockets[bits[i]]->handshake > WIRE_HANDSHAKE_DONE;
+            } else if (items[i].revents) {
+                *ready |= UINT32_C(1) << bits[i];
+            }
 }

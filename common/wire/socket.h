@@ -37,6 +37,8 @@ enum wire_handshake {
     WIRE_HANDSHAKE_CLOSED,  // this side closed the connection: the peer is not trusted or
                             // sends too much (wire_trouble).  Create a new socket after a delay
     WIRE_HANDSHAKE_MOVED,   // ipc: the folder was replaced or removed: create a new socket
+    WIRE_HANDSHAKE_LOST,    // a connection ended, and with it what was sent or awaited.  libzmq
+                            // retries, unless the peer broke ZMTP: create a new socket
 };
 
 MUST_CHECK enum status wire_context_new(struct wire_context **out, struct error *err);
@@ -68,8 +70,7 @@ MUST_CHECK enum status wire_connect(struct wire_socket **out, struct wire_contex
 // Closes the connection and discards unsent messages.  NULL is fine.
 void wire_close(struct wire_socket *socket);
 
-// Returns the result of the last handshake over TCP, with or without a pass.  For ipc
-// WIRE_HANDSHAKE_NONE, _CLOSED or _MOVED.
+// Returns the result of the last handshake.  For ipc never WIRE_HANDSHAKE_REFUSED or _BROKEN.
 enum wire_handshake wire_handshake(struct wire_socket *socket);
 
 // Why the connection was closed, after WIRE_HANDSHAKE_CLOSED: who the peer is and what it did.
@@ -89,8 +90,8 @@ MUST_CHECK enum status wire_receive(struct wire_socket *socket, struct wire_byte
 
 // Waits until one of `sockets` (NULL entries are skipped) or the descriptor `fd` (-1: none) is
 // readable, or `timeout_ns` has elapsed (negative: no timeout).  `count` is at most 31.  Sets bit i
-// of `*ready` if sockets[i] is readable, and bit `count` if `fd` is.  A signal ends the wait with
-// `*ready` 0.
+// of `*ready` if sockets[i] is readable, and bit `count` if `fd` is.  A signal, or the end of a
+// connection (wire_handshake), ends the wait with `*ready` 0.
 void wire_wait(struct wire_socket *const *sockets, size_t count, int fd, int64_t timeout_ns,
                uint32_t *ready);
 

@@ -187,6 +187,7 @@ const char *uplink_trouble(struct uplink *uplink)
     case WIRE_HANDSHAKE_NONE:
     case WIRE_HANDSHAKE_DONE:
     case WIRE_HANDSHAKE_MOVED:
+    case WIRE_HANDSHAKE_LOST:
         break;
     }
     return "";

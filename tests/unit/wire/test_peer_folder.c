@@ -232,7 +232,7 @@ TEST_CASE(test_a_replaced_folder)
     assert_int_equal(peer_trust_init(&trust, NULL, NULL), STATUS_OK);
     open_both(&server, &client, &trust);
     exchange(server, client, STATUS_OK);
-    assert_int_equal(wire_handshake(client), WIRE_HANDSHAKE_NONE);
+    assert_int_equal(wire_handshake(client), WIRE_HANDSHAKE_DONE);
 
     assert_int_equal(rename(place, folder_path(before, folder, "before")), 0);
     assert_int_equal(wire_handshake(client), WIRE_HANDSHAKE_MOVED);
