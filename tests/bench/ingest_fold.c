@@ -86,7 +86,7 @@ static void store_group(struct side *side, const struct wire_table *const *table
     const uint64_t began_ns = clock_thread_ns();
     exec(side, "BEGIN IMMEDIATE");
     for (unsigned run = 1; run <= INGEST_PRODUCERS; run++) {
-        const struct insert_run of = {.run = run, .received_ns = clock_wall_ns(), .names = names};
+        const struct batch_run of = {.run = run, .received_ns = clock_wall_ns(), .names = names};
         must(insert_table(side->inserter, &of, tables[run - 1], first, &stored, &suspects, &err),
              &err);
     }

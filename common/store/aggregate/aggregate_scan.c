@@ -85,7 +85,7 @@ enum status aggregate_scan_find(struct aggregate_scan_state *state, const int64_
         cells->last_ns = time_ns;
     for (; cells->count < scan->metric_count; cells->count++)
         if (scan->metrics[cells->count].wants_quantiles &&
-            aggregate_want_quantiles(&cells->ratios[cells->count].values, &scan->budget) !=
+            sketch_new_within(&cells->ratios[cells->count].values.sketch, &scan->budget) !=
                 STATUS_OK)
             return error_no_memory(err, "store");
     return STATUS_OK;

@@ -375,17 +375,8 @@ double coverage_ratio(int64_t stored, int64_t lost)
     return all > 0 ? (double)stored / all : (double)NAN;
 }
 
-const char *coverage_remark(unsigned remark)
-{
-    switch (remark) {
-    case COVERAGE_VAGUE:
-        return "some records were lost at a time that is known in part, and count wherever that "
-               "may have been";
-    case COVERAGE_EXPIRED:
-        return "the coverage leaves out records that have expired";
-    case COVERAGE_UNKNOWN:
-        return "the coverage is not known: counting what was stored takes too long";
-    default:
-        return "";
-    }
-}
+const char *const coverage_remarks[COVERAGE_REMARKS] = {
+    "some records were lost at a time that is known in part, and count wherever that may have been",
+    "the coverage leaves out records that have expired",
+    "the coverage is not known: counting what was stored takes too long",
+};

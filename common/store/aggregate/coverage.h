@@ -63,7 +63,8 @@ void coverage_of(const struct coverage *coverage, int64_t host, int64_t run, int
 // stored / (stored + lost); NaN if both are 0.
 double coverage_ratio(int64_t stored, int64_t lost);
 
-// The text of one remark; static.
-const char *coverage_remark(unsigned remark);
+// The texts of the remarks: of bit i at index i.
+enum { COVERAGE_REMARKS = 3 };
+extern const char *const coverage_remarks[COVERAGE_REMARKS];
 
 #endif

@@ -212,9 +212,9 @@ static enum status find_coverage(struct average *average, struct store *store, s
             query.filter.until_ns = until_ns;
     }
     enum status status = coverage_read(&average->coverage, store, &query, err);
-    for (unsigned remark = 1; remark <= COVERAGE_UNKNOWN && status == STATUS_OK; remark *= 2)
-        if (average->coverage.remarks & remark)
-            aggregate_scan_say(&average->scan, coverage_remark(remark));
+    for (unsigned i = 0; i < COVERAGE_REMARKS && status == STATUS_OK; i++)
+        if (average->coverage.remarks & 1U << i)
+            aggregate_scan_say(&average->scan, coverage_remarks[i]);
     return status;
 }
 

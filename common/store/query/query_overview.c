@@ -89,7 +89,7 @@ static enum status find_figures(struct overview *overview, const int64_t *keys,
         return status;
     *out = group->data;
     struct aggregate *ttft = &(*out)->sums[INFERENCES][INFERENCE_TTFT].values;
-    if (!ttft->sketch && aggregate_want_quantiles(ttft, &overview->budget) != STATUS_OK)
+    if (!ttft->sketch && sketch_new_within(&ttft->sketch, &overview->budget) != STATUS_OK)
         return error_no_memory(err, "store");
     return STATUS_OK;
 }

@@ -387,8 +387,7 @@ static enum status add_sums(struct summary *summary, const struct part *part, in
     part->want(&scan);
     enum status status = aggregate_scan_run(&scan, summary->store, err);
     for (unsigned i = 0; i < scan.metric_count && status == STATUS_OK; i++)
-        if (scan.metrics[i].wants_quantiles &&
-            aggregate_want_quantiles(&sums[i].values, NULL) != STATUS_OK)
+        if (scan.metrics[i].wants_quantiles && sketch_new(&sums[i].values.sketch) != STATUS_OK)
             status = error_no_memory(err, "store");
     if (status == STATUS_OK)
         status = sum_groups(summary, part, &scan, sums, last_ns, err);

@@ -65,7 +65,7 @@ static void median_step(sqlite3_context *context, int count, sqlite3_value **val
     struct aggregate *sum = sqlite3_aggregate_context(context, sizeof *sum);
     if (sqlite3_value_type(values[0]) == SQLITE_NULL)
         return;
-    if (sum && (sum->sketch || aggregate_want_quantiles(sum, NULL) == STATUS_OK))
+    if (sum && (sum->sketch || sketch_new(&sum->sketch) == STATUS_OK))
         aggregate_add_int(sum, sqlite3_value_int64(values[0]));
     else
         sqlite3_result_error_nomem(context);

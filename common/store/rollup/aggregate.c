@@ -1,6 +1,5 @@
 #include "common/store/rollup/aggregate.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +16,6 @@ void aggregate_deinit(struct aggregate *aggregate)
 {
     sketch_free(aggregate->sketch);
     aggregate->sketch = NULL;
-}
-
-enum status aggregate_want_quantiles(struct aggregate *aggregate, struct sketch_budget *budget)
-{
-    return sketch_new_within(&aggregate->sketch, budget);
 }
 
 static void add_to_both(struct aggregate *aggregate, double value, uint64_t count)
@@ -52,18 +46,12 @@ void aggregate_add_real(struct aggregate *aggregate, double value)
     add_to_both(aggregate, value, 1);
 }
 
-void aggregate_add_many(struct aggregate *aggregate, double value, uint64_t count)
+static void add_bucket(void *context, double value, uint64_t count)
 {
-    if (count == 0)
-        return;
+    struct aggregate *aggregate = context;
     aggregate->has_reals = true;
     real_sum_add(&aggregate->reals, value * (double)count);
     add_to_both(aggregate, value, count);
-}
-
-static void add_bucket(void *context, double value, uint64_t count)
-{
-    aggregate_add_many(context, value, count);
 }
 
 void aggregate_add_encoded(struct aggregate *aggregate, struct sketch *scratch, const void *bytes,
@@ -259,15 +247,7 @@ static int compare_groups(const void *left, const void *right, void *context)
 void groups_sort(struct groups *groups, group_order *order, const void *context)
 {
     struct sorting sorting = {order, context};
-    const size_t count = groups_count(groups);
-    if (count < 2)
-        return;
-    qsort_r(groups->list, count, sizeof(struct group *), compare_groups, &sorting);
-    key_index_clear(&groups->index);
-    for (size_t i = 0; i < count; i++) {
-        size_t number;
-        const enum status added = key_index_add(&groups->index, groups->list[i]->keys, &number);
-        assert(added == STATUS_OK && "there is room for as many keys as before");
-        (void)added;
-    }
+    if (groups->list)
+        qsort_r(groups->list, groups_count(groups), sizeof(struct group *), compare_groups,
+                &sorting);
 }

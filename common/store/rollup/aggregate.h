@@ -36,21 +36,15 @@ struct aggregate {
     struct real_sum reals;
     int64_t min_integer, max_integer;
     double min, max;
-    struct sketch *sketch; // NULL: no quantiles
+    // A mergeable quantile histogram, which the caller creates (sketch.h); NULL: no quantiles.
+    struct sketch *sketch;
 };
 
 // Frees the sketch; the caller zeroes the structure before its first use.
 void aggregate_deinit(struct aggregate *aggregate);
 
-// Creates the sketch (a mergeable quantile histogram; sketch.h).  Its memory counts towards
-// `budget`, which is borrowed; NULL: no limit.
-MUST_CHECK enum status aggregate_want_quantiles(struct aggregate *aggregate,
-                                                struct sketch_budget *budget);
-
 void aggregate_add_int(struct aggregate *aggregate, int64_t value);
 void aggregate_add_real(struct aggregate *aggregate, double value);
-// Adds `value` `count` times.
-void aggregate_add_many(struct aggregate *aggregate, double value, uint64_t count);
 // Adds the values of an encoded sketch (sketch.h); each value becomes that of its histogram bucket.
 // Adds nothing if the bytes are not a sketch, or if it has more than 2^40 values, so that no sum of
 // counts overflows.  `scratch` is overwritten.
@@ -112,7 +106,7 @@ size_t groups_count(const struct groups *groups);
 struct group *groups_at(const struct groups *groups, size_t index);
 
 // Sorts the groups by `order`, which returns a number below, equal to or above 0 as for qsort;
-// groups that compare equal are sorted by their keys.
+// groups that compare equal are sorted by their keys.  After it no group is looked up by its keys.
 typedef int group_order(const struct group *a, const struct group *b, const void *context);
 void groups_sort(struct groups *groups, group_order *order, const void *context);
 

@@ -102,7 +102,7 @@ static enum status add_cell(struct expired_sums *sums, enum rollup_level level, 
         status = end_row(sums, err);
     sums->key = to;
     if (status == STATUS_OK && !sums->cell.values.sketch &&
-        aggregate_want_quantiles(&sums->cell.values, NULL) != STATUS_OK)
+        sketch_new(&sums->cell.values.sketch) != STATUS_OK)
         status = error_no_memory(err, "store");
     if (status == STATUS_OK)
         status = rollup_row_add(&sums->cell, &from, row, FIRST_ROW_COLUMN, err);

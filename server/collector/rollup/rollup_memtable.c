@@ -147,7 +147,7 @@ static uint32_t name_in_row(const struct rollup_batch *batch, const struct wire_
 {
     if (!column || !column->names || !wire_has_value(column->present, row))
         return 0;
-    return batch->fold && batch->fold[row] ? NAME_OTHER : column->names[row];
+    return batch->run->fold && batch->run->fold[row] ? NAME_OTHER : column->names[row];
 }
 
 // Neighbours are of one series, mostly.
@@ -167,8 +167,8 @@ static enum status add_series(struct rollup_memtable *memtable, const struct rol
         if (memcmp(names, before, sizeof names) != 0) {
             int64_t ids[DIMENSIONS];
             for (size_t d = 0; d < DIMENSIONS; d++)
-                ids[d] = names[d] == NAME_OTHER ? batch->other
-                         : names[d]             ? batch->names[names[d] - 1]
+                ids[d] = names[d] == NAME_OTHER ? batch->run->other
+                         : names[d]             ? batch->run->names[names[d] - 1]
                                                 : 0;
             const struct rollup_series full = {ids[0], host, ids[1], ids[2]};
             if (find_series(memtable, &full, &series) != STATUS_OK)
@@ -229,7 +229,7 @@ enum status rollup_memtable_add(struct rollup_memtable *memtable, const struct r
             return STATUS_NOMEM;
     for (size_t i = 0; i < count; i++) {
         memtable->started_ns[memtable->count + i] =
-            schema_placed_time(table->started_ns[first + i], batch->received_ns);
+            schema_placed_time(table->started_ns[first + i], batch->run->received_ns);
         memtable->ids[memtable->count + i] = batch->first_id + (int64_t)i;
     }
     memtable->count += count;

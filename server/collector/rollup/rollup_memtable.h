@@ -70,16 +70,22 @@ struct rollup_series rollup_memtable_series(const struct rollup_memtable *memtab
 // True if `count` more records fit: then rollup_memtable_add may be called.
 bool rollup_memtable_fits(const struct rollup_memtable *memtable, size_t count);
 
-// A batch of records of one run.
-struct rollup_batch {
-    const struct wire_table *table;
-    size_t first_row; // rows of the table before it are left out
-    int64_t first_id; // id of that row; the ids of the rows are consecutive
+// The run to which the records of a batch belong.
+struct batch_run {
     int64_t run;
+    uint32_t stream;
     int64_t received_ns;  // the collector's wall clock
     const int64_t *names; // [i]: the store's id of the run's name number i + 1
     const uint8_t *fold;  // [row]: 1 if its names are replaced by `other`; NULL: of no row
     int64_t other;
+};
+
+// A batch of records of one run.
+struct rollup_batch {
+    const struct wire_table *table; // NULL: no rows
+    size_t first_row;               // rows of the table before it are left out
+    int64_t first_id;               // id of that row; the ids of the rows are consecutive
+    const struct batch_run *run;
     uint64_t now_ns; // monotonic
 };
 

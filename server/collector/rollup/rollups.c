@@ -207,7 +207,7 @@ static enum status take(struct rollups *rollups, struct of_kind *kind,
 {
     int64_t host = 0;
     if (!rollup_memtable_fits(&kind->memtable, batch->table->count - batch->first_row) ||
-        !find_host(rollups, batch->run, &host))
+        !find_host(rollups, batch->run->run, &host))
         return STATUS_FULL;
     if (kind->memtable.count == 0)
         kind->since_ns = batch->now_ns;

@@ -297,10 +297,10 @@ static enum status store(struct batches *batches, struct run *run, uint64_t firs
 {
     const struct message_batch *batch = &job->message.batch;
     const struct cells_batch cells = cells_batch_of(batches, run, job);
-    struct insert_run owner = {.run = run->id,
-                               .stream = batch->stream,
-                               .received_ns = job->received_ns,
-                               .names = run->names};
+    struct batch_run owner = {.run = run->id,
+                              .stream = batch->stream,
+                              .received_ns = job->received_ns,
+                              .names = run->names};
     for (size_t i = 0; i < batch->table_count; i++) {
         int64_t stored = 0;
         bool folds = false;

@@ -18,10 +18,7 @@ enum { PLACE_ID, PLACE_RUN, PLACE_STREAM, PLACE_NUMBER, PLACE_STARTED, PLACE_REC
 // The content of a kind's virtual table while its statement runs; borrowed.
 struct rows {
     enum record_kind kind;
-    const struct wire_table *table; // NULL: no rows
-    size_t first_row;               // earlier rows are skipped
-    int64_t first_id;               // of that row; ids are consecutive
-    const struct insert_run *run;
+    struct rollup_batch batch;
 };
 
 struct rows_table {
@@ -102,9 +99,9 @@ static int rows_rewind(sqlite3_vtab_cursor *base, int plan, const char *text, in
     (void)argc;
     (void)argv;
     struct rows_cursor *cursor = (struct rows_cursor *)base;
-    const struct wire_table *table = cursor->rows->table;
+    const struct wire_table *table = cursor->rows->batch.table;
     const struct record_kind_info *info = record_kind_info(cursor->rows->kind);
-    cursor->row = cursor->rows->first_row;
+    cursor->row = cursor->rows->batch.first_row;
     cursor->count = table ? table->count : 0;
     for (size_t i = 0; table && i < table->column_count; i++) {
         const struct wire_column *column = &table->columns[i];
@@ -139,7 +136,7 @@ static void give_bytes(sqlite3_context *out, const struct wire_bytes *bytes, boo
 static void give_own(const struct rows_cursor *cursor, sqlite3_context *out, unsigned index)
 {
     const struct wire_column *column = cursor->columns[index];
-    const struct insert_run *run = cursor->rows->run;
+    const struct batch_run *run = cursor->rows->batch.run;
     const size_t row = cursor->row;
     if (!column || !wire_has_value(column->present, row))
         return; // NULL is what a result is at first
@@ -157,7 +154,7 @@ static void give_own(const struct rows_cursor *cursor, sqlite3_context *out, uns
 static int rows_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int place)
 {
     const struct rows_cursor *cursor = (const struct rows_cursor *)base;
-    const struct rows *rows = cursor->rows;
+    const struct rollup_batch *rows = &cursor->rows->batch;
     switch (place) {
     case PLACE_ID:
         sqlite3_result_int64(out, rows->first_id + (int64_t)(cursor->row - rows->first_row));
@@ -317,34 +314,25 @@ static size_t first_row(const struct wire_table *table, uint64_t first)
     return row;
 }
 
-enum status insert_table(struct inserter *inserter, const struct insert_run *run,
+enum status insert_table(struct inserter *inserter, const struct batch_run *run,
                          const struct wire_table *table, uint64_t first, int64_t *stored,
                          int64_t *suspects, struct error *err)
 {
     const size_t begin = first_row(table, first);
     if (begin == table->count)
         return STATUS_OK;
-    struct rows *rows = &inserter->rows[table->kind];
-    *rows = (struct rows){.kind = table->kind,
-                          .table = table,
-                          .first_row = begin,
-                          .first_id = inserter->last_id[table->kind] + 1,
-                          .run = run};
+    struct rollup_batch *batch = &inserter->rows[table->kind].batch;
+    *batch = (struct rollup_batch){.table = table,
+                                   .first_row = begin,
+                                   .first_id = inserter->last_id[table->kind] + 1,
+                                   .run = run,
+                                   .now_ns = clock_monotonic_ns()};
     enum status status = database_run(inserter->db, inserter->insert[table->kind], err);
-    rows->table = NULL;
+    if (status == STATUS_OK && inserter->rollups)
+        rollups_add(inserter->rollups, batch);
+    batch->table = NULL;
     if (status != STATUS_OK)
         return status;
-    if (inserter->rollups)
-        rollups_add(inserter->rollups,
-                    &(struct rollup_batch){.table = table,
-                                           .first_row = begin,
-                                           .first_id = inserter->last_id[table->kind] + 1,
-                                           .run = run->run,
-                                           .received_ns = run->received_ns,
-                                           .names = run->names,
-                                           .fold = run->fold,
-                                           .other = run->other,
-                                           .now_ns = clock_monotonic_ns()});
     inserter->last_id[table->kind] += (int64_t)(table->count - begin);
     *stored += (int64_t)(table->count - begin);
     for (size_t row = begin; row < table->count; row++)

@@ -10,6 +10,7 @@
 #include "common/core/base/error.h"
 #include "common/core/record/record.h"
 #include "common/wire/message.h"
+#include "server/collector/rollup/rollup_memtable.h"
 
 struct sqlite3;
 struct inserter;
@@ -28,23 +29,13 @@ MUST_CHECK enum status inserter_reset(struct inserter *inserter, struct error *e
 // Returns the highest assigned id of a kind.
 int64_t inserter_last_id(const struct inserter *inserter, enum record_kind kind);
 
-// The run to which the records of a batch belong; set by the caller.
-struct insert_run {
-    int64_t run;
-    uint32_t stream;
-    int64_t received_ns;
-    const int64_t *names; // [i]: the store's id of the run's name i + 1
-    const uint8_t *fold;  // [row]: 1 if its names are replaced by `other`; NULL: of no row
-    int64_t other;
-};
-
 // Returns NULL if the batch is valid, else the reason, static text: a record refers to a name that
 // the run has not sent.  `name_count` is the number of the run's names.
 const char *insert_fault(const struct message_batch *batch, uint32_t name_count);
 
 // Inserts the table's rows from record number `first` on.  Adds the number of rows to `*stored`,
 // and the number of rows with implausible times to `*suspects`.
-MUST_CHECK enum status insert_table(struct inserter *inserter, const struct insert_run *run,
+MUST_CHECK enum status insert_table(struct inserter *inserter, const struct batch_run *run,
                                     const struct wire_table *table, uint64_t first, int64_t *stored,
                                     int64_t *suspects, struct error *err);
 

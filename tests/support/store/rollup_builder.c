@@ -176,7 +176,7 @@ static void write_cell(const struct builder *builder, sqlite3_stmt *insert,
     if (forbidden && !builder->poison)
         return;
     struct ratio cell = {0};
-    assert_int_equal(aggregate_want_quantiles(&cell.values, NULL), STATUS_OK);
+    assert_int_equal(sketch_new(&cell.values.sketch), STATUS_OK);
     for (const struct place *place = first; place < end; place++)
         for (int times = forbidden ? 3 : 1; times > 0; times--)
             add_to_cell(&cell, builder->metric, place->row);

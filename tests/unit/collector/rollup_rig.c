@@ -187,7 +187,7 @@ void rollup_rig_record(struct record *record, enum record_kind kind, int64_t bas
 void rollup_rig_insert(const struct record *records, unsigned count, int64_t run)
 {
     struct error err = {0};
-    const struct insert_run owner = {
+    const struct batch_run owner = {
         .run = run, .stream = 0, .received_ns = INT64_C(1790000000000000000), .names = name_ids};
     table_builder_reset(rollup_rig.builder);
     const uint64_t first = rollup_rig.number + 1;
@@ -278,7 +278,7 @@ static struct expected *find_expected(struct expectation *all, enum rollup_group
     struct expected *one = &all->list[all->count++];
     *one = (struct expected){
         .grouping = grouping, .level = level, .bucket = bucket, .series = *series};
-    assert_int_equal(aggregate_want_quantiles(&one->cell.values, NULL), STATUS_OK);
+    assert_int_equal(sketch_new(&one->cell.values.sketch), STATUS_OK);
     return one;
 }
 
@@ -446,7 +446,7 @@ static void check_rollup(struct expectation *all, sqlite3_stmt *row)
     }
     struct ratio cell = {0};
     struct error err = {0};
-    assert_int_equal(aggregate_want_quantiles(&cell.values, NULL), STATUS_OK);
+    assert_int_equal(sketch_new(&cell.values.sketch), STATUS_OK);
     expect_ok(rollup_row_add(&cell, &key, row, 8, &err), &err);
     if (!same_cell(&one->cell, &cell))
         fail_msg("metric %d, %s, %s at %lld: %llu values where SQL finds %llu, or others",

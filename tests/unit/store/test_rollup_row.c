@@ -45,7 +45,7 @@ static const struct rollup_row_key some_key = {1536, ROLLUP_MODEL, ROLLUP_HOUR, 
 static struct ratio new_ratio(void)
 {
     struct ratio ratio = {0};
-    assert_int_equal(aggregate_want_quantiles(&ratio.values, NULL), STATUS_OK);
+    assert_int_equal(sketch_new(&ratio.values.sketch), STATUS_OK);
     return ratio;
 }
 
