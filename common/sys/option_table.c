@@ -27,26 +27,20 @@ static enum status set_path(char *member, const char *value, const char *what, s
     return STATUS_OK;
 }
 
-static enum status set_uint32(uint32_t *member, const struct option *option, const char *value,
+static enum status set_number(void *member, const struct option *option, const char *value,
                               const char *what, struct error *err)
 {
+    const bool is_period = option->type == OPTION_PERIOD;
     int64_t number = 0;
-    enum status status =
-        parse_int(&number, value, (int64_t)option->minimum, (int64_t)option->maximum, what, err);
-    if (status == STATUS_OK)
-        *member = (uint32_t)number;
-    return status;
-}
-
-static enum status set_period(int64_t *member, const char *value, const char *what,
-                              struct error *err)
-{
-    int64_t period_ns = 0;
-    enum status status = parse_duration(&period_ns, value, what, err);
-    if (status == STATUS_OK && period_ns == 0)
+    enum status status = is_period ? parse_duration(&number, value, what, err)
+                                   : parse_int(&number, value, (int64_t)option->minimum,
+                                               (int64_t)option->maximum, what, err);
+    if (status == STATUS_OK && is_period && number == 0)
         status = error_set(err, STATUS_INVALID, "%s: the time must be above zero", what);
-    if (status == STATUS_OK)
-        *member = period_ns;
+    if (status == STATUS_OK && option->type == OPTION_UINT32)
+        *(uint32_t *)member = (uint32_t)number;
+    else if (status == STATUS_OK)
+        *(int64_t *)member = number;
     return status;
 }
 
@@ -107,14 +101,11 @@ enum status option_set(const struct option *option, void *target, const char *va
     case OPTION_PATH:
         return set_path(member, value, what, err);
     case OPTION_INTEGER:
-        return parse_int(member, value, (int64_t)option->minimum, (int64_t)option->maximum, what,
-                         err);
     case OPTION_UINT32:
-        return set_uint32(member, option, value, what, err);
+    case OPTION_PERIOD:
+        return set_number(member, option, value, what, err);
     case OPTION_REAL:
         return parse_real(member, value, option->minimum, option->maximum, what, err);
-    case OPTION_PERIOD:
-        return set_period(member, value, what, err);
     case OPTION_CHOICE:
         return find_choice(member, option, value, strlen(value), what, err);
     case OPTION_SET:

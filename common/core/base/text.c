@@ -9,30 +9,19 @@ size_t text_character(const char *text, size_t size, uint32_t *out)
 {
     if (size == 0)
         return 0;
+    // By length: the bits that mark a lead byte, and the least code of that length.
+    static const struct {
+        unsigned char mask, lead;
+        uint32_t least;
+    } forms[] = {{0x80, 0, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
     const unsigned char lead = (unsigned char)text[0];
-    size_t length;
-    uint32_t code, least;
-    if (lead < 0x80) {
-        length = 1;
-        code = lead;
-        least = 0;
-    } else if (lead >= 0xc2 && lead <= 0xdf) {
-        length = 2;
-        code = lead & 0x1fU;
-        least = 0x80;
-    } else if ((lead & 0xf0) == 0xe0) {
-        length = 3;
-        code = lead & 0x0fU;
-        least = 0x800;
-    } else if (lead >= 0xf0 && lead <= 0xf4) {
-        length = 4;
-        code = lead & 0x07U;
-        least = 0x10000;
-    } else {
+    size_t form = 0;
+    while (form < 4 && (lead & forms[form].mask) != forms[form].lead)
+        form++;
+    const size_t length = form + 1;
+    if (form == 4 || length > size)
         return 0;
-    }
-    if (length > size)
-        return 0;
+    uint32_t code = lead & ~forms[form].mask & 0xffU;
     for (size_t i = 1; i < length; i++) {
         const unsigned char next = (unsigned char)text[i];
         if ((next & 0xc0) != 0x80)
@@ -40,7 +29,7 @@ size_t text_character(const char *text, size_t size, uint32_t *out)
         code = code << 6 | (next & 0x3fU);
     }
     const bool surrogate = code >= 0xd800 && code <= 0xdfff;
-    if (code < least || code > 0x10ffff || surrogate)
+    if (code < forms[form].least || code > 0x10ffff || surrogate)
         return 0;
     if (out)
         *out = code;

@@ -166,21 +166,6 @@ static bool half_width(double *out, const struct quantile *of, enum stats_sampli
     return true;
 }
 
-// A value of a sample, and where it is from.
-struct sourced {
-    double value;
-    uint16_t source;
-    size_t place; // in order of time
-};
-
-static int by_source(const void *left, const void *right)
-{
-    const struct sourced *a = left, *b = right;
-    if (a->source != b->source)
-        return a->source < b->source ? -1 : 1;
-    return (a->place > b->place) - (a->place < b->place);
-}
-
 static bool are_of_several(const uint16_t *sources, size_t count)
 {
     for (size_t i = 1; sources && i < count; i++)
@@ -193,22 +178,24 @@ static bool are_of_several(const uint16_t *sources, size_t count)
 static enum status widen_by_sources(double *half, const struct quantile *of,
                                     const uint16_t *sources)
 {
-    struct sourced *list = calloc(of->count, sizeof *list);
+    enum { SOURCES = UINT16_MAX + 1 };
+    size_t *places = calloc(SOURCES + 1, sizeof *places); // of the next value of each process
     double *values = calloc(of->count, sizeof *values);
-    const enum status status = list && values ? STATUS_OK : STATUS_NOMEM;
+    const enum status status = places && values ? STATUS_OK : STATUS_NOMEM;
     if (status == STATUS_OK) {
         for (size_t i = 0; i < of->count; i++)
-            list[i] = (struct sourced){of->values[i], sources[i], i};
-        qsort(list, of->count, sizeof *list, by_source);
+            places[sources[i] + 1]++;
+        for (size_t source = 1; source < SOURCES; source++)
+            places[source] += places[source - 1];
         for (size_t i = 0; i < of->count; i++)
-            values[i] = list[i].value;
+            values[places[sources[i]]++] = of->values[i];
         const struct quantile regrouped = {values, of->count, of->share, of->value};
         double wider = 0;
         if (half_width(&wider, &regrouped, STATS_SERIAL) && wider > *half)
             *half = wider;
     }
     free(values);
-    free(list);
+    free(places);
     return status;
 }
 
