@@ -49,27 +49,38 @@ TEST_CASE(test_metrics_are_the_table)
 
 TEST_CASE(test_find)
 {
+    static const struct {
+        const char *name;
+        enum record_kind kind;
+        int column;
+    } found[] = {
+        {"ttft_ns", RECORD_KIND_INFERENCE, INFERENCE_TTFT_NS},
+        {"load.duration_ns", RECORD_KIND_LOAD, LOAD_DURATION_NS},
+        {"load_stage.duration_ns", RECORD_KIND_LOAD_STAGE, LOAD_STAGE_DURATION_NS},
+        {"tokens_per_second", RECORD_KIND_INFERENCE, -1},
+    };
+    static const char *const refused[][2] = {
+        {"duration_ns", "load.duration_ns"},
+        {"duration_ns", "operation.duration_ns"},
+        {"ttft", ""},
+        {"tttf_ns", "ttft_ns"},
+        {"", ""},
+        {"load.", ""},
+        {"\x1b[2J", "\\x1B[2J"},
+    };
     const struct query_metric *metric = NULL;
     struct error err;
-    assert_int_equal(query_metric_find(&metric, "ttft_ns", &err), STATUS_OK);
-    assert_int_equal(metric->column, INFERENCE_TTFT_NS);
-    assert_int_equal(query_metric_find(&metric, "load.duration_ns", &err), STATUS_OK);
-    assert_int_equal(metric->kind, RECORD_KIND_LOAD);
-    assert_int_equal(query_metric_find(&metric, "load_stage.duration_ns", &err), STATUS_OK);
-    assert_int_equal(metric->kind, RECORD_KIND_LOAD_STAGE);
-    assert_int_equal(query_metric_find(&metric, "tokens_per_second", &err), STATUS_OK);
-    assert_non_null(metric->derived);
-
-    assert_int_equal(query_metric_find(&metric, "duration_ns", &err), STATUS_INVALID);
-    assert_non_null(strstr(err.text, "load.duration_ns"));
-    assert_non_null(strstr(err.text, "operation.duration_ns"));
-    assert_int_equal(query_metric_find(&metric, "ttft", &err), STATUS_INVALID);
-    assert_int_equal(query_metric_find(&metric, "tttf_ns", &err), STATUS_INVALID);
-    assert_non_null(strstr(err.text, "ttft_ns"));
-    assert_int_equal(query_metric_find(&metric, "", &err), STATUS_INVALID);
-    assert_int_equal(query_metric_find(&metric, "load.", &err), STATUS_INVALID);
-    assert_int_equal(query_metric_find(&metric, "\x1b[2J", &err), STATUS_INVALID);
-    assert_null(strchr(err.text, '\x1b'));
+    for (size_t i = 0; i < COUNT_OF(found); i++) {
+        assert_int_equal(query_metric_find(&metric, found[i].name, &err), STATUS_OK);
+        assert_int_equal(metric->kind, found[i].kind);
+        assert_int_equal(metric->column, found[i].column);
+        assert_int_equal(metric->derived != NULL, found[i].column < 0);
+    }
+    for (size_t i = 0; i < COUNT_OF(refused); i++) {
+        assert_int_equal(query_metric_find(&metric, refused[i][0], &err), STATUS_INVALID);
+        assert_non_null(strstr(err.text, refused[i][1]));
+        assert_null(strchr(err.text, '\x1b'));
+    }
 }
 
 static void check(struct query query, enum status expected)

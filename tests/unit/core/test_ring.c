@@ -13,6 +13,14 @@ static void *ring_memory(uint32_t capacity)
     return memory;
 }
 
+// A new ring, which begins at its memory.
+static struct ring *new_ring(uint32_t capacity)
+{
+    struct ring *ring = NULL;
+    assert_int_equal(ring_init(&ring, ring_memory(capacity), capacity), STATUS_OK);
+    return ring;
+}
+
 static void fill(struct record *record, int64_t value)
 {
     record_init(record, RECORD_KIND_STARTUP, value);
@@ -74,9 +82,7 @@ TEST_CASE(test_capacities)
 
 TEST_CASE(test_numbers_and_wrap)
 {
-    void *memory = ring_memory(4);
-    struct ring *ring;
-    assert_int_equal(ring_init(&ring, memory, 4), STATUS_OK);
+    struct ring *ring = new_ring(4);
     assert_int_equal(ring_produced(ring), 0);
     for (int64_t i = 1; i <= 100; i++) {
         const struct record record = record_of(i);
@@ -88,14 +94,12 @@ TEST_CASE(test_numbers_and_wrap)
         assert_int_equal(ring_released(ring), i);
     }
     assert_int_equal(ring_dropped(ring), 0);
-    free(memory);
+    free(ring);
 }
 
 TEST_CASE(test_full_ring_counts_and_takes_no_number)
 {
-    void *memory = ring_memory(4);
-    struct ring *ring;
-    assert_int_equal(ring_init(&ring, memory, 4), STATUS_OK);
+    struct ring *ring = new_ring(4);
     const struct record records[5] = {record_of(1), record_of(2), record_of(3), record_of(4),
                                       record_of(5)};
     assert_int_equal(ring_push(ring, records, 3), 1);
@@ -119,14 +123,12 @@ TEST_CASE(test_full_ring_counts_and_takes_no_number)
     assert_int_equal(ring_at(ring, 3)->started_ns, 3);
     assert_int_equal(ring_push(ring, records, 5), 0); // more than could ever fit
     assert_int_equal(ring_dropped(ring), 8);
-    free(memory);
+    free(ring);
 }
 
 TEST_CASE(test_attach_carries_on)
 {
-    void *memory = ring_memory(8);
-    struct ring *ring;
-    assert_int_equal(ring_init(&ring, memory, 8), STATUS_OK);
+    struct ring *ring = new_ring(8);
     const struct record record = record_of(7);
     for (int i = 0; i < 11; i++) {
         (void)ring_push(ring, &record, 1);
@@ -134,12 +136,12 @@ TEST_CASE(test_attach_carries_on)
             ring_release(ring, (uint64_t)i + 1);
     }
     struct ring *again;
-    assert_int_equal(ring_attach(&again, memory, ring_size(8)), STATUS_OK);
+    assert_int_equal(ring_attach(&again, ring, ring_size(8)), STATUS_OK);
     assert_int_equal(ring_produced(again), 11);
     assert_int_equal(ring_released(again), 5);
     assert_int_equal(ring_at(again, 11)->started_ns, 7);
     assert_int_equal(ring_push(again, &record, 1), 12);
-    free(memory);
+    free(ring);
 }
 
 // Every word of the header, set to what it cannot be.
@@ -166,9 +168,8 @@ TEST_CASE(test_attach_refuses_lies)
         {"which of two", WHICH, 2},
     };
     for (size_t i = 0; i < COUNT_OF(lies); i++) {
-        uint64_t *memory = ring_memory(CAPACITY);
-        struct ring *ring;
-        assert_int_equal(ring_init(&ring, memory, CAPACITY), STATUS_OK);
+        struct ring *ring = new_ring(CAPACITY);
+        uint64_t *memory = (uint64_t *)ring;
         const struct record record = record_of(1);
         for (int n = 0; n < 4; n++)
             (void)ring_push(ring, &record, 1);
@@ -180,9 +181,8 @@ TEST_CASE(test_attach_refuses_lies)
             fail_msg("attached in spite of: %s", lies[i].what);
         free(memory);
     }
-    uint64_t *memory = ring_memory(CAPACITY);
-    struct ring *ring;
-    assert_int_equal(ring_init(&ring, memory, CAPACITY), STATUS_OK);
+    struct ring *ring = new_ring(CAPACITY);
+    uint64_t *memory = (uint64_t *)ring;
     assert_int_equal(ring_attach(&ring, memory, ring_size(CAPACITY) - 1), STATUS_CORRUPT);
     assert_int_equal(ring_attach(&ring, memory, 64), STATUS_CORRUPT);
     assert_int_equal(ring_attach(&ring, memory, 0), STATUS_CORRUPT);
@@ -202,9 +202,7 @@ TEST_CASE(test_attach_refuses_lies)
 TEST_CASE(test_two_slots)
 {
     enum { CAPACITY = 8, ROUNDS = 20000 };
-    void *memory = ring_memory(CAPACITY);
-    struct ring *ring;
-    assert_int_equal(ring_init(&ring, memory, CAPACITY), STATUS_OK);
+    struct ring *ring = new_ring(CAPACITY);
     static bool wide[4 * ROUNDS];
     uint64_t random = 3, produced = 0, released = 0, dropped = 0;
     uint32_t taken = 0;
@@ -231,7 +229,7 @@ TEST_CASE(test_two_slots)
         assert_int_equal(ring_dropped(ring), dropped);
         assert_int_equal(ring_used_slots(ring), taken);
         if (test_random(&random) % 16 == 0)
-            assert_int_equal(ring_attach(&ring, memory, ring_size(CAPACITY)), STATUS_OK);
+            assert_int_equal(ring_attach(&ring, ring, ring_size(CAPACITY)), STATUS_OK);
 
         for (uint64_t i = 0; i < produced - released; i++) {
             // In order, and from anywhere.
@@ -240,7 +238,7 @@ TEST_CASE(test_two_slots)
                           : released + 1 + test_random(&random) % (produced - released);
             const struct record *record = ring_at(ring, number);
             expect_record(record, (int64_t)number, wide[number]);
-            const size_t end = (size_t)((const char *)record - (const char *)memory) +
+            const size_t end = (size_t)((const char *)record - (const char *)ring) +
                                record_slots(record) * RECORD_SLOT_SIZE;
             assert_true(end <= ring_size(CAPACITY));
             wrapped = wrapped || end == ring_size(CAPACITY);
@@ -256,7 +254,7 @@ TEST_CASE(test_two_slots)
         assert_int_equal(parts[0].size + parts[1].size, (CAPACITY - taken) * RECORD_SLOT_SIZE);
     }
     assert_true(wrapped && dropped > 0 && produced > ROUNDS);
-    free(memory);
+    free(ring);
 }
 
 // A process may be killed between any two stores: the second slot is counted, and the
@@ -264,9 +262,8 @@ TEST_CASE(test_two_slots)
 TEST_CASE(test_killed_between_stores)
 {
     enum { CAPACITY = 8, SECOND_SLOTS = 11, POSITIONS = 16, FREED = 21 }; // words
-    uint64_t *memory = ring_memory(CAPACITY);
-    struct ring *ring;
-    assert_int_equal(ring_init(&ring, memory, CAPACITY), STATUS_OK);
+    struct ring *ring = new_ring(CAPACITY);
+    uint64_t *memory = (uint64_t *)ring;
     const struct record records[] = {record_of(1), wide_record_of(2), record_of(3)};
     assert_int_equal(ring_push(ring, records, COUNT_OF(records)), 1);
     ring_release(ring, 1);
@@ -315,9 +312,7 @@ static void *produce(void *context)
 // Two threads: every record arrives once, in order, whole.
 TEST_CASE(test_two_threads)
 {
-    void *memory = ring_memory(64);
-    struct ring *ring;
-    assert_int_equal(ring_init(&ring, memory, 64), STATUS_OK);
+    struct ring *ring = new_ring(64);
     pthread_t producer;
     assert_int_equal(pthread_create(&producer, NULL, produce, ring), 0);
     uint64_t read = 0;
@@ -334,7 +329,7 @@ TEST_CASE(test_two_threads)
     }
     assert_int_equal(pthread_join(producer, NULL), 0);
     assert_int_equal(ring_produced(ring), STRESS_RECORDS);
-    free(memory);
+    free(ring);
 }
 
 // What holds no record is said to, in whichever state the ring is, and not a byte
@@ -342,9 +337,7 @@ TEST_CASE(test_two_threads)
 TEST_CASE(test_free_parts)
 {
     enum { CAPACITY = 16 };
-    unsigned char *memory = ring_memory(CAPACITY);
-    struct ring *ring;
-    assert_int_equal(ring_init(&ring, memory, CAPACITY), STATUS_OK);
+    struct ring *ring = new_ring(CAPACITY);
     const struct record record = record_of(1);
     uint64_t random = 7;
     for (unsigned round = 0; round < 2000; round++) {
@@ -364,14 +357,15 @@ TEST_CASE(test_free_parts)
                         parts[i].offset >= ring_size(CAPACITY) - (CAPACITY + 1) * RECORD_SLOT_SIZE);
             for (uint64_t number = ring_released(ring) + 1; number <= ring_produced(ring);
                  number++) {
-                const size_t slot = (size_t)((const unsigned char *)ring_at(ring, number) - memory);
+                const size_t slot =
+                    (size_t)((const char *)ring_at(ring, number) - (const char *)ring);
                 assert_true(slot + RECORD_SLOT_SIZE <= parts[i].offset || slot >= end);
             }
         }
         const uint64_t left = ring_produced(ring) - ring_released(ring);
         assert_int_equal(free_size, (CAPACITY - left) * RECORD_SLOT_SIZE);
     }
-    free(memory);
+    free(ring);
 }
 
 TEST_MAIN(test_capacities, test_numbers_and_wrap, test_full_ring_counts_and_takes_no_number,

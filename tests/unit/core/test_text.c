@@ -8,28 +8,36 @@ TEST_CASE(test_utf8)
         const char *text;
         size_t size;
         bool good;
+        size_t taken; // by the first character; 0: it is malformed
+        uint32_t code;
     } cases[] = {
-        {"", 0, true},
-        {"abc", 3, true},
-        {"a\0b", 3, false},
-        {"\xc3\xa9", 2, true},
-        {"\xc3", 1, false},
-        {"\xa9", 1, false},
-        {"\xc0\xaf", 2, false},     // overlong
-        {"\xe0\x80\xaf", 3, false}, // overlong
-        {"\xe2\x82\xac", 3, true},
-        {"\xe2\x82", 2, false},
-        {"\xed\xa0\x80", 3, false}, // surrogate
-        {"\xed\x9f\xbf", 3, true},
-        {"\xf0\x9f\x98\x80", 4, true},
-        {"\xf0\x8f\xbf\xbf", 4, false}, // overlong
-        {"\xf4\x8f\xbf\xbf", 4, true},  // U+10FFFF
-        {"\xf4\x90\x80\x80", 4, false}, // above
-        {"\xf5\x80\x80\x80", 4, false},
-        {"\xff", 1, false},
+        {"", 0, true, 0, 0},
+        {"abc", 3, true, 1, 'a'},
+        {"a\0b", 3, false, 1, 'a'},
+        {"\0", 1, false, 1, 0},
+        {"\xc3\xa9x", 3, true, 2, 0xe9},
+        {"\xc3", 1, false, 0, 0},
+        {"\xa9", 1, false, 0, 0},
+        {"\xc0\xaf", 2, false, 0, 0},     // overlong
+        {"\xe0\x80\xaf", 3, false, 0, 0}, // overlong
+        {"\xe2\x82\xac", 3, true, 3, 0x20ac},
+        {"\xe2\x82\xac", 2, false, 0, 0},
+        {"\xed\xa0\x80", 3, false, 0, 0}, // surrogate
+        {"\xed\x9f\xbf", 3, true, 3, 0xd7ff},
+        {"\xf0\x9f\x98\x80", 4, true, 4, 0x1f600},
+        {"\xf0\x8f\xbf\xbf", 4, false, 0, 0}, // overlong
+        {"\xf4\x8f\xbf\xbf", 4, true, 4, 0x10ffff},
+        {"\xf4\x90\x80\x80", 4, false, 0, 0}, // above
+        {"\xf5\x80\x80\x80", 4, false, 0, 0},
+        {"\xff", 1, false, 0, 0},
     };
-    for (size_t i = 0; i < COUNT_OF(cases); i++)
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        uint32_t code = 0;
         assert_int_equal(text_is_utf8(cases[i].text, cases[i].size), cases[i].good);
+        assert_int_equal(text_character(cases[i].text, cases[i].size, &code), cases[i].taken);
+        assert_int_equal(code, cases[i].code);
+    }
+    assert_int_equal(text_character("\xc3\xa9", 2, NULL), 2);
 }
 
 // Every character there is, and no other.
@@ -59,31 +67,6 @@ TEST_CASE(test_cut)
     assert_int_equal(text_cut("", 0, 0), 0);
     // Malformed text is cut somewhere, and never beyond the size.
     assert_true(text_cut("\x80\x80\x80\x80\x80\x80\x80\x80", 8, 6) <= 6);
-}
-
-TEST_CASE(test_character)
-{
-    static const struct {
-        const char *text;
-        size_t size, taken;
-        uint32_t code;
-    } cases[] = {
-        {"", 0, 0, 0},
-        {"A", 1, 1, 'A'},
-        {"\0", 1, 1, 0},
-        {"\xc3\xa9x", 3, 2, 0xe9},
-        {"\xe2\x82\xac", 3, 3, 0x20ac},
-        {"\xe2\x82\xac", 2, 0, 0},
-        {"\xf4\x8f\xbf\xbf", 4, 4, 0x10ffff},
-        {"\xf4\x90\x80\x80", 4, 0, 0},
-        {"\xed\xa0\x80", 3, 0, 0},
-    };
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        uint32_t code = 0;
-        assert_int_equal(text_character(cases[i].text, cases[i].size, &code), cases[i].taken);
-        assert_int_equal(code, cases[i].code);
-    }
-    assert_int_equal(text_character("\xc3\xa9", 2, NULL), 2);
 }
 
 TEST_CASE(test_escape)
@@ -152,4 +135,4 @@ TEST_CASE(test_uuid)
         assert_false(text_to_uuid(back, wrong[i]));
 }
 
-TEST_MAIN(test_utf8, test_encode, test_cut, test_character, test_escape, test_uuid)
+TEST_MAIN(test_utf8, test_encode, test_cut, test_escape, test_uuid)
