@@ -6,7 +6,6 @@
 #include "server/device/cpu/cpu_stream.h"
 #include "server/device/stream.h"
 #include "tests/support/test.h"
-#include "tests/support/toy_pipeline.h"
 #include "tests/unit/pipeline/pipeline_rig.h"
 
 static void assert_whole(struct rig *rig, const struct pipeline_figures *figures)
@@ -153,34 +152,6 @@ TEST_CASE(periodic_waits_for_whole_streams)
     for (int i = 0; i < 50 && early == 0; i++)
         early = fills_too_early(PIPELINE_SYNC_EVENTS); // these do not wait for kernels
     assert_true(early > 0);
-}
-
-static bool run_toy(enum toy_omission omission, uint64_t seed)
-{
-    const struct device_fault_options options = {
-        .seed = seed, .delay_max_ns = 1000000, .poison = true};
-    struct device *device = rig_device(&options);
-    const bool right = toy_pipeline_run(device, omission);
-    assert_int_equal(device_memory_used(device), 0);
-    device_close(device);
-    return right;
-}
-
-// A missing wait is a real race: it may be won now and then, but not for long.
-TEST_CASE(a_missing_wait_shows)
-{
-    for (uint64_t seed = 1; seed <= 10; seed++)
-        assert_true(run_toy(TOY_NOTHING, seed));
-#if defined(__SANITIZE_THREAD__)
-    skip(); // the races are real: the sanitizer says so itself, and ends the test
-#endif
-    for (enum toy_omission omission = 0; omission < TOY_NOTHING; omission++) {
-        uint64_t seed = 1;
-        while (seed <= 1000 && run_toy(omission, seed))
-            seed++;
-        if (seed > 1000)
-            fail_msg("without the wait '%s' nothing shows", toy_omission_name(omission));
-    }
 }
 
 // With two fillers and one slot somebody always waits, and is counted.
@@ -446,6 +417,6 @@ TEST_CASE(weights_go_where_they_belong)
 }
 
 TEST_MAIN(sizes_at_every_boundary, data_is_right_whatever_is_late, periodic_waits_for_whole_streams,
-          a_missing_wait_shows, waits_for_slots_are_counted, fillers_work_side_by_side,
-          device_memory_is_bounded, want_of_chunks_is_measured, waits_for_slots_are_no_starvation,
-          groups_are_timed, a_group_begins_with_its_first_copy, weights_go_where_they_belong)
+          waits_for_slots_are_counted, fillers_work_side_by_side, device_memory_is_bounded,
+          want_of_chunks_is_measured, waits_for_slots_are_no_starvation, groups_are_timed,
+          a_group_begins_with_its_first_copy, weights_go_where_they_belong)

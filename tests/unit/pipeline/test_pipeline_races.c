@@ -56,7 +56,9 @@ enum omission {
     OMIT_HOST_WAIT, // likewise: a wait queued on the copy stream itself holds nobody
     OMIT_FILLED,    // the kernel reads before the copy has come
     OMIT_COMPUTED,  // the buffer is written under the kernel that reads it
+    OMIT_MADE,      // the results are taken out before the kernel has made them
     OMIT_FETCHED,   // the results are written under the copy that takes them out
+    OMIT_RESULTS,   // the host reads results that are still being copied
     OMISSIONS,
 };
 
@@ -79,9 +81,9 @@ static void *memory_of(struct bench *bench, size_t size)
     return memory;
 }
 
-static void bench_init(struct bench *bench)
+static void bench_init(struct bench *bench, const struct device_fault_options *options)
 {
-    *bench = (struct bench){.device = rig_device(NULL)};
+    *bench = (struct bench){.device = rig_device(options)};
     struct device *device = bench->device;
     struct device_stream **const streams[] = {&bench->copy, &bench->compute, &bench->out};
     struct device_event **const events[] = {&bench->copied, &bench->computed, &bench->fetched};
@@ -144,19 +146,28 @@ static void stream_chunk(const struct bench *bench, int chunk, enum omission omi
         assert_int_equal(device_stream_wait(bench->compute, bench->copied, NULL), STATUS_OK);
     if (omission != OMIT_FETCHED)
         assert_int_equal(device_stream_wait(bench->compute, bench->fetched, NULL), STATUS_OK);
-    if (omission == OMIT_COMPUTED)
+    if (omission == OMIT_COMPUTED || omission == OMIT_MADE)
         delay(bench, bench->compute);
     assert_int_equal(device_copy_within(bench->compute, bench->made, bench->in, BYTES, NULL),
                      STATUS_OK);
     assert_int_equal(device_event_record(bench->computed, bench->compute, NULL), STATUS_OK);
 
-    assert_int_equal(device_stream_wait(bench->out, bench->computed, NULL), STATUS_OK);
-    if (omission == OMIT_FETCHED)
+    if (omission != OMIT_MADE)
+        assert_int_equal(device_stream_wait(bench->out, bench->computed, NULL), STATUS_OK);
+    if (omission == OMIT_FETCHED || omission == OMIT_RESULTS)
         delay(bench, bench->out);
     assert_int_equal(device_copy_out(bench->out, bench->results + (size_t)chunk * BYTES,
                                      bench->made, BYTES, NULL),
                      STATUS_OK);
     assert_int_equal(device_event_record(bench->fetched, bench->out, NULL), STATUS_OK);
+}
+
+static bool is_right(const struct bench *bench)
+{
+    bool right = true;
+    for (size_t i = 0; i < (size_t)BYTES * CHUNKS; i++)
+        right = right && bench->results[i] == i / BYTES + 1;
+    return right;
 }
 
 // Whether the results are right.  The streams are waited for in the order that lets the one
@@ -168,23 +179,22 @@ static bool run_chunks(const struct bench *bench, enum omission omission)
         stream_chunk(bench, chunk, omission);
     struct device_stream *const ahead[] = {[OMIT_FILLED] = bench->compute,
                                            [OMIT_COMPUTED] = bench->copy,
+                                           [OMIT_MADE] = bench->out,
                                            [OMIT_FETCHED] = bench->compute,
                                            [OMISSIONS] = NULL};
+    bool right = omission != OMIT_RESULTS || is_right(bench);
     if (ahead[omission])
         assert_int_equal(device_stream_synchronize(ahead[omission], NULL), STATUS_OK);
     assert_int_equal(device_stream_synchronize(bench->out, NULL), STATUS_OK);
     assert_int_equal(device_stream_synchronize(bench->compute, NULL), STATUS_OK);
     assert_int_equal(device_stream_synchronize(bench->copy, NULL), STATUS_OK);
-    bool right = true;
-    for (size_t i = 0; i < (size_t)BYTES * CHUNKS; i++)
-        right = right && bench->results[i] == i / BYTES + 1;
-    return right;
+    return right && is_right(bench);
 }
 
-TEST_CASE(a_missing_wait_shows)
+static void assert_missing_waits_show(const struct device_fault_options *options)
 {
     struct bench bench;
-    bench_init(&bench);
+    bench_init(&bench, options);
     for (int i = 0; i < 3; i++)
         assert_true(run_chunks(&bench, OMIT_NOTHING));
 #if !defined(__SANITIZE_THREAD__) // which says so itself, and ends the test
@@ -199,6 +209,19 @@ TEST_CASE(a_missing_wait_shows)
     bench_deinit(&bench);
 }
 
+TEST_CASE(a_missing_wait_shows)
+{
+    assert_missing_waits_show(NULL);
+}
+
+// A device that is late by itself: what the tests of the pipeline rest on.
+TEST_CASE(a_missing_wait_shows_on_a_late_device)
+{
+    if (!rig_on_cuda())
+        assert_missing_waits_show(
+            &(struct device_fault_options){.seed = 1, .delay_max_ns = 1000000});
+}
+
 int main(void)
 {
     struct error err = {0};
@@ -209,5 +232,6 @@ int main(void)
         return 77;
     }
     device_close(probe);
-    return TEST_RUN(data_is_right_whatever_is_late, a_missing_wait_shows);
+    return TEST_RUN(data_is_right_whatever_is_late, a_missing_wait_shows,
+                    a_missing_wait_shows_on_a_late_device);
 }
