@@ -4,10 +4,9 @@
 
 #include "server/device/device_ops.h"
 
-static const char *const encoder_names[] = {
-#define ENCODER_LINE(name, text) text,
-    ENCODER_TABLE(ENCODER_LINE)
-#undef ENCODER_LINE
+static const char *const encoder_names[ENCODER_COUNT] = {
+    [ENCODER_AMPLITUDE] = "amplitude", [ENCODER_ANGLE] = "angle", [ENCODER_BASIS] = "basis",
+    [ENCODER_PHASE] = "phase",         [ENCODER_IQP_Z] = "iqp-z", [ENCODER_IQP] = "iqp",
 };
 
 static const struct encode_type_line {

@@ -29,19 +29,14 @@
 
 enum { ENCODE_QUBITS_MAX = 30 }; // device_encode accepts 1..30
 
-#define ENCODER_TABLE(X)                                                                           \
-    X(AMPLITUDE, "amplitude")                                                                      \
-    X(ANGLE, "angle")                                                                              \
-    X(BASIS, "basis")                                                                              \
-    X(PHASE, "phase")                                                                              \
-    X(IQP_Z, "iqp-z")                                                                              \
-    X(IQP, "iqp")
-
 enum encoder {
-#define ENCODER_ENUM(name, text) ENCODER_##name,
-    ENCODER_TABLE(ENCODER_ENUM)
-#undef ENCODER_ENUM
-        ENCODER_COUNT
+    ENCODER_AMPLITUDE,
+    ENCODER_ANGLE,
+    ENCODER_BASIS,
+    ENCODER_PHASE,
+    ENCODER_IQP_Z,
+    ENCODER_IQP,
+    ENCODER_COUNT
 };
 
 // Types of the real numbers of inputs and states: double and float.

@@ -6,6 +6,11 @@
 
 #include "server/device/cuda/parts.cuh"
 
+extern "C" {
+#include "common/sys/process.h"
+#include "server/device/pcie.h"
+}
+
 // True for errors after which nothing works on the device any more.
 static bool ends_device(cudaError_t code)
 {
@@ -117,6 +122,17 @@ static enum status read_limits(struct cuda *cuda, struct error *err)
     return cuda_check(cuda, code, "cudaDeviceGetAttribute", err);
 }
 
+// "GPU-01234567-89ab-...", as nvidia-smi writes it.
+static void format_uuid(char out[DEVICE_TEXT_SIZE], const cudaUUID_t *uuid)
+{
+    size_t at = (size_t)snprintf(out, DEVICE_TEXT_SIZE, "GPU");
+    for (size_t i = 0; i < sizeof uuid->bytes; i++) {
+        const bool divided = i == 0 || i == 4 || i == 6 || i == 8 || i == 10;
+        at += (size_t)snprintf(out + at, DEVICE_TEXT_SIZE - at, "%s%02x", divided ? "-" : "",
+                               (unsigned int)(unsigned char)uuid->bytes[i]);
+    }
+}
+
 // Selects the device and checks that it can run our kernels.
 static enum status select(struct cuda *cuda, unsigned int ordinal, struct error *err)
 {
@@ -145,7 +161,7 @@ static enum status select(struct cuda *cuda, unsigned int ordinal, struct error 
     if (status != STATUS_OK)
         return status;
     char uuid[DEVICE_TEXT_SIZE];
-    cuda_format_uuid(uuid, &properties.uuid);
+    format_uuid(uuid, &properties.uuid);
     (void)nvml_read(&cuda->facts, uuid);
     return cuda_use(cuda, err);
 }
@@ -224,6 +240,39 @@ static void cuda_describe(const struct device *device, struct device_description
     if (make_current(cuda->ordinal) == cudaSuccess &&
         cudaMemGetInfo(&available, &all) == cudaSuccess)
         out->memory_available_bytes = (int64_t)available;
+}
+
+// The driver's version; where the system does not tell it, of CUDA what the driver can.
+static void read_driver(char out[DEVICE_TEXT_SIZE])
+{
+    char text[PROCESS_TEXT_SIZE];
+    process_driver_read(text, nullptr);
+    int version = 0;
+    if (text[0])
+        (void)snprintf(out, DEVICE_TEXT_SIZE, "nvidia %.80s", text);
+    else if (cudaDriverGetVersion(&version) == cudaSuccess && version > 0)
+        (void)snprintf(out, DEVICE_TEXT_SIZE, "CUDA %d.%d", version / 1000, version % 1000 / 10);
+}
+
+static void cuda_properties(const struct device *device, struct device_properties *out)
+{
+    const struct cuda *cuda = reinterpret_cast<const struct cuda *>(device);
+    cudaDeviceProp properties;
+    char address[32];
+    if (cudaGetDeviceProperties(&properties, cuda->ordinal) == cudaSuccess) {
+        (void)snprintf(out->product, sizeof out->product, "%.90s", properties.name);
+        format_uuid(out->uuid, &properties.uuid);
+        out->compute_capability = (unsigned int)(properties.major * 10 + properties.minor);
+    }
+    const struct nvml_facts *facts = &cuda->facts;
+    read_driver(out->driver);
+    if (cudaDeviceGetPCIBusId(address, sizeof address, cuda->ordinal) == cudaSuccess)
+        (void)pcie_link_read(&out->pcie, nullptr, address);
+    if (out->pcie.width_max == 0) // no sysfs, as in some containers
+        out->pcie = facts->pcie;
+    out->power_cap_watts = facts->power_cap_watts;
+    out->sm_clock_max_hz = facts->sm_clock_max_hz;
+    out->memory_clock_max_hz = facts->memory_clock_max_hz;
 }
 
 static enum status cuda_synchronize(struct device *device, struct error *err)

@@ -122,15 +122,10 @@ static inline enum status cuda_launch(struct cuda *cuda, void (*kernel)(Paramete
 
 // The entries of the back end's table of operations, which device_ops.h documents.  The table
 // (device.cu) makes the device the thread's current one (cuda_use) before it calls them.
-// Exceptions: cuda_encode calls cuda_use itself; cuda_properties and cuda_encode_scratch do not
-// need it.
+// Exceptions: cuda_encode calls cuda_use itself; cuda_encode_scratch does not need it.
 //
 // Declares the function cuda_NAME, which is the entry NAME of struct device_ops.
 #define CUDA_OPERATION(name) std::remove_pointer_t<decltype(device_ops::name)> cuda_##name
-
-// properties.cu
-CUDA_OPERATION(properties);
-void cuda_format_uuid(char out[DEVICE_TEXT_SIZE], const cudaUUID_t *uuid);
 
 // embed.cu, matmul.cu, attention.cu, elementwise.cu
 CUDA_OPERATION(embed);
