@@ -28,7 +28,7 @@ struct address {
 // Parses "ipc:///absolute/folder", "tcp://HOST:PORT", "tcp://[::1]:PORT" or "tcp://HOST" (default
 // port).  Returns STATUS_INVALID for an unknown scheme, a relative folder, a folder whose socket
 // paths exceed ADDRESS_IPC_PATH_MAX bytes, an invalid host, a port outside 1..65532, or a wildcard.
-// trust_resolve (trust.h), not this function, decides whether a connection needs keys.
+// trust_decide (trust.h), not this function, decides whether a connection needs keys.
 MUST_CHECK enum status address_parse(struct address *out, const char *text, struct error *err);
 
 // Parses an address to listen on.  Unlike address_parse, it accepts wildcards ("tcp://*",

@@ -196,17 +196,6 @@ enum status trust_decide(struct trust *out, const struct address *address,
     return with_keys(out, &ring, source, err);
 }
 
-enum status trust_resolve(struct trust *out, const struct address *address,
-                          const struct trust_options *options, struct error *err)
-{
-    struct trust_source source;
-    *out = (struct trust){0};
-    enum status status = trust_source_read(&source, options, err);
-    if (status == STATUS_OK)
-        status = trust_decide(out, address, &source, err);
-    return status;
-}
-
 const struct wire_pass *trust_pass(const struct trust *trust, unsigned attempt)
 {
     return trust->pass_count ? &trust->passes[attempt % trust->pass_count] : NULL;

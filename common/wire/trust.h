@@ -75,10 +75,6 @@ const struct wire_pass *trust_pass(const struct trust *trust, unsigned attempt);
 MUST_CHECK enum status trust_decide(struct trust *out, const struct address *address,
                                     const struct trust_source *source, struct error *err);
 
-// Calls trust_source_read, then trust_decide; returns the errors of both.
-MUST_CHECK enum status trust_resolve(struct trust *out, const struct address *address,
-                                     const struct trust_options *options, struct error *err);
-
 // Connects to a service of the address that `trust` was decided for, as attempt number `attempt`;
 // returns the errors of wire_connect.
 MUST_CHECK enum status trust_connect(struct wire_socket **out, struct wire_context *context,

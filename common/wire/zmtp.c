@@ -38,19 +38,18 @@ static const char *mechanism(const struct zmtp *zmtp)
     return zmtp->rules->keys ? "CURVE" : "NULL";
 }
 
-static void break_off(struct zmtp *zmtp, struct zmtp_step *out, enum wire_cut cut, const char *why)
+static void break_off(struct zmtp *zmtp, struct zmtp_step *out, enum wire_cut cut)
 {
     zmtp->stage = STAGE_BROKEN;
     out->kind = ZMTP_BROKEN;
     out->cut = cut;
-    out->why = why;
 }
 
 // As break_off, and says so to the peer.
-static void refuse(struct zmtp *zmtp, struct zmtp_step *out, enum wire_cut cut, const char *why)
+static void refuse(struct zmtp *zmtp, struct zmtp_step *out, enum wire_cut cut)
 {
     static const char error[] = "\4\12\5ERROR\003400"; // a command of 10 bytes
-    break_off(zmtp, out, cut, why);
+    break_off(zmtp, out, cut);
     out->reply_size = sizeof error - 1;
     memcpy(out->reply, error, sizeof error - 1);
 }
@@ -136,14 +135,10 @@ static size_t take_greeting(struct zmtp *zmtp, const unsigned char *bytes, size_
     const size_t have = zmtp->head_have += used;
     memcpy(wanted, mechanism(zmtp), strlen(mechanism(zmtp)));
     if ((have > 0 && head[0] != 0xff) ||
-        (have > GREETING_SIGNATURE_END && !(head[GREETING_SIGNATURE_END] & 1)))
-        break_off(zmtp, out, WIRE_CUT_GREETING, "does not speak ZMTP");
-    else if (have > GREETING_VERSION && head[GREETING_VERSION] < 3)
-        break_off(zmtp, out, WIRE_CUT_GREETING, "speaks an old version of ZMTP");
-    else if (have >= GREETING_SERVER &&
-             memcmp(head + GREETING_MECHANISM, wanted, sizeof wanted) != 0)
-        break_off(zmtp, out, WIRE_CUT_GREETING,
-                  zmtp->rules->keys ? "does not use CURVE" : "uses another mechanism than NULL");
+        (have > GREETING_SIGNATURE_END && !(head[GREETING_SIGNATURE_END] & 1)) ||
+        (have > GREETING_VERSION && head[GREETING_VERSION] < 3) ||
+        (have >= GREETING_SERVER && memcmp(head + GREETING_MECHANISM, wanted, sizeof wanted) != 0))
+        break_off(zmtp, out, WIRE_CUT_GREETING);
     else if (have == ZMTP_GREETING_SIZE) {
         zmtp->stage = zmtp->rules->keys ? STAGE_HELLO : STAGE_INITIATE;
         zmtp->head_have = 0;
@@ -166,23 +161,23 @@ static void take_metadata(struct zmtp *zmtp, const unsigned char *bytes, size_t 
         const size_t name_size = bytes[0];
         const unsigned char *name = bytes + 1, *value = name + name_size + 4;
         if (name_size == 0 || size < 1 + name_size + 4) {
-            break_off(zmtp, out, WIRE_CUT_GARBAGE, "sent broken metadata");
+            break_off(zmtp, out, WIRE_CUT_GARBAGE);
             return;
         }
         const size_t value_size = (size_t)value[-4] << 24 | (size_t)value[-3] << 16 |
                                   (size_t)value[-2] << 8 | (size_t)value[-1];
         size -= 1 + name_size + 4;
         if (value_size > size) {
-            break_off(zmtp, out, WIRE_CUT_GARBAGE, "sent broken metadata");
+            break_off(zmtp, out, WIRE_CUT_GARBAGE);
             return;
         }
         if (is_named(name, name_size, "Identity") && value_size > 0) {
-            refuse(zmtp, out, WIRE_CUT_ROUTING_ID, "set a routing id of its own");
+            refuse(zmtp, out, WIRE_CUT_ROUTING_ID);
             return;
         }
         if (is_named(name, name_size, "Socket-Type") &&
             (value_size != 6 || memcmp(value, "DEALER", 6) != 0)) {
-            refuse(zmtp, out, WIRE_CUT_GARBAGE, "has a socket of a type that cannot connect here");
+            refuse(zmtp, out, WIRE_CUT_GARBAGE);
             return;
         }
         bytes = value + value_size;
@@ -197,7 +192,7 @@ static void take_hello(struct zmtp *zmtp, struct zmtp_step *out)
     const size_t header = put_header(out->reply, FLAG_COMMAND, CURVE_WELCOME_SIZE);
     if (!curve_server_hello(&zmtp->curve, zmtp->rules->keys, zmtp->command, zmtp->size,
                             out->reply + header)) {
-        break_off(zmtp, out, WIRE_CUT_KEYS, "does not have the key of this server");
+        break_off(zmtp, out, WIRE_CUT_KEYS);
         return;
     }
     zmtp->stage = STAGE_INITIATE;
@@ -210,7 +205,7 @@ static void take_initiate(struct zmtp *zmtp, struct zmtp_step *out)
     struct curve_client client;
     if (!curve_server_initiate(&zmtp->curve, zmtp->rules->keys, zmtp->command, zmtp->size,
                                &client)) {
-        break_off(zmtp, out, WIRE_CUT_KEYS, "failed to prove its key");
+        break_off(zmtp, out, WIRE_CUT_KEYS);
         return;
     }
     memcpy(out->key, client.key, sizeof out->key);
@@ -220,7 +215,7 @@ static void take_initiate(struct zmtp *zmtp, struct zmtp_step *out)
 static void take_ready(struct zmtp *zmtp, struct zmtp_step *out)
 {
     if (zmtp->size < 6 || memcmp(zmtp->command, "\5READY", 6) != 0)
-        break_off(zmtp, out, WIRE_CUT_GARBAGE, "sent another command than READY");
+        break_off(zmtp, out, WIRE_CUT_GARBAGE);
     else
         take_metadata(zmtp, zmtp->command + 6, zmtp->size - 6, out);
 }
@@ -241,7 +236,7 @@ void zmtp_admit(struct zmtp *zmtp, bool is_admitted, struct zmtp_step *out)
 {
     assert(zmtp->stage == STAGE_DECISION);
     if (!is_admitted) {
-        refuse(zmtp, out, WIRE_CUT_STRANGER, "is not admitted");
+        refuse(zmtp, out, WIRE_CUT_STRANGER);
         return;
     }
     unsigned char ready[6 + OWN_METADATA_SIZE] = "\5READY";
@@ -259,21 +254,19 @@ void zmtp_admit(struct zmtp *zmtp, bool is_admitted, struct zmtp_step *out)
 
 // ---- Frames ----------------------------------------------------------------------
 
-static const char several_frames[] = "sent a message of several frames";
-
 // A command is received into memory of its own in the handshake, and up to the size of `head`
 // later: no more of it is read.
 static void begin_command(struct zmtp *zmtp, uint64_t size, struct zmtp_step *out)
 {
     zmtp->body = NULL;
     if (size == 0)
-        break_off(zmtp, out, WIRE_CUT_GARBAGE, "sent an empty command");
+        break_off(zmtp, out, WIRE_CUT_GARBAGE);
     else if (size > ZMTP_COMMAND_MAX)
-        break_off(zmtp, out, WIRE_CUT_FRAME_SIZE, "announced a command that is too large");
+        break_off(zmtp, out, WIRE_CUT_FRAME_SIZE);
     else if (zmtp->stage != STAGE_TRAFFIC) {
         zmtp->body = zmtp->command = malloc(size);
         if (!zmtp->command)
-            break_off(zmtp, out, WIRE_CUT_SLOW_FRAME, "connected when memory was short");
+            break_off(zmtp, out, WIRE_CUT_SLOW_FRAME);
     }
 }
 
@@ -283,15 +276,15 @@ static void begin_frame(struct zmtp *zmtp, uint64_t size, struct zmtp_step *out)
     zmtp->part = PART_BODY;
     zmtp->have = 0;
     if (!is_traffic && !(zmtp->flags & FLAG_COMMAND))
-        break_off(zmtp, out, WIRE_CUT_GARBAGE, "sent a message before the handshake");
+        break_off(zmtp, out, WIRE_CUT_GARBAGE);
     else if (!is_traffic || (zmtp->flags & FLAG_COMMAND && !has_keys))
         begin_command(zmtp, size, out);
     else if (has_keys && size < CURVE_MESSAGE_OVERHEAD)
-        break_off(zmtp, out, WIRE_CUT_GARBAGE, "sent a frame that is not encrypted");
+        break_off(zmtp, out, WIRE_CUT_GARBAGE);
     else if (zmtp->flags & FLAG_MORE)
-        break_off(zmtp, out, WIRE_CUT_FRAMES, several_frames);
+        break_off(zmtp, out, WIRE_CUT_FRAMES);
     else if (size - overhead(zmtp) > zmtp->rules->frame_max)
-        break_off(zmtp, out, WIRE_CUT_FRAME_SIZE, "announced a frame that is too large");
+        break_off(zmtp, out, WIRE_CUT_FRAME_SIZE);
     else {
         zmtp->part = PART_ROOM;
         out->kind = ZMTP_FRAME;
@@ -310,7 +303,7 @@ static size_t take_header(struct zmtp *zmtp, const unsigned char *bytes, size_t 
         const size_t all = zmtp->flags & FLAG_LONG ? LONG_HEADER : SHORT_HEADER;
         if (zmtp->flags & ~(FLAG_MORE | FLAG_LONG | FLAG_COMMAND) ||
             (zmtp->flags & FLAG_MORE && zmtp->flags & FLAG_COMMAND)) {
-            break_off(zmtp, out, WIRE_CUT_GARBAGE, "sent a frame with unknown flags");
+            break_off(zmtp, out, WIRE_CUT_GARBAGE);
         } else if (zmtp->head_have == all) {
             uint64_t announced = 0;
             for (size_t i = 1; i < all; i++)
@@ -327,14 +320,14 @@ static void take_command(struct zmtp *zmtp, const unsigned char *command, size_t
                          struct zmtp_step *out)
 {
     if (size == 0 || command[0] == 0 || command[0] >= size) {
-        break_off(zmtp, out, WIRE_CUT_GARBAGE, "sent a command without a name");
+        break_off(zmtp, out, WIRE_CUT_GARBAGE);
         return;
     }
     out->kind = ZMTP_COMMAND;
     if (size < 5 || memcmp(command, "\4PING", 5) != 0)
         return;
     if (size < PING_HEAD || size > PING_HEAD + ZMTP_CONTEXT_MAX) {
-        break_off(zmtp, out, WIRE_CUT_GARBAGE, "sent a malformed heartbeat");
+        break_off(zmtp, out, WIRE_CUT_GARBAGE);
         return;
     }
     out->kind = ZMTP_PING;
@@ -366,14 +359,12 @@ static void end_frame(struct zmtp *zmtp, struct zmtp_step *out)
     }
     unsigned char flags = 0;
     if (!curve_server_open(&zmtp->curve, zmtp->body, zmtp->size, &flags)) {
-        break_off(zmtp, out, WIRE_CUT_KEYS, "sent a frame that does not decrypt, or repeated one");
+        break_off(zmtp, out, WIRE_CUT_KEYS);
     } else if (flags == CURVE_COMMAND) {
         take_command(zmtp, zmtp->body + CURVE_MESSAGE_OVERHEAD, zmtp->size - CURVE_MESSAGE_OVERHEAD,
                      out);
-    } else if (flags == CURVE_MORE) {
-        break_off(zmtp, out, WIRE_CUT_FRAMES, several_frames);
     } else if (flags != 0) {
-        break_off(zmtp, out, WIRE_CUT_GARBAGE, "sent a frame with unknown flags");
+        break_off(zmtp, out, flags == CURVE_MORE ? WIRE_CUT_FRAMES : WIRE_CUT_GARBAGE);
     } else {
         end_message(zmtp, out);
     }

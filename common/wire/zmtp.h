@@ -54,7 +54,6 @@ enum zmtp_kind {
 struct zmtp_step {
     enum zmtp_kind kind;
     enum wire_cut cut;                       // ZMTP_BROKEN: not WIRE_CUT_NONE
-    const char *why;                         // ZMTP_BROKEN: what was wrong, for a log; static
     size_t size;                             // ZMTP_FRAME, ZMTP_MESSAGE, ZMTP_PING
     const void *message;                     // ZMTP_MESSAGE: lies inside the room
     unsigned char key[WIRE_KEY_SIZE];        // ZMTP_ADMIT with keys: the peer's public key

@@ -80,10 +80,12 @@ static void check_known(const uint8_t *text, size_t size)
         // Without a key of one's own it ends there, wherever the list leads.
         const struct trust_options options = {.key_file = "/nowhere/at.all"};
         struct address address;
+        struct trust_source source;
         struct trust trust;
         struct error err = {0};
         check(address_parse(&address, places[i], &err) == STATUS_OK);
-        enum status status = trust_resolve(&trust, &address, &options, &err);
+        check(trust_source_read(&source, &options, &err) == STATUS_OK);
+        enum status status = trust_decide(&trust, &address, &source, &err);
         if (status != STATUS_OK)
             check_refusal(status, &err);
         else

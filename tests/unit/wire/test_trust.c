@@ -65,8 +65,10 @@ static enum status resolve(struct trust *trust, const char *text,
 {
     static const struct trust_options none;
     struct address address;
+    struct trust_source source;
     assert_int_equal(address_parse(&address, text, NULL), STATUS_OK);
-    return trust_resolve(trust, &address, options ? options : &none, err);
+    const enum status status = trust_source_read(&source, options ? options : &none, err);
+    return status == STATUS_OK ? trust_decide(trust, &address, &source, err) : status;
 }
 
 static void assert_passes(const struct trust *trust, const struct fixture *fixture,

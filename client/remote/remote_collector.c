@@ -1,5 +1,3 @@
-// A collector as a source: queries over its query and admin sockets, and its live feed, with
-// credit-based flow control, so that a slow reader misses records and delays no other peer.
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -8,8 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/remote/remote_collector.h"
+
 #include "client/remote/link.h"
-#include "client/remote/source.h"
 #include "common/core/base/text.h"
 #include "common/core/base/unit.h"
 #include "common/sys/clock.h"
@@ -86,9 +85,8 @@ static void free_held(struct live *live)
         result_free(live->held[i].records);
 }
 
-static void collector_close(void *source)
+void collector_close(struct collector *collector)
 {
-    struct collector *collector = source;
     if (!collector)
         return;
     free_held(&collector->live);
@@ -98,9 +96,10 @@ static void collector_close(void *source)
     free(collector);
 }
 
-static enum status collector_open(void **source, const struct remote_target *target,
-                                  const char **name, const char **warning, struct error *err)
+enum status collector_open(struct collector **out, const struct remote_target *target,
+                           struct error *err)
 {
+    struct trust_source source;
     struct collector *collector = calloc(1, sizeof *collector);
     if (!collector)
         return error_no_memory(err, "remote");
@@ -110,7 +109,9 @@ static enum status collector_open(void **source, const struct remote_target *tar
     if (status == STATUS_OK)
         status = check_permission(&collector->address, err);
     if (status == STATUS_OK)
-        status = trust_resolve(&collector->trust, &collector->address, &target->trust, err);
+        status = trust_source_read(&source, &target->trust, err);
+    if (status == STATUS_OK)
+        status = trust_decide(&collector->trust, &collector->address, &source, err);
     if (status == STATUS_OK)
         status = wire_context_new(&collector->context, err);
     if (status != STATUS_OK) {
@@ -122,16 +123,24 @@ static enum status collector_open(void **source, const struct remote_target *tar
                                             .address = &collector->address,
                                             .trust = &collector->trust,
                                             .service = (enum address_service)i};
-    *source = collector;
-    *name = address_text(collector->name, &collector->address);
-    *warning = collector->trust.warning;
+    (void)address_text(collector->name, &collector->address);
+    *out = collector;
     return STATUS_OK;
 }
 
-static void collector_wake_on(void *source, int wake_fd)
+void collector_wake_on(struct collector *collector, int wake_fd)
 {
-    struct collector *collector = source;
     collector->wake_fd = wake_fd;
+}
+
+const char *collector_name(const struct collector *collector)
+{
+    return collector->name;
+}
+
+const char *collector_warning(const struct collector *collector)
+{
+    return collector->trust.warning;
 }
 
 static enum status send_message(const struct link *link, const struct message *message,
@@ -476,10 +485,9 @@ static enum status exchange(struct collector *collector, const struct message *q
     return error_set(err, status, "%s", why.text[0] ? why.text : status_text(status));
 }
 
-static enum status collector_query(void *source, const struct query *query, struct result **out,
-                                   struct error *err)
+enum status collector_query(struct collector *collector, const struct query *query,
+                            struct result **out, struct error *err)
 {
-    struct collector *collector = source;
     struct message *message = calloc(1, sizeof *message);
     if (!message)
         return error_no_memory(err, "remote");
@@ -493,15 +501,11 @@ static enum status collector_query(void *source, const struct query *query, stru
 
 // ---- Live records -----------------------------------------------------------------
 
-static enum status collector_subscribe(void *source, uint32_t kinds, enum remote_live_mode mode,
-                                       struct error *err)
+void collector_subscribe(struct collector *collector, uint32_t kinds, enum remote_live_mode mode)
 {
-    struct collector *collector = source;
-    (void)err;
     free_held(&collector->live);
     collector->live = (struct live){
         .kinds = kinds, .ids_only = mode == REMOTE_LIVE_NOTIFICATIONS, .owed = CREDIT};
-    return STATUS_OK;
 }
 
 // Sends the outstanding credit; on failure, as without a connection, retries soon.
@@ -573,12 +577,9 @@ static enum status next_records(struct collector *collector, enum record_kind *k
     return status;
 }
 
-static enum status collector_live_next(void *source, uint64_t timeout_ns, int wake_fd,
-                                       enum record_kind *kind, struct result **out,
-                                       uint64_t *missed, struct error *err)
+enum status collector_live_next(struct collector *collector, uint64_t timeout_ns, int wake_fd,
+                                enum record_kind *kind, struct result **out, uint64_t *missed)
 {
-    (void)err;
-    struct collector *collector = source;
     struct live *live = &collector->live;
     const struct link *link = &collector->links[ADDRESS_LIVE];
     const uint64_t deadline_ns = clock_monotonic_ns() + timeout_ns;
@@ -599,12 +600,3 @@ static enum status collector_live_next(void *source, uint64_t timeout_ns, int wa
             return status;
     }
 }
-
-const struct source_ops source_collector = {
-    .open = collector_open,
-    .close = collector_close,
-    .query = collector_query,
-    .wake_on = collector_wake_on,
-    .subscribe = collector_subscribe,
-    .live_next = collector_live_next,
-};

@@ -1,0 +1,25 @@
+// The collector behind a struct remote: queries over its query and admin sockets, and its live
+// feed, with credit-based flow control, so that a slow reader misses records and delays no other
+// peer. Internal to client/remote: each function has the contract of the function in remote.h with
+// its name.
+#ifndef INFERSTAT_CLIENT_REMOTE_REMOTE_COLLECTOR_H
+#define INFERSTAT_CLIENT_REMOTE_REMOTE_COLLECTOR_H
+
+#include "client/remote/remote.h"
+
+struct collector;
+
+MUST_CHECK enum status collector_open(struct collector **out, const struct remote_target *target,
+                                      struct error *err);
+void collector_close(struct collector *collector); // NULL is fine
+const char *collector_name(const struct collector *collector);
+const char *collector_warning(const struct collector *collector);
+void collector_wake_on(struct collector *collector, int wake_fd);
+MUST_CHECK enum status collector_query(struct collector *collector, const struct query *query,
+                                       struct result **out, struct error *err);
+void collector_subscribe(struct collector *collector, uint32_t kinds, enum remote_live_mode mode);
+MUST_CHECK enum status collector_live_next(struct collector *collector, uint64_t timeout_ns,
+                                           int wake_fd, enum record_kind *kind, struct result **out,
+                                           uint64_t *missed);
+
+#endif
