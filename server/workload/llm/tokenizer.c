@@ -211,10 +211,7 @@ static enum status add_tokens(const struct merger *merger, struct token_list *ou
     return status;
 }
 
-// Splits `size` bytes of `text` into UTF-8 characters (a malformed byte counts as a character),
-// merges neighbours that form a token, and appends the tokens to `out`.  The pair with the best
-// score is merged first, the leftmost one of equals.  A character without a token becomes one token
-// per byte.
+// Appends the tokens of `size` bytes of `text` to `out`; a malformed byte counts as a character.
 static enum status merge_text(const struct tokenizer *tokenizer, const char *text, size_t size,
                               struct token_list *out, struct error *err)
 {

@@ -2,37 +2,9 @@
 // error or has all rows, perhaps without quantiles.  The linker sends calls here (CMakeLists.txt).
 #include "common/store/query/query_list.h"
 #include "common/store/store.h"
+#include "tests/support/failing_malloc.h"
 #include "tests/support/test.h"
 #include "tests/unit/store/store_fixture.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-
-static long left = -1; // allocations before the one that fails; negative: none does
-
-static bool fails(void)
-{
-    return left >= 0 && left-- == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-    return fails() ? NULL : __real_realloc(memory, size);
-}
 
 #define RECORDS 200U
 

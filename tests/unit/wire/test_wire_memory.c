@@ -2,36 +2,8 @@
 // N the N-th allocation fails.  The linker sends their calls here (wire.cmake).
 #include "common/wire/codec.h"
 
+#include "tests/support/failing_malloc.h"
 #include "tests/support/test.h"
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-
-static long left = -1; // allocations before the one that fails; negative: none does
-
-static bool fails(void)
-{
-    return left >= 0 && left-- == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-    return fails() ? NULL : __real_realloc(memory, size);
-}
 
 // Runs `attempt` with the first, second, ... allocation failing, until it gets by
 // with none.  Before that it has to say STATUS_NOMEM.
