@@ -9,8 +9,6 @@
 static const uint64_t quiet_ns = UINT64_C(500000000);
 static const uint64_t latest_ns = UINT64_C(2000000000);
 static const uint64_t pause_ns = UINT64_C(1000000000);
-static const uint64_t idle_ns = UINT64_C(30000000000);
-static const int64_t log_bytes_idle = 1 << 20;
 
 // Of 4096 bytes mostly.  What is folded at once takes some milliseconds and two waits
 // for the disk.
@@ -21,7 +19,7 @@ enum { RESTART_MS = 20 }; // wait for readers of other processes, which holds up
 void checkpoint_init(struct checkpoint *checkpoint, uint64_t now_ns)
 {
     *checkpoint = (struct checkpoint){0};
-    checkpoint_note(checkpoint, true, now_ns);
+    checkpoint_note(checkpoint, now_ns);
 }
 
 static int on_commit(void *context, sqlite3 *db, const char *name, int pages)
@@ -48,14 +46,12 @@ bool checkpoint_presses(const struct checkpoint *checkpoint)
     return checkpoint->pages - checkpoint->pages_tried >= PAGES_MANY;
 }
 
-void checkpoint_note(struct checkpoint *checkpoint, bool records, uint64_t now_ns)
+void checkpoint_note(struct checkpoint *checkpoint, uint64_t now_ns)
 {
     if (!checkpoint->wanted)
         checkpoint->wanted_at_ns = now_ns;
     checkpoint->wanted = true;
     checkpoint->changed_at_ns = now_ns;
-    if (records)
-        checkpoint->recorded_at_ns = now_ns;
 }
 
 // Folds what can be folded; `*complete`: all of the log.
@@ -69,15 +65,6 @@ static enum status fold(sqlite3 *db, int mode, bool *complete, struct error *err
     return database_error(db, "store: folding its log into it", err);
 }
 
-// The same in a mode that needs a moment without readers, and waits for it no longer than that.
-static enum status fold_alone(sqlite3 *db, int mode, int wait_ms, bool *complete, struct error *err)
-{
-    (void)sqlite3_busy_timeout(db, wait_ms);
-    enum status status = fold(db, mode, complete, err);
-    (void)sqlite3_busy_timeout(db, DATABASE_BUSY_MS);
-    return status;
-}
-
 bool checkpoint_log_is_long(const struct checkpoint *checkpoint)
 {
     return checkpoint->pages >= PAGES_LONG;
@@ -86,7 +73,9 @@ bool checkpoint_log_is_long(const struct checkpoint *checkpoint)
 enum status checkpoint_restart(struct checkpoint *checkpoint, sqlite3 *db, struct error *err)
 {
     bool complete = false;
-    enum status status = fold_alone(db, SQLITE_CHECKPOINT_RESTART, RESTART_MS, &complete, err);
+    (void)sqlite3_busy_timeout(db, RESTART_MS);
+    enum status status = fold(db, SQLITE_CHECKPOINT_RESTART, &complete, err);
+    (void)sqlite3_busy_timeout(db, DATABASE_BUSY_MS);
     if (complete)
         checkpoint->pages = checkpoint->pages_tried = 0;
     return status;
@@ -96,23 +85,15 @@ enum status checkpoint_tick(struct checkpoint *checkpoint, sqlite3 *db, uint64_t
                             struct error *err)
 {
     const bool is_long = checkpoint->pages - checkpoint->pages_tried >= PAGES_SOME;
-    if (now_ns - checkpoint->tried_at_ns < pause_ns && !is_long)
-        return STATUS_OK;
-    if (checkpoint->wanted && (is_long || now_ns - checkpoint->changed_at_ns >= quiet_ns ||
-                               now_ns - checkpoint->wanted_at_ns >= latest_ns)) {
-        bool complete = false;
-        checkpoint->tried_at_ns = now_ns;
-        checkpoint->pages_tried = checkpoint->pages;
-        enum status status = fold(db, SQLITE_CHECKPOINT_PASSIVE, &complete, err);
-        checkpoint->wanted = !complete;
-        return status;
-    }
-    if (now_ns - checkpoint->recorded_at_ns < idle_ns)
+    const bool is_due = now_ns - checkpoint->tried_at_ns >= pause_ns &&
+                        (now_ns - checkpoint->changed_at_ns >= quiet_ns ||
+                         now_ns - checkpoint->wanted_at_ns >= latest_ns);
+    bool complete = false;
+    if (!checkpoint->wanted || (!is_long && !is_due))
         return STATUS_OK;
     checkpoint->tried_at_ns = now_ns;
-    const char *log = sqlite3_filename_wal(sqlite3_db_filename(db, "main"));
-    bool complete = false;
-    return database_file_bytes(log) > log_bytes_idle
-               ? fold_alone(db, SQLITE_CHECKPOINT_TRUNCATE, 0, &complete, err)
-               : STATUS_OK;
+    checkpoint->pages_tried = checkpoint->pages;
+    enum status status = fold(db, SQLITE_CHECKPOINT_PASSIVE, &complete, err);
+    checkpoint->wanted = !complete;
+    return status;
 }

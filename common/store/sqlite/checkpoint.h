@@ -13,13 +13,12 @@ struct sqlite3;
 
 // Private.  An attempt is a checkpoint that ran, complete or not; lengths are in pages.
 struct checkpoint {
-    bool wanted;             // there were commits since the last complete checkpoint
-    uint64_t wanted_at_ns;   // time of the first of them
-    uint64_t changed_at_ns;  // time of the last commit
-    uint64_t recorded_at_ns; // time of the last commit that stored records
-    uint64_t tried_at_ns;    // time of the last attempt
-    unsigned pages;          // length of the log after the last commit; set by the commit hook
-    unsigned pages_tried;    // length of the log at the last attempt
+    bool wanted;            // there were commits since the last complete checkpoint
+    uint64_t wanted_at_ns;  // time of the first of them
+    uint64_t changed_at_ns; // time of the last commit
+    uint64_t tried_at_ns;   // time of the last attempt
+    unsigned pages;         // length of the log after the last commit; set by the commit hook
+    unsigned pages_tried;   // length of the log at the last attempt
 };
 
 // Initializes; an existing log counts as a commit at `now_ns`.  Then call checkpoint_watch.
@@ -33,15 +32,14 @@ void checkpoint_watch(struct checkpoint *checkpoint, struct sqlite3 *db);
 // next commit; otherwise it can wait until the writer has no job.
 bool checkpoint_presses(const struct checkpoint *checkpoint);
 
-// To be called after each commit; `records`: it stored records.
-void checkpoint_note(struct checkpoint *checkpoint, bool records, uint64_t now_ns);
+// To be called after each commit.
+void checkpoint_note(struct checkpoint *checkpoint, uint64_t now_ns);
 
 // Runs a checkpoint if one is due.  To be called several times a second, outside of any
 // transaction.  One is due half a second after the last commit, and at the latest two seconds after
 // the first commit since the last checkpoint; at most once a second, unless the log has grown by
 // some megabytes.  It does not wait for readers: log frames that they still need remain for the
-// next checkpoint.  After half a minute without records, a log of more than a megabyte is
-// truncated.
+// next checkpoint.
 MUST_CHECK enum status checkpoint_tick(struct checkpoint *checkpoint, struct sqlite3 *db,
                                        uint64_t now_ns, struct error *err);
 

@@ -147,10 +147,10 @@ void maintenance_free(struct maintenance *maintenance)
     free(maintenance);
 }
 
-void maintenance_committed(struct maintenance *maintenance, bool records)
+void maintenance_committed(struct maintenance *maintenance)
 {
     maintenance->starved = false;
-    checkpoint_note(&maintenance->checkpoint, records, clock_monotonic_ns());
+    checkpoint_note(&maintenance->checkpoint, clock_monotonic_ns());
 }
 
 bool maintenance_is_starved(const struct maintenance *maintenance)
@@ -162,7 +162,7 @@ bool maintenance_is_starved(const struct maintenance *maintenance)
 
 static void note_commit(struct maintenance *maintenance)
 {
-    checkpoint_note(&maintenance->checkpoint, true, clock_monotonic_ns());
+    checkpoint_note(&maintenance->checkpoint, clock_monotonic_ns());
 }
 
 static bool has_rollups(const struct maintenance *maintenance)

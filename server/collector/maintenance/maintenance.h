@@ -36,8 +36,8 @@ void maintenance_free(struct maintenance *maintenance);
 // reload the runs in memory from the store: they may have tombstones (forget.h).
 void maintenance_clear(struct maintenance *maintenance, struct job *job);
 
-// Call it after each commit of a group; `records` is true if the group stored records.
-void maintenance_committed(struct maintenance *maintenance, bool records);
+// Call it after each commit of a group.
+void maintenance_committed(struct maintenance *maintenance);
 
 // The writer's load.
 struct maintenance_load {

@@ -269,7 +269,7 @@ static void end_group(struct writer *writer, enum status status, struct error *e
     }
     if (changed) {
         writer->starved = false;
-        maintenance_committed(writer->maintenance, batches_records(writer->batches) > 0);
+        maintenance_committed(writer->maintenance);
         recover(writer);
         post_ids(writer);
     }
@@ -361,7 +361,7 @@ static void process_apart(struct writer *writer, struct job *job)
         admin_log_add(writer->db, &job->act);
     else
         save_baseline(writer, job);
-    maintenance_committed(writer->maintenance, true);
+    maintenance_committed(writer->maintenance);
     job_free(job);
 }
 

@@ -146,7 +146,7 @@ static void commit(void)
 {
     const struct maintenance_load load = {.group_ns = 10 * MS, .is_busy = true};
     rollup_rig_exec("INSERT OR REPLACE INTO meta VALUES('large', zeroblob(1048576))");
-    maintenance_committed(maintenance, true);
+    maintenance_committed(maintenance);
     maintenance_run(maintenance, &load);
 }
 

@@ -12,7 +12,7 @@
 #define MS UINT64_C(1000000)
 static const uint64_t start_ns = UINT64_C(5000000000000);
 
-static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE], log_path[FOLDER_PATH_SIZE];
+static char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE];
 static sqlite3 *db;
 static struct checkpoint checkpoint;
 
@@ -33,7 +33,6 @@ TEST_FIXTURE(set_up)
 {
     folder_make(folder);
     (void)folder_path(path, folder, "s.db");
-    (void)folder_path(log_path, folder, "s.db-wal");
     assert_int_equal(database_open_writer(&db, path, NULL), STATUS_OK);
     exec("CREATE TABLE t(x)");
     checkpoint_init(&checkpoint, start_ns);
@@ -65,7 +64,7 @@ static int64_t rows_in_file(void)
 static void insert(uint64_t ms)
 {
     exec("INSERT INTO t VALUES(1)");
-    checkpoint_note(&checkpoint, true, start_ns + ms * MS);
+    checkpoint_note(&checkpoint, start_ns + ms * MS);
 }
 
 TEST_CASE(test_half_a_second_after_the_last_commit)
@@ -119,25 +118,6 @@ TEST_CASE(test_a_reader_is_not_waited_for)
     database_close(reader);
 }
 
-TEST_CASE(test_an_idle_store_has_a_small_log)
-{
-    exec("INSERT INTO t VALUES(zeroblob(3000000))");
-    checkpoint_note(&checkpoint, true, start_ns + 10000 * MS);
-    tick(10500);
-    assert_true(database_file_bytes(log_path) > 3000000);
-    tick(20000);
-    assert_true(database_file_bytes(log_path) > 3000000);
-    checkpoint_note(&checkpoint, false, start_ns + 39000 * MS); // a heartbeat's
-    tick(39500);
-    tick(40500);
-    assert_int_equal(database_file_bytes(log_path), 0);
-    assert_int_equal(rows_in_file(), 1);
-    insert(50000); // small: stays as it is
-    tick(50500);
-    tick(90000);
-    assert_true(database_file_bytes(log_path) > 0);
-}
-
 // A log that grows fast is folded sooner, between commits and never within one.
 TEST_CASE(test_a_long_log_is_folded_soon)
 {
@@ -151,7 +131,7 @@ TEST_CASE(test_a_long_log_is_folded_soon)
         exec("BEGIN; INSERT INTO large WITH RECURSIVE n(i) AS"
              " (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1250)"
              " SELECT zeroblob(4000) FROM n; INSERT INTO t VALUES(1); COMMIT");
-        checkpoint_note(&checkpoint, true, start_ns + 10510 * MS);
+        checkpoint_note(&checkpoint, start_ns + 10510 * MS);
         assert_int_equal(rows_in_file(), 1);
     }
     assert_true(checkpoint_presses(&checkpoint));
@@ -168,4 +148,4 @@ TEST_CASE(test_a_long_log_is_folded_soon)
 
 TEST_MAIN_EACH(set_up, tear_down, test_half_a_second_after_the_last_commit,
                test_while_commits_go_on, test_a_reader_is_not_waited_for,
-               test_an_idle_store_has_a_small_log, test_a_long_log_is_folded_soon)
+               test_a_long_log_is_folded_soon)
