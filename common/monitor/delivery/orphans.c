@@ -279,9 +279,12 @@ static enum status fill_file(struct orphan *orphan, const char *spool_folder, st
     enum status status = runfile_set_spool(orphan->file, spool_folder, err);
     if (status == STATUS_OK)
         status = spool_fill_names(orphan->spool, runfile_names(orphan->file), err);
-    for (uint32_t i = 0; status == STATUS_OK && i < spool_stream_count(orphan->spool); i++)
-        status =
-            runfile_add_stream_after(orphan->file, spool_position(orphan->spool, i).spooled, err);
+    for (uint32_t i = 0; status == STATUS_OK && i < spool_stream_count(orphan->spool); i++) {
+        struct runfile_stream stream;
+        status = runfile_add_stream(orphan->file, &stream, err);
+        if (status == STATUS_OK)
+            ring_skip_to(stream.ring, spool_position(orphan->spool, i).spooled);
+    }
     return status;
 }
 

@@ -508,9 +508,7 @@ static size_t allocate_stream(const struct runfile *file, uint32_t stream, uint3
     return ftruncate(file->fd, (off_t)(offset + header->stream_size)) == 0 ? size : 0;
 }
 
-// Adds a stream whose next record will be the one after `number`.
-static enum status add_stream(struct runfile *file, struct runfile_stream *out, uint64_t number,
-                              struct error *err)
+enum status runfile_add_stream(struct runfile *file, struct runfile_stream *out, struct error *err)
 {
     struct runfile_header *header = file->header;
     const uint32_t count = atomic_load_explicit(&file->stream_count, memory_order_relaxed);
@@ -537,7 +535,6 @@ static enum status add_stream(struct runfile *file, struct runfile_stream *out, 
         return error_set(err, status, "run file %s: a ring cannot hold %u records", file->path,
                          records);
     }
-    ring_skip_to(stream.ring, number);
     stream.header->stream = count;
     stream.header->magic = stream_magic;
     file->streams[count] = stream;
@@ -546,17 +543,6 @@ static enum status add_stream(struct runfile *file, struct runfile_stream *out, 
     atomic_store_explicit(&header->state.streams, count + 1, memory_order_release);
     *out = stream;
     return STATUS_OK;
-}
-
-enum status runfile_add_stream(struct runfile *file, struct runfile_stream *out, struct error *err)
-{
-    return add_stream(file, out, 0, err);
-}
-
-enum status runfile_add_stream_after(struct runfile *file, uint64_t number, struct error *err)
-{
-    struct runfile_stream stream;
-    return add_stream(file, &stream, number, err);
 }
 
 uint32_t runfile_stream_count(const struct runfile *file)

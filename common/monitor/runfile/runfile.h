@@ -162,10 +162,6 @@ MUST_CHECK enum status runfile_set_spool(struct runfile *file, const char *folde
 MUST_CHECK enum status runfile_add_stream(struct runfile *file, struct runfile_stream *out,
                                           struct error *err);
 
-// Adds a stream whose records up to record number `number` were released before.
-MUST_CHECK enum status runfile_add_stream_after(struct runfile *file, uint64_t number,
-                                                struct error *err);
-
 // Numbers of records of all streams.  Any thread.
 struct runfile_counts {
     uint64_t produced;   // written to a ring
