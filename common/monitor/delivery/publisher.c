@@ -130,25 +130,6 @@ static bool report_loss(void *context, const struct delivery_range *range)
     return true;
 }
 
-// Reports the records of a dead run that orphans_tidy has given up.
-static void report_given_up(const struct publisher *publisher, uint32_t number)
-{
-    struct runfile *file = publisher->settings.file;
-    const struct runfile_stream stream = runfile_stream(file, number);
-    const int64_t alive =
-        atomic_load_explicit(&runfile_state(file)->alive_ns, memory_order_relaxed);
-    const struct delivery_range range = {
-        .stream = number,
-        .first = atomic_load_explicit(&stream.header->given_up, memory_order_relaxed),
-        .last = ring_released(stream.ring),
-        .reason = DELIVERY_SPOOL_FULL,
-        .since_ns = alive,
-        .until_ns = alive,
-    };
-    if (range.first > 0 && range.first <= range.last) // without memory: at the next poll
-        (void)!delivery_producer_lost(publisher->producer, &range);
-}
-
 // Reports the losses of the spool to the state machine if there are new ones.
 static void report_losses(struct publisher *publisher)
 {
@@ -241,25 +222,38 @@ static struct delivery_stream stream_state(const struct publisher *publisher, ui
 }
 
 // Adds a stream of a dead run to the state machine: how far it was released, as far as known,
-// and which records only its spool holds; those in the ring are read from there.
+// which records only its spool holds (those in the ring are read from there), and which ones
+// orphans_tidy has dropped.
 static enum status add_dead_stream(struct publisher *publisher, const struct delivery_stream *state)
 {
     const struct publisher_settings *settings = &publisher->settings;
-    const uint64_t in_spool = ring_released(runfile_stream(settings->file, state->stream).ring);
+    const struct runfile_stream stream = runfile_stream(settings->file, state->stream);
+    const uint64_t in_spool = ring_released(stream.ring);
     uint64_t released = in_spool;
     if (settings->spool) {
         const struct spool_position position = spool_position(settings->spool, state->stream);
         if (position.spooled > 0 && position.released < in_spool)
             released = position.released;
     }
-    const uint64_t given_up = atomic_load_explicit(
-        &runfile_stream(settings->file, state->stream).header->given_up, memory_order_relaxed);
-    if (given_up > 0 && given_up - 1 < released)
+    const uint64_t given_up = atomic_load_explicit(&stream.header->given_up, memory_order_relaxed);
+    const bool is_given_up = given_up > 0 && given_up <= in_spool;
+    if (is_given_up && given_up - 1 < released)
         released = given_up - 1;
-    enum status status = delivery_producer_stream(publisher->producer, state, released);
-    if (status == STATUS_OK)
-        delivery_producer_spool_holds(publisher->producer, state->stream, in_spool);
-    return status;
+    const enum status status = delivery_producer_stream(publisher->producer, state, released);
+    if (status != STATUS_OK)
+        return status;
+    delivery_producer_spool_holds(publisher->producer, state->stream, in_spool);
+    const int64_t alive =
+        atomic_load_explicit(&runfile_state(settings->file)->alive_ns, memory_order_relaxed);
+    const struct delivery_range range = {.stream = state->stream,
+                                         .first = given_up,
+                                         .last = in_spool,
+                                         .reason = DELIVERY_SPOOL_FULL,
+                                         .since_ns = alive,
+                                         .until_ns = alive};
+    if (is_given_up) // without memory they are dropped for another reason: drop_unreadable
+        (void)!delivery_producer_lost(publisher->producer, &range);
+    return STATUS_OK;
 }
 
 // Whether a thread has recorded so much since the last poll that its ring may soon be
@@ -314,8 +308,6 @@ static void poll_rings(struct publisher *publisher)
         if (status != STATUS_OK)
             break;
         delivery_producer_ring_fits(publisher->producer, i, ring_fits(ring));
-        if (settings->replay)
-            report_given_up(publisher, i);
     }
     delivery_producer_names(publisher->producer, names_count(runfile_names(settings->file)));
     report_losses(publisher);
