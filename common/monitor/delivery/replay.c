@@ -19,7 +19,6 @@
 enum {
     SILENT_MAX = 16, // unresponsive collectors remembered during a round
     TROUBLE_SIZE = 256,
-    NAMED_MAX = 64, // runs remembered so that each is logged once
 };
 
 // The longest time without an acknowledgement before a run is given up for this round.
@@ -42,9 +41,8 @@ struct round {
         char trouble[TROUBLE_SIZE]; // the reason, or ""
     } silent[SILENT_MAX];
     unsigned silent_count;
-    char trouble[TROUBLE_SIZE];                        // of the current run
-    unsigned char named[NAMED_MAX][RUNFILE_UUID_SIZE]; // runs that were logged, in any round
-    unsigned named_count;
+    char trouble[TROUBLE_SIZE]; // of the current run
+    bool is_later;              // not the first round: what stays was logged before
 };
 
 static bool is_stopped(const struct round *round)
@@ -158,18 +156,7 @@ static enum status send_orphan(struct round *round, const struct orphan *orphan,
     return STATUS_OK;
 }
 
-// Whether the run was not logged yet; remembers it.
-static bool is_news(struct round *round, const unsigned char uuid[RUNFILE_UUID_SIZE])
-{
-    for (unsigned i = 0; i < round->named_count; i++)
-        if (memcmp(round->named[i], uuid, RUNFILE_UUID_SIZE) == 0)
-            return false;
-    if (round->named_count < NAMED_MAX)
-        memcpy(round->named[round->named_count++], uuid, RUNFILE_UUID_SIZE);
-    return true;
-}
-
-static void log_report(struct round *round, const struct replay_report *report)
+static void log_report(const struct round *round, const struct replay_report *report)
 {
     char uuid[37];
     text_from_uuid(uuid, report->run->uuid);
@@ -182,7 +169,7 @@ static void log_report(struct round *round, const struct replay_report *report)
                        "run %s (process %" PRId64 ") had left %" PRIu64
                        " records: discarded, since the collector at %s has removed this run",
                        uuid, report->run->pid, report->records, report->collector);
-    else if (report->end == REPLAY_AWAY && is_news(round, report->run->uuid))
+    else if (report->end == REPLAY_AWAY && !round->is_later)
         log_sink_write(
             &round->settings->log, INFERSTAT_LOG_WARNING,
             "run %s (process %" PRId64 ") has left %" PRIu64
@@ -190,10 +177,9 @@ static void log_report(struct round *round, const struct replay_report *report)
             uuid, report->run->pid, report->records, report->collector);
 }
 
-static void log_skipped(struct round *round, const struct orphans_place *place,
-                        const struct error *err)
+static void log_skipped(const struct round *round, const struct error *err)
 {
-    if (is_news(round, place->uuid))
+    if (!round->is_later)
         log_sink_write(&round->settings->log, INFERSTAT_LOG_WARNING, "a run is skipped: %s",
                        err->text);
 }
@@ -245,14 +231,14 @@ static enum replay_end replay_place(struct round *round, const struct orphans_pl
     if (status != STATUS_OK) {
         const enum replay_end end = end_of(status);
         if (end != REPLAY_BUSY && end != REPLAY_STOPPED)
-            log_skipped(round, place, &err);
+            log_skipped(round, &err);
         return end;
     }
     struct replay_report report = {
         .run = runfile_run(orphan.file), .trouble = "", .records = orphan_records(&orphan)};
     status = send_orphan(round, &orphan, &report, &err);
     if (status != STATUS_OK) {
-        log_skipped(round, place, &err);
+        log_skipped(round, &err);
         report.end = end_of(status);
     } else {
         log_report(round, &report);
@@ -364,6 +350,7 @@ static void *run(void *context)
         struct error err = {.status = STATUS_OK};
         orphans_tidy(&folders, &bounds, &replay->settings.log);
         const bool failed = replay_round(round, &err) != STATUS_OK;
+        round->is_later = !failed;
         if (failed && wait_ms == 0)
             log_sink_write(&replay->settings.log, INFERSTAT_LOG_WARNING,
                            "replay cannot list ended runs: %s", err.text);
