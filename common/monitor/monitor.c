@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/core/base/text.h"
 #include "common/monitor/background.h"
 #include "common/monitor/delivery/orphans_tidy.h"
 #include "common/monitor/delivery/replay.h"
@@ -80,19 +79,6 @@ static enum status find_collector(struct address *address, const struct infersta
 
 // ---- Opening ---------------------------------------------------------------------
 
-// Copies a text of the application, cut to fit and with invalid UTF-8 escaped.
-static void copy_text(char *out, size_t out_size, const char *text)
-{
-    const size_t length = strlen(text);
-    if (!text_is_utf8(text, length)) {
-        (void)text_escape(out, out_size, text, length);
-        return;
-    }
-    const size_t size = text_cut(text, length, out_size - 1);
-    memcpy(out, text, size);
-    out[size] = '\0';
-}
-
 static enum status describe_run(struct runfile_run *run, const struct inferstat_options *options,
                                 const struct address *address, struct error *err)
 {
@@ -102,8 +88,8 @@ static enum status describe_run(struct runfile_run *run, const struct inferstat_
         return status;
     run->pid = getpid();
     run->started_ns = clock_wall_ns();
-    copy_text(run->program, sizeof run->program,
-              options->program ? options->program : "libinferstat " INFERSTAT_VERSION);
+    (void)names_clean(run->program, sizeof run->program,
+                      options->program ? options->program : "libinferstat " INFERSTAT_VERSION);
     (void)address_text(run->collector, address);
     process_host_read(&run->host);
     return STATUS_OK;
@@ -442,9 +428,8 @@ void monitor_set_text(struct record *record, unsigned column, const char *text)
     char clean[MONITOR_TEXT_MAX + 1];
     if (!text || !*text)
         return;
-    if (!text_is_utf8(text, strlen(text)))
-        text = text_escape(clean, sizeof clean, text, strlen(text));
-    (void)record_set_text(record, column, text, text_cut(text, strlen(text), MONITOR_TEXT_MAX));
+    const size_t size = names_clean(clean, sizeof clean, text);
+    (void)record_set_text(record, column, clean, size);
 }
 
 void inferstat_device_init(struct inferstat_device *device)

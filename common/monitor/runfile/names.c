@@ -199,17 +199,17 @@ static uint32_t append(struct names *names, const char *text, size_t size)
     return count + 1;
 }
 
-// Normalises a name to UTF-8 of at most NAMES_SIZE_MAX bytes.
-static const char *as_kept(char clean[NAMES_SIZE_MAX + 1], const char *text, size_t *size)
+size_t names_clean(char *out, size_t out_size, const char *text)
 {
     const size_t length = strlen(text);
-    if (text_is_utf8(text, length)) {
-        *size = text_cut(text, length, NAMES_SIZE_MAX);
-        return text;
+    if (!text_is_utf8(text, length)) {
+        (void)text_escape(out, out_size, text, length);
+        return strlen(out);
     }
-    (void)text_escape(clean, NAMES_SIZE_MAX + 1, text, length);
-    *size = strlen(clean);
-    return clean;
+    const size_t size = text_cut(text, length, out_size - 1);
+    memcpy(out, text, size);
+    out[size] = '\0';
+    return size;
 }
 
 // The number of a name; a missing one is added if `add`, else 0.
@@ -218,13 +218,12 @@ static uint32_t number_of(struct names *names, const char *text, bool add)
     if (!text || !*text || !names->writable)
         return 0;
     char clean[NAMES_SIZE_MAX + 1];
-    size_t size;
-    text = as_kept(clean, text, &size);
+    const size_t size = names_clean(clean, sizeof clean, text);
 
     (void)pthread_mutex_lock(&names->lock);
-    uint32_t name = *slot_of(names, text, size);
+    uint32_t name = *slot_of(names, clean, size);
     if (name == 0 && add)
-        name = append(names, text, size);
+        name = append(names, clean, size);
     (void)pthread_mutex_unlock(&names->lock);
     return name;
 }

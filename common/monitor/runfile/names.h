@@ -38,6 +38,10 @@ MUST_CHECK enum status names_attach(struct names **out, void *area);
 // Frees the handle, not the area.  NULL is fine.
 void names_close(struct names *names);
 
+// Copies a text of the application to `out`: cut at a character to fit, and escaped if it is
+// invalid UTF-8.  Returns its length.
+size_t names_clean(char *out, size_t out_size, const char *text);
+
 // Returns the id of `text`; adds a copy of a new text.  Returns 0 for NULL and "", and for a new
 // text if the table is full or read-only.  Invalid UTF-8 is escaped.  Any thread.
 uint32_t names_add(struct names *names, const char *text);
