@@ -59,25 +59,29 @@ void store_watch(struct store *store, struct sqlite3 *db)
 
 // ---- SQL functions ----------------------------------------------------------------------
 
+// The memory that SQLite keeps for a group is not aligned for struct aggregate: it has a pointer.
 static void median_step(sqlite3_context *context, int count, sqlite3_value **values)
 {
     (void)count;
-    struct aggregate *sum = sqlite3_aggregate_context(context, sizeof *sum);
+    struct aggregate **sum = sqlite3_aggregate_context(context, sizeof *sum);
     if (sqlite3_value_type(values[0]) == SQLITE_NULL)
         return;
-    if (sum && (sum->sketch || sketch_new(&sum->sketch) == STATUS_OK))
-        aggregate_add_int(sum, sqlite3_value_int64(values[0]));
+    if (sum && !*sum)
+        *sum = calloc(1, sizeof **sum);
+    if (sum && *sum && ((*sum)->sketch || sketch_new(&(*sum)->sketch) == STATUS_OK))
+        aggregate_add_int(*sum, sqlite3_value_int64(values[0]));
     else
         sqlite3_result_error_nomem(context);
 }
 
 static void median_end(sqlite3_context *context)
 {
-    struct aggregate *sum = sqlite3_aggregate_context(context, 0);
-    if (sum && sum->count > 0)
-        sqlite3_result_double(context, aggregate_quantile(sum, 0.5));
-    if (sum)
-        aggregate_deinit(sum);
+    struct aggregate **sum = sqlite3_aggregate_context(context, 0);
+    if (!sum || !*sum)
+        return;
+    sqlite3_result_double(context, aggregate_quantile(*sum, 0.5));
+    aggregate_deinit(*sum);
+    free(*sum);
 }
 
 // Registers median(x): the median of integers, within 1 % (sketch.h).
