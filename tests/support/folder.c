@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void die(const char *what, const char *path)
+static _Noreturn void die(const char *what, const char *path)
 {
     fprintf(stderr, "%s ", what);
     perror(path);
@@ -42,4 +42,33 @@ char *folder_path(char *out, const char *folder, const char *name)
     if (n < 0 || n >= FOLDER_PATH_SIZE)
         die("too long a path in", folder);
     return out;
+}
+
+const char *write_file(const char *path, const void *bytes, size_t size)
+{
+    FILE *file = fopen(path, "we");
+    if (!file || fwrite(bytes, 1, size, file) != size || fclose(file) != 0)
+        die("cannot write", path);
+    return path;
+}
+
+const char *write_text(const char *path, const char *text)
+{
+    return write_file(path, text, strlen(text));
+}
+
+void *read_file(const char *path, size_t *size)
+{
+    struct stat about;
+    FILE *file = fopen(path, "re");
+    if (!file || fstat(fileno(file), &about) != 0)
+        die("cannot read", path);
+    const size_t bytes = (size_t)about.st_size;
+    char *text = calloc(1, bytes + 1);
+    if (!text || fread(text, 1, bytes, file) != bytes)
+        die("cannot read", path);
+    (void)fclose(file);
+    if (size)
+        *size = bytes;
+    return text;
 }

@@ -15,4 +15,12 @@ void folder_remove(const char *path);
 // "FOLDER/NAME" into `out` (FOLDER_PATH_SIZE bytes).  Returns `out`.
 char *folder_path(char *out, const char *folder, const char *name);
 
+// Writes a file of so many bytes or of a text, over what is there.  Returns `path`.
+const char *write_file(const char *path, const void *bytes, size_t size);
+const char *write_text(const char *path, const char *text);
+
+// A file's bytes and a NUL behind them, and how many they are (where `size` is not NULL); free()
+// the result.  These, too, end the test where they cannot.
+void *read_file(const char *path, size_t *size);
+
 #endif

@@ -1,3 +1,4 @@
+#include "tests/support/folder.h"
 #include "tests/support/test.h"
 
 #include <fcntl.h>
@@ -307,14 +308,9 @@ TEST_CASE(test_missing_file)
 // lies beside it.
 TEST_CASE(test_export_keeps_old_file)
 {
-    char folder[] = "/tmp/inferstat-cli-XXXXXX";
-    assert_non_null(mkdtemp(folder));
-    char path[64], line[256], text[16] = "";
-    (void)snprintf(path, sizeof path, "%s/old.jsonl", folder);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fputs("precious", file) >= 0);
-    assert_int_equal(fclose(file), 0);
+    char folder[FOLDER_PATH_SIZE], path[FOLDER_PATH_SIZE], line[3 * FOLDER_PATH_SIZE];
+    folder_make(folder);
+    (void)write_text(folder_path(path, folder, "old.jsonl"), "precious");
 
     (void)snprintf(line, sizeof line, "export --collector ipc://%s --timeout 50ms --output %s",
                    folder, path);
@@ -322,11 +318,9 @@ TEST_CASE(test_export_keeps_old_file)
     assert_int_equal(run(line, false, &err), STATUS_UNREACHABLE);
     assert_non_null(strstr(err.text, "was not written"));
 
-    file = fopen(path, "r");
-    assert_non_null(file);
-    assert_non_null(fgets(text, sizeof text, file));
-    assert_int_equal(fclose(file), 0);
+    char *text = read_file(path, NULL);
     assert_string_equal(text, "precious");
+    free(text);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(rmdir(folder), 0); // empty
 }

@@ -13,20 +13,10 @@
 #define FILE_AT "\"model_filename\": \"models/some-Q4_K_M.gguf\","
 #define TIME    "\"test_time\": \"2025-04-24T11:58:50Z\","
 
-static const char *write_text(const char *name, const char *text)
-{
-    const char *path = copy_path(name);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-    return path;
-}
-
 static void convert(const char *text, const char *into)
 {
     struct error err;
-    const char *path = write_text("results.json", text);
+    const char *path = write_text(copy_path("results.json"), text);
     assert_true(llama_bench_is_json(path));
     expect_ok(llama_bench_convert(path, into, &err), &err);
     assert_true(copy_balances(into));
@@ -90,8 +80,9 @@ TEST_CASE(test_the_same_is_the_same_run)
     convert(one, copy_path("1.db"));
     convert(three, copy_path("3.db"));
     // A key twice is no JSON that means anything.
-    assert_int_equal(llama_bench_convert(write_text("two.jsonl", two), copy_path("2.db"), &err),
-                     STATUS_INVALID);
+    assert_int_equal(
+        llama_bench_convert(write_text(copy_path("two.jsonl"), two), copy_path("2.db"), &err),
+        STATUS_INVALID);
     assert_int_equal(copy_digest(copy_path("1.db")), copy_digest(copy_path("3.db")));
 }
 
@@ -140,7 +131,7 @@ TEST_CASE(test_refusals)
         struct error err = {.text = ""};
         const char *into = copy_path("b.db");
         const enum status status =
-            llama_bench_convert(write_text("bad.json", cases[i].text), into, &err);
+            llama_bench_convert(write_text(copy_path("bad.json"), cases[i].text), into, &err);
         if (status != STATUS_INVALID || !strstr(err.text, cases[i].said))
             fail_msg("%s: %s: %s", cases[i].text, status_text(status), err.text);
         struct stat about;
@@ -155,8 +146,9 @@ TEST_CASE(test_without_results_there_is_no_data)
         struct error err = {.text = ""};
         const char *into = copy_path("b.db");
         struct stat about;
-        assert_int_equal(llama_bench_convert(write_text("empty.json", cases[i]), into, &err),
-                         STATUS_NO_DATA);
+        assert_int_equal(
+            llama_bench_convert(write_text(copy_path("empty.json"), cases[i]), into, &err),
+            STATUS_NO_DATA);
         assert_non_null(strstr(err.text, "empty.json: no results in it"));
         assert_int_not_equal(stat(into, &about), 0);
     }
@@ -164,10 +156,10 @@ TEST_CASE(test_without_results_there_is_no_data)
 
 TEST_CASE(test_what_is_json)
 {
-    assert_true(llama_bench_is_json(write_text("a", " \n\t [")));
-    assert_true(llama_bench_is_json(write_text("b", "{")));
-    assert_false(llama_bench_is_json(write_text("c", "SQLite format 3")));
-    assert_false(llama_bench_is_json(write_text("d", "")));
+    assert_true(llama_bench_is_json(write_text(copy_path("a"), " \n\t [")));
+    assert_true(llama_bench_is_json(write_text(copy_path("b"), "{")));
+    assert_false(llama_bench_is_json(write_text(copy_path("c"), "SQLite format 3")));
+    assert_false(llama_bench_is_json(write_text(copy_path("d"), "")));
     assert_false(llama_bench_is_json(copy_folder));
     assert_false(llama_bench_is_json(copy_path("missing")));
     assert_false(llama_bench_is_json("/dev/zero"));

@@ -266,11 +266,10 @@ TEST_CASE(test_another_key_of_the_collector)
 
     // While the collector's key is changed both are known here.
     char path[FOLDER_PATH_SIZE], right[WIRE_KEY_TEXT_SIZE];
-    FILE *file = fopen(folder_path(path, rig.folder, "servers"), "w");
-    assert_non_null(file);
-    assert_true(
-        fprintf(file, "%s old\n%s new\n", key, wire_key_text(right, rig.server.public_key)) > 0);
-    assert_int_equal(fclose(file), 0);
+    char both[2 * WIRE_KEY_TEXT_SIZE + 16];
+    (void)snprintf(both, sizeof both, "%s old\n%s new\n", key,
+                   wire_key_text(right, rig.server.public_key));
+    (void)write_text(folder_path(path, rig.folder, "servers"), both);
     remote = open_remote(path, 20 * SECOND_NS);
     ask_until_answered(remote);
     remote_close(remote);

@@ -22,22 +22,15 @@ static const char *in_folder(const char *name)
     return folder_path(paths[at++ % COUNT_OF(paths)], folder, name);
 }
 
-static void make_file(const char *name)
-{
-    FILE *file = fopen(in_folder(name), "w");
-    assert_non_null(file);
-    assert_int_equal(fclose(file), 0);
-}
-
 TEST_FIXTURE(set_up)
 {
     folder_make(folder);
     assert_int_equal(mkdir(in_folder("files"), 0700), 0);
     assert_int_equal(mkdir(in_folder("files/more"), 0700), 0);
     assert_int_equal(mkdir(in_folder("files2"), 0700), 0);
-    make_file("files/there");
-    make_file("files2/there");
-    make_file("secret");
+    write_text(in_folder("files/there"), "");
+    write_text(in_folder("files2/there"), "");
+    write_text(in_folder("secret"), "");
     assert_int_equal(symlink(in_folder("secret"), in_folder("files/out")), 0);
     assert_int_equal(symlink(in_folder("nothing"), in_folder("files/nowhere")), 0);
     assert_int_equal(symlink(in_folder("files2"), in_folder("files/sideways")), 0);

@@ -22,19 +22,6 @@ TEST_FIXTURE(tear_down)
     return 0;
 }
 
-static void write_file(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
-static void write_config(const char *text)
-{
-    write_file(config, text);
-}
-
 static struct options_environment environment = {.collector = "tcp://127.0.0.1:6000",
                                                  .runtime_dir = "/run/user/1"};
 
@@ -80,11 +67,12 @@ TEST_CASE(test_options_beat_the_environment_and_that_the_file)
 {
     struct options options;
     char words[600];
-    write_config("listen = ipc:///a\nlisten = ipc:///b\ndb = /from/file.db\nlog-level = debug\n"
-                 "max-names = 7\nmax-runs-per-key = 8\nmax-connections = 9\n"
-                 "authorized-keys = /k\nkey = /s\ninsecure = no\nfiles-under = /f\n"
-                 "seal-after = 30d\nretention = raw=30d,bytes=50GB\n"
-                 "quota = names=7,bytes=1GB\n");
+    write_text(config,
+               "listen = ipc:///a\nlisten = ipc:///b\ndb = /from/file.db\nlog-level = debug\n"
+               "max-names = 7\nmax-runs-per-key = 8\nmax-connections = 9\n"
+               "authorized-keys = /k\nkey = /s\ninsecure = no\nfiles-under = /f\n"
+               "seal-after = 30d\nretention = raw=30d,bytes=50GB\n"
+               "quota = names=7,bytes=1GB\n");
     (void)snprintf(words, sizeof words, "--config %s", config);
     assert_int_equal(read_words(&options, words, NULL), STATUS_OK);
     assert_int_equal(options.listen_count, 1);
@@ -141,13 +129,13 @@ TEST_CASE(test_the_systems_files)
     assert_int_equal(read_words(&options, "", &err), STATUS_DENIED);
     assert_non_null(strstr(err.text, "server.key: cannot see"));
     assert_int_equal(unlink(path), 0);
-    write_file(folder_path(path, etc, "inferstatd.conf"), "db = /1\nmax-names = 1\n");
+    write_text(folder_path(path, etc, "inferstatd.conf"), "db = /1\nmax-names = 1\n");
     assert_int_equal(mkdir(folder_path(path, etc, "conf.d"), 0755), 0);
-    write_file(folder_path(path, etc, "conf.d/20.conf"), "max-names = 3\n");
-    write_file(folder_path(path, etc, "conf.d/10.conf"), "max-names = 2\nmax-connections = 2\n");
-    write_file(folder_path(path, etc, "conf.d/30.conf~"), "nonsense\n");
-    write_file(folder_path(path, etc, "conf.d/.conf"), "nonsense\n");
-    write_file(folder_path(path, etc, "server.key"), "");
+    write_text(folder_path(path, etc, "conf.d/20.conf"), "max-names = 3\n");
+    write_text(folder_path(path, etc, "conf.d/10.conf"), "max-names = 2\nmax-connections = 2\n");
+    write_text(folder_path(path, etc, "conf.d/30.conf~"), "nonsense\n");
+    write_text(folder_path(path, etc, "conf.d/.conf"), "nonsense\n");
+    write_text(folder_path(path, etc, "server.key"), "");
     assert_int_equal(read_words(&options, "", &err), STATUS_OK);
     assert_string_equal(options.db, "/1");
     assert_int_equal(options.limits.names, 3);
@@ -160,12 +148,12 @@ TEST_CASE(test_the_systems_files)
     assert_int_equal(options.limits.names, 9);
     // A file that is named is the only one.
     char words[600];
-    write_config("max-connections = 5\n");
+    write_text(config, "max-connections = 5\n");
     (void)snprintf(words, sizeof words, "--config %s", config);
     assert_int_equal(read_words(&options, words, NULL), STATUS_OK);
     assert_int_equal(options.limits.names, LIMITS_NAMES);
     assert_int_equal(options.limits.connections, 5);
-    write_file(folder_path(path, etc, "conf.d/20.conf"), "\nmax-names = many\n");
+    write_text(folder_path(path, etc, "conf.d/20.conf"), "\nmax-names = many\n");
     assert_int_equal(read_words(&options, "", &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "20.conf:2: --max-names"));
     environment.system_folder = NULL;
@@ -225,7 +213,7 @@ TEST_CASE(test_a_file_that_is_wrong_names_its_line)
         struct options options;
         struct error err = {0};
         char words[600];
-        write_config(cases[i].text);
+        write_text(config, cases[i].text);
         (void)snprintf(words, sizeof words, "--config %s", config);
         assert_int_not_equal(read_words(&options, words, &err), STATUS_OK);
         if (!strstr(err.text, cases[i].says) || !strstr(err.text, config))
@@ -303,10 +291,10 @@ TEST_CASE(test_who_may_listen_where)
     expect_verdict(words, STATUS_INVALID, "contradict");
     (void)snprintf(words, sizeof words, "--key %s.none", key);
     expect_verdict(words, STATUS_NOT_FOUND, "s.key.none");
-    write_file(list, "# ours\nnonsense\n");
+    write_text(list, "# ours\nnonsense\n");
     (void)snprintf(words, sizeof words, "--key %s --authorized-keys %s", key, list);
     expect_verdict(words, STATUS_INVALID, "s.keys:2: ");
-    write_file(list, "");
+    write_text(list, "");
     assert_int_equal(chmod(key, 0640), 0);
     expect_verdict(words, STATUS_DENIED, "chmod");
 }

@@ -158,10 +158,7 @@ TEST_CASE(test_replays_of_runs_older_than_the_horizon)
         (void)wire_key_text(texts[i], keys[i]);
     }
     (void)snprintf(sql, sizeof sql, "%s producer b replaces %s\n", texts[1], texts[0]);
-    FILE *file = fopen(folder_path(path, rig.folder, "keys"), "w");
-    assert_non_null(file);
-    assert_true(fputs(sql, file) >= 0);
-    assert_int_equal(fclose(file), 0);
+    (void)write_text(folder_path(path, rig.folder, "keys"), sql);
     expect_ok(access_open(&access, path, &err), &err);
     batches_set_rules(rig.batches, access, &limits);
     for (unsigned i = 0; i < COUNT_OF(cases); i++) {

@@ -9,14 +9,6 @@
 #include "tests/support/test.h"
 #include "tests/unit/device/stream_fixture.h"
 
-static void write_bytes(const char *path, const void *bytes, size_t size)
-{
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
-}
-
 TEST_CASE(speeds_are_generations)
 {
     static const struct {
@@ -57,9 +49,9 @@ TEST_CASE(a_link_is_read)
     folder_make(folder);
     assert_int_equal(mkdir(folder_path(device, folder, "0000:3b:00.0"), 0700), 0);
     for (size_t i = 0; i < COUNT_OF(files); i++)
-        write_bytes(folder_path(path, device, files[i][0]), files[i][1], strlen(files[i][1]));
+        write_file(folder_path(path, device, files[i][0]), files[i][1], strlen(files[i][1]));
     static const char port[] = "8.0 GT/s PCIe\n"; // of the folder above
-    write_bytes(folder_path(path, folder, "max_link_speed"), port, strlen(port));
+    write_file(folder_path(path, folder, "max_link_speed"), port, strlen(port));
 
     struct pcie_link link;
     static const char *const addresses[] = {"0000:3b:00.0", "00000000:3B:00.0", "0:3b:0.0"};
@@ -83,7 +75,7 @@ TEST_CASE(a_link_is_read)
     static const char *const widths[] = {"", "x\n", "-1\n", "8x\n", "255\n"};
     (void)folder_path(path, device, "current_link_width");
     for (size_t i = 0; i < COUNT_OF(widths); i++) {
-        write_bytes(path, widths[i], strlen(widths[i]));
+        write_file(path, widths[i], strlen(widths[i]));
         assert_true(pcie_link_read(&link, folder, addresses[0]));
         assert_int_equal(link.width, 0);
         assert_int_equal(link.width_max, 16);
@@ -144,10 +136,10 @@ static int measure_once(void **state)
     assert_false(device_rates_cached(&kept->properties, kept->folder));
     assert_ok(device_calibrate(kept->device, &kept->properties, kept->folder, &err), &err);
     find_file(kept);
-    FILE *file = fopen(kept->path, "r");
-    assert_non_null(file);
-    kept->size = fread(kept->text, 1, sizeof kept->text, file);
-    (void)fclose(file);
+    char *text = read_file(kept->path, &kept->size);
+    assert_true(kept->size <= sizeof kept->text);
+    memcpy(kept->text, text, kept->size);
+    free(text);
     *state = kept;
     return 0;
 }
@@ -203,7 +195,7 @@ static void write_rates(struct kept *kept, const struct device_rates *rates)
                                rates->memory, rates->h2d, rates->steady);
     length += (size_t)snprintf(text + length, sizeof text - length, "check = %08x\n",
                                (unsigned int)crc32c(0, text, length));
-    write_bytes(kept->path, text, length);
+    write_file(kept->path, text, length);
 }
 
 STATE_CASE(what_is_steady_is_not_measured_again, struct kept *kept)
@@ -215,7 +207,7 @@ STATE_CASE(what_is_steady_is_not_measured_again, struct kept *kept)
     write_rates(kept, &rates);
     assert_ok(device_calibrate(kept->device, &again, kept->folder, &err), &err);
     assert_rates(&again.rates, &rates);
-    write_bytes(kept->path, kept->text, kept->size);
+    write_file(kept->path, kept->text, kept->size);
 }
 
 STATE_CASE(the_better_of_unsteady_rates_is_kept, struct kept *kept)
@@ -233,7 +225,7 @@ STATE_CASE(the_better_of_unsteady_rates_is_kept, struct kept *kept)
     assert_true(again.rates.h2d == 9e14);
     assert_true(is_cached(kept, &found));
     assert_rates(&found, &again.rates);
-    write_bytes(kept->path, kept->text, kept->size);
+    write_file(kept->path, kept->text, kept->size);
 }
 
 STATE_CASE(damage_is_not_believed, struct kept *kept)
@@ -242,35 +234,35 @@ STATE_CASE(damage_is_not_believed, struct kept *kept)
     for (size_t i = 0; i < kept->size; i++) {
         memcpy(text, kept->text, kept->size);
         text[i] = (char)(text[i] ^ 1);
-        write_bytes(kept->path, text, kept->size);
+        write_file(kept->path, text, kept->size);
         if (is_cached(kept, NULL))
             fail_msg("byte %zu differs, and it is believed", i);
-        write_bytes(kept->path, kept->text, i); // cut
+        write_file(kept->path, kept->text, i); // cut
         assert_false(is_cached(kept, NULL));
     }
     memcpy(text, kept->text, kept->size);
     text[kept->size] = '\n';
-    write_bytes(kept->path, text, kept->size + 1);
+    write_file(kept->path, text, kept->size + 1);
     assert_false(is_cached(kept, NULL));
     static char large[1 << 16];
     memcpy(large, kept->text, kept->size);
-    write_bytes(kept->path, large, sizeof large);
+    write_file(kept->path, large, sizeof large);
     assert_false(is_cached(kept, NULL));
-    write_bytes(kept->path, kept->text, kept->size);
+    write_file(kept->path, kept->text, kept->size);
     assert_true(is_cached(kept, NULL));
 }
 
 STATE_CASE(damage_is_measured_again, struct kept *kept)
 {
     struct error err = {0};
-    write_bytes(kept->path, "nonsense\n", 9);
+    write_file(kept->path, "nonsense\n", 9);
     struct device_properties again;
     device_properties(kept->device, &again);
     assert_ok(device_calibrate(kept->device, &again, kept->folder, &err), &err);
     assert_true(again.rates.memory > 0.0);
     assert_true(is_cached(kept, NULL));
     find_file(kept); // the same one, and nothing left beside it
-    write_bytes(kept->path, kept->text, kept->size);
+    write_file(kept->path, kept->text, kept->size);
 }
 
 STATE_CASE(anothers_file_is_not_believed, struct kept *kept)
@@ -288,9 +280,9 @@ STATE_CASE(anothers_file_is_not_believed, struct kept *kept)
     char *number = strstr(text, "threads = ");
     assert_non_null(number);
     number[10] = '9';
-    write_bytes(kept->path, text, kept->size);
+    write_file(kept->path, text, kept->size);
     assert_false(is_cached(kept, NULL));
-    write_bytes(kept->path, kept->text, kept->size);
+    write_file(kept->path, kept->text, kept->size);
 }
 
 STATE_CASE(no_folder_is_done_without, struct kept *kept)

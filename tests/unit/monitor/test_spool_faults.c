@@ -109,28 +109,6 @@ static void resize(const char *path, off_t size)
     (void)close(fd);
 }
 
-static unsigned char *read_file(const char *path, size_t *size)
-{
-    struct stat about;
-    const int fd = open(path, O_RDONLY);
-    assert_true(fd >= 0);
-    assert_int_equal(fstat(fd, &about), 0);
-    *size = (size_t)about.st_size;
-    unsigned char *bytes = malloc(*size + 1);
-    assert_non_null(bytes);
-    assert_int_equal(read(fd, bytes, *size), (ssize_t)*size);
-    (void)close(fd);
-    return bytes;
-}
-
-static void write_file(const char *path, const unsigned char *bytes, size_t size)
-{
-    const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, bytes, size), (ssize_t)size);
-    (void)close(fd);
-}
-
 // The last append of three, cut at every byte, with and without rubbish behind.
 STATE_CASE(test_every_torn_tail, struct fixture *fixture)
 {

@@ -32,14 +32,6 @@ TEST_FIXTURE(tear_down)
     return 0;
 }
 
-static void write_file(const char *name, const void *bytes, size_t size)
-{
-    FILE *file = fopen(name, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
-}
-
 TEST_CASE(test_withdrawn_it_leaves_no_trace)
 {
     struct lock lock;
@@ -94,7 +86,7 @@ TEST_CASE(test_a_lock_ends_with_its_holder)
 TEST_CASE(test_all_paths_meet_one_lock)
 {
     char link[FOLDER_PATH_SIZE], sub[FOLDER_PATH_SIZE], other[FOLDER_PATH_SIZE], before[PATH_MAX];
-    write_file(path, "", 0);
+    write_text(path, "");
     assert_int_equal(symlink(path, folder_path(link, folder, "link.db")), 0);
     assert_int_equal(mkdir(folder_path(sub, folder, "sub"), 0755), 0);
     assert_int_equal(symlink(folder, folder_path(other, folder, "sub/up")), 0);
@@ -144,7 +136,7 @@ TEST_CASE(test_two_names_of_one_file)
     char other[FOLDER_PATH_SIZE], fresh[FOLDER_PATH_SIZE];
     struct lock lock, second;
     struct error err = {0};
-    write_file(path, "", 0);
+    write_text(path, "");
     assert_int_equal(link(path, folder_path(other, folder, "other.db")), 0);
     for (int round = 0; round < 3; round++) { // the descriptor is used again
         assert_int_equal(lock_acquire_store(&lock, path, &err), STATUS_OK);
@@ -167,7 +159,7 @@ TEST_CASE(test_two_names_of_one_file)
     // A store that is made after its lock is locked then.
     assert_int_equal(lock_acquire_store(&lock, folder_path(fresh, folder, "fresh.db"), NULL),
                      STATUS_OK);
-    write_file(fresh, "", 0);
+    write_text(fresh, "");
     assert_int_equal(lock_new_store(&lock, NULL), STATUS_OK);
     assert_int_equal(unlink(other), 0);
     assert_int_equal(link(fresh, other), 0);
@@ -223,7 +215,7 @@ TEST_CASE(test_first_bytes)
 {
     unsigned char header[100] = "SQLite format 3";
     expect_verdict(STATUS_NOT_FOUND, "no such file");
-    write_file(path, "", 0);
+    write_text(path, "");
     expect_verdict(STATUS_OK, "");
     write_file(path, header, 40);
     expect_verdict(STATUS_CORRUPT, "not an SQLite database");

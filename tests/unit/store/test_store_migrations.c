@@ -13,17 +13,16 @@
 #include "common/store/schema/unseal.h"
 #include "common/store/schema/database_open.h"
 #include "common/store/schema/schema_migrate.h"
+#include "tests/support/folder.h"
 #include "tests/support/test.h"
 #include "tests/unit/store/schema_fixture.h"
 
-static void read_text(char *out, size_t size, const char *name)
+// Makes the store from a dump of one.
+static void make_store(const char *dump)
 {
-    FILE *file = fopen(name, "r");
-    assert_non_null(file);
-    const size_t used = fread(out, 1, size - 1, file);
-    assert_true(used > 0 && used < size - 1);
-    out[used] = '\0';
-    assert_int_equal(fclose(file), 0);
+    char *sql = read_file(dump, NULL);
+    change_store(sql);
+    free(sql);
 }
 
 struct expectation {
@@ -198,9 +197,7 @@ static void expect_sound(void)
 static void migrate_older(const char *dump, const char *version, const struct expectation *own,
                           const char *expected_shape)
 {
-    static char sql[65536];
-    read_text(sql, sizeof sql, dump);
-    change_store(sql);
+    make_store(dump);
     if (strcmp(dump, STORE_VERSION "8.sql") == 0) // of groupings that are no more
         change_store("INSERT INTO rollup_gap VALUES(6, 2, 3, 0, 2, 9), (6, 3, 3, 0, 2, 9)");
     expect_refused(STATUS_UNSUPPORTED, version);
@@ -241,11 +238,10 @@ TEST_CASE(test_stores_of_all_older_versions)
 // One that finds no room leaves the store as it was, and can be done again.
 TEST_CASE(test_a_migration_without_room)
 {
-    static char sql[65536];
+    char sql[128];
     struct error err = {0};
     sqlite3 *db = NULL;
-    read_text(sql, sizeof sql, STORE_VERSION "5.sql");
-    change_store(sql);
+    make_store(STORE_VERSION "5.sql");
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     const int64_t pages = integer(db, "PRAGMA page_count");
     for (int64_t more = 0; more < 4; more++) {
@@ -271,11 +267,10 @@ TEST_CASE(test_a_migration_without_room)
 TEST_CASE(test_a_migration_keeps_what_was_added)
 {
     enum { INDEXES = 100 };
-    static char sql[65536];
+    char sql[128];
     struct error err = {0};
     sqlite3 *db = NULL;
-    read_text(sql, sizeof sql, STORE_VERSION "5.sql");
-    change_store(sql);
+    make_store(STORE_VERSION "5.sql");
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     for (int i = 0; i < INDEXES; i++) {
         (void)snprintf(sql, sizeof sql, "CREATE INDEX mine_%d ON inference(e2e_ns, %d)", i, i);
@@ -309,9 +304,7 @@ TEST_CASE(test_a_migration_keeps_what_was_added)
 // A store of version 8 with three sealed segments: two of 2 rows, one of 120.
 static void make_sealed_store(void)
 {
-    static char sql[65536];
-    read_text(sql, sizeof sql, STORE_VERSION "8.sql");
-    change_store(sql);
+    make_store(STORE_VERSION "8.sql");
 }
 
 static int64_t stored_of(sqlite3 *db)
@@ -451,13 +444,11 @@ TEST_CASE(test_segments_of_an_unknown_format)
 // named.  What older programs did not know of models is absent.
 TEST_CASE(test_an_import_of_version_7)
 {
-    static char sql[65536];
     char from[FOLDER_PATH_SIZE];
     struct error err = {0};
     struct result *answer = NULL;
     struct query query = {.kind = QUERY_IMPORT};
-    read_text(sql, sizeof sql, STORE_VERSION "7.sql");
-    change_store(sql);
+    make_store(STORE_VERSION "7.sql");
     (void)folder_path(from, folder, "from.db");
     (void)snprintf(query.file.path, sizeof query.file.path, "%s", from);
     assert_int_equal(rename(path, from), 0);

@@ -14,14 +14,6 @@
 #include "tests/support/test.h"
 #include "tests/unit/store/schema_fixture.h"
 
-static void write_file(const char *bytes, size_t size)
-{
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
-}
-
 TEST_CASE(test_tables_are_those_of_the_record_table)
 {
     sqlite3 *db = new_store();
@@ -174,7 +166,7 @@ TEST_CASE(test_text_file)
 {
     char text[5000];
     memset(text, 'x', sizeof text);
-    write_file(text, sizeof text);
+    write_file(path, text, sizeof text);
     expect_refused(STATUS_CORRUPT, "not an SQLite database");
     expect_writer_refused(STATUS_CORRUPT, "not an SQLite database");
     struct stat st;
@@ -184,7 +176,7 @@ TEST_CASE(test_text_file)
 
 TEST_CASE(test_empty_file)
 {
-    write_file("", 0);
+    write_text(path, "");
     expect_refused(STATUS_CORRUPT, "empty");
     sqlite3 *db = new_store(); // for a collector it is a place to begin
     database_close(db);

@@ -32,14 +32,6 @@ static const char *path_of(const char *name)
     return folder_path(path, folder, name);
 }
 
-static void write_file(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
 struct pairs {
     char text[512];
     const char *refuse;
@@ -61,7 +53,7 @@ TEST_CASE(test_config)
 {
     struct pairs pairs = {0};
     struct error err;
-    write_file(path_of("a.conf"), "# comment\n\n  listen = ipc:///run/x  \ndb=/a b.db\n\tempty =\n"
+    write_text(path_of("a.conf"), "# comment\n\n  listen = ipc:///run/x  \ndb=/a b.db\n\tempty =\n"
                                   "equals = a=b\nlast = 1");
     assert_int_equal(config_read(path_of("a.conf"), collect, NULL, &pairs, &err), STATUS_OK);
     assert_string_equal(pairs.text, "listen=ipc:///run/x;db=/a b.db;empty=;equals=a=b;last=1;");
@@ -74,7 +66,7 @@ TEST_CASE(test_config)
                                     {"= value\n", "a.conf:1"},
                                     {line, "a.conf:1: line is longer"}};
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
-        write_file(path_of("a.conf"), wrong[i][0]);
+        write_text(path_of("a.conf"), wrong[i][0]);
         assert_int_equal(config_read(path_of("a.conf"), collect, NULL, &pairs, &err),
                          STATUS_INVALID);
         assert_non_null(strstr(err.text, wrong[i][1]));
@@ -102,7 +94,7 @@ TEST_CASE(test_config_leniently)
     const size_t used = strlen(text);
     memset(text + used, 'x', 5000);
     (void)snprintf(text + used + 5000, sizeof text - used - 5000, "\nb = 2\n= 3\n");
-    write_file(path_of("e.conf"), text);
+    write_text(path_of("e.conf"), text);
     assert_int_equal(config_read(path_of("e.conf"), collect, keep_complaint, &pairs, &err),
                      STATUS_OK);
     assert_string_equal(pairs.text, "a=1;[e.conf:2:][e.conf:3:][e.conf:4:]b=2;[e.conf:6:]");
@@ -123,7 +115,7 @@ TEST_CASE(test_folders)
     assert_true(S_ISDIR(info.st_mode));
     assert_int_equal(info.st_mode & 0777 & ~0750U, 0);
 
-    write_file(path_of("file"), "");
+    write_text(path_of("file"), "");
     assert_int_equal(files_make_folder(path_of("file"), 0750, &err), STATUS_INVALID);
     assert_int_equal(files_make_folder(path_of("file/below"), 0750, &err), STATUS_IO);
     assert_int_equal(files_make_folder("", 0750, &err), STATUS_INVALID);
@@ -190,7 +182,7 @@ TEST_CASE(test_driver)
     process_driver_read(driver, path_of("no-module"));
     assert_string_equal(driver, "");
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        write_file(path_of("version"), cases[i].text);
+        write_text(path_of("version"), cases[i].text);
         process_driver_read(driver, path_of("version"));
         assert_string_equal(driver, cases[i].driver);
     }
@@ -249,7 +241,7 @@ TEST_CASE(test_output)
     struct stat info;
     (void)snprintf(other, sizeof other, "%s", path_of("other"));
     (void)snprintf(name, sizeof name, "out.tmp-%ld", (long)getpid());
-    write_file(other, "text");
+    write_text(other, "text");
     assert_int_equal(link(other, path_of(name)), 0);
     assert_int_equal(output_open(&output, path_of("out"), NULL), STATUS_OK);
     assert_int_equal(output_close(&output, STATUS_OK, NULL), STATUS_OK);

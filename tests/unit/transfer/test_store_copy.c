@@ -31,14 +31,6 @@ static char *partial_of(const char *path)
     return partial;
 }
 
-static void write_text(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
 TEST_CASE(test_a_backup_is_the_store)
 {
     const char *from = copy_path("s.db"), *to = copy_path("copy.db");

@@ -616,14 +616,6 @@ TEST_CASE(test_a_claim_of_many_records_meets_the_budget)
     store_close(store);
 }
 
-static void write_text(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
 TEST_CASE(test_what_is_no_store)
 {
     const char *into = empty_store("into.db"), *link = copy_path("link.db"),

@@ -125,9 +125,7 @@ TEST_CASE(test_what_is_refused)
     copy_make_store(store, 1, 5);
     copy_make_store(backup, 2, 5);
     copy_exec(backup, "PRAGMA user_version = 99");
-    FILE *file = fopen(text, "w");
-    assert_non_null(file);
-    assert_int_equal(fclose(file), 0);
+    write_text(text, "");
     const uint64_t earlier = copy_digest(store);
     const char *const wrong[] = {store, backup, text, copy_path("none")};
     for (size_t i = 0; i < COUNT_OF(wrong); i++)

@@ -1,8 +1,10 @@
 // Whole screens compared with text: tests/golden/tui/NAME.txt.  To take new ones,
 // after looking at them: INFERSTAT_GOLDEN_UPDATE=1 test_tui_screens
+#include "tests/support/folder.h"
 #include "tests/support/test.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "client/tui/key_bindings.h"
 #include "client/tui/view.h"
@@ -186,27 +188,6 @@ static void trim(char *text)
         text[--size] = '\0';
 }
 
-static char *read_golden(const char *path)
-{
-    FILE *file_read = fopen(path, "r");
-    if (!file_read)
-        return NULL;
-    enum { SIZE_MAX_GOLDEN = 65536 };
-    char *text = calloc(1, SIZE_MAX_GOLDEN);
-    assert_non_null(text);
-    (void)!fread(text, 1, SIZE_MAX_GOLDEN - 1, file_read);
-    (void)fclose(file_read);
-    return text;
-}
-
-static void write_golden(const char *path, const char *text)
-{
-    FILE *written = fopen(path, "w");
-    assert_non_null(written);
-    assert_true(fputs(text, written) >= 0);
-    assert_int_equal(fclose(written), 0);
-}
-
 TEST_CASE(screens_are_as_they_were)
 {
     unsigned wrong = 0;
@@ -220,8 +201,8 @@ TEST_CASE(screens_are_as_they_were)
         char *screen = fixture_screen(&model, cases[i].how & ASCII);
         trim(screen);
         if (getenv("INFERSTAT_GOLDEN_UPDATE"))
-            write_golden(path, screen);
-        char *golden = read_golden(path);
+            write_text(path, screen);
+        char *golden = access(path, R_OK) == 0 ? read_file(path, NULL) : NULL;
         if (!golden || strcmp(golden, screen) != 0) {
             (void)fprintf(stderr, "%s differs.  Expected:\n%sDrawn:\n%s", path,
                           golden ? golden : "(no file)\n", screen);

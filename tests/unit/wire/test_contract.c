@@ -5,6 +5,7 @@
 #include "common/core/stats/sketch.h"
 #include "common/wire/message.h"
 #include "proto/inferstat.pb-c.h"
+#include "tests/support/folder.h"
 #include "tests/support/test.h"
 
 static const char *kind_text(int number)
@@ -103,22 +104,11 @@ TEST_CASE(test_enumerations)
     }
 }
 
-static char *read_proto(void)
-{
-    FILE *file = fopen(PROTO_FILE, "r");
-    assert_non_null(file);
-    char *text = calloc(1, 1 << 20);
-    assert_non_null(text);
-    assert_true(fread(text, 1, (1 << 20) - 1, file) > 0);
-    (void)fclose(file);
-    return text;
-}
-
 // The bytes, the buckets and the value of a bucket that the .proto's example has.
 TEST_CASE(test_example_of_a_sketch)
 {
     static const double values[] = {1000000, 2000000, 2000000};
-    char *proto = read_proto();
+    char *proto = read_file(PROTO_FILE, NULL);
     const char *example = strstr(proto, "//     01 ");
     assert_non_null(example);
     unsigned char bytes[32];

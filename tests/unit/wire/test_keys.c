@@ -41,7 +41,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void write_file(const char *path, const void *bytes, size_t size, mode_t mode)
+static void put_file(const char *path, const void *bytes, size_t size, mode_t mode)
 {
     (void)unlink(path);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
@@ -51,9 +51,9 @@ static void write_file(const char *path, const void *bytes, size_t size, mode_t 
     (void)close(fd);
 }
 
-static void write_text(const char *path, const char *text, mode_t mode)
+static void put_text(const char *path, const char *text, mode_t mode)
 {
-    write_file(path, text, strlen(text), mode);
+    put_file(path, text, strlen(text), mode);
 }
 
 STATE_CASE(test_create, struct fixture *fixture)
@@ -105,7 +105,7 @@ STATE_CASE(test_create_refusals, struct fixture *fixture)
     assert_int_equal(keys_create(&made, fixture->path, "\xff", &err), STATUS_INVALID);
     endless[KEYS_COMMENT_SIZE] = '\0';
     assert_int_equal(keys_create(&made, fixture->path, endless, &err), STATUS_INVALID);
-    write_text(fixture->path, "a file", 0600);
+    put_text(fixture->path, "a file", 0600);
     char below[160];
     (void)snprintf(below, sizeof below, "%s/key", fixture->path);
     assert_int_not_equal(keys_create(&made, below, "", &err), STATUS_OK);
@@ -145,7 +145,7 @@ STATE_CASE(test_modes, struct fixture *fixture)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct wire_keypair read;
         struct error err = {0};
-        write_text(fixture->path, sound, cases[i].mode);
+        put_text(fixture->path, sound, cases[i].mode);
         if (keys_read(&read, fixture->path, &err) != cases[i].status)
             fail_msg("mode %o: %s", (unsigned)cases[i].mode, err.text);
         if (cases[i].status == STATUS_DENIED)
@@ -163,7 +163,7 @@ STATE_CASE(test_owners, struct fixture *fixture)
         print_message("not root: nobody else's files here\n");
         skip();
     }
-    write_text(fixture->path, sound, 0600);
+    put_text(fixture->path, sound, 0600);
     assert_int_equal(chown(fixture->path, 12345, 12345), 0);
     assert_int_equal(keys_read(&read, fixture->path, &err), STATUS_DENIED);
     assert_non_null(strstr(err.text, "another user"));
@@ -185,9 +185,9 @@ STATE_CASE(test_links, struct fixture *fixture)
     (void)snprintf(link_path, sizeof link_path, "%s/link", fixture->folder);
     assert_int_equal(symlink("key", link_path), 0);
     assert_int_equal(keys_read(&read, link_path, &err), STATUS_NOT_FOUND);
-    write_text(fixture->path, sound, 0600);
+    put_text(fixture->path, sound, 0600);
     assert_int_equal(keys_read(&read, link_path, &err), STATUS_OK);
-    write_text(fixture->path, sound, 0640); // the file counts, not the link
+    put_text(fixture->path, sound, 0640); // the file counts, not the link
     assert_int_equal(keys_read(&read, link_path, &err), STATUS_DENIED);
     // To itself, without end.
     (void)unlink(link_path);
@@ -229,10 +229,10 @@ STATE_CASE(test_garbage, struct fixture *fixture)
     };
     struct wire_keypair read;
     struct error err = {0};
-    write_text(fixture->path, sound, 0600);
+    put_text(fixture->path, sound, 0600);
     assert_int_equal(keys_read(&read, fixture->path, &err), STATUS_OK);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        write_text(fixture->path, cases[i].text, 0600);
+        put_text(fixture->path, cases[i].text, 0600);
         enum status status = keys_read(&read, fixture->path, &err);
         if (status != STATUS_INVALID || !strstr(err.text, cases[i].said))
             fail_msg("case %zu: %d, \"%s\"", i, (int)status, err.text);
@@ -243,13 +243,13 @@ STATE_CASE(test_garbage, struct fixture *fixture)
     }
     // Cut anywhere, it is no key file, but for the last line's end.
     for (size_t size = 0; size < sizeof sound - 2; size++) {
-        write_file(fixture->path, sound, size, 0600);
+        put_file(fixture->path, sound, size, 0600);
         assert_int_equal(keys_read(&read, fixture->path, &err), STATUS_INVALID);
     }
     // And neither is one with a NUL, or far too long.
     char nul[sizeof sound];
     memcpy(nul, sound, sizeof nul);
-    write_file(fixture->path, nul, sizeof nul, 0600);
+    put_file(fixture->path, nul, sizeof nul, 0600);
     assert_int_equal(keys_read(&read, fixture->path, &err), STATUS_INVALID);
     assert_int_equal(truncate(fixture->path, 16 * 1024 * 1024 + 1), 0);
     assert_int_equal(keys_read(&read, fixture->path, &err), STATUS_INVALID);
@@ -287,7 +287,7 @@ STATE_CASE(test_public_keys, struct fixture *fixture)
         char text[WIRE_KEY_TEXT_SIZE];
         size_t count = 0;
         struct error err = {0};
-        write_text(fixture->pub, cases[i].text, 0644);
+        put_text(fixture->pub, cases[i].text, 0644);
         enum status status = keys_read_public(keys, 2, &count, fixture->pub, &err);
         if (status != (cases[i].count ? STATUS_OK : STATUS_INVALID) ||
             (cases[i].said && !strstr(err.text, cases[i].said)))
@@ -303,10 +303,10 @@ STATE_CASE(test_public_keys, struct fixture *fixture)
     unsigned char keys[2][WIRE_KEY_SIZE];
     size_t count = 0;
     struct error err = {0};
-    write_text(fixture->pub, KEY_ONE "\n", 0664);
+    put_text(fixture->pub, KEY_ONE "\n", 0664);
     assert_int_equal(keys_read_public(keys, 2, &count, fixture->pub, &err), STATUS_DENIED);
     assert_non_null(strstr(err.text, "chmod go-w"));
-    write_text(fixture->pub, KEY_ONE "\n", 0646);
+    put_text(fixture->pub, KEY_ONE "\n", 0646);
     assert_int_equal(keys_read_public(keys, 2, &count, fixture->pub, &err), STATUS_DENIED);
     (void)unlink(fixture->pub);
     assert_int_equal(keys_read_public(keys, 2, &count, fixture->pub, &err), STATUS_NOT_FOUND);

@@ -39,17 +39,12 @@ unsigned char *model_files_make(const struct synthetic_shape *shape, bool half, 
     struct error err = {0};
     const char *path = model_files_path("made.gguf");
     expect_ok(synthetic_write(path, shape, half, 11, &err), &err);
-    return vectors_file(path, size);
+    return read_file(path, size);
 }
 
 const char *model_files_write(const char *name, const void *data, size_t size)
 {
-    const char *path = model_files_path(name);
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(data, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
-    return path;
+    return write_file(model_files_path(name), data, size);
 }
 
 // Names are stored with their length before them.

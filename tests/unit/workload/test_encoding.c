@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "server/workload/encode/inputs.h"
+#include "tests/support/folder.h"
 #include "tests/support/monitor_fixture.h"
 #include "tests/support/test.h"
 
@@ -53,20 +54,6 @@ static void assert_runs(const struct encoding_options *options, struct encoding_
 {
     struct error err = {0};
     expect_ok(run_with(options, NULL, figures, &err), &err);
-}
-
-static char *read_file(const char *path, size_t *size)
-{
-    FILE *file = fopen(path, "re");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, 0, SEEK_END), 0);
-    *size = (size_t)ftell(file);
-    rewind(file);
-    char *bytes = malloc(*size);
-    assert_non_null(bytes);
-    assert_int_equal(fread(bytes, 1, *size, file), *size);
-    assert_int_equal(fclose(file), 0);
-    return bytes;
 }
 
 // A file of `rows` x `columns` numbers made up for the encoder, one of them `bad`.

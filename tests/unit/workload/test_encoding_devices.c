@@ -6,6 +6,7 @@
 
 #include "server/workload/encode/run_parts.h"
 #include "server/workload/encode/run.h"
+#include "tests/support/folder.h"
 #include "tests/support/monitor_fixture.h"
 #include "tests/support/test.h"
 
@@ -57,16 +58,7 @@ static char *states_of(const struct encoding_options *options, enum status wante
     struct error err = {0};
     if (run_with(options, NULL, figures, &err) != wanted)
         fail_msg("%s: %s", options->device.spec, err.text);
-    FILE *file = fopen(options->output, "re");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, 0, SEEK_END), 0);
-    *size = (size_t)ftell(file);
-    rewind(file);
-    char *bytes = malloc(*size);
-    assert_non_null(bytes);
-    assert_int_equal(fread(bytes, 1, *size, file), *size);
-    assert_int_equal(fclose(file), 0);
-    return bytes;
+    return read_file(options->output, size);
 }
 
 static void assert_same_states(struct fixture *fixture, const char *devices, uint64_t batches,

@@ -6,6 +6,7 @@
 
 #include "server/workload/llm/gguf.h"
 #include "server/workload/llm/gguf_writer.h"
+#include "tests/support/folder.h"
 #include "tests/support/test.h"
 #include "tests/unit/workload/model_files.h"
 #include "tests/unit/workload/vectors.h"
@@ -52,7 +53,7 @@ static const char *write_example(void)
 TEST_CASE(round_trip)
 {
     size_t size;
-    unsigned char *data = vectors_file(write_example(), &size);
+    unsigned char *data = read_file(write_example(), &size);
     struct gguf *gguf = NULL;
     struct error err = {0};
     expect_ok(read_bytes(data, size, &gguf, &err), &err);
@@ -133,7 +134,7 @@ TEST_CASE(getters_refuse)
         {'a', "no.such", 0, 0, GGUF_INT32, NULL},
     };
     size_t size;
-    unsigned char *data = vectors_file(write_example(), &size);
+    unsigned char *data = read_file(write_example(), &size);
     struct gguf *gguf = NULL;
     assert_int_equal(read_bytes(data, size, &gguf, NULL), STATUS_OK);
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -350,7 +351,7 @@ TEST_CASE(alignment)
         gguf_writer_uint(writer, "general.alignment", cases[i].value);
         assert_int_equal(gguf_writer_close(writer, STATUS_OK, NULL), STATUS_OK);
         size_t size;
-        unsigned char *data = vectors_file(path, &size);
+        unsigned char *data = read_file(path, &size);
         struct gguf *gguf = NULL;
         assert_int_equal(read_bytes(data, size, &gguf, NULL), cases[i].status);
         gguf_free(gguf);
@@ -518,7 +519,7 @@ TEST_CASE(writer_leaves_nothing_half_done)
     gguf_writer_data(writer, "1234", 4); // 12 bytes are missing
     assert_int_equal(gguf_writer_close(writer, STATUS_CANCELLED, &err), STATUS_CANCELLED);
     size_t size;
-    unsigned char *data = vectors_file(path, &size);
+    unsigned char *data = read_file(path, &size);
     assert_int_equal(size, 3);
     assert_memory_equal(data, "old", 3);
     free(data);

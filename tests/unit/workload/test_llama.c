@@ -4,6 +4,7 @@
 
 #include "server/device/half.h"
 #include "server/workload/llm/llama.h"
+#include "tests/support/folder.h"
 #include "tests/support/test.h"
 #include "tests/unit/workload/llama_fixture.h"
 #include "tests/unit/workload/model_files.h"
@@ -394,11 +395,9 @@ TEST_CASE(synthetic_models_repeat)
     free(b);
     const char *path = model_files_path("other.gguf");
     assert_int_equal(synthetic_write(path, &model_files_smallest, true, 12, NULL), STATUS_OK);
-    FILE *file = fopen(path, "rb");
-    b = malloc(a_size);
-    assert_int_equal(fread(b, 1, a_size, file), a_size);
+    b = read_file(path, &b_size);
+    assert_int_equal(b_size, a_size);
     assert_int_not_equal(memcmp(a, b, a_size), 0);
-    (void)fclose(file);
     free(a);
     free(b);
 }

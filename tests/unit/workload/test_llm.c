@@ -13,6 +13,7 @@
 #include "server/workload/llm/serve.h"
 #include "server/workload/llm/text_stream.h"
 #include "server/workload/llm/token_sampler.h"
+#include "tests/support/folder.h"
 #include "tests/support/test.h"
 #include "tests/unit/workload/llm_fixture.h"
 #include "tests/unit/workload/model_files.h"
@@ -271,7 +272,7 @@ TEST_CASE(end_token_stops)
     if (n == COUNT_OF(ids))
         n = 0; // it says one thing only: then it says nothing
     size_t size;
-    unsigned char *data = vectors_file(model_files_path("served.gguf"), &size);
+    unsigned char *data = read_file(model_files_path("served.gguf"), &size);
     size_t at = model_files_find_key(data, size, "tokenizer.ggml.eos_token_id");
     memcpy(data + at, &ids[n], sizeof ids[n]);
     const char *path = model_files_write("ending.gguf", data, size);

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "tests/support/folder.h"
 #include "tests/support/test.h"
 
 // ---- A system of our wishes, in place of the C library's -------------------
@@ -242,14 +243,6 @@ TEST_FIXTURE(place_end)
     return 0;
 }
 
-static void write_file(const char *path, const void *bytes, size_t size)
-{
-    FILE *file = fopen(path, "we");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
-}
-
 TEST_CASE(numbers_are_read_from_anywhere)
 {
     unsigned char file[512];
@@ -288,10 +281,10 @@ TEST_CASE(what_is_no_file_is_refused)
     assert_int_equal(npy_open(&reader, place.path, &err), STATUS_NOT_FOUND);
     assert_int_equal(npy_open(&reader, place.folder, &err), STATUS_IO);
     assert_int_equal(npy_open(&reader, "/dev/zero", &err), STATUS_IO);
-    write_file(place.path, "text", 4);
+    write_text(place.path, "text");
     assert_int_equal(npy_open(&reader, place.path, &err), STATUS_CORRUPT);
     assert_non_null(strstr(err.text, "x.npy: not a .npy file"));
-    write_file(place.path, "PK\3\4 a zip of arrays", 20);
+    write_text(place.path, "PK\3\4 a zip of arrays");
     assert_int_equal(npy_open(&reader, place.path, &err), STATUS_CORRUPT);
     assert_non_null(strstr(err.text, "x.npy: not a .npy file"));
     assert_null(reader);
@@ -307,16 +300,15 @@ TEST_CASE(states_are_written)
     assert_int_equal(npy_append(writer, rows + 4, 32, &err), STATUS_OK);
     assert_int_equal(npy_finish(writer, &err), STATUS_OK);
 
-    FILE *file = fopen(place.path, "re");
-    assert_non_null(file);
-    char bytes[256];
-    assert_int_equal(fread(bytes, 1, sizeof bytes, file), 128 + 64);
-    assert_int_equal(fclose(file), 0);
+    size_t size;
+    char *bytes = read_file(place.path, &size);
+    assert_int_equal(size, 128 + 64);
     static const char expected[] =
         "\x93NUMPY\x01\x00v\x00{'descr': '<c16', 'fortran_order': False, 'shape': (2, 2), }";
     assert_memory_equal(bytes, expected, sizeof expected - 1);
     assert_int_equal(bytes[127], '\n');
     assert_memory_equal(bytes + 128, rows, 64);
+    free(bytes);
 }
 
 static size_t size_of(const char *path)
@@ -334,7 +326,7 @@ TEST_CASE(outputs_are_replaced_when_they_are_complete)
     (void)snprintf(link, sizeof link, "%s/link.npy", place.folder);
     const double row[4] = {1, 0, 0, -1};
     struct npy_writer *writers[2] = {NULL, NULL};
-    write_file(place.path, "old", 3);
+    write_text(place.path, "old");
     assert_int_equal(chmod(place.path, 0640), 0);
     assert_int_equal(symlink("x.npy", link), 0);
     assert_int_equal(npy_create(&writers[0], place.path, ENCODE_F64, 1, 2, false, &err),
@@ -379,7 +371,7 @@ TEST_CASE(what_appears_meanwhile_stays)
     const double row[4] = {1, 0, 0, -1};
     assert_int_equal(npy_create(&writer, place.path, ENCODE_F64, 1, 2, false, &err), STATUS_OK);
     assert_int_equal(npy_append(writer, row, 32, &err), STATUS_OK);
-    write_file(place.path, "new", 3);
+    write_text(place.path, "new");
     assert_int_equal(npy_finish(writer, &err), STATUS_IO);
     assert_non_null(strstr(err.text, "x.npy: cannot create: File exists (the states are in "
                                      "x.npy.part beside it)"));
@@ -406,7 +398,7 @@ TEST_CASE(what_cannot_go_to_its_place_stays_beside_it)
     assert_int_equal(write_row(place.path, false), STATUS_IO);
     assert_non_null(strstr(err.text, "(the states are in x.npy.part beside it)"));
     remove_part("x.npy.part", 128 + 32);
-    write_file(place.path, "old", 3);
+    write_text(place.path, "old");
     assert_int_equal(write_row(place.path, true), STATUS_IO);
     assert_int_equal(size_of(place.path), 3);
     remove_part("x.npy.part", 128 + 32);
@@ -428,7 +420,7 @@ TEST_CASE(what_moves_only_the_old_way_moves)
 
         struct npy_writer *writer = NULL;
         assert_int_equal(npy_create(&writer, place.path, ENCODE_F64, 0, 2, false, &err), STATUS_OK);
-        write_file(place.path, "new", 3);
+        write_text(place.path, "new");
         assert_int_equal(npy_finish(writer, &err), STATUS_IO);
         assert_non_null(strstr(err.text, "File exists"));
         assert_int_equal(size_of(place.path), 3);
@@ -448,7 +440,7 @@ TEST_CASE(what_cannot_be_replaced_is_refused)
     }
     assert_int_equal(unlink(place.path), 0);
 
-    write_file(place.path, "old", 3);
+    write_text(place.path, "old");
     wishes.mounted = true;
     assert_int_equal(write_row(place.path, true), STATUS_IO);
     assert_non_null(strstr(err.text, "x.npy: a mount point"));
@@ -464,7 +456,7 @@ TEST_CASE(what_cannot_be_replaced_is_refused)
 // What replaces a file that others may not read is never theirs to read.
 TEST_CASE(parts_are_private_until_they_have_their_mode)
 {
-    write_file(place.path, "old", 3);
+    write_text(place.path, "old");
     assert_int_equal(chmod(place.path, 0604), 0);
     wishes.made = 0;
     assert_int_equal(write_row(place.path, true), STATUS_OK);
@@ -501,7 +493,7 @@ TEST_CASE(there_is_room_for_all)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct npy_writer *writer = NULL;
         err = (struct error){0};
-        write_file(place.path, "old", 3);
+        write_text(place.path, "old");
         assert_int_equal(npy_create(&writer, place.path, ENCODE_F64, rows[i], 65536, true, &err),
                          STATUS_IO);
         assert_non_null(strstr(err.text, "are to be written beside what is there, the disk has"));

@@ -5,6 +5,7 @@
 #include "server/workload/llm/llama.h"
 #include "server/workload/llm/token_sampler.h"
 #include "server/workload/llm/tokenizer.h"
+#include "tests/support/folder.h"
 #include "tests/support/test.h"
 #include "tests/unit/workload/vectors.h"
 
@@ -140,9 +141,8 @@ TEST_CASE(llama_spm_inputs)
     struct tokenizer *tokenizer = read_tokenizer(path_or_skip("vocab/ggml-vocab-llama-spm.gguf"));
     size_t in_size;
     size_t out_size;
-    char *in = (char *)vectors_file(path_or_skip("vocab/ggml-vocab-llama-spm.gguf.inp"), &in_size);
-    char *out =
-        (char *)vectors_file(path_or_skip("vocab/ggml-vocab-llama-spm.gguf.out"), &out_size);
+    char *in = read_file(path_or_skip("vocab/ggml-vocab-llama-spm.gguf.inp"), &in_size);
+    char *out = read_file(path_or_skip("vocab/ggml-vocab-llama-spm.gguf.out"), &out_size);
 
     size_t cases = 0;
     char *line = out;

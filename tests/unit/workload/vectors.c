@@ -12,24 +12,6 @@ const char *vectors_path(const char *name)
     return path;
 }
 
-unsigned char *vectors_file(const char *path, size_t *size)
-{
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        fail_msg("cannot open %s", path);
-    assert_int_equal(fseek(file, 0, SEEK_END), 0);
-    long end = ftell(file);
-    assert_true(end >= 0);
-    rewind(file);
-    unsigned char *data = malloc((size_t)end + 1);
-    assert_non_null(data);
-    assert_int_equal(fread(data, 1, (size_t)end, file), end);
-    data[end] = '\0';
-    (void)fclose(file);
-    *size = (size_t)end;
-    return data;
-}
-
 json_t *vectors_read(const char *path)
 {
     json_error_t error;

@@ -18,7 +18,4 @@ const json_t *vectors_get(const json_t *object, const char *key);
 // The bytes a text of hexadecimal digits stands for, to be freed.
 char *vectors_hex(const json_t *text, size_t *size);
 
-// A whole file, to be freed.
-unsigned char *vectors_file(const char *path, size_t *size);
-
 #endif
