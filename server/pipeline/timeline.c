@@ -19,7 +19,6 @@ struct pair {
 
 // The pairs of a side: a ring, of which `pending` from `first` on are recorded.
 struct side {
-    struct pair pairs[TIMELINE_PAIRS_MAX];
     unsigned int first, pending;
     struct pair *open;            // started, not ended
     uint64_t started;             // numbers given
@@ -30,21 +29,26 @@ struct side {
 
 struct timeline {
     unsigned int pair_count;
-    struct side sides[OVERLAP_SIDES];
-    struct overlap overlap;
-    double starved_ns;
-
-    // When computes ended, by number: what copies that waited for them need.
-    struct {
-        uint64_t number;
-        double end_ns;
-    } ends[TIMELINE_PAIRS_MAX];
-
+    struct pair pairs[OVERLAP_SIDES][TIMELINE_PAIRS_MAX];
     struct device_event *anchors[2];
-    unsigned int anchor;                 // the one that times are taken from
-    double anchor_ns;                    // its own, from the run's first
-    bool is_moving;                      // the other is recorded, to take over once done and
-    uint64_t move_behind[OVERLAP_SIDES]; // once what was recorded before it is harvested
+
+    // Zeros before and after a run.
+    struct {
+        struct side sides[OVERLAP_SIDES];
+        struct overlap overlap;
+        double starved_ns;
+
+        // When computes ended, by number: what copies that waited for them need.
+        struct {
+            uint64_t number;
+            double end_ns;
+        } ends[TIMELINE_PAIRS_MAX];
+
+        unsigned int anchor;                 // the one that times are taken from
+        double anchor_ns;                    // its own, from the run's first
+        bool is_moving;                      // the other is recorded, to take over once done and
+        uint64_t move_behind[OVERLAP_SIDES]; // once what was recorded before it is harvested
+    } run;
 };
 
 // ---- Building -------------------------------------------------------------
@@ -70,7 +74,7 @@ enum status timeline_new(struct timeline **out, struct device *device, unsigned 
     for (int i = 0; status == STATUS_OK && i < 2; i++)
         status = device_event_new(device, &timeline->anchors[i], DEVICE_EVENT_TIMED, err);
     for (unsigned int i = 0; status == STATUS_OK && i < pairs * OVERLAP_SIDES; i++)
-        status = new_pair(device, &timeline->sides[i / pairs].pairs[i % pairs], err);
+        status = new_pair(device, &timeline->pairs[i / pairs][i % pairs], err);
     if (status != STATUS_OK) {
         timeline_free(timeline);
         return status;
@@ -84,36 +88,19 @@ void timeline_free(struct timeline *timeline)
     if (!timeline)
         return;
     for (unsigned int i = 0; i < timeline->pair_count * OVERLAP_SIDES; i++) {
-        struct side *side = &timeline->sides[i / timeline->pair_count];
-        device_event_free(side->pairs[i % timeline->pair_count].start);
-        device_event_free(side->pairs[i % timeline->pair_count].end);
+        struct pair *pair = &timeline->pairs[i / timeline->pair_count][i % timeline->pair_count];
+        device_event_free(pair->start);
+        device_event_free(pair->end);
     }
     device_event_free(timeline->anchors[0]);
     device_event_free(timeline->anchors[1]);
     free(timeline);
 }
 
-static void forget_run(struct timeline *timeline)
-{
-    for (int i = 0; i < OVERLAP_SIDES; i++) {
-        struct side *side = &timeline->sides[i];
-        side->first = side->pending = 0;
-        side->open = NULL;
-        side->started = side->recorded = side->harvested = side->last = 0;
-        side->last_end_ns = 0;
-    }
-    memset(timeline->ends, 0, sizeof timeline->ends);
-    memset(&timeline->overlap, 0, sizeof timeline->overlap);
-    timeline->starved_ns = 0;
-    timeline->anchor_ns = 0;
-    timeline->is_moving = false;
-}
-
 enum status timeline_begin(struct timeline *timeline, struct device_stream *stream,
                            struct error *err)
 {
-    forget_run(timeline);
-    return device_event_record(timeline->anchors[timeline->anchor], stream, err);
+    return device_event_record(timeline->anchors[timeline->run.anchor], stream, err);
 }
 
 // ---- Anchors --------------------------------------------------------------
@@ -127,20 +114,20 @@ static bool is_done(struct device_event *event)
 // The other anchor takes over once all times before it are taken from this one.
 static void finish_move(struct timeline *timeline)
 {
-    const unsigned int next = 1 - timeline->anchor;
-    if (!timeline->is_moving)
+    const unsigned int next = 1 - timeline->run.anchor;
+    if (!timeline->run.is_moving)
         return;
     for (int i = 0; i < OVERLAP_SIDES; i++)
-        if (timeline->sides[i].harvested < timeline->move_behind[i])
+        if (timeline->run.sides[i].harvested < timeline->run.move_behind[i])
             return;
     double elapsed = 0;
     if (!is_done(timeline->anchors[next]) ||
-        device_event_elapsed(timeline->anchors[timeline->anchor], timeline->anchors[next], &elapsed,
-                             NULL) != STATUS_OK)
+        device_event_elapsed(timeline->anchors[timeline->run.anchor], timeline->anchors[next],
+                             &elapsed, NULL) != STATUS_OK)
         return;
-    timeline->anchor_ns += elapsed;
-    timeline->anchor = next;
-    timeline->is_moving = false;
+    timeline->run.anchor_ns += elapsed;
+    timeline->run.anchor = next;
+    timeline->run.is_moving = false;
 }
 
 // ---- Harvesting -----------------------------------------------------------
@@ -149,10 +136,10 @@ static void finish_move(struct timeline *timeline)
 static bool time_of(const struct timeline *timeline, struct device_event *event, double *ns)
 {
     double elapsed = 0;
-    if (device_event_elapsed(timeline->anchors[timeline->anchor], event, &elapsed, NULL) !=
+    if (device_event_elapsed(timeline->anchors[timeline->run.anchor], event, &elapsed, NULL) !=
         STATUS_OK)
         return false;
-    *ns = timeline->anchor_ns + elapsed;
+    *ns = timeline->run.anchor_ns + elapsed;
     return true;
 }
 
@@ -160,39 +147,39 @@ static bool time_of(const struct timeline *timeline, struct device_event *event,
 // although slots were free.
 static void count_starved(struct timeline *timeline, const struct pair *pair, double start_ns)
 {
-    const struct side *copies = &timeline->sides[OVERLAP_COPY];
+    const struct side *copies = &timeline->run.sides[OVERLAP_COPY];
     if (pair->number != copies->last + 1)
         return; // when the one before ended is not known
     double idle_from_ns = copies->last_end_ns;
     if (pair->cause.behind > 0) {
         const unsigned int place = (unsigned int)(pair->cause.behind % TIMELINE_PAIRS_MAX);
-        if (timeline->ends[place].number != pair->cause.behind)
+        if (timeline->run.ends[place].number != pair->cause.behind)
             return;
-        idle_from_ns = fmax(idle_from_ns, timeline->ends[place].end_ns);
+        idle_from_ns = fmax(idle_from_ns, timeline->run.ends[place].end_ns);
     }
     const double starved_ns =
         start_ns - idle_from_ns - (double)pair->cause.ready_ns - (double)pair->cause.held_up_ns;
     if (starved_ns > 0)
-        timeline->starved_ns += starved_ns;
+        timeline->run.starved_ns += starved_ns;
 }
 
 static void consume_times(struct timeline *timeline, enum overlap_side which,
                           const struct pair *pair)
 {
-    struct side *side = &timeline->sides[which];
+    struct side *side = &timeline->run.sides[which];
     double start_ns = 0, end_ns = 0;
     finish_move(timeline);
     if (!time_of(timeline, pair->start, &start_ns) || !time_of(timeline, pair->end, &end_ns)) {
-        timeline->overlap.figures.unmeasured++;
+        timeline->run.overlap.figures.unmeasured++;
         return;
     }
     if (which == OVERLAP_COPY) {
         count_starved(timeline, pair, start_ns);
     } else {
-        timeline->ends[pair->number % TIMELINE_PAIRS_MAX].number = pair->number;
-        timeline->ends[pair->number % TIMELINE_PAIRS_MAX].end_ns = end_ns;
+        timeline->run.ends[pair->number % TIMELINE_PAIRS_MAX].number = pair->number;
+        timeline->run.ends[pair->number % TIMELINE_PAIRS_MAX].end_ns = end_ns;
     }
-    overlap_add(&timeline->overlap, which, pair->number, llround(start_ns), llround(end_ns));
+    overlap_add(&timeline->run.overlap, which, pair->number, llround(start_ns), llround(end_ns));
     side->last = pair->number;
     side->last_end_ns = end_ns;
 }
@@ -201,8 +188,9 @@ static void consume_times(struct timeline *timeline, enum overlap_side which,
 static void log_chunks(struct timeline *timeline)
 {
     struct overlap_interval copy;
-    const bool none_comes = timeline->sides[OVERLAP_COMPUTE].pending == 0;
-    while (log_shows(LOG_LEVEL_DEBUG) && overlap_pop_copy(&timeline->overlap, none_comes, &copy)) {
+    const bool none_comes = timeline->run.sides[OVERLAP_COMPUTE].pending == 0;
+    while (log_shows(LOG_LEVEL_DEBUG) &&
+           overlap_pop_copy(&timeline->run.overlap, none_comes, &copy)) {
         const double ns = (double)(copy.end_ns - copy.start_ns);
         log_write(LOG_LEVEL_DEBUG,
                   "pipeline: chunk %llu: copied from %.1f us on in %.1f us, overlap %.3f",
@@ -215,12 +203,12 @@ static void log_chunks(struct timeline *timeline)
 // the end.
 static void harvest_side(struct timeline *timeline, enum overlap_side which)
 {
-    struct side *side = &timeline->sides[which];
-    while (side->pending > 0 && is_done(side->pairs[side->first].end)) {
+    struct side *side = &timeline->run.sides[which];
+    while (side->pending > 0 && is_done(timeline->pairs[which][side->first].end)) {
         // The compute that a copy waited for is done: its end is known before the copy's.
         if (which == OVERLAP_COPY)
             harvest_side(timeline, OVERLAP_COMPUTE);
-        consume_times(timeline, which, &side->pairs[side->first]);
+        consume_times(timeline, which, &timeline->pairs[which][side->first]);
         side->first = (side->first + 1) % timeline->pair_count;
         side->pending--;
         side->harvested++;
@@ -233,21 +221,21 @@ static void harvest_side(struct timeline *timeline, enum overlap_side which)
 static enum status move_anchor(struct timeline *timeline, struct device_stream *stream,
                                struct error *err)
 {
-    const struct side *copies = &timeline->sides[OVERLAP_COPY];
+    const struct side *copies = &timeline->run.sides[OVERLAP_COPY];
     finish_move(timeline);
-    if (timeline->is_moving || copies->last_end_ns < timeline->anchor_ns + anchor_reach_ns)
+    if (timeline->run.is_moving || copies->last_end_ns < timeline->run.anchor_ns + anchor_reach_ns)
         return STATUS_OK;
     for (int i = 0; i < OVERLAP_SIDES; i++)
-        timeline->move_behind[i] = timeline->sides[i].recorded;
-    timeline->is_moving = true;
-    return device_event_record(timeline->anchors[1 - timeline->anchor], stream, err);
+        timeline->run.move_behind[i] = timeline->run.sides[i].recorded;
+    timeline->run.is_moving = true;
+    return device_event_record(timeline->anchors[1 - timeline->run.anchor], stream, err);
 }
 
 enum status timeline_start(struct timeline *timeline, enum overlap_side which,
                            struct device_stream *stream, const struct timeline_cause *cause,
                            struct error *err)
 {
-    struct side *side = &timeline->sides[which];
+    struct side *side = &timeline->run.sides[which];
     harvest_side(timeline, OVERLAP_COMPUTE);
     harvest_side(timeline, OVERLAP_COPY);
     log_chunks(timeline);
@@ -259,10 +247,10 @@ enum status timeline_start(struct timeline *timeline, enum overlap_side which,
 
     side->started++;
     if (side->pending == timeline->pair_count) {
-        timeline->overlap.figures.unmeasured++;
+        timeline->run.overlap.figures.unmeasured++;
         return STATUS_OK;
     }
-    side->open = &side->pairs[(side->first + side->pending) % timeline->pair_count];
+    side->open = &timeline->pairs[which][(side->first + side->pending) % timeline->pair_count];
     side->open->number = side->started;
     if (cause)
         side->open->cause = *cause;
@@ -272,7 +260,7 @@ enum status timeline_start(struct timeline *timeline, enum overlap_side which,
 enum status timeline_end(struct timeline *timeline, enum overlap_side which,
                          struct device_stream *stream, struct error *err)
 {
-    struct side *side = &timeline->sides[which];
+    struct side *side = &timeline->run.sides[which];
     if (!side->open)
         return STATUS_OK;
     const enum status status = device_event_record(side->open->end, stream, err);
@@ -290,10 +278,10 @@ void timeline_finish(struct timeline *timeline, struct overlap_figures *out, uin
     harvest_side(timeline, OVERLAP_COPY);
     log_chunks(timeline);
     for (int i = 0; i < OVERLAP_SIDES; i++) {
-        const struct side *side = &timeline->sides[i];
-        timeline->overlap.figures.unmeasured += side->pending + (side->open ? 1U : 0U);
+        const struct side *side = &timeline->run.sides[i];
+        timeline->run.overlap.figures.unmeasured += side->pending + (side->open ? 1U : 0U);
     }
-    *starved_ns = (uint64_t)timeline->starved_ns;
-    overlap_finish(&timeline->overlap, out);
-    forget_run(timeline);
+    *starved_ns = (uint64_t)timeline->run.starved_ns;
+    overlap_finish(&timeline->run.overlap, out);
+    memset(&timeline->run, 0, sizeof timeline->run);
 }
