@@ -15,12 +15,6 @@
 
 enum { LAUNCH_ALIGNMENT = 256 };
 
-struct loading {
-    struct encoding *encoding;
-    struct device_list devices;
-    struct inferstat_load *loads[DEVICE_LIST_MAX]; // one per share
-};
-
 static size_t align(size_t size)
 {
     return (size + LAUNCH_ALIGNMENT - 1) / LAUNCH_ALIGNMENT * LAUNCH_ALIGNMENT;
@@ -45,11 +39,11 @@ static unsigned int threads_of(const struct encoding *e)
     return part_of(asked > 0 ? asked : (unsigned int)machine.cpu_count, e->share_count);
 }
 
-static enum status select_device(struct loading *l, struct device_share *share, struct error *err)
+static enum status select_device(struct device_share *share, struct error *err)
 {
-    struct encoding *e = l->encoding;
+    struct encoding *e = share->encoding;
     struct device_options options = e->options.device;
-    options.spec = l->devices.specs[share->number];
+    options.spec = e->devices.specs[share->number];
     options.threads = threads_of(e);
     enum status status = device_open(&share->device, &options, err);
     if (status != STATUS_OK)
@@ -58,7 +52,7 @@ static enum status select_device(struct loading *l, struct device_share *share, 
     struct device_properties properties;
     device_look_up(share->device, &properties);
     share->device_number = device_record(e->monitor, &properties);
-    inferstat_load_set_device(l->loads[share->number], share->device_number);
+    inferstat_load_set_device(share->load, share->device_number);
     return STATUS_OK;
 }
 
@@ -89,11 +83,11 @@ static enum status open_inputs(struct encoding *e, struct error *err)
 }
 
 // The first share opens the common inputs; each sets its load's model.
-static enum status open_files(struct loading *l, struct device_share *share, struct error *err)
+static enum status open_files(struct device_share *share, struct error *err)
 {
-    enum status status = share->number == 0 ? open_inputs(l->encoding, err) : STATUS_OK;
+    enum status status = share->number == 0 ? open_inputs(share->encoding, err) : STATUS_OK;
     if (status == STATUS_OK)
-        inferstat_load_set_model(l->loads[share->number], l->encoding->model_number);
+        inferstat_load_set_model(share->load, share->encoding->model_number);
     return status;
 }
 
@@ -213,11 +207,11 @@ static enum status check_memory(const struct encoding *e, struct error *err)
 }
 
 // After the last share's plan checks the memory of all.
-static enum status plan_memory(struct loading *l, struct device_share *share, struct error *err)
+static enum status plan_memory(struct device_share *share, struct error *err)
 {
     enum status status = make_plan(share, err);
-    if (status == STATUS_OK && share->number + 1 == l->encoding->share_count)
-        status = check_memory(l->encoding, err);
+    if (status == STATUS_OK && share->number + 1 == share->encoding->share_count)
+        status = check_memory(share->encoding, err);
     return status;
 }
 
@@ -228,9 +222,9 @@ static bool is_same_file(const char *a, const char *b)
            infos[0].st_dev == infos[1].st_dev && infos[0].st_ino == infos[1].st_ino;
 }
 
-static enum status open_output(struct loading *l, struct device_share *share, struct error *err)
+static enum status open_output(struct device_share *share, struct error *err)
 {
-    struct encoding *e = l->encoding;
+    struct encoding *e = share->encoding;
     const char *input = e->options.inputs.path;
     if (!e->options.output || share->number > 0)
         return STATUS_OK;
@@ -243,9 +237,9 @@ static enum status open_output(struct loading *l, struct device_share *share, st
                       (uint64_t)1 << e->launch.qubits, e->options.replace, err);
 }
 
-static enum status build(struct loading *l, struct device_share *share, struct error *err)
+static enum status build(struct device_share *share, struct error *err)
 {
-    struct encoding *e = l->encoding;
+    struct encoding *e = share->encoding;
     enum status status = pipeline_new(&share->pipeline, share->device, &share->report.plan, err);
     if (status != STATUS_OK)
         return status;
@@ -258,93 +252,78 @@ static enum status build(struct loading *l, struct device_share *share, struct e
     int64_t used = device_memory_used(share->device);
     e->description.device_bytes += used;
     inferstat_set_device_memory(e->monitor, e->description.device_bytes);
-    inferstat_load_set_model_bytes(l->loads[share->number], used);
+    inferstat_load_set_model_bytes(share->load, used);
     return STATUS_OK;
 }
 
-static enum status generate(struct loading *l, struct device_share *share, struct error *err)
+static enum status generate(struct device_share *share, struct error *err)
 {
-    struct encoding *e = l->encoding;
+    struct encoding *e = share->encoding;
     if (share->number > 0)
         return STATUS_OK;
     return inputs_prepare(e->inputs, share->device, &e->description.generate_ns, err);
-}
-
-static enum status tune(struct loading *l, struct device_share *share, struct error *err)
-{
-    (void)l;
-    return device_share_tune(share, err);
 }
 
 // Each stage runs for all shares in turn, so that the memory of all is known before anything is
 // allocated.
 static const struct stage {
     const char *name;
-    enum status (*run)(struct loading *l, struct device_share *share, struct error *err);
+    enum status (*run)(struct device_share *share, struct error *err);
 } stages[] = {
-    {"device_selection", select_device}, {"file_opening", open_files},
-    {"memory_planning", plan_memory},    {"output_opening", open_output},
-    {"pipeline_building", build},        {"input_generation", generate},
-    {"pipeline_tuning", tune},
+    {"device_selection", select_device},    {"file_opening", open_files},
+    {"memory_planning", plan_memory},       {"output_opening", open_output},
+    {"pipeline_building", build},           {"input_generation", generate},
+    {"pipeline_tuning", device_share_tune},
 };
 
 // ---- The whole ------------------------------------------------------------
 
-// Sets `*share` to the one whose stage failed.
-static enum status run_stage(struct loading *l, const struct stage *stage, unsigned int *share,
-                             struct error *err)
+// Sets `*last` to the share whose stage ran last, which is the one that failed.
+static enum status run_stages(struct encoding *e, unsigned int *last, struct error *err)
 {
-    struct encoding *e = l->encoding;
-    enum status status = STATUS_OK;
-    for (unsigned int i = 0; i < e->share_count && status == STATUS_OK; i++) {
-        *share = i;
+    for (size_t i = 0; i < sizeof stages / sizeof stages[0] * e->share_count; i++) {
+        const struct stage *stage = &stages[i / e->share_count];
+        struct device_share *share = &e->shares[i % e->share_count];
+        *last = share->number;
         if (e->options.cancelled && e->options.cancelled())
             return error_set(err, STATUS_CANCELLED, "stopped while getting ready");
-        inferstat_load_start_stage(l->loads[i], stage->name);
-        status = stage->run(l, &e->shares[i], err);
-        if (status == STATUS_OK)
-            inferstat_load_end_stage(l->loads[i]);
+        inferstat_load_start_stage(share->load, stage->name);
+        const enum status status = stage->run(share, err);
+        if (status != STATUS_OK)
+            return status;
+        inferstat_load_end_stage(share->load);
     }
-    return status;
-}
-
-static enum status run_stages(struct loading *l, unsigned int *share, struct error *err)
-{
-    enum status status = STATUS_OK;
-    for (size_t i = 0; i < sizeof stages / sizeof stages[0] && status == STATUS_OK; i++)
-        status = run_stage(l, &stages[i], share, err);
-    return status;
+    return STATUS_OK;
 }
 
 // Ends the records of all loads; if one failed, the others are recorded as cancelled.  Escapes
 // the message, which may quote a file's name.
-static void end_loads(const struct loading *l, enum status status, unsigned int failed,
+static void end_loads(const struct encoding *e, enum status status, unsigned int failed,
                       const struct error *why)
 {
     char text[ERROR_TEXT_SIZE];
     (void)text_escape(text, sizeof text, why->text, strlen(why->text));
-    for (unsigned int i = 0; i < l->encoding->share_count; i++) {
+    for (unsigned int i = 0; i < e->share_count; i++) {
         if (status == STATUS_OK || i == failed)
-            inferstat_load_end(l->loads[i], telemetry_result(status), status ? text : NULL);
+            inferstat_load_end(e->shares[i].load, telemetry_result(status), status ? text : NULL);
         else
-            inferstat_load_end(l->loads[i], INFERSTAT_RESULT_CANCELLED,
+            inferstat_load_end(e->shares[i].load, INFERSTAT_RESULT_CANCELLED,
                                "another device could not be made ready");
     }
 }
 
 // Until device and type are known, the load is named after the options.
-static void begin_loads(struct loading *l)
+static void begin_loads(struct encoding *e)
 {
-    struct encoding *e = l->encoding;
     e->model_number = inferstat_name(e->monitor, encoder_name(e->options.inputs.encoder));
     e->operation_number = inferstat_name(e->monitor, "encode");
-    e->share_count = e->description.devices = l->devices.count;
+    e->share_count = e->description.devices = e->devices.count;
     for (unsigned int i = 0; i < e->share_count; i++) {
         struct device_share *share = &e->shares[i];
         share->encoding = e;
         share->number = i;
-        share->device_number = inferstat_name(e->monitor, l->devices.specs[i]);
-        l->loads[i] = inferstat_load_begin(e->monitor, e->model_number, share->device_number);
+        share->device_number = inferstat_name(e->monitor, e->devices.specs[i]);
+        share->load = inferstat_load_begin(e->monitor, e->model_number, share->device_number);
     }
 }
 
@@ -363,21 +342,22 @@ enum status encoding_new(struct encoding **out, const struct encoding_options *o
                          struct inferstat_monitor *monitor, struct error *err)
 {
     struct error why = {0};
-    struct loading l = {0};
     unsigned int failed = 0;
-    enum status status = device_list_parse(&l.devices, options->device.spec, err);
+    struct device_list devices;
+    enum status status = device_list_parse(&devices, options->device.spec, err);
     if (status != STATUS_OK)
         return status;
-    struct encoding *e = l.encoding = calloc(1, sizeof *e);
+    struct encoding *e = calloc(1, sizeof *e);
     if (!e)
         return error_no_memory(err, "encode");
+    e->devices = devices;
     e->options = *options;
     e->monitor = monitor;
     uint64_t begun = clock_monotonic_ns();
-    begin_loads(&l);
+    begin_loads(e);
     output_order_init(&e->order);
-    status = run_stages(&l, &failed, &why);
-    end_loads(&l, status, failed, &why);
+    status = run_stages(e, &failed, &why);
+    end_loads(e, status, failed, &why);
     if (status != STATUS_OK) {
         encoding_free(e);
         return error_set(err, status, "%s", why.text);

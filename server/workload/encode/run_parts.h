@@ -49,8 +49,9 @@ bool output_order_reaches(struct output_order *order, uint64_t batch);
 // batch is a group of the device's pipeline (pipeline.h).
 struct device_share {
     struct encoding *encoding;
-    unsigned int number;    // index in `shares`
-    uint32_t device_number; // id of the interned device name, for records
+    unsigned int number;         // index in `shares`
+    uint32_t device_number;      // id of the interned device name, for records
+    struct inferstat_load *load; // valid during encoding_new
     struct device *device;
     struct tuning_host host; // report.plan was computed from host and tuning
     struct tuning_request tuning;
@@ -91,6 +92,7 @@ struct encoding {
     uint64_t batches;         // number of batches of all shares
 
     struct encoding_description description;
+    struct device_list devices; // a spec for each share
     unsigned int share_count;
     struct device_share shares[DEVICE_LIST_MAX];
 };
