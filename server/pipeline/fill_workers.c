@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "common/sys/clock.h"
+#include "common/sys/thread.h"
 #include "server/device/range.h"
 
 // How often a waiting driver polls for cancellation.
@@ -21,8 +22,7 @@ struct entry {
 struct fill_workers {
     const struct pipeline_job *job;
     struct slot_pool *pool;
-    unsigned int started;
-    pthread_t threads[PIPELINE_FILLERS_MAX];
+    struct thread threads[PIPELINE_FILLERS_MAX];
 
     pthread_mutex_t lock; // of all below
     pthread_cond_t ready; // a chunk was filled, or slots cannot be acquired
@@ -139,12 +139,12 @@ enum status fill_workers_start(struct fill_workers **out, const struct pipeline_
     (void)pthread_cond_init(&workers->room, NULL);
     (void)pthread_cond_init(&workers->ready, NULL);
 
-    while (workers->started < threads) {
-        if (pthread_create(&workers->threads[workers->started], NULL, run, workers) != 0) {
-            (void)fill_workers_end(workers);
-            return error_set(err, STATUS_NOMEM, "pipeline: cannot create a fill thread");
-        }
-        workers->started++;
+    enum status status = STATUS_OK;
+    for (unsigned int i = 0; i < threads && status == STATUS_OK; i++)
+        status = thread_start(&workers->threads[i], "pipeline: fill", run, workers, err);
+    if (status != STATUS_OK) {
+        (void)fill_workers_end(workers);
+        return status;
     }
     *out = workers;
     return STATUS_OK;
@@ -211,8 +211,8 @@ uint64_t fill_workers_end(struct fill_workers *workers)
     (void)pthread_cond_broadcast(&workers->room);
     (void)pthread_mutex_unlock(&workers->lock);
     slot_pool_close(workers->pool);
-    for (unsigned int i = 0; i < workers->started; i++)
-        (void)pthread_join(workers->threads[i], NULL);
+    for (unsigned int i = 0; i < PIPELINE_FILLERS_MAX; i++)
+        thread_join(&workers->threads[i]);
     for (unsigned int i = 0; i < workers->prefetch; i++)
         if (workers->entries[i].ready)
             slot_pool_release(workers->pool, workers->entries[i].chunk.slot);

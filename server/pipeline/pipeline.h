@@ -144,8 +144,8 @@ MUST_CHECK enum status pipeline_adopt(struct pipeline *pipeline, const struct pi
                                       struct error *err);
 
 // Runs a whole job.  Fails with the status of a callback, STATUS_CANCELLED, STATUS_INVALID on a
-// chunk or group larger than its buffer, STATUS_NOMEM, or STATUS_IO when the device fails.  May
-// be called again for another job, except after the device failed.
+// chunk or group larger than its buffer, STATUS_NOMEM, or STATUS_IO when the device fails or a
+// thread cannot start.  May be called again for another job, except after the device failed.
 MUST_CHECK enum status pipeline_run(struct pipeline *pipeline, const struct pipeline_job *job,
                                     struct pipeline_figures *figures, struct error *err);
 

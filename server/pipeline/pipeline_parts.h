@@ -62,7 +62,7 @@ struct chunk {
 };
 
 // Starts `threads` workers, which run at most `prefetch` chunks ahead of the submitting thread.
-// `job` and `pool` are borrowed.  Fails with STATUS_NOMEM.
+// `job` and `pool` are borrowed.  Fails with STATUS_NOMEM, or STATUS_IO if a thread cannot start.
 MUST_CHECK enum status fill_workers_start(struct fill_workers **out, const struct pipeline_job *job,
                                           struct slot_pool *pool, unsigned int threads,
                                           unsigned int prefetch, struct error *err);
@@ -106,7 +106,7 @@ MUST_CHECK enum status result_drain_new(struct result_drain **out, struct device
 void result_drain_free(struct result_drain *drain); // accepts NULL; not during a run
 
 // Starts the completion thread of a run.  It calls `consume` (may be NULL) with `context`.
-// Fails with STATUS_NOMEM when the thread cannot be created.
+// Fails with STATUS_IO when the thread cannot be created.
 MUST_CHECK enum status result_drain_begin(struct result_drain *drain,
                                           result_drain_consumer *consume, void *context,
                                           struct error *err);

@@ -6,6 +6,7 @@
 
 #include "common/core/stats/sketch.h"
 #include "common/sys/clock.h"
+#include "common/sys/thread.h"
 #include "server/device/range.h"
 
 struct result_drain {
@@ -13,7 +14,7 @@ struct result_drain {
     size_t out_bytes;
     result_drain_consumer *consume;
     void *context;
-    pthread_t thread;
+    struct thread thread;
     struct sketch *times; // of the drain's thread during a run
 
     pthread_mutex_t lock; // of all below
@@ -134,10 +135,7 @@ enum status result_drain_begin(struct result_drain *drain, result_drain_consumer
     drain->ending = false;
     drain->status = STATUS_OK;
     sketch_reset(drain->times);
-    if (pthread_create(&drain->thread, NULL, run, drain) != 0)
-        return error_set(err, STATUS_NOMEM,
-                         "pipeline: cannot create the thread that consumes results");
-    return STATUS_OK;
+    return thread_start(&drain->thread, "pipeline: results", run, drain, err);
 }
 
 enum status result_drain_acquire(struct result_drain *drain, struct result_slot **out,
@@ -169,7 +167,7 @@ enum status result_drain_end(struct result_drain *drain, struct error *err)
     drain->ending = true;
     (void)pthread_mutex_unlock(&drain->lock);
     (void)pthread_cond_signal(&drain->added);
-    (void)pthread_join(drain->thread, NULL);
+    thread_join(&drain->thread);
     if (drain->status != STATUS_OK)
         return error_set(err, drain->status, "%s", drain->error.text);
     return STATUS_OK;

@@ -2,10 +2,9 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <string.h>
 
 #include "common/sys/clock.h"
+#include "common/sys/thread.h"
 #include "server/workload/telemetry.h"
 #include "server/workload/encode/run_parts.h"
 
@@ -74,34 +73,24 @@ static void *run_in_thread(void *context)
     return NULL;
 }
 
-// Starts a thread for each share but the first; returns the number of running shares.  If one
-// cannot be started, nothing is encoded.
-static unsigned int start_shares(struct encoding *e, pthread_t *threads)
-{
-    unsigned int started = 1;
-    int code = 0;
-    while (started < e->share_count && code == 0) {
-        code = pthread_create(&threads[started], NULL, run_in_thread, &e->shares[started]);
-        started += code == 0;
-    }
-    for (unsigned int i = started; i < e->share_count; i++) {
-        struct device_share *share = &e->shares[i];
-        share->started_ns = inferstat_clock_ns();
-        share->report.status =
-            error_set(&share->why, STATUS_IO, "encode: cannot start a thread: %s", strerror(code));
-        output_order_end(&e->order, 0);
-    }
-    return started;
-}
-
-// Runs all shares, the first in this thread.
+// Runs all shares, the first in this thread.  If a thread cannot be started, nothing is encoded.
 static void run_shares(struct encoding *e)
 {
-    pthread_t threads[DEVICE_LIST_MAX];
-    unsigned int started = start_shares(e, threads);
+    struct thread threads[DEVICE_LIST_MAX] = {0};
+    for (unsigned int i = 1; i < e->share_count; i++) {
+        struct device_share *share = &e->shares[i];
+        struct error why;
+        const enum status status = thread_start(&threads[i], "encode", run_in_thread, share, &why);
+        if (status == STATUS_OK)
+            continue;
+        share->started_ns = inferstat_clock_ns();
+        share->report.status = status;
+        share->why = why;
+        output_order_end(&e->order, 0);
+    }
     device_share_run(&e->shares[0]);
-    for (unsigned int i = 1; i < started; i++)
-        (void)pthread_join(threads[i], NULL);
+    for (unsigned int i = 1; i < e->share_count; i++)
+        thread_join(&threads[i]);
 }
 
 // The run's status: that of the first failed batch; cancelled when none failed but not all are
