@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/core/base/parse.h"
+
 // Ports of ingest, query, live and admin follow each other.
 enum { PORT_MAX = 65535 - (ADDRESS_SERVICES - 1) };
 
@@ -80,15 +82,12 @@ static enum status split_host(struct address *out, const char *text, const char 
 
 static enum status parse_port(unsigned *out, const char *port, const char *text, struct error *err)
 {
-    unsigned value = 0;
-    size_t digits = strspn(port, "0123456789");
-    if (digits > 0 && digits <= 5 && port[digits] == '\0')
-        for (size_t i = 0; i < digits; i++)
-            value = value * 10 + (unsigned)(port[i] - '0');
-    if (value < 1 || value > PORT_MAX)
+    int64_t value = 0;
+    if (port[strspn(port, "0123456789")] != '\0' ||
+        parse_int(&value, port, 1, PORT_MAX, "port", NULL) != STATUS_OK)
         return error_set(err, STATUS_INVALID, "tcp://%.200s: the port is not a number 1..%d", text,
                          PORT_MAX);
-    *out = value;
+    *out = (unsigned)value;
     return STATUS_OK;
 }
 
@@ -101,18 +100,15 @@ enum host_kind {
     HOST_WILDCARD,
 };
 
-static const char letters_and_digits[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                         "0123456789";
-
 // A name as DNS and /etc/hosts have them.  Anything else means something of its
 // own to libzmq, or to a terminal that shows it.
 static bool is_name(const char *host)
 {
-    size_t size = strlen(host);
-    for (size_t i = 0; i < size; i++)
-        if (!strchr(letters_and_digits, host[i]) && !strchr(".-_", host[i]))
-            return false;
-    return size > 0 && strspn(host, "0123456789.") != size && host[0] != '-' && host[0] != '.';
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "0123456789.-_";
+    const size_t size = strlen(host);
+    return size > 0 && strspn(host, allowed) == size && strspn(host, "0123456789.") != size &&
+           host[0] != '-' && host[0] != '.';
 }
 
 // "ADDRESS" or "ADDRESS%SCOPE", the scope being a network interface's name.
@@ -209,26 +205,6 @@ enum status address_parse(struct address *out, const char *text, struct error *e
 enum status address_parse_listen(struct address *out, const char *text, struct error *err)
 {
     return parse(out, text, true, err);
-}
-
-enum status address_default(struct address *out, const char *environment, const char *runtime_dir,
-                            struct error *err)
-{
-    if (environment && environment[0]) {
-        enum status status = address_parse(out, environment, err);
-        return status == STATUS_OK ? status : error_prefix(err, status, "INFERSTAT_COLLECTOR");
-    }
-    if (!runtime_dir || !runtime_dir[0])
-        return address_parse(out, "ipc:///run/inferstat", err);
-    *out = (struct address){0};
-    char folder[ADDRESS_TEXT_SIZE];
-    int length = snprintf(folder, sizeof folder, "%s/inferstat", runtime_dir);
-    if (length < 0 || (size_t)length >= sizeof folder)
-        return error_set(err, STATUS_INVALID,
-                         "the runtime folder's name has %zu bytes, too many for a socket's path "
-                         "(name a shorter folder with --collector)",
-                         strlen(runtime_dir));
-    return parse_ipc(out, folder, err);
 }
 
 static char *tcp_text(char *text, const struct address *address, const char *host, unsigned port)

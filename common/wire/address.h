@@ -40,11 +40,6 @@ MUST_CHECK enum status address_parse_listen(struct address *out, const char *tex
 // True for addresses that only this host can reach: ipc, 127.0.0.0/8, ::1, localhost.
 bool address_is_local(const struct address *address);
 
-// The default address: `environment` (the value of INFERSTAT_COLLECTOR) if not NULL and not empty,
-// else ipc://`runtime_dir`/inferstat, or ipc:///run/inferstat if `runtime_dir` is NULL.
-MUST_CHECK enum status address_default(struct address *out, const char *environment,
-                                       const char *runtime_dir, struct error *err);
-
 // Writes the ZeroMQ endpoint of a service ("ipc:///run/inferstat/query",
 // "tcp://127.0.0.1:5572") to `text`, which holds ADDRESS_TEXT_SIZE bytes.  Returns `text`.
 char *address_endpoint(char *text, const struct address *address, enum address_service service);

@@ -14,17 +14,6 @@ static const char heading[] = "inferstat-secret-key 1";
 
 // ---- Writing -----------------------------------------------------------------------
 
-static enum status make_folder_of(const char *path, struct error *err)
-{
-    char folder[KEYS_PATH_SIZE];
-    const char *slash = strrchr(path, '/');
-    if (!slash || slash == path)
-        return STATUS_OK;
-    memcpy(folder, path, (size_t)(slash - path));
-    folder[slash - path] = '\0';
-    return files_make_folder(folder, 0700, err);
-}
-
 // The path of the public key's file.
 static enum status public_path(char *out, const char *path, struct error *err)
 {
@@ -66,14 +55,16 @@ static enum status write_pair(const struct wire_keypair *pair, const char *path,
 enum status keys_create(struct wire_keypair *out, const char *path, const char *comment,
                         struct error *err)
 {
-    char pub[KEYS_PATH_SIZE];
+    char pub[KEYS_PATH_SIZE], folder[KEYS_PATH_SIZE];
     if (!comment_is_sound(comment))
         return error_set(err, STATUS_INVALID,
                          "the key's comment is not one line of at most %d bytes",
                          KEYS_COMMENT_SIZE - 1);
     enum status status = public_path(pub, path, err);
-    if (status == STATUS_OK)
-        status = make_folder_of(path, err);
+    if (status == STATUS_OK) {
+        files_folder_of(folder, sizeof folder, path);
+        status = files_make_folder(folder, 0700, err);
+    }
     if (status == STATUS_OK)
         status = wire_keypair_new(out, err);
     if (status == STATUS_OK)

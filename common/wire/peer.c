@@ -39,58 +39,34 @@ char *peer_text(char *text, const struct wire_peer *peer)
     return text;
 }
 
-// Consumes a decimal number up to `max`, written as printf("%u") writes it.
-static bool read_number(uint32_t *out, const char **text, uint32_t max)
-{
-    const char *at = *text;
-    uint64_t number = 0;
-    if (at[0] == '0' && at[1] >= '0' && at[1] <= '9')
-        return false;
-    for (; *at >= '0' && *at <= '9'; at++) {
-        number = number * 10 + (uint64_t)(*at - '0');
-        if (number > max)
-            return false;
-    }
-    if (at == *text)
-        return false;
-    *out = (uint32_t)number;
-    *text = at;
-    return true;
-}
-
 bool peer_read_address(struct wire_peer *peer, const char *text)
 {
-    static const char prefix[] = "localhost:";
-    uint32_t uid, gid, pid;
-    if (strncmp(text, prefix, sizeof prefix - 1) != 0)
+    char again[PEER_TEXT_SIZE];
+    unsigned uid, gid;
+    int pid;
+    if (sscanf(text, "localhost:%u:%u:%d", &uid, &gid, &pid) != 3)
         return false;
-    text += sizeof prefix - 1;
-    // The largest number of a user or group means "none".
-    const bool parsed = read_number(&uid, &text, UINT32_MAX - 1) && *text++ == ':' &&
-                        read_number(&gid, &text, UINT32_MAX - 1) && *text++ == ':' &&
-                        read_number(&pid, &text, INT32_MAX) && *text == '\0';
-    if (parsed)
-        *peer = (struct wire_peer){.kind = PEER_USER, .uid = uid, .pid = (pid_t)pid};
-    return parsed;
+    // No signs, leading zeros or numbers that are too large: the same text again.  The largest
+    // number of a user or group means "none".
+    (void)snprintf(again, sizeof again, "localhost:%u:%u:%d", uid, gid, pid);
+    if (strcmp(again, text) != 0 || uid == UINT32_MAX || gid == UINT32_MAX || pid < 0)
+        return false;
+    *peer = (struct wire_peer){.kind = PEER_USER, .uid = uid, .pid = pid};
+    return true;
 }
 
 bool peer_read_owner(struct wire_peer *peer, const char *text)
 {
+    char again[PEER_OWNER_SIZE];
     struct wire_peer read = {.kind = PEER_LOOPBACK};
-    uint32_t uid = 0;
-    bool parsed = strcmp(text, "loopback") == 0;
-    if (strncmp(text, "user:", 5) == 0) {
-        text += 5;
-        parsed = read_number(&uid, &text, UINT32_MAX - 1) && *text == '\0';
+    if (sscanf(text, "user:%u", &read.uid) == 1)
         read.kind = PEER_USER;
-        read.uid = uid;
-    } else if (strncmp(text, "key:", 4) == 0) {
-        parsed = wire_key_parse(read.key, text + 4);
+    else if (strncmp(text, "key:", 4) == 0 && wire_key_parse(read.key, text + 4))
         read.kind = PEER_KEY;
-    }
-    if (parsed)
-        *peer = read;
-    return parsed;
+    if (strcmp(peer_owner_text(again, &read), text) != 0 || read.uid == UINT32_MAX)
+        return false;
+    *peer = read;
+    return true;
 }
 
 void peer_set_host(struct wire_peer *peer, const char *host)

@@ -13,8 +13,6 @@
 
 enum { WRITABLE_BY_OTHERS = S_IWGRP | S_IWOTH };
 
-static const char system_folder[] = "/run/inferstat";
-
 // ---- Who is trusted ------------------------------------------------------------------
 
 static bool has_uid(const struct peer_trust *trust, uid_t uid)
@@ -55,11 +53,6 @@ bool peer_is_trusted(const struct peer_trust *trust, const struct wire_peer *pee
 
 // ---- Folders -------------------------------------------------------------------------
 
-static const char *name_of(char text[PEER_TEXT_SIZE], uid_t uid)
-{
-    return peer_text(text, &(struct wire_peer){.kind = PEER_USER, .uid = uid});
-}
-
 // True if only trusted users decide where the path leads: it has no link, nor folder, in which
 // another user could have put one.
 static bool is_path_trusted(const struct peer_trust *trust, const char *folder)
@@ -91,7 +84,6 @@ static bool is_given_by_root(const struct peer_trust *trust, int fd, const char 
 static enum status check_folder(struct peer_trust *trust, int fd, const char *folder,
                                 struct error *err)
 {
-    char owner[PEER_TEXT_SIZE];
     struct stat about;
     if (fstat(fd, &about) != 0)
         return error_set(err, STATUS_IO, "%s", strerror(errno));
@@ -104,24 +96,25 @@ static enum status check_folder(struct peer_trust *trust, int fd, const char *fo
         add_uid(trust, about.st_uid);
     if (has_uid(trust, about.st_uid))
         return STATUS_OK;
-    return error_set(err, STATUS_DENIED,
-                     "the folder belongs to %s, who could listen there (use the default folder, or "
-                     "let clients trust that user with --collector-user)",
-                     name_of(owner, about.st_uid));
+    return error_set(
+        err, STATUS_DENIED,
+        "the folder belongs to user %u, who could listen there (use the default folder, or "
+        "let clients trust that user with --collector-user)",
+        about.st_uid);
 }
 
 static enum status check_socket(const struct peer_trust *trust, int fd, const char *socket,
                                 struct error *err)
 {
-    char owner[PEER_TEXT_SIZE];
     struct stat about;
     if (!socket || fstatat(fd, socket, &about, AT_SYMLINK_NOFOLLOW) != 0 ||
         (S_ISSOCK(about.st_mode) && has_uid(trust, about.st_uid)))
         return STATUS_OK;
-    return error_set(err, STATUS_DENIED,
-                     "\"%s\" in the folder is not a socket of a trusted user, but belongs to %s "
-                     "(clients trust a user with --collector-user)",
-                     socket, name_of(owner, about.st_uid));
+    return error_set(
+        err, STATUS_DENIED,
+        "\"%s\" in the folder is not a socket of a trusted user, but belongs to user %u "
+        "(clients trust a user with --collector-user)",
+        socket, about.st_uid);
 }
 
 enum status peer_open_folder(int *out, struct peer_trust *trust, const char *folder,
@@ -159,22 +152,31 @@ static bool has_socket(const char *folder)
     return size < (int)sizeof path && access(path, F_OK) == 0;
 }
 
+static enum status use_default_in(struct address *out, const char *runtime_dir, struct error *err)
+{
+    char text[ADDRESS_TEXT_SIZE + 32];
+    (void)snprintf(text, sizeof text, "ipc://%.*s/inferstat", ADDRESS_TEXT_SIZE, runtime_dir);
+    return address_parse(out, text, err);
+}
+
 enum status peer_default_address(struct address *out, const char *collector,
                                  const char *runtime_dir, bool connects, struct error *err)
 {
     static const char users[] = "/run/user/";
     char logged_in[sizeof users + 10];
     const bool is_root = geteuid() == 0;
+    if (collector && collector[0]) {
+        const enum status status = address_parse(out, collector, err);
+        return status == STATUS_OK ? status : error_prefix(err, status, "INFERSTAT_COLLECTOR");
+    }
     (void)snprintf(logged_in, sizeof logged_in, "%s%u", users, geteuid());
     if (runtime_dir && (!is_own_folder(runtime_dir) ||
                         (is_root && strncmp(runtime_dir, users, sizeof users - 1) == 0)))
         runtime_dir = NULL;
     if (!runtime_dir && !is_root && is_own_folder(logged_in))
         runtime_dir = logged_in;
-    enum status status = address_default(out, collector, runtime_dir, err);
-    const bool is_default = status == STATUS_OK && !(collector && collector[0]);
-    if (is_default && connects && runtime_dir && !has_socket(out->place) &&
-        has_socket(system_folder))
-        status = address_default(out, NULL, NULL, err);
+    const enum status status = use_default_in(out, runtime_dir ? runtime_dir : "/run", err);
+    if (status == STATUS_OK && connects && !has_socket(out->place) && has_socket("/run/inferstat"))
+        return use_default_in(out, "/run", err);
     return status;
 }

@@ -120,21 +120,27 @@ static bool set_int(void *zmq, int option, int value)
 // lost while its queue was full.  So a DEALER's queue of received messages has no limit.
 static bool set_options(void *zmq, const char *endpoint, const struct wire_limits *limits)
 {
-    bool done = set_int(zmq, ZMQ_LINGER, 0) && set_int(zmq, ZMQ_SNDHWM, QUEUE_OUT) &&
-                set_int(zmq, ZMQ_RCVHWM, 0);
-    if (!done)
-        return false;
-    done = zmq_setsockopt(zmq, ZMQ_MAXMSGSIZE, &limits->frame_max, sizeof limits->frame_max) == 0 &&
-           set_int(zmq, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) && set_int(zmq, ZMQ_TCP_KEEPALIVE, 1) &&
-           set_int(zmq, ZMQ_TCP_KEEPALIVE_IDLE, KEEPALIVE_IDLE_S) &&
-           set_int(zmq, ZMQ_TCP_KEEPALIVE_INTVL, KEEPALIVE_INTERVAL_S) &&
-           set_int(zmq, ZMQ_TCP_KEEPALIVE_CNT, KEEPALIVE_PROBES) &&
-           set_int(zmq, ZMQ_TCP_MAXRT, UNACKNOWLEDGED_MS) &&
-           set_int(zmq, ZMQ_IPV6, strchr(endpoint, '[') != NULL);
-    if (!done)
-        return false;
-    return set_int(zmq, ZMQ_IMMEDIATE, 1) && set_int(zmq, ZMQ_RECONNECT_IVL, RECONNECT_MS) &&
-           set_int(zmq, ZMQ_RECONNECT_IVL_MAX, RECONNECT_MAX_MS);
+    const struct {
+        int name, value;
+    } options[] = {
+        {ZMQ_LINGER, 0},
+        {ZMQ_SNDHWM, QUEUE_OUT},
+        {ZMQ_RCVHWM, 0},
+        {ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS},
+        {ZMQ_TCP_KEEPALIVE, 1},
+        {ZMQ_TCP_KEEPALIVE_IDLE, KEEPALIVE_IDLE_S},
+        {ZMQ_TCP_KEEPALIVE_INTVL, KEEPALIVE_INTERVAL_S},
+        {ZMQ_TCP_KEEPALIVE_CNT, KEEPALIVE_PROBES},
+        {ZMQ_TCP_MAXRT, UNACKNOWLEDGED_MS},
+        {ZMQ_IPV6, strchr(endpoint, '[') != NULL},
+        {ZMQ_IMMEDIATE, 1},
+        {ZMQ_RECONNECT_IVL, RECONNECT_MS},
+        {ZMQ_RECONNECT_IVL_MAX, RECONNECT_MAX_MS},
+    };
+    bool done = zmq_setsockopt(zmq, ZMQ_MAXMSGSIZE, &limits->frame_max, sizeof(int64_t)) == 0;
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
+        done = done && set_int(zmq, options[i].name, options[i].value);
+    return done;
 }
 
 static enum status open_zmq(void **out, void *context, const char *endpoint,

@@ -161,8 +161,6 @@ TEST_CASE(test_socket_path_limit)
     assert_int_equal(address_parse(&address, text, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "108"));
     assert_non_null(strstr(err.text, "107"));
-    assert_int_equal(address_default(&address, text, NULL, &err), STATUS_INVALID);
-    assert_int_equal(address_default(&address, NULL, text + 6, &err), STATUS_INVALID);
 }
 
 TEST_CASE(test_long_texts_are_refused)
@@ -176,35 +174,7 @@ TEST_CASE(test_long_texts_are_refused)
         struct address address;
         struct error err = {0};
         assert_int_equal(address_parse(&address, text, &err), STATUS_INVALID);
-        assert_int_equal(address_default(&address, NULL, text, &err), STATUS_INVALID);
     }
 }
 
-TEST_CASE(test_default)
-{
-    static const struct {
-        const char *environment, *runtime_dir, *shown;
-    } cases[] = {
-        {NULL, NULL, "ipc:///run/inferstat"},
-        {"", "", "ipc:///run/inferstat"},
-        {NULL, "/run/user/1000", "ipc:///run/user/1000/inferstat"},
-        {"", "/run/user/1000", "ipc:///run/user/1000/inferstat"},
-        {"tcp://[::1]:7000", "/run/user/1000", "tcp://[::1]:7000"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct address address;
-        struct error err = {0};
-        char text[ADDRESS_TEXT_SIZE];
-        assert_int_equal(
-            address_default(&address, cases[i].environment, cases[i].runtime_dir, &err), STATUS_OK);
-        assert_string_equal(address_text(text, &address), cases[i].shown);
-    }
-    struct address address;
-    struct error err = {0};
-    assert_int_equal(address_default(&address, "nonsense", NULL, &err), STATUS_INVALID);
-    assert_non_null(strstr(err.text, "INFERSTAT_COLLECTOR"));
-    assert_int_equal(address_default(&address, NULL, "relative", &err), STATUS_INVALID);
-}
-
-TEST_MAIN(test_good, test_bad, test_listening, test_socket_path_limit, test_long_texts_are_refused,
-          test_default)
+TEST_MAIN(test_good, test_bad, test_listening, test_socket_path_limit, test_long_texts_are_refused)

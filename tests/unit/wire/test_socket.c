@@ -316,52 +316,6 @@ STATE_CASE(test_full_queue, struct fixture *fixture)
     port_close(router);
 }
 
-// A connection to the endpoint that has shaken hands by ZMTP 3.0 (ZeroMQ RFC 23).
-static int shake_hands(const char *path)
-{
-    static const char ready[] = "\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06"
-                                "DEALER";
-    unsigned char greeting[64] = {0xff, [9] = 0x7f, [10] = 3, [12] = 'N', 'U', 'L', 'L'};
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    (void)snprintf(name.sun_path, sizeof name.sun_path, "%s", path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(fd, (const struct sockaddr *)&name, sizeof name), 0);
-    assert_int_equal(write(fd, greeting, sizeof greeting), (ssize_t)sizeof greeting);
-    assert_int_equal(write(fd, ready, sizeof ready - 1), (ssize_t)sizeof ready - 1);
-    // Its greeting and its READY: what is sent earlier is against the protocol.
-    assert_int_equal(recv(fd, greeting, sizeof greeting, MSG_WAITALL), (ssize_t)sizeof greeting);
-    unsigned char head[2], body[255];
-    assert_int_equal(recv(fd, head, sizeof head, MSG_WAITALL), (ssize_t)sizeof head);
-    assert_int_equal(recv(fd, body, head[1], MSG_WAITALL), head[1]);
-    return fd;
-}
-
-// A peer that fills its queue and leaves: libzmq has stopped to read from it, and
-// still has to do with it now and then.
-STATE_CASE(test_gone_with_a_full_queue, struct fixture *fixture)
-{
-    struct port *router = NULL;
-    assert_int_equal(port_open(&router, fixture->listener, fixture->endpoint, &group, NULL),
-                     STATUS_OK);
-    int fd = shake_hands(fixture->endpoint + 6);
-    char messages[3000];
-    for (size_t i = 0; i < sizeof messages; i += 3)
-        memcpy(messages + i, "\x00\x01x", 3);
-    assert_int_equal(write(fd, messages, sizeof messages), (ssize_t)sizeof messages);
-    wait_for(router);
-    (void)sleep(1); // so that the queue is full
-    (void)close(fd);
-    (void)sleep(3);
-    struct wire_frame frame;
-    int received = 0;
-    while (port_receive(router, &frame) == STATUS_OK) {
-        received++;
-        port_release(&frame);
-    }
-    assert_true(received > 0);
-    port_close(router);
-}
-
 static void on_signal(int number)
 {
     (void)number;
@@ -428,5 +382,5 @@ TEST_CASE(test_null_is_fine)
 }
 
 TEST_MAIN_EACH(setup, teardown, test_echo, test_modes, test_stale_socket_file, test_bind_refusals,
-               test_nobody_there, test_several_frames, test_sizes, test_full_queue,
-               test_gone_with_a_full_queue, test_wait, test_null_is_fine)
+               test_nobody_there, test_several_frames, test_sizes, test_full_queue, test_wait,
+               test_null_is_fine)
