@@ -63,7 +63,8 @@ static void record_sample(const struct background *background, double cpu_ratio)
     const struct sampled *sampled = background->settings.sampled;
     struct record record;
     record_init(&record, RECORD_KIND_PROCESS_SAMPLE,
-                sampled_wall_ns(sampled, background->sampled_ns));
+                (int64_t)background->sampled_ns +
+                    atomic_load_explicit(&sampled->wall_offset_ns, memory_order_relaxed));
     record_set_real(&record, PROCESS_SAMPLE_CPU, cpu_ratio);
     record_set_int(&record, PROCESS_SAMPLE_HOST_MEMORY,
                    atomic_load_explicit(&sampled->host_memory, memory_order_relaxed));

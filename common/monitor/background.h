@@ -6,8 +6,16 @@
 #define INFERSTAT_MONITOR_BACKGROUND_H
 
 #include "common/monitor/delivery/publisher.h"
-#include "common/monitor/sampled.h"
 #include "common/monitor/thread_slot.h"
+
+// The last sample of the process, so that hot paths need no system call for it.  Any thread.
+struct sampled {
+    _Atomic int64_t wall_offset_ns; // wall clock minus monotonic clock
+    _Atomic int64_t host_memory;    // bytes of this process
+    _Atomic int64_t device_memory;  // bytes, as set by the application; negative: unknown
+    // CPU time per wall-clock time, 2: two busy processors; negative: not sampled yet.
+    _Atomic double cpu_ratio;
+};
 
 struct background;
 

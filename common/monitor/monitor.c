@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "common/monitor/background.h"
-#include "common/monitor/delivery/orphans_tidy.h"
 #include "common/monitor/delivery/replay.h"
 #include "common/sys/files.h"
 #include "common/sys/process.h"

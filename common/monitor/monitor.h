@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 #include "common/core/base/error.h"
+#include "common/monitor/background.h"
 #include "common/monitor/delivery/log_sink.h"
 #include "common/monitor/inferstat.h"
 #include "common/monitor/runfile/names.h"
 #include "common/monitor/runfile/runfile.h"
-#include "common/monitor/sampled.h"
 #include "common/monitor/spool/spool.h"
 #include "common/monitor/thread_slot.h"
 #include "common/sys/clock.h"
@@ -22,7 +22,6 @@
 #include "common/wire/message.h"
 #include "common/wire/trust.h"
 
-struct background;
 struct replay;
 
 // The application's callbacks for events (inferstat_listen).
@@ -75,7 +74,8 @@ static inline bool monitor_is_live(const struct inferstat_monitor *monitor)
 // Converts the monotonic time `ns` to wall-clock time.
 static inline int64_t monitor_wall_ns(const struct inferstat_monitor *monitor, uint64_t ns)
 {
-    return sampled_wall_ns(&monitor->sampled, ns);
+    return (int64_t)ns +
+           atomic_load_explicit(&monitor->sampled.wall_offset_ns, memory_order_relaxed);
 }
 
 // Clamps a value from the application to what the collector accepts: the collector rejects a

@@ -77,21 +77,15 @@ extern __thread struct thread_slot_cache {
 // replaces one without a stream if a stream became free.
 struct thread_slot *thread_slot_find(struct thread_slots *slots);
 
-// True if `slot` has no stream and another thread has released one since the last attempt.
-static inline bool thread_slot_may_get_stream(const struct thread_slots *slots,
-                                              const struct thread_slot *slot)
-{
-    return !slot->stream.ring && slots->file &&
-           slot->streams_freed != atomic_load_explicit(&slots->streams_freed, memory_order_relaxed);
-}
-
-// Returns the calling thread's slot, or NULL when out of memory.  Normally takes a lock only at
-// a thread's first call.
+// Returns the calling thread's slot, or NULL when out of memory.  Takes a lock only at a thread's
+// first call, and when the slot has no stream and another thread has released one since.
 static inline struct thread_slot *thread_slot_current(struct thread_slots *slots)
 {
+    struct thread_slot *slot = thread_slot_cache.slot;
     if (thread_slot_cache.serial == slots->serial &&
-        !thread_slot_may_get_stream(slots, thread_slot_cache.slot))
-        return thread_slot_cache.slot;
+        (slot->stream.ring || !slots->file ||
+         slot->streams_freed == atomic_load_explicit(&slots->streams_freed, memory_order_relaxed)))
+        return slot;
     return thread_slot_find(slots);
 }
 

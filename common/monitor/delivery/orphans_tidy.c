@@ -1,4 +1,4 @@
-#include "common/monitor/delivery/orphans_tidy.h"
+#include "common/monitor/delivery/orphans.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -98,7 +98,9 @@ static bool answers_are_urgent(const struct publisher *publisher)
 void publisher_wait(struct publisher *publisher, int wake_fd, int64_t timeout_ns)
 {
     if (answers_are_urgent(publisher)) {
-        uplink_wait(publisher->uplink, wake_fd, timeout_ns);
+        struct wire_socket *socket = uplink_socket(publisher->uplink);
+        uint32_t ready;
+        wire_wait(&socket, 1, wake_fd, timeout_ns, &ready);
         return;
     }
     struct pollfd wake = {.fd = wake_fd, .events = POLLIN};
@@ -398,10 +400,9 @@ static void on_ack(struct publisher *publisher, const struct message_ack *ack)
 
 static void receive_all(struct publisher *publisher)
 {
-    for (;;) {
-        struct wire_bytes frame;
-        if (uplink_receive(publisher->uplink, &frame) != STATUS_OK)
-            return;
+    struct wire_socket *socket = uplink_socket(publisher->uplink);
+    struct wire_bytes frame;
+    while (socket && wire_receive(socket, &frame) == STATUS_OK) {
         struct message message;
         if (codec_decode(&message, frame.bytes, frame.size, NULL) == STATUS_OK) {
             uplink_heard(publisher->uplink, clock_monotonic_ns());
@@ -409,7 +410,7 @@ static void receive_all(struct publisher *publisher)
                 on_ack(publisher, &message.ack);
             message_free(&message);
         } else {
-            uplink_count_garbage(publisher->uplink);
+            wire_count_garbage(socket); // too much of it closes the connection
         }
     }
 }

@@ -22,7 +22,8 @@ static enum status send_message(struct publisher *publisher, const struct messag
         log_sink_write(&publisher->settings.log, INFERSTAT_LOG_ERROR, "%s", err.text);
         return status;
     }
-    status = uplink_send(publisher->uplink, bytes, size);
+    struct wire_socket *socket = uplink_socket(publisher->uplink);
+    status = socket ? wire_send(socket, bytes, size) : STATUS_FULL;
     free(bytes);
     return status;
 }

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "common/core/base/text.h"
-#include "common/monitor/delivery/orphans_tidy.h"
 #include "common/monitor/delivery/publisher.h"
 #include "common/sys/clock.h"
 #include "common/sys/thread.h"

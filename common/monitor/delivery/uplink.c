@@ -82,20 +82,9 @@ const char *uplink_warning(const struct uplink *uplink)
     return uplink->trust.warning;
 }
 
-enum status uplink_send(struct uplink *uplink, const void *bytes, size_t size)
+struct wire_socket *uplink_socket(const struct uplink *uplink)
 {
-    return uplink->socket ? wire_send(uplink->socket, bytes, size) : STATUS_FULL;
-}
-
-enum status uplink_receive(struct uplink *uplink, struct wire_bytes *out)
-{
-    return uplink->socket ? wire_receive(uplink->socket, out) : STATUS_NO_DATA;
-}
-
-void uplink_wait(struct uplink *uplink, int wake_fd, int64_t timeout_ns)
-{
-    uint32_t ready;
-    wire_wait(&uplink->socket, 1, wake_fd, timeout_ns, &ready);
+    return uplink->socket;
 }
 
 void uplink_heard(struct uplink *uplink, uint64_t now_ns)
@@ -103,11 +92,6 @@ void uplink_heard(struct uplink *uplink, uint64_t now_ns)
     uplink->quiet_ns = now_ns;
     if (now_ns - uplink->closed_ns > calm_ns)
         uplink->patience_ns = renew_min_ns;
-}
-
-void uplink_count_garbage(struct uplink *uplink)
-{
-    wire_count_garbage(uplink->socket);
 }
 
 const char *uplink_closed(struct uplink *uplink, uint64_t now_ns)

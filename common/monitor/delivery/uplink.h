@@ -22,18 +22,11 @@ void uplink_close(struct uplink *uplink);
 // Returns a warning about the connection's security, valid until uplink_close; "": none.
 const char *uplink_warning(const struct uplink *uplink);
 
-// Call wire_send and wire_receive on the connection's socket.
-MUST_CHECK enum status uplink_send(struct uplink *uplink, const void *bytes, size_t size);
-MUST_CHECK enum status uplink_receive(struct uplink *uplink, struct wire_bytes *out);
-
-// Waits until a message arrives, `wake_fd` is readable or `timeout_ns` has passed.
-void uplink_wait(struct uplink *uplink, int wake_fd, int64_t timeout_ns);
+// The connection's socket until the next uplink_renew; NULL: not connected.
+struct wire_socket *uplink_socket(const struct uplink *uplink);
 
 // Says that a message has arrived, which shows that the keys are right.
 void uplink_heard(struct uplink *uplink, uint64_t now_ns);
-
-// Says that a message could not be decoded; too many of them close the connection.
-void uplink_count_garbage(struct uplink *uplink);
 
 // After this side has closed the connection: the first call returns the reason (who the peer is and
 // what it did), valid until the next uplink_renew.  Otherwise, and in later calls: NULL.

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/monitor/delivery/orphans_tidy.h"
 #include "tests/support/monitor_fixture.h"
 #include "tests/support/test.h"
 
