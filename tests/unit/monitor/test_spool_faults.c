@@ -166,10 +166,12 @@ STATE_CASE(test_written_once_more, struct fixture *fixture)
     bytes[mark - 40] ^= 1;
     memset(bytes + mark, 0, 64);
     assert_true(first < mark - 40 && first < again_size);
-    bytes = realloc(bytes, size + again_size);
-    assert_non_null(bytes);
-    memcpy(bytes + size, again + first, again_size - first);
-    write_file(path, bytes, size + again_size - first);
+    unsigned char *both = malloc(size + again_size - first);
+    assert_non_null(both);
+    memcpy(both, bytes, size);
+    memcpy(both + size, again + first, again_size - first);
+    write_file(path, both, size + again_size - first);
+    free(both);
     free(bytes);
     free(again);
     fixture->model.spooled[0] = 12;

@@ -5,6 +5,7 @@
 #include "common/core/stats/sketch.h"
 #include "common/store/compare/baseline.h"
 #include "common/store/sqlite/database.h"
+#include "common/store/transfer/import.h"
 #include "common/store/transfer/store_builder.h"
 #include "common/store/store.h"
 #include "tests/support/test.h"
@@ -269,6 +270,39 @@ enum status copy_to(const char *path, const char *to, const struct query_filter 
         query.filter = *filter;
     (void)snprintf(query.file.path, sizeof query.file.path, "%s", to);
     return copy_ask(path, &query, out, err);
+}
+
+static void copy_note(char note[512], const struct result *answer, const char *column)
+{
+    const struct value said = result_cell(answer, 0, (unsigned)result_find(answer, column));
+    if (said.type == VALUE_TEXT)
+        (void)snprintf(note, 512, "%.*s", (int)said.text.size, said.text.bytes);
+}
+
+enum status copy_import(const char *into, const char *path, struct copy_import *counts,
+                        struct error *err)
+{
+    struct result *answer = NULL;
+    struct query query = {.kind = QUERY_IMPORT};
+    (void)snprintf(query.file.path, sizeof query.file.path, "%s", path);
+    *counts = (struct copy_import){0};
+    const enum status status = store_import(into, &query, &answer, err);
+    if (status != STATUS_OK)
+        return status;
+    *counts = (struct copy_import){
+        .runs = result_integer(answer, 0, "runs", -1),
+        .completed = result_integer(answer, 0, "runs_completed", -1),
+        .there = result_integer(answer, 0, "runs_there", -1),
+        .refused = result_integer(answer, 0, "refused", -1),
+        .records = result_integer(answer, 0, "records", -1),
+        .baselines = result_integer(answer, 0, "baselines", -1),
+        .baselines_there = result_integer(answer, 0, "baselines_there", -1),
+        .baselines_refused = result_integer(answer, 0, "baselines_refused", -1),
+    };
+    copy_note(counts->note, answer, "note");
+    copy_note(counts->baseline_note, answer, "baseline_note");
+    result_free(answer);
+    return STATUS_OK;
 }
 
 void copy_save_baseline(const char *path, const char *name, const struct query_filter *filter)

@@ -47,6 +47,17 @@ enum status copy_ask(const char *path, const struct query *query, struct result 
 enum status copy_to(const char *path, const char *to, const struct query_filter *filter,
                     struct result **out, struct error *err);
 
+// What an import says it did.
+struct copy_import {
+    int64_t runs, completed, there, refused, records;
+    int64_t baselines, baselines_there, baselines_refused;
+    char note[512], baseline_note[512];
+};
+
+// QUERY_IMPORT of `path` into a store; `counts` is 0 where it fails.
+enum status copy_import(const char *into, const char *path, struct copy_import *counts,
+                        struct error *err);
+
 // Keeps what the filter covers as a baseline of the store.
 void copy_save_baseline(const char *path, const char *name, const struct query_filter *filter);
 

@@ -1,5 +1,7 @@
-// Which baselines go with a bundle: those of nothing but what it is of; and that comparing
-// with them there says what it says at home.
+// Which baselines go with a bundle: those of nothing but what it is of; that comparing with
+// them there says what it says at home; and which of them an import brings.
+
+#include <unistd.h>
 
 #include "common/store/store.h"
 #include "tests/support/test.h"
@@ -186,6 +188,104 @@ TEST_CASE(test_a_comparison_on_a_bundle_is_the_store_s)
     result_free(there);
 }
 
+// ---- Where it is imported ------------------------------------------------------------------
+
+static struct copy_import import_all(const char *into, const char *path)
+{
+    struct copy_import counts;
+    struct error err;
+    expect_ok(copy_import(into, path, &counts, &err), &err);
+    return counts;
+}
+
+// All samples of one model by its name, whatever its id: how many and how long.
+#define SAMPLES_OF(model)                                                                          \
+    "SELECT sum(s.count * 1000000 + length(s.samples)) FROM baseline_sample s JOIN name n"         \
+    " ON n.id = s.model WHERE n.text = '" model "'"
+
+TEST_CASE(test_baselines_come_and_names_are_mapped)
+{
+    const char *from = copy_path("s.db"), *into = copy_path("into.db");
+    const struct query_filter all = {0}, some = {.until_ns = COPY_BASE_NS + 50 * COPY_SECOND};
+    struct copy_import found;
+    copy_make_store(from, 2, 100);
+    copy_save_baseline(from, "june", &all);
+    copy_save_baseline(from, "july", &some);
+    copy_make_store(into, 1, 5);
+    copy_exec(into, "UPDATE run SET uuid = 'ffffffff-0000-4000-8000-000000000000';"
+                    "UPDATE name SET text = 'x' || text WHERE text LIKE 'm-%'");
+    found = import_all(into, from);
+    assert_int_equal(found.baselines, 2);
+    assert_int_equal(found.baselines_there, 0);
+    assert_int_equal(found.baselines_refused, 0);
+    for (unsigned i = 0; i < 2; i++) {
+        const char *const asked[] = {SAMPLES_OF("m-1"), SAMPLES_OF("m-2")};
+        assert_true(copy_integer(from, asked[i]) > 0);
+        assert_int_equal(copy_integer(into, asked[i]), copy_integer(from, asked[i]));
+    }
+    assert_int_equal(copy_integer(into, SAMPLES_OF("xm-1")), 0);
+
+    struct query query = {.kind = QUERY_COMPARE, .compare.baseline = {"june", "july"}};
+    struct result *here = NULL, *there = NULL;
+    struct error err;
+    assert_int_equal(copy_ask(from, &query, &there, &err), STATUS_OK);
+    assert_int_equal(copy_ask(into, &query, &here, &err), STATUS_OK);
+    assert_int_equal(result_row_count(here), result_row_count(there));
+    result_free(here);
+    result_free(there);
+
+    found = import_all(into, from); // once more
+    assert_int_equal(found.baselines, 0);
+    assert_int_equal(found.baselines_there, 2);
+    assert_int_equal(found.baselines_refused, 0);
+}
+
+TEST_CASE(test_baselines_that_stay_out)
+{
+    const char *from = copy_path("s.db"), *into = copy_path("into.db");
+    const struct query_filter all = {0}, some = {.until_ns = COPY_BASE_NS + 50 * COPY_SECOND};
+    struct copy_import found;
+    copy_make_store(from, 2, 100);
+    copy_make_store(into, 2, 100);
+    copy_save_baseline(from, "june", &all);
+    copy_save_baseline(into, "june", &some);
+    const int64_t before = copy_integer(into, SAMPLES_OF("m-1"));
+    found = import_all(into, from);
+    assert_int_equal(found.baselines, 0);
+    assert_int_equal(found.baselines_refused, 1);
+    assert_non_null(strstr(found.baseline_note, "june: this store has another of that name"));
+    assert_int_equal(copy_integer(into, SAMPLES_OF("m-1")), before);
+
+    static const struct {
+        const char *damage, *said;
+    } damages[] = {
+        {"UPDATE baseline SET name = 'a b'", "a name that no baseline can have"},
+        {"UPDATE baseline SET name = char(27) || '[2J'", "a name that no baseline can have"},
+        {"UPDATE baseline_sample SET samples = zeroblob(length(samples))", "damaged"},
+        {"UPDATE baseline_sample SET model = 999000 + model", "a name that is not there"},
+        {"UPDATE baseline SET fingerprint = '{'", "damaged"},
+        {"UPDATE baseline SET filter = CAST(x'ff' AS TEXT)", "not UTF-8"},
+    };
+    for (size_t i = 0; i < COUNT_OF(damages); i++) {
+        char sql[512];
+        struct error err;
+        struct result *answer = NULL;
+        const char *copy = copy_path("damaged.db");
+        (void)unlink(copy);
+        assert_int_equal(copy_to(from, copy, NULL, &answer, &err), STATUS_OK);
+        result_free(answer);
+        (void)snprintf(sql, sizeof sql, "UPDATE baseline SET name = 'other'; %s",
+                       damages[i].damage);
+        copy_exec(copy, sql);
+        found = import_all(into, copy);
+        if (found.baselines != 0 || found.baselines_refused != 1 ||
+            !strstr(found.baseline_note, damages[i].said))
+            fail_msg("%s: \"%s\"", damages[i].damage, found.baseline_note);
+        assert_int_equal(copy_integer(into, "SELECT count(*) FROM baseline"), 1);
+    }
+}
+
 TEST_MAIN_EACH(copy_set_up, copy_tear_down, test_those_as_narrow_go, test_of_a_window_all_go,
                test_names_that_read_like_filters, test_parts_of_names,
-               test_a_comparison_on_a_bundle_is_the_store_s)
+               test_a_comparison_on_a_bundle_is_the_store_s,
+               test_baselines_come_and_names_are_mapped, test_baselines_that_stay_out)

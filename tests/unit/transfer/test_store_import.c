@@ -1,6 +1,5 @@
 // Records of another store: all of them, once, whatever happens on the way; and none of
 // what cannot be.
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <sqlite3.h>
@@ -26,46 +25,12 @@ static const char *empty_store(const char *name)
     return path;
 }
 
-struct counts {
-    int64_t runs, completed, there, refused, records;
-    char note[512];
-};
-
-static enum status import_file_into(const char *into, const char *path, struct result **answer,
-                                    struct error *err)
-{
-    struct query query = {.kind = QUERY_IMPORT};
-    (void)snprintf(query.file.path, sizeof query.file.path, "%s", path);
-    return store_import(into, &query, answer, err);
-}
-
-static enum status import_into(const char *into, const char *path, struct counts *counts,
-                               struct error *err)
-{
-    struct result *answer = NULL;
-    enum status status = import_file_into(into, path, &answer, err);
-    *counts = (struct counts){0};
-    if (status != STATUS_OK)
-        return status;
-    *counts = (struct counts){.runs = result_integer(answer, 0, "runs", -1),
-                              .completed = result_integer(answer, 0, "runs_completed", -1),
-                              .there = result_integer(answer, 0, "runs_there", -1),
-                              .refused = result_integer(answer, 0, "refused", -1),
-                              .records = result_integer(answer, 0, "records", -1)};
-    const struct value note = result_cell(answer, 0, (unsigned)result_find(answer, "note"));
-    if (note.type == VALUE_TEXT)
-        (void)snprintf(counts->note, sizeof counts->note, "%.*s", (int)note.text.size,
-                       note.text.bytes);
-    result_free(answer);
-    return status;
-}
-
 static void expect(const char *into, const char *path, int64_t runs, int64_t completed,
                    int64_t there, int64_t records)
 {
-    struct counts counts;
+    struct copy_import counts;
     struct error err;
-    expect_ok(import_into(into, path, &counts, &err), &err);
+    expect_ok(copy_import(into, path, &counts, &err), &err);
     assert_string_equal(counts.note, "");
     assert_int_equal(counts.runs, runs);
     assert_int_equal(counts.completed, completed);
@@ -254,7 +219,7 @@ TEST_CASE(test_what_sums_still_count_stays_gone)
 TEST_CASE(test_an_earlier_state_is_left_alone)
 {
     const char *from = copy_path("s.db"), *into = copy_path("into.db");
-    struct counts counts;
+    struct copy_import counts;
     struct error err;
     copy_make_store(from, 1, 100);
     copy_make_store(into, 1, 50);
@@ -262,7 +227,7 @@ TEST_CASE(test_an_earlier_state_is_left_alone)
     uint64_t cleared;
     assert_int_equal(clear_records(into, &some, &cleared, &err), STATUS_OK);
     const uint64_t before = copy_digest(into);
-    assert_int_equal(import_into(into, from, &counts, &err), STATUS_OK);
+    assert_int_equal(copy_import(into, from, &counts, &err), STATUS_OK);
     assert_int_equal(counts.records, 0);
     assert_int_equal(counts.there, 1);
     assert_non_null(strstr(counts.note, "knows less of this run"));
@@ -338,114 +303,6 @@ TEST_CASE(test_an_open_run_is_silent_here)
     assert_int_equal(copy_integer(into, "SELECT \"end\" FROM run WHERE key IS NULL"), 3);
 }
 
-// ---- Baselines -----------------------------------------------------------------------------
-
-struct baselines {
-    int64_t taken, there, refused;
-    char note[512];
-};
-
-static void import_baselines(const char *into, const char *path, struct baselines *out)
-{
-    struct result *answer = NULL;
-    struct error err;
-    expect_ok(import_file_into(into, path, &answer, &err), &err);
-    *out = (struct baselines){.taken = result_integer(answer, 0, "baselines", -1),
-                              .there = result_integer(answer, 0, "baselines_there", -1),
-                              .refused = result_integer(answer, 0, "baselines_refused", -1)};
-    const struct value note =
-        result_cell(answer, 0, (unsigned)result_find(answer, "baseline_note"));
-    if (note.type == VALUE_TEXT)
-        (void)snprintf(out->note, sizeof out->note, "%.*s", (int)note.text.size, note.text.bytes);
-    result_free(answer);
-}
-
-// All samples of one model by its name, whatever its id: how many and how long.
-#define SAMPLES_OF(model)                                                                          \
-    "SELECT sum(s.count * 1000000 + length(s.samples)) FROM baseline_sample s JOIN name n"         \
-    " ON n.id = s.model WHERE n.text = '" model "'"
-
-TEST_CASE(test_baselines_come_and_names_are_mapped)
-{
-    const char *from = copy_path("s.db"), *into = copy_path("into.db");
-    const struct query_filter all = {0}, some = {.until_ns = COPY_BASE_NS + 50 * COPY_SECOND};
-    struct baselines found;
-    copy_make_store(from, 2, 100);
-    copy_save_baseline(from, "june", &all);
-    copy_save_baseline(from, "july", &some);
-    copy_make_store(into, 1, 5);
-    copy_exec(into, "UPDATE run SET uuid = 'ffffffff-0000-4000-8000-000000000000';"
-                    "UPDATE name SET text = 'x' || text WHERE text LIKE 'm-%'");
-    import_baselines(into, from, &found);
-    assert_int_equal(found.taken, 2);
-    assert_int_equal(found.there, 0);
-    assert_int_equal(found.refused, 0);
-    for (unsigned i = 0; i < 2; i++) {
-        const char *const asked[] = {SAMPLES_OF("m-1"), SAMPLES_OF("m-2")};
-        assert_true(copy_integer(from, asked[i]) > 0);
-        assert_int_equal(copy_integer(into, asked[i]), copy_integer(from, asked[i]));
-    }
-    assert_int_equal(copy_integer(into, SAMPLES_OF("xm-1")), 0);
-
-    struct query query = {.kind = QUERY_COMPARE, .compare.baseline = {"june", "july"}};
-    struct result *here = NULL, *there = NULL;
-    struct error err;
-    assert_int_equal(copy_ask(from, &query, &there, &err), STATUS_OK);
-    assert_int_equal(copy_ask(into, &query, &here, &err), STATUS_OK);
-    assert_int_equal(result_row_count(here), result_row_count(there));
-    result_free(here);
-    result_free(there);
-
-    import_baselines(into, from, &found); // once more
-    assert_int_equal(found.taken, 0);
-    assert_int_equal(found.there, 2);
-    assert_int_equal(found.refused, 0);
-}
-
-TEST_CASE(test_baselines_that_stay_out)
-{
-    const char *from = copy_path("s.db"), *into = copy_path("into.db");
-    const struct query_filter all = {0}, some = {.until_ns = COPY_BASE_NS + 50 * COPY_SECOND};
-    struct baselines found;
-    copy_make_store(from, 2, 100);
-    copy_make_store(into, 2, 100);
-    copy_save_baseline(from, "june", &all);
-    copy_save_baseline(into, "june", &some);
-    const int64_t before = copy_integer(into, SAMPLES_OF("m-1"));
-    import_baselines(into, from, &found);
-    assert_int_equal(found.taken, 0);
-    assert_int_equal(found.refused, 1);
-    assert_non_null(strstr(found.note, "june: this store has another of that name"));
-    assert_int_equal(copy_integer(into, SAMPLES_OF("m-1")), before);
-
-    static const struct {
-        const char *damage, *said;
-    } damages[] = {
-        {"UPDATE baseline SET name = 'a b'", "a name that no baseline can have"},
-        {"UPDATE baseline SET name = char(27) || '[2J'", "a name that no baseline can have"},
-        {"UPDATE baseline_sample SET samples = zeroblob(length(samples))", "damaged"},
-        {"UPDATE baseline_sample SET model = 999000 + model", "a name that is not there"},
-        {"UPDATE baseline SET fingerprint = '{'", "damaged"},
-        {"UPDATE baseline SET filter = CAST(x'ff' AS TEXT)", "not UTF-8"},
-    };
-    for (size_t i = 0; i < COUNT_OF(damages); i++) {
-        char sql[512];
-        struct error err;
-        struct result *answer = NULL;
-        const char *copy = copy_path("damaged.db");
-        (void)unlink(copy);
-        assert_int_equal(copy_to(from, copy, NULL, &answer, &err), STATUS_OK);
-        result_free(answer);
-        (void)snprintf(sql, sizeof sql, "UPDATE baseline SET name = 'other'; %s",
-                       damages[i].damage);
-        copy_exec(copy, sql);
-        import_baselines(into, copy, &found);
-        if (found.taken != 0 || found.refused != 1 || !strstr(found.note, damages[i].said))
-            fail_msg("%s: \"%s\"", damages[i].damage, found.note);
-        assert_int_equal(copy_integer(into, "SELECT count(*) FROM baseline"), 1);
-    }
-}
-
 // Lets so many batches through.
 struct cut {
     sqlite3 *db;
@@ -486,8 +343,8 @@ TEST_CASE(test_cut_short_anywhere)
         store_close(store);
         database_close(cut.db);
         assert_true(copy_balances(into));
-        struct counts counts;
-        assert_int_equal(import_into(into, from, &counts, &err), STATUS_OK);
+        struct copy_import counts;
+        assert_int_equal(copy_import(into, from, &counts, &err), STATUS_OK);
         assert_int_equal(copy_digest(into), whole);
         assert_true(copy_balances(into));
         assert_true(!done || batches > 5);
@@ -559,7 +416,7 @@ TEST_CASE(test_lies)
 {
     for (size_t i = 0; i < COUNT_OF(lies); i++) {
         char name[32], path[FOLDER_PATH_SIZE];
-        struct counts counts;
+        struct copy_import counts;
         struct error err = {.text = ""};
         (void)snprintf(name, sizeof name, "lie-%zu.db", i);
         (void)snprintf(path, sizeof path, "%s", copy_path(name));
@@ -567,7 +424,7 @@ TEST_CASE(test_lies)
         const char *into = empty_store(name);
         copy_make_store(path, 2, 20);
         copy_exec(path, lies[i].sql);
-        const enum status status = import_into(into, path, &counts, &err);
+        const enum status status = copy_import(into, path, &counts, &err);
         if ((status == STATUS_OK) != (lies[i].records >= 0) ||
             counts.records != (lies[i].records < 0 ? 0 : lies[i].records) ||
             !strstr(counts.note, lies[i].said) ||
@@ -640,9 +497,9 @@ TEST_CASE(test_what_is_no_store)
         {"/dev/null", STATUS_IO, "not a file"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct counts counts;
+        struct copy_import counts;
         struct error err = {.text = ""};
-        const enum status status = import_into(into, cases[i].path, &counts, &err);
+        const enum status status = copy_import(into, cases[i].path, &counts, &err);
         if (status != cases[i].status || !strstr(err.text, cases[i].said))
             fail_msg("%s: %s: %s", cases[i].path, status_text(status), err.text);
     }
@@ -657,30 +514,20 @@ TEST_CASE(test_flipped_bytes)
     (void)snprintf(bad, sizeof bad, "%s", copy_path("bad.db"));
     uint64_t random = 4711;
     copy_make_store(good, 2, 60);
-    struct stat about;
-    assert_int_equal(stat(good, &about), 0);
-    const size_t size = (size_t)about.st_size;
-    unsigned char *bytes = malloc(size);
-    FILE *file = fopen(good, "r");
-    assert_non_null(bytes);
-    assert_non_null(file);
-    assert_int_equal(fread(bytes, 1, size, file), size);
-    (void)fclose(file);
+    size_t size;
+    unsigned char *bytes = read_file(good, &size);
     for (unsigned i = 0; i < test_volume(8); i++) {
         char name[32];
         (void)snprintf(name, sizeof name, "into-%u.db", i);
         const char *into = empty_store(name);
-        file = fopen(bad, "w");
-        assert_non_null(file);
         const size_t at = (size_t)(test_random(&random) % size);
         const unsigned char was = bytes[at];
         bytes[at] ^= (unsigned char)(1 + test_random(&random) % 255);
-        assert_int_equal(fwrite(bytes, 1, size, file), size);
-        assert_int_equal(fclose(file), 0);
+        write_file(bad, bytes, size);
         bytes[at] = was;
-        struct counts counts;
+        struct copy_import counts;
         struct error err;
-        (void)!import_into(into, bad, &counts, &err);
+        (void)!copy_import(into, bad, &counts, &err);
         if (!copy_balances(into))
             fail_msg("byte %zu", at);
         (void)unlink(into);
@@ -693,11 +540,10 @@ TEST_CASE(test_the_lock_is_kept)
 {
     const char *good = copy_path("s.db");
     copy_make_store(good, 1, 1);
-    struct counts counts;
+    struct copy_import counts;
     struct error err;
-    assert_int_equal(import_into(copy_path("missing.db"), good, &counts, &err), STATUS_NOT_FOUND);
-    struct stat about;
-    assert_int_not_equal(stat(copy_path("missing.db.lock"), &about), 0);
+    assert_int_equal(copy_import(copy_path("missing.db"), good, &counts, &err), STATUS_NOT_FOUND);
+    assert_int_not_equal(access(copy_path("missing.db.lock"), F_OK), 0);
 }
 
 TEST_MAIN_EACH(copy_set_up, copy_tear_down, test_all_is_brought_once,
@@ -708,5 +554,4 @@ TEST_MAIN_EACH(copy_set_up, copy_tear_down, test_all_is_brought_once,
                test_cut_short_anywhere, test_lies, test_two_runs_of_one_uuid,
                test_a_claim_of_many_records_meets_the_budget, test_what_is_no_store,
                test_flipped_bytes, test_the_lock_is_kept, test_names_of_runs_come,
-               test_names_are_counted_once, test_baselines_come_and_names_are_mapped,
-               test_baselines_that_stay_out, test_what_sums_still_count_stays_gone)
+               test_names_are_counted_once, test_what_sums_still_count_stays_gone)
