@@ -413,8 +413,8 @@ class NetworkTest(FaultCase):
 
 @unittest.skipIf(SANITIZED, "a sanitizer's own memory knows no bounds")
 class MemoryTest(FaultCase):
-    """An authorised peer sends frames of one message without end.  The collector's memory is
-    capped: it hangs up, long before the cap, and nothing is lost."""
+    """An authorised peer sends frames of one message without end, again and again.  The collector,
+    whose memory is capped, ends each connection at the first frame; nothing is lost."""
 
     CAP = 192 * MEGABYTE
 
@@ -429,27 +429,25 @@ class MemoryTest(FaultCase):
         self.start_engine(50, 2)
         self.wait_until(lambda: self.stored() > 200)
         part = frame(bytes(1 << 18), flags=1)
-        sent = refused = largest = 0
+        refused = largest = 0
         deadline = time.monotonic() + 8
         while time.monotonic() < deadline:
             wire = Wire(os.path.join(self.folder, "sockets", "ingest"))
             wire.socket.settimeout(1)
             taken = wire.send(greeting() + ready((b"Identity", b"")))
-            while taken and time.monotonic() < deadline:
-                taken = wire.send(part)
-                sent += taken * len(part)
+            for _ in range(16):
+                taken = taken and wire.send(part)
                 largest = max(largest, self.resident())
             refused += not taken
             wire.close()
             time.sleep(0.05)
         stored = self.stored()
         self.wait_until(lambda: self.stored() > stored + 100)
-        print("%d MB of one message, %d MB resident at most"
-              % (sent // MEGABYTE, largest // MEGABYTE), flush=True)
-        self.assertGreater(sent, self.CAP)
+        print("%d connections ended, %d MB resident at most"
+              % (refused, largest // MEGABYTE), flush=True)
         self.assertLess(largest, self.CAP // 2)
         self.finish(ends=(CLOSED,))
-        self.assertGreater(refused, 0, "the attacker was never cut off")
+        self.assertGreater(refused, 10, "the attacker was not cut off each time")
 
 
 if __name__ == "__main__":
