@@ -260,13 +260,6 @@ static void write_figures(const struct run *run)
     (void)fputc('\n', stdout);
 }
 
-static void print_check(const struct encoding_figures *f)
-{
-    (void)printf("checked %" PRIu64 " states: %" PRIu64
-                 " differ from the reference (largest difference %.2g)\n",
-                 f->checked, f->differing, f->worst.largest);
-}
-
 static void print_share(const struct encoding_share *share)
 {
     char text[2][UNIT_TEXT_SIZE];
@@ -317,7 +310,9 @@ static void print_figures(const struct run *run)
     for (unsigned int i = 0; run->description.devices > 1 && i < run->description.devices; i++)
         print_share(encoding_get_share(run->encoding, i));
     if (run->figures.checked > 0)
-        print_check(&run->figures);
+        (void)printf("checked %" PRIu64 " states: %" PRIu64
+                     " differ from the reference (largest difference %.2g)\n",
+                     run->figures.checked, run->figures.differing, run->figures.worst.largest);
     repeats_print(stdout, &run->repeats, UNIT_ITEMS_PER_SECOND);
 }
 

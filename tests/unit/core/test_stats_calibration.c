@@ -97,8 +97,8 @@ static draw *const draws[] = {
 };
 
 enum {
-    SHAPES = COUNT_OF(draws),
-    SHAPES_CLOSE = 10, // those before are forgotten within a block of the smallest samples
+    SHAPES_CLOSE = 10,      // those before are forgotten within a block of the smallest samples
+    SHAPES_INDEPENDENT = 8, // those before have no memory
     COUNT_MAX = 10000,
 };
 
@@ -172,31 +172,29 @@ static void check(const struct tally *tally, const char *what)
     assert_true(tally->beyond_margin <= most);
 }
 
-static void add(struct tally *all, const struct tally *tally)
+// Compares samples alike of several shapes and sizes, so often each; where `by_shape`, the errors
+// are counted shape by shape.
+static void compare_shapes(const char *what, size_t shapes, const size_t counts[3],
+                           const unsigned rounds[3], quantile *find, enum stats_sampling sampling,
+                           uint64_t seed, bool by_shape)
 {
-    all->comparisons += tally->comparisons;
-    all->without_margin += tally->without_margin;
-    all->with_margin += tally->with_margin;
-    all->at_margin += tally->at_margin;
-    all->beyond_margin += tally->beyond_margin;
+    struct source source = {.seed = seed};
+    struct tally tally = {0};
+    for (size_t shape = 0; shape < shapes; shape++) {
+        for (size_t i = 0; i < 3; i++)
+            for (unsigned round = 0; round < rounds[i]; round++)
+                compare_alike(&tally, counts[i], draws[shape], find, sampling, &source);
+        if (by_shape || shape + 1 == shapes)
+            check(&tally, what);
+        if (by_shape)
+            tally = (struct tally){0};
+    }
 }
 
 TEST_CASE(nothing_changed)
 {
-    const size_t counts[] = {STATS_SERIAL_MIN, 300, 1000};
-    const unsigned rounds[] = {500, 500, 250};
-    struct source source = {.seed = 20240607};
-    struct tally all = {0};
-    for (size_t shape = 0; shape < SHAPES_CLOSE; shape++) {
-        struct tally tally = {0};
-        for (size_t i = 0; i < COUNT_OF(counts); i++)
-            for (unsigned round = 0; round < rounds[i]; round++)
-                compare_alike(&tally, counts[i], draws[shape], stats_median_of, STATS_SERIAL,
-                              &source);
-        check(&tally, "of a shape");
-        add(&all, &tally);
-    }
-    check(&all, "requests");
+    compare_shapes("requests of a shape", SHAPES_CLOSE, (size_t[]){STATS_SERIAL_MIN, 300, 1000},
+                   (unsigned[]){500, 500, 250}, stats_median_of, STATS_SERIAL, 20240607, true);
 }
 
 // What is remembered for longer than a block is found out between blocks.
@@ -251,47 +249,22 @@ TEST_CASE(processes_beside_each_other)
 // Loads: few, each on its own.
 TEST_CASE(few_independent_values)
 {
-    const size_t counts[] = {STATS_INDEPENDENT_MIN, 17, 40};
-    struct source source = {.seed = 5};
-    struct tally tally = {0};
-    for (size_t shape = 0; draws[shape] != draw_alike; shape++)
-        for (size_t i = 0; i < COUNT_OF(counts); i++)
-            for (unsigned round = 0; round < 500; round++)
-                compare_alike(&tally, counts[i], draws[shape], stats_median_of, STATS_INDEPENDENT,
-                              &source);
-    check(&tally, "loads");
+    compare_shapes("loads", SHAPES_INDEPENDENT, (size_t[]){STATS_INDEPENDENT_MIN, 17, 40},
+                   (unsigned[]){500, 500, 500}, stats_median_of, STATS_INDEPENDENT, 5, false);
 }
 
 // The tail: where the slowest 5 % begin.
 TEST_CASE(nothing_changed_in_the_tail)
 {
-    const size_t counts[] = {800, 2000};
-    const unsigned rounds[] = {test_volume(200), test_volume(100)};
-    struct source source = {.seed = 20261121};
-    struct tally all = {0};
-    for (size_t shape = 0; shape < SHAPES_CLOSE; shape++) {
-        struct tally tally = {0};
-        for (size_t i = 0; i < COUNT_OF(counts); i++)
-            for (unsigned round = 0; round < rounds[i]; round++)
-                compare_alike(&tally, counts[i], draws[shape], stats_tail_of, STATS_SERIAL,
-                              &source);
-        check(&tally, "tail of a shape");
-        add(&all, &tally);
-    }
-    check(&all, "tails of requests");
+    compare_shapes("tails of requests of a shape", SHAPES_CLOSE, (size_t[]){800, 2000, 0},
+                   (unsigned[]){test_volume(200), test_volume(100), 0}, stats_tail_of, STATS_SERIAL,
+                   20261121, true);
 }
 
 TEST_CASE(tails_of_independent_values)
 {
-    const size_t counts[] = {200, 600};
-    struct source source = {.seed = 6};
-    struct tally tally = {0};
-    for (size_t shape = 0; draws[shape] != draw_alike; shape++)
-        for (size_t i = 0; i < COUNT_OF(counts); i++)
-            for (unsigned round = 0; round < 250; round++)
-                compare_alike(&tally, counts[i], draws[shape], stats_tail_of, STATS_INDEPENDENT,
-                              &source);
-    check(&tally, "tails of loads");
+    compare_shapes("tails of loads", SHAPES_INDEPENDENT, (size_t[]){200, 600, 0},
+                   (unsigned[]){250, 250, 0}, stats_tail_of, STATS_INDEPENDENT, 6, false);
 }
 
 static unsigned is_said_of_few(const double *before, size_t before_count, const double *after,
@@ -315,7 +288,7 @@ TEST_CASE(nothing_changed_in_a_few)
     struct source source = {.seed = 8};
     struct tally tally = {0};
     double before[STATS_FEW_MAX], after[STATS_FEW_MAX];
-    for (size_t shape = 0; draws[shape] != draw_alike; shape++)
+    for (size_t shape = 0; shape < SHAPES_INDEPENDENT; shape++)
         for (unsigned round = 0; round < 2000; round++) {
             const size_t n = counts[round % 4][0], m = counts[round % 4][1];
             fill(before, n, draws[shape], &source);
