@@ -17,7 +17,11 @@
     X(0x80, "power brake")
 
 // The bits of `reasons` that are in THROTTLE_REASONS.
-int64_t throttle_bits(int64_t reasons);
+#define THROTTLE_BIT(number, words) | number
+static inline int64_t throttle_bits(int64_t reasons)
+{
+    return reasons & (0 THROTTLE_REASONS(THROTTLE_BIT));
+}
 
 enum { THROTTLE_TEXT_SIZE = 96 };
 
