@@ -10,7 +10,6 @@
 
 #include "common/core/base/array.h"
 #include "common/store/aggregate/bandwidth.h"
-#include "common/store/read/expiry_info.h"
 #include "common/store/read/filter.h"
 #include "common/store/aggregate/aggregate_scan_parts.h"
 #include "common/store/schema/schema.h"

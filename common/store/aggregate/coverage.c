@@ -7,7 +7,6 @@
 
 #include "common/core/base/saturate.h"
 #include "common/core/delivery/delivery.h"
-#include "common/store/read/expiry_info.h"
 #include "common/store/read/filter.h"
 #include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/read/reader.h"

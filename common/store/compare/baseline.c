@@ -13,7 +13,6 @@
 #include "common/store/aggregate/coverage.h"
 #include "common/store/sqlite/database.h"
 #include "common/store/read/answer_cells.h"
-#include "common/store/read/expiry_info.h"
 #include "common/store/read/reader.h"
 #include "common/sys/clock.h"
 #include "common/store/read/session.h"

@@ -9,7 +9,7 @@
 
 #include "common/core/base/text.h"
 #include "common/store/compare/baseline.h"
-#include "common/store/read/expiry_info.h"
+#include "common/store/read/reader.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/read/session.h"
 

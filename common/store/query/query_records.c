@@ -4,7 +4,6 @@
 #include <sqlite3.h>
 
 #include "common/store/sqlite/database.h"
-#include "common/store/read/expiry_info.h"
 #include "common/store/read/filter.h"
 #include "common/store/read/reader.h"
 #include "common/store/schema/schema_select.h"

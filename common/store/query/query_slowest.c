@@ -9,9 +9,7 @@
 
 #include "common/store/aggregate/aggregate_scan.h"
 #include "common/store/query/latency_attribution.h"
-#include "common/store/read/expiry_info.h"
 #include "common/store/read/filter.h"
-#include "common/store/query/concurrent_events.h"
 #include "common/store/read/reader.h"
 #include "common/store/read/answer_cells.h"
 #include "common/store/query/query_list.h"

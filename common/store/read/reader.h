@@ -9,6 +9,7 @@
 #include "common/core/base/error.h"
 #include "common/core/query/query.h"
 #include "common/store/rollup/aggregate.h"
+#include "common/core/record/record.h"
 
 struct sqlite3_stmt;
 struct sqlite3_str;
@@ -52,5 +53,24 @@ MUST_CHECK enum status reader_budget(const struct sketch_budget *budget, struct 
 // Adds one value of a derived metric: its numerator is the SQL column `place` of `row`, its
 // denominator the next column (append_derived in schema_select.h).  Adds nothing if one is null.
 void ratio_add_columns(struct ratio *ratio, struct sqlite3_stmt *row, int place);
+
+// ---- Expired records -----------------------------------------------------------------------
+//
+// Retention has deleted ("expired") records that match a query's filter and started before a time.
+// Queries report that time, since their answers are incomplete before it.
+
+// Sets `*until_ns` to the wall-clock time before which records of the kind have expired.  0 if that
+// time is before the filter's window, or if no run that the filter covers has expired records.
+MUST_CHECK enum status expiry_info_until(struct store *store, enum record_kind kind,
+                                         const struct query_filter *filter, int64_t *until_ns,
+                                         struct error *err);
+
+// Writes and returns "records before 2026-03-28 12:00 UTC have expired".
+enum { EXPIRY_TEXT_SIZE = 64 };
+const char *expiry_info_text(char text[EXPIRY_TEXT_SIZE], int64_t until_ns);
+
+// Sets the text of `err` as expiry_info_text does, and its expired_ns to `until_ns`; returns
+// STATUS_NO_DATA.
+enum status expiry_info_error(int64_t until_ns, struct error *err);
 
 #endif

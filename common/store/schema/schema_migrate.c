@@ -12,7 +12,6 @@
 #include "common/store/schema/schema_rebuild.h"
 #include "common/store/schema/schema_select.h"
 #include "common/store/schema/file_probe.h"
-#include "common/store/schema/unseal.h"
 #include "common/sys/clock.h"
 #include "common/sys/log.h"
 #include "common/sys/process.h"

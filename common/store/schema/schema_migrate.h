@@ -23,13 +23,13 @@ MUST_CHECK enum status schema_make_ledger(struct sqlite3 *db, struct error *err)
 // Creates the tables in an empty file, or migrates an older store to this version, in one
 // transaction; does nothing for a store of this version.  Before this transaction, calls
 // schema_check_space with the disk's free bytes, and unpacks sealed rows (compressed blocks of old
-// rows; unseal.h) in separate transactions.  Returns STATUS_CORRUPT or STATUS_TOO_NEW as
+// rows; schema_rebuild.h) in separate transactions.  Returns STATUS_CORRUPT or STATUS_TOO_NEW as
 // schema_check does, STATUS_FULL if the disk has too little space.
 MUST_CHECK enum status schema_migrate(struct sqlite3 *db, const char *path, struct error *err);
 
 // Sets `*needed` to the bytes that a migration may write: unpacked rows of sealed segments
-// (unseal.h), and rewritten tables, which go through the write-ahead log.  Returns STATUS_FULL if
-// that exceeds `free_bytes`; `err` names both sizes.
+// (schema_rebuild.h), and rewritten tables, which go through the write-ahead log.  Returns
+// STATUS_FULL if that exceeds `free_bytes`; `err` names both sizes.
 MUST_CHECK enum status schema_check_space(struct sqlite3 *db, int64_t free_bytes, int64_t *needed,
                                           struct error *err);
 

@@ -1,4 +1,6 @@
-// Table rebuild: rewrites a record table in the current column layout, within a migration.
+// Migration steps that move rows: table rebuild, which rewrites a record table in the current
+// column layout, and the unpacking of sealed segments (compressed blocks of old rows in stores of
+// schema versions 6 to 8; seal_decoder.h).  Called by schema_migrate.
 #ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_REBUILD_H
 #define INFERSTAT_STORE_SCHEMA_SCHEMA_REBUILD_H
 
@@ -16,5 +18,13 @@ struct sqlite3;
 // write-ahead log grows by the table's size.  The file hardly grows, since copied rows are deleted
 // and their pages reused; retention returns its free pages later.
 MUST_CHECK enum status schema_rebuild(struct sqlite3 *db, enum record_kind kind, struct error *err);
+
+// Moves the rows of all segments in the table `sealed`, if it exists, back into their kind's table,
+// under their former ids.  One transaction per segment: a killed migration continues at the next
+// call.
+//
+// A damaged segment is deleted and logged as an error, with the count of its records and their
+// period; the audit reports these records as missing.
+MUST_CHECK enum status unseal(struct sqlite3 *db, struct error *err);
 
 #endif

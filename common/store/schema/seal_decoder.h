@@ -1,6 +1,6 @@
 // Decoder of sealed segments: compressed blocks of old rows, which stores of schema versions 6 to 8
 // contain.  Nothing writes them any more; the migration to version 9 decodes them into rows
-// (unseal.h).
+// (schema_rebuild.h).
 //
 // A segment has columns of 64-bit integers.  Each value is stored as its residual, the difference
 // to a prediction from the preceding rows and columns.  An adaptive binary range coder (G. N. N.

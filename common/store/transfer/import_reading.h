@@ -116,7 +116,4 @@ void import_rows_close(struct import_rows *rows); // accepts a zeroed one
 // records of all, kind by kind.
 MUST_CHECK enum status import_send_runs(struct importing *importing, struct error *err);
 
-// Sends the baselines whose names do not exist here.
-MUST_CHECK enum status import_send_baselines(struct importing *importing, struct error *err);
-
 #endif

@@ -10,7 +10,7 @@
 #include "common/store/transfer/import.h"
 #include "common/store/schema/schema.h"
 #include "common/store/store.h"
-#include "common/store/schema/unseal.h"
+#include "common/store/schema/schema_rebuild.h"
 #include "common/store/schema/database_open.h"
 #include "common/store/schema/schema_migrate.h"
 #include "tests/support/folder.h"
