@@ -36,9 +36,7 @@ static enum status refused(const struct link *link, struct error *err)
 
 static uint64_t back_off_ns(unsigned rounds)
 {
-    uint64_t wait_ns = back_off_first_ns;
-    while (--rounds > 0 && wait_ns < back_off_most_ns)
-        wait_ns *= 2;
+    const uint64_t wait_ns = back_off_first_ns << (rounds < 8 ? rounds - 1 : 7);
     return wait_ns < back_off_most_ns ? wait_ns : back_off_most_ns;
 }
 
@@ -68,11 +66,6 @@ static bool is_useless(const struct link *link, enum wire_handshake handshake)
     if (handshake == WIRE_HANDSHAKE_REFUSED || handshake == WIRE_HANDSHAKE_BROKEN)
         return link->trust->pass_count > 0; // else libzmq tries again
     return handshake == WIRE_HANDSHAKE_CLOSED;
-}
-
-static bool is_waiting(const struct link *link)
-{
-    return clock_monotonic_ns() < link->retry_ns;
 }
 
 static enum status make(struct link *link, struct error *err)
@@ -106,7 +99,7 @@ enum status link_look(struct link *link, struct error *err)
     }
     if (link->socket)
         return STATUS_OK;
-    if (!is_waiting(link))
+    if (clock_monotonic_ns() >= link->retry_ns)
         return make(link, err);
     const bool is_refused =
         link->trouble == WIRE_HANDSHAKE_REFUSED || link->trouble == WIRE_HANDSHAKE_CLOSED;
@@ -122,6 +115,6 @@ const char *link_trouble(const struct link *link)
 {
     if (link->trouble == WIRE_HANDSHAKE_BROKEN)
         return ": its handshake breaks off, so it has another key than the one known here, or none,"
-               " or no room";
+               " or no room (compare with the .pub file beside its key)";
     return "";
 }

@@ -255,21 +255,14 @@ static enum status unreachable(const struct collector *collector, const struct l
     char waited[UNIT_TEXT_SIZE];
     (void)unit_format_int(waited, UNIT_DURATION, (int64_t)collector->timeout_ns);
     const char *trouble = link_trouble(link);
-    if (trouble[0])
-        return error_set(
-            err, STATUS_UNREACHABLE,
-            "collector %.200s: no answer within %s%s (compare with the .pub file beside"
-            " its key)",
-            collector->name, waited, trouble);
-    if (!collector->address.is_ipc)
-        return error_set(err, STATUS_UNREACHABLE,
-                         "collector %.200s: no answer within %s (is inferstatd running there? if "
-                         "it wants keys: inferstat keygen and trust here, authorize there)",
-                         collector->name, waited);
-    return error_set(err, STATUS_UNREACHABLE,
-                     "collector %.300s: no answer within %s (is inferstatd running there? name "
-                     "another with --collector, or a store file with --db)",
-                     collector->name, waited);
+    if (!trouble[0])
+        trouble = collector->address.is_ipc
+                      ? " (is inferstatd running there? name another with --collector, or a store "
+                        "file with --db)"
+                      : " (is inferstatd running there? if it wants keys: inferstat keygen and "
+                        "trust here, authorize there)";
+    return error_set(err, STATUS_UNREACHABLE, "collector %.200s: no answer within %s%s",
+                     collector->name, waited, trouble);
 }
 
 // Whether the wait is to end early.

@@ -122,7 +122,7 @@ MUST_CHECK enum status port_open(struct port **out, struct listener *listener, c
 void port_close(struct port *port);
 
 // Receives a message; never blocks.  Returns STATUS_NO_DATA if there is none.  Takes turns among
-// owners and their connections, by bytes.
+// owners, by bytes, and among the connections of each.
 MUST_CHECK enum status port_receive(struct port *port, struct wire_frame *frame);
 void port_release(struct wire_frame *frame);
 

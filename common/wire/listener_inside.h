@@ -119,7 +119,6 @@ struct connection {
     size_t unread_size;          // sum of their `cost`
     struct unsent_list unsent;
     size_t unsent_size; // sum of `cost`, with that of `sending`
-    size_t credit;      // as in struct owner
 };
 
 struct port_limits {
@@ -245,7 +244,7 @@ void connection_mark(struct connection *connection);
 void connection_shut_down(struct connection *connection);
 void connection_free(struct connection *connection);
 void connection_drop_unread(struct connection *connection);
-// Takes the next frame by deficit round robin among owners, then their connections; NULL: none.
+// Takes the next frame, in turns; NULL: none.
 struct received *port_next(struct port *port, struct connection **from);
 // Makes ready_fd readable if port_receive has something to return, else unreadable.
 void port_signal(struct port *port);

@@ -144,7 +144,6 @@ void connection_update(struct connection *connection)
             owner->credit = 0;
             TAILQ_INSERT_TAIL(&port->active, owner, next_active);
         }
-        connection->credit = 0;
         TAILQ_INSERT_TAIL(&owner->active, connection, next_active);
     } else {
         TAILQ_REMOVE(&owner->active, connection, next_active);
@@ -199,30 +198,19 @@ void connection_free(struct connection *connection)
 
 // ---- Fair order --------------------------------------------------------------------
 
-// What the next frame of a connection costs its share.
-static size_t next_cost(const struct connection *connection)
-{
-    return connection->port->limits->is_asked ? QUANTUM : TAILQ_FIRST(&connection->unread)->cost;
-}
-
-// Deficit round robin, first among owners, then among the connections of one: each gets QUANTUM
-// bytes a round, and saves them up for a frame that is larger.
+// Deficit round robin among owners: each gets QUANTUM bytes a round, and saves them up for a frame
+// that is larger.  The connections of one take turns.
 static struct connection *choose(struct port *port)
 {
     struct owner *owner;
     while ((owner = TAILQ_FIRST(&port->active)) != NULL) {
         struct connection *connection = TAILQ_FIRST(&owner->active);
-        size_t cost = next_cost(connection);
-        while (connection->credit < cost) {
-            connection->credit += QUANTUM;
-            TAILQ_REMOVE(&owner->active, connection, next_active);
-            TAILQ_INSERT_TAIL(&owner->active, connection, next_active);
-            connection = TAILQ_FIRST(&owner->active);
-            cost = next_cost(connection);
-        }
+        const size_t cost =
+            port->limits->is_asked ? QUANTUM : TAILQ_FIRST(&connection->unread)->cost;
         if (owner->credit >= cost) {
             owner->credit -= cost;
-            connection->credit -= cost;
+            TAILQ_REMOVE(&owner->active, connection, next_active);
+            TAILQ_INSERT_TAIL(&owner->active, connection, next_active);
             return connection;
         }
         owner->credit += QUANTUM;

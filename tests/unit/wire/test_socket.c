@@ -48,6 +48,23 @@ static int teardown(void **state)
     return 0;
 }
 
+static struct port *open_port(const struct fixture *fixture)
+{
+    struct port *port = NULL;
+    assert_int_equal(port_open(&port, fixture->listener, fixture->endpoint, &group, NULL),
+                     STATUS_OK);
+    return port;
+}
+
+static struct wire_socket *connect_to(const struct fixture *fixture, const char *endpoint)
+{
+    struct wire_socket *socket = NULL;
+    assert_int_equal(
+        wire_connect(&socket, fixture->context, endpoint, ADDRESS_QUERY, NULL, NULL, NULL),
+        STATUS_OK);
+    return socket;
+}
+
 // Waits until the port has something, ten seconds at most.
 static void wait_for(struct port *port)
 {
@@ -94,12 +111,9 @@ static void assert_is_us(const struct wire_peer *peer, const char *endpoint)
 }
 
 // There and back; closes the router.
-static void echo_over(struct wire_context *context, struct port *router, const char *endpoint)
+static void echo_over(const struct fixture *fixture, struct port *router, const char *endpoint)
 {
-    struct wire_socket *dealer = NULL;
-    struct error err = {0};
-    assert_int_equal(wire_connect(&dealer, context, endpoint, ADDRESS_QUERY, NULL, NULL, &err),
-                     STATUS_OK);
+    struct wire_socket *dealer = connect_to(fixture, endpoint);
     send_when_connected(dealer, "ping", 4);
     wait_for(router);
 
@@ -127,13 +141,11 @@ static void echo_over(struct wire_context *context, struct port *router, const c
 
 STATE_CASE(test_echo, struct fixture *fixture)
 {
-    struct port *router = NULL;
-    assert_int_equal(port_open(&router, fixture->listener, fixture->endpoint, &group, NULL),
-                     STATUS_OK);
-    echo_over(fixture->context, router, fixture->endpoint);
+    struct port *router = open_port(fixture);
+    echo_over(fixture, router, fixture->endpoint);
     char endpoint[64];
     router = bind_free_port(fixture->listener, endpoint, sizeof endpoint);
-    echo_over(fixture->context, router, endpoint);
+    echo_over(fixture, router, endpoint);
 }
 
 STATE_CASE(test_modes, struct fixture *fixture)
@@ -160,9 +172,7 @@ STATE_CASE(test_stale_socket_file, struct fixture *fixture)
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     assert_int_equal(bind(fd, (const struct sockaddr *)&name, sizeof name), 0);
     (void)close(fd);
-    struct port *router = NULL;
-    assert_int_equal(port_open(&router, fixture->listener, fixture->endpoint, &group, NULL),
-                     STATUS_OK);
+    struct port *router = open_port(fixture);
     port_close(router);
 }
 
@@ -206,18 +216,13 @@ STATE_CASE(test_bind_refusals, struct fixture *fixture)
 
 STATE_CASE(test_nobody_there, struct fixture *fixture)
 {
-    struct port *router = NULL;
-    struct wire_socket *dealer = NULL;
-    assert_int_equal(
-        wire_connect(&dealer, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL, NULL),
-        STATUS_OK);
+    struct wire_socket *dealer = connect_to(fixture, fixture->endpoint);
     assert_int_equal(wire_send(dealer, "x", 1), STATUS_FULL);
     struct wire_bytes nothing;
     assert_int_equal(wire_receive(dealer, &nothing), STATUS_NO_DATA);
 
     // The collector comes later: the same socket connects by itself.
-    assert_int_equal(port_open(&router, fixture->listener, fixture->endpoint, &group, NULL),
-                     STATUS_OK);
+    struct port *router = open_port(fixture);
     send_when_connected(dealer, "x", 1);
     wait_for(router);
     struct wire_frame frame;
@@ -243,9 +248,7 @@ STATE_CASE(test_nobody_there, struct fixture *fixture)
 STATE_CASE(test_several_frames, struct fixture *fixture)
 {
     struct wire_counters counters = {0};
-    struct port *router = NULL;
-    assert_int_equal(port_open(&router, fixture->listener, fixture->endpoint, &group, NULL),
-                     STATUS_OK);
+    struct port *router = open_port(fixture);
     void *zmq = zmq_ctx_new();
     void *peer = zmq_socket(zmq, ZMQ_DEALER);
     int linger = 0;
@@ -268,13 +271,8 @@ STATE_CASE(test_several_frames, struct fixture *fixture)
 
 STATE_CASE(test_sizes, struct fixture *fixture)
 {
-    struct port *router = NULL;
-    struct wire_socket *dealer = NULL;
-    assert_int_equal(port_open(&router, fixture->listener, fixture->endpoint, &group, NULL),
-                     STATUS_OK);
-    assert_int_equal(
-        wire_connect(&dealer, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL, NULL),
-        STATUS_OK);
+    struct port *router = open_port(fixture);
+    struct wire_socket *dealer = connect_to(fixture, fixture->endpoint);
     unsigned char *bytes = calloc(1, MESSAGE_SIZE_MAX + 1);
     assert_non_null(bytes);
     static const size_t sizes[] = {0, 1, 255, 256, 65536, 4 * 1024 * 1024 + 65536};
@@ -295,13 +293,8 @@ STATE_CASE(test_sizes, struct fixture *fixture)
 // A reader that never reads fills its queue and then gets nothing more; nobody waits.
 STATE_CASE(test_full_queue, struct fixture *fixture)
 {
-    struct port *router = NULL;
-    struct wire_socket *dealer = NULL;
-    assert_int_equal(port_open(&router, fixture->listener, fixture->endpoint, &group, NULL),
-                     STATUS_OK);
-    assert_int_equal(
-        wire_connect(&dealer, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL, NULL),
-        STATUS_OK);
+    struct port *router = open_port(fixture);
+    struct wire_socket *dealer = connect_to(fixture, fixture->endpoint);
     send_when_connected(dealer, "x", 1);
     wait_for(router);
     struct wire_frame frame;
@@ -323,13 +316,8 @@ static void on_signal(int number)
 
 STATE_CASE(test_wait, struct fixture *fixture)
 {
-    struct wire_socket *dealer = NULL;
-    struct port *router = NULL;
-    assert_int_equal(port_open(&router, fixture->listener, fixture->endpoint, &group, NULL),
-                     STATUS_OK);
-    assert_int_equal(
-        wire_connect(&dealer, fixture->context, fixture->endpoint, ADDRESS_QUERY, NULL, NULL, NULL),
-        STATUS_OK);
+    struct port *router = open_port(fixture);
+    struct wire_socket *dealer = connect_to(fixture, fixture->endpoint);
     struct wire_socket *sockets[] = {NULL, NULL, dealer};
     struct port *ports[] = {router, router};
     uint32_t ready = 99;
