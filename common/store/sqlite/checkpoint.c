@@ -12,7 +12,7 @@ static const uint64_t pause_ns = UINT64_C(1000000000);
 
 // Of 4096 bytes mostly.  What is folded at once takes some milliseconds and two waits
 // for the disk.
-enum { PAGES_SOME = 1000, PAGES_MANY = 4000, PAGES_LONG = 5000 };
+enum { PAGES_SOME = 1000, PAGES_MANY = 4000, PAGES_LONG = 4500 };
 
 enum { RESTART_MS = 20 }; // wait for readers of other processes, which holds up the writer
 

@@ -43,7 +43,7 @@ void checkpoint_note(struct checkpoint *checkpoint, uint64_t now_ns);
 MUST_CHECK enum status checkpoint_tick(struct checkpoint *checkpoint, struct sqlite3 *db,
                                        uint64_t now_ns, struct error *err);
 
-// True if the log has so many pages (20 MB) that readers must have kept SQLite from reusing it from
+// True if the log has so many pages (18 MB) that readers must have kept SQLite from reusing it from
 // its start.
 bool checkpoint_log_is_long(const struct checkpoint *checkpoint);
 

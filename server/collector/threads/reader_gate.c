@@ -4,14 +4,15 @@
 
 #include "common/sys/clock.h"
 
-// A query of the other kinds may take 4 s; the service's thread serves all clients.
-static const uint64_t patience_ns[READER_KIND_COUNT] = {
-    [READER_SHORT] = UINT64_C(200000000),
-    [READER_SCAN] = UINT64_C(5000000000),
-    [READER_LONG] = UINT64_C(10000000000),
-};
+// Longest waits.  Queries of the query service wait in the first moment after the gate was closed,
+// which comes once a second at most: one thread serves all clients.  A query of the other kinds may
+// take 4 s.
+#define SHORT_NS UINT64_C(200000000)
+#define AGAIN_NS UINT64_C(1000000000)
+#define SCAN_NS  UINT64_C(5000000000)
+#define LONG_NS  UINT64_C(10000000000)
 
-#define LOG_BYTES      (INT64_C(16) << 20)
+#define LOG_BYTES      (INT64_C(12) << 20)
 #define LOG_BYTES_LONG (INT64_C(1) << 30)
 
 enum { LOG_SHARE = 32 }; // of the store's limit, for a READER_LONG
@@ -32,17 +33,22 @@ void reader_gate_deinit(struct reader_gate *gate)
     (void)pthread_mutex_destroy(&gate->lock);
 }
 
+// While a scan is under way the log cannot be reset: then waiting is of no use.
 static bool must_wait(const struct reader_gate *gate, enum reader_kind kind)
 {
-    return kind == READER_LONG ? gate->log_is_long : gate->is_closed;
+    if (kind == READER_LONG)
+        return gate->log_is_long;
+    return gate->is_closed && (kind == READER_SCAN || gate->readers[READER_SCAN] == 0);
 }
 
 void reader_gate_enter(struct reader_gate *gate, enum reader_kind kind)
 {
-    const uint64_t end_ns = clock_monotonic_ns() + patience_ns[kind];
+    const uint64_t wait_ns = kind == READER_LONG ? LONG_NS : SCAN_NS;
+    (void)pthread_mutex_lock(&gate->lock);
+    const uint64_t end_ns =
+        kind == READER_SHORT ? gate->closed_at_ns + SHORT_NS : clock_monotonic_ns() + wait_ns;
     const struct timespec end = {.tv_sec = (time_t)(end_ns / 1000000000),
                                  .tv_nsec = (long)(end_ns % 1000000000)};
-    (void)pthread_mutex_lock(&gate->lock);
     while (must_wait(gate, kind) &&
            pthread_cond_timedwait(&gate->changed, &gate->lock, &end) == 0) {
         // The gate has changed.
@@ -55,6 +61,8 @@ void reader_gate_leave(struct reader_gate *gate, enum reader_kind kind)
 {
     (void)pthread_mutex_lock(&gate->lock);
     gate->readers[kind]--;
+    if (kind == READER_SCAN)
+        gate->closed_at_ns = clock_monotonic_ns(); // now the wait of a READER_SHORT is of use
     (void)pthread_mutex_unlock(&gate->lock);
 }
 
@@ -75,9 +83,12 @@ void reader_gate_limit_store(struct reader_gate *gate, int64_t bytes)
 
 bool reader_gate_close(struct reader_gate *gate)
 {
+    const uint64_t now_ns = clock_monotonic_ns();
     (void)pthread_mutex_lock(&gate->lock);
     const unsigned *readers = gate->readers;
     gate->log_is_long = true;
+    if (!gate->is_closed || now_ns - gate->closed_at_ns >= AGAIN_NS)
+        gate->closed_at_ns = now_ns;
     gate->is_closed = readers[READER_LONG] == 0;
     if (!gate->is_closed)
         (void)pthread_cond_broadcast(&gate->changed);

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 enum reader_kind {
-    READER_SHORT, // a query of the query service's thread; waits at most 0.2 s
+    READER_SHORT, // a query of the query service's thread, which waits at most 0.2 s a second
     READER_SCAN,  // an average that scans records, for seconds
     READER_LONG,  // an audit, comparison, baseline or copy, for minutes; the gate stays open
                   // meanwhile
@@ -27,7 +27,8 @@ enum reader_kind {
 struct reader_gate {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool is_closed;                      // no READER_SHORT or READER_SCAN may begin
+    bool is_closed;                      // no READER_SCAN may begin, nor a READER_SHORT without one
+    uint64_t closed_at_ns;               // the waits of READER_SHORT count from it; monotonic
     bool log_is_long;                    // no READER_LONG may begin
     unsigned readers[READER_KIND_COUNT]; // that have entered
     int64_t store_bytes;                 // size limit of the store (--retention bytes); 0: none
