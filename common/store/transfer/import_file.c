@@ -14,6 +14,7 @@
 #include "common/store/audit/audit.h"
 #include "common/sys/clock.h"
 #include "common/store/read/answer_cells.h"
+#include "common/store/read/reader.h"
 #include "common/store/read/session.h"
 #include "common/store/compare/baseline.h"
 
@@ -223,24 +224,15 @@ void import_note(char note[IMPORT_NOTE_SIZE], const char *what, const char *why)
 
 // ---- The answer ----------------------------------------------------------------------------
 
-// The identity of the file's store, as the file states it.
+// The identity of the file's store, where the file states one that looks like a UUID.
 static enum status answer_identity(struct result *result, struct store *from, struct error *err)
 {
-    sqlite3_stmt *stmt = NULL;
-    enum status status = database_prepare(
-        from->db, &stmt, "SELECT CAST(value AS TEXT) FROM meta WHERE key = 'store'", false, err);
-    if (status != STATUS_OK)
-        return status;
-    unsigned char uuid[16];
-    char text[37];
-    const char *said =
-        sqlite3_step(stmt) == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
-    if (said && text_to_uuid(uuid, said)) {
-        text_from_uuid(text, uuid);
-        answer_text(result, "store", text);
-    }
-    (void)sqlite3_finalize(stmt);
-    return status;
+    sqlite3_str *sql = sqlite3_str_new(from->db);
+    sqlite3_str_appendall(sql,
+                          "SELECT lower(said) AS store FROM (SELECT CAST(value AS TEXT) AS said"
+                          " FROM meta WHERE key = 'store') WHERE length(said) = 36"
+                          " AND said NOT GLOB '*[^-0-9A-Fa-f]*'");
+    return reader_scan(from, sql, NULL, answer_on_row, result, err);
 }
 
 static enum status answer(struct result **out, struct importing *importing, struct error *err)

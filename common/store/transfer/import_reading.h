@@ -90,14 +90,6 @@ const char *import_table_name(enum import_table table);
 // Appends CREATE TABLE for a batch's table.
 void import_append_create(struct sqlite3_str *sql, enum import_table table, enum record_kind kind);
 
-// Appends statements that insert the new names of a batch's table into the store's table name.
-void import_append_names(struct sqlite3_str *sql, enum import_table table, enum record_kind kind);
-
-// Appends "INSERT INTO table(COLUMNS values...) SELECT FROM values... FROM batch.table b"; COLUMNS
-// and FROM are the parameters `columns` and `from`.
-void import_append_insert(struct sqlite3_str *sql, enum import_table table, enum record_kind kind,
-                          const char *columns, const char *from);
-
 // ---- Rows (import_runs.c) -------------------------------------------------------------------
 
 // Adds the current row of `from` (a statement of import_append_select) to the next batch, with
