@@ -86,9 +86,9 @@ static bool allow_handshake(struct port *port, const struct wire_peer *peer)
     struct listener *listener = port->listener;
     struct rates *rates = port->file ? &listener->ipc_rates : &listener->tcp_rates;
     return take_step_of(&rates->peers[rate_slot(listener, peer)],
-                        port->is_guarded ? keyed_rate_step_ns : rate_step_ns, listener->now_ns) &&
+                        port->listen.guard ? keyed_rate_step_ns : rate_step_ns, listener->now_ns) &&
            take_step_of(&rates->all,
-                        port->is_guarded ? keyed_rate_of_all_step_ns : rate_of_all_step_ns,
+                        port->listen.guard ? keyed_rate_of_all_step_ns : rate_of_all_step_ns,
                         listener->now_ns);
 }
 
@@ -96,7 +96,9 @@ static bool allow_handshake(struct port *port, const struct wire_peer *peer)
 static bool make_place(struct port *port)
 {
     listener_lock(port->listener);
-    bool has_place = port->counters.connections < port->connections_max;
+    const unsigned most =
+        port->listen.connections_max ? port->listen.connections_max : CONNECTIONS_MAX;
+    bool has_place = port->counters.connections < most;
     struct connection *oldest = TAILQ_FIRST(&port->unheard);
     if (!has_place && oldest) {
         port_complain(port, &oldest->peer, WIRE_CUT_CONNECTIONS);
@@ -185,9 +187,9 @@ static void serve_waiting(struct listener *listener)
     }
     listener_unlock(listener);
     for (struct port *port = TAILQ_FIRST(&listener->ports); port; port = TAILQ_NEXT(port, next)) {
-        if (is_due[port->service])
+        if (is_due[port->listen.service])
             serve_waiting_of(port);
-        has_waiting[port->service] |= !TAILQ_EMPTY(&port->waiting);
+        has_waiting[port->listen.service] |= !TAILQ_EMPTY(&port->waiting);
     }
     listener_lock(listener);
     for (unsigned i = 0; i < ADDRESS_SERVICES; i++)
@@ -438,11 +440,14 @@ void listener_free(struct listener *listener)
 
 static void set_rules(struct port *port, const char *endpoint, const struct wire_listen *listen)
 {
+    port->listen = *listen;
+    port->listen.guard = NULL;
+    port->limits = &limits_of[listen->service];
     port->rules.frame_max = port->limits->frame_max;
-    port->is_guarded = listen->guard && strncmp(endpoint, "tcp://", 6) == 0;
-    if (!port->is_guarded)
+    if (!listen->guard || strncmp(endpoint, "tcp://", 6) != 0)
         return;
     port->guard = *listen->guard;
+    port->listen.guard = &port->guard;
     port->rules.keys = &port->guard.keys;
 }
 
@@ -466,12 +471,6 @@ enum status port_open(struct port **out, struct listener *listener, const char *
         return error_no_memory(err, endpoint);
     port->event = EVENT_PORT;
     port->listener = listener;
-    port->service = listen->service;
-    port->limits = &limits_of[listen->service];
-    port->connections_max = listen->connections_max ? listen->connections_max : CONNECTIONS_MAX;
-    port->enter = listen->enter;
-    port->leave = listen->leave;
-    port->context = listen->context;
     port->fd = -1;
     TAILQ_INIT(&port->connections);
     TAILQ_INIT(&port->unheard);

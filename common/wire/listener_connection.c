@@ -102,8 +102,8 @@ void connection_end(struct connection *connection, bool drops_unread)
     discard_left(connection);
     zmtp_deinit(&connection->zmtp);
     make_unready(connection);
-    if (connection->is_admitted && port->leave)
-        port->leave(port->context, &connection->peer);
+    if (connection->is_admitted && port->listen.leave)
+        port->listen.leave(port->listen.context, &connection->peer);
     const int fd = connection->fd;
     listener_lock(port->listener);
     leave_port(connection);
@@ -271,7 +271,7 @@ static size_t room_of(struct connection *connection)
 static bool enter(struct connection *connection)
 {
     struct port *port = connection->port;
-    if (port->enter && !port->enter(port->context, &connection->peer))
+    if (port->listen.enter && !port->listen.enter(port->listen.context, &connection->peer))
         return false;
     listener_lock(port->listener);
     struct owner *owner = owner_of(port, &connection->peer);
@@ -280,8 +280,8 @@ static bool enter(struct connection *connection)
     connection->owner = owner;
     connection->is_admitted = owner != NULL;
     listener_unlock(port->listener);
-    if (!owner && port->leave)
-        port->leave(port->context, &connection->peer);
+    if (!owner && port->listen.leave)
+        port->listen.leave(port->listen.context, &connection->peer);
     return owner != NULL;
 }
 
@@ -290,12 +290,12 @@ static bool admit(struct connection *connection, const struct zmtp_step *proved)
 {
     struct port *port = connection->port;
     struct zmtp_step answer = {0};
-    if (port->is_guarded) {
+    if (port->listen.guard) {
         connection->peer.kind = PEER_KEY;
         memcpy(connection->peer.key, proved->key, WIRE_KEY_SIZE);
     }
-    const bool is_known =
-        !port->is_guarded || port->guard.admit(port->guard.context, port->service, proved->key);
+    const bool is_known = !port->listen.guard ||
+                          port->guard.admit(port->guard.context, port->listen.service, proved->key);
     if (is_known && !enter(connection)) { // closed without an ERROR, so that it tries again
         connection_cut(connection, WIRE_CUT_CONNECTIONS);
         return false;

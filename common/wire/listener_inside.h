@@ -130,21 +130,16 @@ struct port_limits {
 struct port {
     enum listener_event event;
     struct listener *listener;
-    enum address_service service;
+    struct wire_listen listen; // its guard: NULL, or `guard`
     const struct port_limits *limits;
     int fd;                           // listens
     int ready_fd;                     // eventfd for the user's thread
     char *file;                       // path of an ipc socket; NULL: TCP
     uint64_t file_device, file_inode; // of `file`, to remove no other socket
-    // CURVE with `guard`; accepts nothing for a second, for lack of descriptors or
-    // memory; epoll did not take it.
-    bool is_guarded, is_paused, is_refused;
+    bool is_paused, is_refused; // accepts nothing for a second, for lack of descriptors or memory;
+                                // epoll did not take it
     struct wire_guard guard;
     struct zmtp_rules rules;
-    unsigned connections_max;
-    bool (*enter)(void *context, const struct wire_peer *peer);
-    void (*leave)(void *context, const struct wire_peer *peer);
-    void *context;
     TAILQ_ENTRY(port) next;
     // Under the lock.  Only the listener thread adds to the first three lists.
     // All connections; those that have sent no message, the oldest first.

@@ -51,7 +51,7 @@ void port_signal(struct port *port)
 
 struct pool *pool_of(const struct port *port)
 {
-    return &port->listener->pools[port->service];
+    return &port->listener->pools[port->listen.service];
 }
 
 size_t pool_room(const struct pool *pool, const struct owner *owner)
@@ -409,8 +409,8 @@ void port_hang_up(struct port *port)
     listener_lock(port->listener);
     for (struct connection *connection = TAILQ_FIRST(&port->connections); connection;
          connection = TAILQ_NEXT(connection, next))
-        if (!(connection->is_heard && port->is_guarded &&
-              port->guard.admit(port->guard.context, port->service, connection->peer.key)))
+        if (!(connection->is_heard && port->listen.guard &&
+              port->guard.admit(port->guard.context, port->listen.service, connection->peer.key)))
             connection_shut_down(connection);
     listener_unlock(port->listener);
 }

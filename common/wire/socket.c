@@ -143,30 +143,6 @@ static bool set_options(void *zmq, const char *endpoint, const struct wire_limit
     return done;
 }
 
-static enum status open_zmq(void **out, void *context, const char *endpoint,
-                            const struct wire_limits *limits, struct error *err)
-{
-    // The first socket starts libzmq's threads, which inherit the mask: signals
-    // are for the program's own threads.
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    void *zmq = zmq_socket(context, ZMQ_DEALER);
-    int fault = errno;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-
-    if (zmq && set_options(zmq, endpoint, limits)) {
-        *out = zmq;
-        return STATUS_OK;
-    }
-    if (zmq) {
-        fault = errno;
-        (void)zmq_close(zmq);
-    }
-    return error_set(err, STATUS_IO, "%s: the socket could not be made: %s", endpoint,
-                     zmq_strerror(fault));
-}
-
 // Subscribes to libzmq's handshake events.  The queue has no limit, because libzmq would
 // block on an event that does not fit.  Never HANDSHAKE_FAILED_PROTOCOL: libzmq 4.3.4 loses the
 // reason on the way when it reports that one, and a connection with a malformed message stays open,
@@ -185,26 +161,32 @@ static bool peek_at(struct wire_socket *socket, void *context, bool is_tcp)
            zmq_connect(socket->peek, place) == 0;
 }
 
-static bool set_pass(const struct wire_socket *socket, const struct wire_pass *pass)
+static bool set_pass(void *zmq, const struct wire_pass *pass)
 {
-    return zmq_setsockopt(socket->zmq, ZMQ_CURVE_SERVERKEY, pass->server_key, WIRE_KEY_SIZE) == 0 &&
-           zmq_setsockopt(socket->zmq, ZMQ_CURVE_PUBLICKEY, pass->own.public_key, WIRE_KEY_SIZE) ==
-               0 &&
-           zmq_setsockopt(socket->zmq, ZMQ_CURVE_SECRETKEY, pass->own.secret_key, WIRE_KEY_SIZE) ==
-               0;
+    return zmq_setsockopt(zmq, ZMQ_CURVE_SERVERKEY, pass->server_key, WIRE_KEY_SIZE) == 0 &&
+           zmq_setsockopt(zmq, ZMQ_CURVE_PUBLICKEY, pass->own.public_key, WIRE_KEY_SIZE) == 0 &&
+           zmq_setsockopt(zmq, ZMQ_CURVE_SECRETKEY, pass->own.secret_key, WIRE_KEY_SIZE) == 0 &&
+           set_int(zmq, ZMQ_RECONNECT_IVL, RECONNECT_CURVE_MS);
 }
 
-static enum status prepare(struct wire_socket *socket, void *context, const char *endpoint,
-                           const struct wire_pass *pass, struct error *err)
+static enum status open_zmq(struct wire_socket *socket, void *context, const char *endpoint,
+                            const struct wire_pass *pass, struct error *err)
 {
+    // The first socket starts libzmq's threads, which inherit the mask: signals
+    // are for the program's own threads.
     const bool is_tcp = strncmp(endpoint, "tcp://", 6) == 0;
-    if (is_tcp && pass &&
-        !(set_pass(socket, pass) && set_int(socket->zmq, ZMQ_RECONNECT_IVL, RECONNECT_CURVE_MS)))
-        return error_set(err, STATUS_INVALID, "%s: libzmq does not take the keys: %s", endpoint,
-                         zmq_strerror(errno));
-    if (!peek_at(socket, context, is_tcp))
+    sigset_t all, before;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    socket->zmq = zmq_socket(context, ZMQ_DEALER);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!socket->zmq || !set_options(socket->zmq, endpoint, socket->limits) ||
+        (is_tcp && pass && !set_pass(socket->zmq, pass)) || !peek_at(socket, context, is_tcp))
         return error_set(err, STATUS_IO, "%s: the socket could not be made: %s", endpoint,
                          zmq_strerror(errno));
+    if (zmq_connect(socket->zmq, endpoint) != 0)
+        return error_set(err, errno == EINVAL ? STATUS_INVALID : STATUS_IO,
+                         "%s: cannot connect: %s", endpoint, zmq_strerror(errno));
     return STATUS_OK;
 }
 
@@ -314,12 +296,7 @@ enum status wire_connect(struct wire_socket **out, struct wire_context *context,
     if (trust && strncmp(place, "ipc://", 6) == 0)
         status = open_folder(socket, place, trust, err);
     if (status == STATUS_OK)
-        status = open_zmq(&socket->zmq, context->zmq, place, socket->limits, err);
-    if (status == STATUS_OK)
-        status = prepare(socket, context->zmq, place, pass, err);
-    if (status == STATUS_OK && zmq_connect(socket->zmq, place) != 0)
-        status = error_set(err, errno == EINVAL ? STATUS_INVALID : STATUS_IO,
-                           "%s: cannot connect: %s", endpoint, zmq_strerror(errno));
+        status = open_zmq(socket, context->zmq, place, pass, err);
     if (status != STATUS_OK) {
         wire_close(socket);
         return status;
