@@ -24,9 +24,9 @@ enum {
 struct bench {
     struct device_stream *stream;
     struct device_event *before, *after;
-    size_t device_size, host_size;
+    size_t device_size;
     void *from, *to; // device memory of device_size
-    void *pinned;    // of host_size
+    void *pinned;    // of HOST_SIZE
 };
 
 static void bench_end(struct bench *bench, struct device *device)
@@ -36,7 +36,7 @@ static void bench_end(struct bench *bench, struct device *device)
         device_memory_free(bench->stream, bench->to, bench->device_size);
     }
     device_stream_free(bench->stream);
-    device_pinned_free(device, bench->pinned, bench->host_size);
+    device_pinned_free(device, bench->pinned, HOST_SIZE);
     device_event_free(bench->before);
     device_event_free(bench->after);
 }
@@ -44,10 +44,7 @@ static void bench_end(struct bench *bench, struct device *device)
 // All memory is touched, so that no round pays for that.
 static enum status bench_begin(struct bench *bench, struct device *device, struct error *err)
 {
-    struct device_properties properties;
-    device_properties(device, &properties);
-    bench->host_size = HOST_SIZE;
-    bench->device_size = properties.compute_capability > 0 ? GPU_SIZE : HOST_SIZE;
+    bench->device_size = device->ops->launch ? HOST_SIZE : GPU_SIZE; // launch: of the CPU alone
     enum status status = device_stream_new(device, &bench->stream, "calibrate", err);
     if (status == STATUS_OK)
         status = device_event_new(device, &bench->before, DEVICE_EVENT_TIMED, err);
@@ -58,13 +55,13 @@ static enum status bench_begin(struct bench *bench, struct device *device, struc
     if (status == STATUS_OK)
         status = device_memory_new(bench->stream, &bench->to, bench->device_size, err);
     if (status == STATUS_OK)
-        status = device_pinned_new(device, &bench->pinned, bench->host_size, err);
+        status = device_pinned_new(device, &bench->pinned, HOST_SIZE, err);
     if (status == STATUS_OK)
         status = device_fill(bench->stream, bench->from, 1, bench->device_size, err);
     if (status == STATUS_OK)
         status = device_fill(bench->stream, bench->to, 2, bench->device_size, err);
     if (status == STATUS_OK)
-        memset(bench->pinned, 3, bench->host_size);
+        memset(bench->pinned, 3, HOST_SIZE);
     return status;
 }
 
@@ -72,7 +69,7 @@ static enum status bench_begin(struct bench *bench, struct device *device, struc
 
 static enum status copy_in(struct bench *bench, struct error *err)
 {
-    return device_copy_in(bench->stream, bench->to, bench->pinned, bench->host_size, err);
+    return device_copy_in(bench->stream, bench->to, bench->pinned, HOST_SIZE, err);
 }
 
 static enum status copy_within(struct bench *bench, struct error *err)
@@ -92,24 +89,18 @@ static void copy_part(void *context, size_t part, unsigned int thread)
     memcpy(job->to + part * PART_SIZE, job->from + part * PART_SIZE, PART_SIZE);
 }
 
-struct parts_job {
-    struct copy_job copy;
-    size_t parts;
-};
-
 static enum status copy_parts(const void *arguments, struct thread_pool *pool, struct error *err)
 {
     (void)err;
-    struct parts_job job = *(const struct parts_job *)arguments;
-    thread_pool_run(pool, copy_part, &job.copy, job.parts);
+    struct copy_job job = *(const struct copy_job *)arguments;
+    thread_pool_run(pool, copy_part, &job, HOST_SIZE / PART_SIZE);
     return STATUS_OK;
 }
 
 // By all threads: one alone need not reach what the memory gives.
 static enum status copy_by_threads(struct bench *bench, struct error *err)
 {
-    struct parts_job job = {.copy = {.to = bench->to, .from = bench->from},
-                            .parts = bench->device_size / PART_SIZE};
+    struct copy_job job = {.to = bench->to, .from = bench->from};
     return cpu_launch(bench->stream, "copy", copy_parts, &job, sizeof job, err);
 }
 
@@ -157,25 +148,16 @@ static enum status measure(struct bench *bench, double *rate, size_t bytes, bool
     return STATUS_OK;
 }
 
-static enum status measure_all(struct device *device, struct bench *bench,
-                               struct device_rates *rates, struct error *err)
-{
-    bool *steady = &rates->steady;
-    *steady = true;
-    enum status status = bench_begin(bench, device, err);
-    if (status == STATUS_OK)
-        status = measure(bench, &rates->memory, 2 * bench->device_size, steady,
-                         device->ops->launch ? copy_by_threads : copy_within, err);
-    if (status == STATUS_OK)
-        status = measure(bench, &rates->h2d, bench->host_size, steady, copy_in, err);
-    return status;
-}
-
 enum status device_measure_rates(struct device *device, struct device_rates *out, struct error *err)
 {
     struct bench bench = {0};
-    struct device_rates rates = {0};
-    enum status status = measure_all(device, &bench, &rates, err);
+    struct device_rates rates = {.steady = true};
+    enum status status = bench_begin(&bench, device, err);
+    if (status == STATUS_OK)
+        status = measure(&bench, &rates.memory, 2 * bench.device_size, &rates.steady,
+                         device->ops->launch ? copy_by_threads : copy_within, err);
+    if (status == STATUS_OK)
+        status = measure(&bench, &rates.h2d, HOST_SIZE, &rates.steady, copy_in, err);
     bench_end(&bench, device);
     if (status == STATUS_OK)
         *out = rates;
