@@ -19,7 +19,6 @@ struct worker {
 struct thread_pool {
     unsigned int threads;
     unsigned int started; // threads that must be joined
-    struct worker *workers;
 
     // The task: written by the owner before `generation` moves, read by the
     // threads after they have seen it move.
@@ -40,6 +39,8 @@ struct thread_pool {
     pthread_mutex_t lock; // for sleeping only
     pthread_cond_t wake;
     atomic_uint sleepers;
+
+    struct worker workers[]; // one per thread
 };
 
 static void relax(void)
@@ -110,21 +111,17 @@ static void announce(struct thread_pool *pool)
 
 enum status thread_pool_new(struct thread_pool **out, unsigned int threads, struct error *err)
 {
-    struct thread_pool *pool = calloc(1, sizeof *pool);
-    struct worker *workers = calloc(threads, sizeof *workers);
-    if (!pool || !workers) {
-        free(pool);
-        free(workers);
+    struct thread_pool *pool = calloc(1, sizeof *pool + threads * sizeof *pool->workers);
+    if (!pool)
         return error_no_memory(err, "threads");
-    }
     pool->threads = threads;
-    pool->workers = workers;
     (void)pthread_mutex_init(&pool->lock, NULL);
     (void)pthread_cond_init(&pool->wake, NULL);
 
     for (unsigned int i = 1; i < threads; i++) {
-        workers[i] = (struct worker){.pool = pool, .number = i};
-        if (pthread_create(&workers[i].thread, NULL, run_worker, &workers[i]) != 0) {
+        struct worker *worker = &pool->workers[i];
+        *worker = (struct worker){.pool = pool, .number = i};
+        if (pthread_create(&worker->thread, NULL, run_worker, worker) != 0) {
             thread_pool_free(pool);
             return error_set(err, STATUS_IO,
                              "threads: cannot start number %u of %u (use fewer with --threads)",
@@ -146,7 +143,6 @@ void thread_pool_free(struct thread_pool *pool)
         (void)pthread_join(pool->workers[i].thread, NULL);
     (void)pthread_cond_destroy(&pool->wake);
     (void)pthread_mutex_destroy(&pool->lock);
-    free(pool->workers);
     free(pool);
 }
 

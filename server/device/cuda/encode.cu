@@ -5,26 +5,20 @@ extern "C" {
 #include "server/device/cuda/encode_ways.h"
 }
 
-static size_t no_scratch(const struct encode_job *job)
-{
-    (void)job;
-    return 0;
-}
-
 typedef enum status queue_encoder(struct cuda *cuda, cudaStream_t stream,
                                   const struct encode_job *job, struct error *err);
 
 static const struct encoder_line {
-    queue_encoder *resident, *passes; // the first is tried first, where there is one
-    size_t (*scratch)(const struct encode_job *job);
+    queue_encoder *resident, *passes;                // the first is tried first, where there is one
+    size_t (*scratch)(const struct encode_job *job); // NULL: none is needed
 } encoders[ENCODER_COUNT] = {
     /* amplitude */ {cuda_encode_amplitude_resident, cuda_encode_amplitude,
                      cuda_encode_amplitude_scratch},
     /* angle     */ {nullptr, cuda_encode_product, cuda_encode_product_scratch},
-    /* basis     */ {nullptr, cuda_encode_basis, no_scratch},
+    /* basis     */ {nullptr, cuda_encode_basis, nullptr},
     /* phase     */ {nullptr, cuda_encode_product, cuda_encode_product_scratch},
     /* iqp-z     */ {nullptr, cuda_encode_product, cuda_encode_product_scratch},
-    /* iqp       */ {cuda_encode_iqp_resident, cuda_encode_iqp, no_scratch},
+    /* iqp       */ {cuda_encode_iqp_resident, cuda_encode_iqp, nullptr},
 };
 
 enum status cuda_encode_by(struct device_stream *stream, const struct encode_job *job,
@@ -60,5 +54,6 @@ enum status cuda_encode(struct device_stream *stream, const struct encode_job *j
 size_t cuda_encode_scratch(const struct device *device, const struct encode_job *job)
 {
     (void)device;
-    return encoders[job->encoder].scratch(job);
+    const struct encoder_line *line = &encoders[job->encoder];
+    return line->scratch ? line->scratch(job) : 0;
 }

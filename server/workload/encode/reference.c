@@ -85,34 +85,31 @@ static enum encode_fault basis(double *state, const struct sample *sample)
     return ENCODE_FAULT_NONE;
 }
 
-// Reduces the inputs to -pi .. pi.
-struct angles {
-    double of[ENCODE_QUBITS_MAX * (ENCODE_QUBITS_MAX + 1) / 2];
-};
+enum { ANGLES_MAX = ENCODE_QUBITS_MAX * (ENCODE_QUBITS_MAX + 1) / 2 };
 
-static void read_angles(struct angles *angles, const struct sample *sample)
+// Reduces the inputs to -pi .. pi.
+static void read_angles(double angles[ANGLES_MAX], const struct sample *sample)
 {
-    *angles = (struct angles){0};
     for (size_t i = 0; i < sample->inputs; i++)
-        angles->of[i] = turn(input_of(sample, i));
+        angles[i] = turn(input_of(sample, i));
 }
 
-static double theta_of_singles(const struct angles *angles, unsigned int qubits, size_t x)
+static double theta_of_singles(const double *angles, unsigned int qubits, size_t x)
 {
     double theta = 0.0;
     for (unsigned int i = 0; i < qubits; i++)
         if (x >> i & 1)
-            theta += angles->of[i];
+            theta += angles[i];
     return theta;
 }
 
 static enum encode_fault phase(double *state, const struct sample *sample)
 {
-    struct angles angles;
-    read_angles(&angles, sample);
+    double angles[ANGLES_MAX] = {0};
+    read_angles(angles, sample);
     double size = exp2(-(double)sample->qubits / 2.0);
     for (size_t b = 0; b >> sample->qubits == 0; b++) {
-        double theta = theta_of_singles(&angles, sample->qubits, b);
+        double theta = theta_of_singles(angles, sample->qubits, b);
         state[2 * b] = size * cos(theta);
         state[2 * b + 1] = size * sin(theta);
     }
@@ -135,14 +132,14 @@ static enum encode_fault iqp_z(double *state, const struct sample *sample)
 // ---- iqp ------------------------------------------------------------------
 
 // The phase of x, times 2^-n.
-static void phase_of(double out[2], const struct angles *angles, unsigned int qubits, size_t x)
+static void phase_of(double out[2], const double *angles, unsigned int qubits, size_t x)
 {
     double theta = theta_of_singles(angles, qubits, x);
     size_t at = qubits;
     for (unsigned int i = 0; i < qubits; i++)
         for (unsigned int j = i + 1; j < qubits; j++, at++)
             if ((x >> i & 1) && (x >> j & 1))
-                theta += angles->of[at];
+                theta += angles[at];
     double scale = ldexp(1.0, -(int)qubits);
     out[0] = scale * cos(theta);
     out[1] = scale * sin(theta);
@@ -151,11 +148,11 @@ static void phase_of(double out[2], const struct angles *angles, unsigned int qu
 // The sum over all x by a Walsh-Hadamard transform.
 static enum encode_fault iqp(double *state, const struct sample *sample)
 {
-    struct angles angles;
-    read_angles(&angles, sample);
+    double angles[ANGLES_MAX] = {0};
+    read_angles(angles, sample);
     size_t states = (size_t)1 << sample->qubits;
     for (size_t x = 0; x < states; x++)
-        phase_of(state + 2 * x, &angles, sample->qubits, x);
+        phase_of(state + 2 * x, angles, sample->qubits, x);
     for (size_t half = 1; half < states; half *= 2)
         for (size_t i = 0; i < 2 * states; i++)
             if (!(i / 2 & half)) {
