@@ -21,7 +21,6 @@ enum {
     PRESS_LAST = 8,       // 1/8 of it is for equal parts
     COMPLAINTS = 1024,
     COMPLAINT_PROBES = 8,
-    WORD_SIZE = 64,
 };
 
 #define SECOND_NS  UINT64_C(1000000000)
@@ -86,7 +85,7 @@ struct quota_rules quota_rules_default(void)
 
 static enum status parse_rule(struct quota_rules *rules, char *word, struct error *err)
 {
-    char what[2 * WORD_SIZE];
+    char what[64];
     char *value = strchr(word, '=');
     unsigned kind = 0;
     int64_t most = 0;
@@ -95,7 +94,7 @@ static enum status parse_rule(struct quota_rules *rules, char *word, struct erro
         *value++ = '\0';
     while (kind < QUOTA_PRESSURE && strcmp(word, kinds[kind].name) != 0)
         kind++;
-    (void)snprintf(what, sizeof what, "--quota: %s", word);
+    (void)snprintf(what, sizeof what, "--quota: %.40s", word);
     if (kind == QUOTA_PRESSURE || !value)
         return error_set(err, STATUS_INVALID,
                          "%s: not a quota (such as runs=10000; --help lists them)", what);
@@ -113,18 +112,12 @@ static enum status parse_rule(struct quota_rules *rules, char *word, struct erro
 enum status quota_rules_parse(struct quota_rules *rules, const char *text, struct error *err)
 {
     enum status status = STATUS_OK;
-    for (const char *at = text; status == STATUS_OK;) {
-        char word[WORD_SIZE];
-        const size_t size = strcspn(at, ",");
-        if (size >= sizeof word)
-            return error_set(err, STATUS_INVALID, "--quota: \"%.40s\" is too long", at);
-        memcpy(word, at, size);
-        word[size] = '\0';
+    char *copy = strdup(text), *at = copy, *word;
+    if (!copy)
+        return error_no_memory(err, "--quota");
+    while (status == STATUS_OK && (word = strsep(&at, ",")))
         status = parse_rule(rules, word, err);
-        if (at[size] == '\0')
-            break;
-        at += size + 1;
-    }
+    free(copy);
     return status;
 }
 
@@ -272,6 +265,8 @@ static void warn(struct quota *quota, const struct owner *owner, enum quota_kind
                  bool is_refused, uint64_t now_ns, struct warning *out)
 {
     const char *what = is_refused ? kinds[kind].effect : kinds[kind].name;
+    if (out->times > 0)
+        return; // the next message warns
     *out = (struct warning){.kind = kind,
                             .peer = owner->peer,
                             .level = owner->level[kind],
@@ -467,7 +462,7 @@ bool quota_admit(struct quota *quota, const struct wire_peer *peer,
                  {QUOTA_RECORDS, message->records, message->records},
                  {QUOTA_PRESSURE, added, message->rows}};
     enum { TAKES = sizeof takes / sizeof *takes };
-    struct warning warnings[TAKES] = {{.times = 0}};
+    struct warning warning = {0};
     bool is_admitted = true;
     *owner = SHARED_OWNER;
     if (!quota)
@@ -481,15 +476,14 @@ bool quota_admit(struct quota *quota, const struct wire_peer *peer,
         is_admitted = (takes[i].rows == 0 && message->bytes <= SMALL_MESSAGE) ||
                       !is_exceeded(quota, slot, takes[i].kind, takes[i].amount);
         if (!is_admitted)
-            warn(quota, slot, takes[i].kind, true, now_ns, &warnings[i]);
+            warn(quota, slot, takes[i].kind, true, now_ns, &warning);
     }
     for (unsigned i = 0; i < TAKES && is_admitted; i++)
-        add(quota, slot, takes[i].kind, takes[i].amount, now_ns, &warnings[i]);
+        add(quota, slot, takes[i].kind, takes[i].amount, now_ns, &warning);
     if (is_admitted)
         quota->pressing += added;
     (void)pthread_mutex_unlock(&quota->lock);
-    for (unsigned i = 0; i < TAKES; i++)
-        write_warning(&warnings[i]);
+    write_warning(&warning);
     return is_admitted;
 }
 
