@@ -23,7 +23,7 @@
 
 // What the collector holds at most, whatever its peers do:
 //
-//   inbox                  12 MiB, and one message more
+//   inbox                  4 MiB, and one message more
 //   rollups                a memtable per kind (rollup_memtable.h): 18 MB of inferences
 //   Acks, replies          8 and 32 MiB
 //   runs (writer.c)        16 MiB, and half a kilobyte for each run that is not over

@@ -1,7 +1,6 @@
 #include "server/collector/access/quota.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,14 +59,9 @@ struct quota {
     struct quota_rules rules;
     uint64_t store_names, store_names_most;
     uint64_t press_most, over; // how far the store may exceed its limit, and does
-    // Admitted since the last quota_press, and between the two before: not in `over` yet.
-    uint64_t pressing, pressed;
+    uint64_t admitted; // since the last quota_press: not in `over` yet
     uint64_t pressed_ns;  // of the last quota_press
     unsigned owner_count; // slots in use, SHARED_OWNER among them
-    unsigned latest;      // the owner of the last message
-    uint64_t latest_ns;
-    // Time of the last message of another owner than the latest.  Relaxed: publishes nothing else.
-    atomic_uint_fast64_t other_ns;
     unsigned buckets[OWNERS];
     struct complaint complaints[COMPLAINTS];
     struct owner owners[OWNERS];
@@ -245,7 +239,7 @@ static void write_warning(const struct warning *warning)
 static uint64_t press_share(const struct quota *quota)
 {
     const uint64_t last = quota->press_most / PRESS_LAST, most = quota->press_most - last;
-    const uint64_t used = quota->over + quota->pressing + quota->pressed;
+    const uint64_t used = quota->over + quota->admitted;
     const uint64_t share = used < most ? PRESS_SHARE * (most - used) : 0;
     const uint64_t part = last / quota->owner_count;
     return share > part ? share : part;
@@ -435,22 +429,6 @@ void quota_add_names(struct quota *quota, const char *who, uint64_t count)
 
 // ---- Ingest -----------------------------------------------------------------------------
 
-static void note_activity(struct quota *quota, unsigned owner, uint64_t now_ns)
-{
-    if (quota->latest != owner && quota->latest_ns != 0)
-        atomic_store_explicit(&quota->other_ns, quota->latest_ns, memory_order_relaxed);
-    quota->latest = owner;
-    quota->latest_ns = now_ns;
-}
-
-bool quota_is_shared(const struct quota *quota, uint64_t now_ns)
-{
-    if (!quota)
-        return false;
-    const uint64_t other_ns = atomic_load_explicit(&quota->other_ns, memory_order_relaxed);
-    return other_ns != 0 && now_ns < other_ns + SECOND_NS;
-}
-
 bool quota_admit(struct quota *quota, const struct wire_peer *peer,
                  const struct quota_message *message, uint64_t now_ns, unsigned *owner)
 {
@@ -470,7 +448,6 @@ bool quota_admit(struct quota *quota, const struct wire_peer *peer,
     (void)pthread_mutex_lock(&quota->lock);
     *owner = find_owner(quota, peer);
     struct owner *slot = &quota->owners[*owner];
-    note_activity(quota, *owner, now_ns);
     drain(quota, slot, now_ns);
     for (unsigned i = 0; i < TAKES && is_admitted; i++) {
         is_admitted = (takes[i].rows == 0 && message->bytes <= SMALL_MESSAGE) ||
@@ -481,24 +458,24 @@ bool quota_admit(struct quota *quota, const struct wire_peer *peer,
     for (unsigned i = 0; i < TAKES && is_admitted; i++)
         add(quota, slot, takes[i].kind, takes[i].amount, now_ns, &warning);
     if (is_admitted)
-        quota->pressing += added;
+        quota->admitted += added;
     (void)pthread_mutex_unlock(&quota->lock);
     write_warning(&warning);
     return is_admitted;
 }
 
-void quota_press(struct quota *quota, uint64_t over, uint64_t now_ns)
+void quota_press(struct quota *quota, uint64_t over, uint64_t queued, uint64_t now_ns)
 {
     if (!quota)
         return;
     (void)pthread_mutex_lock(&quota->lock);
-    double kept = over < quota->over ? (double)over / (double)quota->over : 1;
+    const double before = (double)(quota->over + quota->admitted), now = (double)(over + queued);
+    double kept = now < before ? now / before : 1;
     kept /= 1 + (double)(now_ns - quota->pressed_ns) / (PRESS_S * 1e9);
     for (unsigned i = 0; i < quota->owner_count; i++)
-        quota->owners[i].level[QUOTA_PRESSURE] *= kept;
-    quota->over = over;
-    quota->pressed = quota->pressing;
-    quota->pressing = 0;
+        quota->owners[i].level[QUOTA_PRESSURE] *= over > 0 ? kept : 0;
+    quota->over = over > 0 ? over + queued : 0;
+    quota->admitted = 0;
     quota->pressed_ns = now_ns;
     (void)pthread_mutex_unlock(&quota->lock);
 }

@@ -33,6 +33,7 @@ struct maintenance {
     bool log_is_long;     // as `gate` was told
     uint64_t reset_at_ns; // when to try to reset the log again
     uint64_t press_at_ns; // when to look
+    bool is_too_large;    // the store exceeds its limit of bytes, at the last look
     struct queue *replies;
     struct job *clear; // the JOB_CLEAR or JOB_FORGET that is running, or NULL
     struct clearing clearing;
@@ -196,11 +197,15 @@ static void press(struct maintenance *maintenance, uint64_t now_ns)
 {
     struct error err;
     uint64_t over;
+    size_t messages, queued;
     if (!maintenance->quota || now_ns < maintenance->press_at_ns)
         return;
     maintenance->press_at_ns = now_ns + PRESS_NS;
-    if (retention_excess(maintenance->retention, &over, &err) == STATUS_OK)
-        quota_press(maintenance->quota, over, now_ns);
+    queue_load(maintenance->inbox, &messages, &queued);
+    if (retention_excess(maintenance->retention, &over, &err) != STATUS_OK)
+        return;
+    maintenance->is_too_large = over > 0;
+    quota_press(maintenance->quota, over, queued, now_ns);
 }
 
 // Deletes a slice of expired rows.
@@ -345,6 +350,8 @@ void maintenance_run(struct maintenance *maintenance, const struct maintenance_l
     (void)checkpoint_log(maintenance);
     reset_log(maintenance);
     press(maintenance, began_ns);
+    if (maintenance->is_too_large) // what retention deletes is what all owners may add
+        (void)retain(maintenance);
     for (unsigned i = 0; i < TASK_COUNT; i++) {
         const unsigned task = maintenance->turn;
         maintenance->turn = (task + 1) % TASK_COUNT;

@@ -26,7 +26,6 @@ struct ingest {
     struct channels *channels;
     struct thread thread;
     struct admission admission;
-    bool is_shared;      // several owners send: the inbox is smaller
     struct job *pending; // decoded, waiting for room in the inbox
     size_t pending_bytes;
     // Set by main, read by the thread after it was woken; publishes nothing else: relaxed.
@@ -153,11 +152,6 @@ static bool is_within_quota(struct ingest *ingest, struct job *job, const struct
     else
         about.rows = message->goodbye.drop_count;
     const bool is_admitted = quota_admit(quota, &job->peer, &about, now_ns, &job->owner);
-    const bool is_shared = quota_is_shared(quota, now_ns);
-    if (is_shared != ingest->is_shared)
-        queue_set_bytes_max(ingest->channels->inbox,
-                            is_shared ? CHANNELS_INBOX_SHARED_BYTES : CHANNELS_INBOX_BYTES);
-    ingest->is_shared = is_shared;
     if (!is_admitted)
         reject_counters_count(&ingest->channels->rejects, REFUSAL_QUOTA, 1);
     return is_admitted;

@@ -16,10 +16,9 @@
 // Limits of the queues; queue_push enforces them.
 enum {
     CHANNELS_INBOX_JOBS = 1024, // items of `inbox`
-    // Memory of decoded messages in `inbox`, larger than what the writer commits at once.
-    CHANNELS_INBOX_BYTES = 12 * 1024 * 1024,
-    // The same while several owners send, so that none waits long behind another's records.
-    CHANNELS_INBOX_SHARED_BYTES = 4 * 1024 * 1024,
+    // Memory of decoded messages in `inbox`: what the writer commits at once, and little more, so
+    // that no owner waits long behind another's records.
+    CHANNELS_INBOX_BYTES = 4 * 1024 * 1024,
     CHANNELS_ANSWERS = 8192, // items of `acks`, and of `replies`
     CHANNELS_ACKS_BYTES = 8 * 1024 * 1024,
     CHANNELS_REPLIES_BYTES = 32 * 1024 * 1024,

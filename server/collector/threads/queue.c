@@ -66,13 +66,6 @@ bool queue_push(struct queue *queue, void *item, size_t bytes)
     return room;
 }
 
-void queue_set_bytes_max(struct queue *queue, size_t bytes_max)
-{
-    (void)pthread_mutex_lock(&queue->lock);
-    queue->bytes_max = bytes_max;
-    (void)pthread_mutex_unlock(&queue->lock);
-}
-
 void queue_load(struct queue *queue, size_t *count, size_t *bytes)
 {
     (void)pthread_mutex_lock(&queue->lock);

@@ -22,9 +22,6 @@ void queue_free(struct queue *queue, void (*free_item)(void *item));
 // accepts an item larger than its limit of bytes.
 bool queue_push(struct queue *queue, void *item, size_t bytes);
 
-// Sets the largest sum of bytes; items already in the queue stay.  Any thread.
-void queue_set_bytes_max(struct queue *queue, size_t bytes_max);
-
 // Consumer thread only.  Returns NULL if the queue is empty.
 void *queue_pop(struct queue *queue);
 

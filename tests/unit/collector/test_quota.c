@@ -154,9 +154,8 @@ TEST_CASE(test_no_quota)
     assert_true(quota_take_name(NULL, 0, false, start_ns));
     assert_true(quota_admit(NULL, &alice, &(struct quota_message){1, 1, 1}, start_ns, &owner));
     assert_int_equal(owner, 0);
-    assert_false(quota_is_shared(NULL, start_ns));
     quota_give(NULL, 0, QUOTA_ANSWERS, 1);
-    quota_press(NULL, 0, start_ns);
+    quota_press(NULL, 0, 0, start_ns);
     quota_complain(NULL, &alice, "x", 1);
     quota_free(NULL);
     struct quota *quota = make("runs=unlimited", 0, 1000);
@@ -280,50 +279,41 @@ TEST_CASE(test_pressure)
     struct quota *quota = make("bytes=unlimited", 16 * PERMITTED, 1000);
     const struct wire_peer flooder = user(1);
     assert_int_equal(flood_by_all(quota), 100 * FLOODERS * 10000);
-    quota_press(quota, 0, start_ns);
-    quota_press(quota, 1, start_ns); // what was admitted before is in the store now
-    quota_press(quota, 1, start_ns);
+    quota_press(quota, 0, 0, start_ns);
+    quota_press(quota, 1, 0, start_ns);
     const uint64_t sent = flood_by_all(quota);
     assert_true(sent > PERMITTED / 2 && sent < PERMITTED);
     assert_int_equal(flood(quota, 99, 1), 10000);
     assert_false(admit(quota, &flooder, 100, 0, 1, start_ns)); // a new run
     assert_true(admit(quota, &flooder, 100, 0, 0, start_ns));  // a heartbeat
-    quota_press(quota, sent + 60000, start_ns);
-    quota_press(quota, sent + 60000, start_ns);
+    quota_press(quota, 1, sent + 60000, start_ns); // still in the queue
+    quota_press(quota, sent + 60000, 0, start_ns);
     assert_int_equal(flood(quota, 1, 1), 0);
-    quota_press(quota, sent / 2, start_ns); // some room was made
+    quota_press(quota, sent / 2, 0, start_ns); // some was deleted
     const uint64_t again = flood_by_all(quota);
     assert_true(again > PERMITTED / 16 && again < PERMITTED - sent / 2);
+    // As much is deleted as is added: one that adds little is never refused.
+    uint64_t little = 0, now_ns = start_ns;
+    for (unsigned i = 0; i < 600; i++, now_ns += SECOND_NS / 10) {
+        quota_press(quota, PERMITTED / 4 * 3, 0, now_ns);
+        (void)flood_by_all(quota);
+        little += flood(quota, 99, 1);
+    }
+    assert_int_equal(little, 600 * 10000);
     // Whatever it holds: each has a part of the last eighth.
-    quota_press(quota, 100 * PERMITTED, start_ns);
-    quota_press(quota, 100 * PERMITTED, start_ns);
+    quota_press(quota, 100 * PERMITTED, 0, now_ns);
     assert_int_equal(flood_by_all(quota), 0);
     for (uid_t uid = 200; uid < 200 + FLOODERS; uid++)
         assert_int_equal(flood(quota, uid, 1), 10000);
     // If nothing can be deleted, they get a little more in time.
     uint64_t late = 0;
     for (unsigned i = 1; i <= 6000; i++) {
-        quota_press(quota, 100 * PERMITTED, start_ns + i * (SECOND_NS / 10));
+        quota_press(quota, (100 + i) * PERMITTED, 0, now_ns + i * (SECOND_NS / 10));
         late += flood(quota, 1, 1);
     }
     assert_true(late > 0 && late < PERMITTED / 8 / 4);
-    quota_press(quota, 0, start_ns);
+    quota_press(quota, 0, 0, now_ns + 600 * SECOND_NS);
     assert_int_equal(flood_by_all(quota), 100 * FLOODERS * 10000);
-    quota_free(quota);
-}
-
-TEST_CASE(test_shared_while_two_are_active)
-{
-    struct quota *quota = make(NULL, 0, 1000);
-    const struct wire_peer alice = user(1), bob = user(2);
-    for (unsigned i = 0; i < 5; i++)
-        assert_true(admit(quota, &alice, 1, 1, 1, start_ns + i));
-    assert_false(quota_is_shared(quota, start_ns + 5));
-    assert_true(admit(quota, &bob, 1, 1, 1, start_ns + 5));
-    assert_true(quota_is_shared(quota, start_ns + 6));
-    for (unsigned i = 0; i < 20; i++)
-        assert_true(admit(quota, &alice, 1, 1, 1, start_ns + 6 + i * SECOND_NS / 10));
-    assert_false(quota_is_shared(quota, start_ns + 2 * SECOND_NS));
     quota_free(quota);
 }
 
@@ -388,5 +378,5 @@ TEST_CASE(test_complaints)
 
 TEST_MAIN(test_rules, test_a_level, test_a_rate, test_no_quota,
           test_the_last_names_are_for_hosts_and_newcomers, test_names_as_the_store_has_them,
-          test_more_owners_than_places, test_ingest, test_pressure,
-          test_shared_while_two_are_active, test_one_line_in_ten_seconds, test_complaints)
+          test_more_owners_than_places, test_ingest, test_pressure, test_one_line_in_ten_seconds,
+          test_complaints)
