@@ -81,9 +81,11 @@ static enum status expire_in_transaction(sqlite3 *db, const struct expire_rows *
     char oldest[256], last[448];
     int64_t last_ns = 0;
     (void)snprintf(oldest, sizeof oldest,
-                   "FROM \"%s\" AS t INDEXED BY \"%s_started\" WHERE started_ns < %lld"
+                   "FROM \"%s\" AS t INDEXED BY \"%s_started\" WHERE started_ns %s %lld"
                    " AND id <= %lld ORDER BY started_ns, id LIMIT %u",
-                   table, table, (long long)before_ns, (long long)rows->last_id, rows->count);
+                   table, table, rows->is_ahead ? ">" : "<",
+                   (long long)(rows->is_ahead ? rows->before_ns : before_ns),
+                   (long long)rows->last_id, rows->count);
     (void)snprintf(last, sizeof last,
                    "SELECT max(placed) FROM (SELECT " SCHEMA_PLACED_TIME " AS placed %s)", oldest);
     enum status status = database_ask(db, last, NULL, &last_ns, err);

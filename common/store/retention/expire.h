@@ -47,12 +47,13 @@ MUST_CHECK enum status expire_want_sums(struct sqlite3 *db, enum record_kind kin
 MUST_CHECK enum status expire_awaits_sums(struct sqlite3 *db, bool *out, struct error *err);
 
 // A batch of rows to expire: rows of a kind that started before `before_ns` with ids up to
-// `last_id`.
+// `last_id`; or, if `is_ahead`, those that started after `before_ns`, which is implausible.
 struct expire_rows {
     enum record_kind kind;
     int64_t before_ns; // the start of a minute
     int64_t last_id;   // from expire_last_id; INT64_MAX: any id
     unsigned count;    // max. rows in the batch
+    bool is_ahead;
 };
 
 // Deletes the oldest of these rows.  The kind's time in the table `expiry` becomes the end of the

@@ -59,9 +59,9 @@ struct quota {
     struct quota_rules rules;
     uint64_t store_names, store_names_most;
     uint64_t press_most, over; // how far the store may exceed its limit, and does
-    uint64_t admitted; // since the last quota_press: not in `over` yet
-    uint64_t pressed_ns;  // of the last quota_press
-    unsigned owner_count; // slots in use, SHARED_OWNER among them
+    uint64_t admitted;         // since the last quota_press: not in `over` yet
+    uint64_t pressed_ns;       // of the last quota_press
+    unsigned owner_count;      // slots in use, SHARED_OWNER among them
     unsigned buckets[OWNERS];
     struct complaint complaints[COMPLAINTS];
     struct owner owners[OWNERS];

@@ -113,12 +113,13 @@ struct quota_message {
 bool quota_admit(struct quota *quota, const struct wire_peer *peer,
                  const struct quota_message *message, uint64_t now_ns, unsigned *owner);
 
-// Says that the store exceeds its limit by `over` bytes (0: it does not), beside `queued` bytes that
-// were admitted and are not in it yet.  Meanwhile what each owner adds is counted (QUOTA_PRESSURE).
-// Each owner may add four times what is left of the excess that is permitted, 1/16 of the limit: so
-// those who add most are refused first, and leave room for others.  Of the last eighth of the
-// excess each owner has an equal part.  What was deleted since the last call is taken off all
-// counts in proportion; if nothing is, they fall by half in a minute.  Call it ten times a second.
+// Says that the store exceeds its limit by `over` bytes (0: it does not), beside `queued` bytes
+// that were admitted and are not in it yet.  Meanwhile what each owner adds is counted
+// (QUOTA_PRESSURE).  Each owner may add four times what is left of the excess that is permitted,
+// 1/16 of the limit: so those who add most are refused first, and leave room for others.  Of the
+// last eighth of the excess each owner has an equal part.  What was deleted since the last call is
+// taken off all counts in proportion; if nothing is, they fall by half in a minute.  Call it ten
+// times a second.
 void quota_press(struct quota *quota, uint64_t over, uint64_t queued, uint64_t now_ns);
 
 // Logs a warning that `peer` did something wrong, `count` times: "user alice (1001), process 4711:

@@ -6,6 +6,7 @@
 #include "common/core/base/slice_size.h"
 #include "common/store/retention/expire.h"
 #include "common/store/retention/forget.h"
+#include "common/store/schema/schema.h"
 #include "common/store/sqlite/admin_log.h"
 #include "common/sys/log.h"
 
@@ -274,7 +275,30 @@ bool retention_removed_runs(struct retention *retention)
 
 // ---- Bytes ----------------------------------------------------------------------------
 
-// Deletes of the oldest hour of records that may be deleted, never of the current minute.
+// Deletes records of a time that is implausibly late.  They count as the oldest.
+static enum status shrink_ahead(struct retention *retention, int64_t wall_ns, unsigned *gone,
+                                struct error *err)
+{
+    struct expire_rows rows = {.is_ahead = true,
+                               .before_ns = wall_ns + SCHEMA_CLOCK_AHEAD_NS,
+                               .last_id = INT64_MAX,
+                               .count = retention->sizes[SLICE_RECORDS].now};
+    enum status status = STATUS_OK;
+    for (unsigned kind = 0; kind < RECORD_KIND_COUNT && status == STATUS_OK && *gone == 0; kind++) {
+        rows.kind = (enum record_kind)kind;
+        if (!expire_has_kind(rows.kind))
+            continue;
+        if (retention->has_rollups)
+            status = expire_last_id(retention->db, rows.kind, &rows.last_id, err);
+        if (status == STATUS_OK)
+            status = expire_slice(retention->db, &rows, gone, err);
+    }
+    retention->used = SLICE_RECORDS;
+    return status;
+}
+
+// Deletes of the oldest day of records that may be deleted, never of the current minute.  Those of
+// implausibly early times are spread over centuries: they go together.
 static enum status shrink_rows(struct retention *retention, int64_t wall_ns, unsigned *gone,
                                struct error *err)
 {
@@ -285,7 +309,9 @@ static enum status shrink_rows(struct retention *retention, int64_t wall_ns, uns
         expire_oldest(retention->db, !retention->has_rollups, &kind, &oldest_ns, err);
     if (status != STATUS_OK)
         return status == STATUS_NO_DATA ? STATUS_OK : status;
-    const int64_t next_ns = rollup_next(ROLLUP_HOUR, rollup_bucket(ROLLUP_HOUR, oldest_ns));
+    const int64_t next_ns = oldest_ns < SCHEMA_CLOCK_FLOOR_NS
+                                ? SCHEMA_CLOCK_FLOOR_NS
+                                : rollup_next(ROLLUP_DAY, rollup_bucket(ROLLUP_DAY, oldest_ns));
     if (oldest_ns < now_ns)
         status = expire_some(retention, kind, next_ns < now_ns ? next_ns : now_ns, gone, err);
     return status;
@@ -320,7 +346,9 @@ static enum status begin_sweep(struct retention *retention, int64_t wall_ns, str
 static enum status shrink(struct retention *retention, int64_t wall_ns, unsigned *gone,
                           struct error *err)
 {
-    enum status status = shrink_rows(retention, wall_ns, gone, err);
+    enum status status = shrink_ahead(retention, wall_ns, gone, err);
+    if (status == STATUS_OK && *gone == 0)
+        status = shrink_rows(retention, wall_ns, gone, err);
     const bool is_done = status != STATUS_OK || *gone > 0 || retention->wants_sums;
     return is_done ? status : begin_sweep(retention, wall_ns, err);
 }

@@ -6,8 +6,8 @@
 //   2. delete rollups by age;
 //   3. remove runs without records (forget.h): after an hour if the run never had records, else at
 //      the age at which records expire; if the store exceeds its limit, after 10 minutes;
-//   4. shrink the store to its size limit: delete the oldest hours of records, or, if no records
-//      may be deleted, the oldest rollups of the finest level;
+//   4. shrink the store to its size limit: delete the oldest records, beginning with those of
+//      implausible times, or, if no records may be deleted, the oldest rollups of the finest level;
 //   5. truncate free pages.  Up to 1/32 of the file stays free, unless the file exceeds the limit.
 // The next pass begins a minute later, or a second later while the store exceeds its limit.
 //

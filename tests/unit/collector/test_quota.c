@@ -286,7 +286,7 @@ TEST_CASE(test_pressure)
     assert_int_equal(flood(quota, 99, 1), 10000);
     assert_false(admit(quota, &flooder, 100, 0, 1, start_ns)); // a new run
     assert_true(admit(quota, &flooder, 100, 0, 0, start_ns));  // a heartbeat
-    quota_press(quota, 1, sent + 60000, start_ns); // still in the queue
+    quota_press(quota, 1, sent + 60000, start_ns);             // still in the queue
     quota_press(quota, sent + 60000, 0, start_ns);
     assert_int_equal(flood(quota, 1, 1), 0);
     quota_press(quota, sent / 2, 0, start_ns); // some was deleted

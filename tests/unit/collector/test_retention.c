@@ -209,6 +209,28 @@ TEST_CASE(test_runs_without_records_go)
     assert_int_equal(integer("SELECT sum(runs) FROM forgotten WHERE why = 2"), 1);
 }
 
+// Records of which each has an hour of its own, in the past or far ahead, go as fast as others.
+TEST_CASE(test_records_spread_over_centuries_make_room)
+{
+    static const struct {
+        int64_t age, apart;
+    } cases[] = {{200 * 365 * DAY, 2 * HOUR}, {-2 * 365 * DAY, 2 * HOUR}, {40000 * HOUR, 2 * HOUR}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        begin("bytes=1MB", false);
+        add_rows(RECORD_KIND_OPERATION, 19000, cases[i].age, cases[i].apart);
+        add_rows(RECORD_KIND_OPERATION, 500, HOUR, 1); // they stay
+        close_books();
+        if (pass(now_ns) > 19000 / 8)
+            fail_msg("case %zu takes long", i);
+        assert_true(integer("SELECT page_count FROM pragma_page_count") *
+                        integer("PRAGMA page_size") <=
+                    1 << 20);
+        assert_int_equal(integer("SELECT count(*) > 500 FROM operation"), 1);
+        exec("DELETE FROM operation; DELETE FROM run; DELETE FROM ledger; DELETE FROM range;"
+             "DELETE FROM stream");
+    }
+}
+
 TEST_CASE(test_how_far_a_store_exceeds_its_limit)
 {
     uint64_t over = 0;
@@ -691,7 +713,7 @@ TEST_CASE(test_a_failure_changes_nothing)
 }
 
 TEST_MAIN_EACH(set_up, tear_down, test_records_over_their_age_go, test_runs_without_records_go,
-               test_how_far_a_store_exceeds_its_limit,
+               test_records_spread_over_centuries_make_room, test_how_far_a_store_exceeds_its_limit,
                test_late_records_are_counted_and_go_with_the_next_pass, test_nothing_goes_for_ever,
                test_the_oldest_go_first, test_records_go_once_their_sums_are_built,
                test_records_wait_for_their_rollups, test_rollups_over_their_age_go_level_by_level,

@@ -429,7 +429,8 @@ TEST_CASE(gaps_of_old_groupings_hold_up_nothing)
 {
     struct error err;
     unsigned gone = 0;
-    const struct expire_rows rows = {RECORD_KIND_STARTUP, INT64_MAX, INT64_MAX, 1000};
+    const struct expire_rows rows = {
+        .kind = RECORD_KIND_STARTUP, .before_ns = INT64_MAX, .last_id = INT64_MAX, .count = 1000};
     insert_three_hours();
     rollup_rig_fold_all();
     rollup_rig_exec("INSERT INTO rollup_gap VALUES(3, 2, 3, 0, 2, 1774915200000000000)");
