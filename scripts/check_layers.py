@@ -25,7 +25,7 @@ CORE = ["common/core/" + name for name in ("base", "record", "stats", "query", "
 STORE = ["common/store/" + name
          for name in ("sqlite", "schema", "rollup", "read", "aggregate", "compare", "audit", "query",
                       "retention", "transfer")] + ["common/store"]
-COMMON = CORE + ["common/sys", "common/wire"] + STORE
+COMMON = CORE + ["common/sys", "common/wire", "common/wire/listener"] + STORE
 # libinferstat's public header is a room by itself.  Its sub-rooms, each of which may
 # include those before it.
 LIBRARY = "common/monitor/inferstat.h"
@@ -46,6 +46,7 @@ ROOMS = {
     "common/core/delivery": CORE[:2] + CORE[4:],
     "common/sys": CORE + ["common/sys"],
     "common/wire": CORE + ["common/sys", "common/wire", "proto"],
+    "common/wire/listener": CORE + ["common/sys", "common/wire", "common/wire/listener"],
     "common/store/sqlite": CORE + ["common/sys"] + STORE[:1],
     "common/store/schema": CORE + ["common/sys"] + STORE[:2],
     "common/store/rollup": CORE + ["common/sys", "common/store/sqlite", "common/store/rollup"],
@@ -100,7 +101,7 @@ PURE = {
 # Headers of outside libraries, each with the files that own them.
 OWNERS = [
     (r"zmq(_utils)?\.h", r"common/wire/socket(_[a-z]+)?\.c"),
-    (r"sodium(/.*)?\.h", r"common/wire/curve_server\.c"),
+    (r"sodium(/.*)?\.h", r"common/wire/listener/curve_server\.c"),
     (r"proto/.*\.pb-c\.h|protobuf-c/.*", r"common/wire/codec(\.c|_[a-z_]+\.[ch])"),
     (r"sqlite3\.h", r"common/store/.*|server/collector/(writer|rollup|maintenance)/.*|server/collector/rollup.*"),
     (r"n?curses(w/.*)?\.h|ncursesw?/.*|term\.h|panel\.h", r"client/tui/screen\.c"),

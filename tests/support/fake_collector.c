@@ -11,7 +11,7 @@
 
 #include "common/sys/clock.h"
 #include "common/wire/codec.h"
-#include "common/wire/listener.h"
+#include "common/wire/listener/listener.h"
 
 enum { CREDIT = 20000, NAMES_ROOM = 65536 };
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/wire/zmtp.h"
+#include "common/wire/listener/zmtp.h"
 
 struct zmtp_rig {
     struct zmtp zmtp;

@@ -14,7 +14,7 @@
 
 #include "common/core/base/error.h"
 #include "common/wire/address.h"
-#include "common/wire/listener.h"
+#include "common/wire/listener/listener.h"
 #include "server/collector/access/access.h"
 #include "server/collector/access/quota.h"
 #include "server/collector/threads/reject_counters.h"

@@ -12,7 +12,7 @@
 #include "common/core/query/result.h"
 #include "common/store/sqlite/admin_log.h"
 #include "common/wire/message.h"
-#include "common/wire/listener.h"
+#include "common/wire/listener/listener.h"
 #include "server/collector/threads/peer_credit.h"
 
 struct baseline;

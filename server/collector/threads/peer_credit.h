@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "common/wire/listener.h"
+#include "common/wire/listener/listener.h"
 
 enum { PEER_CREDIT_SLOTS = 65536 };
 

@@ -12,7 +12,7 @@
 #include "common/wire/address.h"
 #include "common/wire/codec.h"
 #include "common/wire/keys.h"
-#include "common/wire/listener.h"
+#include "common/wire/listener/listener.h"
 #include "tests/support/folder.h"
 
 #define SECOND_NS UINT64_C(1000000000)

@@ -1,5 +1,5 @@
 // CURVE from the server's side: a client made by hand, and every way in which it may not be.
-#include "common/wire/curve_server.h"
+#include "common/wire/listener/curve_server.h"
 
 #include <sodium.h>
 

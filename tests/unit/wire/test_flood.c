@@ -1,6 +1,6 @@
 // A server that sends more than it should: the client closes the connection.
 #include "common/sys/clock.h"
-#include "common/wire/listener.h"
+#include "common/wire/listener/listener.h"
 #include "common/wire/socket.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"

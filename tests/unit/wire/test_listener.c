@@ -1,6 +1,6 @@
 // Listening sockets and peers that speak ZMTP by hand: bounds of memory, fair turns, and who is
 // disconnected for what.
-#include "common/wire/listener.h"
+#include "common/wire/listener/listener.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/sys/clock.h"
-#include "common/wire/listener.h"
+#include "common/wire/listener/listener.h"
 #include "common/wire/socket.h"
 #include "tests/support/folder.h"
 #include "tests/support/test.h"

@@ -9,7 +9,7 @@
 
 #include <zmq.h>
 
-#include "common/wire/listener.h"
+#include "common/wire/listener/listener.h"
 #include "tests/support/test.h"
 
 static const int64_t second_ns = 1000000000;

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/wire/listener.h"
+#include "common/wire/listener/listener.h"
 #include "tests/support/test.h"
 
 enum { CLIENTS = 16, TRIES = 10000 };

@@ -1,5 +1,5 @@
 // A server's connection without keys: every split of the bytes, and every way to break the rules.
-#include "common/wire/zmtp.h"
+#include "common/wire/listener/zmtp.h"
 
 #include "tests/support/test.h"
 #include "tests/support/zmtp_rig.h"

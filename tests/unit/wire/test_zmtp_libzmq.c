@@ -8,7 +8,7 @@
 #include <zmq.h>
 
 #include "common/wire/socket.h"
-#include "common/wire/zmtp.h"
+#include "common/wire/listener/zmtp.h"
 #include "tests/support/test.h"
 
 enum { TRIES = 10000, MESSAGE_MAX = 1 << 20 };

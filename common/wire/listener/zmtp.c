@@ -1,4 +1,4 @@
-#include "common/wire/zmtp.h"
+#include "common/wire/listener/zmtp.h"
 
 #include <assert.h>
 #include <stdlib.h>

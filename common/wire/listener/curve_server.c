@@ -1,4 +1,4 @@
-#include "common/wire/curve_server.h"
+#include "common/wire/listener/curve_server.h"
 
 #include <assert.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "common/sys/clock.h"
-#include "common/wire/listener_inside.h"
+#include "common/wire/listener/listener_inside.h"
 #include "common/wire/message.h"
 
 enum {

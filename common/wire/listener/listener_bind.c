@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/wire/listener_inside.h"
+#include "common/wire/listener/listener_inside.h"
 
 enum {
     BACKLOG = 512,

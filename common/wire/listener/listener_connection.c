@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/wire/listener_inside.h"
+#include "common/wire/listener/listener_inside.h"
 
 enum {
     READ_MIN = 256,          // received at once where room is short, to learn what comes

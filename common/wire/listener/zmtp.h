@@ -24,8 +24,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/wire/curve_server.h"
-#include "common/wire/cut.h"
+#include "common/wire/listener/curve_server.h"
+#include "common/wire/listener/cut.h"
 
 enum {
     ZMTP_GREETING_SIZE = 64,

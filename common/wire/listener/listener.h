@@ -42,7 +42,7 @@
 
 #include "common/core/base/error.h"
 #include "common/wire/address.h"
-#include "common/wire/cut.h"
+#include "common/wire/listener/cut.h"
 #include "common/wire/peer.h"
 
 struct listener; // one per program

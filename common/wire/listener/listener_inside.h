@@ -13,8 +13,8 @@
 #include <sys/queue.h>
 
 #include "common/sys/thread.h"
-#include "common/wire/listener.h"
-#include "common/wire/zmtp.h"
+#include "common/wire/listener/listener.h"
+#include "common/wire/listener/zmtp.h"
 
 enum {
     CONNECTIONS_MAX = 65536, // of a port

@@ -1,4 +1,4 @@
-#include "common/wire/listener.h"
+#include "common/wire/listener/listener.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "common/sys/clock.h"
-#include "common/wire/listener_inside.h"
+#include "common/wire/listener/listener_inside.h"
 #include "common/wire/message.h"
 
 enum {
