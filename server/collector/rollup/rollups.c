@@ -26,11 +26,11 @@ enum {
     PRUNE_REST_TIMES = 4,
 };
 
-#define STEP_NS        UINT64_C(10000000)    // of work for which others wait
-#define STEP_ALL_NS    UINT64_C(100000000)   // when the collector ends
-#define AGE_NS         UINT64_C(60000000000) // the longest that records stay in memory alone
-#define RETRY_FIRST_NS UINT64_C(1000000000)
-#define RETRY_LAST_NS  UINT64_C(60000000000)
+#define STEP_NS         UINT64_C(10000000)    // of work for which others wait
+#define STEP_ALL_NS     UINT64_C(100000000)   // when the collector ends
+#define AGE_NS          UINT64_C(60000000000) // the longest that records stay in memory alone
+#define RETRY_NS        UINT64_C(10000000000) // after a failure
+#define REBUILD_REST_NS UINT64_C(60000000000) // the same of a rebuild
 
 // Of one kind.  The table has the records with ids up to `watermark`, memory those up to
 // `fed`; rows of the memtable before `first_row` are written.
@@ -51,11 +51,11 @@ struct rollups {
     struct rollup_rebuild rebuild;
     struct of_kind kinds[RECORD_KIND_COUNT];
     struct rollup_throttle throttle;
-    struct queue *inbox;         // NULL: none
-    int64_t wall_ns;             // as told last
-    bool is_stale;               // what is in memory says nothing
-    bool is_rebuilt;             // no day is left to be rebuilt, as far as is known
-    uint64_t retry_ns, pause_ns; // no work before, after a failure; how long after the next
+    struct queue *inbox; // NULL: none
+    int64_t wall_ns;     // as told last
+    bool is_stale;       // what is in memory says nothing
+    bool is_rebuilt;     // no day is left to be rebuilt, as far as is known
+    uint64_t retry_ns;   // no work before, after a failure
     uint64_t rebuild_rest_ns, prune_rest_ns;
     bool has_complained, rebuild_has_complained;
 };
@@ -139,7 +139,6 @@ enum status rollups_new(struct rollups **out, sqlite3 *db, struct error *err)
     rollups->db = db;
     rollups->levels.db = db;
     rollup_levels_restart(&rollups->levels);
-    rollups->pause_ns = RETRY_FIRST_NS;
     for (unsigned k = 0; k < RECORD_KIND_COUNT; k++) {
         rollups->kinds[k].metrics = rollup_metrics_of((enum record_kind)k);
         rollup_memtable_init(&rollups->kinds[k].memtable, (enum record_kind)k);
@@ -286,16 +285,14 @@ void rollups_rows_removed(struct rollups *rollups, enum record_kind kind)
     of->fed = of->watermark;
 }
 
-// After a failure, when what was begun has been undone: waits, longer each time.
+// After a failure, when what was begun has been undone: waits.
 static void fail(struct rollups *rollups, const struct error *err, uint64_t now_ns)
 {
     if (!rollups->has_complained)
         log_write(LOG_LEVEL_WARNING, "%s (rollups wait; records are stored all the same)",
                   err->text);
     rollups->has_complained = true;
-    rollups->retry_ns = now_ns + rollups->pause_ns;
-    rollups->pause_ns =
-        2 * rollups->pause_ns < RETRY_LAST_NS ? 2 * rollups->pause_ns : RETRY_LAST_NS;
+    rollups->retry_ns = now_ns + RETRY_NS;
 }
 
 // ---- Writing -----------------------------------------------------------------------------
@@ -405,7 +402,6 @@ enum status rollups_flush(struct rollups *rollups, enum rollups_pace pace, uint6
     if (status == STATUS_OK)
         status = write_some(rollups, pace, now_ns, &kind, &damaged, err);
     if (status == STATUS_OK) {
-        rollups->pause_ns = RETRY_FIRST_NS;
         rollups->has_complained = false;
         *left = pace != ROLLUPS_DUE && choose(rollups, pace, now_ns) != RECORD_KIND_COUNT;
         return database_exec(rollups->db, "RELEASE rollups", err);
@@ -554,7 +550,7 @@ bool rollups_rebuild(struct rollups *rollups, uint64_t now_ns)
     // A day whose records are damaged holds no other up.
     if (status == STATUS_CORRUPT && rollup_rebuild_pass_over(&rollups->rebuild))
         return true;
-    rollups->rebuild_rest_ns = now_ns + RETRY_LAST_NS;
+    rollups->rebuild_rest_ns = now_ns + REBUILD_REST_NS;
     rollup_rebuild_stop(&rollups->rebuild);
     return true;
 }

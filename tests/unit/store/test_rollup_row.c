@@ -68,6 +68,17 @@ static enum status read_cells(struct ratio *into, struct error *err)
     return status;
 }
 
+// Writes a cell of a metric that is not derived, and reads it.
+static struct ratio write_and_read(const struct ratio *cell)
+{
+    struct ratio read = new_ratio();
+    struct error err = {0};
+    exec("DELETE FROM cell");
+    write_cell(cell, false);
+    assert_int_equal(read_cells(&read, &err), STATUS_OK);
+    return read;
+}
+
 static void assert_same_sketch(const struct sketch *a, const struct sketch *b)
 {
     static unsigned char left[1 << 18], right[1 << 18];
@@ -156,13 +167,10 @@ TEST_CASE(sums_are_exact_beyond_64_bits)
         uint64_t times;
     } cases[] = {{INT64_MAX, 1}, {INT64_MAX, 5}, {INT64_MIN, 1}, {INT64_MIN, 7}, {-1, 3}, {0, 2}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct ratio cell = new_ratio(), read = new_ratio();
-        struct error err = {0};
+        struct ratio cell = new_ratio();
         for (uint64_t n = 0; n < cases[i].times; n++)
             aggregate_add_int(&cell.values, cases[i].value);
-        exec("DELETE FROM cell");
-        write_cell(&cell, false);
-        assert_int_equal(read_cells(&read, &err), STATUS_OK);
+        struct ratio read = write_and_read(&cell);
         assert_true(read.values.integers == (wide)cases[i].value * (wide)cases[i].times);
         assert_same(&read, &cell);
         aggregate_deinit(&cell.values);
@@ -184,13 +192,10 @@ TEST_CASE(one_value_needs_no_sketch)
 
 TEST_CASE(sums_of_reals_are_never_nan)
 {
-    struct ratio cell = new_ratio(), read = new_ratio();
-    struct error err = {0};
+    struct ratio cell = new_ratio();
     for (unsigned i = 0; i < 4; i++)
         aggregate_add_real(&cell.values, i < 2 ? 1.7e308 : -1.7e308);
-    exec("DELETE FROM cell");
-    write_cell(&cell, false);
-    assert_int_equal(read_cells(&read, &err), STATUS_OK);
+    struct ratio read = write_and_read(&cell);
     assert_int_equal(read.values.count, 4);
     aggregate_deinit(&cell.values);
     aggregate_deinit(&read.values);
@@ -198,8 +203,7 @@ TEST_CASE(sums_of_reals_are_never_nan)
 
 TEST_CASE(the_largest_sketch_fits)
 {
-    struct ratio cell = new_ratio(), read = new_ratio();
-    struct error err = {0};
+    struct ratio cell = new_ratio();
     for (uint32_t bucket = 0; bucket < SKETCH_BUCKETS; bucket++) {
         const double value = sketch_bucket_value(bucket);
         sketch_add(cell.values.sketch, value, UINT64_C(1) << 44);
@@ -209,9 +213,7 @@ TEST_CASE(the_largest_sketch_fits)
     cell.values.has_reals = true;
     cell.values.min = -sketch_bucket_value(SKETCH_BUCKETS - 1);
     cell.values.max = sketch_bucket_value(SKETCH_BUCKETS - 1);
-    exec("DELETE FROM cell");
-    write_cell(&cell, false);
-    assert_int_equal(read_cells(&read, &err), STATUS_OK);
+    struct ratio read = write_and_read(&cell);
     assert_same(&read, &cell);
     aggregate_deinit(&cell.values);
     aggregate_deinit(&read.values);
