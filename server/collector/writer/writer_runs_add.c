@@ -15,8 +15,7 @@
 static enum status find_name(struct runs *runs, struct wire_bytes text, int64_t *id,
                              struct error *err)
 {
-    STATEMENT_BIND(&runs->statements, STATEMENT_NAME_FIND, value_bytes(text));
-    return statement_integer(&runs->statements, STATEMENT_NAME_FIND, id, err);
+    return STATEMENT_INTEGER(&runs->statements, STATEMENT_NAME_FIND, id, err, value_bytes(text));
 }
 
 enum status runs_other_name(struct runs *runs, int64_t *id, struct error *err)
@@ -24,8 +23,7 @@ enum status runs_other_name(struct runs *runs, int64_t *id, struct error *err)
     static const struct wire_bytes other = {5, "other"};
     enum status status = STATUS_OK;
     if (runs->other == 0) {
-        STATEMENT_BIND(&runs->statements, STATEMENT_NAME_OTHER, value_bytes(other));
-        status = statement_run(&runs->statements, STATEMENT_NAME_OTHER, err);
+        status = STATEMENT_RUN(&runs->statements, STATEMENT_NAME_OTHER, err, value_bytes(other));
         if (status == STATUS_OK)
             status = find_name(runs, other, &runs->other, err);
     }
@@ -78,9 +76,8 @@ static enum status intern(struct runs *runs, const struct name_source *source,
         return status;
     if (!quota_take_name(runs->quota, source->number, is_host, clock_monotonic_ns()))
         return runs_other_name(runs, id, err);
-    STATEMENT_BIND(&runs->statements, STATEMENT_NAME_ADD, value_bytes(text),
-                   value_int(source->owner));
-    status = statement_run(&runs->statements, STATEMENT_NAME_ADD, err);
+    status = STATEMENT_RUN(&runs->statements, STATEMENT_NAME_ADD, err, value_bytes(text),
+                           value_int(source->owner));
     *id = sqlite3_last_insert_rowid(runs->statements.db);
     return status;
 }
@@ -108,8 +105,8 @@ static enum status find_owner(struct runs *runs, const struct wire_peer *peer, i
                               struct error *err)
 {
     char who[PEER_OWNER_SIZE];
-    STATEMENT_BIND(&runs->statements, STATEMENT_OWNER_FIND, value_text(peer_owner_text(who, peer)));
-    return statement_integer(&runs->statements, STATEMENT_OWNER_FIND, id, err);
+    return STATEMENT_INTEGER(&runs->statements, STATEMENT_OWNER_FIND, id, err,
+                             value_text(peer_owner_text(who, peer)));
 }
 
 enum status runs_has_tombstone(struct runs *runs, const unsigned char uuid[MESSAGE_RUN_SIZE],
@@ -118,9 +115,8 @@ enum status runs_has_tombstone(struct runs *runs, const unsigned char uuid[MESSA
     char text[37];
     int64_t count = 0;
     text_from_uuid(text, uuid);
-    STATEMENT_BIND(&runs->statements, STATEMENT_TOMBSTONE_FIND, value_text(text));
-    enum status status =
-        statement_integer(&runs->statements, STATEMENT_TOMBSTONE_FIND, &count, err);
+    enum status status = STATEMENT_INTEGER(&runs->statements, STATEMENT_TOMBSTONE_FIND, &count, err,
+                                           value_text(text));
     *has = count > 0;
     return status;
 }
@@ -155,8 +151,7 @@ enum status runs_is_forgotten(struct runs *runs, const struct message_hello *hel
         status = find_owner(runs, peer, &owner, err);
     if (status != STATUS_OK || !*is)
         return status;
-    STATEMENT_BIND(&runs->statements, STATEMENT_REPLAY_COUNT, value_int(owner));
-    return statement_run(&runs->statements, STATEMENT_REPLAY_COUNT, err);
+    return STATEMENT_RUN(&runs->statements, STATEMENT_REPLAY_COUNT, err, value_int(owner));
 }
 
 static enum status add_owner(struct runs *runs, const struct wire_peer *peer, int64_t *id,
@@ -166,8 +161,8 @@ static enum status add_owner(struct runs *runs, const struct wire_peer *peer, in
     enum status status = find_owner(runs, peer, id, err);
     if (status != STATUS_OK || *id != 0)
         return status;
-    STATEMENT_BIND(&runs->statements, STATEMENT_OWNER_ADD, value_text(peer_owner_text(who, peer)));
-    status = statement_run(&runs->statements, STATEMENT_OWNER_ADD, err);
+    status = STATEMENT_RUN(&runs->statements, STATEMENT_OWNER_ADD, err,
+                           value_text(peer_owner_text(who, peer)));
     *id = sqlite3_last_insert_rowid(runs->statements.db);
     return status;
 }
@@ -179,16 +174,15 @@ static enum status insert_run(struct runs *runs, const struct message_hello *hel
 {
     char uuid[37], text[WIRE_KEY_TEXT_SIZE];
     text_from_uuid(uuid, hello->run);
-    STATEMENT_BIND(&runs->statements, STATEMENT_RUN_ADD, value_int(runs->last_id + 1),
-                   value_int(hello->started_ns), value_int(received_ns), value_int(received_ns),
-                   value_text(uuid), value_int(host), value_int(hello->pid),
-                   described(hello->worker_version), value_int(hello->protocol),
-                   described(hello->os), described(hello->kernel), described(hello->cpu),
-                   value_int(hello->cpu_count), optional(hello->cpu_governor),
-                   value_int(hello->host_memory_bytes), optional(hello->container),
-                   value_int(hello->device_count), optional(hello->driver), optional(hello->cuda),
-                   key_value(text, key), value_int(owner));
-    return statement_run(&runs->statements, STATEMENT_RUN_ADD, err);
+    return STATEMENT_RUN(
+        &runs->statements, STATEMENT_RUN_ADD, err, value_int(runs->last_id + 1),
+        value_int(hello->started_ns), value_int(received_ns), value_int(received_ns),
+        value_text(uuid), value_int(host), value_int(hello->pid), described(hello->worker_version),
+        value_int(hello->protocol), described(hello->os), described(hello->kernel),
+        described(hello->cpu), value_int(hello->cpu_count), optional(hello->cpu_governor),
+        value_int(hello->host_memory_bytes), optional(hello->container),
+        value_int(hello->device_count), optional(hello->driver), optional(hello->cuda),
+        key_value(text, key), value_int(owner));
 }
 
 enum status runs_add(struct runs *runs, const struct message_hello *hello,
@@ -230,8 +224,8 @@ enum status runs_own(struct runs *runs, struct run *run, const struct wire_peer 
     if (status != STATUS_OK)
         return status;
     run->opener = *peer;
-    STATEMENT_BIND(&runs->statements, STATEMENT_RUN_OWN, value_int(run->owner), value_int(run->id));
-    return statement_run(&runs->statements, STATEMENT_RUN_OWN, err);
+    return STATEMENT_RUN(&runs->statements, STATEMENT_RUN_OWN, err, value_int(run->owner),
+                         value_int(run->id));
 }
 
 enum status runs_count_unfinished(struct runs *runs, const struct wire_peer *peer, int64_t since_ns,
@@ -241,19 +235,17 @@ enum status runs_count_unfinished(struct runs *runs, const struct wire_peer *pee
     enum status status = find_owner(runs, peer, &owner, err);
     if (status != STATUS_OK)
         return status;
-    STATEMENT_BIND(&runs->statements, STATEMENT_RUN_UNFINISHED, value_int(owner),
-                   value_int(since_ns));
-    return statement_integer(&runs->statements, STATEMENT_RUN_UNFINISHED, count, err);
+    return STATEMENT_INTEGER(&runs->statements, STATEMENT_RUN_UNFINISHED, count, err,
+                             value_int(owner), value_int(since_ns));
 }
 
 enum status runs_describe(struct runs *runs, struct run *run, const struct message_hello *hello,
                           struct error *err)
 {
     run_count_devices(run, hello->device_count);
-    STATEMENT_BIND(&runs->statements, STATEMENT_RUN_DESCRIBE, optional(hello->cpu_governor),
-                   optional(hello->container), optional(hello->driver), optional(hello->cuda),
-                   value_int(run->id));
-    return statement_run(&runs->statements, STATEMENT_RUN_DESCRIBE, err);
+    return STATEMENT_RUN(&runs->statements, STATEMENT_RUN_DESCRIBE, err,
+                         optional(hello->cpu_governor), optional(hello->container),
+                         optional(hello->driver), optional(hello->cuda), value_int(run->id));
 }
 
 // A name beyond a limit is not stored as one of the run's: the producer sends it again to the next
@@ -264,9 +256,8 @@ static enum status add_name(struct runs *runs, struct run *run, const struct nam
     int64_t name = 0;
     enum status status = intern(runs, source, text, &name, err);
     if (status == STATUS_OK && name != runs->other) {
-        STATEMENT_BIND(&runs->statements, STATEMENT_RUN_NAME_ADD, value_int(run->id),
-                       value_int((int64_t)run->delivery.names_known + 1), value_int(name));
-        status = statement_run(&runs->statements, STATEMENT_RUN_NAME_ADD, err);
+        status = STATEMENT_RUN(&runs->statements, STATEMENT_RUN_NAME_ADD, err, value_int(run->id),
+                               value_int((int64_t)run->delivery.names_known + 1), value_int(name));
     }
     *folded += status == STATUS_OK && name == runs->other;
     if (status == STATUS_OK && run_append_name(run, name) != STATUS_OK)

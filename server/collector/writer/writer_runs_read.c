@@ -66,8 +66,7 @@ static enum status read_streams(struct runs *runs, struct run *run, struct error
     if (status != STATUS_OK)
         return status;
     int64_t drops = 0;
-    STATEMENT_BIND(statements, STATEMENT_DROPS, value_int(run->id));
-    status = statement_integer(statements, STATEMENT_DROPS, &drops, err);
+    status = STATEMENT_INTEGER(statements, STATEMENT_DROPS, &drops, err, value_int(run->id));
     run->drop_count = (uint32_t)drops;
     return status;
 }

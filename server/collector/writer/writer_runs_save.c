@@ -47,13 +47,12 @@ static enum status save_streams(struct runs *runs, struct run *run, uint64_t *pr
         *produced += lane->produced;
         if ((!stream->dirty && !lane->changed) || is_unused(stream, lane))
             continue;
-        STATEMENT_BIND(&runs->statements, STATEMENT_STREAM_SAVE, value_int(run->id),
-                       value_int(lane->stream), value_int((int64_t)lane->next),
-                       value_int((int64_t)lane->produced), value_int((int64_t)lane->unnumbered),
-                       value_text(stream->activity),
-                       value_if(stream->activity != NULL, stream->activity_since_ns),
-                       value_int((int64_t)lane->no_room));
-        status = statement_run(&runs->statements, STATEMENT_STREAM_SAVE, err);
+        status = STATEMENT_RUN(&runs->statements, STATEMENT_STREAM_SAVE, err, value_int(run->id),
+                               value_int(lane->stream), value_int((int64_t)lane->next),
+                               value_int((int64_t)lane->produced),
+                               value_int((int64_t)lane->unnumbered), value_text(stream->activity),
+                               value_if(stream->activity != NULL, stream->activity_since_ns),
+                               value_int((int64_t)lane->no_room));
         if (status == STATUS_OK)
             status = save_range(runs, run, i, err);
         stream->dirty = false;
@@ -68,9 +67,8 @@ static enum status save_ledger(struct runs *runs, struct run *run, struct error 
     for (unsigned kind = 0; kind < RECORD_KIND_COUNT && status == STATUS_OK; kind++) {
         if (run->stored_by_kind[kind] == 0)
             continue;
-        STATEMENT_BIND(&runs->statements, STATEMENT_LEDGER_ADD, value_int(run->id),
-                       value_int((int64_t)kind), value_int(run->stored_by_kind[kind]));
-        status = statement_run(&runs->statements, STATEMENT_LEDGER_ADD, err);
+        status = STATEMENT_RUN(&runs->statements, STATEMENT_LEDGER_ADD, err, value_int(run->id),
+                               value_int((int64_t)kind), value_int(run->stored_by_kind[kind]));
         run->stored_by_kind[kind] = 0;
     }
     return status;
@@ -84,15 +82,14 @@ enum status runs_save(struct runs *runs, struct run *run, struct error *err)
     if (status != STATUS_OK)
         return status;
     const bool has_clock = run->clock_error_ns != 0;
-    STATEMENT_BIND(&runs->statements, STATEMENT_RUN_UPDATE, value_int((int64_t)run->delivery.end),
-                   value_if(run->delivery.ended_ns != 0, run->delivery.ended_ns),
-                   value_int(run->heard_ns), value_int((int64_t)run->produced),
-                   value_int(run->stored), value_int(run->delivery.duplicates),
-                   value_int(run->refused), value_int(run->clock_suspects),
-                   value_int(run->unknown_columns), value_text(run->activity),
-                   value_int(run->device_count), value_if(has_clock, run->clock_offset_ns),
-                   value_if(has_clock, run->clock_error_ns), value_int(run->id));
-    status = statement_run(&runs->statements, STATEMENT_RUN_UPDATE, err);
+    status = STATEMENT_RUN(
+        &runs->statements, STATEMENT_RUN_UPDATE, err, value_int((int64_t)run->delivery.end),
+        value_if(run->delivery.ended_ns != 0, run->delivery.ended_ns), value_int(run->heard_ns),
+        value_int((int64_t)run->produced), value_int(run->stored),
+        value_int(run->delivery.duplicates), value_int(run->refused),
+        value_int(run->clock_suspects), value_int(run->unknown_columns), value_text(run->activity),
+        value_int(run->device_count), value_if(has_clock, run->clock_offset_ns),
+        value_if(has_clock, run->clock_error_ns), value_int(run->id));
     run->flushed_heard_ns = run->heard_ns;
     run->dirty = false;
     run->delivery.changed = false;
@@ -170,8 +167,7 @@ enum status run_record_unnumbered(struct runs *runs, struct run *run, int64_t re
         if (status != STATUS_OK)
             return status;
     }
-    STATEMENT_BIND(&runs->statements, STATEMENT_UNNUMBERED_ADD, value_int(run->id),
-                   value_int(received_ns - received_ns % UNNUMBERED_SPAN_NS),
-                   value_int((int64_t)risen), value_int(since_ns), value_int(now_ns));
-    return statement_run(&runs->statements, STATEMENT_UNNUMBERED_ADD, err);
+    return STATEMENT_RUN(&runs->statements, STATEMENT_UNNUMBERED_ADD, err, value_int(run->id),
+                         value_int(received_ns - received_ns % UNNUMBERED_SPAN_NS),
+                         value_int((int64_t)risen), value_int(since_ns), value_int(now_ns));
 }

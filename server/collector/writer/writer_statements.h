@@ -104,4 +104,10 @@ void statement_bind(struct statements *statements, enum statement which,
                    sizeof((const struct statement_value[]){__VA_ARGS__}) /                         \
                        sizeof(struct statement_value))
 
+// Binds the parameters, then calls statement_run or statement_integer.
+#define STATEMENT_RUN(statements, which, err, ...)                                                 \
+    (STATEMENT_BIND(statements, which, __VA_ARGS__), statement_run(statements, which, err))
+#define STATEMENT_INTEGER(statements, which, out, err, ...)                                        \
+    (STATEMENT_BIND(statements, which, __VA_ARGS__), statement_integer(statements, which, out, err))
+
 #endif
