@@ -38,6 +38,20 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
+// The text that a format makes, until this thread has asked for four others.
+__attribute__((format(printf, 1, 2))) static inline const char *format_text(const char *format, ...)
+{
+    static _Thread_local char texts[4][4096];
+    static _Thread_local unsigned next;
+    char *text = texts[next++ % COUNT_OF(texts)];
+    va_list list;
+    va_start(list, format);
+    const int size = vsnprintf(text, sizeof texts[0], format, list);
+    va_end(list);
+    assert_in_range(size, 0, sizeof texts[0] - 1);
+    return text;
+}
+
 // main() that runs the cases named: TEST_MAIN(test_one, test_two).  EACH calls a set-up and a
 // tear-down (or NULL) around each case, ONCE around them all.
 #define TEST_MAIN(...) TEST_MAIN_OF(TEST_RUN(__VA_ARGS__))

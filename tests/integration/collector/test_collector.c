@@ -42,11 +42,9 @@ TEST_CASE(test_values_arrive_as_they_were_sent)
     store_numbers(1, 64);
     for (unsigned i = 0; i < 64; i++) {
         for (unsigned c = INFERENCE_REQUEST; c < INFERENCE_COLUMNS; c++) {
-            char sql[128];
-            (void)snprintf(sql, sizeof sql,
-                           "SELECT coalesce(\"%s\", -1) FROM inference WHERE number = %u",
-                           record_kind_info(RECORD_KIND_INFERENCE)->columns[c].name, i + 1);
-            assert_int_equal(integer(sql),
+            assert_int_equal(integer(format_text(
+                                 "SELECT coalesce(\"%s\", -1) FROM inference WHERE number = %u",
+                                 record_kind_info(RECORD_KIND_INFERENCE)->columns[c].name, i + 1)),
                              record_has(&records[i], c) ? records[i].values[c].i : -1);
         }
     }

@@ -102,11 +102,10 @@ static void await_refusals(const char *reason, int64_t at_least)
 static void connect_as(struct producer *peer, enum who who, enum address_service service,
                        unsigned run)
 {
-    char endpoint[64];
     struct wire_pass pass = {.own = pairs[who]};
     memcpy(pass.server_key, server.public_key, sizeof pass.server_key);
-    (void)snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%u", port + (unsigned)service);
-    producer_open_in(peer, context, endpoint, &pass, run);
+    producer_open_in(peer, context, format_text("tcp://127.0.0.1:%u", port + (unsigned)service),
+                     &pass, run);
 }
 
 // Whether the server lets them in: the handshake's end is waited for.
@@ -259,10 +258,8 @@ TEST_CASE(test_handshakes_that_fail)
 // By permission: the folder's sockets know no keys.
 TEST_CASE(test_the_owner_goes_by_permission)
 {
-    char endpoint[FOLDER_PATH_SIZE + 32];
     struct producer owner;
-    (void)snprintf(endpoint, sizeof endpoint, "%s/admin", address);
-    producer_open_in(&owner, context, endpoint, NULL, 1);
+    producer_open_in(&owner, context, format_text("%s/admin", address), NULL, 1);
     struct message message;
     ask(&owner, &keys, &message);
     assert_int_equal(message.reply.status, REPLY_OK);
@@ -278,8 +275,7 @@ TEST_CASE(test_the_owner_goes_by_permission)
     hello(&peer);
     assert_string_equal(peer.error, "");
     producer_close(&peer);
-    (void)snprintf(endpoint, sizeof endpoint, "%s/query", address);
-    producer_open_in(&owner, context, endpoint, NULL, 1);
+    producer_open_in(&owner, context, format_text("%s/query", address), NULL, 1);
     assert_int_equal(ask_status(&owner, &keys), REPLY_DENIED);
     producer_close(&owner);
 }
@@ -455,9 +451,7 @@ TEST_CASE(test_a_run_is_its_keys)
     assert_false(thief.closed);
     producer_close(&thief);
     // Nor does it become somebody's without a key.
-    char endpoint[FOLDER_PATH_SIZE + 32];
-    (void)snprintf(endpoint, sizeof endpoint, "%s/ingest", address);
-    producer_open_in(&thief, context, endpoint, NULL, 1);
+    producer_open_in(&thief, context, format_text("%s/ingest", address), NULL, 1);
     hello(&thief);
     assert_string_equal(thief.error, "this run belongs to another key");
     producer_close(&thief);

@@ -257,10 +257,9 @@ static unsigned serve_crowd(uint64_t deadline_ns)
 
 static int64_t peak_kilobytes(void)
 {
-    char name[64], line[256];
+    char line[256];
     long long kilobytes = 0;
-    (void)snprintf(name, sizeof name, "/proc/%ld/status", (long)collector.pid);
-    FILE *file = fopen(name, "r");
+    FILE *file = fopen(format_text("/proc/%ld/status", (long)collector.pid), "r");
     assert_non_null(file);
     while (fgets(line, sizeof line, file))
         (void)sscanf(line, "VmHWM: %lld", &kilobytes);

@@ -201,9 +201,8 @@ TEST_CASE(test_over_tcp)
     assert_true(started);
     const char *const again[] = {INFERSTATD, "--db", path, "--listen", tcp, NULL};
     assert_int_equal(daemon_end(&collector, SIGTERM), 0);
-    char words[128];
-    (void)snprintf(words, sizeof words, "inferstatd: %s: port %u (live) is in use", tcp, port - 5);
-    expect_refusal(again, 4, words);
+    expect_refusal(again, 4,
+                   format_text("inferstatd: %s: port %u (live) is in use", tcp, port - 5));
     producer_close(&producer);
     producer_open(&producer, ingest, 3);
     say_hello();

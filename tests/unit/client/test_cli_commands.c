@@ -130,14 +130,12 @@ TEST_CASE(test_help)
     for (unsigned i = 0; i < count; i++) {
         assert_non_null(strstr(all, commands[i].name));
         char line[64];
-        (void)snprintf(line, sizeof line, "%s --help", commands[i].name);
-        assert_int_equal(run(line, false, &err), STATUS_OK);
+        assert_int_equal(run(format_text("%s --help", commands[i].name), false, &err), STATUS_OK);
         char *by_option = strdup(out_text);
         for (int o = 0; o < OPTION_COUNT; o++) {
-            char option[64];
-            (void)snprintf(option, sizeof option, "--%s", option_row((enum cli_option)o)->name);
             if (options_contain(commands[i].options, (enum cli_option)o))
-                assert_non_null(strstr(by_option, option));
+                assert_non_null(
+                    strstr(by_option, format_text("--%s", option_row((enum cli_option)o)->name)));
         }
         (void)snprintf(line, sizeof line, "help %s", commands[i].name);
         assert_int_equal(run(line, false, &err), STATUS_OK);
@@ -160,10 +158,8 @@ TEST_CASE(test_completion)
 {
     static const char *const shells[] = {"bash", "zsh", "fish"};
     for (size_t i = 0; i < COUNT_OF(shells); i++) {
-        char line[64];
         struct error err;
-        (void)snprintf(line, sizeof line, "completion %s", shells[i]);
-        assert_int_equal(run(line, false, &err), STATUS_OK);
+        assert_int_equal(run(format_text("completion %s", shells[i]), false, &err), STATUS_OK);
         unsigned count;
         const struct cli_command *commands = cli_commands(&count);
         for (unsigned c = 0; c < count; c++)
@@ -278,20 +274,21 @@ TEST_CASE(test_refusals)
 // The longest names there may be, of all dimensions at once, and one byte more.
 TEST_CASE(test_names_at_their_limit)
 {
-    static char line[4096];
     struct error err;
     char name[QUERY_TEXT_SIZE + 1];
     memset(name, 'm', sizeof name);
     name[QUERY_TEXT_SIZE - 1] = '\0';
-    (void)snprintf(line, sizeof line,
-                   "tail --db /nonexistent --model %s --host %s --device %s --operation %s "
-                   "--stage %s --workload %s",
-                   name, name, name, name, name, name);
-    assert_int_equal(run(line, false, &err), STATUS_NOT_FOUND);
+    assert_int_equal(
+        run(format_text("tail --db /nonexistent --model %s --host %s --device %s --operation %s "
+                        "--stage %s --workload %s",
+                        name, name, name, name, name, name),
+            false, &err),
+        STATUS_NOT_FOUND);
     name[QUERY_TEXT_SIZE - 1] = 'm';
     name[QUERY_TEXT_SIZE] = '\0';
-    (void)snprintf(line, sizeof line, "tail --db /nonexistent --host x --model %s", name);
-    assert_int_equal(run(line, false, &err), STATUS_INVALID);
+    assert_int_equal(
+        run(format_text("tail --db /nonexistent --host x --model %s", name), false, &err),
+        STATUS_INVALID);
     assert_string_equal(err.text, "--model: the name is too long (at most 255 bytes)");
 }
 

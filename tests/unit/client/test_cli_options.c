@@ -47,12 +47,12 @@ TEST_CASE(test_keys)
     struct error err;
     static const char key[] = "-jf8n{v#0=U6#QeR2pM]X-y{=GgR%UEc5%kox8YF";
     static const char dashes[] = "--f8n{v#0:U6#QeR2pM]X-y{:GgR%UEc5%kox8YF";
-    char line[256];
-    (void)snprintf(line, sizeof line,
-                   "authorize %s --role producer,admin --name gpu07 --key k "
-                   "--replaces %s --server-key %s --insecure",
-                   key, dashes, key);
-    assert_int_equal(parse(&options, line, &err), STATUS_OK);
+    assert_int_equal(parse(&options,
+                           format_text("authorize %s --role producer,admin --name gpu07 --key k "
+                                       "--replaces %s --server-key %s --insecure",
+                                       key, dashes, key),
+                           &err),
+                     STATUS_OK);
     assert_int_equal(options.argument_count, 1);
     assert_string_equal(options.arguments[0], key);
     assert_int_equal(options.roles, 1U << QUERY_ROLE_PRODUCER | 1U << QUERY_ROLE_ADMIN);
@@ -61,11 +61,9 @@ TEST_CASE(test_keys)
     assert_string_equal(options.trust.key_file, "k");
     assert_string_equal(options.trust.server_key, key);
     assert_true(options.trust.insecure);
-    (void)snprintf(line, sizeof line, "revoke %s", dashes);
-    assert_int_equal(parse(&options, line, &err), STATUS_OK);
+    assert_int_equal(parse(&options, format_text("revoke %s", dashes), &err), STATUS_OK);
     assert_string_equal(options.arguments[0], dashes);
-    (void)snprintf(line, sizeof line, "loads %s", key);
-    assert_int_equal(parse(&options, line, &err), STATUS_INVALID);
+    assert_int_equal(parse(&options, format_text("loads %s", key), &err), STATUS_INVALID);
     assert_int_equal(parse(&options, "revoke --collector=ipc:///tmp/aaaaaaaaaaaaaaaaa x", &err),
                      STATUS_OK); // 40 letters of a key's, and an option all the same
     assert_string_equal(options.collector, "ipc:///tmp/aaaaaaaaaaaaaaaaa");

@@ -245,9 +245,7 @@ TEST_FIXTURE(tear_down)
     if (collector.runs)
         stop();
     for (size_t i = 0; i < COUNT_OF(names); i++) {
-        char path[128];
-        (void)snprintf(path, sizeof path, "%s/%s", collector.folder, names[i]);
-        (void)unlink(path);
+        (void)unlink(format_text("%s/%s", collector.folder, names[i]));
     }
     assert_int_equal(rmdir(collector.folder), 0);
     return 0;

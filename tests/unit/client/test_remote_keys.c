@@ -266,10 +266,9 @@ TEST_CASE(test_another_key_of_the_collector)
 
     // While the collector's key is changed both are known here.
     char path[FOLDER_PATH_SIZE], right[WIRE_KEY_TEXT_SIZE];
-    char both[2 * WIRE_KEY_TEXT_SIZE + 16];
-    (void)snprintf(both, sizeof both, "%s old\n%s new\n", key,
-                   wire_key_text(right, rig.server.public_key));
-    (void)write_text(folder_path(path, rig.folder, "servers"), both);
+    (void)write_text(
+        folder_path(path, rig.folder, "servers"),
+        format_text("%s old\n%s new\n", key, wire_key_text(right, rig.server.public_key)));
     remote = open_remote(path, 20 * SECOND_NS);
     ask_until_answered(remote);
     remote_close(remote);

@@ -52,19 +52,16 @@ int rollup_rig_set_up(__attribute__((unused)) void **state)
     rollup_rig_exec("INSERT INTO name(id, text) VALUES(11, 'a'), (12, 'b'), (13, 'c'), (14, 'd'),"
                     " (21, 'host-1'), (22, 'host-2')");
     for (int run = 1; run <= ROLLUP_RIG_RUNS; run++) {
-        char sql[512];
-        (void)snprintf(sql, sizeof sql,
-                       "INSERT INTO run(run, started_ns, received_ns, uuid, host, pid, \"end\","
-                       " worker_version, protocol, os, kernel, cpu, cpu_count, host_memory_bytes,"
-                       " device_count, produced, stored, duplicates, heard_ns)"
-                       " VALUES(%d, 1, 1, 'run-%d', %d, 1, 0, 'v', 1, 'o', 'k', 'c', 1, 1, 1, 0,"
-                       " 0, 0, 1)",
-                       run, run, 21 + run % 2);
-        rollup_rig_exec(sql);
+        rollup_rig_exec(
+            format_text("INSERT INTO run(run, started_ns, received_ns, uuid, host, pid, \"end\","
+                        " worker_version, protocol, os, kernel, cpu, cpu_count, host_memory_bytes,"
+                        " device_count, produced, stored, duplicates, heard_ns)"
+                        " VALUES(%d, 1, 1, 'run-%d', %d, 1, 0, 'v', 1, 'o', 'k', 'c', 1, 1, 1, 0,"
+                        " 0, 0, 1)",
+                        run, run, 21 + run % 2));
         for (int kind = 1; kind < RECORD_KIND_COUNT; kind++) {
-            (void)snprintf(sql, sizeof sql,
-                           "INSERT INTO ledger(run, kind, stored) VALUES(%d, %d, 0)", run, kind);
-            rollup_rig_exec(sql);
+            rollup_rig_exec(
+                format_text("INSERT INTO ledger(run, kind, stored) VALUES(%d, %d, 0)", run, kind));
         }
     }
     return 0;
@@ -459,20 +456,21 @@ static void check_rollup(struct expectation *all, sqlite3_stmt *row)
 
 static void check_metric(struct expectation *all)
 {
-    char sql[512];
-    (void)snprintf(sql, sizeof sql, "SELECT watermark FROM rollup_state WHERE metric = %d",
-                   all->metric->number);
-    sqlite3_stmt *row = prepare_records(all, rollup_rig_integer(sql));
+    sqlite3_stmt *row = prepare_records(
+        all, rollup_rig_integer(format_text("SELECT watermark FROM rollup_state WHERE metric = %d",
+                                            all->metric->number)));
     while (sqlite3_step(row) == SQLITE_ROW)
         expect_row(all, row);
     (void)sqlite3_finalize(row);
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT r.grouping, r.level, r.started_ns, r.series, s.model, s.host, s.device,"
-                   " s.operation, r.count, r.sum, r.carry, r.min, r.max, r.numerator,"
-                   " r.denominator, r.sketch FROM rollup r JOIN series s ON s.id = r.series"
-                   " AND s.grouping = r.grouping WHERE r.metric = %d",
-                   all->metric->number);
-    if (sqlite3_prepare_v2(rollup_rig.db, sql, -1, &row, NULL) != SQLITE_OK)
+    if (sqlite3_prepare_v2(
+            rollup_rig.db,
+            format_text(
+                "SELECT r.grouping, r.level, r.started_ns, r.series, s.model, s.host, s.device,"
+                " s.operation, r.count, r.sum, r.carry, r.min, r.max, r.numerator,"
+                " r.denominator, r.sketch FROM rollup r JOIN series s ON s.id = r.series"
+                " AND s.grouping = r.grouping WHERE r.metric = %d",
+                all->metric->number),
+            -1, &row, NULL) != SQLITE_OK)
         fail_msg("%s", sqlite3_errmsg(rollup_rig.db));
     while (sqlite3_step(row) == SQLITE_ROW)
         check_rollup(all, row);

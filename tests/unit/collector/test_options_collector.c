@@ -55,12 +55,10 @@ TEST_CASE(test_defaults)
     assert_string_equal(options.db, folder_path(db, folder, "inferstat/inferstat.db"));
     assert_int_equal(options.log_level, LOG_LEVEL_INFO);
     const struct options_environment bare = {.runtime_dir = folder};
-    char own[FOLDER_PATH_SIZE + 24];
     char name[] = "inferstatd";
     char *const argv[] = {name, NULL};
     assert_int_equal(options_read(&options, 1, argv, &bare, NULL), STATUS_OK);
-    (void)snprintf(own, sizeof own, "ipc://%s/inferstat", folder);
-    expect_listen(&options, 0, own);
+    expect_listen(&options, 0, format_text("ipc://%s/inferstat", folder));
 }
 
 TEST_CASE(test_options_beat_the_environment_and_that_the_file)
@@ -96,11 +94,14 @@ TEST_CASE(test_options_beat_the_environment_and_that_the_file)
     assert_string_equal(options.key, "/s");
     assert_string_equal(options.files_under, "/f");
     assert_false(options.insecure);
-    (void)snprintf(words, sizeof words,
-                   "--db=/x.db --listen ipc:///c --log-level error --config %s --max-names 1"
-                   " --key /t --insecure --retention minute=1d",
-                   config);
-    assert_int_equal(read_words(&options, words, NULL), STATUS_OK);
+    assert_int_equal(
+        read_words(
+            &options,
+            format_text("--db=/x.db --listen ipc:///c --log-level error --config %s --max-names 1"
+                        " --key /t --insecure --retention minute=1d",
+                        config),
+            NULL),
+        STATUS_OK);
     assert_int_equal(options.listen_count, 1);
     expect_listen(&options, 0, "ipc:///c");
     assert_string_equal(options.db, "/x.db");
@@ -147,10 +148,8 @@ TEST_CASE(test_the_systems_files)
     assert_int_equal(read_words(&options, "--max-names 9", NULL), STATUS_OK);
     assert_int_equal(options.limits.names, 9);
     // A file that is named is the only one.
-    char words[600];
     write_text(config, "max-connections = 5\n");
-    (void)snprintf(words, sizeof words, "--config %s", config);
-    assert_int_equal(read_words(&options, words, NULL), STATUS_OK);
+    assert_int_equal(read_words(&options, format_text("--config %s", config), NULL), STATUS_OK);
     assert_int_equal(options.limits.names, LIMITS_NAMES);
     assert_int_equal(options.limits.connections, 5);
     write_text(folder_path(path, etc, "conf.d/20.conf"), "\nmax-names = many\n");
@@ -212,10 +211,9 @@ TEST_CASE(test_a_file_that_is_wrong_names_its_line)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct options options;
         struct error err = {0};
-        char words[600];
         write_text(config, cases[i].text);
-        (void)snprintf(words, sizeof words, "--config %s", config);
-        assert_int_not_equal(read_words(&options, words, &err), STATUS_OK);
+        assert_int_not_equal(read_words(&options, format_text("--config %s", config), &err),
+                             STATUS_OK);
         if (!strstr(err.text, cases[i].says) || !strstr(err.text, config))
             fail_msg("\"%s\" does not say \"%s\" and the file", err.text, cases[i].says);
     }
@@ -277,20 +275,16 @@ TEST_CASE(test_who_may_listen_where)
     static const char *const far[] = {"tcp://192.0.2.1:5571", "tcp://*:5571", "tcp://0.0.0.0",
                                       "tcp://[::]:5571", "tcp://[2001:db8::1]:5571"};
     for (size_t i = 0; i < COUNT_OF(far); i++) {
-        (void)snprintf(words, sizeof words, "--listen ipc:///x --listen %s", far[i]);
-        expect_verdict(words, STATUS_DENIED, "inferstat keygen --server");
-        (void)snprintf(words, sizeof words, "--listen %s --insecure", far[i]);
-        expect_verdict(words, STATUS_OK, NULL);
-        (void)snprintf(words, sizeof words, "--listen %s --key %s --authorized-keys %s", far[i],
-                       key, list);
-        expect_verdict(words, STATUS_OK, NULL);
+        expect_verdict(format_text("--listen ipc:///x --listen %s", far[i]), STATUS_DENIED,
+                       "inferstat keygen --server");
+        expect_verdict(format_text("--listen %s --insecure", far[i]), STATUS_OK, NULL);
+        expect_verdict(format_text("--listen %s --key %s --authorized-keys %s", far[i], key, list),
+                       STATUS_OK, NULL);
     }
     expect_verdict("--listen ipc:///x --listen tcp://127.0.0.1 --listen tcp://[::1]", STATUS_OK,
                    NULL);
-    (void)snprintf(words, sizeof words, "--key %s --insecure", key);
-    expect_verdict(words, STATUS_INVALID, "contradict");
-    (void)snprintf(words, sizeof words, "--key %s.none", key);
-    expect_verdict(words, STATUS_NOT_FOUND, "s.key.none");
+    expect_verdict(format_text("--key %s --insecure", key), STATUS_INVALID, "contradict");
+    expect_verdict(format_text("--key %s.none", key), STATUS_NOT_FOUND, "s.key.none");
     write_text(list, "# ours\nnonsense\n");
     (void)snprintf(words, sizeof words, "--key %s --authorized-keys %s", key, list);
     expect_verdict(words, STATUS_INVALID, "s.keys:2: ");

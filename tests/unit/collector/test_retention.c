@@ -155,16 +155,14 @@ TEST_CASE(test_records_over_their_age_go)
     assert_true(pass(now_ns) >= 12); // 2,000 of three kinds, in slices of 512
     const int64_t floor_ns = rollup_bucket(ROLLUP_MINUTE, now_ns - 10 * HOUR);
     for (size_t i = 0; i < 3; i++) {
-        char sql[160];
         const char *table = record_kind_info(kinds[i])->name;
-        (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM \"%s\" WHERE started_ns < %lld",
-                       table, (long long)floor_ns);
-        assert_int_equal(integer(sql), 0);
-        (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM \"%s\"", table);
-        assert_in_range(integer(sql), 999, 1003);
-        (void)snprintf(sql, sizeof sql, "SELECT until_ns = %lld FROM expiry WHERE kind = %d",
-                       (long long)floor_ns, (int)kinds[i]);
-        assert_int_equal(integer(sql), 1);
+        assert_int_equal(integer(format_text("SELECT count(*) FROM \"%s\" WHERE started_ns < %lld",
+                                             table, (long long)floor_ns)),
+                         0);
+        assert_in_range(integer(format_text("SELECT count(*) FROM \"%s\"", table)), 999, 1003);
+        assert_int_equal(integer(format_text("SELECT until_ns = %lld FROM expiry WHERE kind = %d",
+                                             (long long)floor_ns, (int)kinds[i])),
+                         1);
     }
     // They say what the rest is of.
     assert_int_equal(integer("SELECT count(*) FROM device"), 3000);
@@ -318,13 +316,13 @@ TEST_CASE(test_the_oldest_go_first)
         assert_true(until_ns >= before && until_ns <= rows.before_ns);
         assert_int_equal(until_ns % MINUTE, 0);
         before = until_ns;
-        char sql[160];
-        (void)snprintf(sql, sizeof sql,
-                       "SELECT %lld - min(started_ns) <= %lld FROM operation WHERE started_ns <"
-                       " %lld HAVING count(*) > 0",
-                       (long long)until_ns, (long long)MINUTE, (long long)until_ns);
         if (gone == 300)
-            assert_int_equal(integer(sql), integer("SELECT 1"));
+            assert_int_equal(
+                integer(format_text(
+                    "SELECT %lld - min(started_ns) <= %lld FROM operation WHERE started_ns <"
+                    " %lld HAVING count(*) > 0",
+                    (long long)until_ns, (long long)MINUTE, (long long)until_ns)),
+                integer("SELECT 1"));
         expect_balance();
     }
     assert_int_equal(before, rows.before_ns);
@@ -428,23 +426,18 @@ TEST_CASE(test_records_wait_for_their_rollups)
 
 static int64_t oldest(enum rollup_level level, bool finest)
 {
-    char sql[128];
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT min(started_ns) FROM rollup WHERE level = %d AND"
-                   " (grouping = 0) = %d",
-                   (int)level, finest);
-    return integer(sql);
+    return integer(format_text("SELECT min(started_ns) FROM rollup WHERE level = %d AND"
+                               " (grouping = 0) = %d",
+                               (int)level, finest));
 }
 
 static int64_t gap(enum rollup_level level, bool finest)
 {
-    char sql[256];
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT CASE WHEN count(*) = %d AND min(until_ns) = max(until_ns) AND"
-                   " max(since_ns) = -9223372036854775808 THEN max(until_ns) END FROM rollup_gap"
-                   " WHERE kind = %d AND why = %d AND level = %d AND (grouping = 0) = %d",
-                   1, (int)RECORD_KIND_OPERATION, (int)ROLLUP_OLD, (int)level, finest);
-    return integer(sql);
+    return integer(
+        format_text("SELECT CASE WHEN count(*) = %d AND min(until_ns) = max(until_ns) AND"
+                    " max(since_ns) = -9223372036854775808 THEN max(until_ns) END FROM rollup_gap"
+                    " WHERE kind = %d AND why = %d AND level = %d AND (grouping = 0) = %d",
+                    1, (int)RECORD_KIND_OPERATION, (int)ROLLUP_OLD, (int)level, finest));
 }
 
 TEST_CASE(test_rollups_over_their_age_go_level_by_level)

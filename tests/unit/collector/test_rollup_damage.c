@@ -213,20 +213,18 @@ TEST_CASE(damage_goes_with_the_day)
 TEST_CASE(a_damaged_row_of_expired_records_is_given_up)
 {
     const int64_t midnight = BASE_NS + INT64_C(5400000000000);
-    char sql[256];
     for (unsigned level = 0; level < ROLLUP_LEVEL_COUNT; level++) {
         rollup_rig_exec("DELETE FROM rollup; DELETE FROM rollup_gap; DELETE FROM expiry;"
                         " DELETE FROM startup; DELETE FROM rollup_state");
         rollup_rig_restart();
         insert_three_hours();
         rollup_rig_fold_all();
-        (void)snprintf(sql, sizeof sql,
-                       "DELETE FROM startup WHERE started_ns < %lld;"
-                       "INSERT INTO expiry VALUES(3, %lld);"
-                       "UPDATE rollup SET count = count + 1 WHERE grouping = 1 AND level = %u"
-                       " AND started_ns < %lld",
-                       (long long)midnight, (long long)midnight, level, (long long)midnight);
-        rollup_rig_exec(sql);
+        rollup_rig_exec(
+            format_text("DELETE FROM startup WHERE started_ns < %lld;"
+                        "INSERT INTO expiry VALUES(3, %lld);"
+                        "UPDATE rollup SET count = count + 1 WHERE grouping = 1 AND level = %u"
+                        " AND started_ns < %lld",
+                        (long long)midnight, (long long)midnight, level, (long long)midnight));
         // The clear needs another day; a late record needs the row itself.
         clear_window(midnight, midnight + INT64_C(600000000000));
         rollup_rig_rebuild();
@@ -253,33 +251,29 @@ TEST_CASE(a_damaged_row_of_expired_records_is_given_up)
                                " rollup_state WHERE metric / 256 = 3"),
             1);
         // A month is read by its days, which are all there.
-        (void)snprintf(sql, sizeof sql,
-                       "SELECT (count(*) > 0) = (%u < 3) FROM rollup_gap WHERE grouping = 1"
-                       " AND why = %d",
-                       level, (int)ROLLUP_LOST);
-        assert_int_equal(rollup_rig_integer(sql), 1);
+        assert_int_equal(rollup_rig_integer(format_text(
+                             "SELECT (count(*) > 0) = (%u < 3) FROM rollup_gap WHERE grouping = 1"
+                             " AND why = %d",
+                             level, (int)ROLLUP_LOST)),
+                         1);
     }
 }
 
 // What a grouping's rollups of a level count from a time on, by the metric all records have.
 static int64_t counted(unsigned grouping, unsigned level, int64_t started_ns)
 {
-    char sql[256];
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT coalesce(sum(count), 0) FROM rollup WHERE grouping = %u AND level = %u"
-                   " AND started_ns = %lld AND metric ="
-                   " (SELECT min(metric) FROM rollup WHERE metric / 256 = 3)",
-                   grouping, level, (long long)started_ns);
-    return rollup_rig_integer(sql);
+    return rollup_rig_integer(
+        format_text("SELECT coalesce(sum(count), 0) FROM rollup WHERE grouping = %u AND level = %u"
+                    " AND started_ns = %lld AND metric ="
+                    " (SELECT min(metric) FROM rollup WHERE metric / 256 = 3)",
+                    grouping, level, (long long)started_ns));
 }
 
 static int64_t records_of(int64_t since_ns, int64_t minutes)
 {
-    char sql[160];
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT count(*) FROM startup WHERE started_ns >= %lld AND started_ns < %lld",
-                   (long long)since_ns, (long long)(since_ns + minutes * INT64_C(60000000000)));
-    return rollup_rig_integer(sql);
+    return rollup_rig_integer(
+        format_text("SELECT count(*) FROM startup WHERE started_ns >= %lld AND started_ns < %lld",
+                    (long long)since_ns, (long long)(since_ns + minutes * INT64_C(60000000000))));
 }
 
 // Of three hours the first 110 minutes have expired, up to 20 past midnight; then ten
@@ -289,15 +283,12 @@ TEST_CASE(sums_of_a_day_that_expires_are_not_rebuilt)
 {
     const int64_t minute = INT64_C(60000000000);
     const int64_t midnight = BASE_NS + 90 * minute, edge = midnight + 20 * minute;
-    char sql[256];
     insert_three_hours();
     rollup_rig_fold_all();
     const int64_t before = records_of(BASE_NS, 90), day = records_of(midnight, 90);
-    (void)snprintf(sql, sizeof sql,
-                   "DELETE FROM startup WHERE started_ns < %lld;"
-                   "INSERT INTO expiry VALUES(3, %lld)",
-                   (long long)edge, (long long)edge);
-    rollup_rig_exec(sql);
+    rollup_rig_exec(format_text("DELETE FROM startup WHERE started_ns < %lld;"
+                                "INSERT INTO expiry VALUES(3, %lld)",
+                                (long long)edge, (long long)edge));
     clear_window(midnight + 30 * minute, midnight + 40 * minute);
     assert_true(records_of(midnight, 90) < day);
     rollup_rig_rebuild();
@@ -346,12 +337,10 @@ static void prune_all(void)
 
 static int64_t values_of_days(unsigned grouping)
 {
-    char sql[160];
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT total(count) FROM rollup WHERE grouping = %u AND level = 2"
-                   " AND metric = (SELECT min(metric) FROM rollup WHERE metric / 256 = 3)",
-                   grouping);
-    return rollup_rig_integer(sql);
+    return rollup_rig_integer(
+        format_text("SELECT total(count) FROM rollup WHERE grouping = %u AND level = 2"
+                    " AND metric = (SELECT min(metric) FROM rollup WHERE metric / 256 = 3)",
+                    grouping));
 }
 
 // Of days with a few records no sums are kept, until these expire: of 40 days at a time.
@@ -391,10 +380,8 @@ TEST_CASE(days_that_expire_have_sums)
     const int64_t late = rollup_rig_integer("SELECT count(*) FROM startup") - left;
     assert_true(late > 0);
     // A value of each record of the days before, whether it is still there or not.
-    char sql[160];
-    (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM startup WHERE started_ns >= %lld",
-                   (long long)edge_ns);
-    const int64_t behind = rollup_rig_integer(sql);
+    const int64_t behind = rollup_rig_integer(
+        format_text("SELECT count(*) FROM startup WHERE started_ns >= %lld", (long long)edge_ns));
     for (unsigned g = 0; g < ROLLUP_GROUPING_COUNT; g++)
         assert_int_equal(values_of_days(g), all + late - behind);
 }

@@ -189,10 +189,10 @@ static void check_months(void)
         int place;
     } columns[] = {{"duration_ns", OPERATION_DURATION_NS}, {"items", OPERATION_ITEMS}};
     for (size_t i = 0; i < COUNT_OF(columns); i++) {
-        char sql[1024];
-        (void)snprintf(sql, sizeof sql, wrong, columns[i].column, columns[i].column,
-                       256 * RECORD_KIND_OPERATION + columns[i].place);
-        assert_int_equal(rollup_rig_integer(sql), 0);
+        assert_int_equal(
+            rollup_rig_integer(format_text(wrong, columns[i].column, columns[i].column,
+                                           256 * RECORD_KIND_OPERATION + columns[i].place)),
+            0);
     }
 }
 
@@ -203,15 +203,13 @@ static void check_levels(void)
                     " AS hour, count(*) AS count FROM operation GROUP BY 1");
     for (int place = 0; place < ROLLUP_GROUPING_COUNT * ROLLUP_LEVEL_COUNT; place++) {
         const int grouping = place / ROLLUP_LEVEL_COUNT, level = place % ROLLUP_LEVEL_COUNT;
-        char sql[1024];
-        (void)snprintf(sql, sizeof sql,
-                       "SELECT (SELECT total(count) FROM rollup WHERE metric = %d AND grouping ="
-                       " %d AND level = %d) = (SELECT total(count) FROM hours WHERE NOT EXISTS"
-                       " (SELECT 1 FROM rollup_gap WHERE kind = %d AND grouping = %d AND"
-                       " level >= %d AND since_ns <= hour AND until_ns > hour))",
-                       256 * RECORD_KIND_OPERATION + OPERATION_DURATION_NS, grouping, level,
-                       RECORD_KIND_OPERATION, grouping, level);
-        if (rollup_rig_integer(sql) != 1)
+        if (rollup_rig_integer(format_text(
+                "SELECT (SELECT total(count) FROM rollup WHERE metric = %d AND grouping ="
+                " %d AND level = %d) = (SELECT total(count) FROM hours WHERE NOT EXISTS"
+                " (SELECT 1 FROM rollup_gap WHERE kind = %d AND grouping = %d AND"
+                " level >= %d AND since_ns <= hour AND until_ns > hour))",
+                256 * RECORD_KIND_OPERATION + OPERATION_DURATION_NS, grouping, level,
+                RECORD_KIND_OPERATION, grouping, level)) != 1)
             fail_msg("grouping %d, level %d", grouping, level);
     }
 }

@@ -42,14 +42,14 @@ TEST_CASE(every_kind_is_as_plain_sql_says)
         insert_group((enum record_kind)kind, 6);
         rollup_rig_fold_all();
         rollup_rig_check((enum record_kind)kind, 1);
-        char sql[256];
         const struct rollup_metrics *metrics = rollup_metrics_of((enum record_kind)kind);
         for (unsigned m = 0; m < metrics->count; m++) {
-            (void)snprintf(sql, sizeof sql,
-                           "SELECT (SELECT watermark FROM rollup_state WHERE metric = %d)"
-                           " = (SELECT max(id) FROM \"%s\")",
-                           metrics->list[m].number, record_kind_info((enum record_kind)kind)->name);
-            assert_int_equal(rollup_rig_integer(sql), 1);
+            assert_int_equal(
+                rollup_rig_integer(format_text(
+                    "SELECT (SELECT watermark FROM rollup_state WHERE metric = %d)"
+                    " = (SELECT max(id) FROM \"%s\")",
+                    metrics->list[m].number, record_kind_info((enum record_kind)kind)->name)),
+                1);
         }
     }
 }
@@ -273,12 +273,9 @@ TEST_CASE(what_expired_stays_in_rollups)
     rollup_rig_fold_all();
     const int64_t all = rollup_rig_integer("SELECT count(*) FROM startup");
     assert_int_equal(in_days(), all);
-    char sql[256];
-    (void)snprintf(sql, sizeof sql,
-                   "DELETE FROM startup WHERE started_ns < %lld;"
-                   "INSERT INTO expiry VALUES(3, %lld)",
-                   (long long)midnight, (long long)midnight);
-    rollup_rig_exec(sql);
+    rollup_rig_exec(format_text("DELETE FROM startup WHERE started_ns < %lld;"
+                                "INSERT INTO expiry VALUES(3, %lld)",
+                                (long long)midnight, (long long)midnight));
     const struct query_filter filter = {.since_ns = midnight,
                                         .until_ns = midnight + INT64_C(600000000000)};
     bool done = false;

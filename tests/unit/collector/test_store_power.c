@@ -60,13 +60,12 @@ int __real_renameat2(int from_folder, const char *from, int to_folder, const cha
 
 int __wrap_fsync(int fd)
 {
-    char link[64], path[FOLDER_PATH_SIZE];
+    char path[FOLDER_PATH_SIZE];
     struct stat st;
     const int rc = __real_fsync(fd);
     if (rc != 0 || !recording || fstat(fd, &st) != 0)
         return rc;
-    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    const ssize_t size = readlink(link, path, sizeof path - 1);
+    const ssize_t size = readlink(format_text("/proc/self/fd/%d", fd), path, sizeof path - 1);
     if (S_ISDIR(st.st_mode)) {
         power_tape_sync_folder(recording);
     } else if (size > 0) {
@@ -406,15 +405,17 @@ static void check_rollups(sqlite3 *db)
 {
     struct error err = {0};
     for (unsigned grouping = 0; grouping < ROLLUP_GROUPING_COUNT; grouping++) {
-        char sql[512];
         int64_t wrong = 0;
-        (void)snprintf(sql, sizeof sql,
-                       "SELECT count(*) FROM rollup_state s WHERE metric = %d AND"
-                       " (SELECT total(r.count) FROM rollup r WHERE r.metric = s.metric"
-                       " AND r.grouping = %u AND r.level = %d) <>"
-                       " (SELECT count(*) FROM inference WHERE id <= s.watermark)",
-                       256 * RECORD_KIND_INFERENCE + INFERENCE_E2E_NS, grouping, ROLLUP_MONTH);
-        expect_ok(database_integer(db, sql, &wrong, &err), &err);
+        expect_ok(
+            database_integer(
+                db,
+                format_text("SELECT count(*) FROM rollup_state s WHERE metric = %d AND"
+                            " (SELECT total(r.count) FROM rollup r WHERE r.metric = s.metric"
+                            " AND r.grouping = %u AND r.level = %d) <>"
+                            " (SELECT count(*) FROM inference WHERE id <= s.watermark)",
+                            256 * RECORD_KIND_INFERENCE + INFERENCE_E2E_NS, grouping, ROLLUP_MONTH),
+                &wrong, &err),
+            &err);
         assert_int_equal(wrong, 0);
     }
 }

@@ -62,8 +62,8 @@ TEST_CASE(test_every_kind_goes_into_its_table)
             if (rig_integer(sql) != 1)
                 fail_msg("not so: %s", sql);
         }
-        (void)snprintf(sql, sizeof sql, "SELECT stored FROM ledger WHERE kind = %u", kind);
-        assert_int_equal(rig_integer(sql), 1);
+        assert_int_equal(
+            rig_integer(format_text("SELECT stored FROM ledger WHERE kind = %u", kind)), 1);
     }
 }
 

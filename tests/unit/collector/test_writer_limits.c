@@ -37,10 +37,9 @@ TEST_CASE(test_a_run_belongs_to_the_key_that_opened_it)
     char key[WIRE_KEY_TEXT_SIZE];
     unsigned char bytes[WIRE_KEY_SIZE];
     memset(bytes, 'a', sizeof bytes);
-    char sql[256];
-    (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM run WHERE key = '%s'",
-                   wire_key_text(key, bytes));
-    assert_int_equal(rig_integer(sql), 1);
+    assert_int_equal(rig_integer(format_text("SELECT count(*) FROM run WHERE key = '%s'",
+                                             wire_key_text(key, bytes))),
+                     1);
     for (unsigned round = 0; round < 2; round++) {
         for (size_t i = 0; i < COUNT_OF(others); i++) {
             rig.sender = others[i];
@@ -334,10 +333,8 @@ static void add_names(unsigned char run, const char *prefix, unsigned first, uns
 
 static int64_t named(const char *name)
 {
-    char sql[160];
-    (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM v_operation WHERE operation = '%s'",
-                   name);
-    return rig_integer(sql);
+    return rig_integer(
+        format_text("SELECT count(*) FROM v_operation WHERE operation = '%s'", name));
 }
 
 // Records of names beyond a run's limit are stored, with the name "other".
@@ -386,11 +383,9 @@ TEST_CASE(test_names_beyond_the_quota)
     set_quotas("names=1000", LIMITS_STORE_NAMES);
     rig.sender = 'a';
     for (unsigned char run = 1; run <= RUNS; run++) {
-        char prefix[16];
         const struct message said = hello_of(run);
         assert_string_equal(error_for(&said), "");
-        (void)snprintf(prefix, sizeof prefix, "run-%u", run);
-        add_names(run, prefix, 1, NAMES);
+        add_names(run, format_text("run-%u", run), 1, NAMES);
     }
     assert_int_equal(rig_integer("SELECT count(*) FROM name WHERE owner <> 0"), MOST);
     assert_int_equal(rig_integer("SELECT count(*) FROM operation"), RUNS * NAMES);

@@ -85,15 +85,16 @@ static void expect(const char *name, const struct step *steps)
         else if (take(step) != step->outcome)
             fail_msg("%s: step %u ends otherwise", name, i);
     }
-    char who[PEER_OWNER_SIZE], sql[256];
+    char who[PEER_OWNER_SIZE];
     struct wire_peer peer = {.kind = PEER_KEY};
     send_from(&steps[0]);
     if (rig.sender == 0)
         peer = rig.peer;
     memset(peer.key, rig.sender, sizeof peer.key);
-    (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM run NATURAL JOIN owner WHERE who = '%s'",
-                   peer_owner_text(who, &peer));
-    assert_int_equal(rig_integer(sql), 1);
+    assert_int_equal(
+        rig_integer(format_text("SELECT count(*) FROM run NATURAL JOIN owner WHERE who = '%s'",
+                                peer_owner_text(who, &peer))),
+        1);
     rig_exec("DELETE FROM run");
     runs_forget(rig.runs);
 }

@@ -89,18 +89,16 @@ TEST_CASE(test_itl_is_of_all_requests)
 
 static void add_inferences(const char *values)
 {
-    char sql[2048];
-    (void)snprintf(sql, sizeof sql,
-                   "WITH v(id, at, model, finish, tokens, ttft, e2e) AS (VALUES %s)"
-                   " INSERT INTO inference(id, run, stream, number, started_ns, received_ns, model,"
-                   " device, request, finish, prompt_tokens, cached_prompt_tokens,"
-                   " generated_tokens, queue_ns, prefill_ns, ttft_ns, e2e_ns, host_memory_bytes)"
-                   " SELECT id, 1, 0, id, 1790000000000000000 + at * 1000000000, "
-                   "1790000000000000001 + at * 1000000000, model, 2, id,"
-                   " finish, 1, 0, tokens, 0, 0, ttft * 1000000, e2e * 1000000, 1 "
-                   "FROM v",
-                   values);
-    exec(sql);
+    exec(format_text(
+        "WITH v(id, at, model, finish, tokens, ttft, e2e) AS (VALUES %s)"
+        " INSERT INTO inference(id, run, stream, number, started_ns, received_ns, model,"
+        " device, request, finish, prompt_tokens, cached_prompt_tokens,"
+        " generated_tokens, queue_ns, prefill_ns, ttft_ns, e2e_ns, host_memory_bytes)"
+        " SELECT id, 1, 0, id, 1790000000000000000 + at * 1000000000, "
+        "1790000000000000001 + at * 1000000000, model, 2, id,"
+        " finish, 1, 0, tokens, 0, 0, ttft * 1000000, e2e * 1000000, 1 "
+        "FROM v",
+        values));
 }
 
 // Where records have expired that no rollup holds, the answer says so, also one by steps, which

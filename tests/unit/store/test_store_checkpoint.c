@@ -50,11 +50,10 @@ TEST_FIXTURE(tear_down)
 // Rows of t that the file has without its log.
 static int64_t rows_in_file(void)
 {
-    char name[FOLDER_PATH_SIZE + 32];
     sqlite3 *file = NULL;
     int64_t rows = -1;
-    (void)snprintf(name, sizeof name, "file:%s?immutable=1", path);
-    assert_int_equal(sqlite3_open_v2(name, &file, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL),
+    assert_int_equal(sqlite3_open_v2(format_text("file:%s?immutable=1", path), &file,
+                                     SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL),
                      SQLITE_OK);
     assert_int_equal(database_integer(file, "SELECT count(*) FROM t", &rows, NULL), STATUS_OK);
     database_close(file);

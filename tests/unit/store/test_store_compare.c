@@ -229,10 +229,7 @@ TEST_CASE(unlike_limits_of_a_device)
            " memory_clock_max_hz = 3201000000");
     saved("a");
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        char sql[128];
-        (void)snprintf(sql, sizeof sql, "UPDATE device SET %s WHERE run = %d", cases[i].set,
-                       (int)i + 2);
-        change(sql);
+        change(format_text("UPDATE device SET %s WHERE run = %d", cases[i].set, (int)i + 2));
         saved(cases[i].host);
         struct query query = of_two("a", cases[i].host);
         if (cases[i].words) {

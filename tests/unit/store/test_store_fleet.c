@@ -118,9 +118,7 @@ static void add_device(int64_t run, const struct host *host)
 
 static void add_host(int64_t run, const struct host *host, unsigned requests)
 {
-    char name[16];
-    (void)snprintf(name, sizeof name, "host-%02d", (int)run);
-    rows_run(db, run, name, START_NS, START_NS + 100 * SECOND);
+    rows_run(db, run, format_text("host-%02d", (int)run), START_NS, START_NS + 100 * SECOND);
     char *sql = sqlite3_mprintf(
         "UPDATE run SET driver = %Q, kernel = %Q, cpu_governor = %Q, host_memory_bytes = %lld"
         " WHERE run = %lld",

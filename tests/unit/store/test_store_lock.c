@@ -69,9 +69,8 @@ TEST_CASE(test_a_lock_ends_with_its_holder)
     assert_int_equal(answer, 1);
     struct error err;
     assert_int_equal(lock_acquire(&lock, lock_path, &err), STATUS_BUSY);
-    char pid[32], missing[FOLDER_PATH_SIZE];
-    (void)snprintf(pid, sizeof pid, "process %ld", (long)child);
-    assert_non_null(strstr(err.text, pid));
+    char missing[FOLDER_PATH_SIZE];
+    assert_non_null(strstr(err.text, format_text("process %ld", (long)child)));
 
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, NULL, 0), child);
@@ -231,9 +230,7 @@ TEST_CASE(test_first_bytes)
     expect_verdict(STATUS_OK, "");
     header[62] = 1;
     write_file(path, header, sizeof header);
-    char newer[32];
-    (void)snprintf(newer, sizeof newer, "version %d", 256 + SCHEMA_VERSION);
-    expect_verdict(STATUS_TOO_NEW, newer);
+    expect_verdict(STATUS_TOO_NEW, format_text("version %d", 256 + SCHEMA_VERSION));
     header[0] = 's';
     write_file(path, header, sizeof header);
     expect_verdict(STATUS_CORRUPT, "not an SQLite database");

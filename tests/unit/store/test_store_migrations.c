@@ -238,15 +238,15 @@ TEST_CASE(test_stores_of_all_older_versions)
 // One that finds no room leaves the store as it was, and can be done again.
 TEST_CASE(test_a_migration_without_room)
 {
-    char sql[128];
     struct error err = {0};
     sqlite3 *db = NULL;
     make_store(STORE_VERSION "5.sql");
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     const int64_t pages = integer(db, "PRAGMA page_count");
     for (int64_t more = 0; more < 4; more++) {
-        (void)snprintf(sql, sizeof sql, "PRAGMA max_page_count = %lld", (long long)(pages + more));
-        assert_int_equal(integer(db, sql), pages + more);
+        assert_int_equal(
+            integer(db, format_text("PRAGMA max_page_count = %lld", (long long)(pages + more))),
+            pages + more);
         assert_int_equal(schema_migrate(db, path, &err), STATUS_FULL);
         assert_int_equal(integer(db, "PRAGMA user_version"), 5);
         assert_int_equal(integer(db, "SELECT count(*) FROM sqlite_schema WHERE name LIKE "
@@ -267,14 +267,15 @@ TEST_CASE(test_a_migration_without_room)
 TEST_CASE(test_a_migration_keeps_what_was_added)
 {
     enum { INDEXES = 100 };
-    char sql[128];
     struct error err = {0};
     sqlite3 *db = NULL;
     make_store(STORE_VERSION "5.sql");
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     for (int i = 0; i < INDEXES; i++) {
-        (void)snprintf(sql, sizeof sql, "CREATE INDEX mine_%d ON inference(e2e_ns, %d)", i, i);
-        assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+        assert_int_equal(
+            sqlite3_exec(db, format_text("CREATE INDEX mine_%d ON inference(e2e_ns, %d)", i, i),
+                         NULL, NULL, NULL),
+            SQLITE_OK);
     }
     assert_int_equal(sqlite3_exec(db,
                                   "ALTER TABLE inference ADD COLUMN \"my \"\"note\" TEXT;"
@@ -327,15 +328,15 @@ static void kill_after(int rows)
     const pid_t pid = fork();
     if (pid == 0) {
         sqlite3 *db = NULL;
-        char sql[160];
-        (void)snprintf(sql, sizeof sql,
-                       "CREATE TEMP TRIGGER stop AFTER INSERT ON main.inference WHEN"
-                       " (SELECT count(*) FROM main.inference) = %d BEGIN SELECT die(); END",
-                       127 + rows);
         if (sqlite3_open(path, &db) == SQLITE_OK &&
             sqlite3_create_function_v2(db, "die", 0, SQLITE_UTF8, NULL, die, NULL, NULL, NULL) ==
                 SQLITE_OK &&
-            sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK)
+            sqlite3_exec(
+                db,
+                format_text("CREATE TEMP TRIGGER stop AFTER INSERT ON main.inference WHEN"
+                            " (SELECT count(*) FROM main.inference) = %d BEGIN SELECT die(); END",
+                            127 + rows),
+                NULL, NULL, NULL) == SQLITE_OK)
             _exit(unseal(db, NULL) == STATUS_OK ? 0 : 1);
         _exit(2);
     }
@@ -373,14 +374,13 @@ TEST_CASE(test_a_migration_without_disk_space)
     struct error err = {0};
     sqlite3 *db = NULL;
     int64_t needed = 0, again = 0;
-    char words[96], text[UNIT_TEXT_SIZE];
+    char text[UNIT_TEXT_SIZE];
     make_sealed_store();
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     assert_int_equal(schema_check_space(db, 10000, &needed, &err), STATUS_FULL);
     assert_int_equal(needed, integer(db, "PRAGMA page_count") * 4096 + 124 * 2 * 160);
-    (void)snprintf(words, sizeof words, "needs %s of free disk space, there are 9.8 KB",
-                   unit_format_int(text, UNIT_BYTES, needed));
-    if (!strstr(err.text, words))
+    if (!strstr(err.text, format_text("needs %s of free disk space, there are 9.8 KB",
+                                      unit_format_int(text, UNIT_BYTES, needed))))
         fail_msg("%s", err.text);
     assert_int_equal(schema_check_space(db, needed - 1, &again, &err), STATUS_FULL);
     assert_int_equal(schema_check_space(db, needed, &again, &err), STATUS_OK);

@@ -20,27 +20,33 @@ TEST_CASE(test_averages_equal_plain_sql)
     for (unsigned m = 0; m < count; m++) {
         if (metrics[m].kind != RECORD_KIND_INFERENCE || !query_metric_is_of_records(&metrics[m]))
             continue;
-        char name[128], sql[1024];
+        char name[128];
         (void)snprintf(name, sizeof name, "inference.%s", metrics[m].name);
         const struct query query = store_average_of(name);
         struct result *result = ask(&query);
-        (void)snprintf(sql, sizeof sql, "SELECT count(\"%s\") FROM v_inference", metrics[m].name);
-        assert_int_equal(result_integer(result, 0, "count", -1), (int64_t)store_number(sql));
-        (void)snprintf(sql, sizeof sql,
-                       "SELECT CAST(sum(\"%s\") AS REAL) / count(\"%s\") FROM v_inference",
-                       metrics[m].name, metrics[m].name);
-        expect_close(result_number(result, 0, "mean", NAN), store_number(sql), name);
-        (void)snprintf(sql, sizeof sql, "SELECT min(\"%s\") FROM v_inference", metrics[m].name);
-        expect_close(result_number(result, 0, "min", NAN), store_number(sql), name);
-        (void)snprintf(sql, sizeof sql, "SELECT max(\"%s\") FROM v_inference", metrics[m].name);
-        expect_close(result_number(result, 0, "max", NAN), store_number(sql), name);
+        assert_int_equal(result_integer(result, 0, "count", -1),
+                         (int64_t)store_number(format_text("SELECT count(\"%s\") FROM v_inference",
+                                                           metrics[m].name)));
+        expect_close(result_number(result, 0, "mean", NAN),
+                     store_number(format_text(
+                         "SELECT CAST(sum(\"%s\") AS REAL) / count(\"%s\") FROM v_inference",
+                         metrics[m].name, metrics[m].name)),
+                     name);
+        expect_close(
+            result_number(result, 0, "min", NAN),
+            store_number(format_text("SELECT min(\"%s\") FROM v_inference", metrics[m].name)),
+            name);
+        expect_close(
+            result_number(result, 0, "max", NAN),
+            store_number(format_text("SELECT max(\"%s\") FROM v_inference", metrics[m].name)),
+            name);
         if (metrics[m].derived) {
-            (void)snprintf(sql, sizeof sql,
-                           "SELECT sum(CAST(%s AS REAL)) / sum(%s) FROM inference"
-                           " WHERE (%s) > 0 AND (%s) IS NOT NULL",
-                           metrics[m].derived->numerator, metrics[m].derived->denominator,
-                           metrics[m].derived->denominator, metrics[m].derived->numerator);
-            expect_close(result_number(result, 0, "total_over_total", NAN), store_number(sql),
+            expect_close(result_number(result, 0, "total_over_total", NAN),
+                         store_number(format_text(
+                             "SELECT sum(CAST(%s AS REAL)) / sum(%s) FROM inference"
+                             " WHERE (%s) > 0 AND (%s) IS NOT NULL",
+                             metrics[m].derived->numerator, metrics[m].derived->denominator,
+                             metrics[m].derived->denominator, metrics[m].derived->numerator)),
                          name);
         }
         result_free(result);
@@ -57,11 +63,9 @@ TEST_CASE(test_quantiles_within_one_percent)
     const struct query query = store_average_of("e2e_ns");
     struct result *result = ask(&query);
     for (size_t i = 0; i < COUNT_OF(quantiles); i++) {
-        char sql[256];
-        (void)snprintf(sql, sizeof sql,
-                       "SELECT e2e_ns FROM inference ORDER BY e2e_ns LIMIT 1 OFFSET %d",
-                       (int)sketch_rank(quantiles[i].q, 3000));
-        const double expected = store_number(sql);
+        const double expected = store_number(
+            format_text("SELECT e2e_ns FROM inference ORDER BY e2e_ns LIMIT 1 OFFSET %d",
+                        (int)sketch_rank(quantiles[i].q, 3000)));
         const double actual = result_number(result, 0, quantiles[i].key, NAN);
         assert_true(fabs(actual - expected) <= 0.01 * expected);
     }
@@ -259,12 +263,9 @@ TEST_CASE(test_loads_have_a_floor)
     };
     store_add_one_of_each();
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        char sql[256];
-        (void)snprintf(sql, sizeof sql,
-                       "UPDATE load SET model_bytes = 1000000000, storage_bytes_per_second = %s,"
-                       " h2d_bytes_per_second = %s",
-                       cases[i].storage, cases[i].bus);
-        exec(sql);
+        exec(format_text("UPDATE load SET model_bytes = 1000000000, storage_bytes_per_second = %s,"
+                         " h2d_bytes_per_second = %s",
+                         cases[i].storage, cases[i].bus));
         struct query query = {.kind = QUERY_RECORDS, .records.kind = RECORD_KIND_LOAD};
         struct result *result = ask(&query);
         assert_true(result_number(result, 0, "floor_ns", -1) == cases[i].floor_ns);

@@ -27,18 +27,18 @@ TEST_CASE(test_tables_are_those_of_the_record_table)
                 info->name, info->columns[i].name);
             assert_int_equal(integer(db, sql), info->columns[i].maybe ? 10 : 11);
         }
-        (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM v_%s", info->name);
-        assert_int_equal(integer(db, sql), 0);
+        assert_int_equal(integer(db, format_text("SELECT count(*) FROM v_%s", info->name)), 0);
         struct result *columns = NULL;
         sqlite3_str *list = sqlite3_str_new(db);
         assert_int_equal(result_new(&columns), STATUS_OK);
         assert_int_equal(schema_select_list(list, (enum record_kind)kind, columns), STATUS_OK);
         sqlite3_free(sqlite3_str_finish(list));
         for (unsigned i = 0; i < result_column_count(columns); i++) {
-            (void)snprintf(sql, sizeof sql,
-                           "SELECT count(*) FROM pragma_table_info('v_%s') WHERE name = '%s'",
-                           info->name, result_column(columns, i)->key);
-            assert_int_equal(integer(db, sql), 1);
+            assert_int_equal(
+                integer(db, format_text(
+                                "SELECT count(*) FROM pragma_table_info('v_%s') WHERE name = '%s'",
+                                info->name, result_column(columns, i)->key)),
+                1);
         }
         result_free(columns);
     }

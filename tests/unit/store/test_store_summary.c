@@ -274,9 +274,7 @@ TEST_CASE(test_what_failed_to_load_is_no_model)
          "1790000000000000001, 5, 3, 1000,"
          " 0, 9, 1, 2)");
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        char sql[64];
-        (void)snprintf(sql, sizeof sql, "UPDATE load SET status = %d", cases[i].status);
-        exec(sql);
+        exec(format_text("UPDATE load SET status = %d", cases[i].status));
         struct query query = {.kind = QUERY_SUMMARY};
         struct result *result = ask(&query);
         assert_int_equal(result_integer(result, 0, "models", -1), cases[i].models);

@@ -35,11 +35,9 @@ static struct store_builder *builder;
 
 static uint32_t name_of(const char *format, unsigned number)
 {
-    char text[32];
     uint32_t id = 0;
     struct error err;
-    (void)snprintf(text, sizeof text, "%s%u", format, number);
-    expect_ok(store_builder_name(builder, text, &id, &err), &err);
+    expect_ok(store_builder_name(builder, format_text("%s%u", format, number), &id, &err), &err);
     return id;
 }
 
@@ -211,11 +209,10 @@ uint64_t copy_digest(const char *path)
 {
     sqlite3 *db = open_file(path);
     uint64_t digest = 1;
-    char sql[256];
     for (unsigned kind = RECORD_KIND_RUN + 1; kind < RECORD_KIND_COUNT; kind++) {
-        (void)snprintf(sql, sizeof sql, "SELECT * FROM \"v_%s\" ORDER BY run, stream, number",
-                       record_kind_info((enum record_kind)kind)->name);
-        digest = digest_rows(db, digest, sql);
+        digest = digest_rows(db, digest,
+                             format_text("SELECT * FROM \"v_%s\" ORDER BY run, stream, number",
+                                         record_kind_info((enum record_kind)kind)->name));
     }
     digest = digest_rows(db, digest, "SELECT * FROM v_run ORDER BY uuid");
     digest = digest_rows(db, digest, "SELECT * FROM v_stream ORDER BY run, stream");

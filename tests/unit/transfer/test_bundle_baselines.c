@@ -38,12 +38,10 @@ static void make_store(const char *path)
 
 static bool has_baseline(const char *path, const char *name)
 {
-    char sql[128];
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT count(*) FROM baseline b WHERE name = '%s' AND EXISTS"
-                   " (SELECT 1 FROM baseline_sample s WHERE s.baseline = b.id)",
-                   name);
-    return copy_integer(path, sql) == 1;
+    return copy_integer(path,
+                        format_text("SELECT count(*) FROM baseline b WHERE name = '%s' AND EXISTS"
+                                    " (SELECT 1 FROM baseline_sample s WHERE s.baseline = b.id)",
+                                    name)) == 1;
 }
 
 static void bundle(const char *from, const char *to, const struct query_filter *filter,
@@ -267,16 +265,13 @@ TEST_CASE(test_baselines_that_stay_out)
         {"UPDATE baseline SET filter = CAST(x'ff' AS TEXT)", "not UTF-8"},
     };
     for (size_t i = 0; i < COUNT_OF(damages); i++) {
-        char sql[512];
         struct error err;
         struct result *answer = NULL;
         const char *copy = copy_path("damaged.db");
         (void)unlink(copy);
         assert_int_equal(copy_to(from, copy, NULL, &answer, &err), STATUS_OK);
         result_free(answer);
-        (void)snprintf(sql, sizeof sql, "UPDATE baseline SET name = 'other'; %s",
-                       damages[i].damage);
-        copy_exec(copy, sql);
+        copy_exec(copy, format_text("UPDATE baseline SET name = 'other'; %s", damages[i].damage));
         found = import_all(into, copy);
         if (found.baselines != 0 || found.baselines_refused != 1 ||
             !strstr(found.baseline_note, damages[i].said))

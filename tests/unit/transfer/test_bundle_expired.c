@@ -51,9 +51,7 @@ static enum status ask_for_bundle(const struct query_filter *filter, struct resu
                                   struct error *err)
 {
     struct query query = {.kind = QUERY_COPY, .file.bundle = true, .filter = *filter};
-    char log[FOLDER_PATH_SIZE + 8]; // of a collector that worked on the last one
-    (void)snprintf(log, sizeof log, "%s-wal", bundle_path);
-    (void)remove(log);
+    (void)remove(format_text("%s-wal", bundle_path)); // of a collector that worked on the last one
     (void)remove(bundle_path);
     (void)snprintf(query.file.path, sizeof query.file.path, "%s", bundle_path);
     return copy_ask(rollup_rig.path, &query, out, err);
@@ -172,9 +170,8 @@ static void compare_all(const struct query_filter *filter, const struct query_fi
         struct query of_bundle = query;
         if (!(pick & 1) && !query.step_ns) // the bundle holds nothing else
             of_bundle.filter = (struct query_filter){0};
-        char text[512];
-        (void)snprintf(text, sizeof text, "%s, %s, choice %u", what, query.metric, pick);
-        compare(rollup_rig.path, &query, bundle_path, &of_bundle, text);
+        compare(rollup_rig.path, &query, bundle_path, &of_bundle,
+                format_text("%s, %s, choice %u", what, query.metric, pick));
     }
 }
 

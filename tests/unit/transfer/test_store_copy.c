@@ -70,9 +70,7 @@ TEST_CASE(test_a_backup_of_a_live_store)
     assert_int_equal(copy_integer(to, "SELECT count(*) FROM name WHERE text = 'never'"), 0);
     assert_int_equal(copy_integer(to, "SELECT count(*) FROM meta WHERE key = 'open'"), 0);
     // The one file is all there is, and goes anywhere.
-    char log[FOLDER_PATH_SIZE + 8];
-    (void)snprintf(log, sizeof log, "%s-wal", to);
-    assert_false(is_there(log));
+    assert_false(is_there(format_text("%s-wal", to)));
     assert_int_equal(copy_integer(to, "SELECT count(*) FROM pragma_journal_mode"
                                       " WHERE journal_mode = 'delete'"),
                      1);
@@ -277,9 +275,7 @@ static void make_special(const char *path)
 
 static void assert_rows(const char *path, const char *table, int64_t count)
 {
-    char sql[96];
-    (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM %s", table);
-    const int64_t found = copy_integer(path, sql);
+    const int64_t found = copy_integer(path, format_text("SELECT count(*) FROM %s", table));
     if (found != count)
         fail_msg("%s: %lld, not %lld", table, (long long)found, (long long)count);
 }
@@ -333,17 +329,14 @@ TEST_CASE(test_a_bundle_of_all_has_the_baselines)
 TEST_CASE(test_a_bundle_of_losses)
 {
     const char *from = copy_path("s.db"), *to = copy_path("b.db");
-    char lost[256];
     copy_make_store(from, 1, 10);
     copy_exec(from, "UPDATE run SET heard_ns = heard_ns + 5000 * 1000000000");
     struct query_filter filter = window(500, 600);
     assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_NO_DATA);
     assert_false(is_there(to));
-    (void)snprintf(lost, sizeof lost,
-                   "INSERT INTO range VALUES(1, 9, 1, 4, 1, 0, NULL, %lld, %lld)",
-                   (long long)(COPY_BASE_NS + 550 * COPY_SECOND),
-                   (long long)(COPY_BASE_NS + 560 * COPY_SECOND));
-    copy_exec(from, lost);
+    copy_exec(from, format_text("INSERT INTO range VALUES(1, 9, 1, 4, 1, 0, NULL, %lld, %lld)",
+                                (long long)(COPY_BASE_NS + 550 * COPY_SECOND),
+                                (long long)(COPY_BASE_NS + 560 * COPY_SECOND)));
     assert_int_equal(copy_to(from, to, &filter, &answer, &err), STATUS_OK);
     assert_int_equal(result_integer(answer, 0, "runs", 0), 1);
     assert_int_equal(result_integer(answer, 0, "records", -1), 1); // the device

@@ -84,11 +84,9 @@ TEST_CASE(test_ids_rise_and_names_are_mapped)
 TEST_CASE(test_ids_of_what_is_gone_are_not_given_again)
 {
     const char *from = copy_path("s.db"), *into = empty_store("into.db");
-    char sql[128];
     copy_make_store(from, 1, 20);
-    (void)snprintf(sql, sizeof sql, "INSERT INTO rollup_state(metric, watermark) VALUES(%d, 5000)",
-                   256 * RECORD_KIND_INFERENCE + INFERENCE_TTFT_NS);
-    copy_exec(into, sql);
+    copy_exec(into, format_text("INSERT INTO rollup_state(metric, watermark) VALUES(%d, 5000)",
+                                256 * RECORD_KIND_INFERENCE + INFERENCE_TTFT_NS));
     expect(into, from, 1, 0, 0, 26);
     assert_int_equal(copy_integer(into, "SELECT min(id) FROM inference"), 5001);
     assert_int_equal(copy_integer(into, "SELECT min(id) FROM load"), 1);
@@ -135,20 +133,17 @@ TEST_CASE(test_a_record_with_another_start_is_known)
     static const int64_t shifts_ns[] = {1, -400 * 86400 * COPY_SECOND};
     const struct query_filter filter = {.since_ns = COPY_BASE_NS + 30 * COPY_SECOND};
     for (size_t i = 0; i < COUNT_OF(shifts_ns); i++) {
-        char from[FOLDER_PATH_SIZE], name[32], sql[96];
+        char from[FOLDER_PATH_SIZE];
         uint64_t cleared;
         struct error err;
-        (void)snprintf(name, sizeof name, "s-%zu.db", i);
-        (void)snprintf(from, sizeof from, "%s", copy_path(name));
-        (void)snprintf(name, sizeof name, "into-%zu.db", i);
-        const char *into = empty_store(name);
+        (void)snprintf(from, sizeof from, "%s", copy_path(format_text("s-%zu.db", i)));
+        const char *into = empty_store(format_text("into-%zu.db", i));
         copy_make_store(from, 1, 100);
         expect(into, from, 1, 0, 0, 106);
         assert_int_equal(clear_records(into, &filter, &cleared, &err), STATUS_OK);
         assert_int_equal(cleared, 70);
-        (void)snprintf(sql, sizeof sql, "UPDATE inference SET started_ns = started_ns + %lld",
-                       (long long)shifts_ns[i]);
-        copy_exec(from, sql);
+        copy_exec(from, format_text("UPDATE inference SET started_ns = started_ns + %lld",
+                                    (long long)shifts_ns[i]));
         expect(into, from, 0, 1, 0, 70);
         assert_int_equal(copy_integer(into, "SELECT count(DISTINCT number) FROM inference"), 100);
     }
@@ -201,12 +196,10 @@ TEST_CASE(test_what_sums_still_count_stays_gone)
     const struct query_filter all = {0};
     uint64_t cleared;
     struct error err;
-    char sql[128];
     copy_make_store(from, 1, 100);
     expect(into, from, 1, 0, 0, 106);
-    (void)snprintf(sql, sizeof sql, "INSERT INTO rollup_state(metric, watermark) VALUES(%d, 100)",
-                   256 * RECORD_KIND_INFERENCE + INFERENCE_TTFT_NS);
-    copy_exec(into, sql);
+    copy_exec(into, format_text("INSERT INTO rollup_state(metric, watermark) VALUES(%d, 100)",
+                                256 * RECORD_KIND_INFERENCE + INFERENCE_TTFT_NS));
     expire(into, COPY_BASE_NS + 40 * COPY_SECOND, 40);
     assert_int_equal(clear_records(into, &all, &cleared, &err), STATUS_OK);
     assert_int_equal(cleared, 66);
@@ -327,9 +320,7 @@ TEST_CASE(test_cut_short_anywhere)
     const uint64_t whole = copy_digest(from);
     bool done = false;
     for (unsigned batches = 0; !done; batches++) {
-        char name[32];
-        (void)snprintf(name, sizeof name, "into-%u.db", batches);
-        const char *into = empty_store(name);
+        const char *into = empty_store(format_text("into-%u.db", batches));
         struct error err;
         struct result *answer = NULL;
         struct store *store = NULL;
@@ -415,13 +406,11 @@ static const struct lie lies[] = {
 TEST_CASE(test_lies)
 {
     for (size_t i = 0; i < COUNT_OF(lies); i++) {
-        char name[32], path[FOLDER_PATH_SIZE];
+        char path[FOLDER_PATH_SIZE];
         struct copy_import counts;
         struct error err = {.text = ""};
-        (void)snprintf(name, sizeof name, "lie-%zu.db", i);
-        (void)snprintf(path, sizeof path, "%s", copy_path(name));
-        (void)snprintf(name, sizeof name, "into-%zu.db", i);
-        const char *into = empty_store(name);
+        (void)snprintf(path, sizeof path, "%s", copy_path(format_text("lie-%zu.db", i)));
+        const char *into = empty_store(format_text("into-%zu.db", i));
         copy_make_store(path, 2, 20);
         copy_exec(path, lies[i].sql);
         const enum status status = copy_import(into, path, &counts, &err);
@@ -517,9 +506,7 @@ TEST_CASE(test_flipped_bytes)
     size_t size;
     unsigned char *bytes = read_file(good, &size);
     for (unsigned i = 0; i < test_volume(8); i++) {
-        char name[32];
-        (void)snprintf(name, sizeof name, "into-%u.db", i);
-        const char *into = empty_store(name);
+        const char *into = empty_store(format_text("into-%u.db", i));
         const size_t at = (size_t)(test_random(&random) % size);
         const unsigned char was = bytes[at];
         bytes[at] ^= (unsigned char)(1 + test_random(&random) % 255);

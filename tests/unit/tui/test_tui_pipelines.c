@@ -53,9 +53,7 @@ TEST_CASE(marks_copies_that_show_and_engines_that_starve)
         {"-|-|-|-|-|-|-", false, false},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        char text[512];
-        (void)snprintf(text, sizeof text, COLUMNS "%s\n", cases[i].row);
-        struct result *result = fixture_result(text);
+        struct result *result = fixture_result(format_text(COLUMNS "%s\n", cases[i].row));
         assert_int_equal(marks(result, "overlap_ratio"), cases[i].overlap);
         assert_int_equal(marks(result, "copy_starved_ns"), cases[i].starved);
         assert_false(marks(result, "exposed_copy_ns"));
@@ -72,12 +70,10 @@ TEST_CASE(marks_no_overlap_of_copies_that_take_no_time)
         bool marked;
     } cases[] = {{"50000000", false}, {"51000000", true}, {"0", false}, {"-", true}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        char text[512];
-        (void)snprintf(text, sizeof text,
-                       "chunk_bytes:bytes|bytes_h2d:bytes|overlap_ratio:ratio|duration_ns:ns|"
-                       "exposed_copy_ns:ns\n8|80|0.5|1000000000|%s\n",
-                       cases[i].exposed);
-        struct result *result = fixture_result(text);
+        struct result *result = fixture_result(
+            format_text("chunk_bytes:bytes|bytes_h2d:bytes|overlap_ratio:ratio|duration_ns:ns|"
+                        "exposed_copy_ns:ns\n8|80|0.5|1000000000|%s\n",
+                        cases[i].exposed));
         assert_int_equal(marks(result, "overlap_ratio"), cases[i].marked);
         result_free(result);
     }
