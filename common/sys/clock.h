@@ -5,29 +5,29 @@
 #include <stdint.h>
 #include <time.h>
 
-// Monotonic clock in nanoseconds; processes of one host can compare readings until the host
-// reboots.
+static inline int64_t clock_read_ns(clockid_t clock)
+{
+    struct timespec now = {0};
+    (void)clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * INT64_C(1000000000) + (int64_t)now.tv_nsec;
+}
+
+// Monotonic clock; processes of one host can compare readings until the host reboots.
 static inline uint64_t clock_monotonic_ns(void)
 {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+    return (uint64_t)clock_read_ns(CLOCK_MONOTONIC);
 }
 
-// CPU time of the calling thread in nanoseconds.
+// CPU time of the calling thread.
 static inline uint64_t clock_thread_ns(void)
 {
-    struct timespec used;
-    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return (uint64_t)used.tv_sec * UINT64_C(1000000000) + (uint64_t)used.tv_nsec;
+    return (uint64_t)clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
-// Nanoseconds since 1970 UTC by the host's wall clock.
+// Time since 1970 UTC by the host's wall clock.
 static inline int64_t clock_wall_ns(void)
 {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * INT64_C(1000000000) + (int64_t)now.tv_nsec;
+    return clock_read_ns(CLOCK_REALTIME);
 }
 
 // Sleeps until the monotonic clock reaches `deadline_ns` or a signal arrives.

@@ -7,12 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/core/base/text.h"
+#include "common/sys/clock.h"
 
 // Reads a small file of /proc or /sys, terminated.  False when it cannot.
 static bool read_small(char *out, size_t size, const char *path)
@@ -40,24 +39,14 @@ int64_t process_memory_bytes(void)
 
 uint64_t process_cpu_ns(void)
 {
-    struct timespec used = {0};
-    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    return (uint64_t)used.tv_sec * UINT64_C(1000000000) + (uint64_t)used.tv_nsec;
+    return (uint64_t)clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 enum status process_random(void *out, size_t size, struct error *err)
 {
-    unsigned char *at = out;
-    while (size > 0) {
-        const ssize_t got = getrandom(at, size, 0);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return error_set(err, STATUS_IO, "no random numbers: %s", strerror(errno));
-        at += got;
-        size -= (size_t)got;
-    }
-    return STATUS_OK;
+    if (getentropy(out, size) == 0)
+        return STATUS_OK;
+    return error_set(err, STATUS_IO, "no random numbers: %s", strerror(errno));
 }
 
 // Copies text up to the end of its line, without quotes, if it is UTF-8.

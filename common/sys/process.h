@@ -14,7 +14,7 @@ int64_t process_memory_bytes(void);
 // CPU time of all threads so far, in nanoseconds.
 uint64_t process_cpu_ns(void);
 
-// Fills `out` with `size` random bytes from the kernel.
+// Fills `out` with `size` random bytes from the kernel, 256 at most.
 MUST_CHECK enum status process_random(void *out, size_t size, struct error *err);
 
 enum { PROCESS_TEXT_SIZE = 128 };

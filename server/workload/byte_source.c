@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -109,29 +110,21 @@ static bool may_ask(int fd)
 
 double byte_source_cached_ratio(const struct byte_source *source)
 {
-    enum { WINDOW_PAGES = 16384 };
     if (source->read != read_file || source->size == 0 || !may_ask(source->fd))
         return -1.0;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    uint64_t pages = (source->size + page - 1) / page;
-    uint64_t cached = 0;
-    unsigned char resident[WINDOW_PAGES];
-    for (uint64_t first = 0; first < pages; first += WINDOW_PAGES) {
-        uint64_t left = pages - first;
-        size_t count = left < WINDOW_PAGES ? (size_t)left : WINDOW_PAGES;
-        // Mapped only for mincore; its pages are never accessed.
-        void *map =
-            mmap(NULL, count * page, PROT_READ, MAP_SHARED, source->fd, (off_t)(first * page));
-        if (map == MAP_FAILED)
-            return -1.0;
-        int failed = mincore(map, count * page, resident);
-        (void)munmap(map, count * page);
-        if (failed)
-            return -1.0;
-        for (size_t i = 0; i < count; i++)
-            cached += resident[i] & 1U;
-    }
-    return (double)cached / (double)pages;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (size_t)source->size;
+    const size_t pages = (size - 1) / page + 1;
+    // Mapped only for mincore; its pages are never accessed.
+    void *map = mmap(NULL, size, PROT_READ, MAP_SHARED, source->fd, 0);
+    unsigned char *resident = malloc(pages);
+    const bool known = map != MAP_FAILED && resident && mincore(map, size, resident) == 0;
+    size_t cached = 0;
+    for (size_t i = 0; known && i < pages; i++)
+        cached += resident[i] & 1U;
+    if (map != MAP_FAILED)
+        (void)munmap(map, size);
+    free(resident);
+    return known ? (double)cached / (double)pages : -1.0;
 }
 
 enum status byte_source_digest(const struct byte_source *source, char text[SOURCE_DIGEST_SIZE],
