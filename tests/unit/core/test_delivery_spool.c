@@ -19,6 +19,12 @@ static void spooled(struct rig *rig, bool done)
     delivery_producer_spooled(rig->producer, &rig->action, done, rig->now_ms * ms);
 }
 
+static void do_spool(struct rig *rig, uint32_t stream, uint64_t first, uint64_t last)
+{
+    expect_spool(rig, stream, first, last);
+    spooled(rig, true);
+}
+
 static void lose(struct rig *rig, uint32_t stream, uint64_t first, uint64_t last,
                  enum delivery_reason reason)
 {
@@ -68,21 +74,16 @@ TEST_CASE(test_lost_contact_spools_what_waits)
     rig.now_ms += 2999;
     rest(&rig);
     rig.now_ms += 1;
-    expect_spool(&rig, 0, 1, 10);
-    spooled(&rig, true);
-    expect_spool(&rig, 1, 1, 4);
-    spooled(&rig, true);
-    expect_spool(&rig, 0, 11, 20);
-    spooled(&rig, true);
+    do_spool(&rig, 0, 1, 10);
+    do_spool(&rig, 1, 1, 4);
+    do_spool(&rig, 0, 11, 20);
     produce(&rig, 1, 6); // for the next sweep
-    expect_spool(&rig, 0, 21, 25);
-    spooled(&rig, true);
+    do_spool(&rig, 0, 21, 25);
     rest(&rig);
     rig.now_ms += 2999;
     rest(&rig);
     rig.now_ms += 1;
-    expect_spool(&rig, 1, 5, 6);
-    spooled(&rig, true);
+    do_spool(&rig, 1, 5, 6);
     rest(&rig);
     rig_free(&rig);
 }
@@ -93,8 +94,7 @@ TEST_CASE(test_contact_ends_spooling)
     produce(&rig, 0, 25);
     lose_contact(&rig);
     rig.now_ms += 3000;
-    expect_spool(&rig, 0, 1, 10);
-    spooled(&rig, true);
+    do_spool(&rig, 0, 1, 10);
     expect_spool(&rig, 0, 11, 20);
     spooled(&rig, false);
     welcome_new(&rig, 'A');
@@ -155,10 +155,8 @@ TEST_CASE(test_a_spool_that_cannot_be_written)
     rig.now_ms += 499;
     expect_nothing(&rig);
     rig.now_ms += 1;
-    expect_spool(&rig, 1, 1, 10);
-    spooled(&rig, true);
-    expect_spool(&rig, 0, 1, 10);
-    spooled(&rig, true);
+    do_spool(&rig, 1, 1, 10);
+    do_spool(&rig, 0, 1, 10);
     expect_nothing(&rig);
     rig_free(&rig);
 }
@@ -170,10 +168,8 @@ TEST_CASE(test_an_owner_who_leaves)
     expect(&rig, DELIVERY_SEND_HELLO);
     expect_nothing(&rig);
     delivery_producer_spool_all(rig.producer);
-    expect_spool(&rig, 0, 1, 10);
-    spooled(&rig, true);
-    expect_spool(&rig, 0, 11, 12);
-    spooled(&rig, true);
+    do_spool(&rig, 0, 1, 10);
+    do_spool(&rig, 0, 11, 12);
     expect_nothing(&rig);
     rig_free(&rig);
 }

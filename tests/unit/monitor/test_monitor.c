@@ -1,6 +1,5 @@
 // The monitor as a whole: opening and closing, names, threads that come and go,
 // fork().
-#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>

@@ -1,6 +1,7 @@
 // Bounds on what dead runs leave: their files are trimmed, moved to disk, given up and removed, in
 // that order, the oldest first, and what was lost is counted.
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -238,5 +239,42 @@ STATE_CASE(test_live_run_stays, struct scene *scene)
     runfile_remove(live);
 }
 
+// Files that were being made when their process died.
+static void test_unmade_files(void **state)
+{
+    static const struct {
+        const char *name;
+        bool old, locked, stays;
+    } cases[] = {
+        {"01020304-0506-0708-090a-0b0c0d0e0f10.run.new", true, false, false},
+        {"01020304-0506-0708-090a-0b0c0d0e0f11.run.new", false, false, true},
+        {"01020304-0506-0708-090a-0b0c0d0e0f12.run.new", true, true, true},
+        {"not-a-run.run.new", true, false, true},
+    };
+    struct scene *scene = *state;
+    int fds[COUNT_OF(cases)];
+    char path[FOLDER_PATH_SIZE];
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        folder_path(path, scene->runs, cases[i].name);
+        fds[i] = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        assert_true(fds[i] >= 0);
+        const struct timespec times[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+        if (cases[i].old)
+            assert_int_equal(futimens(fds[i], times), 0);
+        if (cases[i].locked)
+            assert_int_equal(flock(fds[i], LOCK_EX), 0);
+    }
+    struct orphans_list list;
+    assert_int_equal(orphans_find(&list, &scene->settings.folders, NULL), STATUS_OK);
+    assert_int_equal(list.count, 0);
+    orphans_deinit(&list);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        folder_path(path, scene->runs, cases[i].name);
+        assert_int_equal(access(path, F_OK) == 0, cases[i].stays);
+        (void)close(fds[i]);
+    }
+}
+
 TEST_MAIN_EACH(scene_begin, scene_finish, test_trimmed, test_moved_to_disk, test_in_both_folders,
-               test_given_up, test_given_up_with_spool, test_removed, test_live_run_stays)
+               test_given_up, test_given_up_with_spool, test_removed, test_live_run_stays,
+               test_unmade_files)

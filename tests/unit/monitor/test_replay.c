@@ -586,42 +586,6 @@ STATE_CASE(test_spool_out_of_reach, struct scene *scene)
                      200);
 }
 
-// Files that were being made when their process died.
-static void test_unmade_files(void **state)
-{
-    static const struct {
-        const char *name;
-        bool old, locked, stays;
-    } cases[] = {
-        {"01020304-0506-0708-090a-0b0c0d0e0f10.run.new", true, false, false},
-        {"01020304-0506-0708-090a-0b0c0d0e0f11.run.new", false, false, true},
-        {"01020304-0506-0708-090a-0b0c0d0e0f12.run.new", true, true, true},
-        {"not-a-run.run.new", true, false, true},
-    };
-    struct scene *scene = *state;
-    int fds[COUNT_OF(cases)];
-    char path[FOLDER_PATH_SIZE];
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        folder_path(path, scene->runs, cases[i].name);
-        fds[i] = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-        assert_true(fds[i] >= 0);
-        const struct timespec times[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
-        if (cases[i].old)
-            assert_int_equal(futimens(fds[i], times), 0);
-        if (cases[i].locked)
-            assert_int_equal(flock(fds[i], LOCK_EX), 0);
-    }
-    struct orphans_list list;
-    assert_int_equal(orphans_find(&list, &scene->settings.folders, NULL), STATUS_OK);
-    assert_int_equal(list.count, 0);
-    orphans_deinit(&list);
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        folder_path(path, scene->runs, cases[i].name);
-        assert_int_equal(access(path, F_OK) == 0, cases[i].stays);
-        (void)close(fds[i]);
-    }
-}
-
 // A process that closes with its collector away leaves an orderly end, and all of its
 // records where a host that goes down does not take them.
 STATE_CASE(test_closed_without_collector, struct scene *scene)
@@ -648,5 +612,5 @@ STATE_CASE(test_closed_without_collector, struct scene *scene)
 TEST_MAIN_EACH(scene_begin, scene_finish, test_killed, test_killed_with_spool, test_long_reasons,
                test_version_before, test_host_went_down, test_damaged_spool, test_collector_is_away,
                test_own_collector_first, test_two_at_once, test_next_process, test_unusable,
-               test_spool_out_of_reach, test_unmade_files, test_closed_without_collector,
+               test_spool_out_of_reach, test_closed_without_collector,
                test_stream_that_only_the_store_has, test_busy_for_a_moment)

@@ -1,18 +1,14 @@
 // The spool as its owner, and whoever comes after him, sees it.
 #include "common/monitor/spool/spool.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include "common/core/base/crc32c.h"
-#include "common/monitor/spool/spool_segment.h"
 #include "tests/support/test.h"
 #include "tests/unit/monitor/spool_fixture.h"
 
@@ -424,30 +420,6 @@ STATE_CASE(test_numbers_that_cannot_be, struct fixture *fixture)
     spool_close(spool);
 }
 
-static const struct record *get_bad(const void *context, uint64_t number)
-{
-    static struct record record;
-    rig_record(&record, 0, number);
-    if (number == 200)
-        record.used = UINT16_MAX;
-    return number == *(const uint64_t *)context ? NULL : &record;
-}
-
-STATE_CASE(test_records_that_are_not_sound, struct fixture *fixture)
-{
-    struct spool *spool = open_spool(fixture);
-    must_append(fixture, spool, 0, 1, 10);
-    const uint64_t size = rig_disk_bytes(fixture->path);
-    uint64_t missing = 0;
-    assert_int_equal(spool_append(spool, 0, 11, 300, get_bad, &missing, NULL), STATUS_INVALID);
-    missing = 150;
-    assert_int_equal(spool_append(spool, 0, 11, 160, get_bad, &missing, NULL), STATUS_INVALID);
-    assert_int_equal(rig_disk_bytes(fixture->path), size);
-    must_append(fixture, spool, 0, 11, 300);
-    assert_int_equal(rig_check(&fixture->model, spool), 310);
-    spool_close(spool);
-}
-
 STATE_CASE(test_folders_not_ours, struct fixture *fixture)
 {
     struct spool *spool = open_spool(fixture);
@@ -509,64 +481,6 @@ STATE_CASE(test_lock_of_another, struct fixture *fixture)
                      STATUS_BUSY);
     (void)close(fd);
     assert_int_equal(append(fixture, spool, 0, 1, 1), STATUS_OK);
-    spool_close(spool);
-}
-
-static void write_header(const char *path, const unsigned char *header, size_t size)
-{
-    const int fd = open(path, O_WRONLY);
-    assert_true(fd >= 0);
-    assert_int_equal(pwrite(fd, header, size, 0), (ssize_t)size);
-    (void)close(fd);
-}
-
-static void set_version(unsigned char *header, size_t size, uint32_t version)
-{
-    uint32_t crc = 0;
-    memcpy(header + 8, &version, sizeof version);
-    memcpy(header + 16, &crc, sizeof crc);
-    crc = crc32c(0, header, size);
-    memcpy(header + 16, &crc, sizeof crc);
-}
-
-STATE_CASE(test_headers, struct fixture *fixture)
-{
-    struct spool *spool = open_spool(fixture);
-    must_append(fixture, spool, 0, 1, 100);
-    spool_close(spool);
-
-    struct runfile_run run = rig_run();
-    struct error err;
-    unsigned char header[SEGMENT_HEADER_MAX];
-    const size_t size = segment_header_write(header, &run, 1);
-    char path[FOLDER_PATH_SIZE];
-    (void)folder_path(path, fixture->path, "00000001.seg");
-
-    // The first version is read, one to come is left alone.
-    set_version(header, size, 1);
-    write_header(path, header, size);
-    assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err),
-                     STATUS_OK);
-    spool_close(spool);
-    set_version(header, size, SEGMENT_VERSION + 1);
-    write_header(path, header, size);
-    assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err),
-                     STATUS_TOO_NEW);
-
-    // No header: only who knows the run may have the records.
-    header[8]++;
-    write_header(path, header, size);
-    assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err),
-                     STATUS_CORRUPT);
-    struct runfile_run other = run;
-    other.uuid[3] ^= 1;
-    assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, &other, &err),
-                     STATUS_CORRUPT);
-    assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, &run, &err),
-                     STATUS_OK);
-    rig_attach(&fixture->model, spool);
-    assert_int_equal(rig_check(&fixture->model, spool), 100);
-    assert_int_equal(fixture->model.lost_count, 0);
     spool_close(spool);
 }
 
@@ -688,6 +602,5 @@ TEST_MAIN_EACH(spool_set_up, spool_tear_down, test_nothing_before_the_first, tes
                test_oldest_make_room, test_large_after_small, test_losses_not_taken,
                test_two_outages, test_time_of_damage, test_no_more_after_attach, test_look,
                test_settings, test_attaching_is_broken_off, test_numbers_that_cannot_be,
-               test_records_that_are_not_sound, test_folders_not_ours, test_nothing_to_attach,
-               test_lock_of_another, test_headers, test_free_space, test_file_size_limit,
-               test_full_file_system, test_real_files, test_default_folder)
+               test_folders_not_ours, test_nothing_to_attach, test_lock_of_another, test_free_space,
+               test_file_size_limit, test_full_file_system, test_real_files, test_default_folder)

@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/core/base/crc32c.h"
 #include "common/monitor/spool/spool.h"
+#include "common/monitor/spool/spool_segment.h"
 #include "tests/support/test.h"
 #include "tests/unit/monitor/spool_fixture.h"
 
@@ -470,7 +472,91 @@ STATE_CASE(test_random_lives, struct fixture *fixture)
     }
 }
 
+// ---- Headers and records that cannot be ----------------------------------------------------
+
+static void write_header(const char *path, const unsigned char *header, size_t size)
+{
+    const int fd = open(path, O_WRONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, header, size, 0), (ssize_t)size);
+    (void)close(fd);
+}
+
+static void set_version(unsigned char *header, size_t size, uint32_t version)
+{
+    uint32_t crc = 0;
+    memcpy(header + 8, &version, sizeof version);
+    memcpy(header + 16, &crc, sizeof crc);
+    crc = crc32c(0, header, size);
+    memcpy(header + 16, &crc, sizeof crc);
+}
+
+STATE_CASE(test_headers, struct fixture *fixture)
+{
+    struct spool *spool = open_spool(fixture);
+    assert_int_equal(append(fixture, spool, 0, 100), STATUS_OK);
+    spool_close(spool);
+
+    struct runfile_run run = rig_run();
+    struct error err;
+    unsigned char header[SEGMENT_HEADER_MAX];
+    const size_t size = segment_header_write(header, &run, 1);
+    char path[FOLDER_PATH_SIZE];
+    (void)folder_path(path, fixture->path, "00000001.seg");
+
+    // The first version is read, one to come is left alone.
+    set_version(header, size, 1);
+    write_header(path, header, size);
+    assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err),
+                     STATUS_OK);
+    spool_close(spool);
+    set_version(header, size, SEGMENT_VERSION + 1);
+    write_header(path, header, size);
+    assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err),
+                     STATUS_TOO_NEW);
+
+    // No header: only who knows the run may have the records.
+    header[8]++;
+    write_header(path, header, size);
+    assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, NULL, &err),
+                     STATUS_CORRUPT);
+    struct runfile_run other = run;
+    other.uuid[3] ^= 1;
+    assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, &other, &err),
+                     STATUS_CORRUPT);
+    assert_int_equal(spool_attach(&spool, &fixture->settings, fixture->path, &run, &err),
+                     STATUS_OK);
+    rig_attach(&fixture->model, spool);
+    assert_int_equal(rig_check(&fixture->model, spool), 100);
+    assert_int_equal(fixture->model.lost_count, 0);
+    spool_close(spool);
+}
+
+static const struct record *get_bad(const void *context, uint64_t number)
+{
+    static struct record record;
+    rig_record(&record, 0, number);
+    if (number == 200)
+        record.used = UINT16_MAX;
+    return number == *(const uint64_t *)context ? NULL : &record;
+}
+
+STATE_CASE(test_records_that_are_not_sound, struct fixture *fixture)
+{
+    struct spool *spool = open_spool(fixture);
+    assert_int_equal(append(fixture, spool, 0, 10), STATUS_OK);
+    const uint64_t size = rig_disk_bytes(fixture->path);
+    uint64_t missing = 0;
+    assert_int_equal(spool_append(spool, 0, 11, 300, get_bad, &missing, NULL), STATUS_INVALID);
+    missing = 150;
+    assert_int_equal(spool_append(spool, 0, 11, 160, get_bad, &missing, NULL), STATUS_INVALID);
+    assert_int_equal(rig_disk_bytes(fixture->path), size);
+    assert_int_equal(append(fixture, spool, 0, 300), STATUS_OK);
+    assert_int_equal(rig_check(&fixture->model, spool), 310);
+    spool_close(spool);
+}
+
 TEST_MAIN_EACH(spool_set_up, spool_tear_down, test_each_call_fails_once, test_interrupted,
                test_every_torn_tail, test_written_once_more, test_bits_that_turn_over,
                test_bits_of_the_tail, test_segments_that_are_missing, test_damage_while_open,
-               test_left_behind, test_random_lives)
+               test_left_behind, test_random_lives, test_headers, test_records_that_are_not_sound)
