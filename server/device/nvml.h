@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "server/device/pcie.h"
+#include "server/device/properties.h"
 
 // A zero means unknown.
 struct nvml_facts {

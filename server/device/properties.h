@@ -1,5 +1,6 @@
-// Device properties and calibration: reads a device's hardware metadata, and measures the bandwidth
-// of its memory and of its host copies.  The measured rates are cached in a file.
+// Device properties and calibration: reads a device's hardware metadata and the state of its PCIe
+// link, and measures the bandwidth of its memory and of its host copies.  The measured rates are
+// cached in a file.
 #ifndef INFERSTAT_SERVER_DEVICE_PROPERTIES_H
 #define INFERSTAT_SERVER_DEVICE_PROPERTIES_H
 
@@ -7,9 +8,15 @@
 #include <stdint.h>
 
 #include "server/device/device.h"
-#include "server/device/pcie.h"
 
 enum { DEVICE_TEXT_SIZE = 96 };
+
+// A device's PCIe link.  Zero means unknown.  The link of an idle device may run below its maximum.
+struct pcie_link {
+    unsigned int generation, width;         // currently negotiated
+    unsigned int generation_max, width_max; // maximum of the device
+    unsigned int generation_port_max;       // maximum of the upstream port
+};
 
 // Measured rates in bytes per second, rounded to integers; 0: not measured.
 struct device_rates {
@@ -51,6 +58,15 @@ MUST_CHECK enum status device_calibrate(struct device *device, struct device_pro
 // Measures the rates without reading or writing the cache file.
 MUST_CHECK enum status device_measure_rates(struct device *device, struct device_rates *out,
                                             struct error *err);
+
+// Reads the link of the device with the PCI address `address` ("0000:01:00.0", in either case, with
+// or without the domain's leading zeros).  `folder` replaces /sys/bus/pci/devices in tests; NULL:
+// it does not.  Returns false if `address` is malformed.  Values that sysfs lacks are 0.
+bool pcie_link_read(struct pcie_link *out, const char *folder, const char *address);
+
+// Returns the PCIe generation of a link speed in the kernel's format ("32.0 GT/s PCIe"); 0:
+// unknown.
+unsigned int pcie_generation(const char *speed);
 
 // Returns the kernel's estimate of the host's memory that is available without swapping, in bytes;
 // negative: unknown.

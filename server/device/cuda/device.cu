@@ -8,7 +8,7 @@
 
 extern "C" {
 #include "common/sys/process.h"
-#include "server/device/pcie.h"
+#include "server/device/properties.h"
 }
 
 // True for errors after which nothing works on the device any more.
