@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -265,13 +264,6 @@ static enum status unreachable(const struct collector *collector, const struct l
                      collector->name, waited, trouble);
 }
 
-// Whether the wait is to end early.
-static bool is_woken(int wake_fd)
-{
-    struct pollfd waited = {.fd = wake_fd, .events = POLLIN};
-    return wake_fd >= 0 && poll(&waited, 1, 0) > 0;
-}
-
 // How long answers may take whose work grows with the store; the one who asked can
 // give up.  0: as any other.
 static uint64_t slow_ns(enum query_kind kind)
@@ -303,6 +295,7 @@ struct asking {
     unsigned losses;      // connections that ended before the answer
     uint64_t heard_ns;    // the last sign of life, and where it is slow
     uint64_t ping_ns;     // when to ask for the next
+    bool is_cancelled;    // `wake_fd` was readable
 };
 
 static enum status send_now(struct asking *asking, uint64_t now_ns, struct error *err)
@@ -356,7 +349,7 @@ static void ping(struct asking *asking, uint64_t now_ns)
 // Whether to go on, and what the time asks for.
 static enum status keep_time(struct asking *asking, uint64_t now_ns)
 {
-    if (is_woken(asking->collector->wake_fd))
+    if (asking->is_cancelled)
         return STATUS_CANCELLED;
     if (now_ns >= asking->deadline_ns)
         return STATUS_TIMEOUT;
@@ -370,7 +363,7 @@ static enum status keep_time(struct asking *asking, uint64_t now_ns)
 }
 
 // Until something comes, or there is something to do.
-static void wait_for_more(const struct asking *asking, uint64_t now_ns)
+static void wait_for_more(struct asking *asking, uint64_t now_ns)
 {
     const struct link *link = asking->link;
     uint64_t until_ns = asking->deadline_ns;
@@ -380,7 +373,7 @@ static void wait_for_more(const struct asking *asking, uint64_t now_ns)
     const uint64_t patience_ns = asking->sent ? link_patience_ns(link) : retry_ns;
     if (patience_ns < wait_ns)
         wait_ns = patience_ns;
-    (void)wait_on_links(asking->collector, asking->collector->wake_fd, wait_ns);
+    asking->is_cancelled = wait_on_links(asking->collector, asking->collector->wake_fd, wait_ns);
     receive_others(asking->collector, link);
 }
 
@@ -453,31 +446,6 @@ static enum status parse_answer(struct message *reply, struct result **out, stru
     return status;
 }
 
-static enum status exchange(struct collector *collector, const struct message *query,
-                            struct result **out, struct error *err)
-{
-    const enum query_kind kind = query->query.query.kind;
-    const uint64_t now_ns = clock_monotonic_ns();
-    struct asking asking = {
-        .collector = collector,
-        .link = &collector->links[query_is_administrative(kind) ? ADDRESS_ADMIN : ADDRESS_QUERY],
-        .query = query,
-        .slow_ns = slow_ns(kind),
-        .deadline_ns = now_ns + collector->timeout_ns,
-    };
-    struct message reply;
-    struct error why = {0};
-    enum status status = ask(&asking, &reply, &why);
-    if (status == STATUS_OK)
-        return parse_answer(&reply, out, err);
-    if (status == STATUS_TIMEOUT) {
-        // With it goes what it had queued, and answers still on their way.
-        link_drop(asking.link);
-        return unreachable(collector, asking.link, err);
-    }
-    return error_set(err, status, "%s", why.text[0] ? why.text : status_text(status));
-}
-
 enum status collector_query(struct collector *collector, const struct query *query,
                             struct result **out, struct error *err)
 {
@@ -487,9 +455,26 @@ enum status collector_query(struct collector *collector, const struct query *que
     message->kind = MESSAGE_QUERY;
     message->query = (struct message_query){
         .id = ++collector->last_id, .protocol = MESSAGE_PROTOCOL, .query = *query};
-    enum status status = exchange(collector, message, out, err);
+    const bool is_admin = query_is_administrative(query->kind);
+    struct asking asking = {
+        .collector = collector,
+        .link = &collector->links[is_admin ? ADDRESS_ADMIN : ADDRESS_QUERY],
+        .query = message,
+        .slow_ns = slow_ns(query->kind),
+        .deadline_ns = clock_monotonic_ns() + collector->timeout_ns,
+    };
+    struct message reply;
+    struct error why = {0};
+    const enum status status = ask(&asking, &reply, &why);
     free(message);
-    return status;
+    if (status == STATUS_OK)
+        return parse_answer(&reply, out, err);
+    if (status == STATUS_TIMEOUT) {
+        // With it goes what it had queued, and answers still on their way.
+        link_drop(asking.link);
+        return unreachable(collector, asking.link, err);
+    }
+    return error_set(err, status, "%s", why.text[0] ? why.text : status_text(status));
 }
 
 // ---- Live records -----------------------------------------------------------------
