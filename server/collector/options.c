@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -164,17 +163,6 @@ struct reading {
     bool given[ROW_COUNT]; // on the command line or in the environment, which override files
 };
 
-// Validates a value from a file that an option overrides.
-static enum status check_only(const struct option *option, const char *value, struct error *err)
-{
-    struct options *scratch = calloc(1, sizeof *scratch);
-    if (!scratch)
-        return error_no_memory(err, "options");
-    enum status status = option_set(option, scratch, value, err);
-    free(scratch);
-    return status;
-}
-
 static enum status set_from_file(void *context, const char *key, const char *value,
                                  struct error *err)
 {
@@ -182,8 +170,10 @@ static enum status set_from_file(void *context, const char *key, const char *val
     const struct option *option = option_find(&reading->table, key);
     if (!option || option->not_in_file)
         return option_unknown(&reading->table, 1, "", key, "inferstatd", err);
-    return reading->given[option - rows] ? check_only(option, value, err)
-                                         : option_set(option, reading->options, value, err);
+    // A value that an option overrides is only validated.
+    struct options overridden = {0};
+    return option_set(option, reading->given[option - rows] ? &overridden : reading->options, value,
+                      err);
 }
 
 static enum status read_arguments(struct reading *reading, int argc, char *const *argv,

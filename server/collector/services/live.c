@@ -49,11 +49,9 @@ struct live {
 
 static struct reader *find_reader(struct live *live, const struct job_return *at)
 {
-    for (unsigned i = 0; i < live->reader_count; i++) {
-        const struct job_return *known = &live->readers[i].at;
-        if (known->socket == at->socket && known->route.connection == at->route.connection)
+    for (unsigned i = 0; i < live->reader_count; i++)
+        if (job_return_is_same(&live->readers[i].at, at))
             return &live->readers[i];
-    }
     return NULL;
 }
 

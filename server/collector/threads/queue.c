@@ -92,10 +92,9 @@ void *queue_pop(struct queue *queue)
 
 bool queue_is_nonempty(struct queue *queue)
 {
-    (void)pthread_mutex_lock(&queue->lock);
-    const bool some = queue->count > 0;
-    (void)pthread_mutex_unlock(&queue->lock);
-    return some;
+    size_t count, bytes;
+    queue_load(queue, &count, &bytes);
+    return count > 0;
 }
 
 int queue_fd(const struct queue *queue)

@@ -1,6 +1,7 @@
 #include "server/collector/writer/writer_batch.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@ enum {
     CREDIT_MAX = 65536,    // of one run
     CREDIT_MIN = 64,       // keeps the total for up to 4,096 runs
     REFUSED_MAX = 64,      // rejected ranges listed in one Ack; the store has all
+    REASON_SIZE = 128,     // of each
 };
 
 // Runs that have been silent for longer do not count towards the limit per key: otherwise
@@ -44,7 +46,7 @@ struct pending_ack {
 struct refused_list {
     size_t count;
     struct wire_refused ranges[REFUSED_MAX];
-    char *reasons[REFUSED_MAX];
+    char reasons[REFUSED_MAX][REASON_SIZE];
 };
 
 struct batches {
@@ -111,20 +113,13 @@ uint32_t batches_records(const struct batches *batches)
 
 // ---- Acks ------------------------------------------------------------------------------
 
-static void ack_free(struct pending_ack *ack)
-{
-    for (size_t i = 0; ack->refused && i < ack->refused->count; i++)
-        free(ack->refused->reasons[i]);
-    free(ack->refused);
-    free(ack);
-}
-
 void batches_drop_acks(struct batches *batches)
 {
     while (batches->first) {
         struct pending_ack *ack = batches->first;
         batches->first = ack->next;
-        ack_free(ack);
+        free(ack->refused);
+        free(ack);
     }
     batches->last = &batches->first;
 }
@@ -156,22 +151,6 @@ static struct pending_ack *join_ack(struct batches *batches, const struct job *j
         run->ack_group = batches->group;
     }
     return ack;
-}
-
-static void name_refused(struct pending_ack *ack, uint32_t stream, uint64_t first, uint64_t last,
-                         const char *reason)
-{
-    if (!ack->refused)
-        ack->refused = calloc(1, sizeof *ack->refused);
-    struct refused_list *refused = ack->refused;
-    if (!refused || refused->count == REFUSED_MAX)
-        return; // the store has it
-    char *copy = strdup(reason);
-    if (!copy)
-        return;
-    refused->reasons[refused->count] = copy;
-    refused->ranges[refused->count++] = (struct wire_refused){
-        .stream = stream, .first = first, .last = last, .reason = {strlen(copy), copy}};
 }
 
 static uint32_t credit_per_run(struct batches *batches)
@@ -248,7 +227,17 @@ static void note_refused(struct run *run, const struct delivery_range *range, co
               range->stream, (unsigned long long)range->first, (unsigned long long)range->last,
               reason);
     run->refused = saturate_add(run->refused, (int64_t)(range->last - range->first + 1));
-    name_refused(ack, range->stream, range->first, range->last, reason);
+    if (!ack->refused)
+        ack->refused = calloc(1, sizeof *ack->refused);
+    struct refused_list *refused = ack->refused;
+    if (!refused || refused->count == REFUSED_MAX)
+        return; // the store has it
+    char *copy = refused->reasons[refused->count];
+    (void)snprintf(copy, REASON_SIZE, "%s", reason);
+    refused->ranges[refused->count++] = (struct wire_refused){.stream = range->stream,
+                                                              .first = range->first,
+                                                              .last = range->last,
+                                                              .reason = {strlen(copy), copy}};
 }
 
 enum { DEVICES_MAX = 65536 }; // larger ordinals are not plausible
