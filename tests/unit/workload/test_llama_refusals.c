@@ -190,25 +190,26 @@ TEST_CASE(optional_keys)
 // A type that is known but cannot be computed with is named.
 TEST_CASE(types_that_are_not_supported)
 {
-    size_t size;
-    unsigned char *data = model_files_make(&model_files_smallest, false, &size);
-    // The embedding of 400 x 8 is described as BF16: half as many bytes.
-    size_t at = model_files_find_tensor(data, size, "token_embd.weight") + 4 + 16;
-    memcpy(data + at, &(uint32_t){30}, 4);
-    struct ready r = {.data = data, .size = size};
-    struct error err = {0};
-    assert_int_equal(llama_ready_load(&r, 1, NULL, &err), STATUS_UNSUPPORTED);
-    assert_non_null(strstr(err.text, "'token_embd.weight' is of type BF16"));
-    llama_ready_unload(&r);
-    memcpy(data + at, &(uint32_t){0}, 4);
-    at = model_files_find_tensor(data, size, "output_norm.weight") + 4 + 8;
-    memcpy(data + at, &(uint32_t){1}, 4);
-    memset(&r, 0, sizeof r);
-    r.data = data;
-    r.size = size;
-    assert_int_equal(llama_ready_load(&r, 1, NULL, &err), STATUS_UNSUPPORTED);
-    assert_non_null(strstr(err.text, "'output_norm.weight' is of type F16: only F32"));
-    llama_ready_end(&r);
+    static const struct {
+        const char *tensor;
+        size_t place; // of the type, behind the name
+        uint32_t type;
+        const char *says;
+    } cases[] = {
+        // 400 x 8 described as BF16: half as many bytes.
+        {"token_embd.weight", 4 + 16, 30, "'token_embd.weight' is of type BF16"},
+        {"output_norm.weight", 4 + 8, 1, "'output_norm.weight' is of type F16: only F32"},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct ready r = {0};
+        struct error err = {0};
+        r.data = model_files_make(&model_files_smallest, false, &r.size);
+        memcpy(r.data + model_files_find_tensor(r.data, r.size, cases[i].tensor) + cases[i].place,
+               &cases[i].type, 4);
+        assert_int_equal(llama_ready_load(&r, 1, NULL, &err), STATUS_UNSUPPORTED);
+        assert_non_null(strstr(err.text, cases[i].says));
+        llama_ready_end(&r);
+    }
 }
 
 static unsigned int asked;

@@ -1,4 +1,4 @@
-// The record of a device: what is known of it, and nothing else.
+// The records of a device and of a pipeline run: what is known of them, and nothing else.
 
 #include "common/sys/files.h"
 #include "server/workload/telemetry.h"
@@ -59,24 +59,11 @@ static void all_that_is_known_is_recorded(void **state)
 static void what_is_not_known_is_absent(void **state)
 {
     static const struct device_properties properties = {.name = "cpu", .memory_bytes = 1000};
-    static const unsigned int absent[] = {
-        DEVICE_UUID,
-        DEVICE_COMPUTE_CAPABILITY,
-        DEVICE_PCIE_GENERATION,
-        DEVICE_PCIE_WIDTH,
-        DEVICE_PCIE_GENERATION_MAX,
-        DEVICE_PCIE_WIDTH_MAX,
-        DEVICE_MEMORY_BANDWIDTH,
-        DEVICE_H2D,
-        DEVICE_FLOPS,
-        DEVICE_POWER_CAP,
-        DEVICE_SM_CLOCK_MAX,
-        DEVICE_MEMORY_CLOCK_MAX,
-    };
     struct fake_row row = recorded(*state, &properties);
     assert_int_equal(row.values[DEVICE_MEMORY_BYTES].i, 1000);
-    for (size_t i = 0; i < COUNT_OF(absent); i++)
-        assert_false(has(&row, absent[i]));
+    for (unsigned int i = 0; i < DEVICE_COLUMNS; i++)
+        assert_int_equal(has(&row, i),
+                         i == DEVICE_ORDINAL || i == DEVICE_NAME || i == DEVICE_MEMORY_BYTES);
 }
 
 // The rates come from the file that measuring left, and from nowhere else.
@@ -107,5 +94,50 @@ STATE_CASE(what_was_measured_is_looked_up, struct fixture *fixture)
     assert_int_equal(unsetenv("XDG_CACHE_HOME"), 0);
 }
 
+// ---- Pipeline runs --------------------------------------------------------
+
+static const struct pipeline_plan all_on = {.pool_metrics = true, .overlap_tracking = true};
+
+// A bin holds waits of 2^bin to 2^(bin + 1) us.
+TEST_CASE(waits_are_told_by_length)
+{
+    struct pipeline_figures figures = {.pool = {.acquires = 99}};
+    for (unsigned int bin = 0; bin < POOL_WAIT_BINS; bin++) {
+        figures.pool.wait_histogram[bin] = UINT64_C(1) << bin;
+        figures.pool.waits += UINT64_C(1) << bin;
+    }
+    struct inferstat_pipeline record;
+    pipeline_record(&record, &all_on, &figures);
+    assert_int_equal(record.pool_waits_below_64us, (1 << 6) - 1);
+    assert_int_equal(record.pool_waits_below_4096us, (1 << 12) - 1);
+    assert_int_equal(record.pool_waits, (1 << POOL_WAIT_BINS) - 1);
+}
+
+TEST_CASE(idle_time_is_told)
+{
+    const struct pipeline_figures figures = {
+        .overlap = {.busy_ns = {50, 30}, .both_ns = 20, .idle_ns = 7, .span_ns = 67}};
+    struct inferstat_pipeline record;
+    pipeline_record(&record, &all_on, &figures);
+    assert_int_equal(record.idle_ns, 7);
+    // Where each interval got lost, how long nothing ran is not known either.
+    const struct pipeline_figures lost = {.overlap = {.unmeasured = 3}};
+    pipeline_record(&record, &all_on, &lost);
+    assert_int_equal(record.idle_ns, -1);
+}
+
+TEST_CASE(what_is_off_is_absent)
+{
+    const struct pipeline_plan off = {0};
+    const struct pipeline_figures figures = {.pool = {.acquires = 9, .waits = 4}};
+    struct inferstat_pipeline record;
+    pipeline_record(&record, &off, &figures);
+    assert_int_equal(record.idle_ns, -1);
+    assert_int_equal(record.pool_waits, -1);
+    assert_int_equal(record.pool_waits_below_64us, -1);
+    assert_int_equal(record.pool_waits_below_4096us, -1);
+}
+
 TEST_MAIN_EACH(set_up, tear_down, all_that_is_known_is_recorded, what_is_not_known_is_absent,
-               what_was_measured_is_looked_up)
+               what_was_measured_is_looked_up, waits_are_told_by_length, idle_time_is_told,
+               what_is_off_is_absent)
