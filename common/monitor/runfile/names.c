@@ -26,10 +26,9 @@ struct names {
     struct names_area *area;
     names_back *back;
     void *context;
-    bool writable;
     pthread_mutex_t lock; // guards what follows, and writing to the area
     size_t offsets_backed, text_backed;
-    uint32_t *table; // open addressing: numbers of names, 0 is empty
+    uint32_t *table; // open addressing: numbers of names, 0 is empty; NULL: read-only
     size_t table_size;
 };
 
@@ -54,7 +53,6 @@ enum status names_open(struct names **out, void *area, names_back *back, void *c
     names->area = area;
     names->back = back;
     names->context = context;
-    names->writable = true;
     (void)pthread_mutex_init(&names->lock, NULL);
     *out = names;
     return STATUS_OK;
@@ -215,7 +213,7 @@ size_t names_clean(char *out, size_t out_size, const char *text)
 // The number of a name; a missing one is added if `add`, else 0.
 static uint32_t number_of(struct names *names, const char *text, bool add)
 {
-    if (!text || !*text || !names->writable)
+    if (!text || !*text || !names->table)
         return 0;
     char clean[NAMES_SIZE_MAX + 1];
     const size_t size = names_clean(clean, sizeof clean, text);

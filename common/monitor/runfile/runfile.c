@@ -478,34 +478,25 @@ enum status runfile_set_spool(struct runfile *file, const char *folder, struct e
 
 // ---- Streams --------------------------------------------------------------------
 
-// How many slots the next ring may have: those of the options or, where they would take more than
-// a part of what is free, half as many, and so on.
-static uint32_t records_that_fit(const struct runfile *file)
-{
-    struct statvfs space;
-    uint32_t records = file->header->ring_records;
-    if (fstatvfs(file->fd, &space) != 0)
-        return records;
-    const uint64_t part = (uint64_t)space.f_bavail * space.f_frsize / FREE_PARTS;
-    while (records > RUNFILE_RING_MIN && ring_size(records) > part)
-        records /= 2;
-    return records;
-}
-
-// Allocates the place of stream `stream`, for a ring of as many slots as there is room for, at most
-// `*records`.  Returns its size in bytes; 0: no room.
+// Allocates the place of stream `stream`, for a ring of as many slots as the options say or, where
+// they would take more than a part of what is free, half as many, and so on.  Returns its size in
+// bytes; 0: no room.
 static size_t allocate_stream(const struct runfile *file, uint32_t stream, uint32_t *records)
 {
     const struct runfile_header *header = file->header;
     const uint64_t offset = stream_offset(header, stream);
-    size_t size = RUNFILE_STREAM_HEADER + ring_size(*records);
-    while (!allocate(file->fd, offset, size)) {
-        if (*records <= RUNFILE_RING_MIN)
+    struct statvfs space;
+    uint64_t part = UINT64_MAX;
+    if (fstatvfs(file->fd, &space) == 0)
+        part = (uint64_t)space.f_bavail * space.f_frsize / FREE_PARTS;
+    for (*records = header->ring_records;; *records /= 2) {
+        const bool is_least = *records <= RUNFILE_RING_MIN;
+        const size_t size = RUNFILE_STREAM_HEADER + ring_size(*records);
+        if ((is_least || ring_size(*records) <= part) && allocate(file->fd, offset, size))
+            return ftruncate(file->fd, (off_t)(offset + header->stream_size)) == 0 ? size : 0;
+        if (is_least)
             return 0;
-        *records /= 2;
-        size = RUNFILE_STREAM_HEADER + ring_size(*records);
     }
-    return ftruncate(file->fd, (off_t)(offset + header->stream_size)) == 0 ? size : 0;
 }
 
 enum status runfile_add_stream(struct runfile *file, struct runfile_stream *out, struct error *err)
@@ -515,7 +506,7 @@ enum status runfile_add_stream(struct runfile *file, struct runfile_stream *out,
     if (count == DELIVERY_STREAMS_MAX)
         return error_set(err, STATUS_FULL, "run file %s: has the maximum of %d streams", file->path,
                          DELIVERY_STREAMS_MAX);
-    uint32_t records = records_that_fit(file);
+    uint32_t records;
     const size_t size = allocate_stream(file, count, &records);
     if (size == 0)
         return error_set(err, STATUS_FULL,

@@ -340,8 +340,6 @@ bool sim_spool_next_lost(struct sim *sim, struct delivery_range *range);
 int sim_spool_at(struct sim *sim, uint32_t stream, uint64_t number);
 // Another process opens it.
 void sim_spool_attach(struct sim *sim);
-// Where a stream stands, as spool_position tells it.
-uint64_t sim_spool_released(const struct sim *sim, uint32_t stream);
 // Adds the numbers that can be read back.
 void sim_spool_held(const struct sim *sim, uint32_t stream, struct sim_set *held);
 void sim_spool_damage(struct sim *sim);
