@@ -1,6 +1,7 @@
 #include "common/store/rollup/aggregate.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -178,7 +179,6 @@ void groups_free(struct groups *groups)
     for (size_t i = 0; i < groups_count(groups); i++) {
         if (groups->deinit)
             groups->deinit(groups->list[i]->data);
-        free(groups->list[i]->data);
         free(groups->list[i]);
     }
     free(groups->list);
@@ -186,22 +186,22 @@ void groups_free(struct groups *groups)
     free(groups);
 }
 
+_Static_assert(sizeof(struct group) % _Alignof(max_align_t) == 0, "data lie behind it");
+
 static enum status add_group(struct groups *groups, const int64_t *keys, struct group **out)
 {
     const size_t count = groups_count(groups);
     size_t number;
     if (count == GROUPS_MAX)
         return STATUS_FULL;
-    struct group *group = calloc(1, sizeof *group);
-    void *data = calloc(1, groups->data_size ? groups->data_size : 1);
-    if (!group || !data || !ARRAY_RESERVE(&groups->list, &groups->room, count + 1) ||
+    struct group *group = calloc(1, sizeof *group + groups->data_size);
+    if (!group || !ARRAY_RESERVE(&groups->list, &groups->room, count + 1) ||
         key_index_add(&groups->index, keys, &number) != STATUS_OK) {
         free(group);
-        free(data);
         return STATUS_NOMEM;
     }
     memcpy(group->keys, keys, groups->index.width * sizeof *keys);
-    group->data = data;
+    group->data = group + 1;
     groups->list[number] = group;
     *out = group;
     return STATUS_OK;

@@ -83,7 +83,7 @@ enum { GROUP_KEYS_MAX = 7, GROUPS_MAX = 10000 };
 
 struct group {
     int64_t keys[GROUP_KEYS_MAX];
-    void *data; // `data_size` zeroed bytes
+    void *data; // `data_size` zeroed bytes, part of the group's allocation
 };
 
 // Hash table of groups by key.  It keeps the groups' order of insertion and owns the groups.

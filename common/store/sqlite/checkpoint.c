@@ -41,11 +41,6 @@ void checkpoint_watch(struct checkpoint *checkpoint, sqlite3 *db)
         (void)sqlite3_wal_autocheckpoint(db, PAGES_MANY);
 }
 
-bool checkpoint_presses(const struct checkpoint *checkpoint)
-{
-    return checkpoint->pages - checkpoint->pages_tried >= PAGES_MANY;
-}
-
 void checkpoint_note(struct checkpoint *checkpoint, uint64_t now_ns)
 {
     if (!checkpoint->wanted)
@@ -81,11 +76,12 @@ enum status checkpoint_restart(struct checkpoint *checkpoint, sqlite3 *db, struc
     return status;
 }
 
-enum status checkpoint_tick(struct checkpoint *checkpoint, sqlite3 *db, uint64_t now_ns,
-                            struct error *err)
+enum status checkpoint_tick(struct checkpoint *checkpoint, sqlite3 *db, bool is_busy,
+                            uint64_t now_ns, struct error *err)
 {
-    const bool is_long = checkpoint->pages - checkpoint->pages_tried >= PAGES_SOME;
-    const bool is_due = now_ns - checkpoint->tried_at_ns >= pause_ns &&
+    const unsigned pages_most = is_busy ? PAGES_MANY : PAGES_SOME;
+    const bool is_long = checkpoint->pages - checkpoint->pages_tried >= pages_most;
+    const bool is_due = !is_busy && now_ns - checkpoint->tried_at_ns >= pause_ns &&
                         (now_ns - checkpoint->changed_at_ns >= quiet_ns ||
                          now_ns - checkpoint->wanted_at_ns >= latest_ns);
     bool complete = false;

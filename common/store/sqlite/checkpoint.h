@@ -28,20 +28,16 @@ void checkpoint_init(struct checkpoint *checkpoint, uint64_t now_ns);
 // automatic checkpoints; a call with NULL restores these.  `checkpoint` is borrowed until then.
 void checkpoint_watch(struct checkpoint *checkpoint, struct sqlite3 *db);
 
-// True if the log has grown so much since the last attempt that checkpoint_tick must run before the
-// next commit; otherwise it can wait until the writer has no job.
-bool checkpoint_presses(const struct checkpoint *checkpoint);
-
 // To be called after each commit.
 void checkpoint_note(struct checkpoint *checkpoint, uint64_t now_ns);
 
 // Runs a checkpoint if one is due.  To be called several times a second, outside of any
 // transaction.  One is due half a second after the last commit, and at the latest two seconds after
 // the first commit since the last checkpoint; at most once a second, unless the log has grown by
-// some megabytes.  It does not wait for readers: log frames that they still need remain for the
-// next checkpoint.
+// some megabytes.  While the writer `is_busy` with jobs, it waits until the log has grown by 16 MB.
+// It does not wait for readers: log frames that they still need remain for the next checkpoint.
 MUST_CHECK enum status checkpoint_tick(struct checkpoint *checkpoint, struct sqlite3 *db,
-                                       uint64_t now_ns, struct error *err);
+                                       bool is_busy, uint64_t now_ns, struct error *err);
 
 // True if the log has so many pages (18 MB) that readers must have kept SQLite from reusing it from
 // its start.

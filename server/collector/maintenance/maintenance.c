@@ -296,24 +296,21 @@ static bool prune(struct maintenance *maintenance)
 }
 
 // Waiting jobs go first unless the log is too long.
-static bool checkpoint_log(struct maintenance *maintenance)
+static void checkpoint_log(struct maintenance *maintenance)
 {
     struct error err;
     struct checkpoint *checkpoint = &maintenance->checkpoint;
-    if (queue_is_nonempty(maintenance->inbox) && !checkpoint_presses(checkpoint))
-        return false;
-    const uint64_t now_ns = clock_monotonic_ns();
-    const enum status status = checkpoint_tick(checkpoint, maintenance->db, now_ns, &err);
-    const bool has_tried = checkpoint->tried_at_ns == now_ns;
+    const enum status status =
+        checkpoint_tick(checkpoint, maintenance->db, queue_is_nonempty(maintenance->inbox),
+                        clock_monotonic_ns(), &err);
     if (status != STATUS_OK && !maintenance->checkpoint_failing && !maintenance->load.is_failing)
         log_write(LOG_LEVEL_WARNING, "%s (tried again every second)", err.text);
     // Most calls try nothing: a failure lasts until a checkpoint has completed.
     if (status == STATUS_OK && checkpoint->wanted)
-        return has_tried;
+        return;
     if (status == STATUS_NOMEM || maintenance->checkpoint_failing)
         maintenance->starved = status == STATUS_NOMEM;
     maintenance->checkpoint_failing = status != STATUS_OK;
-    return has_tried;
 }
 
 // Resets a log that has become long, at a moment without readers.
@@ -347,7 +344,7 @@ void maintenance_run(struct maintenance *maintenance, const struct maintenance_l
     const uint64_t allowance_ns =
         load->group_ns / SHARE < SHARE_NS ? load->group_ns / SHARE : SHARE_NS;
     maintenance->load = *load;
-    (void)checkpoint_log(maintenance);
+    checkpoint_log(maintenance);
     reset_log(maintenance);
     press(maintenance, began_ns);
     if (maintenance->is_too_large) // what retention deletes is what all owners may add
