@@ -22,9 +22,16 @@ struct below {
     char *line;
 };
 
+// A column of the table, and its layout for one width of the terminal.
+struct laid {
+    struct column column;
+    char *key, *title;
+    unsigned needed; // for all its cells
+    unsigned width;  // given; 0: left out
+};
+
 struct table {
-    struct column *columns;
-    char *(*names)[2]; // their keys and titles
+    struct laid *columns;
     unsigned column_count;
     void (*fill_below)(struct table *table, const struct result *result, size_t row);
     char **cells; // row by row
@@ -36,15 +43,6 @@ struct table {
     bool failed; // out of memory
 };
 
-// The layout of a table for one width, one element per column.
-struct layout {
-    unsigned count;
-    struct laid {
-        unsigned needed; // for all its cells
-        unsigned width;  // given; 0: left out
-    } * columns;
-};
-
 struct table *table_new(const struct columns *columns)
 {
     struct table *table = calloc(1, sizeof *table);
@@ -53,17 +51,16 @@ struct table *table_new(const struct columns *columns)
     table->fill_below = columns->add_below;
     table->column_count = columns->count;
     table->columns = calloc(columns->count, sizeof *table->columns);
-    table->names = calloc(columns->count, sizeof *table->names);
-    bool failed = !table->columns || !table->names;
+    bool failed = !table->columns;
     for (unsigned i = 0; !failed && i < columns->count; i++) {
         const struct column *column = &columns->columns[i];
-        char **names = table->names[i];
-        names[0] = strdup(column->key);
-        names[1] = text_escape_new(column->title, strlen(column->title));
-        table->columns[i] = *column;
-        table->columns[i].key = names[0];
-        table->columns[i].title = names[1];
-        failed = !names[0] || !names[1];
+        struct laid *laid = &table->columns[i];
+        laid->key = strdup(column->key);
+        laid->title = text_escape_new(column->title, strlen(column->title));
+        laid->column = *column;
+        laid->column.key = laid->key;
+        laid->column.title = laid->title;
+        failed = !laid->key || !laid->title;
     }
     if (failed) {
         table_free(table);
@@ -76,15 +73,14 @@ void table_free(struct table *table)
 {
     if (!table)
         return;
-    for (unsigned i = 0; table->names && i < table->column_count; i++) {
-        free(table->names[i][0]);
-        free(table->names[i][1]);
+    for (unsigned i = 0; table->columns && i < table->column_count; i++) {
+        free(table->columns[i].key);
+        free(table->columns[i].title);
     }
     for (size_t i = 0; i < table->cell_count; i++)
         free(table->cells[i]);
     for (size_t i = 0; i < table->below_count; i++)
         free(table->belows[i].line);
-    free(table->names);
     free(table->cells);
     free(table->belows);
     free(table->columns);
@@ -153,7 +149,7 @@ static void add_cell(struct table *table, char *cell)
 void table_add_row(struct table *table, const struct result *result, size_t row)
 {
     for (unsigned i = 0; i < table->column_count && !table->failed; i++)
-        add_cell(table, column_text(&table->columns[i], result, row));
+        add_cell(table, column_text(&table->columns[i].column, result, row));
     if (table->fill_below)
         table->fill_below(table, result, row);
 }
@@ -173,52 +169,50 @@ void table_add_below(struct table *table, const char *line)
 // ---- Laying out ---------------------------------------------------------------
 
 // Makes each column as wide as its cells need.
-static void measure(const struct table *table, struct layout *layout)
+static void measure(const struct table *table)
 {
-    for (unsigned i = 0; i < layout->count; i++)
-        layout->columns[i].needed = (unsigned)glyph_text_width(table->columns[i].title);
+    for (unsigned i = 0; i < table->column_count; i++)
+        table->columns[i].needed = (unsigned)glyph_text_width(table->columns[i].title);
     for (size_t i = 0; i < table->cell_count; i++) {
-        struct laid *laid = &layout->columns[i % layout->count];
+        struct laid *laid = &table->columns[i % table->column_count];
         unsigned needed = (unsigned)glyph_text_width(table->cells[i]);
         if (needed > laid->needed)
             laid->needed = needed;
     }
-    for (unsigned i = 0; i < layout->count; i++)
-        layout->columns[i].width = layout->columns[i].needed;
+    for (unsigned i = 0; i < table->column_count; i++)
+        table->columns[i].width = table->columns[i].needed;
 }
 
-static unsigned shown_columns(const struct layout *layout)
+static unsigned shown_columns(const struct table *table)
 {
     unsigned shown = 0;
-    for (unsigned i = 0; i < layout->count; i++)
-        shown += layout->columns[i].width > 0;
+    for (unsigned i = 0; i < table->column_count; i++)
+        shown += table->columns[i].width > 0;
     return shown;
 }
 
-static unsigned total_width(const struct layout *layout)
+static unsigned total_width(const struct table *table)
 {
     unsigned total = 0;
-    for (unsigned i = 0; i < layout->count; i++)
-        total += layout->columns[i].width;
-    return total + GAP * (shown_columns(layout) - 1);
+    for (unsigned i = 0; i < table->column_count; i++)
+        total += table->columns[i].width;
+    return total + GAP * (shown_columns(table) - 1);
 }
 
 // Leaves out the most minor column, of equals the rightmost; false when none is
 // minor.
-static bool leave_minor_out(const struct table *table, const struct layout *layout)
+static bool leave_minor_out(const struct table *table)
 {
-    unsigned minor = 0;
-    unsigned which = 0;
-    for (unsigned i = 0; i < layout->count; i++) {
-        if (layout->columns[i].width > 0 && table->columns[i].minor > 0 &&
-            table->columns[i].minor >= minor) {
-            minor = table->columns[i].minor;
-            which = i;
-        }
+    struct laid *minor = NULL;
+    for (unsigned i = 0; i < table->column_count; i++) {
+        struct laid *laid = &table->columns[i];
+        if (laid->width > 0 && laid->column.minor > 0 &&
+            (!minor || laid->column.minor >= minor->column.minor))
+            minor = laid;
     }
-    if (minor > 0)
-        layout->columns[which].width = 0;
-    return minor > 0;
+    if (minor)
+        minor->width = 0;
+    return minor != NULL;
 }
 
 static bool may_shrink(const struct column *column)
@@ -228,12 +222,12 @@ static bool may_shrink(const struct column *column)
 }
 
 // Shrinks the widest shrinkable column by one; false if none can shrink.
-static bool shrink_widest(const struct table *table, const struct layout *layout)
+static bool shrink_widest(const struct table *table)
 {
     struct laid *widest = NULL;
-    for (unsigned i = 0; i < layout->count; i++) {
-        struct laid *laid = &layout->columns[i];
-        if (may_shrink(&table->columns[i]) && laid->width > SHRINK_LEAST &&
+    for (unsigned i = 0; i < table->column_count; i++) {
+        struct laid *laid = &table->columns[i];
+        if (may_shrink(&laid->column) && laid->width > SHRINK_LEAST &&
             (!widest || laid->width > widest->width))
             widest = laid;
     }
@@ -244,27 +238,26 @@ static bool shrink_widest(const struct table *table, const struct layout *layout
 
 // Leaves out the rightmost column and gives the others their width back; false
 // when only one is left.
-static bool leave_last_out(const struct layout *layout)
+static bool leave_last_out(const struct table *table)
 {
-    if (shown_columns(layout) == 1)
+    if (shown_columns(table) == 1)
         return false;
-    unsigned last = layout->count - 1;
-    while (layout->columns[last].width == 0)
+    unsigned last = table->column_count - 1;
+    while (table->columns[last].width == 0)
         last--;
-    layout->columns[last].width = 0;
+    table->columns[last].width = 0;
     for (unsigned i = 0; i < last; i++) {
-        if (layout->columns[i].width > 0)
-            layout->columns[i].width = layout->columns[i].needed;
+        if (table->columns[i].width > 0)
+            table->columns[i].width = table->columns[i].needed;
     }
     return true;
 }
 
-static void fit(const struct table *table, struct layout *layout, unsigned width)
+static void fit(const struct table *table, unsigned width)
 {
-    measure(table, layout);
-    while (width > 0 && total_width(layout) > width) {
-        if (!leave_minor_out(table, layout) && !shrink_widest(table, layout) &&
-            !leave_last_out(layout))
+    measure(table);
+    while (width > 0 && total_width(table) > width) {
+        if (!leave_minor_out(table) && !shrink_widest(table) && !leave_last_out(table))
             return;
     }
 }
@@ -295,48 +288,37 @@ static void print_cell(FILE *out, const char *text, unsigned width, enum table_a
         print_blanks(out, blanks);
 }
 
-static void print_line(const struct table *table, const struct layout *layout, FILE *out,
-                       char *const *cells)
+// The titles where `cells` is NULL.
+static void print_line(const struct table *table, FILE *out, char *const *cells)
 {
-    unsigned left = shown_columns(layout);
-    for (unsigned i = 0; i < layout->count; i++) {
-        const struct column *column = &table->columns[i];
-        if (layout->columns[i].width == 0)
+    unsigned left = shown_columns(table);
+    for (unsigned i = 0; i < table->column_count; i++) {
+        const struct laid *laid = &table->columns[i];
+        if (laid->width == 0)
             continue;
         left--;
-        print_cell(out, cells ? cells[i] : column->title, layout->columns[i].width, column->align,
-                   left == 0);
+        print_cell(out, cells ? cells[i] : laid->title, laid->width, laid->column.align, left == 0);
         if (left > 0)
             print_blanks(out, GAP);
     }
     (void)fputc('\n', out);
 }
 
-static void print_rows(const struct table *table, const struct layout *layout, FILE *out)
+enum status table_print(const struct table *table, FILE *out, unsigned width, struct error *err)
 {
+    if (table->failed)
+        return error_no_memory(err, "table");
+    fit(table, width);
+    print_line(table, out, NULL);
     size_t below = 0;
     for (size_t row = 0; row < table->cell_count / table->column_count; row++) {
-        print_line(table, layout, out, table->cells + row * table->column_count);
+        print_line(table, out, table->cells + row * table->column_count);
         for (; below < table->below_count && table->belows[below].row == row; below++)
             (void)fprintf(out, "%s\n", table->belows[below].line);
     }
-}
-
-enum status table_print(const struct table *table, FILE *out, unsigned width, struct error *err)
-{
-    struct layout layout = {.count = table->column_count};
-    layout.columns = calloc(layout.count, sizeof *layout.columns);
-    if (table->failed || !layout.columns) {
-        free(layout.columns);
-        return error_no_memory(err, "table");
-    }
-    fit(table, &layout, width);
-    print_line(table, &layout, out, NULL);
-    print_rows(table, &layout, out);
-    unsigned hidden = layout.count - shown_columns(&layout);
+    unsigned hidden = table->column_count - shown_columns(table);
     if (hidden > 0)
         (void)fprintf(out, "(%u more column%s: widen the terminal, or use --json)\n", hidden,
                       hidden == 1 ? "" : "s");
-    free(layout.columns);
     return STATUS_OK;
 }

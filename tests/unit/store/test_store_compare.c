@@ -83,10 +83,9 @@ TEST_CASE(workers_beside_each_other)
         const char *host;
         double slowness[2];
     } sides[] = {{"a", {1, 1.2}}, {"b", {1.05, 1.26}}};
-    int run = 1;
     for (size_t i = 0; i < COUNT_OF(sides); i++) {
         for (size_t k = 0; k < 2; k++)
-            add((struct measured){.run = run++,
+            add((struct measured){.run = (int)(1 + 2 * i + k),
                                   .host = sides[i].host,
                                   .requests = 1500,
                                   .slowness = sides[i].slowness[k]});
