@@ -15,7 +15,7 @@
 #define LOG_BYTES      (INT64_C(12) << 20)
 #define LOG_BYTES_LONG (INT64_C(1) << 30)
 
-enum { LOG_SHARE = 32 }; // of the store's limit, for a READER_LONG
+enum { LOG_SHARE = 32 }; // of the store's limit; not for a READER_SHORT
 
 void reader_gate_init(struct reader_gate *gate)
 {
@@ -68,7 +68,7 @@ void reader_gate_leave(struct reader_gate *gate, enum reader_kind kind)
 
 int64_t reader_gate_log_limit(const struct reader_gate *gate, enum reader_kind kind)
 {
-    if (kind != READER_LONG)
+    if (kind == READER_SHORT)
         return LOG_BYTES;
     const int64_t share = gate->store_bytes / LOG_SHARE;
     if (share == 0 || share > LOG_BYTES_LONG)

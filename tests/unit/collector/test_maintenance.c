@@ -302,7 +302,7 @@ TEST_CASE(test_who_waits_at_the_gate)
 TEST_CASE(test_the_log_may_grow_with_the_store)
 {
     static const struct {
-        int64_t store, most; // bytes; of a long reader
+        int64_t store, most; // bytes; of readers that take their time
     } cases[] = {
         {0, 1024 * MB},        {MB, 12 * MB},          {512 * MB, 16 * MB},
         {3200 * MB, 100 * MB}, {INT64_MAX, 1024 * MB},
@@ -310,6 +310,7 @@ TEST_CASE(test_the_log_may_grow_with_the_store)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         reader_gate_limit_store(&channels->gate, cases[i].store);
         assert_int_equal(reader_gate_log_limit(&channels->gate, READER_LONG), cases[i].most);
+        assert_int_equal(reader_gate_log_limit(&channels->gate, READER_SCAN), cases[i].most);
         assert_int_equal(reader_gate_log_limit(&channels->gate, READER_SHORT), 12 * MB);
     }
 }
