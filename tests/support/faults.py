@@ -313,6 +313,8 @@ class FaultCase(unittest.TestCase):
         """Every run balances, and each has ended in one of these ways."""
         words = {OPEN: "open", CLOSED: "closed", KILLED: "killed", SILENT: "silent"}
         for row in self.audit(source=source):
+            if row["verdict"] == "forgotten":  # the sum of runs that were removed
+                continue
             self.assertIn(row["end"], [words[end] for end in ends], row)
             if row["end"] in ("closed", "killed"):
                 self.assertEqual(row["verdict"], "balanced", row)
