@@ -63,14 +63,12 @@ enum status publisher_open(struct publisher **out, const struct publisher_settin
     if (status != STATUS_OK)
         (void)error_set(err, status, "publisher: %s", status_text(status));
     if (status == STATUS_OK)
-        status = uplink_open(&publisher->uplink, settings->address, settings->trust, err);
+        status = uplink_open(&publisher->uplink, settings->address, settings->trust,
+                             &publisher->settings.log, err);
     if (status != STATUS_OK) {
         publisher_close(publisher);
         return status;
     }
-    if (*uplink_warning(publisher->uplink))
-        log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING, "%s",
-                       uplink_warning(publisher->uplink));
     *out = publisher;
     return STATUS_OK;
 }
@@ -438,16 +436,6 @@ static void note_contact(struct publisher *publisher, bool lost)
     publisher->had_contact = publisher->had_contact || !lost;
 }
 
-static void note_closed(struct publisher *publisher)
-{
-    char address[ADDRESS_TEXT_SIZE];
-    const char *why = uplink_closed(publisher->uplink, clock_monotonic_ns());
-    if (why)
-        log_sink_write(&publisher->settings.log, INFERSTAT_LOG_WARNING,
-                       "the connection to the collector at %s was closed: %s",
-                       address_text(address, publisher->settings.address), why);
-}
-
 static void act(struct publisher *publisher, const struct delivery_action *action)
 {
     switch (action->kind) {
@@ -521,7 +509,6 @@ static void act_on_all(struct publisher *publisher)
 
 static void step(struct publisher *publisher)
 {
-    note_closed(publisher);
     if (uplink_renew(publisher->uplink, clock_monotonic_ns()))
         delivery_producer_reconnect(publisher->producer);
     // An acknowledgement does not trigger a poll: otherwise the few records since would form

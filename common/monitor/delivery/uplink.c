@@ -24,7 +24,8 @@ struct uplink {
     uint64_t quiet_ns;    // time of the last valid message or reconnect
     uint64_t patience_ns; // silence after which it reconnects
     uint64_t closed_ns;   // when this side closed the connection last
-    bool is_closed_told;  // uplink_closed has said so
+    bool is_closed_told;  // it was logged
+    const struct log_sink *log;
 };
 
 static const char *keep_trouble(struct uplink *uplink, const char *text)
@@ -48,7 +49,8 @@ static enum status connect_now(struct uplink *uplink)
 }
 
 enum status uplink_open(struct uplink **out, const struct address *address,
-                        const struct trust_source *trust, struct error *err)
+                        const struct trust_source *trust, const struct log_sink *log,
+                        struct error *err)
 {
     struct uplink *uplink = calloc(1, sizeof *uplink);
     if (!uplink)
@@ -56,6 +58,7 @@ enum status uplink_open(struct uplink **out, const struct address *address,
     uplink->patience_ns = renew_min_ns;
     uplink->address = *address;
     uplink->source = *trust;
+    uplink->log = log;
     enum status status = trust_decide(&uplink->trust, address, &uplink->source, err);
     if (status == STATUS_OK)
         status = wire_context_new(&uplink->context, err);
@@ -63,6 +66,8 @@ enum status uplink_open(struct uplink **out, const struct address *address,
         uplink_close(uplink);
         return status;
     }
+    if (*uplink->trust.warning)
+        log_sink_write(log, INFERSTAT_LOG_WARNING, "%s", uplink->trust.warning);
     *out = uplink;
     return STATUS_OK;
 }
@@ -77,11 +82,6 @@ void uplink_close(struct uplink *uplink)
     free(uplink);
 }
 
-const char *uplink_warning(const struct uplink *uplink)
-{
-    return uplink->trust.warning;
-}
-
 struct wire_socket *uplink_socket(const struct uplink *uplink)
 {
     return uplink->socket;
@@ -92,15 +92,6 @@ void uplink_heard(struct uplink *uplink, uint64_t now_ns)
     uplink->quiet_ns = now_ns;
     if (now_ns - uplink->closed_ns > calm_ns)
         uplink->patience_ns = renew_min_ns;
-}
-
-const char *uplink_closed(struct uplink *uplink, uint64_t now_ns)
-{
-    if (uplink->is_closed_told || !uplink->socket || !wire_trouble(uplink->socket)[0])
-        return NULL;
-    uplink->is_closed_told = true;
-    uplink->closed_ns = now_ns;
-    return wire_trouble(uplink->socket);
 }
 
 // Reads the key files again; keeps the old keys if that fails or yields none.
@@ -123,8 +114,21 @@ static bool is_useful(const struct uplink *uplink, uint64_t now_ns)
     return handshake != WIRE_HANDSHAKE_CLOSED && handshake != WIRE_HANDSHAKE_MOVED;
 }
 
+static void note_closed(struct uplink *uplink, uint64_t now_ns)
+{
+    char address[ADDRESS_TEXT_SIZE];
+    if (uplink->is_closed_told || !uplink->socket || !wire_trouble(uplink->socket)[0])
+        return;
+    uplink->is_closed_told = true;
+    uplink->closed_ns = now_ns;
+    log_sink_write(uplink->log, INFERSTAT_LOG_WARNING,
+                   "the connection to the collector at %s was closed: %s",
+                   address_text(address, &uplink->address), wire_trouble(uplink->socket));
+}
+
 bool uplink_renew(struct uplink *uplink, uint64_t now_ns)
 {
+    note_closed(uplink, now_ns);
     if (uplink->attempt > 0) {
         const bool has_folder = uplink->socket || !uplink->address.is_ipc;
         if (now_ns - uplink->quiet_ns < (has_folder ? uplink->patience_ns : look_ns) ||

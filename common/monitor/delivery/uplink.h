@@ -7,30 +7,26 @@
 #define INFERSTAT_MONITOR_UPLINK_H
 
 #include "common/core/base/error.h"
+#include "common/monitor/delivery/log_sink.h"
 #include "common/wire/address.h"
 #include "common/wire/socket.h"
 #include "common/wire/trust.h"
 
 struct uplink;
 
-// Chooses keys from `trust`; the first uplink_renew connects.
+// Chooses keys from `trust`; the first uplink_renew connects.  Warnings about the connection's
+// security, and why this side closed it, go to `log` (borrowed).
 MUST_CHECK enum status uplink_open(struct uplink **out, const struct address *address,
-                                   const struct trust_source *trust, struct error *err);
+                                   const struct trust_source *trust, const struct log_sink *log,
+                                   struct error *err);
 // NULL is fine.
 void uplink_close(struct uplink *uplink);
-
-// Returns a warning about the connection's security, valid until uplink_close; "": none.
-const char *uplink_warning(const struct uplink *uplink);
 
 // The connection's socket until the next uplink_renew; NULL: not connected.
 struct wire_socket *uplink_socket(const struct uplink *uplink);
 
 // Says that a message has arrived, which shows that the keys are right.
 void uplink_heard(struct uplink *uplink, uint64_t now_ns);
-
-// After this side has closed the connection: the first call returns the reason (who the peer is and
-// what it did), valid until the next uplink_renew.  Otherwise, and in later calls: NULL.
-const char *uplink_closed(struct uplink *uplink, uint64_t now_ns);
 
 // Connects, or reconnects if that is due, with keys newly read from the key files; retries without
 // limit, also after a failed check of an ipc folder.  True if it did: messages in flight are lost.
