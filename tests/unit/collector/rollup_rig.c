@@ -202,6 +202,19 @@ void rollup_rig_insert(const struct record *records, unsigned count, int64_t run
     }
 }
 
+void rollup_rig_insert_hours(int64_t base_ns)
+{
+    struct record record;
+    rollup_rig_exec("BEGIN IMMEDIATE");
+    for (int64_t minute = 0; minute < 180; minute++) {
+        rollup_rig_record(&record, RECORD_KIND_STARTUP, base_ns);
+        record.started_ns = base_ns + minute * INT64_C(60000000000);
+        const struct record twice[] = {record, record, record};
+        rollup_rig_insert(twice, COUNT_OF(twice), 1);
+    }
+    rollup_rig_exec("COMMIT");
+}
+
 void rollup_rig_fold(enum rollups_pace pace)
 {
     struct error err = {0};

@@ -40,6 +40,9 @@ void rollup_rig_record(struct record *record, enum record_kind kind, int64_t bas
 // Inserts the records, in the transaction under way, as a batch of that run (from 1).
 void rollup_rig_insert(const struct record *records, unsigned count, int64_t run);
 
+// Inserts three startups a minute in run 1, for three hours from `base_ns`.
+void rollup_rig_insert_hours(int64_t base_ns);
+
 // Folds: in a transaction of its own, all that there is.
 void rollup_rig_fold(enum rollups_pace pace);
 void rollup_rig_fold_all(void);

@@ -45,20 +45,6 @@ TEST_CASE(lonely_records_leave_few_gaps)
             fail_msg("%s", sure[i]);
 }
 
-// Three records a minute, for three hours over midnight.
-static void insert_three_hours(void)
-{
-    struct record record;
-    rollup_rig_exec("BEGIN IMMEDIATE");
-    for (int64_t minute = 0; minute < 180; minute++) {
-        rollup_rig_record(&record, RECORD_KIND_STARTUP, BASE_NS);
-        record.started_ns = BASE_NS + minute * INT64_C(60000000000);
-        const struct record twice[] = {record, record, record};
-        rollup_rig_insert(twice, COUNT_OF(twice), 1);
-    }
-    rollup_rig_exec("COMMIT");
-}
-
 static void clear_window(int64_t since_ns, int64_t until_ns)
 {
     struct error err = {0};
@@ -196,7 +182,7 @@ TEST_CASE(damage_goes_with_the_day)
         "UPDATE rollup SET count = count + 1 WHERE level = 2 AND started_ns < 1774828800000000000",
         "UPDATE rollup SET count = count + 1 WHERE level > 0 AND started_ns < 1774828800000000000",
     };
-    insert_three_hours();
+    rollup_rig_insert_hours(BASE_NS);
     rollup_rig_fold_all();
     for (size_t i = 0; i < COUNT_OF(damage); i++) {
         rollup_rig_exec(damage[i]);
@@ -217,7 +203,7 @@ TEST_CASE(a_damaged_row_of_expired_records_is_given_up)
         rollup_rig_exec("DELETE FROM rollup; DELETE FROM rollup_gap; DELETE FROM expiry;"
                         " DELETE FROM startup; DELETE FROM rollup_state");
         rollup_rig_restart();
-        insert_three_hours();
+        rollup_rig_insert_hours(BASE_NS);
         rollup_rig_fold_all();
         rollup_rig_exec(
             format_text("DELETE FROM startup WHERE started_ns < %lld;"
@@ -283,7 +269,7 @@ TEST_CASE(sums_of_a_day_that_expires_are_not_rebuilt)
 {
     const int64_t minute = INT64_C(60000000000);
     const int64_t midnight = BASE_NS + 90 * minute, edge = midnight + 20 * minute;
-    insert_three_hours();
+    rollup_rig_insert_hours(BASE_NS);
     rollup_rig_fold_all();
     const int64_t before = records_of(BASE_NS, 90), day = records_of(midnight, 90);
     rollup_rig_exec(format_text("DELETE FROM startup WHERE started_ns < %lld;"
@@ -306,7 +292,7 @@ TEST_CASE(a_day_of_unreadable_records_is_passed_over)
     const int64_t minute = INT64_C(60000000000), midnight = BASE_NS + 90 * minute;
     const struct gap_span both = {BASE_NS, BASE_NS + 180 * minute};
     struct error err;
-    insert_three_hours();
+    rollup_rig_insert_hours(BASE_NS);
     rollup_rig_fold_all();
     assert_int_equal(gap_request_rebuild(rollup_rig.db, RECORD_KIND_STARTUP, &both, 1, &err),
                      STATUS_OK);
@@ -395,7 +381,7 @@ TEST_CASE(uneven_watermarks_keep_months_that_expired)
                                  " AND since_ns < 1775001600000000000";
     const int64_t later_ns = BASE_NS + INT64_C(100) * 86400000000000;
     rollups_tell_time(rollup_rig.rollups, later_ns);
-    insert_three_hours();
+    rollup_rig_insert_hours(BASE_NS);
     rollup_rig_fold_all();
     prune_all();
     const int64_t values = rollup_rig_integer(march);
@@ -418,7 +404,7 @@ TEST_CASE(gaps_of_old_groupings_hold_up_nothing)
     unsigned gone = 0;
     const struct expire_rows rows = {
         .kind = RECORD_KIND_STARTUP, .before_ns = INT64_MAX, .last_id = INT64_MAX, .count = 1000};
-    insert_three_hours();
+    rollup_rig_insert_hours(BASE_NS);
     rollup_rig_fold_all();
     rollup_rig_exec("INSERT INTO rollup_gap VALUES(3, 2, 3, 0, 2, 1774915200000000000)");
     rollups_gaps_changed(rollup_rig.rollups);

@@ -260,16 +260,8 @@ TEST_CASE(what_expired_stays_in_rollups)
 {
     struct error err = {0};
     struct clearing clearing;
-    struct record record;
     const int64_t midnight = BASE_NS + INT64_C(5400000000000);
-    rollup_rig_exec("BEGIN IMMEDIATE");
-    for (int64_t minute = 0; minute < 180; minute++) {
-        rollup_rig_record(&record, RECORD_KIND_STARTUP, BASE_NS);
-        record.started_ns = BASE_NS + minute * INT64_C(60000000000);
-        const struct record twice[] = {record, record, record};
-        rollup_rig_insert(twice, COUNT_OF(twice), 1);
-    }
-    rollup_rig_exec("COMMIT");
+    rollup_rig_insert_hours(BASE_NS);
     rollup_rig_fold_all();
     const int64_t all = rollup_rig_integer("SELECT count(*) FROM startup");
     assert_int_equal(in_days(), all);

@@ -286,8 +286,10 @@ static void replay_hello(void)
     rig_free_ack(rig_last_ack());
 }
 
-static bool closed_in_last_ack(void)
+// Stores the message; returns whether the answer says that the run is closed.
+static bool closes_run(const struct message *message)
 {
+    rig_group(message, false);
     struct message *ack = rig_last_ack();
     assert_non_null(ack);
     const bool closed = ack->ack.delivery.closed;
@@ -303,12 +305,10 @@ TEST_CASE(test_a_killed_run_is_replayed)
     assert_int_equal(rig_integer("SELECT \"end\" FROM run"), RECORD_RUN_END_SILENT);
     assert_int_equal(runs_open_count(rig.runs), 0);
     const struct message goodbye = rig_killed_goodbye();
-    rig_group(&goodbye, false);
-    assert_false(closed_in_last_ack());
+    assert_false(closes_run(&goodbye));
     assert_int_equal(rig_integer("SELECT \"end\" FROM run"), RECORD_RUN_END_SILENT);
     const struct message rest = rig_operations(1, 2);
-    rig_group(&rest, false);
-    assert_true(closed_in_last_ack());
+    assert_true(closes_run(&rest));
     assert_int_equal(rig_integer("SELECT \"end\" = 2 AND ended_ns = 90 AND last_activity ="
                                  " 'stream 1: decode; stream 4: load model' FROM run"),
                      1);
@@ -318,8 +318,7 @@ TEST_CASE(test_a_killed_run_is_replayed)
     assert_int_equal(rig_integer("SELECT count(activity) FROM stream"), 2);
     runs_forget(rig.runs); // all of it is read back, and told again to who asks again
     replay_hello();
-    rig_group(&goodbye, false);
-    assert_true(closed_in_last_ack());
+    assert_true(closes_run(&goodbye));
     assert_int_equal(rig_integer("SELECT count(activity) + 10 * count(*) FROM stream"), 32);
     assert_int_equal(rig_integer("SELECT \"end\" FROM run"), RECORD_RUN_END_KILLED);
 }
@@ -349,8 +348,7 @@ TEST_CASE(test_a_host_takes_records_with_it)
     rig_group(&goodbye, false); // it may come from a process that has them still
     assert_int_equal(rig_integer("SELECT \"end\" FROM run"), RECORD_RUN_END_OPEN);
     replay_hello();
-    rig_group(&goodbye, false);
-    assert_true(closed_in_last_ack());
+    assert_true(closes_run(&goodbye));
     assert_int_equal(rig_integer("SELECT first = 3 AND last = 5 AND reason = 6 FROM range"
                                  " WHERE state = 1"),
                      1);
@@ -365,17 +363,14 @@ TEST_CASE(test_a_run_that_said_goodbye_was_not_killed)
     const struct message all = rig_operations(1, 2);
     rig_group(&all, false);
     struct message goodbye = rig_killed_goodbye();
-    rig_group(&goodbye, false);
-    assert_true(closed_in_last_ack());
+    assert_true(closes_run(&goodbye));
     assert_int_equal(rig_integer("SELECT \"end\" FROM run"), RECORD_RUN_END_KILLED);
     goodbye.goodbye.killed = false;
     goodbye.goodbye.ended_ns = 91;
-    rig_group(&goodbye, false);
-    assert_true(closed_in_last_ack());
+    assert_true(closes_run(&goodbye));
     assert_int_equal(rig_integer("SELECT ended_ns FROM run WHERE \"end\" = 1"), 91);
     goodbye = rig_killed_goodbye();
-    rig_group(&goodbye, false);
-    assert_true(closed_in_last_ack());
+    assert_true(closes_run(&goodbye));
     assert_int_equal(rig_integer("SELECT ended_ns FROM run WHERE \"end\" = 1"), 91);
 }
 
@@ -391,8 +386,7 @@ TEST_CASE(test_a_death_of_many_threads)
     goodbye.goodbye.stream_count = 0;
     goodbye.goodbye.activities = many;
     goodbye.goodbye.activity_count = THREADS;
-    rig_group(&goodbye, false);
-    assert_true(closed_in_last_ack());
+    assert_true(closes_run(&goodbye));
     assert_int_equal(rig_integer("SELECT count(*) FROM stream WHERE activity LIKE '% request'"),
                      THREADS);
     assert_int_equal(

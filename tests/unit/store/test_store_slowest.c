@@ -16,6 +16,9 @@
 #define SECOND (1000 * MS)
 #define DAY    (86400 * SECOND)
 
+// When the slow one starts: a second after a usual one.
+#define SLOW_NS (START_NS + 301 * SECOND)
+
 static uint32_t models[3], devices[2];
 
 TEST_FIXTURE(set_up)
@@ -86,6 +89,21 @@ static void add_usual(unsigned count)
     exec("COMMIT");
 }
 
+// The slowest of all: a usual request and `more`.
+static void add_slow(const struct request *more)
+{
+    uint64_t random = 1;
+    struct request slow = usual(SLOW_NS, &random);
+    slow.queue_ns += more->queue_ns;
+    slow.prefill_ns += more->prefill_ns;
+    slow.decode_ns += more->decode_ns;
+    slow.prompt += more->prompt;
+    slow.generated += more->generated;
+    slow.concurrent += more->concurrent;
+    add_usual(60);
+    add_request(1, &slow);
+}
+
 static void add_load(int64_t run, int64_t started_ns, int64_t duration_ns)
 {
     struct record record;
@@ -146,9 +164,6 @@ static void expect_sum(const struct result *result, size_t row)
     assert_int_equal(sum, result_integer(result, row, "took_ns", -1) -
                               result_integer(result, row, "median_ns", -1));
 }
-
-// When the slow one starts: a second after a usual one.
-#define SLOW_NS (START_NS + 301 * SECOND)
 
 static void plant_load(void)
 {
@@ -232,16 +247,7 @@ TEST_CASE(test_planted_causes_are_named)
             (void)store_tear_down(state);
             (void)set_up(state);
         }
-        add_usual(60);
-        uint64_t random = 1;
-        struct request slow = usual(SLOW_NS, &random);
-        slow.queue_ns += cases[i].more.queue_ns;
-        slow.prefill_ns += cases[i].more.prefill_ns;
-        slow.decode_ns += cases[i].more.decode_ns;
-        slow.prompt += cases[i].more.prompt;
-        slow.generated += cases[i].more.generated;
-        slow.concurrent += cases[i].more.concurrent;
-        add_request(1, &slow);
+        add_slow(&cases[i].more);
         if (cases[i].plant)
             cases[i].plant();
         const struct query query = {.kind = QUERY_SLOWEST, .limit = 3};
@@ -285,15 +291,7 @@ TEST_CASE(test_other_metrics)
     for (unsigned i = 0; i < COUNT_OF(cases); i++) {
         (void)store_tear_down(state);
         (void)set_up(state);
-        add_usual(60);
-        uint64_t random = 1;
-        struct request slow = usual(SLOW_NS, &random);
-        slow.queue_ns += cases[i].more.queue_ns;
-        slow.prefill_ns += cases[i].more.prefill_ns;
-        slow.decode_ns += cases[i].more.decode_ns;
-        slow.prompt += cases[i].more.prompt;
-        slow.generated += cases[i].more.generated;
-        add_request(1, &slow);
+        add_slow(&cases[i].more);
         struct query query = {.kind = QUERY_SLOWEST, .limit = 1};
         (void)snprintf(query.metric, sizeof query.metric, "%s", cases[i].metric);
         struct result *result = ask(&query);
