@@ -3,7 +3,7 @@
     impostor.py SETTINGS    as JSON: "folder" (of sockets, made where it is missing) or "port";
                             "roles", one of which is chosen for each connection; "seed"; "uid"
 
-Says "playing ROLE TIME" (CLOCK_MONOTONIC) for each connection, and "met ROLE" at its end.
+Says "playing ROLE TIME SERVICE" (CLOCK_MONOTONIC) for each connection, and "met ROLE" at its end.
 """
 
 import json
@@ -108,7 +108,7 @@ def play(connection, service, role, seed):
         try:
             connection.settimeout(PATIENCE_S)
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            print("playing", role, time.monotonic(), flush=True)
+            print("playing", role, time.monotonic(), service, flush=True)
             ROLES[role](connection, service, random.Random(seed))
             print("met", role, flush=True)
         except OSError:
