@@ -6,6 +6,12 @@
 
 // ---- Parts ------------------------------------------------------------------------
 
+// Returns `fault`; NULL if packing or `sound`.
+static const char *check(const struct codec *codec, bool sound, const char *fault)
+{
+    return codec->packing || sound ? NULL : fault;
+}
+
 // Copies 16 bytes that identify a run or a store.
 static const char *copy_id(const struct codec *codec, ProtobufCBinaryData *wire,
                            unsigned char own[MESSAGE_RUN_SIZE], const char *fault)
@@ -26,8 +32,8 @@ static const char *copy_run(const struct codec *codec, ProtobufCBinaryData *wire
     const char *fault = copy_id(codec, wire, own, "the run's identity is not 16 bytes");
     if (fault)
         return fault;
-    return codec_check(codec, memcmp(own, no_run, MESSAGE_RUN_SIZE) != 0,
-                       "the run's identity is all zero");
+    return check(codec, memcmp(own, no_run, MESSAGE_RUN_SIZE) != 0,
+                 "the run's identity is all zero");
 }
 
 static bool range_is_sound(uint64_t first, uint64_t last)
@@ -43,10 +49,10 @@ static const char *copy_stream(const struct codec *codec, void *packed, void *un
     CODEC_COPY(codec, wire->produced, own->produced);
     CODEC_COPY(codec, wire->unnumbered, own->unnumbered);
     CODEC_COPY(codec, wire->no_room, own->no_room);
-    return codec_check(codec,
-                       own->produced <= MESSAGE_NUMBER_MAX &&
-                           own->unnumbered <= MESSAGE_NUMBER_MAX && own->no_room <= own->unnumbered,
-                       "a stream's count is out of range");
+    return check(codec,
+                 own->produced <= MESSAGE_NUMBER_MAX && own->unnumbered <= MESSAGE_NUMBER_MAX &&
+                     own->no_room <= own->unnumbered,
+                 "a stream's count is out of range");
 }
 
 static const struct codec_list streams = {.type = &inferstat__stream_state__descriptor,
@@ -71,8 +77,8 @@ static const char *copy_drop(const struct codec *codec, void *packed, void *unpa
         range->reason = (unsigned)wire->reason < DELIVERY_REASON_COUNT
                             ? (enum delivery_reason)wire->reason
                             : DELIVERY_UNSPECIFIED;
-    const char *fault = codec_check(codec, range_is_sound(range->first, range->last),
-                                    "a dropped range makes no sense");
+    const char *fault =
+        check(codec, range_is_sound(range->first, range->last), "a dropped range makes no sense");
     return fault ? fault
                  : codec_copy_text(codec, &wire->detail, &own->detail, MESSAGE_TEXT_SIZE_MAX,
                                    "a dropped range's detail is too long or not UTF-8");
@@ -125,15 +131,14 @@ static const char *copy_description(const struct codec *codec, Inferstat__RunDes
         if (fault)
             return fault;
     }
-    const char *fault =
-        codec_check(codec, own->host.size >= 1 && own->host.size <= MESSAGE_NAME_SIZE_MAX,
-                    "the host's name is empty or too long");
+    const char *fault = check(codec, own->host.size >= 1 && own->host.size <= MESSAGE_NAME_SIZE_MAX,
+                              "the host's name is empty or too long");
     return fault ? fault
-                 : codec_check(codec,
-                               count_is_sound(own->pid) && count_is_sound(own->cpu_count) &&
-                                   count_is_sound(own->host_memory_bytes) &&
-                                   count_is_sound(own->device_count),
-                               "a count in the run's description cannot be");
+                 : check(codec,
+                         count_is_sound(own->pid) && count_is_sound(own->cpu_count) &&
+                             count_is_sound(own->host_memory_bytes) &&
+                             count_is_sound(own->device_count),
+                         "a count in the run's description cannot be");
 }
 
 const char *codec_copy_hello(const struct codec *codec, void *packed, void *unpacked)
@@ -169,11 +174,11 @@ static const char *copy_address(const struct codec *codec, Inferstat__Batch *wir
     if (fault)
         return fault;
     if (own->first == 0 && own->last == 0)
-        return codec_check(codec, wire->n_tables == 0, "records without numbers");
+        return check(codec, wire->n_tables == 0, "records without numbers");
     if (!range_is_sound(own->first, own->last))
-        return codec_check(codec, false, "its range makes no sense");
-    return codec_check(codec, own->last - own->first < DELIVERY_BATCH_MAX,
-                       "more records than a batch may have");
+        return check(codec, false, "its range makes no sense");
+    return check(codec, own->last - own->first < DELIVERY_BATCH_MAX,
+                 "more records than a batch may have");
 }
 
 static const char *copy_names(const struct codec *codec, Inferstat__Batch *wire,
@@ -294,8 +299,8 @@ static const char *copy_next(const struct codec *codec, void *packed, void *unpa
     struct delivery_next *own = unpacked;
     CODEC_COPY(codec, wire->stream, own->stream);
     CODEC_COPY(codec, wire->next, own->next);
-    return codec_check(codec, own->next >= 1 && own->next <= MESSAGE_NUMBER_MAX + 1,
-                       "the number wanted next is out of range");
+    return check(codec, own->next >= 1 && own->next <= MESSAGE_NUMBER_MAX + 1,
+                 "the number wanted next is out of range");
 }
 
 static const struct codec_list nexts = {.type = &inferstat__stream_next__descriptor,
@@ -312,7 +317,7 @@ static const char *copy_refused(const struct codec *codec, void *packed, void *u
     CODEC_COPY(codec, wire->first, own->first);
     CODEC_COPY(codec, wire->last, own->last);
     const char *fault =
-        codec_check(codec, range_is_sound(own->first, own->last), "a refused range makes no sense");
+        check(codec, range_is_sound(own->first, own->last), "a refused range makes no sense");
     return fault ? fault
                  : codec_copy_text(codec, &wire->reason, &own->reason, MESSAGE_TEXT_SIZE_MAX,
                                    "a refused range's reason is too long or not UTF-8");
@@ -345,8 +350,8 @@ const char *codec_copy_ack(const struct codec *codec, void *packed, void *unpack
     if (!fault)
         fault = copy_id(codec, &wire->run, own->run, no_id);
     if (!fault)
-        fault = codec_check(codec, delivery->names_known <= MESSAGE_NAMES_MAX,
-                            "more names than a run may have");
+        fault = check(codec, delivery->names_known <= MESSAGE_NAMES_MAX,
+                      "more names than a run may have");
     if (!fault)
         fault = codec_copy_text(codec, &wire->error, &own->error, MESSAGE_TEXT_SIZE_MAX,
                                 "the error is too long or not UTF-8");

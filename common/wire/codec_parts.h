@@ -26,12 +26,6 @@ struct codec {
 #define CODEC_COPY(codec, wire, own)                                                               \
     ((codec)->packing ? (void)((wire) = (own)) : (void)((own) = (wire)))
 
-// Returns `fault`; NULL if packing or `sound`.
-static inline const char *codec_check(const struct codec *codec, bool sound, const char *fault)
-{
-    return codec->packing || sound ? NULL : fault;
-}
-
 // ---- Texts and bytes (codec.c) ---------------------------------------------------
 
 // A NUL-terminated copy; "" if the allocation fails.

@@ -224,12 +224,9 @@ bool pool_release(struct owner *owner, size_t bytes);
 
 // The owner that the peer belongs to, made if it is new; NULL: out of memory.
 struct owner *owner_of(struct port *port, const struct wire_peer *peer);
-// Frees the owner if it has no connections and no received bytes.
-void owner_free_unused(struct owner *owner);
 
 // Adds the connection to its port and sets its `id`; false: out of slots.
 bool connection_enter(struct connection *connection);
-struct connection *connection_find(const struct port *port, uint64_t id);
 // Adds the connection to, or removes it from, those that port_receive may take from, and signals
 // the user's thread.  Call it after `unread` or `unsent` has changed.
 void connection_update(struct connection *connection);
@@ -239,10 +236,6 @@ void connection_mark(struct connection *connection);
 void connection_shut_down(struct connection *connection);
 void connection_free(struct connection *connection);
 void connection_drop_unread(struct connection *connection);
-// Takes the next frame, in turns; NULL: none.
-struct received *port_next(struct port *port, struct connection **from);
-// Makes ready_fd readable if port_receive has something to return, else unreadable.
-void port_signal(struct port *port);
 // Counts a closed connection for port_count and port_complaints.
 void port_complain(struct port *port, const struct wire_peer *peer, enum wire_cut cut);
 

@@ -34,7 +34,8 @@ void listener_wake(struct listener *listener)
     (void)eventfd_write(listener->wake_fd, 1); // cannot fail: its count stays small
 }
 
-void port_signal(struct port *port)
+// Makes ready_fd readable if port_receive has something to return, else unreadable.
+static void port_signal(struct port *port)
 {
     const bool has_something = !TAILQ_EMPTY(&port->active);
     eventfd_t ignored;
@@ -96,7 +97,7 @@ struct owner *owner_of(struct port *port, const struct wire_peer *peer)
     return owner;
 }
 
-void owner_free_unused(struct owner *owner)
+static void owner_free_unused(struct owner *owner)
 {
     if (owner->connections > 0 || owner->received > 0)
         return;
@@ -121,7 +122,7 @@ bool connection_enter(struct connection *connection)
     return true;
 }
 
-struct connection *connection_find(const struct port *port, uint64_t id)
+static struct connection *connection_find(const struct port *port, uint64_t id)
 {
     struct connection *connection = port->slots[id % CONNECTIONS_MAX];
     return connection && connection->id == id && !connection->is_cut && !connection->is_gone
@@ -220,19 +221,6 @@ static struct connection *choose(struct port *port)
     return NULL;
 }
 
-struct received *port_next(struct port *port, struct connection **from)
-{
-    struct connection *connection = choose(port);
-    if (!connection)
-        return NULL;
-    struct received *received = TAILQ_FIRST(&connection->unread);
-    TAILQ_REMOVE(&connection->unread, received, next);
-    connection->unread_size -= received->cost;
-    connection_update(connection);
-    *from = connection;
-    return received;
-}
-
 // ---- Complaints --------------------------------------------------------------------
 
 void port_complain(struct port *port, const struct wire_peer *peer, enum wire_cut cut)
@@ -271,11 +259,15 @@ static bool after_receive(struct connection *connection)
 
 enum status port_receive(struct port *port, struct wire_frame *frame)
 {
-    struct connection *from = NULL;
+    struct received *received = NULL;
     bool needs_wake = false;
     listener_lock(port->listener);
-    struct received *received = port_next(port, &from);
-    if (received) {
+    struct connection *from = choose(port);
+    if (from) {
+        received = TAILQ_FIRST(&from->unread);
+        TAILQ_REMOVE(&from->unread, received, next);
+        from->unread_size -= received->cost;
+        connection_update(from);
         frame->route.connection = from->id;
         frame->peer = from->peer;
         needs_wake = after_receive(from);
