@@ -38,20 +38,13 @@ static const uint64_t unread_ns = 30 * SECOND_NS;     // of a message, from port
 static const uint64_t rate_step_ns = 1000000, keyed_rate_step_ns = 5000000;
 static const uint64_t rate_of_all_step_ns = 200000, keyed_rate_of_all_step_ns = 1000000;
 
-// The tables of listener.h.
+// The table of listener.h.
 static const struct port_limits limits_of[ADDRESS_SERVICES] = {
     // More than a collector takes, so that a producer that is wrong by a little is told so.
-    [ADDRESS_INGEST] = {4 * MIB + 65536, 256 * 1024, MIB, false},
-    [ADDRESS_QUERY] = {65536, 128 * 1024, 16 * MIB, true},
-    [ADDRESS_LIVE] = {65536, 128 * 1024, 5 * MIB, false},
-    [ADDRESS_ADMIN] = {65536, 128 * 1024, 16 * MIB, true},
-};
-
-static const struct pool pool_limits[ADDRESS_SERVICES] = {
-    [ADDRESS_INGEST] = {.received_max = (size_t)16 * MIB, .unsent_max = (size_t)4 * MIB},
-    [ADDRESS_QUERY] = {.received_max = (size_t)2 * MIB, .unsent_max = (size_t)17 * MIB},
-    [ADDRESS_LIVE] = {.received_max = MIB, .unsent_max = (size_t)13 * MIB},
-    [ADDRESS_ADMIN] = {.received_max = MIB, .unsent_max = MIB},
+    [ADDRESS_INGEST] = {4 * MIB + 65536, 256 * 1024, MIB, 16 * MIB, 4 * MIB, false},
+    [ADDRESS_QUERY] = {65536, 128 * 1024, 16 * MIB, 2 * MIB, 17 * MIB, true},
+    [ADDRESS_LIVE] = {65536, 128 * 1024, 5 * MIB, MIB, 13 * MIB, false},
+    [ADDRESS_ADMIN] = {65536, 128 * 1024, 16 * MIB, MIB, MIB, true},
 };
 
 // ---- New connections -------------------------------------------------------------------
@@ -397,7 +390,6 @@ enum status listener_new(struct listener **out, struct error *err)
     (void)pthread_mutex_init(&listener->lock, NULL);
     (void)pthread_mutex_init(&listener->turn, NULL);
     (void)pthread_cond_init(&listener->done, NULL);
-    memcpy(listener->pools, pool_limits, sizeof pool_limits);
     TAILQ_INIT(&listener->ports);
     TAILQ_INIT(&listener->dirty);
     TAILQ_INIT(&listener->ready);

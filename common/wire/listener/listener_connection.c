@@ -260,7 +260,7 @@ static void make_ready(struct connection *connection)
 static size_t room_of(struct connection *connection)
 {
     listener_lock(connection->port->listener);
-    const size_t room = pool_room(pool_of(connection->port), connection->owner);
+    const size_t room = pool_room(connection->owner);
     listener_unlock(connection->port->listener);
     return room;
 }

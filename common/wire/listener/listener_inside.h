@@ -52,10 +52,8 @@ TAILQ_HEAD(unsent_list, unsent);
 TAILQ_HEAD(connection_list, connection);
 TAILQ_HEAD(owner_list, owner);
 
-// Memory of the sockets of one service: the bounds of listener.h and the bytes in use.  Under the
-// lock.
+// Bytes in use by the sockets of one service.  Under the lock.
 struct pool {
-    size_t received_max, unsent_max;
     size_t received, unsent;
     bool has_waiting;   // connections wait for room
     bool was_short;     // port_send refused a message since the last check of times, each second
@@ -123,7 +121,8 @@ struct connection {
 
 struct port_limits {
     uint64_t frame_max;
-    size_t unread_max, unsent_max; // of a connection
+    size_t unread_max, unsent_max;             // of a connection
+    size_t pool_received_max, pool_unsent_max; // of all sockets of the service
     bool is_asked; // query, admin: one answer at a time; frames of a closed connection are dropped
 };
 
@@ -217,7 +216,7 @@ void listener_wake(struct listener *listener);
 
 struct pool *pool_of(const struct port *port);
 // Bytes that the owner may still receive by the fair share of listener.h.
-size_t pool_room(const struct pool *pool, const struct owner *owner);
+size_t pool_room(const struct owner *owner);
 // Count bytes as received, and no longer so.  True: the caller must call listener_wake, as above.
 void pool_hold(struct owner *owner, size_t bytes);
 bool pool_release(struct owner *owner, size_t bytes);

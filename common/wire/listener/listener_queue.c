@@ -55,10 +55,11 @@ struct pool *pool_of(const struct port *port)
     return &port->listener->pools[port->listen.service];
 }
 
-size_t pool_room(const struct pool *pool, const struct owner *owner)
+size_t pool_room(const struct owner *owner)
 {
-    const size_t free_bytes =
-        pool->received < pool->received_max ? pool->received_max - pool->received : 0;
+    const struct pool *pool = pool_of(owner->port);
+    const size_t most = owner->port->limits->pool_received_max;
+    const size_t free_bytes = pool->received < most ? most - pool->received : 0;
     return free_bytes > owner->received ? free_bytes - owner->received : 0;
 }
 
@@ -325,8 +326,9 @@ static enum status may_send(struct port *port, const struct connection *connecti
         return STATUS_UNREACHABLE;
     if (connection->unsent_size > port->limits->unsent_max)
         return STATUS_FULL;
-    const size_t left = pool->unsent < pool->unsent_max ? pool->unsent_max - pool->unsent : 0;
-    const bool is_small = cost <= SMALL_COST && cost + pool->unsent_max / RESERVE <= left;
+    const size_t most = port->limits->pool_unsent_max;
+    const size_t left = pool->unsent < most ? most - pool->unsent : 0;
+    const bool is_small = cost <= SMALL_COST && cost + most / RESERVE <= left;
     if (pool->unsent == 0 || connection->owner->unsent + cost <= left || is_small)
         return STATUS_OK;
     pool->was_short = true;
@@ -389,7 +391,8 @@ bool port_has_unread(struct port *port, const struct wire_route *route, uint64_t
 {
     listener_lock(port->listener);
     const struct pool *pool = pool_of(port);
-    const size_t left = pool->unsent < pool->unsent_max ? pool->unsent_max - pool->unsent : 0;
+    const size_t all = port->limits->pool_unsent_max;
+    const size_t left = pool->unsent < all ? all - pool->unsent : 0;
     const struct connection *connection = connection_find(port, route->connection);
     const size_t unsent = connection && connection->owner ? connection->owner->unsent : 0;
     listener_unlock(port->listener);
