@@ -32,7 +32,8 @@
 // - reads nothing for 10 s (2 s while messages are refused), or not the whole of a message within
 //   30 s of port_send;
 // - or sends more than 1,000 heartbeats and other commands in a second.
-// One user or address may make 1,000 handshakes at once, then 1,000 a second (with keys 200).
+// One user, IPv4 address or /64 of IPv6 may make 1,000 handshakes at once, then 1,000 a second
+// (with keys 200).
 #ifndef INFERSTAT_WIRE_LISTENER_H
 #define INFERSTAT_WIRE_LISTENER_H
 
