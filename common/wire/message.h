@@ -1,6 +1,6 @@
-// Message types of the wire protocol: one C structure for each message of proto/inferstat.proto,
-// which documents all fields and the protocol's rules.  The codec (codec.h) converts them to frames
-// (one frame is one encoded message) and back.
+// Message types of the wire protocol: C structures for the messages of proto/inferstat.proto.  That
+// file documents all fields and the protocol's rules.  The codec (codec.h) converts messages to
+// frames (one frame is one encoded message) and back.
 //
 // A run is the lifetime of one monitored process, the producer.  A stream is the records of one of
 // its threads, numbered 1, 2, 3, ...  A message that is to be encoded borrows the memory that it

@@ -36,15 +36,16 @@ enum {
 
 struct device_options {
     const char *spec;     // "auto", "cpu", "cpu:N", "cuda" or "cuda:N"; NULL is "auto"
-    unsigned int threads; // of the CPU back end; 0: one per processor that the process may use
+    unsigned int threads; // of the CPU back end, at most 1024; 0: one per usable processor
     bool spin;            // a thread that waits for an event (stream.h) spins instead of sleeping
 };
 
 // Opens the device that options->spec names.  "auto" tries CUDA first, then CPU.  "cpu" means
 // "cpu:0" and "cuda" means "cuda:0".  The name of "cpu:0" in records is "cpu".  The devices "cpu:1"
 // to "cpu:15" use the same processors, each with its own streams and threads.  Fails with
-// STATUS_INVALID if the spec is any other, STATUS_UNSUPPORTED if the back end is not part of this
-// build, STATUS_NOT_FOUND if the host has no such CUDA device.  Copies `*options`.
+// STATUS_INVALID if the spec is any other or there are too many threads, STATUS_UNSUPPORTED if the
+// back end is not part of this build, STATUS_NOT_FOUND if the host has no such CUDA device.  Copies
+// `*options`.
 MUST_CHECK enum status device_open(struct device **out, const struct device_options *options,
                                    struct error *err);
 

@@ -1,8 +1,8 @@
 // Result printer: writes the rows of query results as a text table, CSV, JSON or JSON Lines.  A
-// command calls rows_write for each page of rows, then rows_end once.  The caller checks ferror for
-// write errors.  CSV has RFC 4180 quoting, LF line ends and a header of keys; a null value is an
-// empty field, an empty text "".  Control characters are escaped (text_escape) if the output is a
-// terminal.
+// command calls rows_write for each page of rows, then rows_end once, and checks ferror for write
+// errors.  CSV has RFC 4180 quoting, LF line ends and a header of column keys.  In CSV, null is an
+// empty field and an empty text is "".  Text tables, and CSV on a terminal, have control characters
+// escaped (text_escape).
 #ifndef INFERSTAT_CLIENT_CLI_OUTPUT_ROWS_H
 #define INFERSTAT_CLIENT_CLI_OUTPUT_ROWS_H
 
@@ -23,19 +23,19 @@ struct rows {
     const char *kind;              // JSON: value of a member "kind" in each row; NULL: no member
 
     uint64_t count;      // rows written so far
-    bool begun;          // the header or opening bracket has been written
+    bool begun;          // the CSV header or {"rows": [ has been written
     struct table *table; // text table: the rows so far
 };
 
-// Writes rows first..end - 1 of `result`.  The first call writes the CSV header or JSON's opening
-// bracket before them.  A text table is only collected; rows_end prints it.
+// Writes rows first..end - 1 of `result`.  Before them, the first call writes the CSV header or
+// begins the JSON object {"rows": [...]}.  A text table is only collected; rows_end prints it.
 void rows_write(struct rows *rows, const struct result *result, size_t first, size_t end);
 
-// Adds a line below the last row of a text table.
+// Adds a line below the last row of a text table; call it after the first rows_write.
 void rows_add_below(struct rows *rows, const char *line);
 
 // Ends the output and frees the table.  `status` is the outcome of reading the rows.  If it is
-// STATUS_OK, prints a table that has rows, or writes JSON's closing bracket (an empty list if
+// STATUS_OK, prints a table that has rows, or completes the JSON object (with an empty list if
 // there were no rows).  Returns `status`, or STATUS_NOMEM if the table could not be built.
 MUST_CHECK enum status rows_end(struct rows *rows, enum status status, struct error *err);
 

@@ -19,8 +19,8 @@ int glyph_width(uint32_t code);
 int glyph_text_width(const char *text);
 size_t glyph_cut(const char *text, int columns);
 
-// The ASCII replacement of `code`: one for each symbol that the dashboard draws, '?' for
-// everything else.
+// The ASCII replacement of `code`: printable ASCII is returned unchanged, each symbol that the
+// dashboard draws has a replacement, and everything else is '?'.
 uint32_t glyph_ascii(uint32_t code);
 
 #endif

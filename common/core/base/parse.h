@@ -1,5 +1,5 @@
-// Strict parsing of numbers, durations and ratios from command lines and configuration: the
-// whole text must be the value.
+// Strict parsing of numbers, durations, sizes and ratios from command lines and configuration: the
+// whole text must be the value.  parse_nearest suggests a word for a misspelt one.
 #ifndef INFERSTAT_CORE_PARSE_H
 #define INFERSTAT_CORE_PARSE_H
 
@@ -20,8 +20,8 @@ MUST_CHECK enum status parse_real(double *out, const char *text, double minimum,
 MUST_CHECK enum status parse_duration(int64_t *out_ns, const char *text, const char *what,
                                       struct error *err);
 
-// Parses a number of bytes: "1048576" "512MB" "1.5GB" "2TB" (1 KB is 1024 bytes), or "unlimited",
-// which gives 0.  Returns STATUS_INVALID if it is less than `minimum`.
+// Parses a number of bytes: "1048576" "512MB" "1.5GB" "2TB" (1 KB is 1024 bytes).  Returns
+// STATUS_INVALID if it is less than `minimum`.  "unlimited" gives 0 for any `minimum`.
 MUST_CHECK enum status parse_size(int64_t *out_bytes, const char *text, int64_t minimum,
                                   const char *what, struct error *err);
 

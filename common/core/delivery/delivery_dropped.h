@@ -19,7 +19,8 @@ struct delivery_dropped {
 void delivery_dropped_deinit(struct delivery_dropped *dropped);
 
 // Adds the parts of `range` that the set lacks; a part next to a range of the same reason extends
-// that range.  Returns STATUS_FULL or STATUS_NOMEM if some of these parts could not be added.
+// that range.  Returns STATUS_FULL or STATUS_NOMEM if a part could not be added; parts before it
+// stay added.
 MUST_CHECK enum status delivery_dropped_add(struct delivery_dropped *dropped,
                                             const struct delivery_range *range);
 

@@ -1,7 +1,7 @@
 // String interning table with the names of a run: models, operations, stages, devices.  Records
 // refer to a name by its id, a number from 1.  The table is append-only and lies in memory that
-// the caller provides, which may be mapped from the run file.  Adding a name takes a lock;
-// lookup by id is lock-free.
+// the caller provides, which may be mapped from the run file.  names_add and names_find take a
+// lock; lookup by id is lock-free.
 #ifndef INFERSTAT_MONITOR_NAMES_H
 #define INFERSTAT_MONITOR_NAMES_H
 
@@ -12,7 +12,7 @@
 #include "common/core/base/status.h"
 
 enum {
-    NAMES_MAX = 65535,
+    NAMES_MAX = 65535,                // names in a table
     NAMES_TEXT_MAX = 4 * 1024 * 1024, // bytes of all texts with lengths and terminators
     NAMES_SIZE_MAX = 255,             // bytes of one name; longer ones are cut
 };
@@ -42,11 +42,12 @@ void names_close(struct names *names);
 // invalid UTF-8.  Returns its length.
 size_t names_clean(char *out, size_t out_size, const char *text);
 
-// Returns the id of `text`; adds a copy of a new text.  Returns 0 for NULL and "", and for a new
-// text if the table is full or read-only.  Invalid UTF-8 is escaped.  Any thread.
+// Returns the id of `text`; adds a copy of a new text.  Returns 0 for NULL and "", for every text
+// if the table is read-only, and for a new text if the table is full or there is no memory or
+// space.  `text` is cleaned as by names_clean, to NAMES_SIZE_MAX bytes.  Any thread.
 uint32_t names_add(struct names *names, const char *text);
 
-// Returns the id of `text`, or 0 if the table does not have it.  Any thread.
+// Returns the id of `text`, or 0 if the table does not have it or is read-only.  Any thread.
 uint32_t names_find(struct names *names, const char *text);
 
 // Returns the number of names, which is the highest id.  Any thread, no lock.

@@ -1,4 +1,5 @@
-// Query handlers: one function per query kind, each in its own source file query_KIND.c.
+// Query handlers of the store: the functions that answer queries, one per query kind (query_*.c in
+// this folder).  Those of AUDIT, COMPARE and COPY are in audit.h, baseline.h and copy.h.
 // store_query calls them in a read transaction (session.h).  store.h lists the columns of the
 // answers.
 #ifndef INFERSTAT_STORE_QUERY_QUERY_LIST_H

@@ -1,7 +1,7 @@
-// SQL generation from the column definitions in record.h: expressions and select lists for the
-// values of records in user-visible form (names and enumerations as text, derived metrics), the
-// result columns for lost records, and CREATE TABLE, CREATE VIEW and INSERT.  The expressions refer
-// to the table of the record kind by the alias t.
+// SQL generator for the tables of records, from the column definitions in record.h: CREATE TABLE,
+// CREATE VIEW, INSERT, select lists and expressions.  Select lists give values as users see them:
+// names and enumerations as text, derived metrics, and the losses of a run by reason.  Expressions
+// refer to the table of the record kind by the alias t.
 #ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_SELECT_H
 #define INFERSTAT_STORE_SCHEMA_SCHEMA_SELECT_H
 
@@ -20,8 +20,8 @@ const char *schema_dimension(enum record_kind kind, enum query_dimension dimensi
 
 // Appends the select list of the kind's user-visible columns, over a row `t`: run, host, stream,
 // number, started_ns, received_ns, the columns of the record table (record_table.h), and derived
-// columns.  Names and enumerations are text.  Also adds each column to `columns`, unless that is
-// NULL.  Returns STATUS_NOMEM when out of memory.
+// columns; for runs also the losses by reason (drop_key).  Names and enumerations are text.  Also
+// adds each column to `columns`, unless that is NULL.  Returns STATUS_NOMEM when out of memory.
 enum status schema_select_list(struct sqlite3_str *sql, enum record_kind kind,
                                struct result *columns);
 
@@ -31,7 +31,7 @@ void schema_select_enum(struct sqlite3_str *sql, const struct record_column *col
 // Appends a derived metric's two expressions, as "numerator, denominator".
 void append_derived(struct sqlite3_str *sql, const struct record_derived *derived);
 // Appends the SQL expression for a metric of records; its value is null if the denominator of a
-// derived metric is null or 0.
+// derived metric is null or not positive.
 void schema_select_metric(struct sqlite3_str *sql, const struct query_metric *metric);
 
 // Initializers {key, unit} of the result columns of lost records, one per reason, such as

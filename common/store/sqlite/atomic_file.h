@@ -18,8 +18,9 @@ struct atomic_file {
 
 // Creates an empty file that only its owner may read, at PATH.inferstat-partial; replaces one that
 // a dead process left.  On failure there is nothing to end.  Returns STATUS_BUSY if `path` or a log
-// beside it (-wal, -journal) exists, or if another process is creating it; STATUS_NOT_FOUND if the
-// directory is missing; STATUS_DENIED; STATUS_FULL; STATUS_IO.
+// beside it (-wal, -journal) exists, if another process is creating it, or if the temporary file is
+// another user's; STATUS_NOT_FOUND if the directory is missing; STATUS_DENIED; STATUS_FULL;
+// STATUS_IO.
 MUST_CHECK enum status atomic_file_begin(struct atomic_file *file, const char *path,
                                          struct error *err);
 
@@ -28,8 +29,9 @@ MUST_CHECK enum status atomic_file_room(const struct atomic_file *file, int64_t 
                                         struct error *err);
 
 // Ends the creation.  `status` is the result of building the file: if it is STATUS_OK, syncs the
-// file and renames it to its final path; else, or if that fails, removes it.  Returns `status` or
-// the error.  All connections to the file must be closed before.  Frees the contents of `file`.
+// file and renames it to its final path; else, or if that fails, removes it.  Then syncs the
+// folder; if that fails, the file stays at its final path.  Returns `status` or the error.  All
+// connections to the file must be closed before.  Frees the contents of `file`.
 MUST_CHECK enum status atomic_file_end(struct atomic_file *file, enum status status,
                                        struct error *err);
 

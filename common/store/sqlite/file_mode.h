@@ -1,6 +1,6 @@
-// File permissions of a store: restricts who may read its files, which are the store, its
-// write-ahead log (-wal) and the log's index (-shm).  Whoever may read the index may also lock it,
-// and thereby block the writer: SQLite's locks on the index need no write permission.
+// File permissions of a store: restricts who may read its three files.  They are the store itself,
+// its write-ahead log (-wal) and the log's index (-shm).  Whoever may read the index may also lock
+// it, and thereby block the writer: SQLite's locks on the index need no write permission.
 #ifndef INFERSTAT_STORE_SQLITE_FILE_MODE_H
 #define INFERSTAT_STORE_SQLITE_FILE_MODE_H
 
@@ -10,8 +10,8 @@
 //   owner   unchanged
 //   group   read if `group_reads`, else none
 //   others  none
-// Logs the change, or a warning if it fails.  This process may have connections to the store open:
-// SQLite's locks stay.  SQLite later creates files with the permissions of the store.
+// Logs a change that takes permissions away; warns if a change fails.  This process may have the
+// store open: SQLite's locks stay.  SQLite later creates files with the store's permissions.
 void file_mode_restrict(const char *path, bool group_reads);
 
 #endif

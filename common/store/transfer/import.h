@@ -1,28 +1,27 @@
 // Import: merges the records of another store's file into this store, run by run.  A run is the
-// lifetime of one monitored process.  The collector imports with import_file (the query IMPORT);
-// store_import does so in a file without a collector.  "Here" means in this store.
+// lifetime of one monitored process.  import_file is for the collector (query IMPORT);
+// store_import for a store file that no collector has open.  "Here" means in this store.
 //
-// The file is not trusted.  Before SQLite opens it, it must be a regular store file of limited
-// size.  Then its schema is checked, every run is audited (audit.h), and every value must be one
-// that the wire protocol accepts (SQL generated from record.h; import_columns.c).  One thread reads
-// and validates the file in one snapshot.  Another thread writes the store.  It never opens the
-// file; it receives batches of validated rows.
+// The file is not trusted.  Before SQLite opens it, its type, size and header are checked.  Then
+// its schema is checked, every run is audited (audit.h), and every imported value must be within
+// the limits of the wire protocol.  A reading thread validates the file in one snapshot and passes
+// batches of rows to the writing thread, which writes this store and never opens the file.  In
+// store_import both are the same thread.
 //
-// First the new runs are inserted, with all of their records counted as cleared in the ledger (per
-// run and kind: records stored, expired, cleared; schema.h).  Then the records follow, kind by
-// kind.  A transaction inserts at most IMPORT_ROWS_MAX records and subtracts them from the cleared
-// counts.  So each run's ledger balances after each transaction, and ingest continues in between.
+// First the new runs are inserted.  Their ledgers (counts per run and kind; schema.h) count all
+// records as cleared.  Then the records are inserted, kind by kind, at most IMPORT_ROWS_MAX in a
+// transaction.  Each transaction subtracts its records from the ledgers, so the ledgers always
+// balance, and ingest can continue in between.  Last are the baselines whose name is not used here.
 //
-// An interrupted import is completed by repeating it: existing records are skipped.  In the same
-// way, an import restores records that were cleared here or that an earlier file of the run left
-// out.  Baselines are imported unless their name exists.
-//
-// An existing run is skipped in two cases.  Either none of its records were removed here, so that
-// there is nothing to restore; or the file has a later state of the run (it lists ranges of record
-// numbers that this store lacks), since two states are not mixed.  Rollups are not imported: the
-// records get new ids and are rolled up like any others.  Records that have expired here are not
-// imported, since rollups still count them; nor are records that were cleared here and belong to a
-// day that has begun to expire.
+// Import is idempotent: existing records are skipped.  So an interrupted import can be repeated,
+// and records that were cleared here are restored.  A run that exists here is skipped
+// - if none of its records were removed here (have expired or were cleared), or
+// - if the file has stored ranges of it that this store lacks.
+// Not imported are
+// - rollups: they are computed again from the records
+// - expired records: rollups still count them.  If a run has expired records of a kind here, all
+// its
+//   missing records of the kind count as expired until the end of the last day with expired ones.
 #ifndef INFERSTAT_STORE_TRANSFER_IMPORT_H
 #define INFERSTAT_STORE_TRANSFER_IMPORT_H
 
@@ -39,8 +38,9 @@ struct sqlite3;
 struct baseline;
 struct store;
 
-// Limits.  The reading thread ends a batch at the first two, and refuses rows with longer texts and
-// names.  import_apply fails above IMPORT_NAMES_MAX.
+// Limits.  The reading thread ends a batch at the first two (at the first also a batch of runs, by
+// its rows), and refuses rows with longer texts and names.  import_apply fails with STATUS_FULL
+// above IMPORT_NAMES_MAX.
 enum {
     IMPORT_ROWS_MAX = 2000,     // records in one transaction
     IMPORT_RUNS_MAX = 200,      // runs in one transaction
@@ -51,13 +51,13 @@ enum {
 
 // Limits of the wire protocol (common/wire/message.h).
 #define IMPORT_NUMBER_MAX (INT64_C(1) << 40) // highest record number
-#define IMPORT_VALUE_MAX  (INT64_C(1) << 53) // highest value of a count
+#define IMPORT_VALUE_MAX  (INT64_C(1) << 53) // highest duration, size or count
 #define IMPORT_BYTES_MAX  (INT64_C(1) << 34) // size of a file; not from the protocol
 
 // ---- Writing ---------------------------------------------------------------------------
 
-// A batch for one transaction: runs with their streams, ranges and ledgers; or records of one kind;
-// or one baseline.
+// A batch for one transaction: runs with their streams, ranges, unnumbered losses, ledgers and
+// names; or records of one kind; or one baseline.
 struct import_batch {
     // The rows: the bytes of a SQLite database that the reading thread created in memory
     // (import_runs.c).  Borrowed.
@@ -91,8 +91,9 @@ MUST_CHECK enum status import_apply(struct sqlite3 *db, struct import_batch *bat
 // Answers QUERY_IMPORT with one row, on the reading thread.  `store` is this store, whose time
 // budget and cancellation apply; `path` names the other file.  The columns are
 //   store (UUID of the file's store), runs (new), runs_completed, runs_there (skipped),
-//   refused (runs and records), records (imported), note (the first refusal and its reason, or
-//   null), baselines, baselines_there (skipped), baselines_refused, baseline_note (like note)
+//   refused (runs and records), records (imported), note (the first refusal, or run skipped as the
+//   file has more of it, and the reason; or null), baselines, baselines_there (skipped),
+//   baselines_refused, baseline_note (like note)
 MUST_CHECK enum status import_file(struct store *store, const char *path,
                                    const struct import_sink *sink, struct result **out,
                                    struct error *err);

@@ -1,18 +1,18 @@
-// Throttle of the work on rollups (pre-aggregated rows): this work may take only a share of the
-// writer thread's time.  The share depends on the load:
+// Throttle of the work on rollups (pre-aggregated rows): limits the share of the writer thread's
+// time that this work may take.  An unused share can be used up to 2 s later.  The share depends
+// on load:
 //
 //   no records come, and the thread has no other work     all of the time
 //   a low rate of records, and no other work              1/2
-//   otherwise, by lag_rows, the records not in rollups yet:
+//   otherwise, by lag_rows, the records of all kinds that are not in rollups yet:
 //     0 to 65535                                          1/21, rising to 1/7
 //     65536 to 131071                                     1/7
 //     131072 to 262143                                    1/5
 //     262144 and more                                     1/7
 //
-// From 131072 on, records no longer fit into the memtable (rollup_memtable.h) and must be read from
-// the store, which costs more; the larger share limits how many do.
-//
-// No I/O; the caller passes the time.
+// A memtable (rollup_memtable.h) holds 131072 records of a kind.  Records that do not fit must be
+// read from the store later, which costs more.  Near that limit, a larger share prevents this.
+// From 262144 on, the larger share has failed, and ends.  No I/O; the caller passes the time.
 #ifndef INFERSTAT_COLLECTOR_ROLLUP_THROTTLE_H
 #define INFERSTAT_COLLECTOR_ROLLUP_THROTTLE_H
 
@@ -24,12 +24,12 @@
 struct rollup_throttle {
     // Set by the caller.
     bool busy;         // the thread has other work
-    uint64_t lag_rows; // number of records not in rollups yet
+    uint64_t lag_rows; // number of records of all kinds not in rollups yet
     // Private.
     bool light;                        // the last computed rate was below 20,000 records a second
     uint64_t heard_ns;                 // when records came last
     uint64_t counted_ns, counted_rows; // number of records since `counted_ns`, to compute the rate
-    uint64_t rest_ns;                  // no work before this time, unless quiet
+    uint64_t rest_ns;                  // no work before this time, unless rollup_throttle_is_quiet
 };
 
 // Counts `rows` incoming records.

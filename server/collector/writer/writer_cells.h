@@ -1,8 +1,9 @@
-// Cardinality limit of rollups (pre-aggregated rows), for each run.  A cell is a combination of
-// record kind, model, device, operation and day.  Each cell costs rollup rows, so a few records
-// with ever new names or times could fill the disk.  A run may fill CELLS_FREE cells a day; more
-// cells count for its owner (QUOTA_CELLS), up to CELLS_MAX.  A record that would fill a cell beyond
-// these limits is stored with the name "other" instead of its names.  Writer thread only.
+// Cardinality limit of rollups (pre-aggregated rows), per run and day.  A cell is a combination of
+// record kind, model, device, operation and day.  Each costs rollup rows: without a limit, ever new
+// names or times could fill the disk.  A run's first CELLS_FREE cells are free; more, up to
+// CELLS_MAX, are charged to its owner's quota QUOTA_CELLS.  Beyond CELLS_MAX or the quota, records
+// of a new cell are stored with the name "other" instead of their names.  Per kind and day they
+// share one cell, also charged.  Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_CELLS_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_CELLS_H
 
@@ -16,15 +17,15 @@ struct quota;
 
 enum {
     CELLS_FREE = 64,   // cells of a run on a day that count for no quota
-    CELLS_MAX = 512,   // most cells of a run on a day
-    CELLS_SIZE = 1024, // bytes of the filter
+    CELLS_MAX = 512,   // most cells of a run on a day, without those of "other"
+    CELLS_SIZE = 1024, // bytes of the filter in struct cells
 };
 
 // The cells that a run has filled on one day of the collector's clock; all zero: none.
 struct cells {
-    uint8_t *bits; // Bloom filter of CELLS_SIZE bytes; NULL: empty
-    unsigned count;
-    int64_t day; // since 1970
+    uint8_t *bits;  // Bloom filter of CELLS_SIZE bytes; NULL: empty
+    unsigned count; // cells in the filter, with those of "other": at most 2 * CELLS_MAX
+    int64_t day;    // since 1970
 };
 
 // The batch whose records are counted; set by the caller.
@@ -37,9 +38,9 @@ struct cells_batch {
 
 void cells_deinit(struct cells *cells);
 
-// Counts the cells of the table's rows from record number `first` on.  Sets fold[i] to 1 if the
-// names of row i are to be stored as "other", else to 0, and `*folds` to whether there is such a
-// row.
+// Counts the cells of the table's rows from record number `first` on.  Sets fold[i] (the caller's,
+// one byte per row) to 1 if the names of row i are to be stored as "other", else to 0, and `*folds`
+// to whether there is such a row.
 MUST_CHECK enum status cells_add(struct cells *cells, const struct cells_batch *batch,
                                  const struct wire_table *table, uint64_t first, uint8_t *fold,
                                  bool *folds);

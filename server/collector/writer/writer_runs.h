@@ -1,8 +1,10 @@
-// Write-back cache of runs, over the SQL tables run, run_name, stream, range and ledger.  A run is
-// one execution of a producer's process; a stream is the numbered sequence of records of one of
-// its threads.  Changes stay in memory until runs_flush writes them in the transaction of the
-// writer's group commit; after a rollback runs_reload reads the cache from the store again.
-// Writer thread only.
+// Cache of runs over the SQL tables run, run_name, stream, range, unnumbered and ledger.  A run is
+// one execution of a producer's process; a stream, the numbered records of one of its threads.
+//   Written at once: new runs, their owners, names and descriptions, unnumbered losses, and a
+//   stream's latest range when the next one begins.
+//   Written by runs_flush: streams, latest ranges, and the counters of runs and ledgers.
+// All are written in the transaction of the writer's group commit; after a rollback runs_reload
+// reads the cache again.  Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_H
 
@@ -23,7 +25,7 @@ struct sqlite3;
 struct runs;
 
 // Longest text in the store that describes a run, a loss or an activity, in bytes; longer ones are
-// cut.
+// cut.  Only the joined activities of a killed run may be longer.
 enum { RUN_TEXT_MAX = 255 };
 
 // A stream's latest range of record numbers, all stored or all dropped for one reason; extended in
@@ -60,7 +62,7 @@ struct run {
     int64_t heard_ns;     // last message; the later of the collector's and the host's wall clock
     uint64_t heard_at_ns; // last message; monotonic
     int64_t flushed_heard_ns; // heard_ns as last written to the store
-    int64_t told_ns;          // when the run last reported unnumbered losses; the host's clock
+    int64_t told_ns; // the last run_record_unnumbered, host's clock; later losses are since then
     // Numbers of: records stored; records refused, as they were invalid or beyond a limit; records
     // with implausible times; columns received that this version does not know.
     int64_t stored, refused, clock_suspects, unknown_columns;
@@ -83,14 +85,15 @@ struct run {
     uint32_t name_room;
     uint32_t drop_count; // number of dropped ranges; valid if `complete`
     struct cells cells;  // cells of rollups that the run has filled today (writer_cells.h)
-    uint32_t names_told; // number of names that the producer has sent; valid if not `complete`
+    // Number of names that the producer has sent; valid if not `complete`.  0: just read.
+    uint32_t names_told;
 
     // True while streams and names are in memory; else runs_complete reads them from the store.
     bool complete;
     uint64_t produced; // records produced by all streams, as last saved
 
-    struct pending_ack *ack; // the run's latest Ack, in group `ack_group`
-    uint64_t ack_group;
+    struct pending_ack *ack; // the run's latest Ack; set by writer_batch.c
+    uint64_t ack_group;      // the group commit that the Ack waits for; `ack` is valid only in it
 
     struct run *next_in_bucket;
 };
@@ -98,8 +101,8 @@ struct run {
 MUST_CHECK enum status runs_new(struct runs **out, struct sqlite3 *db, struct error *err);
 void runs_free(struct runs *runs);
 
-// Reads the highest id and counts the names again, after an import has added runs or names, or
-// names have been removed.
+// Call it after an import has added runs or names, or names have been removed: reads the highest id
+// again, and makes the next new name count all names for the quota again.
 MUST_CHECK enum status runs_refresh_ids(struct runs *runs, struct error *err);
 
 // Empties the cache.
@@ -147,8 +150,9 @@ MUST_CHECK enum status runs_own(struct runs *runs, struct run *run, const struct
 MUST_CHECK enum status runs_count_unfinished(struct runs *runs, const struct wire_peer *peer,
                                              int64_t since_ns, int64_t *count, struct error *err);
 
-// Adds the members of the run's description that a later Hello has and the first had not: a
-// producer sends its first Hello before it has detected its devices.
+// Updates the run's description from a later Hello: cpu_governor, container, driver and cuda unless
+// empty, and the number of devices if higher.  A producer sends its first Hello before it has
+// detected its devices.
 MUST_CHECK enum status runs_describe(struct runs *runs, struct run *run,
                                      const struct message_hello *hello, struct error *err);
 
@@ -228,7 +232,7 @@ MUST_CHECK enum status run_record_unnumbered(struct runs *runs, struct run *run,
                                              int64_t received_ns, int64_t now_ns,
                                              struct error *err);
 
-// Sets the last activity of each stream of a killed run, and joins them as the run's last activity
+// Sets the last activities of a killed run's streams, and joins them as the run's last activity
 // ("stream 1: decode tiny request 17; stream 2: load tiny"; "idle" if all threads were idle).
 MUST_CHECK enum status run_set_killed(struct run *run, const struct wire_activity *activities,
                                       size_t count, struct error *err);

@@ -1,6 +1,6 @@
-// The CPU back end's part of the quantum state encoders (each sample becomes a state vector of
-// 2^qubits complex amplitudes; encode.h), and what the encoders share: runs encode jobs on a thread
-// pool, split into parts that run in parallel.
+// CPU back end of quantum data encoding (state preparation: each sample becomes a state vector of
+// 2^qubits complex amplitudes; encode.h).  Executes an encode job as a parallel loop over parts of
+// the output, on a thread pool.  Also declares the encoders and their common functions.
 //
 // A launch is the execution of one encode_job by cpu_encode_run.  A state, as a count or an index,
 // is one element of a state vector.
