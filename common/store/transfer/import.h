@@ -17,11 +17,12 @@
 // and records that were cleared here are restored.  A run that exists here is skipped
 // - if none of its records were removed here (have expired or were cleared), or
 // - if the file has stored ranges of it that this store lacks.
+//
 // Not imported are
 // - rollups: they are computed again from the records
-// - expired records: rollups still count them.  If a run has expired records of a kind here, all
-// its
-//   missing records of the kind count as expired until the end of the last day with expired ones.
+// - records that have expired here: rollups still count them
+// - if records of a run and kind have expired here, the cleared ones of that run and kind up to the
+//   end of the last day with expired records.
 #ifndef INFERSTAT_STORE_TRANSFER_IMPORT_H
 #define INFERSTAT_STORE_TRANSFER_IMPORT_H
 

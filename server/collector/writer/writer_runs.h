@@ -3,8 +3,8 @@
 //   Written at once: new runs, their owners, names and descriptions, unnumbered losses, and a
 //   stream's latest range when the next one begins.
 //   Written by runs_flush: streams, latest ranges, and the counters of runs and ledgers.
-// All are written in the transaction of the writer's group commit; after a rollback runs_reload
-// reads the cache again.  Writer thread only.
+// All are written in the transaction of the writer's group commit.  After a rollback runs_reload
+// reads the cache from the store again.  Writer thread only.
 #ifndef INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_H
 #define INFERSTAT_COLLECTOR_WRITER_WRITER_RUNS_H
 

@@ -1,7 +1,7 @@
 // Reference implementation of the quantum state encoders (each sample becomes a state vector of
-// 2^qubits complex amplitudes; server/device/encode.h), in scalar C and double precision; norms and
-// comparisons in long double.  It is slow, and checks the results of the kernels.  No I/O, no
-// global state.
+// 2^qubits complex amplitudes; server/device/encode.h), in scalar C.  Computes in double precision,
+// norms and comparisons in long double.  It is slow, and checks the results of the kernels.  No
+// I/O, no global state.
 #ifndef INFERSTAT_SERVER_WORKLOAD_ENCODE_REFERENCE_H
 #define INFERSTAT_SERVER_WORKLOAD_ENCODE_REFERENCE_H
 
