@@ -19,8 +19,7 @@ struct delivery_dropped {
 void delivery_dropped_deinit(struct delivery_dropped *dropped);
 
 // Adds the parts of `range` that the set lacks; a part next to a range of the same reason extends
-// that range.  Returns STATUS_FULL or STATUS_NOMEM if a part could not be added; parts before it
-// stay added.
+// that range.  Returns STATUS_FULL or STATUS_NOMEM if a part cannot be added; earlier ones stay.
 MUST_CHECK enum status delivery_dropped_add(struct delivery_dropped *dropped,
                                             const struct delivery_range *range);
 

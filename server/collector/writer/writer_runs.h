@@ -62,7 +62,7 @@ struct run {
     int64_t heard_ns;     // last message; the later of the collector's and the host's wall clock
     uint64_t heard_at_ns; // last message; monotonic
     int64_t flushed_heard_ns; // heard_ns as last written to the store
-    int64_t told_ns; // the last run_record_unnumbered, host's clock; later losses are since then
+    int64_t told_ns; // host's clock at the last run_record_unnumbered; the next losses are later
     // Numbers of: records stored; records refused, as they were invalid or beyond a limit; records
     // with implausible times; columns received that this version does not know.
     int64_t stored, refused, clock_suspects, unknown_columns;
