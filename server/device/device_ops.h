@@ -1,22 +1,23 @@
-// Back-end interface (vtable): the functions that the CPU and CUDA back ends implement.  The
-// wrappers in this folder (device.c, stream.c, encode.c) check arguments and call them.
+// Back-end interface (vtable): the functions that the CPU and CUDA back ends implement.  Wrappers
+// check arguments and call them: device.c, stream.c, encode.c and properties.c in this folder, and
+// cpu_launch in cpu/cpu_stream.c.
 #ifndef INFERSTAT_SERVER_DEVICE_DEVICE_OPS_H
 #define INFERSTAT_SERVER_DEVICE_DEVICE_OPS_H
 
 #include "server/device/device.h"
 
-// Base structs of device, stream and event.  They must be the first member of a back end's own
-// structs, which the back end allocates zeroed.  device_open sets the members of `struct device`
-// after ops->open, except memory_used (device_count_memory); the back end sets those of a stream
-// and an event.
+// Base structs of device, stream and event.  A back end's own structs have them as first member;
+// the back end allocates these structs zeroed.  device_open sets the members of `struct device`
+// after ops->open, except memory_used (device_count_memory).  The back end sets the members of
+// streams and events.
 struct device {
     const struct device_ops *ops;
     int64_t memory_used; // bytes; accessed by any thread, with atomic builtins only
     bool spin;           // as in struct device_options
     char name[DEVICE_NAME_SIZE];
-    unsigned int ordinal;
-    char reason[DEVICE_REASON_SIZE];
-    bool fell_back;
+    unsigned int ordinal;            // number among the back end's devices
+    char reason[DEVICE_REASON_SIZE]; // why device_open chose this device
+    bool fell_back;                  // another back end was tried first and failed
 };
 
 struct device_stream {
@@ -51,14 +52,14 @@ struct encode_job;
 struct device_properties;
 struct thread_pool;
 
-enum { CPU_KERNEL_ARGUMENTS_MAX = 192 };
+enum { CPU_KERNEL_ARGUMENTS_MAX = 192 }; // bytes; cpu_launch enforces it
 
 // A kernel of the CPU back end: a host function that the stream's thread calls.  `arguments` is the
 // copy that cpu_launch made, aligned for any type.  `pool` is the stream's thread pool.  A status
 // other than STATUS_OK, with `err` filled, becomes the stream's sticky error.
 typedef enum status cpu_kernel(const void *arguments, struct thread_pool *pool, struct error *err);
 
-// The wrappers have checked all arguments: shapes match, types are correct, nothing is empty,
+// The wrappers have checked the arguments: shapes match, types are correct, nothing is empty, and
 // stream and event belong to one device.  device.h, stream.h and encode.h document the operations.
 struct device_ops {
     const char *name;

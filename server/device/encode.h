@@ -2,8 +2,8 @@
 // vectors, in batches.  The kernels are queued on a stream (stream.h).  Used by the workload
 // `encode`.
 //
-//   state[b], 0 <= b < 2^n, bit k of b is qubit k; complex, real part first.  n is the number of
-//   qubits, x the inputs of the sample.
+//   n is the number of qubits, x are the inputs of the sample.  The state has 2^n complex numbers
+//   state[b], real part first.  Bit k of b is qubit k.
 //
 //   encoder    inputs a sample      state[b]
 //   amplitude  1 .. 2^n             x_b / norm2(x), zero padded, imaginary part 0
@@ -17,8 +17,8 @@
 //                                   x_0,n-1 x_12 ..
 //
 // Norms are computed in double precision from values scaled by a power of two, so that squares
-// neither underflow nor overflow.  Results are deterministic: a sample's state is bitwise the same
-// in every run, for any number of threads and any other samples in the batch.
+// neither underflow nor overflow.  Results are deterministic: on one kind of device a state is
+// bitwise the same in every run, for any number of threads and any other samples in the batch.
 #ifndef INFERSTAT_SERVER_DEVICE_ENCODE_H
 #define INFERSTAT_SERVER_DEVICE_ENCODE_H
 
@@ -46,7 +46,7 @@ const char *encoder_name(enum encoder encoder);
 const char *encode_type_name(enum encode_type type);
 size_t encode_type_size(enum encode_type type); // bytes of one real number
 
-// Returns the number of inputs per sample; 0 if any number up to 2^qubits is accepted (amplitude).
+// Returns the number of inputs per sample; 0 for amplitude, which accepts 1 to 2^qubits.
 size_t encoder_inputs(enum encoder encoder, unsigned int qubits);
 
 // Reasons to reject a sample.

@@ -8,14 +8,14 @@
 
 #include "server/device/properties.h"
 
-// A zero means unknown.
+// The values of one device; 0: unknown.
 struct nvml_facts {
     double power_cap_watts; // enforced limit
     int64_t sm_clock_max_hz, memory_clock_max_hz;
-    struct pcie_link pcie; // except generation_port_max
+    struct pcie_link pcie; // generation_port_max stays 0
 };
 
-// Reads the facts of the device whose UUID is `uuid` ("GPU-...").  Returns false and zeroes `*out`
+// Fills `*out` for the device whose UUID is `uuid` ("GPU-...").  Returns false and zeroes `*out`
 // if the library is missing or unusable, or does not know the device.  Takes some milliseconds.
 bool nvml_read(struct nvml_facts *out, const char *uuid);
 

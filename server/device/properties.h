@@ -1,6 +1,5 @@
 // Device properties and calibration: reads a device's hardware metadata and the state of its PCIe
-// link, and measures the bandwidth of its memory and of its host copies.  The measured rates are
-// cached in a file.
+// link; measures its rates (bandwidths of memory and host-to-device copies) and caches them.
 #ifndef INFERSTAT_SERVER_DEVICE_PROPERTIES_H
 #define INFERSTAT_SERVER_DEVICE_PROPERTIES_H
 
@@ -50,8 +49,9 @@ bool device_rates_cached(struct device_properties *properties, const char *folde
 
 // Fills properties->rates from the cache file in the directory `folder`.  If there is no such file,
 // or its rates are not steady, measures the rates (at most a third of a second on an idle machine),
-// keeps the better ones and writes the file.  Caches nothing if `folder` is NULL or not writable.
-// The device should be idle.  Fails with STATUS_NOMEM, or with STATUS_IO if the device fails.
+// keeps the larger of the old and new value of each rate and writes the file.  Caches nothing if
+// `folder` is NULL or not writable.  The device should be idle.  Fails with STATUS_NOMEM, or with
+// STATUS_IO if the device fails.
 MUST_CHECK enum status device_calibrate(struct device *device, struct device_properties *properties,
                                         const char *folder, struct error *err);
 
@@ -60,8 +60,8 @@ MUST_CHECK enum status device_measure_rates(struct device *device, struct device
                                             struct error *err);
 
 // Reads the link of the device with the PCI address `address` ("0000:01:00.0", in either case, with
-// or without the domain's leading zeros).  `folder` replaces /sys/bus/pci/devices in tests; NULL:
-// it does not.  Returns false if `address` is malformed.  Values that sysfs lacks are 0.
+// or without the domain's leading zeros).  Tests pass a `folder` in place of /sys/bus/pci/devices;
+// others pass NULL.  Returns false if `address` is malformed.  Values that sysfs lacks are 0.
 bool pcie_link_read(struct pcie_link *out, const char *folder, const char *address);
 
 // Returns the PCIe generation of a link speed in the kernel's format ("32.0 GT/s PCIe"); 0:

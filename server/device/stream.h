@@ -1,13 +1,14 @@
-// Device streams and events (as in CUDA, for every back end): asynchronous copies and kernels, and
-// the device memory and pinned host memory that they use.
+// Device streams and events (as in CUDA, for every back end): queue asynchronous copies, and
+// allocate the device memory and pinned host memory that copies and kernels use.
 //
 // A stream executes its work in queue order, concurrently with other streams and with the host. The
 // work of two streams, or of a stream and the host, is ordered only if one waits for an event of
 // the other.  Queued work borrows its memory until the work is done.  To learn when it is done,
 // record an event after the work and query the event or wait for it.
 //
-// Threads: one thread at a time uses a stream and records events on it.  Any thread may query
-// events, wait for them on the host, and allocate and free memory.
+// Threads: one thread at a time passes a stream to any function below, also to allocate and free
+// device memory.  Any thread may query events, wait for them on the host, and allocate and free
+// pinned memory.
 //
 // Errors: a call that queues work returns errors in its arguments at once.  A stream fails if its
 // copy or kernel fails or the device is lost.  The failure is sticky: every later call on the
@@ -31,17 +32,18 @@
 
 // Allocates device memory, 256-byte aligned, with undefined contents.  `stream` may use the memory
 // at once, other streams after waiting for a later event of `stream`.  The allocation is
-// stream-ordered if the device supports that and INFERSTAT_ASYNC_ALLOC is not 0.  Fails with
-// STATUS_NOMEM.
+// stream-ordered if the device supports that and the environment variable INFERSTAT_ASYNC_ALLOC is
+// not 0.  Fails with STATUS_INVALID if `size` is 0, STATUS_NOMEM, or STATUS_IO.
 MUST_CHECK enum status device_memory_new(struct device_stream *stream, void **out, size_t size,
                                          struct error *err);
 
-// Frees device memory when the work queued on `stream` so far is done.  `memory` may be NULL.
+// Frees device memory of `size` bytes, as allocated, when the work queued on `stream` so far is
+// done.  `memory` may be NULL.
 void device_memory_free(struct device_stream *stream, void *memory, size_t size);
 
 // Allocates pinned host memory, page-aligned, with undefined contents.  Copies from and to pinned
 // memory do not block the host.  The CPU back end leaves the pages unlocked if RLIMIT_MEMLOCK is
-// too low.  Fails with STATUS_NOMEM.
+// too low.  Fails as device_memory_new does.
 MUST_CHECK enum status device_pinned_new(struct device *device, void **out, size_t size,
                                          struct error *err);
 
@@ -70,8 +72,8 @@ void device_event_free(struct device_event *event); // accepts NULL; not while i
 MUST_CHECK enum status device_event_record(struct device_event *event, struct device_stream *stream,
                                            struct error *err);
 
-// Makes the later work of `stream` wait for the event.  Does not block the host.  An event that was
-// never recorded counts as done.
+// Makes the later work of `stream` wait for the event.  Does not block the host.  Here and in
+// device_event_wait and device_event_query, an event that was never recorded counts as done.
 MUST_CHECK enum status device_stream_wait(struct device_stream *stream, struct device_event *event,
                                           struct error *err);
 

@@ -12,11 +12,11 @@
 // its last chunk.  The *submitting thread*, which calls pipeline_run, queues all device work.  The
 // number of slots and buffers does not depend on the input's length.
 //
-// Events order reuse.  The host waits for the event after a slot's copy before the slot is
-// filled again; the copy stream waits for the event after a buffer's kernels before the buffer
-// is overwritten.  No step waits for a whole stream or device.  The mode PIPELINE_SYNC_PERIODIC,
-// the baseline of benchmarks, does: it synchronises the copy and compute streams after every
-// `pool_size` chunks, and reuses slots only then.
+// Events order reuse (PIPELINE_SYNC_EVENTS).  The host waits for the event after a slot's copy
+// before the slot is filled again.  The copy stream waits for the event after a buffer's kernels
+// before the buffer is overwritten.  No step waits for a whole stream or device.  The other mode,
+// PIPELINE_SYNC_PERIODIC, is a baseline for benchmarks: it synchronises the copy and compute
+// streams after every `pool_size` chunks, and reuses slots only then.
 //
 // On an error or cancellation the pipeline queues nothing more, waits for the events of queued
 // work and joins its threads; the metrics count what was queued.  When filling a chunk fails,
@@ -34,7 +34,7 @@
 #include "server/pipeline/overlap.h"
 #include "server/pipeline/slot_pool.h"
 
-// How reuse of slots and buffers is ordered: by events, or as benchmarks' baseline (see above).
+// How reuse of slots is ordered (see above).
 enum pipeline_sync { PIPELINE_SYNC_EVENTS, PIPELINE_SYNC_PERIODIC };
 
 // Limits; pipeline_check_plan enforces them.
@@ -48,8 +48,8 @@ enum {
     PIPELINE_GROUPS_BEHIND = 2,
 };
 
-// A pipeline's parameters.  tuning.h replaces zeros, except in group_bytes, result_bytes and
-// out_bytes, which the job determines.
+// A pipeline's parameters.  tuning_plan (tuning.h) replaces zeros by defaults, except in
+// group_bytes, result_bytes and out_bytes: the caller sets these for the job.
 struct pipeline_plan {
     size_t chunk_bytes;     // of one slot
     unsigned int pool_size; // number of slots; with `borrows`: maximum of copies in flight
@@ -61,12 +61,12 @@ struct pipeline_plan {
     size_t out_bytes;       // of a group's results on the host, pinned; 0: none are copied out
     enum pipeline_sync sync;
     bool borrows;          // all jobs have `borrow`, and slots have no memory; else no job has it
-    bool pool_metrics;     // off: costs one branch per acquire
-    bool overlap_tracking; // off: no timed events
+    bool pool_metrics;     // fill pipeline_figures.pool; off: zeros
+    bool overlap_tracking; // fill .overlap and .copy_starved_ns, with timed events; off: zeros
 };
 
-// A job's callbacks.  A status other than STATUS_OK, with `err` filled, ends the run and is
-// returned by pipeline_run.
+// A job's callbacks.  A callback that fails fills `err`.  The first failure ends the run, and
+// pipeline_run returns its status.
 struct pipeline_job {
     const char *name; // in messages
     void *context;
@@ -106,10 +106,10 @@ struct pipeline_job {
     bool (*cancelled)(void); // polled; NULL: never cancelled
 };
 
-// Metrics of a run, valid also after an error: chunks and groups count those whose copies and
-// kernels were queued.
+// Metrics of a run, valid also after an error.  Chunks count once their copy is queued, groups once
+// their kernels are.
 struct pipeline_figures {
-    uint64_t duration_ns; // host's clock, first fill to last result
+    uint64_t duration_ns; // of pipeline_run, by the host's clock
     uint64_t chunks, groups, bytes_h2d, bytes_d2h;
     uint64_t fill_ns; // summed over fill workers
     struct pool_figures pool;
@@ -133,7 +133,8 @@ MUST_CHECK enum status pipeline_check_plan(const struct pipeline_plan *plan, str
 struct pipeline;
 
 // Creates a pipeline, which belongs to the submitting thread: allocates slots, buffers, streams and
-// events.  Fails with STATUS_INVALID if a value of `plan` is zero or out of range, or STATUS_NOMEM.
+// events.  Fails with STATUS_INVALID if a value of `plan` that tuning_plan sets is still zero or a
+// value is out of range, STATUS_NOMEM, or STATUS_IO.
 MUST_CHECK enum status pipeline_new(struct pipeline **out, struct device *device,
                                     const struct pipeline_plan *plan, struct error *err);
 void pipeline_free(struct pipeline *pipeline); // accepts NULL
@@ -143,9 +144,10 @@ void pipeline_free(struct pipeline *pipeline); // accepts NULL
 MUST_CHECK enum status pipeline_adopt(struct pipeline *pipeline, const struct pipeline_plan *plan,
                                       struct error *err);
 
-// Runs a whole job.  Fails with the status of a callback, STATUS_CANCELLED, STATUS_INVALID on a
-// chunk or group larger than its buffer, STATUS_NOMEM, or STATUS_IO when the device fails or a
-// thread cannot start.  May be called again for another job, except after the device failed.
+// Runs a whole job.  Fails with the status of a callback, STATUS_CANCELLED, STATUS_INVALID if the
+// job does not suit the plan or a chunk, group or result is larger than its buffer, STATUS_NOMEM,
+// or STATUS_IO when the device fails or a thread cannot start.  May be called again for another
+// job, except after the device failed.
 MUST_CHECK enum status pipeline_run(struct pipeline *pipeline, const struct pipeline_job *job,
                                     struct pipeline_figures *figures, struct error *err);
 

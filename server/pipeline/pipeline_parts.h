@@ -1,8 +1,11 @@
-// Internal structs of the copy/compute pipeline (pipeline.h), which overlaps copies to the device,
-// kernels, and copies of their results on three streams.  A chunk is the content of one
-// pinned slot; a group is the consecutive chunks that fill one device buffer.  Shared by
-// pipeline.c, which creates the pipeline, run.c, which runs jobs, and the two that run threads for
-// it: fill_workers.c and result_drain.c.
+// Internals of the streaming pipeline (pipeline.h), shared by its four sources:
+//
+//   pipeline.c      creates the pipeline
+//   run.c           runs a job in the submitting thread (the caller of pipeline_run)
+//   fill_workers.c  threads that read the input into slots (pinned staging buffers)
+//   result_drain.c  the completion thread, which passes results to the job
+//
+// A chunk is the content of a slot; a group is the content of a device buffer: consecutive chunks.
 #ifndef INFERSTAT_SERVER_PIPELINE_PIPELINE_PARTS_H
 #define INFERSTAT_SERVER_PIPELINE_PIPELINE_PARTS_H
 
@@ -14,9 +17,9 @@ struct result_drain;
 // A device buffer: a group's input and the output of its kernels.
 struct buffer {
     void *in, *out;                // group_bytes, result_bytes; `out` NULL where that is 0
-    struct device_event *filled;   // copy stream: the group's last copy
-    struct device_event *computed; // compute stream: its kernels
-    struct device_event *fetched;  // out stream: the copy of its results
+    struct device_event *filled;   // copy stream: recorded after the group's last copy
+    struct device_event *computed; // compute stream: after its kernels; copy stream if it has none
+    struct device_event *fetched;  // out stream: after the copy of its results to the host
 };
 
 struct pipeline {
@@ -40,24 +43,22 @@ static inline size_t pipeline_chunk_size(const struct pipeline_job *job, uint64_
 
 // ---- Fill workers ---------------------------------------------------------
 //
-// Prefetching worker pool: threads that read chunks into slots (pinned staging buffers), and an
-// ordered queue that delivers the filled chunks to the submitting thread (pipeline.h).  The
-// prefetch depth bounds the queue.
+// Prefetching worker pool: threads that read chunks into slots, and an ordered queue that delivers
+// the filled chunks to the submitting thread.  The prefetch depth bounds the queue.
 //
-// A worker acquires a slot before it claims a chunk, so the next chunk always has a slot, and
+// A worker acquires a slot before it claims a chunk.  So the next chunk always has a slot, and
 // later chunks cannot hold all slots and cause a deadlock.
-//
-// A run: slot_pool_reopen, fill_workers_start, fill_workers_next until it gives size 0 or fails,
-// fill_workers_end.
+// A run: slot_pool_reopen, fill_workers_start, fill_workers_next until a chunk has size 0 or the
+// call fails, fill_workers_end.
 
 struct fill_workers;
 
 // A chunk to be copied.
 struct chunk {
-    const void *from;    // the slot's memory; or memory that the job lends
+    const void *from;    // the slot's memory, or what the job's `borrow` returned
     size_t size;         // 0: after the last chunk
-    struct slot *slot;   // for memory that the job lends: limits the copies in flight
-    uint64_t ready_ns;   // when it was filled, host's monotonic clock; 0: it needed no filling
+    struct slot *slot;   // with `borrow`: without memory, limits the copies in flight
+    uint64_t ready_ns;   // when it was filled, host's monotonic clock; 0 with `borrow`
     uint64_t held_up_ns; // its worker's wait for a slot and for a place in the queue
 };
 
@@ -67,24 +68,25 @@ MUST_CHECK enum status fill_workers_start(struct fill_workers **out, const struc
                                           struct slot_pool *pool, unsigned int threads,
                                           unsigned int prefetch, struct error *err);
 
-// Waits for the next chunk, in order of chunks, and passes its slot to the caller, which then calls
-// slot_pool_lend or slot_pool_release.  Fails with STATUS_CANCELLED when the job is cancelled,
-// STATUS_INVALID on a chunk larger than a slot, the status of the job's `fill` for this chunk, or
-// that of slot_pool_acquire in a worker.  Submitting thread.
+// Waits for the next chunk, in order of chunks; after the last one sets size 0.  The caller then
+// calls slot_pool_lend or slot_pool_release for the chunk's slot.  Fails with STATUS_CANCELLED when
+// the job is cancelled, STATUS_INVALID on a chunk larger than a slot, the status of the job's
+// `fill` for this chunk, or that of slot_pool_acquire in a worker.  Submitting thread.
 MUST_CHECK enum status fill_workers_next(struct fill_workers *workers, struct chunk *out,
                                          struct error *err);
 
-// Closes the pool, joins the threads and releases the slots of chunks that were not consumed.
+// Closes the slot pool, joins the threads and releases the slots of chunks that fill_workers_next
+// did not return.  Frees the workers.
 // Returns the time spent in `fill`, summed over the threads.  Accepts NULL.
 uint64_t fill_workers_end(struct fill_workers *workers);
 
 // ---- Completion thread ----------------------------------------------------
 //
-// Completion thread for device-to-host results, with its ring of pinned staging buffers
-// ("slots"), one per group in flight.  A group is the unit of kernel launches (pipeline.h).  For
-// each group the submitting thread acquires a slot, sets its members, queues the copy of the
-// group's results to it, records slot->done after this copy, and submits the slot.  The completion
-// thread waits for slot->done, calls the consumer and frees the slot.
+// Completion thread for device-to-host results, with a ring of pinned staging buffers of its own
+// (result slots), one per group in flight.  For each group the submitting thread acquires a result
+// slot, sets its members, queues the copy of the group's results to it, records slot->done after
+// this copy, and submits the slot.  The completion thread waits for slot->done, calls the consumer
+// and frees the slot.
 
 // Consumes a group's results, in order of groups: `size` bytes at `results`, or NULL and 0.
 typedef enum status result_drain_consumer(void *context, uint64_t group, const void *results,

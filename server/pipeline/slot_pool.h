@@ -17,7 +17,7 @@
 
 enum { POOL_SLOTS_MAX = 16, POOL_WAIT_BINS = 24 };
 
-// Metrics of a run: since slot_pool_new or slot_pool_reopen.
+// Metrics since slot_pool_new, slot_pool_resize or slot_pool_reopen.
 struct pool_figures {
     uint64_t acquires, waits, wait_ns; // all acquires; those that waited; their total time
     // Free slots at an acquire, including the acquired one; 0: the acquire waited.
@@ -42,8 +42,8 @@ MUST_CHECK enum status slot_pool_new(struct slot_pool **out, struct device *devi
                                      struct error *err);
 void slot_pool_free(struct slot_pool *pool); // no slot is held or lent; accepts NULL
 
-// Adds slots or frees the last ones; no slot may be held or lent.  Growing fails as
-// slot_pool_new does and then changes nothing; shrinking does not fail.
+// Sets the number of slots, and reopens the pool (slot_pool_reopen).  No slot may be held or lent.
+// Fails as slot_pool_new does; the number then stays.
 MUST_CHECK enum status slot_pool_resize(struct slot_pool *pool, unsigned int slots,
                                         struct error *err);
 
@@ -63,10 +63,10 @@ void slot_pool_close(struct slot_pool *pool);
 // the first failure.  No thread may be waiting in slot_pool_acquire.
 MUST_CHECK enum status slot_pool_drain(struct slot_pool *pool, struct error *err);
 
-// Reopens the pool for another run and zeroes the metrics; all slots have been released.
+// Reopens the pool for another run and zeroes the metrics.  All slots must be free.
 void slot_pool_reopen(struct slot_pool *pool);
 
-// All zero without metrics or before the first acquire.
+// Copies the metrics when no thread uses the pool; all zero without `metrics`.
 void slot_pool_figures(const struct slot_pool *pool, struct pool_figures *out);
 
 #endif

@@ -1,16 +1,15 @@
-// Default parameters of a pipeline: chooses chunk size, pool size and number of fill threads for
-// the hardware, and from rates measured in a short trial run.
+// Default parameters of a pipeline (pipeline.h).  tuning_plan chooses them for the hardware;
+// autotune_run then adjusts the number of fill threads to rates measured in a short trial run.
 //
-//   chunk    1 .. 256 MB: PCIe 5 and later: 16; 4: 8 (12 on compute capability 9.0 and
-//            later); 3 and before: 4; unknown: 8; on the CPU back end: 1, so that a slot is
-//            still in the cache when it is copied
-//   pool     1 .. 16 slots; default 4, fewer when memory is short, but at least 2
-//   pinned   slots, results and what the workload itself pins: at most 20 % of the host's
-//            memory
-//   fillers  fill threads: half the processors, at most one per slot; after a trial run
-//            (autotune_run) as many as fill faster than the device copies
+//   chunk    PCIe generation 3 or earlier: 4 MB; 4: 8 MB (12 MB from compute capability 9.0 on);
+//            5 or later: 16 MB; unknown: 8 MB; CPU back end: 1 MB, which stays in the cache
+//   pool     4 slots
+//   fillers  fill threads: half the processors, at most one per slot
 //   prefetch as many chunks as slots
 //   buffers  device buffers: 3 if results are copied to the host, else 2
+//
+// Pinned memory (slots, results and what the workload itself pins) is limited to 20 % of the host's
+// memory.  To fit, defaults shrink: first the pool to 2 slots at least, then the chunk to 1 MB.
 #ifndef INFERSTAT_SERVER_PIPELINE_TUNING_H
 #define INFERSTAT_SERVER_PIPELINE_TUNING_H
 
@@ -27,7 +26,7 @@ struct tuning_host {
     unsigned int compute_capability; // major * 10 + minor; 0: CPU back end
 };
 
-// The user's requested settings; 0: not set.
+// The user's requested settings; 0: not set.  The limits of pipeline.h apply.
 struct tuning_request {
     unsigned int chunk_mb, pool_size, pcie_generation, fillers, prefetch;
     int pool_metrics, overlap_tracking; // -1: default, which is on
@@ -42,15 +41,17 @@ void tuning_host_of(struct tuning_host *out, const struct device *device);
 // set.  Fails with STATUS_INVALID on a value out of range, naming the variable and the range.
 MUST_CHECK enum status tuning_read_environment(struct tuning_request *request, struct error *err);
 
-// Replaces each zero of `plan` by the user's setting or else the default above.  Sets pool_metrics
-// and overlap_tracking from `request` in any case.  Fails with STATUS_INVALID on values out of
-// range, or pinned memory over the limit; `err` then has the needed and the allowed size.
+// Replaces each zero of `plan` by the user's setting or else the default above, except group_bytes,
+// result_bytes and out_bytes.  Sets pool_metrics and overlap_tracking from `request` in any case.
+// Fails with STATUS_INVALID on values out of range, or pinned memory over the limit; `err` then has
+// the needed and the allowed size.
 MUST_CHECK enum status tuning_plan(struct pipeline_plan *plan, const struct tuning_host *host,
                                    const struct tuning_request *request, struct error *err);
 
-// Chooses fill threads and slots from the metrics of a run with this plan, unless the user set
-// them: enough to fill chunks 25 % faster than they are copied.  Changes nothing when overlap was
-// not tracked.
+// Chooses fill threads from the metrics of a run with this plan: enough to fill chunks 25 % faster
+// than they are copied.  Unless the user set them, adds slots for these threads and sets prefetch
+// to the number of slots.  Changes nothing if the user set the number of threads, the plan borrows
+// memory, overlap was not tracked, or pinned memory would exceed the limit.
 void tuning_refine(struct pipeline_plan *plan, const struct tuning_host *host,
                    const struct tuning_request *request, const struct pipeline_figures *measured);
 

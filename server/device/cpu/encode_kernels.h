@@ -2,12 +2,12 @@
 // complex amplitudes; encode.h): one function table per instruction set and element type, selected
 // at run time (CPU dispatch).  Any thread may call the functions; all memory is the caller's.
 //
-// Results are bitwise reproducible across all tables: the sequence of roundings for an element
-// does not depend on the vector width.  Complex numbers are pairs, real part first; `n` counts
-// complex numbers unless stated otherwise.
+// All tables of an element type give bitwise the same results: the sequence of roundings for an
+// element does not depend on the vector width.  A complex number is a pair of reals, real part
+// first.  `n` counts complex numbers unless stated otherwise.
 //
-// `stream` selects non-temporal stores, for output that is not read again soon; the output
-// address is then a multiple of ENCODE_ALIGNMENT.
+// `stream` selects non-temporal stores, for output that is not read again soon.  The output address
+// is then a multiple of ENCODE_ALIGNMENT, and the caller calls `fence` after the last such store.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_ENCODE_KERNELS_H
 #define INFERSTAT_SERVER_DEVICE_CPU_ENCODE_KERNELS_H
 
@@ -24,7 +24,7 @@ enum {
 struct encode_kernels {
     const char *name;                 // of the instruction set, for messages
     enum encode_type type;            // of reals, f64 or f32, in all `void` buffers
-    const struct encode_kernels *f64; // of the same instruction set
+    const struct encode_kernels *f64; // table for f64 of the same instruction set
 
     // sum_i (x[i] * scale)^2 of `n` reals, in double precision.
     double (*sum_squares)(const void *x, size_t n, double scale);
@@ -40,12 +40,14 @@ struct encode_kernels {
     void (*spread)(void *out, const void *base, const void *high, const void *low, size_t rows,
                    size_t columns);
 
-    // to = the Walsh-Hadamard transform of `n` numbers, a power of two; overwrites `from`.
+    // to = the Walsh-Hadamard transform (not normalised) of `from`: `n` numbers, a power of two.
+    // Overwrites `from`.
     void (*transform)(void *to, void *from, size_t n, bool stream);
 
-    // Walsh-Hadamard transform across 2^levels rows, `stride` reals apart, in place: `columns`
-    // columns of `width` reals, a multiple of 64 bytes.  `levels` is at least 1; `work` holds
-    // 2^levels * width reals and is not used with at most 3 levels.
+    // The same transform in place, across 2^levels rows that begin `stride` reals apart.  A row has
+    // `columns` columns of `width` reals; a column's size is a multiple of ENCODE_ALIGNMENT bytes.
+    // `levels` is at least 1.  The caller's `work` holds 2^levels * width reals; it is not used if
+    // `levels` is at most 3.
     void (*walsh_rows)(void *rows, size_t stride, void *work, size_t width, size_t columns,
                        unsigned int levels);
 
@@ -63,12 +65,11 @@ struct encode_kernels {
 // The fastest table of a type that this processor supports.
 const struct encode_kernels *encode_kernels_best(enum encode_type type);
 
-// Table `index`, slowest first; NULL when the processor or the compiler does not support it, or
-// `index` is out of range.
+// Table `index`, slowest first; NULL if the processor lacks it or `index` is out of range.
 enum { ENCODE_KERNEL_SETS = 3 };
 const struct encode_kernels *encode_kernels_at(unsigned int index, enum encode_type type);
 
-// Portable C with vectors of 16 bytes; AVX2; AVX-512.
+// Portable C with vectors of 16 bytes; AVX2; AVX-512.  The last two exist only on x86-64.
 extern const struct encode_kernels encode_kernels_plain_f64, encode_kernels_plain_f32;
 extern const struct encode_kernels encode_kernels_avx2_f64, encode_kernels_avx2_f32;
 extern const struct encode_kernels encode_kernels_avx512_f64, encode_kernels_avx512_f32;

@@ -1,12 +1,13 @@
-// SIMD kernel template of the quantum state encoders: the kernels of encode_kernels.h for one type
-// and one vector width, both defined by the including file:
+// SIMD kernel template of the quantum state encoders (encode.h): defines the function table of
+// encode_kernels.h for one element type and one vector width.  The including file defines both:
 //
-//   REAL_SIZE      4 (float) or 8 (double)
-//   VECTOR_SIZE    16 bytes (plain C, which compilers give vectors of 16 bytes on any processor),
-//                  32 (AVX2) or 64 (AVX-512), which are empty on other processors than x86-64
+//   REAL_SIZE      bytes of a real number: 4 (float) or 8 (double)
+//   VECTOR_SIZE    bytes of a vector: 16 (plain C), 32 (AVX2) or 64 (AVX-512).  With 32 and 64 the
+//                  template is empty on processors other than x86-64.
 //
-// All widths round identically, since no fused multiply-add is used: including files are compiled
-// with -ffp-contract=off, and with -fno-tree-vectorize, since GCC 12's vectoriser fuses even then.
+// All widths round identically: every product is rounded before it is added.  For this, including
+// files are compiled with -ffp-contract=off (no fused multiply-add), and with -fno-tree-vectorize,
+// since GCC 12's vectoriser fuses even then.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_ENCODE_TEMPLATE_H
 #define INFERSTAT_SERVER_DEVICE_CPU_ENCODE_TEMPLATE_H
 

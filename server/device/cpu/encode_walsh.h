@@ -1,12 +1,12 @@
-// SIMD fast Walsh-Hadamard transform (FWHT), not normalised.  Included by encode_template.h, which
-// documents REAL and VECTOR_SIZE.  Its entry points are `transform` and `walsh_rows`, which
-// encode_kernels.h describes.  Complex numbers are pairs of reals, so distances are even.
+// SIMD fast Walsh-Hadamard transform (FWHT), not normalised.  Only encode_template.h includes this
+// file; it defines REAL, VECTOR_SIZE and the vector functions.  The entry points are `transform`
+// and `walsh_rows`; encode_kernels.h describes them.
 //
-// A *level* is one of the transform's log2(n) butterfly stages; its *distance* is how many reals
-// the two inputs of a butterfly are apart.  Every kernel table (one per instruction set) executes
-// the levels of `transform` in the same order, so that all tables give the same bits: first the
-// distances of TILE_VECTORS vectors or more, the largest first; then the smaller ones, the smallest
-// first.
+// A *level* is one of the transform's log2(n) butterfly stages.  Its *distance* is how many reals
+// the two inputs of a butterfly are apart; it is even, since complex numbers are pairs of reals.
+// `transform` executes its levels in the same order for every instruction set, so that the results
+// are bitwise the same: first the distances of TILE_VECTORS vectors or more, the largest first;
+// then the smaller distances, the smallest first.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_ENCODE_WALSH_H
 #define INFERSTAT_SERVER_DEVICE_CPU_ENCODE_WALSH_H
 
@@ -14,7 +14,7 @@ enum {
     TILE_VECTORS = 128 / VECTOR_SIZE, // 128 bytes, the same distance in all tables
     // 2^PASS_LEVELS vectors and their temporaries fit the registers.
     PASS_LEVELS = VECTOR_SIZE == 64 ? 4 : 3,
-    LEAF_VECTORS = 1 << PASS_LEVELS, // a leaf is transformed within the registers
+    LEAF_VECTORS = 1 << PASS_LEVELS, // of a leaf: a part transformed within the registers
     LEAF_REALS = LEAF_VECTORS * LANES,
     ROW_LEVELS = 3, // levels that walsh_rows executes in one pass
 };

@@ -1,7 +1,7 @@
-// Fork-join thread pool: executes the parts of one task at a time on all threads.
+// Fork-join thread pool: splits a task into parts and executes them on several threads.
 //
-// The owning thread, which calls thread_pool_run, executes parts as well.  Idle threads spin for
-// a short time, then sleep.
+// The pool has one owner: the thread that calls thread_pool_run.  It executes parts as well.  The
+// pool runs one task at a time.  Idle threads spin for a short time, then sleep.
 #ifndef INFERSTAT_SERVER_DEVICE_CPU_THREAD_POOL_H
 #define INFERSTAT_SERVER_DEVICE_CPU_THREAD_POOL_H
 
@@ -19,14 +19,15 @@ MUST_CHECK enum status thread_pool_new(struct thread_pool **out, unsigned int th
 // Joins the threads.  Accepts NULL.
 void thread_pool_free(struct thread_pool *pool);
 
+// The number of threads, including the owner.
 unsigned int thread_pool_threads(const struct thread_pool *pool);
 
 // Computes part `part` of a task.  `thread` is less than thread_pool_threads(); concurrent calls
 // have different ones.
 typedef void thread_pool_task(void *context, size_t part, unsigned int thread);
 
-// Runs task(context, part, ...) once for every part 0..parts-1, on all threads;
-// returns when all are done.  Owner's thread only.
+// Runs task(context, part, ...) once for every part 0..parts-1, in any order; returns when all are
+// done.  Owner only.
 void thread_pool_run(struct thread_pool *pool, thread_pool_task *task, void *context, size_t parts);
 
 #endif

@@ -1,5 +1,6 @@
-// Kernel variant selection: runs a CUDA quantum state encoder (encode.h) with one of its two
-// variants, for benchmarks and tests.  The results of both are bitwise identical.
+// Kernel variant selection: runs a CUDA quantum state encoder (encode.h) with a given variant of
+// its kernels, for benchmarks and tests.  The encoders amplitude and iqp have two variants, with
+// bitwise identical results; the others have only CUDA_ENCODE_PASSES.
 #ifndef INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_WAYS_H
 #define INFERSTAT_SERVER_DEVICE_CUDA_ENCODE_WAYS_H
 
@@ -7,14 +8,14 @@
 
 enum cuda_encode_way {
     CUDA_ENCODE_CHOSEN,   // the choice of device_encode: RESIDENT if supported, else PASSES
-    CUDA_ENCODE_RESIDENT, // one kernel with the state in shared memory, which reads and writes
-                          // global memory once
+    CUDA_ENCODE_RESIDENT, // one kernel, which keeps the state in shared memory and accesses global
+                          // memory once to read the inputs and once to write the state
     CUDA_ENCODE_PASSES,   // several kernels, each over the whole batch
 };
 
-// Queues a job, consistent as device_encode requires, with the variant `way`; does not check it.
-// `stream` is of the CUDA back end.  Fails with STATUS_UNSUPPORTED if the encoder, the state's size
-// or the device does not allow `way`, else as device_encode does.
+// Queues the launch `*job` with the variant `way`, as device_encode does, but does not check the
+// job.  `stream` is of the CUDA back end.  Fails with STATUS_UNSUPPORTED if the encoder, the
+// state's size or the device does not allow `way`, else as device_encode does.
 MUST_CHECK enum status cuda_encode_by(struct device_stream *stream, const struct encode_job *job,
                                       enum cuda_encode_way way, struct error *err);
 
