@@ -1,12 +1,14 @@
-// Batched delete: deletes the records that match a filter, in short transactions.  It counts them
-// as cleared in their runs' ledgers (per run and kind: records stored, expired, cleared; schema.h),
-// then returns free pages to the file system (incremental vacuum).  Exception: deleted records that
-// rollups go on counting (struct gap_kept in gap_table.h) count as expired.  The collector's writer
-// runs it between other jobs: clear_begin, then clear_slice and clear_took until `*done`.
-// store_clear runs it on a file without a collector.
+// Batched delete: deletes the records that match a filter, in short transactions, and then returns
+// the free pages to the file system (incremental vacuum).
+// Each run has a ledger: per kind, how many records were stored, and how many of these have expired
+// or were cleared (schema.h).  A deleted record counts as cleared.  Exception: it counts as expired
+// if rollups (aggregates computed in advance) go on counting it (struct gap_kept in gap_table.h).
 //
-// QUERY_FORGET (forget.h) deletes all records of a run, or of all runs of an owner, in the same
-// way, and then removes these runs.  It begins with clear_begin_forget.
+// The collector's writing thread calls clear_begin, then clear_slice and clear_took until `*done`,
+// with other work in between.  store_clear does all of this on a file without a collector.
+//
+// QUERY_FORGET removes a run, or all runs of an owner (forget.h): it deletes their records in the
+// same way, and then the runs.  It begins with clear_begin_forget instead of clear_begin.
 #ifndef INFERSTAT_STORE_RETENTION_CLEAR_H
 #define INFERSTAT_STORE_RETENTION_CLEAR_H
 
@@ -31,13 +33,13 @@ enum {
 // its start, of all kinds except RECORD_KIND_RUN.
 struct clearing {
     struct query_filter filter;
-    bool forgets; // also removes the runs of `forget`, whose records it clears
+    bool forgets; // QUERY_FORGET: after the records it removes the runs of `forget`
     struct forget forget;
     uint64_t cleared;        // rows deleted so far
-    struct slice_size slice; // ids per batch (adaptive; slice_size.h)
-    struct slice_size pages; // free pages returned per batch, while only these remain
-    bool is_whole;           // the last batch visited all slice.now ids, or returned pages
-    int kind;                // current kind, descending; RECORD_KIND_RUN: only free pages remain
+    struct slice_size slice; // ids visited per batch (adaptive; slice_size.h)
+    struct slice_size pages; // when no records are left: runs removed or pages returned per batch
+    bool is_whole;           // the last batch visited all slice.now ids, or no records were left
+    int kind;                // current kind, descending; RECORD_KIND_RUN: no records are left
     int64_t after;           // ids of that kind up to this one are done
     int64_t last[RECORD_KIND_COUNT]; // per kind, the highest id at the start
 };
@@ -50,14 +52,16 @@ MUST_CHECK enum status clear_begin(struct clearing *clearing, struct sqlite3 *db
 MUST_CHECK enum status clear_begin_forget(struct clearing *clearing, struct sqlite3 *db,
                                           const struct query *query, struct error *err);
 
-// Runs the next batch in its own transaction: deletes records and counts them in the ledgers; when
-// no records are left, returns free pages.  A call may only advance to the next kind.  Sets `*done`
-// to whether nothing is left.  After a failure earlier batches stay committed.
+// Runs the next batch in its own transaction: deletes records and counts them in the ledgers.  When
+// no records are left, it removes runs (QUERY_FORGET), and at last returns free pages.  A call may
+// only advance to the next kind.  Sets `*done` to whether nothing is left.  After a failure earlier
+// batches stay committed.
 MUST_CHECK enum status clear_slice(struct clearing *clearing, struct sqlite3 *db, bool *done,
                                    struct error *err);
 
-// Adapts the batch size to the duration of the last batch, aiming at CLEAR_SLICE_NS.  A batch
-// smaller than the maximum can only decrease the size: a small table says nothing about large ones.
+// Adapts the batch size to the duration of the last batch, aiming at CLEAR_SLICE_NS.  A batch that
+// visited fewer ids than the size can only decrease it: a small table says nothing about large
+// ones.
 void clear_took(struct clearing *clearing, uint64_t took_ns);
 
 // Creates the answer to QUERY_CLEAR, or to QUERY_FORGET if clearing->forgets: one row with the

@@ -1,20 +1,21 @@
-// Retention: deletes old records in batches, the oldest first (they expire).  It counts them as
-// expired in their runs' ledgers (per run and kind: records stored, expired, cleared; schema.h),
-// and stores the time in the table `expiry`.  The collector decides when and how much.  Each batch
-// is one transaction; earlier batches stay committed after a failure.
+// Retention: deletes old records in batches, the oldest first.  Such records have expired.  Each
+// run's ledger (counts of its records by kind; schema.h) counts them as expired, and the table
+// `expiry` has the time before which records have expired.  The collector decides when and how
+// much.  Each batch is one transaction; earlier batches stay committed after a failure.
 //
-// Rollups (aggregates of records, computed in advance; rollup.h) of expired records stay.  A batch
-// does not delete
+// Rollups (aggregates of records, computed in advance; rollup.h) of expired records stay.  These
+// rows do not expire:
 //   * runs, devices and models, since other rows refer to them
-//   * records above the watermark of one of their metrics (the highest id that the metric's rollups
-//     include): its rollups do not include them yet
-//   * records at or after the first time whose rollups are to be rebuilt
+//   * records that rollups do not include yet.  A metric's rollups include the ids up to its
+//     watermark; expire_last_id finds the lowest one, which the caller passes to expire_slice
+//   * records at or after the first time whose rollups are to be rebuilt.  Exception: records with
+//     times in the future (is_ahead)
 // A record that arrives later but is older than the expired ones is stored, counted, and deleted
 // with the next batch.
 //
-// Rollups of a level (minute, hour, day, month) have a retention age, too.  A batch adds a gap (a
-// period for which queries must not use the level) to the table rollup_gap before it deletes
-// rollups, so that queries are correct at any time.
+// Rollups of a level (minute, hour, day, month) have a retention age, too.  The transaction that
+// deletes rollups adds a gap (a period for which queries must not use the level) to the table
+// rollup_gap, so that queries are correct at any time.
 #ifndef INFERSTAT_STORE_RETENTION_EXPIRE_H
 #define INFERSTAT_STORE_RETENTION_EXPIRE_H
 
@@ -47,18 +48,18 @@ MUST_CHECK enum status expire_want_sums(struct sqlite3 *db, enum record_kind kin
 MUST_CHECK enum status expire_awaits_sums(struct sqlite3 *db, bool *out, struct error *err);
 
 // A batch of rows to expire: rows of a kind that started before `before_ns` with ids up to
-// `last_id`; or, if `is_ahead`, those that started after `before_ns`, which is implausible.
+// `last_id`; or, if `is_ahead`, those that started after `before_ns`, a time in the future.
 struct expire_rows {
     enum record_kind kind;
     int64_t before_ns; // the start of a minute
-    int64_t last_id;   // from expire_last_id; INT64_MAX: any id
+    int64_t last_id;   // from expire_last_id; INT64_MAX: any id, if rollups are off
     unsigned count;    // max. rows in the batch
     bool is_ahead;
 };
 
-// Deletes the oldest of these rows.  The kind's time in the table `expiry` becomes the end of the
+// Deletes the oldest of these rows.  The kind's time in the table `expiry` rises to the end of the
 // minute of the last deleted row, at most `before_ns`.  Sets `*gone` to the number of rows deleted;
-// 0: none are left.
+// 0: none may be deleted now.
 MUST_CHECK enum status expire_slice(struct sqlite3 *db, const struct expire_rows *rows,
                                     unsigned *gone, struct error *err);
 

@@ -1,6 +1,6 @@
 // Streaming aggregates: the count, exact sum, minimum, maximum and quantiles of a series of
-// numbers, optionally by group (a hash table).  Used by rollups and by the queries that read them.
-// No I/O; nothing here is shared between threads.
+// numbers.  A hash table of groups keeps one aggregate per group.  Used by rollups (aggregates of
+// records that the store keeps; rollup.h) and by queries.  No I/O and no locks.
 #ifndef INFERSTAT_STORE_ROLLUP_AGGREGATE_H
 #define INFERSTAT_STORE_ROLLUP_AGGREGATE_H
 
@@ -30,12 +30,12 @@ double real_sum_total(const struct real_sum *sum);
 
 // Aggregate of one series, all integers (summed exactly in 128 bits) or all reals (compensated).
 struct aggregate {
-    uint64_t count;
-    bool has_reals; // true: `reals`, `min` and `max` are valid; false: the integer members
+    uint64_t count; // if it is 0, the minimum and maximum are not valid
+    bool has_reals; // true: the sum is `reals`; false: `integers`, and min/max_integer are valid
     __extension__ __int128 integers;
     struct real_sum reals;
     int64_t min_integer, max_integer;
-    double min, max;
+    double min, max; // of integers too, rounded
     // A mergeable quantile histogram, which the caller creates (sketch.h); NULL: no quantiles.
     struct sketch *sketch;
 };
@@ -58,8 +58,8 @@ double aggregate_mean(const struct aggregate *aggregate);
 // Within 1 % of the true quantile and inside [min, max]; NaN if empty or without a sketch.
 double aggregate_quantile(const struct aggregate *aggregate, double q);
 
-// Aggregate of a ratio: the aggregate of its values, and the sums of their numerators and
-// denominators.
+// Aggregate of a metric.  If the metric is a ratio, `numerator` and `denominator` are the sums of
+// its parts; else they are 0.
 struct ratio {
     struct aggregate values;
     struct real_sum numerator, denominator;
@@ -106,7 +106,8 @@ size_t groups_count(const struct groups *groups);
 struct group *groups_at(const struct groups *groups, size_t index);
 
 // Sorts the groups by `order`, which returns a number below, equal to or above 0 as for qsort;
-// groups that compare equal are sorted by their keys.  After it no group is looked up by its keys.
+// groups that compare equal are sorted by their keys.  Afterwards groups_find and groups_get must
+// not be called.
 typedef int group_order(const struct group *a, const struct group *b, const void *context);
 void groups_sort(struct groups *groups, group_order *order, const void *context);
 

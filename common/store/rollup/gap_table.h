@@ -1,8 +1,9 @@
-// Gaps of rollups: data access for the table rollup_gap.  Rollups are stored aggregates of records
-// per minute, hour, day or month (the level; rollup.h).  A gap is a period for which queries must
-// not use a level, since its rollups are missing or invalid.  A gap is also a gap of all finer
-// levels, unless its level is ROLLUP_MONTHS_ALONE.  Writers of rollups change gaps; queries read
-// them into a struct gap_set.  The module also looks up the highest record ids in use.
+// Data access for the table rollup_gap, which lists the gaps of rollups.  Rollups are stored
+// aggregates of records per minute, hour, day or month (the level; rollup.h).  A gap is a period
+// for which queries must not use a level, since its rollups are missing or invalid.  A gap of a
+// level is also a gap of all finer levels; exception: ROLLUP_MONTHS_ALONE means only the months.
+// Modules that write or delete rollups change gaps.  Queries read them into a struct gap_set.
+// The module also reads the highest record ids, and the times before which records have expired.
 //
 // Functions that change the table run inside the caller's transaction.
 #ifndef INFERSTAT_STORE_ROLLUP_GAP_TABLE_H
@@ -73,8 +74,8 @@ MUST_CHECK enum status gap_read_expired(struct sqlite3 *db, enum record_kind kin
 
 // The records of a kind that rollups go on counting after their rows are deleted: those with ids up
 // to `last_id` (the highest watermark) that started before `until_ns` (the end of the last day with
-// expired records).  For a kind without rollups `until_ns` is the time in the table expiry.
-// INT64_MIN: nothing has expired.
+// expired records).  For a kind without rollups `last_id` is 0 and `until_ns` is the time in the
+// table expiry.  INT64_MIN: nothing has expired.
 struct gap_kept {
     int64_t last_id, until_ns;
 };

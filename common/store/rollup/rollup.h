@@ -1,8 +1,8 @@
 // Rollups: aggregates of records, materialized in advance (pre-aggregation).  The mean and the
 // quantiles of a year are merged from a few thousand sketches (mergeable quantile histograms;
 // sketch.h), without reading records.  This header defines levels (lengths of buckets), groupings
-// (dimensions of series) and numbers of metrics, for the writer, which maintains rollups, and for
-// the queries, which read them.  No I/O.
+// (dimensions of series) and numbers of metrics.  The collector, which writes rollups, and the
+// queries, which read them, use it.  No I/O.
 //
 // A rollup is one row of the table `rollup`: the count, exact sum, minimum, maximum and a sketch of
 // one metric's values in one time bucket and series.  A series is a combination of names; the
@@ -14,8 +14,8 @@
 // the watermark.  So late records need no special case, and rollups that a crashed collector had
 // only in memory are rebuilt from records.
 //
-// Records with implausible times (schema.h) are in one bucket of each level, before 2020: otherwise
-// a few records with random times would make a row for each day of centuries.
+// Records with implausible times are in one bucket of each level, in 2019 (schema_placed_time in
+// schema.h): otherwise a few random times would make a row for each day of centuries.
 //
 // A level can be missing for a period, for one of the reasons in enum rollup_why.  The table
 // rollup_gap lists these gaps, per record kind (for all of its metrics), grouping and level.  A gap
@@ -34,7 +34,7 @@
 #include "common/core/query/query.h"
 #include "common/core/record/record.h"
 
-// The values are stored in the file and never change.
+// The values of this and the next two enums are stored in the file and never change.
 enum rollup_level {
     ROLLUP_MINUTE,
     ROLLUP_HOUR,
@@ -55,7 +55,7 @@ enum rollup_grouping {
 
 // Why a level is missing (rollup_gap.why).
 enum rollup_why {
-    ROLLUP_SPARSE,   // too few records per row: reading records is as cheap
+    ROLLUP_SPARSE,   // too few records per row: reading records is as cheap; or stale months
     ROLLUP_OLD,      // the level was past its retention age
     ROLLUP_CLEARED,  // records were cleared; the days are to be rebuilt from the others
     ROLLUP_EXPIRING, // daily rollups are to be built before the records expire

@@ -5,7 +5,7 @@
 // The plan cuts the window into consecutive pieces.  It uses the coarsest buckets that lie inside
 // the window and have no gap, finer ones at both edges, and records where no bucket fits.  A year
 // is answered by a dozen months, some days, hours and minutes, and the records of two minutes.
-// Records above the watermark (in no rollup yet) are not part of the plan: the caller adds them.
+// Records that are in no rollup yet (ids above the watermark) are no part: the caller adds them.
 //
 // Where records of a piece have expired, the plan uses the finest available bucket as a whole, even
 // if it extends beyond the window, and sets `is_widened`.
@@ -28,15 +28,15 @@ struct rollup_span {
 // Input of the planner.
 struct rollup_question {
     struct rollup_span window; // first_ns <= last_ns
-    // Length of a time step; no bucket may span two steps.  Steps start at multiples of `step_ns`;
-    // 0: the window is one step.  The window has at most a few thousand steps.
+    // Length of a time step; steps start at its multiples.  0: the window is one step.  No bucket
+    // spans two steps, unless it replaces expired records.  At most a few thousand steps.
     int64_t step_ns;
     const struct gap_set *gaps; // borrowed during the call
     // Records that started before this time may have been deleted by retention; INT64_MIN: none.
     int64_t expired_ns;
 };
 
-// Whole buckets of one level inside `span`, or its records (is_raw).
+// Covers `span`: with whole buckets of one level, or with its records (is_raw).
 struct rollup_piece {
     struct rollup_span span;
     bool is_raw;

@@ -12,8 +12,8 @@ struct sqlite3;
 
 // Opens an existing store read-only and verifies that it is a store of this version; the errors are
 // those of file_probe_look and schema_check.  The connection may attach other database files and
-// write to them.  A store in a read-only directory is opened as immutable (SQLite takes no locks
-// and ignores changes), unless a write-ahead log lies beside it.
+// write to them.  A store in a read-only directory is opened without locks: with its write-ahead
+// log if one lies beside it, else as immutable (SQLite ignores changes).
 MUST_CHECK enum status database_open_reader(struct sqlite3 **out, const char *path,
                                             struct error *err);
 

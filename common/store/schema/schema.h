@@ -25,8 +25,8 @@
 //   admin      audit log of administrators' actions: when, who, what, the result, how many rows
 //   run_name   per run: maps the name ids in its messages (`number`) to ids of the table name
 //   stream     per producing thread: the next expected number, the count of records produced and of
-//              unnumbered losses, and how many of these had no ring (no_room).  If the process was
-//              killed: what the thread was doing (activity) and since when
+//              unnumbered losses, and how many of these were lost for lack of space for the
+//              thread's queue (no_room).  If the process was killed: the thread's last activity
 //   range      per stream: intervals of record numbers, stored (state 0) or dropped (state 1, with
 //              the reason).  The ranges of a stream are disjoint and cover 1 to next - 1; adjacent
 //              ones with equal state, reason and detail are merged
@@ -37,9 +37,8 @@
 //   ledger     per run and kind, counts of rows.  stored: all that were ever stored.  expired:
 //              deleted rows that rollups still count (most by retention).  cleared: rows that an
 //              administrator deleted and rollups do not count.  So the kind's table has stored -
-//              expired - cleared rows.  gone_sum is the set
-//              hash (set_hash.h) of expired and cleared rows; null: unknown, since some were
-//              removed before version 3
+//              expired - cleared rows.  gone_sum is the set hash (set_hash.h) of expired and
+//              cleared rows; null: unknown, since some were removed before version 3
 //   refusal    per reason: how many messages, connections or names were refused
 //   series     the dimensions of a rollup: a grouping (rollup.h) and its name ids; 0 for a
 //              dimension that is absent or not in the grouping
@@ -58,10 +57,10 @@
 // v_range, v_ledger (per run, what became of all records that it produced).
 //
 // A record's identity (run, stream, number) is unique without an index: a record is inserted in the
-// transaction that advances its stream's `next` beyond it, and no number below `next` is ever
-// inserted.  An index would be larger than the row.  `id` increases with arrival; listings and the
-// live feed use it.  Each kind has an index on started_ns, for time windows; some kinds have small
-// indexes by run, or on failed records only.
+// transaction that advances its stream's `next` beyond it, and no number below `next` is inserted
+// later.  (Only an import does that; it skips existing records.)  An index would exceed the row.
+// `id` increases with arrival; listings and the live feed use it.  Each kind has an index on
+// started_ns, for time windows; some kinds have small indexes by run, or on failed records only.
 //
 // A started_ns more than a day ahead of received_ns or before 2020 is stored unchanged: views
 // compute the flag clock_suspect, and the run counts such records in clock_suspects.  In rollups

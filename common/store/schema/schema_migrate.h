@@ -1,5 +1,5 @@
-// Schema migration: creates the tables of a new store and upgrades stores of older versions.  The
-// collector migrates; readers only check.
+// Schema migration: creates the tables of a new store and upgrades stores of older versions.
+// Connections that write call schema_migrate; those that only read call schema_check.
 #ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_MIGRATE_H
 #define INFERSTAT_STORE_SCHEMA_SCHEMA_MIGRATE_H
 

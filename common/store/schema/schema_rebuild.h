@@ -1,6 +1,6 @@
-// Migration steps that move rows: table rebuild, which rewrites a record table in the current
-// column layout, and the unpacking of sealed segments (compressed blocks of old rows in stores of
-// schema versions 6 to 8; seal_decoder.h).  Called by schema_migrate.
+// Migration steps that move rows, called by schema_migrate.  schema_rebuild rewrites a record table
+// in the current column layout.  unseal unpacks sealed segments: compressed blocks of old rows in
+// stores of schema versions 6 to 8 (seal_decoder.h).
 #ifndef INFERSTAT_STORE_SCHEMA_SCHEMA_REBUILD_H
 #define INFERSTAT_STORE_SCHEMA_SCHEMA_REBUILD_H
 
@@ -19,12 +19,13 @@ struct sqlite3;
 // and their pages reused; retention returns its free pages later.
 MUST_CHECK enum status schema_rebuild(struct sqlite3 *db, enum record_kind kind, struct error *err);
 
-// Moves the rows of all segments in the table `sealed`, if it exists, back into their kind's table,
-// under their former ids.  One transaction per segment: a killed migration continues at the next
-// call.
+// Moves the rows of all segments in the table `sealed`, if it exists, back into the table inference
+// under their former ids; no other kind was sealed.  One transaction per segment: a killed
+// migration continues at the next call.
 //
-// A damaged segment is deleted and logged as an error, with the count of its records and their
-// period; the audit reports these records as missing.
+// A damaged segment is deleted; an error in the program's log has the count of its records and
+// their period, and the audit reports them as missing.  Returns STATUS_UNSUPPORTED if the
+// format of a segment is unknown.
 MUST_CHECK enum status unseal(struct sqlite3 *db, struct error *err);
 
 #endif

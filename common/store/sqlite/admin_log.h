@@ -1,5 +1,5 @@
-// Audit trail of administrators' acts, in the store's table admin: who did what, when, with which
-// outcome.  The table keeps the newest ADMIN_LOG_ROWS acts.
+// Audit log of administrators' acts, in the store's table admin: who did what, when, with which
+// outcome.  It also has what retention deleted.  The table keeps the newest ADMIN_LOG_ROWS rows.
 #ifndef INFERSTAT_STORE_SQLITE_ADMIN_LOG_H
 #define INFERSTAT_STORE_SQLITE_ADMIN_LOG_H
 
@@ -17,9 +17,10 @@ enum {
     ADMIN_OUTCOME_SIZE = 128,
 };
 
+// An act; the caller sets `actor`, the functions below set the other members.
 struct admin_act {
     char actor[ADMIN_ACTOR_SIZE]; // "key NAME", "user 1000", "user 1000, file"
-    const char *action;           // static: "clear"; NULL: nothing was done
+    const char *action;           // static: "clear"; NULL: nothing to log, do not add it
     char detail[ADMIN_DETAIL_SIZE];
     char outcome[ADMIN_OUTCOME_SIZE]; // "ok", or why it failed
     int64_t rows;                     // number of rows changed
@@ -36,8 +37,8 @@ void admin_act_of_query(struct admin_act *act, const struct query *query);
 void admin_act_end(struct admin_act *act, enum status status, const struct error *why,
                    int64_t rows);
 
-// Appends the act to the log, in the current transaction or one of its own, and writes it to the
-// program's log.  A failure is only logged: the act is done.
+// Inserts the act into the table, in the current transaction or one of its own, and writes it to
+// the program's log (log.h).  A failure is only written there: the act is done.
 void admin_log_add(struct sqlite3 *db, const struct admin_act *act);
 
 // For an act of this process's user on a store file: sets `actor`, and calls admin_act_end and
@@ -45,8 +46,8 @@ void admin_log_add(struct sqlite3 *db, const struct admin_act *act);
 void admin_log_add_own(struct sqlite3 *db, struct admin_act *act, enum status status,
                        const struct error *why, int64_t rows);
 
-// Logs that retention deleted `rows` rows.  `what` says what they are.  The log has one row per day
-// and `what`, to which later calls of that day add.
+// Notes in the table that retention deleted `rows` rows.  `what` says what they are.  The table has
+// one row per day and `what`, to which later calls of that day add.
 void admin_log_retention(struct sqlite3 *db, const char *what, int64_t rows);
 
 #endif

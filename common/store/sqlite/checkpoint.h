@@ -11,7 +11,7 @@
 
 struct sqlite3;
 
-// Private.  An attempt is a checkpoint that ran, complete or not; lengths are in pages.
+// Private.  A checkpoint is complete if it moved all of the log.  Lengths are in pages.
 struct checkpoint {
     bool wanted;            // there were commits since the last complete checkpoint
     uint64_t wanted_at_ns;  // time of the first of them
@@ -21,7 +21,7 @@ struct checkpoint {
     unsigned pages_tried;   // length of the log at the last attempt
 };
 
-// Initializes; an existing log counts as a commit at `now_ns`.  Then call checkpoint_watch.
+// Initializes; a log that may exist counts as a commit at `now_ns`.  Then call checkpoint_watch.
 void checkpoint_init(struct checkpoint *checkpoint, uint64_t now_ns);
 
 // Installs a commit hook that reports the log's length to `checkpoint`.  The hook replaces SQLite's
@@ -32,10 +32,11 @@ void checkpoint_watch(struct checkpoint *checkpoint, struct sqlite3 *db);
 void checkpoint_note(struct checkpoint *checkpoint, uint64_t now_ns);
 
 // Runs a checkpoint if one is due.  To be called several times a second, outside of any
-// transaction.  One is due half a second after the last commit, and at the latest two seconds after
-// the first commit since the last checkpoint; at most once a second, unless the log has grown by
-// some megabytes.  While the writer `is_busy` with jobs, it waits until the log has grown by 16 MB.
-// It does not wait for readers: log frames that they still need remain for the next checkpoint.
+// transaction.  One is due
+// - half a second after the last commit, or two seconds after the first commit since the last
+//   complete checkpoint; but not within a second of the last attempt
+// - or when the log has grown by 4 MB; `is_busy` (the writer has jobs): only if by 16 MB
+// A checkpoint does not wait for readers: log frames that they need remain for the next one.
 MUST_CHECK enum status checkpoint_tick(struct checkpoint *checkpoint, struct sqlite3 *db,
                                        bool is_busy, uint64_t now_ns, struct error *err);
 

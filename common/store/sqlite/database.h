@@ -29,7 +29,7 @@ enum { DATABASE_VALUE_MAX = 64 * 1024 * 1024 };
 // the deadline.
 void database_set_deadline(struct sqlite3 *db, const uint64_t *deadline_ns);
 
-// NULL is fine.
+// Closes the connection; one that writes first checkpoints its log if it can.  NULL is fine.
 void database_close(struct sqlite3 *db);
 
 // database_status maps a result code of SQLite to a status.  database_error returns the status of

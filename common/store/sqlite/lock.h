@@ -8,7 +8,7 @@
 
 #include "common/core/base/error.h"
 
-// Set by lock_acquire; on failure it is LOCK_NONE.
+// Set by lock_acquire and lock_acquire_store; on failure it is LOCK_NONE.
 struct lock {
     int fd;                   // -1: not held
     bool made;                // lock_acquire found no file and created it
@@ -19,8 +19,8 @@ struct lock {
 #define LOCK_NONE ((struct lock){.fd = -1})
 
 // Locks the file at `path` without waiting, and writes this process's pid to it; creates it (0600)
-// if it is missing.  Returns STATUS_BUSY if another process holds the lock; `err` has its pid if
-// the file does.
+// if it is missing.  Returns STATUS_BUSY if the lock is held, also by this process; `err` has the
+// holder's pid if the file does.
 MUST_CHECK enum status lock_acquire(struct lock *lock, const char *path, struct error *err);
 
 // Locks FILE.lock beside the store FILE at `path`, and the file itself if it exists, so that it has
@@ -33,13 +33,13 @@ MUST_CHECK enum status lock_acquire(struct lock *lock, const char *path, struct 
 // on it.  So the descriptor of the store is kept open after lock_release, until the process ends.
 MUST_CHECK enum status lock_acquire_store(struct lock *lock, const char *path, struct error *err);
 
-// Locks the store's own file, if it was created after lock_acquire_store.
+// For a lock of lock_acquire_store: locks the store's own file if it was created afterwards.
 MUST_CHECK enum status lock_new_store(struct lock *lock, struct error *err);
 
-// Releases the lock; the file stays.  LOCK_NONE is fine.
+// Releases the lock; the lock file stays.  LOCK_NONE is fine.
 void lock_release(struct lock *lock);
 
-// Removes the file if lock_acquire created it, then releases the lock.
+// Removes the lock file if lock_acquire created it, then releases the lock.
 void lock_withdraw(struct lock *lock);
 
 #endif

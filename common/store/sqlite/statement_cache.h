@@ -21,7 +21,7 @@ struct statement_cache {
         uint64_t used; // value of `clock` at the last use
         bool is_taken; // between acquire and release
     } kept[STATEMENT_CACHE_SIZE];
-    uint64_t clock;
+    uint64_t clock; // count of acquired statements, not a time
 };
 
 // Finalizes all statements; to be called before the connection is closed.
