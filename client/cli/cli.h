@@ -1,5 +1,5 @@
-// Command dispatcher of the program `inferstat`: the table of commands, the state of the command
-// being run, and helper functions of the commands.  Single-threaded.
+// Command dispatcher of the program `inferstat`: finds a command in the table of commands and runs
+// it.  Also has the helper functions that commands share.  Only the main thread uses this module.
 #ifndef INFERSTAT_CLIENT_CLI_CLI_H
 #define INFERSTAT_CLIENT_CLI_CLI_H
 
@@ -31,7 +31,7 @@ struct cli {
     const struct cli_command *command;
     struct query query;    // built from the options, or parsed from a query text
     struct remote *remote; // connection or store file; NULL until the first query opens it
-    char expired[64];      // the collector's message that the matching records have expired, or ""
+    char expired[64];      // set by cli_ask: message that the matching records have expired, or ""
 };
 
 // A row of the table of commands.  If `name` is also a verb of the query language, the command's
@@ -54,12 +54,13 @@ const struct cli_command *cli_commands(unsigned *count);
 MUST_CHECK enum status cli_command_find(const struct cli_command **out, const char *name,
                                         struct error *err);
 
-// Parses a command line and runs its command, which writes its results to env->out.
+// Parses a command line and runs its command, which writes its results to env->out.  Without a
+// command runs the dashboard if input and output are terminals.
 MUST_CHECK enum status cli_run(const struct cli_environment *env, int argc, char *const *argv,
                                struct error *err);
 
-// Maps a status to the exit code: 0 success, 1 failed check, 2 usage error, 3 no data, 4 unusable
-// collector or file (and all other errors), 5 undecided comparison.
+// Maps a status to the exit code: 0 success or cancelled, 1 failed check, 2 usage error, 3 no data,
+// 5 undecided comparison, 4 any other error (such as an unusable collector or file).
 int cli_exit_code(enum status status);
 
 // ---- For commands -----------------------------------------------------------------
@@ -75,8 +76,8 @@ struct remote_target cli_target(const struct cli *cli);
 // The target's name for messages (remote_name); opens the target if necessary.
 MUST_CHECK enum status cli_source(struct cli *cli, const char **out, struct error *err);
 
-// Calls cli_ask.  On STATUS_NO_DATA also prints an empty list if --json is given, and sets `err`
-// by cli_no_data.
+// Calls cli_ask.  On STATUS_NO_DATA also prints an empty list if --json is given, and passes `what`
+// to cli_no_data.
 MUST_CHECK enum status cli_ask_for(struct cli *cli, const struct query *query, const char *what,
                                    struct result **out, struct error *err);
 
@@ -88,8 +89,8 @@ struct rows cli_rows(const struct cli *cli, const struct columns *columns);
 MUST_CHECK enum status cli_print(const struct cli *cli, const struct columns *columns,
                                  const struct result *result, struct error *err);
 
-// Prints all rows of `result` with the printer of cli_rows.  If there are none, returns
-// STATUS_NO_DATA; `err` names the command and has the text `nothing`.
+// Calls cli_print.  If `result` has no rows, then returns STATUS_NO_DATA; `err` has the command's
+// name and the text `nothing`.
 MUST_CHECK enum status cli_print_rows(const struct cli *cli, const struct columns *columns,
                                       const struct result *result, const char *nothing,
                                       struct error *err);
@@ -118,7 +119,8 @@ MUST_CHECK enum status cli_ask_of_file(struct cli *cli, struct query *query, con
                                        void (*print)(struct cli *cli, const struct result *answer),
                                        struct error *err);
 
-// Answers a comparison query, prints the answer, and returns the verdict as a status.
+// Answers a comparison query, prints the answer, and returns the verdict: STATUS_OK,
+// STATUS_CHECK_FAILED (a metric is worse) or STATUS_UNDECIDED.
 MUST_CHECK enum status cli_compare(struct cli *cli, const struct query *query, struct error *err);
 
 // Prints the help of a command, or of the program (`name` NULL).
@@ -130,7 +132,7 @@ static inline const char *cli_plural(int64_t count)
     return count == 1 ? "" : "s";
 }
 
-// Implements `export --bundle`: writes a bundle, which is a store file with the matching records.
+// Implements `export --bundle`: writes the matching records to a new store file, the bundle.
 MUST_CHECK enum status cli_bundle(struct cli *cli, struct error *err);
 
 // The functions of the command table (commands.c).

@@ -1,7 +1,7 @@
-// Reconnecting connection to one service of a collector (query, live or admin).  After a failed
-// handshake it retries with the next known server key of the collector; after a failure with every
-// key it waits for an exponential back-off (1 to 10 seconds).  Internal to client/remote:
-// collector.c has one link for each service, and one thread uses them.
+// Reconnecting connection to one service of a collector (query, live or admin).  The client may
+// know several server keys of the collector.  After a failed handshake the link retries with the
+// next key.  After a failure with every key it first waits for an exponential back-off (1 to 10 s).
+// Internal to client/remote: only remote_collector.c has links, and one thread uses them.
 #ifndef INFERSTAT_CLIENT_REMOTE_LINK_H
 #define INFERSTAT_CLIENT_REMOTE_LINK_H
 
@@ -21,18 +21,18 @@ struct link {
     enum address_service service;
 
     struct wire_socket *socket;   // NULL: not created yet, dropped, or in back-off
-    unsigned made;                // number of sockets so far
+    unsigned made;                // number of attempts so far to create a socket
     unsigned attempt;             // attempt number, selects the server key (trust_pass)
     unsigned failures;            // failed handshakes since the last that succeeded
-    uint64_t retry_ns;            // end of the back-off, monotonic
-    char closed[ERROR_TEXT_SIZE]; // why, if `trouble` is WIRE_HANDSHAKE_CLOSED
+    uint64_t retry_ns;            // monotonic: no new socket before the end of the back-off
+    char closed[ERROR_TEXT_SIZE]; // if `trouble` is WIRE_HANDSHAKE_CLOSED: why this side closed it
     // Result of the last finished handshake; link_drop keeps it.  link_trouble makes a text of it.
     enum wire_handshake trouble;
 };
 
-// Maintains the connection: closes the socket if its handshake failed, and creates a socket if
-// there is none and no back-off.  Call it before each use and while waiting (link_patience_ns).
-// After it, link->socket may be
+// Maintains the connection: closes the socket if its handshake failed or the connection was lost,
+// and creates a socket if there is none and no back-off.  Call it before each use and while waiting
+// (link_patience_ns).  After it, link->socket may be
 //   the same socket
 //   a new socket  `made` has changed: what was sent and awaited on the old one is lost
 //   NULL          in back-off, or there is no ipc folder

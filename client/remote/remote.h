@@ -1,6 +1,6 @@
-// Query client: sends queries to a collector, or runs them on a store file (the SQLite file that a
-// collector writes), and subscribes to new records.  The command line and the dashboard use it.  A
-// struct remote is used by one thread at a time.
+// Query client: sends queries to a collector and receives its new records.  The same functions can
+// read a store file instead (the SQLite file that a collector writes).  The command line and the
+// dashboard use it.  Only one thread at a time may use a struct remote.
 #ifndef INFERSTAT_CLIENT_REMOTE_H
 #define INFERSTAT_CLIENT_REMOTE_H
 
@@ -14,6 +14,7 @@
 
 struct remote;
 
+// What to open.  The texts are borrowed for the call of remote_open.
 struct remote_target {
     const char *collector; // address text; NULL: environment, then the default
     const char *db;        // path of a store file; NULL: use the collector
@@ -32,16 +33,16 @@ void remote_close(struct remote *remote);
 const char *remote_warning(const struct remote *remote);
 
 // Sends a query and waits for the reply; the caller frees `*out` with result_free.  Returns
-// STATUS_UNREACHABLE if no reply came before the timeout (the next query tries again),
-// STATUS_DENIED if the collector refuses this user's key (possible at any time, also on an
-// established connection).  Other errors, and the columns of each result, are those of store_query
-// (common/store/store.h).  Administrative queries go to the admin service.  The result of
-// QUERY_CLEAR has one row with the column `cleared`.
+// STATUS_UNREACHABLE if no reply came before the timeout or the connection was lost (the next query
+// tries again), STATUS_DENIED if the collector refuses this user's key (possible at any time, also
+// on an established connection).  Other errors, and the columns of each result, are those of
+// store_query (common/store/store.h).  Administrative queries go to the admin service.  The result
+// of QUERY_CLEAR has one row with the column `cleared`.
 MUST_CHECK enum status remote_query(struct remote *remote, const struct query *query,
                                     struct result **out, struct error *err);
 
-// Makes queries cancellable: remote_query returns STATUS_CANCELLED once the descriptor `wake_fd`
-// (-1: none) is readable.  `wake_fd` is borrowed until remote_close.
+// Makes queries to a collector cancellable: remote_query returns STATUS_CANCELLED once the
+// descriptor `wake_fd` (-1: none) is readable.  `wake_fd` is borrowed until remote_close.
 void remote_wake_on(struct remote *remote, int wake_fd);
 
 // The collector's address or the file's path, for titles and messages.  Valid until remote_close.
@@ -64,8 +65,8 @@ MUST_CHECK enum status remote_subscribe(struct remote *remote, uint32_t kinds,
 // Waits up to `timeout_ns` for new records.  Sets `*kind` to their kind, and `*out` to a result
 // with the columns of QUERY_RECORDS, which the caller frees; with REMOTE_LIVE_NOTIFICATIONS `*out`
 // is NULL.  Sets `*missed` to the number of records since remote_subscribe that this client did not
-// receive.  Returns STATUS_TIMEOUT if there were no new records, STATUS_CANCELLED if `wake_fd` (-1:
-// none) became readable.
+// receive (a store file: 0).  Returns STATUS_TIMEOUT if there were no new records, STATUS_CANCELLED
+// if `wake_fd` (-1: none) became readable.
 MUST_CHECK enum status remote_live_next(struct remote *remote, uint64_t timeout_ns, int wake_fd,
                                         enum record_kind *kind, struct result **out,
                                         uint64_t *missed, struct error *err);

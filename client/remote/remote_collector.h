@@ -1,7 +1,7 @@
-// The collector behind a struct remote: queries over its query and admin sockets, and its live
-// feed, with credit-based flow control, so that a slow reader misses records and delays no other
-// peer. Internal to client/remote: each function has the contract of the function in remote.h with
-// its name.
+// Connection of a query client to a collector: sends queries and receives new records.  The
+// collector sends only as many live messages as the client has permitted (credit-based flow
+// control).  So a slow client misses records, and delays no other client.  Internal to
+// client/remote: collector_query has the contract of remote_query in remote.h, and so on.
 #ifndef INFERSTAT_CLIENT_REMOTE_REMOTE_COLLECTOR_H
 #define INFERSTAT_CLIENT_REMOTE_REMOTE_COLLECTOR_H
 

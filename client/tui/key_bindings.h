@@ -44,7 +44,8 @@ enum action {
     ACTION_NEXT_PANEL,
     ACTION_PREVIOUS_PANEL,
     ACTION_ENLARGE, // show only the focused panel, or all panels again
-    ACTION_BACK,    // close the overlay; else undo enlarging; else sorting; else the focus
+    ACTION_BACK,    // one step back: close the help; else show all panels again; else undo
+                    // sorting and scrolling; else focus the first panel
     ACTION_UP,      // scroll a row up; likewise the next three
     ACTION_DOWN,
     ACTION_PAGE_UP,
@@ -59,7 +60,7 @@ enum action {
     ACTION_REDRAW,       // redraw the whole screen
     ACTION_YES,          // confirm clearing
     ACTION_NO,           // refuse clearing
-    ACTION_FILTER,       // open the filter prompt.  The actions below are those of the prompt
+    ACTION_FILTER,       // open the filter prompt.  Only the prompt has the actions below
     ACTION_APPLY,        // parse the text, and apply it as the filter
     ACTION_UNFILTER,     // restore the initial filter, and close the prompt
     ACTION_LEFT,         // move the cursor left

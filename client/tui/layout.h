@@ -32,7 +32,7 @@ struct layout_want {
     int wanted;  // rows that the panel can use
     // Panels with the highest rank are hidden first, and get rows up to `wanted` last.
     unsigned rank;
-    bool grows; // gets the rows left over when all panels have `wanted`
+    bool grows; // the first such panel gets the rows left over when all panels have `wanted`
 };
 
 enum { LAYOUT_STACK_MAX = 8 };

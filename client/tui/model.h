@@ -45,8 +45,8 @@ struct model {
     char name[MODEL_NAME_SIZE]; // address of the collector, or path of the file; escaped
     bool is_file;
     bool readonly;
-    struct query_filter given; // the initial filter, from the command line
-    query_when *when;          // time parser; its `context` is the wall clock, an int64_t
+    struct query_filter given; // the initial filter, of model_set_filter (update.h)
+    query_when *when;          // time parser; its `context` is the wall clock, an int64_t (ns)
 
     int width, height; // of the screen, in character cells
 
@@ -82,7 +82,7 @@ void model_deinit(struct model *model);
 // Sets the current filter and its text.
 void model_filter(struct model *model, const struct query_filter *filter, const char *text);
 
-// The last answer to a query; NULL if there is none.
+// The last answer to a query; NULL if there is none, or it was "no data".
 const struct result *model_answer(const struct model *model, enum polled_query polled);
 
 // The number in column `key` of the answer to POLL_SUMMARY; `absent` if there is no answer or the

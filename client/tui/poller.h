@@ -1,10 +1,10 @@
-// Background poller: a thread that sends the dashboard's queries and keeps the answers in a
-// mailbox.
+// Background poller: a thread that sends the dashboard's queries and puts the answers into a
+// mailbox, from which the caller takes them.
 //
-// A round is a group of queries that are sent together.  The background thread starts a round at
-// each interval, on demand, and when live records arrive that make answers stale.  The mailbox
-// holds the newest answer to each query, and gets all answers of a round at once.  Only the thread
-// that opened the poller may call the functions below.
+// The thread sends queries in rounds.  A round sends all queries when the interval has passed or
+// the caller requests it, or only some: those whose answers new records have made out of date.  The
+// mailbox gets all answers of a round at once.  It keeps the newest answer to each query until the
+// caller takes it.  Only the thread that opened the poller may call the functions below.
 #ifndef INFERSTAT_TUI_POLLER_H
 #define INFERSTAT_TUI_POLLER_H
 
@@ -50,10 +50,10 @@ void poller_clear(struct poller *poller);
 // The content of the mailbox.
 struct poller_news {
     bool answered[POLL_COUNT];          // the query has a new answer in `results`
-    struct result *results[POLL_COUNT]; // owned by the caller; NULL: no data, or no load
+    struct result *results[POLL_COUNT]; // owned by the caller; NULL: no data (STATUS_NO_DATA)
 
     bool round;               // a round has ended
-    struct error round_error; // the round's outcome
+    struct error round_error; // the round's outcome: the first error of its queries
 
     bool clear;               // the clearing of records has ended
     struct error clear_error; // the clearing's outcome

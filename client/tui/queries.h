@@ -1,5 +1,5 @@
-// Query table of the dashboard: the queries that the poller repeats, and the kinds of records that
-// make their answers stale.  No I/O, no global state.
+// Query table of the dashboard: the queries that the poller (poller.h) repeats.  The table also has
+// the kinds of records that make an answer stale (out of date).  No I/O, no global state.
 #ifndef INFERSTAT_TUI_QUERIES_H
 #define INFERSTAT_TUI_QUERIES_H
 
@@ -26,7 +26,7 @@ enum { POLL_ALL = (1 << POLL_COUNT) - 1 };
 // Builds the query `polled` in `*query`.  The query has those conditions of `filter` that apply to
 // its kind of records; runs, for example, have no model.  POLL_STAGES ignores `filter` (may be
 // NULL) and selects the stages of the load in `loads`, the last answer to POLL_LOADS.  Returns
-// false if POLL_STAGES cannot be built because `loads` is NULL or empty.
+// false if POLL_STAGES cannot be built: `loads` is NULL or empty, or its load has invalid times.
 bool queries_fill(enum polled_query polled, const struct query_filter *filter,
                   const struct result *loads, struct query *query);
 

@@ -14,8 +14,8 @@ struct screen;
 
 // Initialises the terminal on standard input and output.  From then on, a fatal signal (SIGSEGV,
 // SIGABRT and similar) restores the terminal and is raised again with its previous handler.
-// Returns STATUS_INVALID if standard input or output is no terminal, or curses does not support
-// the terminal.
+// `mouse` enables the mouse, `colours` the colours if the terminal has any.  Returns STATUS_INVALID
+// if standard input or output is no terminal, or curses does not support the terminal.
 MUST_CHECK enum status screen_open(struct screen **out, bool mouse, bool colours,
                                    struct error *err);
 

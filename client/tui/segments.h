@@ -1,5 +1,5 @@
-// Status line widget: draws short texts in one line, such as the totals or the footer, and omits
-// the texts with the highest ranks if the line is too narrow.  No I/O, no global state.
+// Status line widget: draws short texts in one line of the screen, such as the footer.  If the line
+// is too narrow, it omits the texts with the highest ranks.  No I/O, no global state.
 #ifndef INFERSTAT_TUI_SEGMENTS_H
 #define INFERSTAT_TUI_SEGMENTS_H
 
@@ -8,7 +8,7 @@
 enum { SEGMENTS_MAX = 24, SEGMENT_TEXT_SIZE = 160, SEGMENT_KEY_SIZE = 24 };
 
 struct segment {
-    unsigned rank; // the highest is omitted first; 0: never omitted
+    unsigned rank; // all texts of the highest rank are omitted first; 0: never omitted
     enum style style;
     int width_max;              // columns to which the text is truncated; 0: unlimited
     char key[SEGMENT_KEY_SIZE]; // name of a keyboard key, drawn before the text; "": none

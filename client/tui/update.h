@@ -34,7 +34,7 @@ struct event {
 
 // Effects for the caller to carry out; a bit set.
 enum effect {
-    EFFECT_QUIT = 1 << 0,
+    EFFECT_QUIT = 1 << 0,    // end the dashboard
     EFFECT_ASK = 1 << 1,     // send all queries now
     EFFECT_CLEAR = 1 << 2,   // clear the records that match the filter
     EFFECT_PACE = 1 << 3,    // apply the changed interval or pause
@@ -42,7 +42,7 @@ enum effect {
     EFFECT_FILTER = 1 << 5,  // apply the changed model->filter
 };
 
-// Sets the initial filter, given on the command line; NULL: no filter.
+// Sets the initial filter, given on the command line, also as the current one; NULL: no filter.
 void model_set_filter(struct model *model, const struct query_filter *filter);
 
 // Applies `event` to `model`; returns a bit set of enum effect.

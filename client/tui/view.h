@@ -1,6 +1,6 @@
-// Views of the dashboard (the views of model-view-update): each view is a page of panels that shows
-// the model.  This header has the table of views and the functions that draw views and overlays.
-// Each view has one source file.  No I/O, no global state.
+// Views of the dashboard (the views of model-view-update): a view is a page of panels that shows
+// the model.  This header has the table of views, and the functions that draw the view, the frame
+// around it, and the overlay above it (help, confirmation or filter prompt).  No I/O.
 #ifndef INFERSTAT_TUI_VIEW_H
 #define INFERSTAT_TUI_VIEW_H
 
@@ -53,7 +53,7 @@ const struct view *view_current(const struct model *model);
 
 // Computes the areas of the current view's panels; `out` has MODEL_PANELS_MAX elements.  A focused
 // panel that is enlarged, or would not fit, gets the whole view.  All areas are empty while a
-// notice replaces the panels.
+// notice replaces the panels, or if the screen is too small.
 void view_arrange(const struct model *model, struct rect *out);
 
 // Returns the part of the panel's `area` that the list fills, the headings of a grid included.

@@ -1,5 +1,5 @@
-// Command-line options of the program `inferstat`: the option table, which the parser, the help and
-// the shell completion use, and struct cli_options, which has the parsed options.
+// Command-line options of the program `inferstat`: parses them into a struct cli_options.  The
+// table CLI_OPTIONS lists all options; the parser, the help and the shell completion read it.
 #ifndef INFERSTAT_CLIENT_CLI_ARGS_CLI_OPTIONS_H
 #define INFERSTAT_CLIENT_CLI_ARGS_CLI_OPTIONS_H
 
@@ -114,11 +114,12 @@ enum cli_option {
 // The table row of an option, for the parser of common/sys/option_table.h.
 const struct option *option_row(enum cli_option option);
 
+// Format of the results.  FORMAT_TEXT, a text table, is the default.
 enum cli_format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSON, FORMAT_JSONL };
 
 enum { CLI_ARGUMENTS_MAX = 64 }; // options_parse rejects more
 
-// The parsed options.  Texts are borrowed from argv.
+// The parsed options.  Texts are borrowed from argv; NULL: not given.
 struct cli_options {
     bool given[OPTION_COUNT]; // by enum cli_option
     const char *collector;
@@ -126,15 +127,15 @@ struct cli_options {
     int64_t timeout_ns;  // 0: the default
     int64_t interval_ns; // 0: the default
     uint32_t limit;      // valid if OPTION_LIMIT is given
-    // Clauses of the query language, unparsed; NULL: not given.
+    // Clauses of the query language, unparsed.
     const char *where[QUERY_DIMENSION_COUNT];
     const char *since, *until, *by, *step, *slo, *metric, *margin, *against;
     uint32_t slowest;       // valid if OPTION_SLOWEST is given
     const char *bundle;     // NULL: none
     const char *query;      // NULL: none
-    int file_format;        // of --format
-    enum cli_format format; // of --json, --csv and --format
-    const char *output;
+    int file_format;        // value of --format; 0: csv, 1: json, 2: jsonl
+    enum cli_format format; // the result of --json, --csv and --format
+    const char *output;     // NULL: standard output
     struct trust_options trust;
     uint32_t roles; // of --role; bit i is enum query_role i
     const char *name;
@@ -151,9 +152,10 @@ static inline bool option_given(const struct cli_options *options, enum cli_opti
     return options->given[option];
 }
 
-// Parses a command line, without argv[0].  Options and arguments may be mixed.  An option's value
-// follows "=" or is the next word.  "--" ends the options.  Returns STATUS_INVALID if an option is
-// invalid; `err` names the option, and the nearest known one.
+// Parses a command line; skips argv[0].  Options and arguments may be mixed.  An option's value
+// follows "=" or is the next word.  "--" ends the options.  After the commands that take a key, a
+// word that is a public key is an argument, even if it begins with "-".  Returns STATUS_INVALID if
+// an option is invalid, or excludes another one (--collector and --db); `err` names the option.
 MUST_CHECK enum status options_parse(struct cli_options *out, int argc, char *const *argv,
                                      struct error *err);
 

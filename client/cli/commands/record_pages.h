@@ -1,6 +1,6 @@
-// Paginated queries: reads a long answer as several pages of rows, with one query per page.  The
-// client's memory and the collector's time per query are then bounded for listings of any length.
-// Used by the commands that list or export records.
+// Paginated queries: reads a long answer as several pages of rows, with one query per page.  So a
+// query takes a bounded time, and the caller need not hold the whole answer in memory.  Used by the
+// commands that list or export records.
 #ifndef INFERSTAT_CLIENT_CLI_COMMANDS_RECORD_PAGES_H
 #define INFERSTAT_CLIENT_CLI_COMMANDS_RECORD_PAGES_H
 
@@ -24,7 +24,7 @@ MUST_CHECK enum status record_pages_ask(struct cli *cli, const struct query *que
                                         record_pages_on_page *on_page, void *context,
                                         struct error *err);
 
-// `on_page` callback that prints the page with `rows`, a struct rows.
+// `on_page` callback that prints the page by rows_write; `rows` is a struct rows (rows.h).
 MUST_CHECK enum status record_pages_to_rows(void *rows, struct result *page, struct error *err);
 
 // A growable array of pages.  Initialise with zeroes, release with record_pages_free.

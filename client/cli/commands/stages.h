@@ -35,8 +35,8 @@ MUST_CHECK enum status stages_choose(struct stages *stages, const struct result 
 
 // Formats the chart of the chosen load and calls `put` with each line, which is valid during the
 // call.  A line has the name, duration and share of one stage, and a bar if a terminal of `width`
-// columns (0: no limit) is wide enough.  If the load took longer than its stages, the last line,
-// "other", has the difference.
+// columns (0: no limit) is wide enough.  If the load has stages and took longer than all of them,
+// a last line "other" has the difference.
 void stages_draw(const struct stages *stages, unsigned width,
                  void (*put)(void *context, const char *line), void *context);
 

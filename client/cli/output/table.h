@@ -22,7 +22,7 @@ struct column {
     const char *key;   // name of the result's column; without such a column the cell is "-"
     const char *title; // the heading
     enum table_align align;
-    unsigned minor;    // a narrow terminal omits the columns with the highest `minor` first, 0 last
+    unsigned minor;    // rank: a narrow terminal omits the columns with the highest first, 0 last
     column_cell *cell; // NULL: column_value
     bool is_whole;     // never truncated, like right-aligned columns and "started_ns"
 };
@@ -49,10 +49,10 @@ char *column_run(const struct column *column, const struct result *result, size_
 // column_cell callback: formats a number in the unit that column "unit" of the same row names.
 char *column_in_row_unit(const struct column *column, const struct result *result, size_t row);
 
-// Calls column->cell, or column_value if that is NULL.
+// Calls column->cell, or column_value if column->cell is NULL.  The caller frees the text.
 char *column_text(const struct column *column, const struct result *result, size_t row);
 
-// Formats one value in `unit`; column_value does the same with the column's unit.
+// Formats one value in `unit`, as column_value does.  The caller frees the text.
 char *table_cell_text(struct value value, enum unit unit);
 
 // Creates a table without rows.  Copies `columns` and their texts.  Returns NULL when out of
@@ -64,7 +64,7 @@ void table_free(struct table *table);
 // returns the error.
 void table_add_row(struct table *table, const struct result *result, size_t row);
 
-// Adds a copy of `line` below the last row; the line is not split into cells.
+// Adds a copy of `line` below the last row, which must exist; the line is not split into cells.
 void table_add_below(struct table *table, const char *line);
 
 // Prints titles and rows in at most `width` terminal columns (0: no limit).  A table that is too

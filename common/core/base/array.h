@@ -1,5 +1,5 @@
-// Growable array: helpers for a pointer from malloc (NULL while empty) and a capacity in items,
-// both owned by the caller, who frees the pointer with free.
+// Growable array: functions that enlarge and search an array.  The caller has two variables: the
+// pointer to the items (NULL at first; free it with free) and the capacity in items (0 at first).
 #ifndef INFERSTAT_CORE_ARRAY_H
 #define INFERSTAT_CORE_ARRAY_H
 

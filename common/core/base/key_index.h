@@ -1,5 +1,5 @@
 // Hash table that numbers distinct keys: the first key added gets number 0, the next new key 1, and
-// so on.  A key is a tuple of integers.  Queries and rollups use it to number their groups.
+// so on.  A key is a tuple of integers.  Used to number groups, as in SQL's GROUP BY.
 #ifndef INFERSTAT_CORE_KEY_INDEX_H
 #define INFERSTAT_CORE_KEY_INDEX_H
 

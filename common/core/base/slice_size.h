@@ -13,8 +13,8 @@ struct slice_size {
 };
 
 // Adapts the size of the next slice.  The last slice had size->now items and took `took_ns`.  If
-// that is above the target `aim_ns`, the size shrinks in proportion, but not below a quarter.  If
-// it is below half of `aim_ns`, the size doubles.
+// `took_ns` is above the target `aim_ns`, the size shrinks in proportion, to a quarter at least.
+// If `took_ns` is below half of `aim_ns`, the size doubles.
 static inline void slice_size_adapt(struct slice_size *size, uint64_t took_ns, uint64_t aim_ns)
 {
     enum { SHRINK_MOST = 4, GROW = 2 };

@@ -1,5 +1,5 @@
-// Status codes: the result of every function that can fail.  A status is the class of the error;
-// the message is in struct error (error.h).
+// Status codes: what functions that can fail return.  A status is the class of the error; the
+// message is in struct error (error.h).
 #ifndef INFERSTAT_CORE_STATUS_H
 #define INFERSTAT_CORE_STATUS_H
 
@@ -30,6 +30,7 @@ enum status {
         STATUS_COUNT
 };
 
+// For a function's declaration: the compiler warns about a caller that ignores the result.
 #define MUST_CHECK __attribute__((warn_unused_result))
 
 // The text of a status ("not found"), for messages.  Never NULL; a static string.

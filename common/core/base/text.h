@@ -1,5 +1,5 @@
-// UTF-8: decoding, validation, and escaping of untrusted text for terminals.  Also formats numbers,
-// and formats and parses UUIDs.
+// UTF-8: decodes, encodes, validates and cuts text, and escapes untrusted text for terminals.  The
+// last functions format numbers and UUIDs, and parse UUIDs.
 #ifndef INFERSTAT_CORE_TEXT_H
 #define INFERSTAT_CORE_TEXT_H
 

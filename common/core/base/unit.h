@@ -1,5 +1,5 @@
-// Units of stored values, and the formatting of values with units for people, the same in all
-// programs (examples: tests/unit/core/test_unit.c).
+// Units of measurement: names the units of stored values, and formats a value with its unit for
+// people (examples: tests/unit/core/test_unit.c).
 #ifndef INFERSTAT_CORE_UNIT_H
 #define INFERSTAT_CORE_UNIT_H
 

@@ -1,6 +1,6 @@
 // Clock offset estimator: how far a host's wall clock is ahead of its collector's (Cristian's
-// algorithm, with interval bounds: Marzullo).  The caller passes the times of each message to the
-// collector and of its answer.  No clock, no I/O.
+// algorithm, with Marzullo's interval bounds).  For each message to the collector, the caller
+// passes the times of the message and of its answer.  No clock, no I/O.
 //
 // The host sends a message at t1 and receives the answer at t4, both by its own clock.  The
 // collector answers at t2 by its clock.  So the offset is between t1 - t2 and t4 - t2.  Each answer
@@ -17,7 +17,7 @@ struct clock_offset {
     int64_t low_ns, high_ns; // bounds of the offset at `at_ns`
     uint64_t at_ns;          // host's monotonic clock at the last answer
     int64_t wall_ns;         // host's wall clock at `at_ns`; 0: never read
-    uint64_t settled_ns;     // monotonic; answers before it are ignored
+    uint64_t settled_ns;     // monotonic: answers before this time do not make the offset known
 };
 
 // Adds an answer: sent_ns and received_ns by the host's wall clock, answered_ns by the

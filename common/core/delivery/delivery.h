@@ -14,7 +14,7 @@
 //   3. perform the actions of delivery_producer_next until it returns false
 //
 // Messages: Hello opens a connection and lists the streams; Batch carries records, or none as a
-// heartbeat; Goodbye ends the run.  The collector answers each with an acknowledgement (Ack).
+// heartbeat; Goodbye ends the run.  The collector's answer is an acknowledgement (Ack).
 #ifndef INFERSTAT_CORE_DELIVERY_H
 #define INFERSTAT_CORE_DELIVERY_H
 
@@ -32,7 +32,7 @@ enum {
     DELIVERY_NAMES_MAX = 4096,   // names in one message; delivery_producer_next selects no more
 };
 
-// The text of a reason, as the collector's ledger shows it; static.
+// The text of a reason ("spool_full"), as the store keeps it; static.
 const char *delivery_reason_text(enum delivery_reason reason);
 
 // A stream is the records of one ring of a run, numbered 1, 2, 3, ...; a run is one life of a
@@ -113,7 +113,7 @@ void delivery_producer_free(struct delivery_producer *producer);
 
 // Updates the counts of a stream, which never decrease.  If the stream is new, adds it: its records
 // up to `released` were freed earlier (0: none).  Returns STATUS_FULL if there would be more than
-// DELIVERY_STREAMS_MAX streams.
+// DELIVERY_STREAMS_MAX streams, STATUS_INVALID if `released` is above state->produced.
 MUST_CHECK enum status delivery_producer_stream(struct delivery_producer *producer,
                                                 const struct delivery_stream *state,
                                                 uint64_t released);
@@ -150,9 +150,9 @@ MUST_CHECK enum status delivery_producer_lost(struct delivery_producer *producer
 // Call it after delivery_producer_stream, so that `count` covers the names of all records.
 void delivery_producer_names(struct delivery_producer *producer, uint32_t count);
 
-// Handles an acknowledgement.  Returns STATUS_INVALID, and ignores the acknowledgement, if a
-// `next` is impossible: above the records produced, or below the records acknowledged although no
-// Hello was sent since.
+// Handles an acknowledgement.  Returns STATUS_INVALID, and ignores the acknowledgement, if it is
+// impossible: a `next` is above the records produced, or below the records acknowledged although no
+// Hello was sent since; or the sequence number or a name was never sent.
 MUST_CHECK enum status delivery_producer_ack(struct delivery_producer *producer,
                                              const struct delivery_ack *ack, uint64_t now_ns,
                                              int64_t wall_ns);
@@ -165,8 +165,8 @@ void delivery_producer_reconnect(struct delivery_producer *producer);
 
 // Sets `*action` to the next action; returns false if there is none.  A DELIVERY_SEND_* action
 // counts as sent.  A caller that cannot send the message (no connection, full queue) calls
-// delivery_producer_unsent before any other function; that action is then repeated after a tenth of
-// resend_after_ns, before any other message.
+// delivery_producer_unsent before any other function.  Then the message counts as not sent, and the
+// next one follows after a tenth of resend_after_ns.
 bool delivery_producer_next(struct delivery_producer *producer, uint64_t now_ns,
                             struct delivery_action *action);
 void delivery_producer_unsent(struct delivery_producer *producer,
@@ -182,6 +182,7 @@ const struct delivery_range *delivery_producer_drops(struct delivery_producer *p
 const struct delivery_stream *delivery_producer_streams(const struct delivery_producer *producer,
                                                         size_t *count);
 
-uint64_t delivery_producer_acknowledged(const struct delivery_producer *producer); // records
+// The number of records acknowledged so far, in all streams; a new stream's `released` counts too.
+uint64_t delivery_producer_acknowledged(const struct delivery_producer *producer);
 
 #endif

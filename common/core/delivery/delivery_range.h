@@ -15,8 +15,8 @@ enum { DELIVERY_DROPS_MAX = 4096 };
 //   RING_FULL               the ring was full: the records got no number, so they form no range
 //   SPOOL_DAMAGED           the producer's spool could not be read
 //   HOST_LOST               the host of the run crashed before the records were saved
-//   NO_ROOM                 the thread had no ring, since the run file had no room: the records got
-//                           no number, so they form no range
+//   NO_ROOM                 the thread had no ring, since the run file (it has the rings) had no
+//                           room: the records got no number, so they form no range
 #define DELIVERY_REASONS(X)                                                                        \
     X(UNSPECIFIED, "unspecified")                                                                  \
     X(SPOOL_FULL, "spool_full")                                                                    \

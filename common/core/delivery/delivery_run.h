@@ -21,7 +21,7 @@
 #include "common/core/delivery/delivery.h"
 #include "common/core/record/record.h"
 
-// State of one stream; the stream's index in delivery_run.lanes never changes.
+// State of one stream (struct delivery_stream).  Its index in delivery_run.lanes never changes.
 struct delivery_lane {
     uint32_t stream;
     uint64_t next;       // all lower numbers are stored or dropped
@@ -105,8 +105,8 @@ struct delivery_message {
     size_t stream_count;
     const struct delivery_range *drops; // Batch, Goodbye
     size_t drop_count;
-    uint32_t stream; // Batch
-    uint64_t first, last;
+    uint32_t stream;      // Batch, as all up to names_missing
+    uint64_t first, last; // the records; `first` 0: a heartbeat, without records
     uint32_t names_first; // id of the first name in the message
     size_t name_count;
     bool names_missing; // records refer to names neither known nor in the message
@@ -171,8 +171,9 @@ bool delivery_accept_next(struct delivery_acceptance *taking, struct delivery_st
 
 // ---- Acknowledgement, after the commit -----------------------------------------
 
-// Fills `ack`, whose list of streams goes to `next`, which has room for all streams of the run.
-// The Ack of a Hello lists all streams, any other Ack only the `touched` streams.
+// Sets `next`, `next_count`, `names_known`, `closed` and `protocol` of `ack`; the caller sets the
+// other members.  ack->next points to `next`, an array with room for all streams of the run.  The
+// Ack of a Hello lists all streams, any other Ack only the `touched` streams.
 void delivery_run_answer(const struct delivery_run *run, bool is_hello, struct delivery_ack *ack,
                          struct delivery_next *next);
 

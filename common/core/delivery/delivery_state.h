@@ -66,19 +66,19 @@ struct delivery_producer {
     size_t drop_count;
 
     enum delivery_phase phase;
-    bool store_known;        // `store` is set, by the first answer to Hello
-    unsigned char store[16]; // UUID of the store that answered the last Hello
-    uint32_t protocol;       // the collector's; 0: not known
-    uint32_t names_count;    // the run has names 1..names_count
-    uint32_t names_known;    // the store has names 1..names_known
-    uint32_t credit;         // most records in flight, all streams together
-    uint64_t sequence;       // of the last message sent
-    bool drops_due;          // a heartbeat must carry `drops`, unless a batch does first
-    bool names_asked;        // a heartbeat with names is in flight
-    bool closing;            // delivery_producer_close was called
-    bool goodbye_sent;       // a Goodbye is in flight
-    uint64_t goodbye_not_before_ns;
-    unsigned goodbyes_refused; // Goodbyes, since Hello, that were answered without `closed`
+    bool store_known;               // `store` is set, by the first answer to Hello
+    unsigned char store[16];        // UUID of the store that answered the last Hello
+    uint32_t protocol;              // the collector's; 0: not known
+    uint32_t names_count;           // the run has names 1..names_count
+    uint32_t names_known;           // the store has names 1..names_known
+    uint32_t credit;                // most records in flight, all streams together
+    uint64_t sequence;              // of the last message sent
+    bool drops_due;                 // a heartbeat must carry `drops`, unless a batch does first
+    bool names_asked;               // a heartbeat with names is in flight
+    bool closing;                   // delivery_producer_close was called
+    bool goodbye_sent;              // a Goodbye is in flight
+    uint64_t goodbye_not_before_ns; // monotonic: when Goodbye may be sent again
+    unsigned goodbyes_refused;      // Goodbyes, since Hello, that were answered without `closed`
 
     // Times are monotonic.
     bool asked; // an acknowledgement is awaited since asked_since_ns

@@ -1,6 +1,6 @@
 // Streaming JSON writer (RFC 8259): passes the text to a callback as the caller adds values.  The
-// output is valid JSON for any values, if the caller ends each object and list that it begins:
-// malformed UTF-8 becomes U+FFFD, NaN and infinite numbers become null.
+// caller must end each object and list that it begins.  Then the output is valid JSON for any
+// values: malformed UTF-8 becomes U+FFFD, NaN and infinite numbers become null.
 #ifndef INFERSTAT_CORE_JSON_WRITER_H
 #define INFERSTAT_CORE_JSON_WRITER_H
 

@@ -1,5 +1,5 @@
-// Query request: struct query describes one query, to a collector or on a store file (the SQLite
-// file with the records).  Also the list of metrics that queries can aggregate.  No I/O.
+// Query request: a struct query describes one query to a collector or a store file (the SQLite file
+// with the records).  The second part lists the metrics that queries can average.  No I/O.
 #ifndef INFERSTAT_CORE_QUERY_H
 #define INFERSTAT_CORE_QUERY_H
 
@@ -18,7 +18,7 @@ enum query_kind {
     QUERY_OVERVIEW,        // counts and averages by host, device and model
     QUERY_RECORDS,         // records of one kind, with derived columns
     QUERY_CLEAR,           // delete the records that match the filter
-    QUERY_AUDIT,           // compare the records of each run with its ledger
+    QUERY_AUDIT,           // compare each run's records with its ledger (counts of stored and lost)
     QUERY_AUTHORIZE,       // authorize a public key
     QUERY_REVOKE,          // revoke a public key
     QUERY_KEYS,            // list the authorized keys
@@ -119,8 +119,8 @@ struct query {
             bool force; // replace an existing baseline
         } baseline;     // QUERY_BASELINE_SAVE, QUERY_BASELINE_DELETE
         struct {
-            char text[QUERY_KEY_SIZE];     // the public key; except QUERY_AUTHORIZE: or its name;
-                                           // QUERY_FORGET: or "user:NUMBER" or "loopback"
+            char text[QUERY_KEY_SIZE];     // the public key.  QUERY_REVOKE, QUERY_FORGET: also a
+                                           // name; QUERY_FORGET: also "user:NUMBER", "loopback"
             char name[QUERY_KEY_SIZE];     // QUERY_AUTHORIZE: the key's new name
             char replaces[QUERY_KEY_SIZE]; // QUERY_AUTHORIZE: key whose runs this one continues
             uint32_t roles;                // QUERY_AUTHORIZE: bit i: enum query_role i
@@ -149,9 +149,9 @@ enum query_dimension query_dimension_find(const char *name);
 // The value of enum record_status with this name (ok, error, cancelled); -1 if there is none.
 int query_status_find(const char *name);
 
-// Validates everything that needs no store: enumerations are in range; texts are terminated and
-// UTF-8; no dimension occurs twice; `since_ns` is before `until_ns`; a run filter has 4 to 36
-// characters of a UUID; a status is known.
+// Returns STATUS_INVALID if a member that the kind uses is invalid, as far as that shows without a
+// store: an enumerator or a status is unknown, a text is not terminated or not UTF-8, a dimension
+// occurs twice, the window ends before it begins, a run is not 4 to 36 characters of a UUID, ...
 MUST_CHECK enum status query_check(const struct query *query, struct error *err);
 
 // ---- Metrics --------------------------------------------------------------
@@ -168,7 +168,7 @@ struct query_metric {
     const struct record_derived *derived; // NULL: not derived
 };
 
-// All metrics, in the record table's order: `*count` of them, static.
+// All metrics: `*count` of them, static.
 const struct query_metric *query_metrics(unsigned *count);
 
 // Metrics that exist only as aggregates.
